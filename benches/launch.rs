@@ -215,7 +215,7 @@ fn beside_raw<const WORDS: usize>(
     Ok(())
 }
 
-/// Twenty small launches, each behind the last, one by one, as a graph, and as a graph that is given other arguments before each launch.
+/// Twenty small launches, each behind the last, one by one, as a replay, and as a replay that is given other arguments before each launch.
 fn chain() -> Result<(), Box<dyn Error>> {
     const CHAIN: usize = 20;
     let device = Device::cuda(0)?;
@@ -223,7 +223,7 @@ fn chain() -> Result<(), Box<dyn Error>> {
     let (x, y) = (device.tensor(&[1.0f32; 1024])?, device.tensor(&[2.0f32; 1024])?);
     let mut out = device.zeros::<f32>(n)?;
     let work = |out: &mut Tensor<f32>, n: usize| (0..CHAIN).try_for_each(|_| add::<1024>(&x, &y, &mut *out, n).grid(1).launch());
-    let mut graph = Graph::capture(device.stream(), || work(&mut out, n))?;
+    let mut replay = Replay::capture(device.stream(), || work(&mut out, n))?;
     let mut allocated = 0;
     // Medians of what the host needs to queue it, and of what it takes to its end.
     let mut time = |what: &str, work: &mut dyn FnMut() -> Result<(), galatea::Error>| -> Result<(), Box<dyn Error>> {
@@ -243,12 +243,12 @@ fn chain() -> Result<(), Box<dyn Error>> {
         Ok(())
     };
     time("one by one", &mut || work(&mut out, n))?;
-    time("as a graph", &mut || graph.launch((&x, &y, &mut out)))?;
+    time("as a replay", &mut || replay.launch((&x, &y, &mut out)))?;
     let mut turn = 0;
-    time("as a graph that is updated", &mut || {
+    time("as a replay that is updated", &mut || {
         turn += 1;
-        graph.update(|| work(&mut out, n - turn % 2))?;
-        graph.launch((&x, &y, &mut out))
+        replay.update(|| work(&mut out, n - turn % 2))?;
+        replay.launch((&x, &y, &mut out))
     })
 }
 

@@ -1,37 +1,37 @@
-//! Arguments of a kernel as the command line writes them: `f32:1024=random`, `u64=5`.
+//! Kernel arguments on the command line: `f32:1024=random`, `u64=5`.
 
 use std::fmt::Write;
 use std::str::FromStr;
 
 use half::{bf16, f16};
 
-/// An argument of a kernel.
+/// A kernel argument.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Argument {
-    /// `TYPE=VALUE`: the bytes of one value.
+    /// `TYPE=VALUE`: the bytes of one scalar.
     Scalar(Vec<u8>),
-    /// `TYPE:COUNT[=FILL]`: memory, whose address is passed.
+    /// `TYPE:COUNT[=FILL]`: a buffer, passed by its address.
     Buffer { element: Element, count: usize, fill: Fill },
 }
 
-/// What stands in memory before the launch.
+/// The contents of a buffer before the launch.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Fill {
     Zeros,
     Ones,
     /// 0, 1, 2, ..
     Iota,
-    /// Floats between -4 and 4, any integers; the same in every run.
+    /// Floats between -4 and 4, or any integers; the same in every run.
     Random,
-    /// Nothing: to read it is a fault.
+    /// Uninitialised: reading it is a fault.
     Nothing,
-    /// The bytes of a file.
+    /// The contents of a file.
     File(String),
 }
 
 macro_rules! elements {
     ($($name:ident $text:literal $ty:ty),* $(,)?) => {
-        /// The type of a value.
+        /// The element type of a value.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Element { $($name),* }
 
@@ -50,12 +50,12 @@ macro_rules! elements {
                 match self { $(Element::$name => text.parse::<$ty>().ok().map(|value| value.to_le_bytes().to_vec())),* }
             }
 
-            /// The nearest value to a number.
+            /// The value nearest to a number.
             fn nearest(self, value: f64) -> Vec<u8> {
                 match self { $(Element::$name => elements!(@ value $name $ty).to_le_bytes().to_vec()),* }
             }
 
-            /// The values as text, separated by blanks.
+            /// The values as text, separated by spaces.
             pub(crate) fn show(self, bytes: &[u8]) -> String {
                 let mut text = String::new();
                 for value in bytes.chunks_exact(self.bytes()) {
@@ -86,7 +86,7 @@ impl Element {
 }
 
 impl Fill {
-    /// The bytes before the launch; none if nothing stands there.
+    /// The bytes before the launch; none if the buffer is uninitialised.
     pub(crate) fn bytes(&self, element: Element, count: usize) -> Result<Option<Vec<u8>>, String> {
         let each = |value: &mut dyn FnMut(usize) -> Vec<u8>| Ok(Some((0..count).flat_map(value).collect()));
         match self {

@@ -1,4 +1,4 @@
-//! `galatea cache`: what was compiled and tuned, and is kept on disk.
+//! `galatea cache`: the commands for the disk cache.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -11,14 +11,14 @@ use trusted_files::Refused;
 use crate::output::print;
 use crate::records_file;
 
-/// Which store, and what to do with it.
+/// Select a store and a command
 #[derive(Args)]
 #[command(after_help = "Examples:
   galatea cache list --kind tuning
   galatea cache export --device H200 --out tuned/h200.json
   galatea cache clear --kind code --dry-run")]
 pub(crate) struct Cache {
-    /// The directory, instead of what `GALATEA_CACHE` names or the user's own
+    /// Use this directory instead of `GALATEA_CACHE` or the user's cache directory
     #[arg(long, global = true, value_name = "DIR")]
     dir: Option<PathBuf>,
     #[command(subcommand)]
@@ -27,50 +27,50 @@ pub(crate) struct Cache {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Lists what is kept, what was used last first
+    /// List the entries, most recently used first
     List(Which),
-    /// Shows an entry: of what it is, and what it holds
+    /// Show the key and the contents of an entry
     Show {
-        /// Its name in the list, or the beginning of it
+        /// Name of the entry in the list, or a prefix of it
         name: String,
-        /// Writes what it holds to this file instead
+        /// Write the contents to this file instead
         #[arg(short, long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Removes what is kept
+    /// Remove entries
     Clear {
         #[command(flatten)]
         which: Which,
-        /// Says what would be removed, and removes nothing
+        /// Print the entries that would be removed, without removing them
         #[arg(short = 'n', long)]
         dry_run: bool,
     },
-    /// Writes the records of tuning as JSON, for `import` elsewhere or to be committed
+    /// Write the tuning records as JSON, for `import` or for a commit
     Export {
-        /// The file; the standard output otherwise
+        /// Write to this file instead of standard output
         #[arg(short, long, value_name = "FILE")]
         out: Option<PathBuf>,
-        /// Only records of this kernel
+        /// Export only records of this kernel
         #[arg(long)]
         kernel: Option<String>,
-        /// Only records of GPUs with this in their names
+        /// Export only records of GPUs whose names contain this text
         #[arg(long)]
         device: Option<String>,
     },
-    /// Takes records of tuning from files that `export` wrote
+    /// Add the tuning records of files that `export` wrote
     Import {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
 }
 
-/// Which entries.
+/// Select entries
 #[derive(Args)]
 struct Which {
-    /// Only entries of this kind: code, ptx or tuning
+    /// Select only entries of this kind: code, ptx or tuning
     #[arg(long)]
     kind: Option<Kind>,
-    /// Only entries of this kernel
+    /// Select only entries of this kernel
     #[arg(long)]
     kernel: Option<String>,
 }
@@ -93,7 +93,7 @@ impl Cache {
     }
 }
 
-// Each of these gives what there is to print.
+// Each of these functions returns the text to print.
 
 fn list(store: &Store, which: &Which) -> Result<String, String> {
     let entries = chosen(store, which)?;
@@ -140,7 +140,7 @@ fn clear(store: &Store, which: &Which, dry_run: bool) -> Result<String, String> 
         let lines: String = entries.iter().map(line).collect();
         return Ok(format!("{lines}{} would be removed from {}\n", sum(&entries), store.directory().display()));
     }
-    // Without a choice everything goes, also what is no entry.
+    // Without a filter, clear all files, including those that are not valid entries.
     match &which.kernel {
         None => {
             let kinds = which.kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
@@ -194,12 +194,12 @@ fn cannot(what: &str, store: &Store, error: &std::io::Error) -> String {
     format!("cannot {what} {}: {error}{help}", store.directory().display())
 }
 
-/// Digits that tell entries apart.
+/// A prefix of the name, long enough to distinguish entries.
 fn short(key: &Key) -> &str {
     key.name().get(..12).unwrap_or(key.name())
 }
 
-/// Of what an entry is, in a line.
+/// The key of an entry in one line.
 fn description(key: &Key) -> String {
     let field = |name: &str| key.field(name).unwrap_or_default();
     let kernel = field("kernel");
@@ -216,12 +216,12 @@ fn description(key: &Key) -> String {
     }
 }
 
-/// `many waves`; a record from a file of the first format says nothing of it.
+/// Formats the class of the number of programs, such as `many waves`; records of the first format have none.
 fn programs(field: &str) -> &str {
     if field == "any" { "any number of programs" } else { field }
 }
 
-/// `3 entries, 4.0 KiB`.
+/// Formats the total of a list: `3 entries, 4.0 KiB`.
 fn sum(entries: &[Entry]) -> String {
     let bytes = entries.iter().map(|entry| entry.bytes).sum();
     let count = if entries.len() == 1 { "1 entry".to_owned() } else { format!("{} entries", entries.len()) };

@@ -1,4 +1,4 @@
-//! The command `cargo galatea`: what is to be known of the kernels of a crate while it is built.
+//! The command `cargo galatea`: reports on the kernels of a crate at build time.
 
 mod output;
 mod variants;
@@ -14,7 +14,7 @@ use serde_json::Value;
 #[derive(Parser)]
 #[command(name = "cargo", bin_name = "cargo")]
 enum Cargo {
-    /// What is to be known of the kernels of a crate
+    /// Report on the kernels of a crate
     Galatea(Galatea),
 }
 
@@ -27,11 +27,11 @@ struct Galatea {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Lists the variants of kernels that a build embeds, with what each takes
+    /// List the kernel variants that a build embeds, with their resource use
     Variants(Variants),
 }
 
-/// Which crates, as for `cargo check`.
+/// Select crates, as for `cargo check`
 #[derive(Args)]
 #[command(after_help = "Examples:
   cargo galatea variants --sort registers
@@ -40,34 +40,34 @@ enum Task {
 The crates are compiled anew, in a target directory of their own. Variants that no GPU of their target can run are left out of the program; they stand below the
 list, each with the reason.")]
 struct Variants {
-    /// Only this package; several if given more than once
+    /// Report only on this package; may be repeated
     #[arg(short, long, value_name = "SPEC")]
     package: Vec<String>,
-    /// All packages of the workspace
+    /// Report on all packages of the workspace
     #[arg(long)]
     workspace: bool,
-    /// The library
+    /// Build the library
     #[arg(long)]
     lib: bool,
-    /// Only this example
+    /// Build only this example
     #[arg(long, value_name = "NAME")]
     example: Vec<String>,
-    /// Only this binary
+    /// Build only this binary
     #[arg(long, value_name = "NAME")]
     bin: Vec<String>,
-    /// Everything: tests, examples and benchmarks too
+    /// Build all targets, including tests, examples and benchmarks
     #[arg(long)]
     all_targets: bool,
-    /// As a release is built
+    /// Build in release mode
     #[arg(short, long)]
     release: bool,
-    /// Features to turn on
+    /// Activate these features
     #[arg(short = 'F', long, value_name = "FEATURES")]
     features: Vec<String>,
-    /// Without the default features
+    /// Do not activate the default features
     #[arg(long)]
     no_default_features: bool,
-    /// The manifest
+    /// Path to Cargo.toml
     #[arg(long, value_name = "PATH")]
     manifest_path: Option<PathBuf>,
     #[command(flatten)]
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             output::tell(&format!("error: {error}"));
-            // As cargo fails.
+            // Cargo fails with the same code.
             ExitCode::from(101)
         }
     }
@@ -92,7 +92,7 @@ impl Variants {
         let metadata = self.metadata()?;
         let target = metadata["target_directory"].as_str().ok_or("`cargo metadata` names no target directory")?;
         let target = PathBuf::from(target).join("galatea-variants");
-        // Crates with kernels are compiled anew for each value of the variable, so each run has another folder.
+        // Cargo recompiles crates with kernels for each value of the variable, so each run uses a new folder.
         let folders = target.join("ptx");
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let written = folders.join(now.to_string());
@@ -125,12 +125,12 @@ impl Variants {
         if !written.join("variants.jsonl").exists() {
             return Ok("no kernel is compiled there for values that are known\n".to_owned());
         }
-        // What they depend on may have been compiled for the first time, and so have written, too.
+        // Dependencies compiled for the first time in this run have also written variants; leave them out.
         let is_wanted = |package: &str, krate: &str| packages.iter().any(|wanted| wanted == package) && self.names(krate);
         variants::report(&[written], &is_wanted, &self.report)
     }
 
-    /// Is the crate one of those that are asked for by name, if any are?
+    /// Returns whether the crate is selected by name; without names, every crate is.
     fn names(&self, krate: &str) -> bool {
         let mut named = self.example.iter().chain(&self.bin).peekable();
         named.peek().is_none() || self.lib || self.all_targets || named.any(|name| name.replace('-', "_") == krate)
@@ -145,7 +145,7 @@ impl Variants {
         serde_json::from_slice(&output.stdout).map_err(|error| format!("`cargo metadata` cannot be read: {error}"))
     }
 
-    /// The names of the packages that are asked for: as for cargo, those of this folder if none is named.
+    /// The names of the selected packages. As with cargo, the default is the packages of the current folder.
     fn packages(&self, metadata: &Value) -> Vec<String> {
         if !self.package.is_empty() {
             return self.package.iter().map(|spec| spec.split('@').next().unwrap_or(spec).to_owned()).collect();
@@ -166,7 +166,7 @@ impl Variants {
     }
 }
 
-/// Runs it; what it says, the user reads.
+/// Runs a command. Its output goes to the user.
 fn succeed(command: &mut Command) -> Result<(), String> {
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     if status.success() {

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Block-level GPU kernels in Rust: what there is beside the library.
+/// Tools for block-level GPU kernels in Rust
 #[derive(Parser)]
 #[command(name = "galatea", version, arg_required_else_help = true)]
 struct Cli {
@@ -23,15 +23,15 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs PTX, or a whole program, on a simulated GPU that checks every access
+    /// Run PTX, or a whole program, on a simulated GPU that checks every access
     Sim(sim::Sim),
-    /// Lists, shows, clears, exports and imports what was compiled and tuned and is kept on disk
+    /// List, show, clear, export and import compiled code and tuning records of the disk cache
     Cache(cache::Cache),
-    /// Has a program tune its kernels for the sizes of a file, and shows and keeps what was chosen
+    /// Run a program that tunes its kernels for the sizes of a file, and show and store the chosen configurations
     Tune(tune::Tune),
-    /// Lists the variants that a build with `GALATEA_PTX_DIR` wrote, with what each takes; `cargo galatea variants` builds, too
+    /// List the variants that a build with `GALATEA_PTX_DIR` wrote, with their resource use; `cargo galatea variants` also builds
     Variants {
-        /// What `GALATEA_PTX_DIR` named, or files `variants.jsonl` of it
+        /// The folder that `GALATEA_PTX_DIR` named, or `variants.jsonl` files from such folders
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
         #[command(flatten)]

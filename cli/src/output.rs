@@ -1,8 +1,8 @@
-//! What the commands say on the standard output and on the standard error output.
+//! Output of the commands to standard output and standard error.
 
 use std::io::{ErrorKind, Write, stderr, stdout};
 
-/// Writes a text there. Whoever reads it may stop when he has read enough, as in `galatea cache list | head`.
+/// Writes a text to standard output. A closed pipe is no error, as in `galatea cache list | head`.
 pub(crate) fn print(text: &str) -> Result<(), String> {
     let mut out = stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -11,7 +11,7 @@ pub(crate) fn print(text: &str) -> Result<(), String> {
     }
 }
 
-/// Writes a line to the standard error output. Where nobody reads it any more, nothing is said.
+/// Writes a line to standard error. Errors of writing are ignored.
 pub(crate) fn tell(line: &str) {
     let _ = writeln!(stderr().lock(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! Files of tuning records that a user names.
+//! Files of tuning records named on the command line.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -6,10 +6,10 @@ use std::path::Path;
 
 use kernel_runtime::cache::Records;
 
-/// A record takes some 10 KiB, so that these are thousands of them: what is larger was named by mistake, and is not read.
+/// A record takes about 10 KiB, so the limit is thousands of records. A larger file was probably named by mistake and is not read.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The records of a file; none if it is not there.
+/// The records of a file; none if the file does not exist.
 pub(crate) fn read(file: &Path) -> Result<Option<Records>, String> {
     let name = file.display();
     let cannot = |error: std::io::Error| format!("cannot read `{name}`: {error}");

@@ -1,4 +1,4 @@
-//! `galatea sim`: PTX, or a whole program, on the simulator.
+//! `galatea sim`: runs PTX or a whole program on the simulator.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -10,7 +10,7 @@ use kernel_sim::{Argument as Memory, Gpu, Kernel, Launch, LaunchError, Machine, 
 use crate::argument::{Argument, Element};
 use crate::output::{print, tell};
 
-/// What to run, and how.
+/// Select a PTX file or a program, and the options of the simulator
 #[derive(Args)]
 #[command(after_help = "Examples:
   galatea sim --report add.ptx --grid 8 --block 128 --arg f32:1024=random --arg f32:1024=iota --arg f32:1024=nothing --show 4
@@ -18,46 +18,46 @@ use crate::output::{print, tell};
 
 A program runs on the simulator if it asks for no device of its own and was built with the feature `sim` of `galatea`.")]
 pub(crate) struct Sim {
-    /// A file of PTX
+    /// PTX file
     #[arg(required_unless_present = "program", conflicts_with = "program")]
     ptx: Option<PathBuf>,
-    /// The kernel, if the file has more than one
+    /// Run this kernel, if the file has more than one
     #[arg(long)]
     kernel: Option<String>,
-    /// CTAs: X, X,Y or X,Y,Z
+    /// Number of CTAs: X, X,Y or X,Y,Z
     #[arg(long, default_value = "1", value_parser = extents)]
     grid: [u32; 3],
-    /// Threads of a CTA: X, X,Y or X,Y,Z
+    /// Threads per CTA: X, X,Y or X,Y,Z
     #[arg(long, default_value = "128", value_parser = extents)]
     block: [u32; 3],
-    /// CTAs of a cluster: X, X,Y or X,Y,Z
+    /// CTAs per cluster: X, X,Y or X,Y,Z
     #[arg(long, value_parser = extents)]
     cluster: Option<[u32; 3]>,
     /// Bytes of dynamic shared memory
     #[arg(long, default_value_t = 0)]
     shared: u32,
-    /// The next argument of the kernel: `TYPE=VALUE`, or memory as `TYPE:COUNT[=zeros|ones|iota|random|nothing|@FILE]`
+    /// Pass the next kernel argument: `TYPE=VALUE`, or a buffer as `TYPE:COUNT[=zeros|ones|iota|random|nothing|@FILE]`
     #[arg(long = "arg", value_name = "ARG")]
     arguments: Vec<Argument>,
-    /// Prints the first elements of each memory argument after the launch
+    /// Print the first elements of each buffer after the launch
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     show: usize,
-    /// Prints what was done, for each source line
+    /// Print a report of the work of each source line
     #[arg(long)]
     report: bool,
-    /// Which GPU is simulated
+    /// Simulate this GPU
     #[arg(long, value_enum, default_value_t = Model::H200)]
     gpu: Model,
-    /// The order in which warps have their turns: another one for each number
+    /// Schedule the warps in another order for each seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Reading memory that nobody wrote is no fault
+    /// Allow reads of uninitialised memory
     #[arg(long)]
     allow_uninitialised: bool,
-    /// Races in global memory are no fault: launches take less time and memory
+    /// Allow races in global memory; launches then take less time and memory
     #[arg(long)]
     allow_races: bool,
-    /// A program to run, with its arguments
+    /// Program to run, with its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<String>,
 }
@@ -83,7 +83,7 @@ impl Sim {
         };
         let mut command = Command::new(program);
         command.args(arguments).env("GALATEA_DEVICE", device);
-        // Every process that launches kernels writes a file of its own.
+        // Every process that launches kernels writes its own report.
         let reports = tempfile::tempdir().map_err(|error| format!("cannot make a directory for reports: {error}"))?;
         if self.report {
             command.env("GALATEA_SIM_REPORT", reports.path());
@@ -183,7 +183,7 @@ impl Sim {
     }
 }
 
-/// `X`, `X,Y` or `X,Y,Z`.
+/// Parses `X`, `X,Y` or `X,Y,Z`.
 fn extents(text: &str) -> Result<[u32; 3], String> {
     let parts: Vec<u32> = text.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| "numbers are wanted: X, X,Y or X,Y,Z")?;
     match parts[..] {

@@ -1,4 +1,5 @@
-//! `galatea tune`: has a program tune its kernels for the sizes of a file, and keeps what it found where the program embeds it.
+//! `galatea tune`: runs a program that tunes its kernels for the sizes of a file, and stores the results in the file that the program
+//! embeds.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use kernel_runtime::tune::{Found, Origin, Shapes};
 use crate::output::{print, tell};
 use crate::records_file;
 
-/// What to tune for, and where to keep it.
+/// Select the sizes, the program and the file of records
 #[derive(Args)]
 #[command(after_help = "Examples:
   galatea tune shapes.json -- cargo run --release --example tune
@@ -22,16 +23,16 @@ The file lists sizes for each kernel: `{ \"add_kernel\": [{ \"n\": 1048576, \"T\
 `galatea::tune::shapes(\"add_kernel\")`, and launches its kernel for each. What it finds is kept on disk, as always, and in FILE, which
 `#[autotune(records = \"FILE\")]` embeds.")]
 pub(crate) struct Tune {
-    /// The file of sizes
+    /// File of sizes
     #[arg(value_name = "SHAPES")]
     shapes: PathBuf,
-    /// Writes what was chosen to this file of records, in the place of what it has for the same kernels, GPUs and keys
+    /// Write the records to this file, replacing those of the same kernels, GPUs and keys
     #[arg(long, value_name = "FILE")]
     records: Option<PathBuf>,
-    /// Tunes what is known already once more
+    /// Tune keys that have records again
     #[arg(long)]
     again: bool,
-    /// The program, with its arguments
+    /// Program to run, with its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     program: Vec<String>,
 }
@@ -71,7 +72,7 @@ impl Tune {
             ));
         }
         if let (Some(file), Some(known)) = (&self.records, known) {
-            // What the program embeds is there already.
+            // Records that the program embeds are in the file already.
             let (embedded, new): (Vec<&Found>, Vec<&Found>) = found.iter().partition(|found| found.origin == Origin::Committed);
             let embedded: Records = embedded.into_iter().map(|found| found.record.clone()).collect();
             let Updated { records, added, replaced } = known.updated(new.into_iter().map(|found| found.record.clone()), &embedded);
@@ -83,7 +84,7 @@ impl Tune {
     }
 }
 
-/// The records of a file; if it is not there it is made, so that a program which embeds it can be compiled.
+/// The records of a file. A missing file is created, so that a program that embeds it can be compiled.
 fn read_or_begin(file: &Path) -> Result<Records, String> {
     if let Some(records) = records_file::read(file)? {
         return Ok(records);
@@ -92,7 +93,8 @@ fn read_or_begin(file: &Path) -> Result<Records, String> {
     write(file, &none).map(|()| none)
 }
 
-/// Beside it first: nobody sees half of a file. One that is as it should be is left alone, so that nothing is compiled for it.
+/// Writes a temporary file and renames it, so that no reader sees an incomplete file. An unchanged file is not rewritten, so that cargo
+/// does not rebuild.
 fn write(file: &Path, records: &Records) -> Result<(), String> {
     let text = records.to_string();
     if std::fs::read_to_string(file).is_ok_and(|there| there == text) {
@@ -105,7 +107,7 @@ fn write(file: &Path, records: &Records) -> Result<(), String> {
         written.write_all(text.as_bytes())?;
         #[cfg(unix)]
         {
-            // As a file that somebody else may read, which one of a cache is not.
+            // Other users may read the file, unlike files of a cache.
             use std::os::unix::fs::PermissionsExt;
             written.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
         }
@@ -114,7 +116,7 @@ fn write(file: &Path, records: &Records) -> Result<(), String> {
     write().map_err(|error| format!("cannot write `{}`: {error}", file.display()))
 }
 
-/// What was chosen, a table for each kernel and GPU, and a sum.
+/// The results: a table for each kernel and GPU, and a total.
 fn table(found: &[Found]) -> String {
     let mut text = String::new();
     let mut headings: Vec<(&str, &str, &str)> = Vec::new();
@@ -166,7 +168,7 @@ fn row(Found { record, origin, took, shape }: &Found) -> [String; 5] {
     [shape.clone().unwrap_or_else(|| format!("key {}", key())), config(chosen).to_owned(), format!("{best:.1} us"), next, tuned]
 }
 
-/// `BLOCK_SIZE: 1024, num_warps: 4`
+/// Formats the fields of a configuration: `BLOCK_SIZE: 1024, num_warps: 4`
 fn config(attempt: &Attempt) -> &str {
     let config = attempt.config.as_str();
     config.strip_prefix("Config { ").and_then(|fields| fields.strip_suffix(" }")).unwrap_or(config)

@@ -1,4 +1,5 @@
-//! What kernels were compiled for, and what each variant takes: the report of `galatea variants` and `cargo galatea variants`.
+//! The report of `galatea variants` and `cargo galatea variants`: the values that kernels were compiled for, and the resources of each
+//! variant.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,16 +11,16 @@ use clap::{Args, ValueEnum};
 use kernel_runtime::assembler::Usage;
 use serde_json::{Value, json};
 
-/// How to tell it.
+/// Select the format of the report
 #[derive(Args)]
 pub(crate) struct Report {
-    /// What comes first: the most of it
+    /// Sort by this column; numbers in descending order
     #[arg(long, value_enum, default_value_t = Sort::Kernel)]
     sort: Sort,
-    /// Writes JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
-    /// NVIDIA's assembler, which knows registers and spills; else what `GALATEA_PTXAS` names, or a `ptxas` in `PATH`
+    /// Use this ptxas for registers and spills [default: `GALATEA_PTXAS`, or a `ptxas` in `PATH`]
     #[arg(long, value_name = "PATH")]
     ptxas: Option<PathBuf>,
 }
@@ -34,13 +35,13 @@ enum Sort {
     Time,
 }
 
-/// A line of `variants.jsonl`, which the macros write where `GALATEA_PTX_DIR` names a folder.
+/// A line of `variants.jsonl`, which the macros write to the folder `GALATEA_PTX_DIR`.
 struct Variant {
     package: Option<String>,
     kernel: String,
     file: String,
     values: BTreeMap<String, String>,
-    /// `num_warps` and its like, where they are not as usual.
+    /// The parts of the schedule that are not the default, such as `num_warps`.
     schedule: Vec<(&'static str, u64)>,
     target: Option<String>,
     outcome: Outcome,
@@ -51,10 +52,10 @@ enum Outcome {
     Pruned(String),
 }
 
-/// What a schedule is where nobody says anything; the number of warps is always shown.
+/// The default schedule. The number of warps is always shown.
 const USUAL: [(&str, Option<u64>); 4] = [("num_warps", None), ("num_ctas", Some(1)), ("num_stages", Some(3)), ("maxnreg", None)];
 
-/// Tells of the variants in these folders, and files `variants.jsonl`: of those that are wanted by their package and crate.
+/// Reports the variants in these folders and `variants.jsonl` files. `is_wanted` selects them by package and crate.
 pub(crate) fn report(paths: &[PathBuf], is_wanted: &dyn Fn(&str, &str) -> bool, report: &Report) -> Result<String, String> {
     let mut variants: Vec<Variant> = Vec::new();
     let mut seen: Vec<Value> = Vec::new();
@@ -74,7 +75,7 @@ pub(crate) fn report(paths: &[PathBuf], is_wanted: &dyn Fn(&str, &str) -> bool, 
             let wrong = || format!("{}: line {number} tells of no variant", file.display());
             let mut value: Value = serde_json::from_str(line).map_err(|_| wrong())?;
             let variant = read(&value).ok_or_else(wrong)?;
-            // A library is compiled for itself and for its tests.
+            // A library is compiled once for itself and once for its tests, so skip equal variants.
             value["compile_us"] = Value::Null;
             let owner = ["package", "crate"].map(|name| value[name].as_str().unwrap_or_default());
             if is_wanted(owner[0], owner[1]) && !seen.contains(&value) {
@@ -118,15 +119,15 @@ fn read(value: &Value) -> Option<Variant> {
 }
 
 impl Variant {
-    /// What lies beside each other in the list.
+    /// The sort key of the list.
     fn name(&self) -> [String; 5] {
-        // Numbers of the same length sort as numbers do.
+        // Pad numbers to the same length, so that they sort by value.
         let values = self.values.values().map(|value| format!("{value:>20}")).collect();
         let target = self.target.clone().unwrap_or_default();
         [self.file.clone(), self.kernel.clone(), values, format!("{:?}", self.schedule), target]
     }
 
-    /// `T = f32, BLOCK_SIZE = 1024`: types first.
+    /// Formats the values, types first: `T = f32, BLOCK_SIZE = 1024`
     fn values(&self) -> String {
         let is_number = |value: &str| value.parse::<i128>().is_ok();
         let mut values: Vec<_> = self.values.iter().collect();
@@ -158,7 +159,7 @@ impl Variant {
     }
 }
 
-/// The assembler that is named, or found.
+/// The assembler that is named or found.
 fn assembler(named: Option<&Path>) -> Result<Option<PathBuf>, String> {
     let from_environment = || std::env::var_os("GALATEA_PTXAS").filter(|name| !name.is_empty()).map(PathBuf::from);
     let runs = |path: &Path| Command::new(path).arg("--version").output().is_ok_and(|output| output.status.success());
@@ -169,7 +170,7 @@ fn assembler(named: Option<&Path>) -> Result<Option<PathBuf>, String> {
     }
 }
 
-/// Has all of them assembled, on all cores.
+/// Assembles all variants on all cores.
 fn assemble(ptxas: &Path, variants: &mut [Variant]) {
     let (next, count) = (AtomicUsize::new(0), variants.len());
     let work = Mutex::new(variants);

@@ -100,7 +100,7 @@ fn who_reads_may_stop() {
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
-/// Two crates: `listed`, and a macro that it uses, which writes a line as those of Galatea do for each kernel that they compile.
+/// Two crates: `listed`, and a macro that it uses, which writes a line and mentions the variable as those of Galatea do for each kernel that they compile.
 fn crates(folder: &Path) {
     let write = |file: &str, text: &str| {
         let path = folder.join(file);
@@ -111,7 +111,7 @@ fn crates(folder: &Path) {
     write("writer/Cargo.toml", &manifest("writer", "[lib]\nproc-macro = true"));
     write(
         "writer/src/lib.rs",
-        r#"
+        r##"
         #[proc_macro]
         pub fn write(line: proc_macro::TokenStream) -> proc_macro::TokenStream {
             use std::io::Write;
@@ -119,9 +119,9 @@ fn crates(folder: &Path) {
             let file = std::path::Path::new(&folder).join("variants.jsonl");
             let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
             writeln!(file, "{}", line.to_string().replace('\n', " ")).unwrap();
-            proc_macro::TokenStream::new()
+            r#"const _: Option<&str> = option_env!("GALATEA_PTX_DIR");"#.parse().unwrap()
         }
-        "#,
+        "##,
     );
     write("Cargo.toml", &manifest("listed", "[dependencies]\nwriter = { path = \"writer\" }\n[workspace]"));
     let line = LINES.lines().next().unwrap().replacen('{', r#"{"package":"listed","crate":"listed","#, 1).replace("null", "0");

@@ -1,6 +1,6 @@
-//! THE DOOR: from a generic kernel to something that runs.
+//! Entry point of the compiler: turns a generic kernel into PTX or into a CPU program.
 
-use crate::analysis::steps;
+use crate::analysis::unit_strides;
 use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Function, Op, Stage, Value, Violation, verify};
@@ -9,21 +9,21 @@ use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, prefetc
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
-/// What a compilation fixes.
+/// The inputs of one compilation besides the kernel.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Options {
     /// Values of the kernel's generics.
     pub bindings: Bindings,
-    /// What the PTX is for.
+    /// The GPU architecture that the PTX is for.
     pub target: Target,
     /// How the work is spread over threads and time.
     pub schedule: Schedule,
-    /// Does the kernel report the first lane outside its tensor? It then takes one more parameter: see [`backend::ptx::REPORT_BYTES`].
+    /// Does the kernel report the first access outside its tensor? It then takes one more parameter: see [`backend::ptx::REPORT_BYTES`].
     pub checked: bool,
 }
 
 impl Options {
-    /// The default schedule, for a target.
+    /// Options for a target with the default schedule.
     pub fn new(bindings: Bindings, target: Target) -> Options {
         Options { bindings, target, schedule: Schedule::DEFAULT, checked: false }
     }
@@ -34,11 +34,11 @@ impl Options {
 pub struct Compiled {
     /// The PTX module.
     pub ptx: String,
-    /// The name of its entry: the kernel's, as PTX can spell it.
+    /// The name of the entry point: the kernel's name in a spelling that PTX allows.
     pub entry: String,
-    /// Bytes of dynamic shared memory of a CTA.
+    /// Bytes of dynamic shared memory per CTA.
     pub shared_bytes: u32,
-    /// The accesses that report, by their number; empty unless compiled `checked`.
+    /// The accesses that report violations, indexed by their number; empty unless compiled with `checked`.
     pub sites: Vec<Site>,
 }
 
@@ -64,13 +64,14 @@ pub struct Compiled {
 /// ```
 ///
 /// # Errors
-/// What is wrong with these values, in the kernel language's words: see [`passes::specialize`]. A kernel that needs more shared memory or
-/// registers than the target has: then the mistake is [`beyond_gpu`](Diagnostic::beyond_gpu). More parameters than a GPU takes.
+/// - The bindings do not fit the kernel: see [`passes::specialize`].
+/// - The kernel needs more shared memory or registers than the target has. The error is then marked [`beyond_gpu`](Diagnostic::beyond_gpu).
+/// - The kernel has more parameters than a GPU accepts.
 pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnostics> {
     compile_with(func, options, &mut |_, _, _| {})
 }
 
-/// As [`compile`]; `after` sees the kernel after each pass, by the pass's name, and whether the pass changed it.
+/// Compiles as [`compile`] does. After each pass it calls `after` with the pass's name, the kernel and whether the pass changed the kernel.
 ///
 /// # Errors
 /// As [`compile`].
@@ -78,7 +79,7 @@ pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&s
     compile_asking(func, options, &Asked::new(options.target), after)
 }
 
-/// As [`compile`]; gives also the other targets for which the code is the same, up to the lines that name the target.
+/// Compiles as [`compile`] does and also returns the other targets for which the code is identical except for the lines that name the target.
 ///
 /// # Errors
 /// As [`compile`].
@@ -96,7 +97,7 @@ fn compile_asking(
 ) -> Result<Compiled, Diagnostics> {
     check_schedule(options, target)?;
     let mut func = simplified(kernel, &options.bindings, Some(target), options.checked, after)?;
-    // A launch that looks for violations survives them, also in a kernel that is trusted otherwise.
+    // A launch that checks for violations suppresses the violating accesses, also in an `unchecked` kernel.
     func.reports = options.checked;
     func.unchecked &= !options.checked;
     passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
@@ -113,7 +114,8 @@ fn compile_asking(
     Ok(Compiled { ptx: module.text, sites: module.sites, entry: module.entry, shared_bytes: module.shared_bytes })
 }
 
-/// Compiles a kernel again that takes too much shared memory: loops that do not say how many stages they have need not have as many.
+/// Compiles a kernel that takes too much shared memory again, with one stage less in the schedule. Loops that state their own number of
+/// stages keep it.
 fn with_fewer_stages(
     over: Diagnostic,
     func: &Function,
@@ -131,10 +133,10 @@ fn with_fewer_stages(
 /// # Errors
 /// As [`compile`].
 pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu::Program, Diagnostics> {
-    // Whether a launch is checked is known when it runs.
+    // A CPU program decides at launch whether it checks, so the assertions stay in.
     let func = simplified(func, bindings, None, true, &mut |_, _, _| {})?;
     let verified = verify(&func, Stage::Tile).map_err(|violations| defect(&violations))?;
-    // The frontend writes a branch for the CPU around every text.
+    // The frontend puts a CPU branch around every `inline_ptx!`, so only hand-written IR reaches this error.
     if let Some(inst) = func.all_insts().into_iter().find(|inst| matches!(func.inst(*inst).op, Op::InlinePtx { .. })) {
         let mistake = Diagnostic::new(func.inst(inst).loc, "there is no `inline_ptx` on the CPU");
         return Err(mistake.help("choose by the target: `static_if (target == 0)`").into());
@@ -142,7 +144,8 @@ pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu:
     Ok(backend::cpu::Program::compile(verified))
 }
 
-/// What `static_print!` says of a kernel with these values on that target, or on the CPU, in order; nothing if they are mistaken.
+/// The messages of `static_print!` for these bindings on that target (`None`: the CPU), in order. Empty if the bindings do not fit the
+/// kernel.
 pub fn notes(func: &Function, bindings: &Bindings, target: Option<Target>) -> Vec<(Loc, String)> {
     if !func.all_insts().iter().any(|inst| matches!(func.inst(*inst).op, Op::StaticPrint { .. })) {
         return Vec::new();
@@ -150,17 +153,17 @@ pub fn notes(func: &Function, bindings: &Bindings, target: Option<Target>) -> Ve
     match passes::specialize::run(func, bindings, target.map(Asked::new).as_ref()) {
         Ok(func) => func.notes,
         Err(mistakes) => {
-            // Whoever compiles it is told.
+            // The compilation of the kernel reports these errors.
             mistakes.into_vec();
             Vec::new()
         }
     }
 }
 
-/// The pairs of a tensor and a scalar among the arguments of a generic kernel where the scalar is the distance of neighbours: where it is 1, a
-/// variant that knows so reads and writes several elements at once. See [`analysis::steps`](crate::analysis::steps).
+/// Pairs of a tensor and a scalar among the kernel's arguments where the scalar is the stride of neighbouring elements. A variant specialised
+/// for stride 1 reads and writes several elements at once. See [`analysis::unit_strides`](crate::analysis::unit_strides).
 pub fn steps(func: &Function) -> Vec<(Value, Value)> {
-    steps::compute(func)
+    unit_strides::compute(func)
 }
 
 fn simplified(
@@ -204,7 +207,7 @@ fn check_schedule(options: &Options, target: &Asked) -> Result<(), Diagnostics> 
     Err(Diagnostic::new(Loc::NONE, message).help(help).into())
 }
 
-/// A kernel that a pass broke: said as an error, because a user's build must not crash on our defect.
+/// The errors for a kernel that fails verification. They are diagnostics, not a panic: a user's build must not crash on a compiler defect.
 fn defect(violations: &[Violation]) -> Diagnostics {
     let mut diagnostics = Diagnostics::new();
     for violation in violations {

@@ -1,47 +1,47 @@
-//! What the compiler says to the user: what is wrong, where, and how to mend it.
+//! Diagnostics: errors for the user, with message, source span and help.
 
 use std::fmt;
 
 use crate::location::{Loc, Name};
 
-/// One mistake in a kernel.
+/// One error in a kernel.
 ///
-/// The message is lower case, without a full stop, code in backticks, in the kernel language's words.
+/// The message uses the terms of the kernel language, in lower case, without a full stop, with code in backticks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     /// What is wrong.
     pub message: String,
-    /// Where: the place that is underlined.
+    /// The span to underline.
     pub loc: Loc,
-    /// Further places that explain it, each with its remark.
+    /// Further spans that explain the error, each with its remark.
     pub labels: Vec<(Loc, String)>,
-    /// How to mend it.
+    /// How to fix it.
     pub help: Option<String>,
-    /// Is it about more than a GPU has, so that other values or another schedule may run?
+    /// Does the kernel exceed a limit of the GPU, so that other values or another schedule may work?
     pub beyond_gpu: bool,
 }
 
 impl Diagnostic {
-    /// A mistake at a place.
+    /// An error at a span.
     pub fn new(loc: Loc, message: impl Into<String>) -> Diagnostic {
         Diagnostic { message: message.into(), loc, labels: Vec::new(), help: None, beyond_gpu: false }
     }
 
-    /// Adds how to mend it.
+    /// Adds how to fix it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
         self
     }
 
-    /// Says that it is about more than a GPU has.
+    /// Marks the error as exceeding a limit of the GPU.
     #[must_use]
     pub fn beyond_gpu(mut self) -> Diagnostic {
         self.beyond_gpu = true;
         self
     }
 
-    /// Adds a further place with its remark.
+    /// Adds a further span with its remark.
     #[must_use]
     pub fn label(mut self, loc: Loc, remark: impl Into<String>) -> Diagnostic {
         self.labels.push((loc, remark.into()));
@@ -49,7 +49,7 @@ impl Diagnostic {
     }
 }
 
-/// `message` with `help: ...` on a line of its own.
+/// Prints `message`, then `help: ...` on a line of its own.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
@@ -63,9 +63,9 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// The mistakes found so far. A phase pushes into it and goes on, then stops once with [`Diagnostics::finish`].
+/// The errors found so far. A phase pushes errors and continues, then stops once with [`Diagnostics::finish`].
 ///
-/// Dropping it with mistakes unread panics in debug builds: a forgotten error is a defect of the compiler.
+/// Dropping it with unread errors panics in debug builds, because losing an error is a defect of the compiler.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
@@ -73,47 +73,47 @@ pub struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// None yet.
+    /// An empty list.
     pub fn new() -> Diagnostics {
         Diagnostics::default()
     }
 
-    /// Adds one; the same message at the same place is kept once.
+    /// Adds an error; drops it if the same error at the same span is already listed.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if !self.list.contains(&diagnostic) {
             self.list.push(diagnostic);
         }
     }
 
-    /// Adds all of another phase's.
+    /// Adds all errors of another phase.
     pub fn extend(&mut self, other: Diagnostics) {
         other.into_vec().into_iter().for_each(|diagnostic| self.push(diagnostic));
     }
 
-    /// Are there none?
+    /// Is the list empty?
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// How many there are: a checker compares counts to see whether a step failed.
+    /// The number of errors. A checker compares counts to see whether a step failed.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Those found so far, in the order in which they were found.
+    /// The errors in the order in which they were found.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.list.iter()
     }
 
-    /// Ends the phase: its value if there were no mistakes.
+    /// Ends the phase: returns `value` if there are no errors.
     ///
     /// # Errors
-    /// The mistakes, if there are any.
+    /// The collected errors, if there are any.
     pub fn finish<T>(self, value: T) -> Result<T, Diagnostics> {
         if self.list.is_empty() { Ok(value) } else { Err(self) }
     }
 
-    /// Reads them, in the order of their places.
+    /// Takes the errors out, sorted by span.
     pub fn into_vec(mut self) -> Vec<Diagnostic> {
         self.read = true;
         let mut list = std::mem::take(&mut self.list);
@@ -121,7 +121,7 @@ impl Diagnostics {
         list
     }
 
-    /// As text for a terminal: `error: message`, ` --> file:line:column`, `help: ...`.
+    /// Renders the errors for a terminal: `error: message`, ` --> file:line:column`, `help: ...`.
     pub fn render(self, files: &[Name]) -> String {
         let mut text = String::new();
         for diagnostic in self.into_vec() {
@@ -164,7 +164,7 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
     candidates
         .into_iter()
         .map(|candidate| (edit_distance(word, candidate), candidate))
-        // A word of which nothing is left is no suggestion.
+        // A candidate that shares no character with the word is no suggestion.
         .filter(|(distance, _)| *distance <= limit && *distance < word.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

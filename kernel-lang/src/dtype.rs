@@ -1,15 +1,15 @@
-//! The element types of the kernel language and their facts.
+//! The element types of the kernel language and their properties.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The type of one element: of a scalar, of a tile's lane, of a tensor in memory.
+/// The type of one element of a scalar, a tile or a tensor in memory.
 ///
 /// Inside a kernel `usize` and `isize` are [`Dtype::I64`]: an index is exact and signed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Dtype {
-    /// A truth value; one byte in memory, 0 or 1.
+    /// A boolean; one byte in memory, 0 or 1.
     Bool = 0,
     /// 8-bit two's complement.
     I8 = 1,
@@ -37,7 +37,7 @@ pub enum Dtype {
     F64 = 12,
     /// 4 bits of exponent, 3 of fraction, no infinities: `E4M3` of the Open Compute Project's 8-bit floating point specification.
     F8E4M3 = 13,
-    /// 5 bits of exponent, 2 of fraction: `E5M2` of the same.
+    /// 5 bits of exponent, 2 of fraction: `E5M2` of the same specification.
     F8E5M2 = 14,
 }
 
@@ -60,12 +60,12 @@ impl Dtype {
         Dtype::F8E4M3,
         Dtype::F8E5M2,
     ];
-    /// The dtypes that the bound `Float` stands for.
+    /// The dtypes that the bound `Float` allows.
     pub const FLOATS: [Dtype; 4] = [Dtype::F16, Dtype::Bf16, Dtype::F32, Dtype::F64];
-    /// The dtypes that the bound `Int` stands for.
+    /// The dtypes that the bound `Int` allows.
     pub const INTS: [Dtype; 8] = [Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64, Dtype::U8, Dtype::U16, Dtype::U32, Dtype::U64];
 
-    /// The number that stands for this dtype in a kernel's key.
+    /// The number of this dtype in a kernel's key.
     pub const fn code(self) -> u64 {
         self as u64
     }
@@ -75,7 +75,7 @@ impl Dtype {
         Dtype::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
-    /// Bits of the value: 1 for `bool`.
+    /// The width of the value in bits: 1 for `bool`.
     pub const fn bits(self) -> u32 {
         match self {
             Dtype::Bool => 1,
@@ -86,7 +86,7 @@ impl Dtype {
         }
     }
 
-    /// The signed integer type of the same width, which holds the bits.
+    /// The signed integer type of the same width.
     pub const fn bits_dtype(self) -> Dtype {
         match self.bits() {
             1 | 8 => Dtype::I8,
@@ -101,12 +101,12 @@ impl Dtype {
         self.bits().div_ceil(8) as usize
     }
 
-    /// Is it a float: `f16`, `bf16`, `f32`, `f64`, or one of 8 bits?
+    /// Is it a float: `f16`, `bf16`, `f32`, `f64`, or an 8-bit float?
     pub const fn is_float(self) -> bool {
         matches!(self, Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64) || self.is_float8()
     }
 
-    /// Is it `f8e4m3` or `f8e5m2`, which are stored, compared and cast, but not computed with?
+    /// Is it `f8e4m3` or `f8e5m2`? These are stored, compared and cast, but have no arithmetic.
     pub const fn is_float8(self) -> bool {
         matches!(self, Dtype::F8E4M3 | Dtype::F8E5M2)
     }
@@ -138,7 +138,7 @@ impl Dtype {
         }
     }
 
-    /// The integer of this integer type that is the same modulo 2 to the number of its bits: what Rust's `as` gives.
+    /// Wraps an integer to this integer type, modulo 2 to the power of its width, as Rust's `as` does.
     pub fn wrap(self, value: i128) -> i128 {
         let bits = self.bits();
         let low = value & ((1i128 << bits) - 1);
@@ -147,7 +147,7 @@ impl Dtype {
 
     /// Does every value of `self` keep its value when converted to `to`?
     ///
-    /// This is the rule for conversions that need no `as`: `i32` to `i64`, `u8` to `i16`. Floats never convert by themselves.
+    /// Exactly these conversions are implicit: `i32` to `i64`, `u8` to `i16`. Floats never convert implicitly.
     pub fn widens_to(self, to: Dtype) -> bool {
         match (self.int_range(), to.int_range()) {
             (Some((low, high)), Some((to_low, to_high))) if self.is_int() && to.is_int() => to_low <= low && high <= to_high,
@@ -155,7 +155,7 @@ impl Dtype {
         }
     }
 
-    /// The name in Rust, which is the name in the IR's text.
+    /// The name in Rust, which is also the name in the IR's text.
     pub const fn name(self) -> &'static str {
         match self {
             Dtype::Bool => "bool",

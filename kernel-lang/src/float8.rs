@@ -1,7 +1,8 @@
-//! Floats of 8 bits to `f32`, exactly, and back, rounded once to nearest even: bit for bit what a GPU's `cvt.rn.satfinite` gives.
+//! Conversions between 8-bit floats and `f32`: exact to `f32`; from `f32` rounded once to nearest even, bit for bit as a GPU's
+//! `cvt.rn.satfinite`.
 //!
-//! What is too large, infinities too, becomes the largest finite number of its sign; a NaN becomes `0x7f`. The formats are `E4M3` and `E5M2`
-//! of the Open Compute Project's 8-bit floating point specification, revision 1.0:
+//! Values beyond the largest finite number, infinities included, become the largest finite number of their sign; a NaN becomes `0x7f`. The
+//! formats are `E4M3` and `E5M2` of the Open Compute Project's 8-bit floating point specification, revision 1.0:
 //!
 //! | | exponent bias | largest | smallest normal | smallest | infinities | NaNs |
 //! |---|---|---|---|---|---|---|
@@ -10,7 +11,7 @@
 
 use crate::dtype::Dtype;
 
-/// A format: how bits and values correspond.
+/// An 8-bit float format.
 ///
 /// ```
 /// use kernel_lang::float8::Format;
@@ -26,16 +27,16 @@ pub struct Format {
     largest: u8,
 }
 
-/// The NaN that conversions give.
+/// The NaN that conversions return.
 pub const NAN: u8 = 0x7f;
 
 impl Format {
-    /// That of `f8e4m3`.
+    /// The format of `f8e4m3`.
     pub const E4M3: Format = Format { fraction: 3, smallest: -6, largest: 0x7e };
-    /// That of `f8e5m2`.
+    /// The format of `f8e5m2`.
     pub const E5M2: Format = Format { fraction: 2, smallest: -14, largest: 0x7b };
 
-    /// The format of an element type; `None` if it is no float of 8 bits.
+    /// The format of an element type; `None` if it is not an 8-bit float.
     pub const fn of(dtype: Dtype) -> Option<Format> {
         match dtype {
             Dtype::F8E4M3 => Some(Format::E4M3),
@@ -44,7 +45,7 @@ impl Format {
         }
     }
 
-    /// Has it infinities?
+    /// Does the format have infinities?
     pub const fn has_infinities(self) -> bool {
         self.largest + 1 < NAN
     }
@@ -59,17 +60,17 @@ impl Format {
         f32::from_bits(self.smallest_normal_bits())
     }
 
-    /// What 1 and the next larger number differ by.
+    /// The difference between 1 and the next larger number.
     pub const fn epsilon(self) -> f32 {
         f32::from_bits(Self::power(-(self.fraction as i32)))
     }
 
-    /// 2 to that power, as the bits of an `f32`.
+    /// 2 to the power `exponent`, as the bits of an `f32`.
     const fn power(exponent: i32) -> u32 {
         ((127 + exponent) as u32) << 23
     }
 
-    /// How far the fraction lies above its place in an `f32`.
+    /// The distance in bits between the fraction of an `f32` and the fraction of this format.
     pub(crate) const fn shift(self) -> u32 {
         23 - self.fraction
     }
@@ -84,26 +85,26 @@ impl Format {
         ((self.largest as u32) << self.shift()) + self.rebias()
     }
 
-    /// Of a normal number: the bits of an `f32`, less those of this format in their place.
+    /// For a normal number: the bits of the `f32` minus the bits of this format shifted to the same position.
     pub(crate) const fn rebias(self) -> u32 {
         self.smallest_normal_bits() - (1 << 23)
     }
 
-    /// The bits of an `f32` whose last place is the smallest number of the format: what is added to it is rounded there.
+    /// The bits of an `f32` whose last bit is worth the smallest number of the format: adding to it rounds to a multiple of that number.
     pub(crate) const fn magic(self) -> u32 {
         Self::power(self.smallest - self.fraction as i32 + 23)
     }
 
-    /// The bits of an `f32`: by so much a number is too small whose exponent and fraction are moved to their places in an `f32`.
+    /// The bits of an `f32` factor: it corrects the exponent bias after exponent and fraction are shifted to their position in an `f32`.
     pub(crate) const fn scale(self) -> u32 {
         Self::power(126 + self.smallest)
     }
 
-    /// The value of those bits, exactly; a NaN stays one.
+    /// The value of the bits, exactly; a NaN stays a NaN.
     #[inline(always)]
     pub const fn to_f32(self, bits: u8) -> f32 {
         let magnitude = (bits & 0x7f) as u32;
-        // Of a subnormal number the product is exact too.
+        // The product is exact for subnormal numbers too.
         let value = f32::from_bits(magnitude << self.shift()) * f32::from_bits(self.scale());
         let is_infinite = self.has_infinities() && magnitude == self.largest as u32 + 1;
         let special = if is_infinite { f32::INFINITY } else { f32::NAN };
@@ -111,7 +112,7 @@ impl Format {
         f32::from_bits(value.to_bits() | ((bits & 0x80) as u32) << 24)
     }
 
-    /// The bits of the nearest number; of the largest finite one for what is larger and infinite, and `0x7f` for NaN.
+    /// The bits of the nearest number. Values beyond the largest finite number, infinities included, give that number; NaN gives `0x7f`.
     #[inline(always)]
     pub const fn from_f32(self, value: f32) -> u8 {
         let bits = value.to_bits();
@@ -127,13 +128,13 @@ impl Format {
         if magnitude > 0x7f80_0000 { NAN } else { signed }
     }
 
-    /// The nearest number, as if the format had no largest one.
+    /// The nearest number, as if the format had no largest number.
     pub(crate) fn round(self, value: f64) -> f64 {
         nearest(value, self.fraction as i32, self.smallest)
     }
 }
 
-/// The nearest number of so many binary digits behind the leading one, and of fewer below 2 to the power `smallest`.
+/// The nearest number with `fraction` binary digits after the leading one, and with fewer below 2 to the power `smallest`.
 pub(crate) fn nearest(value: f64, fraction: i32, smallest: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -147,7 +148,7 @@ pub(crate) fn nearest(value: f64, fraction: i32, smallest: i32) -> f64 {
 mod tests {
     use super::*;
 
-    /// What the specification says that bits are worth.
+    /// The value of the bits, computed from the specification.
     fn worth(exponent_bits: u32, has_infinity: bool, bits: u8) -> f64 {
         let fraction_bits = 7 - exponent_bits;
         let (exponent, fraction) = (i32::from(bits & 0x7f) >> fraction_bits, bits & ((1 << fraction_bits) - 1));
@@ -181,15 +182,15 @@ mod tests {
         }
     }
 
-    /// The nearest of all values by a search among them, for every `f16` and around every middle.
+    /// Compares with a search over all values, for every `f16` and around every midpoint.
     #[test]
     fn every_f16_and_every_tie_goes_to_the_nearest() {
         for (exponent_bits, has_infinity, format) in FORMATS {
             let finite: Vec<u8> = (0..0x80).filter(|bits| worth(exponent_bits, has_infinity, *bits).is_finite()).collect();
             let nearest = |value: f64| {
-                // What is much too large would be as far from all.
+                // The clamp keeps an infinite value from being equally far from all numbers.
                 let distance = |bits: &u8| (worth(exponent_bits, has_infinity, *bits) - value.abs().min(1e9)).abs();
-                // Ties go to the even one.
+                // Ties go to the even number.
                 let best = *finite.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)).then((*a & 1).cmp(&(*b & 1)))).unwrap();
                 best | if value.is_sign_negative() { 0x80 } else { 0 }
             };
@@ -211,7 +212,7 @@ mod tests {
                     check(value);
                     check(-value);
                 }
-                // The tie is broken by what an `f32` cannot hold.
+                // A difference that an `f32` cannot hold breaks the tie.
                 assert_eq!(format.round(f64::from(middle).next_down()), format.to_f32(pair[0]).into());
                 assert_eq!(format.round(f64::from(middle).next_up()), format.to_f32(pair[1]).into());
             }

@@ -1,4 +1,5 @@
-//! The kernel language's compiler: from Rust syntax to tile IR to PTX, and a CPU executor. No I/O, no GPU, no environment variables.
+//! The kernel language's compiler: Rust syntax to tile IR, tile IR to PTX, and a CPU executor. It does no I/O and uses no GPU and no
+//! environment variables.
 
 pub mod diagnostic;
 pub mod dsl;
@@ -8,7 +9,7 @@ pub mod float8;
 pub mod frontend;
 pub mod ir;
 pub mod layout;
-// Texts of the kernel language, which the frontend embeds: never compiled, named here so that rustfmt formats them.
+// Kernel-language sources that the frontend embeds as text. They are never compiled; the module exists so that rustfmt formats them.
 #[cfg(false)]
 mod library;
 pub mod location;
@@ -28,7 +29,8 @@ pub mod scalar;
 
 pub use schedule::Schedule;
 
-/// Which compiler this is: its version, and a hash of its sources. What two compilers of one name make of a kernel is the same.
+/// Identifies the compiler: its version and a hash of its sources. Two compilers with the same identifier generate the same code for a
+/// kernel.
 pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("KERNEL_LANG_SOURCES"));
 
 #[cfg(feature = "codegen")]

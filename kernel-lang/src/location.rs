@@ -1,11 +1,11 @@
-//! Places in the user's source.
+//! Positions in the user's source.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// A place in the user's source: which file of the kernel, line and column (both from 1).
+/// A position in the user's source: file of the kernel, line and column.
 ///
-/// [`Loc::NONE`] stands for "nowhere in particular"; a pass that makes an op gives it the place of the op it replaces.
+/// [`Loc::NONE`] means that no position is known. A pass that creates an op gives it the position of the op it replaces.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Loc {
     /// Index into [`crate::ir::Function::files`].
@@ -17,15 +17,15 @@ pub struct Loc {
 }
 
 impl Loc {
-    /// No place.
+    /// No position.
     pub const NONE: Loc = Loc { file: 0, line: 0, column: 0 };
 
-    /// A place in the kernel's own file.
+    /// A position in the kernel's own file.
     pub fn new(line: u32, column: u32) -> Loc {
         Loc { file: 0, line, column }
     }
 
-    /// Is it a place at all?
+    /// Is a position known?
     pub fn is_some(self) -> bool {
         self.line != 0
     }

@@ -1,4 +1,4 @@
-//! What a GPU has: facts as data. Comparisons of architectures stand here and nowhere else.
+//! Targets and their properties as data. Only this file compares architectures.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,19 +11,19 @@ use crate::dtype::Dtype;
 pub struct Target {
     major: u8,
     minor: u8,
-    /// Are instructions allowed that only this architecture has (`sm_90a`)?
+    /// Does it allow the instructions that only this architecture has (`sm_90a`)?
     specific: bool,
 }
 
 impl Target {
-    /// Ampere: the baseline. Its PTX runs on everything newer.
+    /// Ampere: the baseline. Its PTX runs on all newer devices.
     pub const SM_80: Target = Target { major: 8, minor: 0, specific: false };
-    /// Hopper with its own instructions; such PTX runs on Hopper alone.
+    /// Hopper with its architecture-specific instructions; such PTX runs on Hopper only.
     pub const SM_90A: Target = Target { major: 9, minor: 0, specific: true };
-    /// The targets that are compiled for at build, best last.
+    /// The targets that a build compiles for, best last.
     pub const ALL: [Target; 2] = [Target::SM_80, Target::SM_90A];
 
-    /// The lowest PTX ISA version, major and minor, that knows the target; some instructions need a later one.
+    /// The lowest PTX ISA version, major and minor, that supports the target; some instructions need a later one.
     pub const fn ptx_version(self) -> (u32, u32) {
         if self.major >= 9 { (8, 0) } else { (7, 0) }
     }
@@ -50,47 +50,47 @@ impl Target {
         Target::ALL.into_iter().filter(|target| target.runs_on(major, minor)).max()
     }
 
-    /// Its compute capability as a number: 80 for `sm_80`, 90 for `sm_90a`.
+    /// The compute capability as a number: 80 for `sm_80`, 90 for `sm_90a`.
     pub const fn number(self) -> u32 {
         10 * self.major as u32 + self.minor as u32
     }
 
-    /// Is there an atomic sum of `bf16`?
+    /// Does it have an atomic add of `bf16`?
     pub const fn has_bf16_atomics(self) -> bool {
         self.major >= 9
     }
 
-    /// Can a launch begin before the one that it depends on is over (PTX ISA, `griddepcontrol`)?
+    /// Can a launch begin before the launch that it depends on has ended (PTX ISA, `griddepcontrol`)?
     pub const fn has_dependent_launches(self) -> bool {
         self.major >= 9
     }
 
-    /// Are there conversions to and from floats of 8 bits?
+    /// Does it have conversions to and from 8-bit floats?
     pub const fn has_float8_conversions(self) -> bool {
         self.major >= 9 || (self.major == 8 && self.minor >= 9)
     }
 
-    /// Threads of a warp.
+    /// Threads per warp.
     pub const fn warp_size(self) -> u32 {
         32
     }
 
-    /// The most warps of one program.
+    /// Maximum number of warps per program.
     pub const fn max_warps(self) -> u32 {
         32
     }
 
-    /// The most bytes of shared memory that a CTA may have.
+    /// Maximum number of bytes of shared memory per CTA.
     pub const fn shared_bytes(self) -> u32 {
         if self.major >= 9 { 227 << 10 } else { 163 << 10 }
     }
 
-    /// The registers that the threads of a CTA share.
+    /// Registers shared by the threads of a CTA.
     pub const fn registers(self) -> u32 {
         64 << 10
     }
 
-    /// The most CTAs of a cluster: 1 where there are none.
+    /// Maximum number of CTAs per cluster: 1 without cluster support.
     pub const fn max_cluster(self) -> u32 {
         if self.major >= 9 { crate::Schedule::MOST_CTAS } else { 1 }
     }
@@ -101,9 +101,9 @@ impl Target {
     }
 }
 
-/// A target that is asked what it has, and the other targets that would have answered each time the same: they get the same code.
+/// A target together with the other targets that gave the same answer to every question so far: they share the generated code.
 ///
-/// What compiles a kernel has no other way to a target's facts.
+/// Code generation can query target properties only through this type.
 #[derive(Clone, Debug)]
 pub struct Asked {
     target: Target,
@@ -111,12 +111,13 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// A target that nothing was asked yet.
+    /// A target without any questions asked yet.
     pub fn new(target: Target) -> Asked {
         Asked { target, alike: RefCell::new(Target::ALL.into_iter().filter(|other| *other != target).collect()) }
     }
 
-    /// What the target answers. The less is asked, the more targets answer the same: rather how many stages there is room for than how many bytes there are.
+    /// Answers a question about the target. Narrow questions let more targets share code: ask how many stages fit into shared memory, not how
+    /// many bytes it has.
     ///
     /// ```
     /// use kernel_lang::target::{Asked, Target};
@@ -132,22 +133,23 @@ impl Asked {
         answer
     }
 
-    /// The target itself, for what only names it.
+    /// The target itself, for output that only names it.
     pub fn name(&self) -> Target {
         self.target
     }
 
-    /// The targets that cannot be told from this one by what was asked.
+    /// The targets that give the same answer to every question asked so far.
     pub fn alike(&self) -> Vec<Target> {
         self.alike.borrow().clone()
     }
 }
 
-/// Multiplications with addition, in that type, that one multiprocessor of a device of that compute capability ends in a clock, matrix instructions
-/// apart. None for other types, and for architectures that nobody has entered here.
+/// Fused multiply-adds of that type that one multiprocessor of a device of that compute capability completes per clock, without matrix
+/// instructions. `None` for other types, and for architectures without an entry here.
 ///
-/// From the arithmetic throughputs in NVIDIA's CUDA C++ Programming Guide, and the peaks in the papers on the GA100, GA102, AD102 and GH100.
-/// Two halves share a lane, which a GPU uses only where code asks for it.
+/// The figures come from the arithmetic throughputs in NVIDIA's CUDA C++ Programming Guide and the peaks in the papers on the GA100, GA102,
+/// AD102 and GH100. The figures for `f16` and `bf16` assume packed instructions on two elements, which a GPU executes only if the code
+/// contains them.
 ///
 /// ```
 /// use kernel_lang::{dtype::Dtype, target::fmas_per_clock};
@@ -170,7 +172,7 @@ pub const fn fmas_per_clock(capability: (i32, i32), dtype: Dtype) -> Option<u32>
     }
 }
 
-/// `sm_80`, `sm_90a`: the name in PTX.
+/// The name in PTX: `sm_80`, `sm_90a`.
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sm_{}{}{}", self.major, self.minor, if self.specific { "a" } else { "" })

@@ -81,7 +81,7 @@ fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -
     wide
 }
 
-/// After each pass the kernel obeys the law.
+/// After each pass the kernel keeps the invariants.
 fn verified(pass: &Pass, func: &Function, _: bool) {
     verify(func, Stage::Tile).unwrap_or_else(|violations| panic!("`{}`: {violations:?}\n{func}", pass.name));
 }
@@ -157,7 +157,7 @@ fn usual_kernel(random: &mut Random, extent: i64) -> String {
         }
         _ => line(format!("%none = const {{value = 0}} : {indices}\n%at = add %at0, %none : {indices}\n%acc = add %acc0, %acc0 : {tile}")),
     }
-    // Masks: comparisons with limits on either side, truths of the program, bits of memory, and both.
+    // Masks: comparisons with limits on either side, booleans of the program, bits of memory, and both.
     for name in ["a", "b"] {
         match &*of(&["cmp", "cmp", "cmp", "cmp", "on", "flags", "swapped", "constant", "constant"]) {
             "cmp" => line(format!(

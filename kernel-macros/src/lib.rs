@@ -1,7 +1,7 @@
-//! The doorway: `#[kernel]`, `#[device]` and `#[autotune]`, one call each into `kernel-lang`.
+//! The attribute macros `#[kernel]`, `#[device]` and `#[autotune]`. Each is one call into `kernel-lang`.
 //!
-//! Nothing is decided here. Only this crate may touch files while a user's crate compiles: variants are kept from build to build, and where
-//! `GALATEA_PTX_DIR` names a folder, the PTX of every variant is written there.
+//! This crate contains no logic of the compiler. It is the only crate that may access files while a user's crate compiles: it caches
+//! variants between builds and, if `GALATEA_PTX_DIR` names a folder, writes the PTX of every variant there.
 
 mod store;
 
@@ -13,7 +13,7 @@ use kernel_lang::frontend::{self, Expansion};
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 use store::Files;
 
-/// Makes a function a GPU kernel: checked and lowered to PTX while the crate compiles.
+/// Defines a GPU kernel: the function is checked and compiled to PTX while the crate compiles.
 ///
 /// ```ignore
 /// #[kernel(BLOCK_SIZE = [1024, 4096], num_warps = 8)]
@@ -25,23 +25,29 @@ use store::Files;
 /// }
 /// ```
 ///
-/// The function becomes a launcher: `double::<f32, 1024>(&x, &mut y, n).grid(cdiv(n, 1024)).launch()?`. The words of the body are
-/// documented in `galatea::dsl`. Arguments, all optional:
+/// The function becomes a launcher: `double::<f32, 1024>(&x, &mut y, n).grid(cdiv(n, 1024)).launch()?`. `galatea::dsl` documents the
+/// builtins of the body. All arguments of the attribute are optional:
 ///
 /// | argument | meaning |
 /// |---|---|
-/// | `N = [1024, 4096]` | values of the constant parameter `N` to compile now; any other value is compiled when it is first launched |
-/// | `T = [f32, bf16]` | types to compile now; without it all that the bound allows |
-/// | `num_warps = 8` | warps of a CTA: a power of two up to 32, 4 if not given |
-/// | `num_ctas = 4` | CTAs that share one program, a cluster: a power of two up to 16, 1 if not given; more need sm_90. They share elementwise ops, accesses and reductions |
-/// | `maxnreg = 128` | the most registers that the assembler may give a thread |
-/// | `num_stages = 3` | how many turns of a loop are under way at once, at most, where its `range` does not say: all but one only load |
+/// | `N = [1024, 4096]` | values of the constant parameter `N` to compile at build time; any other value is compiled at its first launch |
+/// | `T = [f32, bf16]` | element types to compile at build time; the default is all types that the bound allows |
+/// | `num_warps = 8` | warps of a CTA: a power of two up to 32, default 4 |
+/// | `num_ctas = 4` | CTAs of a cluster that share one program: a power of two up to 16, default 1; see below |
+/// | `maxnreg = 128` | the maximum number of registers that the assembler may give a thread |
+/// | `num_stages = 3` | the maximum number of iterations in flight of a loop whose `range` sets none; all but one of them only load |
 /// | `heuristics(EVEN_N = n % BLOCK_SIZE == 0)` | constants that the launch computes, see below |
-/// | `assume(n = 4096, shift % 16 == 0)` | facts of arguments that a variant may count on, see below |
-/// | `do_not_specialize = [stride]`, or `do_not_specialize` | no variants are made unasked for strides that are 1: of these arguments, or of all |
-/// | `unchecked` | no bounds checks, pointers of addresses, `inline_ptx!` that reaches memory: the launcher becomes an `unsafe fn` |
-/// | `contract` | on a GPU `a * b + c` and sums of products may be rounded once, as by `fma`: faster, and different in the last place from the CPU |
-/// | `crate = path` | where `galatea` is, if it was renamed |
+/// | `assume(n = 4096, shift % 16 == 0)` | facts about arguments that a variant may rely on, see below |
+/// | `do_not_specialize = [stride]`, or `do_not_specialize` | no automatic variants for strides of 1: for these arguments, or for all |
+/// | `unchecked` | the launcher becomes an `unsafe fn`, see below |
+/// | `contract` | on a GPU, `a * b + c` and sums of products may be rounded once, see below |
+/// | `crate = path` | the path of `galatea`, if it was renamed |
+///
+/// More than one CTA (`num_ctas`) requires sm_90. The CTAs of a cluster share elementwise ops, memory accesses and reductions.
+///
+/// `unchecked` removes bounds checks. It allows pointers made from addresses, and `inline_ptx!` that accesses memory.
+///
+/// `contract` rounds like `fma`. It makes the kernel faster, and results may differ from those of the CPU in the last place.
 ///
 /// # Heuristics
 ///
@@ -52,14 +58,20 @@ use store::Files;
 /// total(&x, &mut y, columns).grid(|_| rows).launch()?;
 /// ```
 ///
-/// Heuristics give constant parameters of the kernel, `num_warps`, `num_ctas`, `num_stages` and `maxnreg`, by expressions of Rust that every launch
-/// computes, in their order. An expression sees the scalar arguments, the constants that the launch names, what an autotuned kernel's configuration
-/// fixes, and the heuristics before it; of a tensor `x.len()`, of a view `extent(x, 0)`. In whichever of the two attributes they stand, they come
-/// behind the configuration. What they give leaves the launcher's generics, and the grid is a function of the configuration, which has it:
+/// A heuristic is a Rust expression for a constant parameter of the kernel, or for `num_warps`, `num_ctas`, `num_stages` or `maxnreg`.
+/// Every launch evaluates the heuristics in order. An expression can use:
+///
+/// - the scalar arguments, `x.len()` of a tensor, and `extent(x, 0)` of a view;
+/// - the constants that the launch names;
+/// - the values that an autotuned kernel's configuration sets;
+/// - the heuristics before it.
+///
+/// Heuristics may be in `#[kernel]` or in `#[autotune]`; in both they are evaluated after the configuration is known. Constants that
+/// heuristics set are not generics of the launcher. The grid is a function of the configuration, which contains these constants:
 /// `.grid(|config| cdiv(n, config.BLOCK_SIZE))`.
 ///
-/// Compiled now are the values that an expression can be seen to give: all that its branches give, both of a `bool`, else those that are listed. Any
-/// other is compiled when it is first launched.
+/// The build compiles the values that an expression visibly has: the values of all its branches, or both values of a `bool`. Otherwise it
+/// compiles the values that are listed. Any other value is compiled at its first launch.
 ///
 /// # Facts of arguments
 ///
@@ -68,34 +80,42 @@ use store::Files;
 /// fn copy<T: Element, const BM: usize, const BN: usize>(x: Ptr<T>, y: PtrMut<T>, m: usize, n: usize, x_row: isize, x_col: isize, y_row: isize, y_col: isize) { .. }
 /// ```
 ///
-/// Where an integer argument is the distance between neighbours of a tile, as `x_col` in `x + rows[(.., None)] * x_row + columns[(None, ..)] * x_col`,
-/// there is, unasked, a variant for launches in which it is 1: it reads and writes up to 16 bytes at a time, and the other one element by element.
-/// `assume` adds facts: that an integer or a `bool` is a number that is written there, or that a power of two divides an integer.
+/// An integer argument may be the stride between adjacent elements of a tile, as `x_col` in
+/// `x + rows[(.., None)] * x_row + columns[(None, ..)] * x_col`. For such arguments there is automatically a variant for launches in which
+/// the stride is 1. This variant reads and writes up to 16 bytes at a time; the general variant accesses memory element by element.
+/// `assume` adds facts: an integer or a `bool` equals a literal, or a power of two divides an integer.
 ///
-/// A fact selects a variant, and nothing else. A launch asks which facts hold for its arguments, in a few nanoseconds; where one does not, it runs another
-/// variant, so that nothing that is assumed can be wrong. `.checked()` launches and those on the CPU run the kernel as it is written.
+/// A fact only selects a variant. A launch checks in a few nanoseconds which facts hold for its arguments. If a fact does not hold, the
+/// launch runs another variant, so a false fact cannot change the result. `.checked()` launches and launches on the CPU run the general
+/// kernel.
 ///
-/// Compiled now are the variant that counts on nothing; the one where the last stride of each tensor, in the order of the parameters, is 1; and for each
-/// `assume(..)` one where all of its facts hold, and these strides are 1 if it does not speak of strides. Another combination is compiled when a launch first
-/// brings it; with `.compile_in_background()` on another thread, while one of these serves.
+/// The build compiles these variants:
+///
+/// - the general variant, which relies on no facts;
+/// - the variant in which the last stride of each tensor, in the order of the parameters, is 1;
+/// - for each `assume(..)`, the variant in which all of its facts hold. If the `assume` does not name strides, the last strides are 1 as
+///   well.
+///
+/// Another combination is compiled when a launch first needs it. With `.compile_in_background()` another thread compiles it, and the launch
+/// uses one of the variants above in the meantime.
 ///
 /// # Reading the PTX
 ///
-/// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder: each variant is written there as
-/// `<kernel>-<types and constants>-w<warps>-<target>.ptx`, other parts of a schedule behind the warps; the last constant of a variant that counts on facts
-/// has a bit for each. Cargo compiles crates that have kernels anew when the variable changes. `cargo galatea variants` sets it, and lists the variants with
-/// what they take.
+/// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder. Each variant is written there as
+/// `<kernel>-<types and constants>-w<warps>-<target>.ptx`; other parts of the schedule follow the warps. If a variant relies on facts, its
+/// last constant has one bit for each fact. Cargo recompiles crates with kernels when the variable changes. `cargo galatea variants` sets
+/// the variable and lists the variants with their resource use.
 ///
-/// # What a build keeps
+/// # Build cache
 ///
-/// Variants are kept inside of the target directory, by their content: a build after an edit compiles those that changed, and `cargo clean` takes them along.
-/// The environment variable `GALATEA_BUILD_CACHE=off` has each build compile all.
+/// Variants are cached in the target directory by their content. A build after an edit compiles only the variants that changed.
+/// `cargo clean` removes the cache. With the environment variable `GALATEA_BUILD_CACHE=off`, each build compiles all variants.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(frontend::kernel(arguments.into(), item.into(), &Files::of_this_target()))
 }
 
-/// Makes a kernel choose its configuration by measuring, at the first launch of each key.
+/// Makes a kernel select its configuration by timing, at the first launch of each key.
 ///
 /// ```ignore
 /// #[autotune(configs = [Config { BLOCK_SIZE: 1024, num_warps: 4 }, Config { BLOCK_SIZE: 4096, num_warps: 8 }], key = [n])]
@@ -105,56 +125,86 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | argument | meaning |
 /// |---|---|
-/// | `configs = [Config { B: 64, num_warps: 4 }, ..]` | the configurations: values of constant parameters, which all of them name, and of `num_warps`, `num_ctas`, `num_stages`, `maxnreg`, which are as `#[kernel(..)]` has them where one names none |
-/// | `configs = product(B = [64, 128], num_warps = [4, 8]) if B * num_warps < 1024` | every combination for which the condition holds; what it leaves out does not exist. A product may also stand in the list |
-/// | `key = [n, bucket(m), bucket(k, 512), extent(x, 1)]` | what of the arguments chooses: a value, its next power of two, its next multiple of a number; an extent of a view. Element types, constants that the launch names, the device and which tensors are aligned to 16 bytes always do |
-/// | `prune = \|config\| config.B < n` | the configurations that do not fit the arguments of a launch: they are neither timed nor run. If none is left, the launch is an error that lists them |
-/// | `prune = top_k(4, \|config\| cost)` | only those with the least estimated cost, an `f64`, are timed, the others only if none of them runs. `prune = [\|config\| .., top_k(..)]` is both |
-/// | `heuristics(EVEN_N = n % B == 0)` | constants that the launch computes behind its configuration, see [`macro@kernel`] |
-/// | `restore_value = [y]` | tensors that each run of the tuning finds as the launch did. Those that the kernel both reads and writes always are; a kernel that writes through addresses says `restore_value = []`, that another run changes nothing there |
-/// | `reset_to_zero = [y]` | tensors that are zeros before each run of the tuning, and before the one that counts: cheaper than a copy, and right if the launch brings zeros |
-/// | `warmup = 5`, `rep = 100` | milliseconds of a tuning, before it measures and then |
-/// | `pre_hook = \|config\| ..`, `post_hook = \|config\| ..` | called on the host before and behind each run of the tuning |
-/// | `records = "tuned/h200.json"` | a file of what was tuned before, or a list of them, from the folder of `Cargo.toml` on: `galatea tune` and `galatea cache export` write it, a team commits it, and it becomes a part of the program. A key that it has is not tuned, see below |
-/// | `verify = cpu`, `verify = reference`, `verify(cpu, rtol = 1e-2)` | a configuration that computes something else than the CPU, or than a function, cannot win, see below |
+/// | `configs = [Config { B: 64, num_warps: 4 }, ..]` | the configurations, see below |
+/// | `configs = product(B = [64, 128], num_warps = [4, 8]) if B * num_warps < 1024` | every combination that satisfies the condition, see below |
+/// | `key = [n, bucket(m), bucket(k, 512), extent(x, 1)]` | the values of the arguments that select the configuration, see below |
+/// | `prune = \|config\| config.B < n` | the configurations that do not fit the arguments of a launch; they are neither timed nor run |
+/// | `prune = top_k(4, \|config\| cost)` | only those with the lowest estimated cost, an `f64`, are timed; the others only if none of them runs |
+/// | `heuristics(EVEN_N = n % B == 0)` | constants that the launch computes after its configuration is known, see [`macro@kernel`] |
+/// | `restore_value = [y]` | tensors to restore before each run of the tuning, see below |
+/// | `reset_to_zero = [y]` | tensors to fill with zeros before each run of the tuning, see below |
+/// | `warmup = 5`, `rep = 100` | the duration of a tuning in milliseconds: the warm-up, and the measurement |
+/// | `pre_hook = \|config\| ..`, `post_hook = \|config\| ..` | functions called on the host before and after each run of the tuning |
+/// | `records = "tuned/h200.json"` | a file of tuning records, or a list of files, see below |
+/// | `verify = cpu`, `verify = reference`, `verify(cpu, rtol = 1e-2)` | the reference results; a configuration with other results cannot win, see below |
 ///
-/// Closures see the arguments as heuristics do, and capture nothing else.
+/// - **Configurations** set constant parameters, and may set `num_warps`, `num_ctas`, `num_stages` and `maxnreg`. All of them must set the
+///   same constant parameters. A part of the schedule that a configuration does not set is that of `#[kernel(..)]`. A `product` does not
+///   contain the combinations that its condition excludes; it may also be an element of the list.
+/// - **Key**: an element is a value, its next power of two (`bucket(m)`), its next multiple of a number (`bucket(k, 512)`), or an extent of
+///   a view. The element types, the constants that the launch names, the device and the set of tensors aligned to 16 bytes are always part
+///   of the key.
+/// - **Pruning**: if no configuration is left, the launch fails with an error that lists them. `prune = [|config| .., top_k(..)]` combines
+///   both forms.
+/// - **Restored tensors**: `restore_value` tensors have their contents from before the launch in each run. Tensors that the kernel both
+///   reads and writes are always restored. A kernel that writes through addresses must say `restore_value = []`, which asserts that
+///   another run changes nothing at these addresses.
+/// - **Zeroed tensors**: `reset_to_zero` also zeroes them before the launch's own run. Zeroing is cheaper than a copy, and correct if the
+///   launch passes zeros.
 ///
-/// A launch that tunes runs the kernel many times; in later ones with the same key the choice is looked up. `.report()` in place of `.launch()` tells what
-/// was tried, and runs nothing besides; so does every tuning if the environment variable `GALATEA_PRINT_TUNING` is set. How it is measured: `galatea::tune`.
+/// Closures can use the same arguments as heuristics, and capture nothing else.
 ///
-/// # Records that are committed
+/// The launch that tunes runs the kernel many times; later launches with the same key look up the result. `.report()` in place of
+/// `.launch()` returns the trials and launches nothing else. If the environment variable `GALATEA_PRINT_TUNING` is set, every tuning prints
+/// its trials. `galatea::tune` describes the measurement.
 ///
-/// A record of a file is used for a key that is new to the process, before what lies on the disk, so that all machines do what was committed. It must be of
-/// what runs: of the same code of the kernel (a comment and a place in the source do not count), the same configurations, the same GPU, and the values of the key;
-/// the driver may be another one. What was chosen must load. Otherwise the file is as good as not there, and the key is tuned. With `GALATEA_PRINT_TUNING`
-/// it is said why. A changed file compiles the crate anew; one that is not there, or is none of records, is an error where it is named.
+/// # Committed records
 ///
-/// # Results that are compared
+/// `galatea tune` and `galatea cache export` write a file of records, a team commits it, and it becomes part of the program. The path is
+/// relative to the folder of `Cargo.toml`. A key with a record in the file is not tuned. Committed records take precedence over records on
+/// disk, so that all machines use the committed configurations. A record must match:
 ///
-/// With `verify = cpu` the CPU runs the kernel first, on a copy of the launch's arguments, in the first configuration; each configuration then runs on the arguments as
-/// they were, and all tensors that the kernel takes to write are compared. One that differs is a record with its reason, such as ``differs from the
-/// reference: `y[7]` is 3.5 instead of 4 (1 of 1000 elements differ)``. The winner runs once more in the end. The name of a function stands for the
-/// reference instead: it takes the kernel's parameters in their order, `&[T]` for `Ptr<T>`, `&mut [T]` for `PtrMut<T>`, and scalars as they are:
+/// - the code of the kernel; comments and spans do not count;
+/// - the configurations;
+/// - the GPU, but not the driver;
+/// - the values of the key.
+///
+/// The chosen configuration must also load. Otherwise the record is ignored and the key is tuned; with `GALATEA_PRINT_TUNING` a note gives
+/// the reason. A change of the file recompiles the crate. A missing file, or one without records, is an error at its name in the attribute.
+///
+/// # Verification of results
+///
+/// With `verify = cpu` the CPU first runs the kernel in its first configuration, on a copy of the launch's arguments. Then each
+/// configuration runs on restored arguments, and all tensors that the kernel may write are compared. A configuration with different results
+/// is recorded with the reason, such as ``differs from the reference: `y[7]` is 3.5 instead of 4 (1 of 1000 elements differ)``. The winner
+/// is verified once more at the end. The reference may also be the name of a function. It takes the kernel's parameters in their order:
+/// `&[T]` for `Ptr<T>`, `&mut [T]` for `PtrMut<T>`, and scalars unchanged:
 ///
 /// ```ignore
 /// fn reference(x: &[f32], y: &mut [f32], n: usize) { .. }
 /// ```
 ///
-/// Integers must be equal. Floats may be off by `rtol` of the value and of the mean magnitude of the tensor together, 1e-4 for `f32`, 1e-9 for `f64`, 4e-3 for
-/// `f16`, 3e-2 for `bf16`, 0.25 for `f8e4m3` and 0.5 for `f8e5m2` if it is not said. It costs the time of the reference and a copy of what is written, once a
-/// key. On the CPU, where nothing is tuned, nothing is compared.
+/// Integers must be equal. A float may differ by `rtol` times the sum of the reference's magnitude and the tensor's mean magnitude. The
+/// default of `rtol` depends on the type:
+///
+/// | `f64` | `f32` | `f16` | `bf16` | `f8e4m3` | `f8e5m2` |
+/// |---|---|---|---|---|---|
+/// | 1e-9 | 1e-4 | 4e-3 | 3e-2 | 0.25 | 0.5 |
+///
+/// Verification costs the time of the reference and a copy of the written tensors, once for each key. On the CPU nothing is tuned, and
+/// nothing is verified.
 ///
 /// # The launcher
 ///
-/// Every configuration is compiled now. The constants that they name leave the launcher's generics; the grid is a function of the
-/// configuration: `add(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`. One that all share is `|_| rows`.
+/// The build compiles every configuration. The constants that configurations set are not generics of the launcher. The grid is a function
+/// of the configuration: `add(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`. A grid that all configurations
+/// share is `|_| rows`.
 #[proc_macro_attribute]
 pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(frontend::autotune(arguments.into(), item.into(), &Files::of_this_target()))
 }
 
-/// Makes a function a helper of kernels, to be called from any of them, in this and in other modules and crates; or a struct one of their values.
+/// Defines a helper function that any kernel can call, also from other modules and crates; or a struct that kernels can use.
 ///
 /// ```ignore
 /// /// Gaussian error linear unit.
@@ -171,32 +221,32 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// The body is written in the language of kernels, and becomes a part of each caller. It sees the parameters, the generics and, by their
-/// names and paths, other device functions; it cannot recurse. Types are checked where a kernel calls it, for each set of its generics: of a
-/// function that no kernel calls only the syntax and the signature are.
+/// The body is written in the kernel language and is inlined into each caller. It can use the parameters, the generics and, by their names
+/// and paths, other device functions. It cannot recurse. Types are checked where a kernel calls the function, for each set of its generics.
+/// For a function that no kernel calls, only the syntax and the signature are checked.
 ///
-/// | in the signature | means |
+/// | in the signature | meaning |
 /// |---|---|
 /// | `x: Value<T>` | a scalar or a tile of any shape with elements `T` |
-/// | `x: T`, `x: f32`, `n: usize` | one scalar; a constant of the call stays a constant in the body |
+/// | `x: T`, `x: f32`, `n: usize` | one scalar; a constant argument of the call is a constant in the body |
 /// | `x: Ptr<T>`, `y: PtrMut<T>` | a pointer of the kernel, with its offsets |
-/// | `x: View<T, 2>`, `y: ViewMut<T, 2>` | a view of the kernel, or what `view` makes |
-/// | `(Value<T>, usize)` | several; tuples go in and come out |
+/// | `x: View<T, 2>`, `y: ViewMut<T, 2>` | a view of the kernel, or the result of `view` |
+/// | `(Value<T>, usize)` | several values; tuples can be parameters and results |
 /// | `w: Welford<T>` | a struct that is marked `#[device]`, as below |
-/// | `f: impl Fn(Value<T>) -> Value<T>` | a closure of the call, `|v| v * scale`, which sees the variables of the caller; it is called, `f(x)`, or given on |
-/// | `<T: Float>` | found from the arguments, or named: `gelu::<f32>(x)`; bounds are those of kernels |
+/// | `f: impl Fn(Value<T>) -> Value<T>` | a closure of the call, `\|v\| v * scale`, which can use the caller's variables; call it, `f(x)`, or pass it on |
+/// | `<T: Float>` | inferred from the arguments, or named: `gelu::<f32>(x)`; bounds are those of kernels |
 /// | `<const N: usize>` | named: `window::<64>(start)` |
-/// | `#[option(1.0)] by: f32` | given by its name or left out: `scaled(x, by = 2.0)`; options come last |
-/// | `#[option] mask: Value<bool>` | an option without a default; where it is left out, it is left out wherever it is passed on |
+/// | `#[option(1.0)] by: f32` | passed by name or omitted: `scaled(x, by = 2.0)`; options come last |
+/// | `#[option] mask: Value<bool>` | an option without a default; if it is omitted, it is also omitted wherever the function passes it on |
 ///
-/// `return x;` may stand in every `if` that always returns, but not in a loop. On a condition that a call decides, such as `T == f32` or
-/// one on a constant, only the branch that is taken exists.
+/// `return x;` is allowed in every `if` that always returns, but not in a loop. If the call decides a condition, such as `T == f32` or a
+/// condition on a constant, only the selected branch is compiled.
 ///
 /// # Structs
 ///
-/// A struct holds scalars, tiles, pointers, views, tuples and other structs under names. It costs nothing: a kernel computes with its fields. One
-/// without functions is marked by itself, `#[device] struct Range { low: Value<f32>, high: Value<f32> }`; a struct and its functions stand in one
-/// module, because a macro sees nothing but its own item:
+/// A struct groups scalars, tiles, pointers, views, tuples and other structs as named fields. It has no cost: a kernel computes with its
+/// fields. A struct without functions is marked itself: `#[device] struct Range { low: Value<f32>, high: Value<f32> }`. A struct with
+/// functions must be in one module with them, because a macro sees only its own item:
 ///
 /// ```ignore
 /// #[device]
@@ -230,50 +280,57 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// In such a module every function is a device function, every struct a device struct, and an `impl` block holds functions with `self`, which is
-/// copied, or without; what is none of these, such as imports and kernels, is left as it is. Names of one module may go in circles.
+/// In such a module every function is a device function and every struct a device struct. An `impl` block contains functions with or
+/// without `self`, which is copied. Other items, such as imports and kernels, are left unchanged. Items of one module may refer to each
+/// other in cycles.
 ///
-/// A struct is made, taken apart and changed as in Rust: `Welford { mean, m2: 0.0, ..other }`, `let Welford { mean, .. } = w`, `w.count += 1.0` of a
-/// `let mut`. It goes through functions, closures, tuples, `if` and loops; `reduce` and `associative_scan` combine structs of tiles field by field, with
-/// a closure or a function, `Welford::combine`. Its generics are found from its fields, or named: `Welford::<f32>::zero()`; a type parameter of the
-/// struct itself needs no bound. Constants in fields take their type from what they meet, as in a tuple. A method that has the name of a word,
-/// `z.abs()`, is the struct's. A kernel's own parameters are no structs.
+/// A struct is constructed, destructured and modified as in Rust: `Welford { mean, m2: 0.0, ..other }`, `let Welford { mean, .. } = w`,
+/// `w.count += 1.0` of a `let mut`. Functions, closures, tuples, `if` and loops accept structs. `reduce` and `associative_scan` combine
+/// structs of tiles field by field, with a closure or a function such as `Welford::combine`.
+///
+/// The generics of a struct are inferred from its fields or named: `Welford::<f32>::zero()`. A type parameter of the struct itself needs no
+/// bound. Constants in fields take their type from the values that they are combined with, as in a tuple. A method with the name of a
+/// builtin, such as `z.abs()`, is the struct's own. A kernel's parameters cannot be structs.
 ///
 /// # Names
 ///
-/// A call means a word of the language first. A function whose name belongs to another language or to a later version, such as `add` or
-/// `rand`, is called by its path, `self::add(..)`. Functions are found as macros are: one with the name of a macro or of an attribute of Rust, such as
-/// `write`, `line` or `feature`, hides it in its module or is ambiguous, and is better called otherwise. Names with a capital letter are structs. Where rustc "cannot find macro `f`", there is no device
-/// function or struct `f` in scope, or it is one of a circle of functions that call each other, which only those of one `#[device] mod` may name. The argument `crate = path` says where `galatea` is, if it was renamed.
+/// A name in a call denotes a builtin of the language first. A function whose name belongs to another language or to a later version, such
+/// as `add` or `rand`, must be called by its path, `self::add(..)`. Functions are resolved like macros: a function with the name of a macro
+/// or an attribute of Rust, such as `write`, `line` or `feature`, hides it in its module or is ambiguous, and needs another name. Names
+/// with a capital letter are structs.
+///
+/// If rustc reports "cannot find macro `f`", there are two possible causes. There is no device function or struct `f` in scope, or `f`
+/// belongs to a cycle of functions that call each other, which is allowed only within one `#[device] mod`. The argument `crate = path`
+/// gives the path of `galatea`, if it was renamed.
 #[proc_macro_attribute]
 pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
     frontend::device(arguments.into(), item.into(), &crate_name()).into()
 }
 
-/// What the sources of a kernel's device functions end in.
+/// The end of the macro chain that collects the sources of a kernel's device functions.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __kernel(collected: TokenStream) -> TokenStream {
     let expansion = frontend::kernel_bundle(collected.into(), &crate_name(), &Files::of_this_target());
     let has_variants = !expansion.variants.is_empty();
     let tokens = finish(expansion);
-    // The macro stands for an expression, in front of which `finish` puts an item.
+    // The macro is an expression, and `finish` puts an item before it, so a block is needed.
     if has_variants { TokenTree::Group(Group::new(Delimiter::Brace, tokens)).into() } else { tokens }
 }
 
-/// What the sources of a device function's callees end in.
+/// The end of the macro chain that collects the sources of a device function's callees.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __device(collected: TokenStream) -> TokenStream {
     frontend::device_bundle(collected.into()).into()
 }
 
-/// The crate that is being compiled: cargo says it, and without cargo there is only one.
+/// The name of the crate that is being compiled, from cargo. Without cargo there is only one crate.
 fn crate_name() -> String {
     std::env::var("CARGO_CRATE_NAME").unwrap_or_default()
 }
 
-/// The macros run again once `GALATEA_PTX_DIR` changes: cargo compiles a crate anew whose code mentions the variable.
+/// Makes cargo recompile the crate when `GALATEA_PTX_DIR` changes, because the code mentions the variable.
 const MENTION: &str = r#"const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!("GALATEA_PTX_DIR");"#;
 
 fn finish(expansion: Expansion) -> TokenStream {
@@ -288,8 +345,8 @@ fn finish(expansion: Expansion) -> TokenStream {
     tokens
 }
 
-/// Writes `<kernel>-<key>-w<warps>-<target>.ptx`, and adds the expansion's lines to `variants.jsonl`. A folder that cannot be written costs a warning, not
-/// the build.
+/// Writes `<kernel>-<key>-w<warps>-<target>.ptx`, and appends the expansion's lines to `variants.jsonl`. An error of writing is a warning
+/// and does not fail the build.
 fn keep(folder: &Path, expansion: &Expansion) {
     let warn = |path: &Path, written: std::io::Result<()>| {
         if let Err(error) = written {
@@ -303,7 +360,7 @@ fn keep(folder: &Path, expansion: &Expansion) {
     let (path, lines) =
         (folder.join("variants.jsonl"), expansion.summary(&std::env::var("CARGO_PKG_NAME").unwrap_or_default(), &crate_name()));
     if !lines.is_empty() {
-        // At once, as several crates are compiled at a time.
+        // A single write, because several crates are compiled at the same time.
         let add = |mut file: std::fs::File| file.write_all(lines.as_bytes());
         warn(&path, std::fs::create_dir_all(folder).and_then(|()| OpenOptions::new().create(true).append(true).open(&path)).and_then(add));
     }

@@ -1,12 +1,13 @@
-//! The build's cache of variants: files in the folder that Cargo made for this crate inside of the target directory, so that `cargo clean` takes
-//! them, too.
+//! The build cache of variants: files in this crate's folder in the target directory, so that `cargo clean` removes them too.
 //!
-//! An entry is found by a hash of its key, and begins with a checksum of key and value: what is torn, empty or another's is not there. Files are
-//! written aside and renamed, so that builds side by side see whole ones; they are not synced, because what a power cut takes is compiled again. Nothing here
-//! can fail a build: where a disk does not do as it is told, each variant is compiled, as without.
+//! A hash of the key names an entry. The entry begins with a checksum of key and value, so truncated, empty and foreign entries are
+//! ignored. Files are written under a temporary name and renamed, so that concurrent builds see complete files. Files are not synced,
+//! because entries lost in a power failure are compiled again. The cache cannot fail a build: after any error of the disk, variants are
+//! compiled as without a cache.
 //!
-//! An entry is code that the program will run unchecked. So the folder and the files must be this user's or root's, and nobody else may write them
-//! ([`trusted_files`]); what is refused is told once, and not used. What is above the folder Cargo trusts with more: the compiler's own plug-ins lie there.
+//! An entry is code that the program will run unchecked. So this user or root must own the folder and the files, and nobody else may be
+//! able to write them ([`trusted_files`]). Refused entries are reported once and not used. The folders above are not checked, because Cargo
+//! already trusts them with the compiler's plug-ins.
 
 mod entry;
 #[cfg(test)]
@@ -22,21 +23,21 @@ use std::time::SystemTime;
 
 use kernel_lang::frontend::Store;
 
-/// Entries in a folder.
+/// The entries in a folder.
 pub(crate) struct Files {
     folder: PathBuf,
     most_bytes: u64,
 }
 
-/// What entries may take together, before those that nobody used for longest go: some ten thousand variants.
+/// The limit on the total size of the entries, about ten thousand variants. Above it, the least recently used entries are evicted.
 const MOST_BYTES: u64 = 256 << 20;
-/// What one entry may take: a variant takes some 10 KiB, and an entry holds one for each target.
+/// The limit on the size of one entry. A variant takes about 10 KiB, and an entry has one variant for each target.
 const MOST_ENTRY_BYTES: u64 = 64 << 20;
-/// The folder of this version of the files' format. Another version of this crate that builds in the same place has another one.
+/// The folder of this version of the file format. Another version of this crate in the same target directory uses another folder.
 const FOLDER: &str = "variants-v2";
 
 impl Files {
-    /// Of the build that this compiler is a part of. `GALATEA_BUILD_CACHE=off` keeps nothing.
+    /// The store of the build that runs this compiler. With `GALATEA_BUILD_CACHE=off` nothing is stored.
     pub(crate) fn of_this_target() -> Files {
         let is_off = std::env::var_os("GALATEA_BUILD_CACHE").is_some_and(|value| value == "off");
         let folder = if is_off { PathBuf::new() } else { Path::new(env!("OUT_DIR")).join(FOLDER) };
@@ -51,7 +52,7 @@ impl Files {
         self.folder.join(entry::name(key))
     }
 
-    /// Can nobody else write the folder, if it is there?
+    /// Checks that nobody else can write the folder, if it exists.
     fn check(&self) -> io::Result<()> {
         trusted_files::check_folder(&self.folder)
     }
@@ -65,7 +66,7 @@ impl Files {
         trusted_files::create_folder(&self.folder)?;
         self.check()?;
         let aside = self.folder.join(format!("{}-{}.new", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
-        // One of that name was left by a process that was killed.
+        // A file with this name was left by a process that was killed.
         let _ = fs::remove_file(&aside);
         let done = trusted_files::options().write(true).create_new(true).open(&aside).and_then(|mut file| {
             file.write_all(&entry)?;
@@ -77,7 +78,7 @@ impl Files {
         done
     }
 
-    /// Removes what nobody used for longest, down to three quarters of what there may be.
+    /// Evicts the least recently used entries until three quarters of the limit are in use.
     fn bound(&self) -> io::Result<()> {
         self.check()?;
         let mut entries = Vec::new();
@@ -95,7 +96,7 @@ impl Files {
             if bytes <= self.most_bytes / 4 * 3 {
                 break;
             }
-            // Another build may have been faster.
+            // Another build may have removed it already.
             let _ = fs::remove_file(path);
             bytes -= len;
         }
@@ -111,7 +112,7 @@ impl Store for Files {
         let opened = self.check().and_then(|()| trusted_files::open(&self.path(key)));
         let mut file = opened.inspect_err(|error| warning::tell(&self.folder, error)).ok()?;
         let value = entry::open(key, &trusted_files::read_open(&mut file, MOST_ENTRY_BYTES).ok()??)?;
-        // It was used now. Where that cannot be noted, it counts from when it was written.
+        // Note the time of use. If that fails, the time of writing counts.
         let _ = file.set_modified(SystemTime::now());
         Some(value)
     }
@@ -119,7 +120,7 @@ impl Store for Files {
     fn keep(&self, key: &str, value: &[u8]) {
         static BOUND: Once = Once::new();
         if !self.is_off() && self.write(key, value).is_ok() {
-            // Once a process, which expands one crate: looking at every file takes longer than writing one.
+            // Once in a process, which expands one crate: checking every file takes longer than writing one.
             BOUND.call_once(|| {
                 let _ = self.bound();
             });

@@ -1,6 +1,6 @@
-//! The names that most programs want: `use kernel_runtime::prelude::*`.
+//! The names that most programs need: `use kernel_runtime::prelude::*`.
 
 pub use crate::{
-    Device, Element, Error, Event, Float, Graph, Int, Number, Result, Stream, Target, Tensor, TensorView, TensorViewMut, bf16, cdiv,
+    Device, Element, Error, Event, Float, Int, Number, Replay, Result, Stream, Target, Tensor, TensorView, TensorViewMut, bf16, cdiv,
     f8e4m3, f8e5m2, f16,
 };

@@ -189,12 +189,12 @@ fn a_launch_that_fits_one_thread_allocates_nothing() {
 fn a_launch_of_a_graph_allocates_nothing() {
     let (x, mut y) = (cpu().zeros::<f32>(64).unwrap(), cpu().zeros::<f32>(64).unwrap());
     let work = |y: &mut Tensor<f32>| (0..5).try_for_each(|_| axpy::<f32, 64>(1.0, &x, &mut *y, 64).grid(1).launch());
-    let mut graph = Graph::capture(cpu().stream(), || work(&mut y)).unwrap();
-    graph.launch((&x, &mut y)).unwrap();
+    let mut replay = Replay::capture(cpu().stream(), || work(&mut y)).unwrap();
+    replay.launch((&x, &mut y)).unwrap();
     let before = allocations();
-    (0..10).for_each(|_| graph.launch((&x, &mut y)).unwrap());
+    (0..10).for_each(|_| replay.launch((&x, &mut y)).unwrap());
     assert_eq!(allocations() - before, 0);
     // Other tensors, or in another order, are looked at once.
-    graph.launch((&mut y, &x)).unwrap();
+    replay.launch((&mut y, &x)).unwrap();
     assert_ne!(allocations() - before, 0);
 }

@@ -198,15 +198,15 @@ fn graphs_are_spans_and_what_they_capture_has_no_time() {
     for device in [Device::cpu(), sim()] {
         let (x, mut y) = (device.full(64, 1.0f32).unwrap(), device.full(64, 2.0f32).unwrap());
         let profile = Profile::start();
-        let mut graph = Graph::capture(device.stream(), || axpy::<f32, 64>(3.0, &x, &mut y, 64).grid(1).launch()).unwrap();
-        graph.launch((&x, &mut y)).unwrap();
-        graph.launch((&x, &mut y)).unwrap();
+        let mut replay = Replay::capture(device.stream(), || axpy::<f32, 64>(3.0, &x, &mut y, 64).grid(1).launch()).unwrap();
+        replay.launch((&x, &mut y)).unwrap();
+        replay.launch((&x, &mut y)).unwrap();
         let trace = profile.finish();
         assert_eq!(y.to_vec().unwrap(), [8.0; 64]);
         checked(&trace);
         let [captured] = trace.launches() else { panic!("{trace:?}") };
         assert!(captured.ran.is_none() && captured.error.is_none(), "{captured:?}");
-        assert_eq!(trace.spans().iter().map(|span| span.name.as_str()).collect::<Vec<_>>(), ["graph", "graph"]);
+        assert_eq!(trace.spans().iter().map(|span| span.name.as_str()).collect::<Vec<_>>(), ["replay", "replay"]);
     }
 }
 

@@ -180,9 +180,9 @@ fn a_store_outside_its_tensor_is_a_fault() {
         assert_eq!((fault.line, fault.column, fault.cta, fault.thread), (7, 9, [2, 0, 0], [5, 0, 0]));
         let place = "src/bad.rs:7:9\n   = element 69 of argument `y`, which has 69 elements: 1 after the last\n   = program id (2, 0, 0), thread (5, 0, 0)\n";
         assert!(error.to_string().contains(place), "{error}");
-        // A graph knows its arguments, too.
-        let mut graph = Graph::capture(device.stream(), || hand_written(&STORE, &mut y)).unwrap();
-        assert_eq!(graph.launch(&mut y).unwrap_err().to_string(), error.to_string());
+        // A replay knows its arguments, too.
+        let mut replay = Replay::capture(device.stream(), || hand_written(&STORE, &mut y)).unwrap();
+        assert_eq!(replay.launch(&mut y).unwrap_err().to_string(), error.to_string());
     }
 }
 

@@ -1,37 +1,37 @@
-//! Names of global memory: which argument of a launch an address belongs to, and which of its elements.
+//! Maps an address of global memory to an argument of the launch and an element of it.
 
 use std::fmt;
 
-/// A memory argument of a launch, as faults name it.
+/// A memory argument of a launch. Faults name addresses in it by argument and element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Argument<'a> {
-    /// The parameter that it is given for.
+    /// The name of the parameter.
     pub name: &'a str,
-    /// The address of its first element.
+    /// The address of the first element.
     pub address: u64,
-    /// How many elements it has.
+    /// The number of elements.
     pub elements: u64,
-    /// The size of an element.
+    /// The size of an element in bytes.
     pub element_bytes: u32,
 }
 
-/// An element of a launch's argument, inside it or beside it. Printed: ``element 17 of argument `x` ``.
+/// An element of an argument, or of the memory before or after the argument. Printed as ``element 17 of argument `x` ``.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Element {
-    /// The parameter.
+    /// The name of the parameter.
     pub argument: String,
-    /// Counts from the argument's first element; negative before it. Bytes are counted where nobody said how large an element is.
+    /// The index relative to the argument's first element; negative before it. Counts bytes if the element size is unknown.
     pub index: i64,
     /// The byte inside the element.
     pub byte: u32,
-    /// How many elements the argument has.
+    /// The number of elements of the argument.
     pub length: u64,
-    /// The size of an element; none if the launch did not say.
+    /// The size of an element in bytes; `None` if the launch does not give it.
     pub element_bytes: Option<u32>,
 }
 
 impl Element {
-    /// Does the argument have it?
+    /// Whether the index is inside the argument.
     pub fn is_inside(&self) -> bool {
         u64::try_from(self.index).is_ok_and(|index| index < self.length)
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Element {
     }
 }
 
-/// The arguments of a launch that are memory.
+/// The memory arguments of a launch.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Arguments {
     known: Vec<Known>,
@@ -69,11 +69,12 @@ struct Known {
     element_bytes: Option<u32>,
 }
 
-/// How far from an argument an access outside of everything may be to be taken for one of that argument: what lies between two allocations at least.
+/// The maximum distance at which an address outside every argument is still attributed to the nearest one: the minimum distance between two
+/// allocations.
 const NEAR: u64 = 64 << 10;
 
 impl Arguments {
-    /// Those that the caller of a launch describes.
+    /// The arguments that the caller of the launch describes.
     pub(crate) fn new(described: &[Argument<'_>]) -> Arguments {
         let known = |argument: &Argument<'_>| Known {
             name: argument.name.to_owned(),
@@ -84,15 +85,16 @@ impl Arguments {
         Arguments { known: described.iter().map(known).collect() }
     }
 
-    /// Adds a parameter that holds an address, with so many bytes of memory from there on. Nothing happens if the caller described an argument there.
+    /// Adds a pointer parameter with this many bytes of memory from its address on. Does nothing if the caller described an argument at
+    /// this address.
     pub(crate) fn add_bytes(&mut self, name: &str, address: u64, bytes: u64) {
         if !self.known.iter().any(|known| known.address == address && known.element_bytes.is_some()) {
             self.known.push(Known { name: name.to_owned(), address, elements: bytes, element_bytes: None });
         }
     }
 
-    /// The elements that an address is in, one for each argument that has it: several if arguments overlap. Of an address outside of them all, the element that
-    /// the nearest argument would have there, if it is near.
+    /// The elements that contain an address, one for each argument: several if arguments overlap. For an address outside every argument,
+    /// the element of the nearest argument, if it is near.
     pub(crate) fn locate(&self, address: u64) -> Vec<Element> {
         let inside: Vec<Element> =
             self.known.iter().filter(|known| known.distance(address) == 0).map(|known| known.element(address)).collect();
@@ -109,12 +111,12 @@ impl Known {
         self.element_bytes.map_or(1, u64::from)
     }
 
-    /// The first address behind it.
+    /// The first address after the argument.
     fn end(&self) -> u64 {
         self.address.saturating_add(self.elements.saturating_mul(self.unit()))
     }
 
-    /// How far an address is away: 0 inside.
+    /// The distance of an address to the argument; 0 inside.
     fn distance(&self, address: u64) -> u64 {
         match address.checked_sub(self.address) {
             None => self.address - address,

@@ -1,4 +1,4 @@
-//! What a kernel did wrong, and where.
+//! Faults: the kinds of mistakes in a kernel, and the source line, PTX instruction and thread of each.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use crate::arguments::{self, Element};
 use crate::lanes::Lanes;
 use crate::ptx::Space;
 
-/// A mistake of a kernel: what, where in the source and in the PTX, and which thread.
+/// A mistake in a kernel, with its source line, its PTX instruction and its thread.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fault {
-    /// What is wrong.
+    /// The kind of the mistake.
     pub kind: FaultKind,
-    /// The kernel.
+    /// The name of the kernel.
     pub kernel: String,
-    /// The source file that a `.loc` names, if any.
+    /// The source file that `.loc` names; `None` without `.loc` or without a name for its number.
     pub file: Option<String>,
     /// Line in that file; 0 without `.loc`.
     pub line: u32,
     /// Column in that file; 0 without `.loc`.
     pub column: u32,
-    /// The lines that called the device function which the line is in, inlined or not; innermost first.
+    /// The call sites of the device functions that contain the line, inlined or not; innermost first.
     pub callers: Vec<Caller>,
     /// Line in the PTX.
     pub ptx_line: u32,
@@ -29,21 +29,22 @@ pub struct Fault {
     pub cta: [u32; 3],
     /// The thread, inside its CTA.
     pub thread: [u32; 3],
-    /// The element of the launch's arguments that an access to global memory meant: more than one if arguments overlap, none if no argument is there.
+    /// The elements of the launch's arguments that the address of a global access belongs to: several if arguments overlap. For an address
+    /// outside every argument, the element of the nearest argument; empty if no argument is near.
     pub elements: Vec<Element>,
 }
 
 impl Fault {
-    /// The elements as one phrase, such as ``element 17 of argument `x` ``; none if no argument is meant.
+    /// The elements as one phrase, such as ``element 17 of argument `x` ``; `None` if there are no elements.
     pub fn element(&self) -> Option<String> {
         (!self.elements.is_empty()).then(|| arguments::phrase(&self.elements))
     }
 }
 
-/// A line that calls a function.
+/// The source line of a call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caller {
-    /// The source file, if its number has a name.
+    /// The source file, if the file number of `.loc` has a name.
     pub file: Option<String>,
     /// The line.
     pub line: u32,
@@ -64,13 +65,13 @@ pub enum FaultKind {
     /// An access to bytes that belong to no allocation or variable.
     #[error("access of {bytes} bytes at {space} address {address:#x}, which is outside every allocation{}", nearest.as_ref().map_or(String::new(), |text| format!(" ({text})")))]
     OutOfBounds {
-        /// Where.
+        /// The state space.
         space: Space,
         /// The address.
         address: u64,
-        /// How many bytes.
+        /// The size of the access.
         bytes: u32,
-        /// The allocation that ends or begins next to it.
+        /// A description of the nearest allocation.
         nearest: Option<String>,
     },
     /// An access to memory that was freed.
@@ -78,167 +79,167 @@ pub enum FaultKind {
     Freed {
         /// The address.
         address: u64,
-        /// How many bytes.
+        /// The size of the access.
         bytes: u32,
     },
-    /// A store to memory that may only be read.
+    /// A store to read-only memory.
     #[error("store to {space} address {address:#x}, which is read-only")]
     ReadOnly {
-        /// Where.
+        /// The state space.
         space: Space,
         /// The address.
         address: u64,
     },
-    /// An address that is no multiple of what the access asks for.
+    /// An address that is not a multiple of the required alignment.
     #[error("{space} address {address:#x} is not a multiple of {alignment}")]
     Misaligned {
-        /// Where.
+        /// The state space.
         space: Space,
         /// The address.
         address: u64,
-        /// What it must be a multiple of.
+        /// The required alignment in bytes.
         alignment: u32,
     },
-    /// A register was read before it was written, and something depends on what it held.
+    /// A read of a register that was not written before, where a result depends on the value.
     #[error("register `{register}` is read before it is written")]
     UninitialisedRegister {
-        /// Its name.
+        /// The name of the register.
         register: String,
     },
-    /// Memory was read before it was written, and, if it is shared or local, something depends on what it held.
+    /// A read of memory that was not written before. In shared and local memory this is a fault only where a result depends on the value.
     #[error("{space} memory at address {address:#x} is read before it is written")]
     UninitialisedMemory {
-        /// Where.
+        /// The state space.
         space: Space,
-        /// The address of the first such byte.
+        /// The address of the first uninitialised byte.
         address: u64,
     },
-    /// Two threads use the same shared memory, one of them writes, and nothing orders them.
+    /// Two conflicting accesses to shared memory by different threads, without happens-before between them.
     #[error("shared memory race at address {address:#x}: this {access} and a {other_access} by thread {other_thread:?}{} are not ordered{hint}", at_line(*other_line))]
     SharedRace {
         /// The shared address.
         address: u64,
-        /// `load`, `store` or what else this access is.
+        /// The kind of this access, such as `load` or `store`.
         access: &'static str,
-        /// The same of the other.
+        /// The kind of the other access.
         other_access: &'static str,
-        /// The other thread, inside its CTA.
+        /// The index of the other thread in its CTA.
         other_thread: [u32; 3],
-        /// The source line of the other access; 0 if it is not known.
+        /// The source line of the other access; 0 if it is unknown.
         other_line: u32,
-        /// What is missing, with a leading `: `; or nothing.
+        /// The missing synchronisation, with a leading `: `; may be empty.
         hint: &'static str,
     },
-    /// Two threads of one program or of two use the same global memory, one of them writes, and nothing orders them.
+    /// Two conflicting accesses to global memory by different threads, of one program or of two, without happens-before between them.
     #[error("global memory race at address {address:#x}, element {element} of {element_bytes} bytes in {allocation}: this {access} and a {other_access} by thread {other_thread:?} of program {other_cta:?}{} are not ordered{hint}", at_line(*other_line))]
     GlobalRace {
-        /// The address of the first byte that both use.
+        /// The address of the first byte that both accesses use.
         address: u64,
-        /// The element of the allocation that it is in, counted in elements of this access.
+        /// The index of this byte's element in the allocation, in units of `element_bytes`.
         element: u64,
-        /// The bytes of such an element.
+        /// The element size of this access in bytes.
         element_bytes: u8,
-        /// The allocation.
+        /// A description of the allocation.
         allocation: Box<str>,
-        /// `load`, `store` or what else this access is.
+        /// The kind of this access, such as `load` or `store`.
         access: &'static str,
-        /// The same of the other.
+        /// The kind of the other access.
         other_access: &'static str,
         /// The program (CTA) of the other thread.
         other_cta: [u32; 3],
-        /// The other thread, inside its CTA.
+        /// The index of the other thread in its CTA.
         other_thread: [u32; 3],
-        /// The source line of the other access; 0 if it is not known.
+        /// The source line of the other access; 0 if it is unknown.
         other_line: u32,
-        /// What is missing, with a leading `: `; or nothing.
+        /// The missing synchronisation, with a leading `: `; may be empty.
         hint: &'static str,
     },
-    /// Data of an asynchronous operation was touched before the operation was waited for.
+    /// An access to the data of an asynchronous operation before a wait for the operation.
     #[error("{space} address {address:#x} belongs to {operation} that was not waited for{}", at_line(*issued_line))]
     PendingAsync {
-        /// Where.
+        /// The state space.
         space: Space,
         /// The address.
         address: u64,
-        /// `an asynchronous copy`, `a wgmma`.
+        /// The kind of the operation: `an asynchronous copy` or `a wgmma`.
         operation: &'static str,
-        /// The source line that issued it; 0 if it is not known.
+        /// The source line that issued the operation; 0 if it is unknown.
         issued_line: u32,
     },
-    /// Registers of an asynchronous matrix instruction were touched before it was waited for.
+    /// An access to a register of an asynchronous matrix instruction before a wait for the instruction.
     #[error("register `{register}` belongs to a wgmma that was not waited for")]
     PendingRegister {
-        /// Its name.
+        /// The name of the register.
         register: String,
     },
-    /// An instruction that a whole warp must execute together was reached by a part of it.
+    /// An instruction that all threads of a warp must execute together (`.aligned`) was reached by only a part of them.
     #[error("only {} of the {} running threads of the warp execute this together", reached.count(), expected.count())]
     DivergentWarp {
-        /// The lanes that came.
+        /// The lanes that reached the instruction.
         reached: LaneSet,
-        /// The lanes that should have come.
+        /// The lanes that have to reach the instruction.
         expected: LaneSet,
     },
-    /// A member mask that does not name the threads that execute the instruction.
+    /// A member mask that does not match the threads that execute the instruction.
     #[error("member mask {mask:#010x}: {reason}")]
     MemberMask {
         /// The mask.
         mask: u32,
-        /// What is wrong with it.
+        /// The reason why the mask is wrong.
         reason: String,
     },
-    /// A lane uses what a shuffle read from a lane that did not take part. The reading alone is no mistake.
+    /// A use of a value that a shuffle read from a lane that did not execute the shuffle. The shuffle alone is no mistake.
     #[error("lane {lane} uses what it read from lane {source_lane}, which did not take part in the shuffle")]
     InactiveSource {
-        /// The lane that read.
+        /// The lane that used the value.
         lane: u32,
-        /// The lane that was read.
+        /// The lane that the shuffle read from.
         source_lane: u32,
     },
-    /// A barrier used in a way that the ISA forbids.
+    /// A use of a barrier that the PTX ISA forbids.
     #[error("barrier {barrier}: {reason}")]
     Barrier {
-        /// Its number.
+        /// The number of the barrier.
         barrier: u32,
-        /// What is wrong.
+        /// The reason why the use is wrong.
         reason: String,
     },
-    /// An mbarrier used in a way that the ISA forbids.
+    /// A use of an mbarrier that the PTX ISA forbids.
     #[error("mbarrier at shared address {address:#x}: {reason}")]
     Mbarrier {
-        /// Its address.
+        /// The address of the mbarrier.
         address: u64,
-        /// What is wrong.
+        /// The reason why the use is wrong.
         reason: String,
     },
-    /// Every thread that is left waits for something that can not happen, in an instruction or in a loop that nothing will end.
+    /// Every remaining thread waits for an event that cannot happen: in an instruction, or in a loop that can never end.
     #[error("no thread can make progress: {description}")]
     Deadlock {
-        /// Who waits for what.
+        /// The threads, their lines, and the event that each of them waits for.
         description: String,
     },
-    /// More instructions than the launch allows.
+    /// A warp executed more instructions than the launch allows.
     #[error("no end after {instructions} instructions of one warp")]
     TooLong {
-        /// How many were executed.
+        /// The number of executed instructions.
         instructions: u64,
     },
-    /// An operand value that the ISA leaves undefined.
+    /// An operand value for which the PTX ISA leaves the behaviour undefined.
     #[error("{reason}")]
     Illegal {
-        /// What is wrong.
+        /// The reason why the value is illegal.
         reason: String,
     },
     /// A `trap` instruction, or a failed device assertion.
     #[error("the kernel trapped{}", if message.is_empty() { String::new() } else { format!(": {message}") })]
     Trap {
-        /// The message of an assertion.
+        /// The message of the assertion; empty for a `trap`.
         message: String,
     },
 }
 
 impl FaultKind {
-    /// The address of the access to global memory that is at fault; none for other memory and other mistakes.
+    /// The address of the access to global memory at fault; `None` for other memory and other kinds of mistakes.
     pub(crate) fn global_address(&self) -> Option<u64> {
         match self {
             FaultKind::OutOfBounds { space, address, .. }
@@ -254,12 +255,12 @@ impl FaultKind {
     }
 }
 
-/// A set of lanes of a warp, as bits.
+/// A set of lanes of a warp, as a bit mask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LaneSet(pub u32);
 
 impl LaneSet {
-    /// How many lanes.
+    /// The number of lanes.
     pub fn count(self) -> u32 {
         self.0.count_ones()
     }
@@ -295,12 +296,12 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// A fault inside an instruction, before anybody has said where: the lane and the mistake.
+/// A fault inside an instruction, before its location is known: only the lane and the kind.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Trap {
     pub(crate) lane: usize,
     pub(crate) kind: Box<FaultKind>,
-    /// The step that made the mistake, if it is not the one that shows it.
+    /// The step that made the mistake, if it is not the step that detected the mistake.
     pub(crate) step: Option<u32>,
 }
 
@@ -309,7 +310,7 @@ impl Trap {
         Trap { lane, kind: Box::new(kind), step: None }
     }
 
-    /// The mistake is at that step, unless the trap names one.
+    /// Sets the step of the mistake, unless the trap already has one.
     pub(crate) fn at(self, step: u32) -> Trap {
         Trap { step: self.step.or(Some(step)), ..self }
     }

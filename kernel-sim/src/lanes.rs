@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Lanes of a warp.
+/// The number of lanes of a warp.
 pub(crate) const WARP: usize = 32;
 
-/// One 64-bit word for each lane. A narrower value stands in the low bits, with zeros above it.
+/// One 64-bit word for each lane. A narrower value is zero-extended.
 pub(crate) type Row = [u64; WARP];
 
 /// Up to 16 bytes for each lane.

@@ -1,8 +1,8 @@
-//! A PTX simulator: runs kernels thread by thread without a GPU, and checks every access.
+//! A PTX simulator: runs kernels thread by thread without a GPU and checks every memory access.
 //!
-//! [`Machine`] is a GPU: it has memory, loads PTX and runs kernels. A kernel that does something wrong (leaves its memory, reads what
-//! nobody wrote, races, waits for ever) ends in a [`Fault`] that says what, where in the source and in which thread; a kernel
-//! that does not is counted: [`Counters`].
+//! [`Machine`] is a simulated GPU: it has memory, loads PTX and launches kernels. A launch with a mistake ends with a [`Fault`]. Mistakes
+//! are, for example, an access out of bounds, a read of uninitialised memory, a race and a deadlock. The fault names the mistake, the
+//! source line and the thread. A launch without a mistake returns [`Counters`].
 
 mod arguments;
 mod counters;

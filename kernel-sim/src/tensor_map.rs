@@ -1,11 +1,11 @@
-//! Tensor maps: what `cp.async.bulk.tensor` reads to find a box of a tensor in global memory.
+//! Tensor maps: the descriptors from which `cp.async.bulk.tensor` computes the addresses of a box of a tensor in global memory.
 //!
-//! The driver's 128 bytes are opaque, so the simulator has an encoding of its own, with the checks of the driver's
-//! `cuTensorMapEncodeTiled`. Dimension 0 is the innermost, whose elements lie next to each other.
+//! The driver's encoding of the 128 bytes is undocumented. The simulator therefore uses its own encoding, with the same checks as the
+//! driver's `cuTensorMapEncodeTiled`. Dimension 0 is the innermost; its elements are contiguous.
 //!
-//! | bytes | what |
+//! | bytes | contents |
 //! |---|---|
-//! | 0..4 | a mark, to tell a map from other bytes |
+//! | 0..4 | a magic number that distinguishes a map from other bytes |
 //! | 4..10 | rank, element type, interleave, swizzle, L2 promotion, fill |
 //! | 16..24 | address |
 //! | 24..44 | five extents less 1 |
@@ -19,10 +19,10 @@ mod rows;
 pub(crate) use fields::Field;
 pub(crate) use rows::BoxRow;
 
-/// Bytes of a tensor map.
+/// The size of a tensor map in bytes.
 pub const TENSOR_MAP_BYTES: usize = 128;
 
-/// Dimensions that a tensor map can have.
+/// The maximum number of dimensions of a tensor map.
 pub const MAX_RANK: usize = 5;
 
 const MARK: [u8; 4] = *b"tmap";
@@ -34,7 +34,7 @@ macro_rules! numbered {
         pub enum $name { $($(#[$variant_doc])* $variant = $number,)* }
 
         impl $name {
-            /// The one that the driver gives this number.
+            /// The variant with this number in the driver's API.
             pub fn from_number(number: u32) -> Option<$name> {
                 match number { $($number => Some($name::$variant),)* _ => None }
             }
@@ -43,7 +43,7 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// What a tensor is made of; the numbers are the driver's.
+    /// The element types of a tensor, with the driver's numbers.
     ElementType {
         /// 8 bits.
         U8 = 0,
@@ -65,19 +65,19 @@ numbered! {
         F64 = 8,
         /// Brain float.
         Bf16 = 9,
-        /// Single precision; a copy changes nothing.
+        /// Single precision; a copy does not change the value.
         F32Ftz = 10,
-        /// Single precision, rounded to the 19 bits of `tf32` when it is loaded.
+        /// Single precision, rounded to the 19 bits of `tf32` by a load.
         Tf32 = 11,
-        /// The same.
+        /// As `Tf32`.
         Tf32Ftz = 12,
     }
 }
 
 numbered! {
-    /// How innermost elements are grouped in memory; the numbers are the driver's.
+    /// The grouping of innermost elements in memory, with the driver's numbers.
     Interleave {
-        /// Not at all.
+        /// No grouping.
         None = 0,
         /// Slices of 16 bytes.
         Bytes16 = 1,
@@ -87,23 +87,23 @@ numbered! {
 }
 
 numbered! {
-    /// How 16-byte pieces are permuted in shared memory; the numbers are the driver's.
+    /// The permutation of 16-byte chunks in shared memory, with the driver's numbers.
     Swizzle {
-        /// Not at all.
+        /// No permutation.
         None = 0,
-        /// Inside of 32 bytes: address bit 4 is flipped by bit 7.
+        /// Within 32 bytes: address bit 4 is xored with bit 7.
         Bytes32 = 1,
-        /// Inside of 64 bytes: bits 4 and 5 by bits 7 and 8.
+        /// Within 64 bytes: bits 4 and 5 are xored with bits 7 and 8.
         Bytes64 = 2,
-        /// Inside of 128 bytes: bits 4 to 6 by bits 7 to 9.
+        /// Within 128 bytes: bits 4 to 6 are xored with bits 7 to 9.
         Bytes128 = 3,
     }
 }
 
 numbered! {
-    /// How much the L2 cache fetches; the simulator has no use for it.
+    /// The size of L2 fetches. The simulator ignores it.
     Promotion {
-        /// As much as is asked for.
+        /// The size of the request.
         None = 0,
         /// 64 bytes.
         Bytes64 = 1,
@@ -115,7 +115,7 @@ numbered! {
 }
 
 numbered! {
-    /// What elements outside of the tensor read as.
+    /// The value of elements outside the tensor.
     Fill {
         /// Zero.
         Zero = 0,
@@ -125,7 +125,7 @@ numbered! {
 }
 
 impl ElementType {
-    /// Bytes of an element.
+    /// The size of an element in bytes.
     pub fn bytes(self) -> u32 {
         match self {
             ElementType::U8 => 1,
@@ -135,21 +135,21 @@ impl ElementType {
         }
     }
 
-    /// Is it a floating-point type?
+    /// Whether the type is a floating-point type.
     pub fn is_float(self) -> bool {
         self as u32 >= ElementType::F16 as u32
     }
 }
 
 impl Swizzle {
-    /// Bytes inside of which pieces are permuted; 16 without a swizzle.
+    /// The number of bytes within which chunks are permuted; 16 without a swizzle.
     pub fn span(self) -> u32 {
         16 << self as u32
     }
 
-    /// Where the byte of that shared address really lies (`Swizzle<B, 4, 3>` of CUTLASS; PTX ISA, "Swizzling modes").
+    /// The swizzled position of the byte at this shared address (`Swizzle<B, 4, 3>` of CUTLASS; PTX ISA, "Swizzling modes").
     ///
-    /// | swizzle of 128 bytes | piece 0 | 1 | 2 | .. | 7 |
+    /// | swizzle of 128 bytes | chunk 0 | 1 | 2 | .. | 7 |
     /// |---|---|---|---|---|---|
     /// | row 0 | 0 | 1 | 2 | .. | 7 |
     /// | row 1 | 1 | 0 | 3 | .. | 6 |
@@ -160,55 +160,55 @@ impl Swizzle {
     }
 }
 
-/// A tensor in global memory and the box that one instruction copies of it.
+/// A tensor in global memory, and the box of it that one instruction copies.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TensorMap {
-    /// What it is made of.
+    /// The element type.
     pub element: ElementType,
-    /// Where it begins.
+    /// The address of the first element.
     pub global_address: u64,
-    /// Elements along each dimension, innermost first: as many as the tensor has dimensions.
+    /// The extent of each dimension in elements, innermost first. The length is the rank.
     pub extents: Vec<u64>,
-    /// Bytes from one index to the next, of dimension 1 and those after it.
+    /// The stride of each dimension from dimension 1 on, in bytes.
     pub strides: Vec<u64>,
-    /// Elements that the box spans along each dimension.
+    /// The extent of the box in each dimension, in elements.
     pub box_extents: Vec<u32>,
-    /// Along each dimension, every how many elements one is copied.
+    /// The element stride of each dimension: the copy takes every n-th element.
     pub element_strides: Vec<u32>,
-    /// How innermost elements are grouped.
+    /// The grouping of innermost elements.
     pub interleave: Interleave,
-    /// How pieces are permuted in shared memory.
+    /// The permutation of chunks in shared memory.
     pub swizzle: Swizzle,
-    /// How much the L2 cache fetches.
+    /// The size of L2 fetches.
     pub promotion: Promotion,
-    /// What elements outside of the tensor read as.
+    /// The value of elements outside the tensor.
     pub fill: Fill,
 }
 
 impl TensorMap {
-    /// How many dimensions.
+    /// The number of dimensions.
     pub fn rank(&self) -> usize {
         self.extents.len()
     }
 
-    /// The 128 bytes that a kernel of the simulator takes.
+    /// The encoded tensor map for a kernel of the simulator.
     ///
     /// # Errors
     ///
-    /// What `cuTensorMapEncodeTiled` rejects, in words.
+    /// A description of the rule of `cuTensorMapEncodeTiled` that the map violates.
     pub fn encode(&self) -> Result<[u8; TENSOR_MAP_BYTES], String> {
         self.check()?;
         Ok(fields::encode(self))
     }
 
-    /// The map that these bytes are; what is wrong with them if they are none.
+    /// Decodes a tensor map, or returns a description of the problem.
     pub(crate) fn decode(bytes: &[u8; TENSOR_MAP_BYTES]) -> Result<TensorMap, String> {
         let map = fields::decode(bytes)?;
         map.check()?;
         Ok(map)
     }
 
-    /// The rules of `cuTensorMapEncodeTiled`.
+    /// Checks the rules of `cuTensorMapEncodeTiled`.
     fn check(&self) -> Result<(), String> {
         let TensorMap { element, global_address, extents, strides, box_extents, element_strides, interleave, swizzle, fill, .. } = self;
         let rank = self.rank();
@@ -325,7 +325,7 @@ mod tests {
         );
     }
 
-    /// The pictures of the swizzling modes: which 16-byte piece stands where, for eight rows of 128 bytes.
+    /// Compares with the figures of the swizzling modes in the PTX ISA: the position of each 16-byte chunk, for eight rows of 128 bytes.
     #[test]
     fn pieces_are_permuted_as_the_pictures_show() {
         let row =

@@ -1,4 +1,4 @@
-//! The driver itself, its GPUs and their contexts: one for each GPU, which all share.
+//! The driver, its GPUs and their contexts. Each GPU has one context, which all threads share.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -7,9 +7,9 @@ use cudarc::driver::sys::{CUcontext, CUdevice, CUdevice_attribute as Attribute, 
 use crate::call::{answer, call, call_in_context, current, handle, init, set_current};
 use crate::state::State;
 
-/// The version of CUDA that it speaks.
+/// The CUDA version of the API.
 const VERSION: i32 = 13_000;
-/// Where the handles of contexts begin.
+/// The first handle of a context.
 const CONTEXTS: usize = 0x10;
 
 /// The GPU of a context.
@@ -29,13 +29,13 @@ unsafe extern "C" fn cuInit(_flags: u32) -> CUresult {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDriverGetVersion(version: *mut i32) -> CUresult {
-    // SAFETY: the caller's place for the answer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     call(|_| unsafe { answer(version, VERSION) })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetCount(count: *mut i32) -> CUresult {
-    // SAFETY: the caller's place for the answer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     call(|state| unsafe { answer(count, state.gpus.len() as i32) })
 }
 
@@ -43,7 +43,7 @@ unsafe extern "C" fn cuDeviceGetCount(count: *mut i32) -> CUresult {
 unsafe extern "C" fn cuDeviceGet(device: *mut CUdevice, ordinal: i32) -> CUresult {
     call(|state| {
         let gpu = gpu(state, ordinal)?;
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(device, gpu as CUdevice) }
     })
 }
@@ -54,7 +54,7 @@ unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: i32, device: CUdevi
         let known = &state.gpus[gpu(state, device)?].gpu().name;
         let room = usize::try_from(len).unwrap_or(0);
         let kept = known.len().min(room.checked_sub(1).ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?);
-        // SAFETY: the caller gives room for `len` bytes, of which these and a zero are no more.
+        // SAFETY: the caller passes a buffer of `len` bytes, and `kept` bytes and the terminating zero fit.
         unsafe {
             std::ptr::copy_nonoverlapping(known.as_ptr().cast(), name, kept);
             name.add(kept).write(0);
@@ -67,7 +67,7 @@ unsafe extern "C" fn cuDeviceGetName(name: *mut c_char, len: i32, device: CUdevi
 unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice) -> CUresult {
     call(|state| {
         let gpu = gpu(state, device)?;
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(uuid, CUuuid { bytes: [gpu as c_char; 16] }) }
     })
 }
@@ -76,14 +76,14 @@ unsafe extern "C" fn cuDeviceGetUuid_v2(uuid: *mut CUuuid, device: CUdevice) -> 
 unsafe extern "C" fn cuDeviceTotalMem_v2(bytes: *mut usize, device: CUdevice) -> CUresult {
     call(|state| {
         let (_, total) = state.gpus[gpu(state, device)?].free_and_total();
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(bytes, total as usize) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuDeviceGetAttribute(value: *mut i32, attribute: i32, device: CUdevice) -> CUresult {
-    // Of an H200, where the model does not say it.
+    // Values of an H200, for attributes that the model does not have.
     const CLOCK_KHZ: i32 = 1_980_000;
     const MEMORY_CLOCK_KHZ: i32 = 3_201_000;
     const MEMORY_BUS_BITS: i32 = 6144;
@@ -99,9 +99,9 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut i32, attribute: i32, devic
             (Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, MEMORY_CLOCK_KHZ),
             (Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, MEMORY_BUS_BITS),
         ];
-        // A simulated GPU has no caches, and cannot do what is not in the table.
+        // A simulated GPU has no caches and supports no feature outside the table.
         let found = known.iter().find(|(known, _)| *known as i32 == attribute).map_or(0, |(_, value)| *value);
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(value, found) }
     })
 }
@@ -110,7 +110,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut i32, attribute: i32, devic
 unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut CUcontext, device: CUdevice) -> CUresult {
     call(|state| {
         let gpu = gpu(state, device)?;
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(context, handle(CONTEXTS + gpu)) }
     })
 }
@@ -123,7 +123,7 @@ unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(_device: CUdevice) -> CUresult
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuCtxGetCurrent(context: *mut CUcontext) -> CUresult {
     let own = current().map_or(std::ptr::null_mut(), |gpu| handle(CONTEXTS + gpu));
-    // SAFETY: the caller's place for the answer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     match unsafe { answer(context, own) } {
         Ok(()) => CUresult::CUDA_SUCCESS,
         Err(code) => code,
@@ -138,7 +138,7 @@ unsafe extern "C" fn cuCtxSetCurrent(context: CUcontext) -> CUresult {
     })
 }
 
-/// The last stream first: nobody may count on the order in which streams come to their turn.
+/// Drains the last stream first, so that no program can rely on the order of streams.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuCtxSynchronize() -> CUresult {
     call_in_context(|state, gpu| {
@@ -148,7 +148,7 @@ unsafe extern "C" fn cuCtxSynchronize() -> CUresult {
 }
 
 impl State {
-    /// Does everything that is queued for a GPU.
+    /// Completes all queued work of a GPU.
     pub(crate) fn finish_gpu(&mut self, gpu: usize) {
         let mut streams: Vec<usize> = self.streams.iter().filter(|(_, stream)| stream.gpu == gpu).map(|(own, _)| *own).collect();
         streams.sort_unstable();
@@ -162,12 +162,12 @@ impl State {
 unsafe extern "C" fn cuDeviceGetDefaultMemPool(pool: *mut CUmemoryPool, device: CUdevice) -> CUresult {
     call(|state| {
         let gpu = gpu(state, device)?;
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(pool, handle(CONTEXTS + gpu)) }
     })
 }
 
-/// Freed memory is not kept, whatever is asked for.
+/// Accepts every attribute and ignores it: freed memory is never kept.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemPoolSetAttribute(_pool: CUmemoryPool, _attribute: i32, _value: *mut c_void) -> CUresult {
     CUresult::CUDA_SUCCESS
@@ -191,7 +191,7 @@ unsafe extern "C" fn cuGetErrorString(code: i32, text: *mut *const c_char) -> CU
         719 => c"unspecified launch failure",
         _ => return CUresult::CUDA_ERROR_INVALID_VALUE,
     };
-    // SAFETY: the caller's place for the answer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     match unsafe { answer(text, known.as_ptr()) } {
         Ok(()) => CUresult::CUDA_SUCCESS,
         Err(code) => code,

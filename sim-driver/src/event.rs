@@ -1,4 +1,4 @@
-//! Events.
+//! Events: recording, waiting, elapsed times, and the look-up of functions by name.
 
 use std::ffi::c_void;
 
@@ -9,17 +9,18 @@ use crate::plant;
 use crate::state::State;
 use crate::work::{Ticket, Work};
 
-/// A mark in the work of a stream.
+/// An event: a position in the work of a stream.
 #[derive(Default)]
 pub(crate) struct Event {
     pub(crate) gpu: usize,
-    /// The stream whose capture it was recorded in last, if it was in one: no event then, but an edge.
+    /// The stream whose capture contains the last recording, if the last recording was captured. The event is then a dependency in the
+    /// graph.
     pub(crate) captured: Option<usize>,
-    /// Where it was recorded last.
+    /// The position of the last recording.
     pub(crate) recorded: Option<Ticket>,
-    /// How often it was recorded.
+    /// The number of recordings.
     pub(crate) generation: u64,
-    /// When it happened, if it has since.
+    /// The time at which the last recording completed, if it has.
     pub(crate) time_us: Option<f64>,
 }
 
@@ -35,7 +36,7 @@ unsafe extern "C" fn cuEventCreate(event: *mut CUevent, _flags: u32) -> CUresult
         state.may_fail("cuEventCreate")?;
         let new = state.handle();
         state.events.insert(new, Event { gpu, ..Event::default() });
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(event, handle(new)) }
     })
 }
@@ -82,7 +83,7 @@ unsafe extern "C" fn cuEventSynchronize(event: CUevent) -> CUresult {
     })
 }
 
-/// Who asks makes it happen, so that asking again and again comes to an end.
+/// Completes the work before the event, so that a program that polls the event terminates.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventQuery(event: CUevent) -> CUresult {
     call(|state| {
@@ -105,18 +106,18 @@ unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, 
             event.time_us.ok_or(CUresult::CUDA_ERROR_NOT_READY)
         };
         let (start, end) = (time(start)?, time(end)?);
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(milliseconds, ((end - start) / 1e3) as f32) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: CUevent, end: CUevent) -> CUresult {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     unsafe { cuEventElapsedTime(milliseconds, start, end) }
 }
 
-/// Knows the one function that is asked for by its version, and those of tests.
+/// Finds the one function that cudarc requests by version, and the functions for tests.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetProcAddress_v2(
     symbol: *const std::ffi::c_char,
@@ -125,11 +126,11 @@ unsafe extern "C" fn cuGetProcAddress_v2(
     _flags: u64,
     _status: *mut CUdriverProcAddressQueryResult,
 ) -> CUresult {
-    // SAFETY: the caller gives a terminated text.
+    // SAFETY: the caller passes a null-terminated string.
     let symbol = unsafe { std::ffi::CStr::from_ptr(symbol) };
     call(|_| {
         let found = if symbol == c"cuEventElapsedTime" { Some(cuEventElapsedTime as *mut c_void) } else { plant::find(symbol) };
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(function, found.unwrap_or(std::ptr::null_mut()))? };
         found.map(drop).ok_or(CUresult::CUDA_ERROR_NOT_FOUND)
     })

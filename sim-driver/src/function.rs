@@ -1,4 +1,4 @@
-//! Modules, their functions, and launches of these.
+//! Modules, functions and launches.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -16,17 +16,17 @@ use crate::work::{Call, Work};
 pub(crate) struct Function {
     gpu: usize,
     kernel: Kernel,
-    /// Dynamic shared memory that a launch may ask for.
+    /// The maximum dynamic shared memory of a launch.
     shared_bytes: u32,
 }
 
-/// So much without asking for more.
+/// The default maximum of dynamic shared memory, without a raised attribute.
 const SHARED_BYTES: u32 = 48 << 10;
 const MOST_THREADS: u32 = 1024;
 
-/// Loads PTX; machine code is for real GPUs.
+/// Loads PTX. Machine code is rejected.
 fn load(state: &mut State, gpu: usize, module: *mut CUmodule, image: *const c_void) -> Result<(), (CUresult, String)> {
-    // SAFETY: the caller gives PTX, which is terminated, or machine code, which begins with four bytes that are not zero.
+    // SAFETY: the caller passes null-terminated PTX, or machine code, which begins with four nonzero bytes.
     let text = unsafe { CStr::from_ptr(image.cast()) };
     if text.to_bytes().starts_with(b"\x7fELF") {
         return Err((CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, String::new()));
@@ -36,7 +36,7 @@ fn load(state: &mut State, gpu: usize, module: *mut CUmodule, image: *const c_vo
     let loaded = state.gpus[gpu].load(text).map_err(|error| refused(format!("simulated driver: {error}")))?;
     let new = state.handle();
     state.modules.insert(new, (gpu, loaded));
-    // SAFETY: the caller's place for the answer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     unsafe { answer(module, handle(new)) }.map_err(|code| (code, String::new()))
 }
 
@@ -54,7 +54,7 @@ unsafe extern "C" fn cuModuleLoadDataEx(
     values: *const *mut c_void,
 ) -> CUresult {
     let option = |wanted: Option_| {
-        // SAFETY: the caller gives that many options, and a value for each.
+        // SAFETY: the caller passes `count` options and a value for each of them.
         (0..count as usize).find(|at| unsafe { *options.add(*at) } == wanted as i32).map(|at| unsafe { *values.add(at) })
     };
     call_in_context(|state, gpu| {
@@ -62,7 +62,7 @@ unsafe extern "C" fn cuModuleLoadDataEx(
             let room = option(Option_::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES).map_or(0, |size| size.addr());
             if let Some(buffer) = option(Option_::CU_JIT_ERROR_LOG_BUFFER).filter(|_| room > 0) {
                 let kept = log.len().min(room - 1);
-                // SAFETY: the buffer has that much room.
+                // SAFETY: the caller's buffer has `room` bytes, and `kept` is less than `room`.
                 unsafe {
                     std::ptr::copy_nonoverlapping(log.as_ptr(), buffer.cast(), kept);
                     buffer.cast::<u8>().add(kept).write(0);
@@ -80,7 +80,7 @@ unsafe extern "C" fn cuModuleUnload(module: CUmodule) -> CUresult {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char) -> CUresult {
-    // SAFETY: the caller gives a terminated name.
+    // SAFETY: the caller passes a null-terminated string.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     call_in_context(|state, _| {
         let (gpu, module) = state.modules.get(&module.addr()).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
@@ -88,7 +88,7 @@ unsafe extern "C" fn cuModuleGetFunction(function: *mut CUfunction, module: CUmo
         let new = Function { gpu: *gpu, kernel, shared_bytes: SHARED_BYTES };
         let known = state.handle();
         state.functions.insert(known, new);
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(function, handle(known)) }
     })
 }
@@ -106,10 +106,10 @@ unsafe extern "C" fn cuFuncSetAttribute(function: CUfunction, attribute: i32, va
     })
 }
 
-/// The parameters of a launch, which are read now.
+/// Checks a launch, and copies its parameters.
 ///
 /// # Safety
-/// There is a pointer to each parameter of the function.
+/// `params` has a valid pointer to each parameter of the function.
 pub(crate) unsafe fn checked_call(
     state: &State,
     gpu: usize,
@@ -129,7 +129,7 @@ pub(crate) unsafe fn checked_call(
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
     let read = |(at, bytes): (usize, u32)| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees valid pointers, as the driver API requires.
         unsafe { std::slice::from_raw_parts((*params.add(at)).cast::<u8>(), bytes as usize) }.to_vec()
     };
     let params = function.kernel.params().enumerate().map(read).collect();
@@ -154,13 +154,13 @@ unsafe extern "C" fn cuLaunchKernel(
         state.may_fail("cuLaunchKernel")?;
         let own = state.own_stream(stream, gpu)?;
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees valid pointers, as the driver API requires.
         let call = unsafe { checked_call(state, gpu, function, grid, block, shared_bytes, params)? };
         state.queue(own, Work::Launch(call)).map(drop)
     })
 }
 
-/// Attributes only say what else would be allowed: a launch that may begin early begins when everything before it is done.
+/// Ignores the attributes, because they only permit more overlap: a launch that may begin early begins after all work before it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuLaunchKernelEx(
     config: *const CUlaunchConfig,
@@ -168,7 +168,7 @@ unsafe extern "C" fn cuLaunchKernelEx(
     params: *mut *mut c_void,
     extra: *mut *mut c_void,
 ) -> CUresult {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     unsafe {
         let CUlaunchConfig { gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, .. } = *config;
         cuLaunchKernel(function, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, params, extra)

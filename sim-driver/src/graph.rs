@@ -1,4 +1,4 @@
-//! Graphs of work.
+//! CUDA graphs: nodes, edges, instances and their launches.
 
 use cudarc::driver::sys::{
     CUDA_KERNEL_NODE_PARAMS, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUcontext, CUgraph, CUgraphEdgeData, CUgraphExec, CUgraphNode,
@@ -11,7 +11,7 @@ use crate::function::checked_call;
 use crate::state::State;
 use crate::work::Work;
 
-/// Nodes, and what each waits for.
+/// The nodes of a graph, and their dependencies.
 #[derive(Clone, Default)]
 pub(crate) struct Graph {
     nodes: Vec<Node>,
@@ -22,16 +22,16 @@ struct Node {
     handle: usize,
     gpu: usize,
     work: Work,
-    /// Handles of others.
+    /// The handles of the nodes that this node depends on.
     behind: Vec<usize>,
 }
 
-/// A graph that can be launched: a copy, whose nodes may get other parameters.
+/// A graph instance: a copy of the graph. The parameters of its nodes can be replaced.
 pub(crate) struct Executable(Graph);
 
 impl Graph {
-    /// The work in an order that its edges allow. What waits for nothing comes as early as it can, and of two that may run now the later one is first: what
-    /// lacks an edge is in the wrong order.
+    /// The nodes in an order that the edges allow. Of two nodes without an order between them the later one runs first, so a missing edge
+    /// gives a wrong order.
     fn in_order(&self) -> Result<Vec<&Node>, CUresult> {
         let mut done: Vec<usize> = Vec::new();
         let mut order = Vec::new();
@@ -44,7 +44,7 @@ impl Graph {
         Ok(order)
     }
 
-    /// Adds a node behind the last.
+    /// Adds a node that depends on the last node.
     pub(crate) fn append(&mut self, handle: usize, gpu: usize, work: Work) {
         let behind = self.nodes.last().map(|last| last.handle).into_iter().collect();
         self.nodes.push(Node { handle, gpu, work, behind });
@@ -70,7 +70,7 @@ unsafe extern "C" fn cuGraphCreate(graph: *mut CUgraph, _flags: u32) -> CUresult
     call(|state| {
         let new = state.handle();
         state.graphs.insert(new, Graph::default());
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(graph, handle(new)) }
     })
 }
@@ -83,7 +83,7 @@ unsafe extern "C" fn cuGraphDestroy(graph: CUgraph) -> CUresult {
 /// Adds a node.
 ///
 /// # Safety
-/// There are that many dependencies, and a place for the answer.
+/// `dependencies` has the given number of nodes, and `node` is null or valid for writes.
 unsafe fn add(
     state: &mut State,
     gpu: usize,
@@ -92,7 +92,7 @@ unsafe fn add(
     (dependencies, count): (*const CUgraphNode, usize),
     work: Work,
 ) -> Result<(), CUresult> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     let behind: Vec<usize> = (0..count).map(|at| unsafe { *dependencies.add(at) }.addr()).collect();
     let new = state.handle();
     let graph = state.graph(graph)?;
@@ -100,14 +100,14 @@ unsafe fn add(
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
     graph.nodes.push(Node { handle: new, gpu, work, behind });
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     unsafe { answer(node, handle(new)) }
 }
 
 /// # Safety
-/// The parameters are those of a launch.
+/// `params` points to valid launch parameters.
 unsafe fn launch_of(state: &State, gpu: usize, params: *const CUDA_KERNEL_NODE_PARAMS) -> Result<Work, CUresult> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     unsafe {
         let params = &*params;
         let (grid, block) = ([params.gridDimX, params.gridDimY, params.gridDimZ], [params.blockDimX, params.blockDimY, params.blockDimZ]);
@@ -115,7 +115,7 @@ unsafe fn launch_of(state: &State, gpu: usize, params: *const CUDA_KERNEL_NODE_P
     }
 }
 
-/// A copy of one row.
+/// A copy of one row; copies of more rows are unsupported.
 fn copy_of(params: &CUDA_MEMCPY3D) -> Result<Work, CUresult> {
     if params.Height != 1 || params.Depth != 1 {
         return Err(CUresult::CUDA_ERROR_NOT_SUPPORTED);
@@ -136,7 +136,7 @@ unsafe extern "C" fn cuGraphAddKernelNode_v2(
     count: usize,
     params: *const CUDA_KERNEL_NODE_PARAMS,
 ) -> CUresult {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     call_in_context(|state, gpu| unsafe {
         let work = launch_of(state, gpu, params)?;
         add(state, gpu, node, graph, (dependencies, count), work)
@@ -152,7 +152,7 @@ unsafe extern "C" fn cuGraphAddMemcpyNode(
     params: *const CUDA_MEMCPY3D,
     context: CUcontext,
 ) -> CUresult {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     call(|state| unsafe {
         let gpu = gpu_of(state, context)?;
         add(state, gpu, node, graph, (dependencies, count), copy_of(&*params)?)
@@ -168,14 +168,14 @@ unsafe extern "C" fn cuGraphAddMemsetNode(
     params: *const CUDA_MEMSET_NODE_PARAMS,
     context: CUcontext,
 ) -> CUresult {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     call(|state| unsafe {
         let gpu = gpu_of(state, context)?;
         add(state, gpu, node, graph, (dependencies, count), fill_of(&*params))
     })
 }
 
-/// An edge that lets a node begin early is one like any other here.
+/// Treats every edge as a full dependency, even if it permits an early start.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGraphAddDependencies_v2(
     graph: CUgraph,
@@ -187,7 +187,7 @@ unsafe extern "C" fn cuGraphAddDependencies_v2(
     call(|state| {
         let graph = state.graph(graph)?;
         for at in 0..count {
-            // SAFETY: the caller gives that many of both.
+            // SAFETY: the caller passes `count` elements in both arrays.
             let (from, to) = unsafe { (*from.add(at), *to.add(at)) };
             let from = graph.node(from)?.handle;
             graph.node(to)?.behind.push(from);
@@ -203,7 +203,7 @@ unsafe extern "C" fn cuGraphInstantiateWithFlags(executable: *mut CUgraphExec, g
         copied.in_order()?;
         let new = state.handle();
         state.executables.insert(new, Executable(copied));
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(executable, handle(new)) }
     })
 }
@@ -213,7 +213,7 @@ unsafe extern "C" fn cuGraphExecDestroy(executable: CUgraphExec) -> CUresult {
     call(|state| state.executables.remove(&executable.addr()).map(drop).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE))
 }
 
-/// A node keeps its kind, and a kernel its function: only its parameters change.
+/// Replaces the parameters of a node. The kind of the node, and the function of a kernel node, must stay the same.
 fn replace(state: &mut State, executable: CUgraphExec, node: CUgraphNode, work: Work) -> Result<(), CUresult> {
     let node = state.executable(executable)?.node(node)?;
     let is_alike = match (&node.work, &work) {
@@ -235,7 +235,7 @@ unsafe extern "C" fn cuGraphExecKernelNodeSetParams_v2(
     params: *const CUDA_KERNEL_NODE_PARAMS,
 ) -> CUresult {
     call_in_context(|state, gpu| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees valid pointers, as the driver API requires.
         let work = unsafe { launch_of(state, gpu, params)? };
         replace(state, executable, node, work)
     })
@@ -248,7 +248,7 @@ unsafe extern "C" fn cuGraphExecMemcpyNodeSetParams(
     params: *const CUDA_MEMCPY3D,
     _context: CUcontext,
 ) -> CUresult {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     call(|state| replace(state, executable, node, copy_of(unsafe { &*params })?))
 }
 
@@ -259,7 +259,7 @@ unsafe extern "C" fn cuGraphExecMemsetNodeSetParams(
     params: *const CUDA_MEMSET_NODE_PARAMS,
     _context: CUcontext,
 ) -> CUresult {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     call(|state| replace(state, executable, node, fill_of(unsafe { &*params })))
 }
 

@@ -1,13 +1,15 @@
-//! A CUDA driver without a GPU: a library with the driver's interface, whose GPUs are simulated ones. Under the name `libcuda.so.1` it is what a program
-//! loads instead of NVIDIA's, so that tests of what talks to the driver run on any machine.
+//! A simulated CUDA driver: a library with the interface of the CUDA driver, whose GPUs are simulated. Programs load it under the name
+//! `libcuda.so.1`, so that tests of code that calls the driver run on machines without a GPU.
 //!
-//! It is the laziest driver that the interface allows. Work that is queued on a stream waits until somebody waits for it, on the host or on another stream:
-//! nothing is in order by luck, and what forgets to wait sees the memory as it was. Freed memory is never handed out again, and its use is a fault. What a
-//! program may not do, such as launching into a context that is not the thread's own, is an error, also where a real driver would forgive it.
+//! The driver delays work as far as the interface allows. Work on a stream runs only when the host or another stream waits for it. No order
+//! holds by chance: code that omits a wait reads the old contents of memory. Freed memory is never allocated again, and an access to it is
+//! a fault. An illegal call is an error even if a real driver tolerates it, such as a launch in a context that is not the thread's current
+//! one.
 //!
-//! `cargo xtask ci driver` runs the GPU tests of `kernel-runtime` on it. `SIM_DRIVER_GPUS` says how many GPUs there are, by default 2.
+//! `cargo xtask ci driver` runs the GPU tests of `kernel-runtime` on this driver. `SIM_DRIVER_GPUS` sets the number of GPUs; the default is
+//! 2.
 //!
-//! It does what `kernel-runtime` and cudarc ask of a driver, and no more: a function that is not here is not found.
+//! The driver implements only the functions that `kernel-runtime` and cudarc call. Any other function is not found.
 
 #![allow(non_snake_case, reason = "the functions have the names of the interface")]
 

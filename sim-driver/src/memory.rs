@@ -1,4 +1,4 @@
-//! Memory: allocated at once, and everything else in the order of a stream.
+//! Memory: allocation is immediate, all other operations run in stream order.
 
 use std::ffi::c_void;
 
@@ -10,10 +10,10 @@ use crate::context::gpu_of;
 use crate::state::State;
 use crate::work::Work;
 
-/// A loaded module takes a page of its own.
+/// The memory of a loaded module, which takes a page of its own.
 const MODULE_BYTES: u64 = 2 << 20;
 
-/// What is wrong with memory that a call names.
+/// The error code for a memory error.
 fn code(error: MemoryError) -> CUresult {
     match error {
         MemoryError::OutOfMemory { .. } => CUresult::CUDA_ERROR_OUT_OF_MEMORY,
@@ -21,7 +21,7 @@ fn code(error: MemoryError) -> CUresult {
     }
 }
 
-/// Queues work on a stream of the thread's own GPU.
+/// Queues work on a stream of the thread's current GPU.
 fn queue(stream: CUstream, work: Work) -> CUresult {
     call_in_context(|state, gpu| {
         let own = state.own_stream(stream, gpu)?;
@@ -34,7 +34,7 @@ fn allocate(state: &State, gpu: usize, address: *mut CUdeviceptr, bytes: usize) 
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
     let new = state.gpus[gpu].allocate(bytes).map_err(code)?;
-    // SAFETY: the caller's place for the answer.
+    // SAFETY: the caller passes a pointer that is null or valid for writes.
     unsafe { answer(address, new) }
 }
 
@@ -60,7 +60,7 @@ unsafe extern "C" fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) -> C
     })
 }
 
-/// Waits for everything first.
+/// Completes all work of the GPU first.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemFree_v2(address: CUdeviceptr) -> CUresult {
     call_in_context(|state, gpu| {
@@ -74,7 +74,7 @@ unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CUr
     call_in_context(|state, gpu| {
         let (left, all) = state.gpus[gpu].free_and_total();
         let modules = state.modules.values().filter(|(own, _)| *own == gpu).count() as u64;
-        // SAFETY: the caller's places for the answers.
+        // SAFETY: the caller passes two pointers that are null or valid for writes.
         unsafe {
             answer(free, left.saturating_sub(modules * MODULE_BYTES) as usize)?;
             answer(total, all as usize)
@@ -82,13 +82,14 @@ unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CUr
     })
 }
 
-/// No host memory is page-locked here, and of memory of GPUs nobody asks.
+/// Rejects every query: no host memory is page-locked here, and no caller queries memory of a GPU.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuPointerGetAttribute(_data: *mut c_void, _attribute: i32, _address: CUdeviceptr) -> CUresult {
     call(|_| Err(CUresult::CUDA_ERROR_INVALID_VALUE))
 }
 
-/// The bytes are read when the copy is done, also from pageable memory: the interface does not promise that they have been when the call returns.
+/// The copy reads the host memory when it runs, even for pageable memory: the interface does not promise that the bytes are read before the
+/// call returns.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream) -> CUresult {
     if bytes == 0 {
@@ -99,7 +100,7 @@ unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyHtoD_v2(to: CUdeviceptr, from: *const c_void, bytes: usize) -> CUresult {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     match unsafe { cuMemcpyHtoDAsync_v2(to, from, bytes, std::ptr::null_mut()) } {
         CUresult::CUDA_SUCCESS => call_in_context(|state, gpu| {
             let own = state.stream_of::<c_void>(std::ptr::null_mut(), gpu)?;
@@ -110,7 +111,7 @@ unsafe extern "C" fn cuMemcpyHtoD_v2(to: CUdeviceptr, from: *const c_void, bytes
     }
 }
 
-/// Into pageable memory: the bytes are there when the call returns.
+/// A copy to pageable memory: the bytes are in host memory when the call returns.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream) -> CUresult {
     call_in_context(|state, gpu| {
@@ -122,7 +123,7 @@ unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: CUdeviceptr, by
         if bytes == 0 || state.lost.is_some() {
             return Ok(());
         }
-        // SAFETY: the caller has room for that many bytes there.
+        // SAFETY: the caller passes a buffer of `bytes` bytes.
         let to = unsafe { std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes) };
         state.gpus[gpu].read(from, to).map_err(code)
     })
@@ -130,7 +131,7 @@ unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: CUdeviceptr, by
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: CUdeviceptr, bytes: usize) -> CUresult {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     unsafe { cuMemcpyDtoHAsync_v2(to, from, bytes, std::ptr::null_mut()) }
 }
 
@@ -162,7 +163,7 @@ unsafe extern "C" fn cuMemcpyPeerAsync(
     })
 }
 
-/// A fill of one row.
+/// Queues a fill of one row.
 fn fill(to: CUdeviceptr, element: Vec<u8>, count: usize, stream: CUstream) -> CUresult {
     queue(stream, Work::Fill { to, element, count, rows: 1, pitch: 0 })
 }

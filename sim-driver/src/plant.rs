@@ -1,4 +1,4 @@
-//! What no driver has: failures that a test plants, and counts that it asks for. A test finds these functions by `cuGetProcAddress`.
+//! Test hooks that no real driver has: planted failures and counters. Tests find these functions with `cuGetProcAddress`.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -7,16 +7,16 @@ use cudarc::driver::sys::CUresult;
 use crate::call::call;
 use crate::state::State;
 
-/// A call that is to fail.
+/// A planted failure.
 pub(crate) struct Planted {
     function: String,
-    /// So many calls of the function go well before.
+    /// The number of calls of the function that still succeed before the failure.
     skipped: u32,
     code: CUresult,
 }
 
 impl State {
-    /// Does this call of a function fail? Each planted failure does so once.
+    /// Fails if a failure is planted for this call. Each planted failure happens once.
     pub(crate) fn may_fail(&mut self, function: &str) -> Result<(), CUresult> {
         let Some(place) = self.planted.iter().position(|planted| planted.function == function) else { return Ok(()) };
         if self.planted[place].skipped > 0 {
@@ -27,12 +27,12 @@ impl State {
     }
 }
 
-/// Makes a later call of a function fail with that code, and do nothing: the one after the next `skipped`.
+/// Plants a failure: after `skipped` successful calls of a function, its next call returns this code and does nothing.
 ///
 /// # Safety
-/// `function` is terminated, and `code` one of the driver's.
+/// `function` is null-terminated, and `code` is a code of the driver API.
 unsafe extern "C" fn fail(function: *const c_char, skipped: u32, code: CUresult) -> CUresult {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     let function = unsafe { CStr::from_ptr(function) }.to_string_lossy().into_owned();
     call(|state| {
         state.planted.push(Planted { function, skipped, code });
@@ -40,7 +40,7 @@ unsafe extern "C" fn fail(function: *const c_char, skipped: u32, code: CUresult)
     })
 }
 
-/// Takes back what was planted and has not come up.
+/// Removes all planted failures that have not happened.
 extern "C" fn forgive() -> CUresult {
     call(|state| {
         state.planted.clear();
@@ -48,13 +48,13 @@ extern "C" fn forgive() -> CUresult {
     })
 }
 
-/// How many streams and events there are, and how many calls have failed.
+/// Returns the numbers of streams and events, and the number of failed calls.
 ///
 /// # Safety
-/// All can be written.
+/// All pointers are valid for writes.
 unsafe extern "C" fn count(streams: *mut usize, events: *mut usize, failed: *mut usize) -> CUresult {
     call(|state| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees valid pointers, as the driver API requires.
         unsafe {
             streams.write(state.streams.len());
             events.write(state.events.len());
@@ -64,7 +64,7 @@ unsafe extern "C" fn count(streams: *mut usize, events: *mut usize, failed: *mut
     })
 }
 
-/// The function of that name.
+/// The test hook with this name.
 pub(crate) fn find(name: &CStr) -> Option<*mut c_void> {
     match name.to_bytes() {
         b"simDriverFail" => Some(fail as *mut c_void),

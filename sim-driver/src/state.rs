@@ -1,4 +1,4 @@
-//! What the driver knows.
+//! The state of the driver, and its handles.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::graph::{Executable, Graph};
 use crate::plant::Planted;
 use crate::stream::Stream;
 
-/// Everything, behind one lock: a call has it from its beginning to its end.
+/// The whole state, behind one lock. A call holds the lock from its beginning to its end.
 pub(crate) struct State {
     pub(crate) gpus: Vec<Arc<Machine>>,
     pub(crate) streams: HashMap<usize, Stream>,
@@ -21,21 +21,21 @@ pub(crate) struct State {
     pub(crate) functions: HashMap<usize, Function>,
     pub(crate) graphs: HashMap<usize, Graph>,
     pub(crate) executables: HashMap<usize, Executable>,
-    /// Calls that are to fail, because a test wants to see what then.
+    /// The planted failures.
     pub(crate) planted: Vec<Planted>,
-    /// Calls that have failed. A tool such as compute-sanitizer reports each.
+    /// The number of failed calls. A tool such as compute-sanitizer reports each of them.
     pub(crate) failed: usize,
-    /// The fault that ended everything: each later call returns it.
+    /// The fault that ended all work. Each later call returns it.
     pub(crate) lost: Option<CUresult>,
-    /// Of the GPUs, in microseconds: it moves when work is done.
+    /// The clock of the GPUs in microseconds. It advances when work completes.
     pub(crate) clock_us: f64,
     handles: usize,
 }
 
-/// Where the handles of streams that nobody makes begin: one for each GPU.
+/// The first handle of the null streams, of which each GPU has one.
 const NULL_STREAMS: usize = 0x100;
 const PER_THREAD_STREAMS: usize = 0x200;
-/// Where all other handles begin.
+/// The first of all other handles.
 const HANDLES: usize = 0x1000;
 
 impl State {
@@ -59,13 +59,13 @@ impl State {
         }
     }
 
-    /// A handle that nobody has. It is a multiple of 16, as an address would be.
+    /// A new handle. Like an address, it is a multiple of 16.
     pub(crate) fn handle(&mut self) -> usize {
         self.handles += 16;
         self.handles
     }
 
-    /// The handle by which a stream is known here: the null stream and the per-thread one are others for each GPU.
+    /// The internal handle of a stream. The null stream and the per-thread stream have a different one for each GPU.
     pub(crate) fn stream_of<T>(&self, handle: *mut T, gpu: usize) -> Result<usize, CUresult> {
         let known = match handle.addr() {
             0 | 1 => NULL_STREAMS + gpu,
@@ -75,7 +75,7 @@ impl State {
         if self.streams.contains_key(&known) { Ok(known) } else { Err(CUresult::CUDA_ERROR_INVALID_HANDLE) }
     }
 
-    /// The stream, which must be of the thread's own GPU.
+    /// The internal handle of a stream, which must belong to the thread's current GPU.
     pub(crate) fn own_stream<T>(&self, handle: *mut T, gpu: usize) -> Result<usize, CUresult> {
         let known = self.stream_of(handle, gpu)?;
         if self.streams[&known].gpu == gpu { Ok(known) } else { Err(CUresult::CUDA_ERROR_INVALID_CONTEXT) }

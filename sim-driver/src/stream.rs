@@ -1,4 +1,4 @@
-//! Streams.
+//! Streams: creation, synchronisation and capture.
 
 use std::collections::VecDeque;
 
@@ -9,20 +9,20 @@ use crate::graph::Graph;
 use crate::state::State;
 use crate::work::{Ticket, Work};
 
-/// Work in its order.
+/// The queue of a stream.
 pub(crate) struct Stream {
     pub(crate) gpu: usize,
     pub(crate) queue: VecDeque<Work>,
-    /// How many were queued, and how many of them are done.
+    /// The number of queued operations; `done` is the number of completed ones.
     queued: u64,
     pub(crate) done: u64,
-    /// What is written down instead of queued.
+    /// The captured graph, if the stream is in capture.
     pub(crate) capture: Option<Graph>,
-    /// The stream whose capture this one has joined, by waiting for an event of it.
+    /// The stream whose capture this stream has joined by waiting for an event of that capture.
     joined: Option<usize>,
 }
 
-/// More work than that is not queued at once.
+/// The maximum number of operations in the queue.
 const LENGTH: usize = 1024;
 
 impl Stream {
@@ -36,7 +36,7 @@ impl Stream {
         self.end(own)
     }
 
-    /// After everything that is queued now.
+    /// The position after everything that is queued now.
     pub(crate) fn end(&self, own: usize) -> Ticket {
         Ticket { stream: own, count: self.queued }
     }
@@ -47,12 +47,12 @@ impl Stream {
 }
 
 impl State {
-    /// After everything that is queued there now.
+    /// The position after everything that is queued on a stream now.
     pub(crate) fn end_of(&self, stream: usize) -> Ticket {
         self.streams[&stream].end(stream)
     }
 
-    /// The stream whose capture takes what is queued here, if one does.
+    /// The stream whose capture receives the operations of this stream, if any.
     pub(crate) fn capture_of(&self, stream: usize) -> Option<usize> {
         let own = self.streams.get(&stream)?;
         if own.capture.is_some() { Some(stream) } else { own.joined }
@@ -64,14 +64,14 @@ unsafe extern "C" fn cuStreamCreate(stream: *mut CUstream, _flags: u32) -> CUres
     call_in_context(|state, gpu| {
         let new = state.handle();
         state.streams.insert(new, Stream::new(gpu));
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(stream, handle(new)) }
     })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamCreateWithPriority(stream: *mut CUstream, flags: u32, _priority: i32) -> CUresult {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees valid pointers, as the driver API requires.
     unsafe { cuStreamCreate(stream, flags) }
 }
 
@@ -79,7 +79,7 @@ unsafe extern "C" fn cuStreamCreateWithPriority(stream: *mut CUstream, flags: u3
 unsafe extern "C" fn cuStreamDestroy_v2(stream: CUstream) -> CUresult {
     call_in_context(|state, gpu| {
         let own = state.stream_of(stream, gpu)?;
-        // What is queued is done all the same.
+        // Queued work is completed first.
         state.finish(state.end_of(own));
         state.streams.remove(&own);
         Ok(())
@@ -99,13 +99,13 @@ unsafe extern "C" fn cuStreamSynchronize(stream: CUstream) -> CUresult {
     })
 }
 
-/// Nothing is forbidden to other threads while a stream is captured.
+/// The capture mode has no effect: a capture forbids nothing to other threads.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(_mode: *mut i32) -> CUresult {
     CUresult::CUDA_SUCCESS
 }
 
-/// To wait for an event of a capture is to join it.
+/// A wait for an event of a capture joins the capture.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamWaitEvent(stream: CUstream, event: CUevent, _flags: u32) -> CUresult {
     call_in_context(|state, gpu| {
@@ -123,7 +123,7 @@ unsafe extern "C" fn cuStreamWaitEvent(stream: CUstream, event: CUevent, _flags:
             }
             return Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_MERGE);
         }
-        // One that was never recorded has happened.
+        // An event that was never recorded counts as complete.
         if let Some(ticket) = event.recorded {
             if state.capture_of(own).is_some() {
                 return Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
@@ -139,7 +139,7 @@ unsafe extern "C" fn cuStreamIsCapturing(stream: CUstream, status: *mut Status) 
     call_in_context(|state, gpu| {
         let captures = state.capture_of(state.stream_of(stream, gpu)?).is_some();
         let found = if captures { Status::CU_STREAM_CAPTURE_STATUS_ACTIVE } else { Status::CU_STREAM_CAPTURE_STATUS_NONE };
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(status, found) }
     })
 }
@@ -165,7 +165,7 @@ unsafe extern "C" fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) -
         state.events.values_mut().filter(|event| event.captured == Some(own)).for_each(|event| event.captured = None);
         let new = state.handle();
         state.graphs.insert(new, captured);
-        // SAFETY: the caller's place for the answer.
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(graph, handle(new)) }
     })
 }

@@ -1,34 +1,34 @@
-//! What is queued on streams, and how it is done.
+//! The work on streams and its execution.
 
 use cudarc::driver::sys::CUresult;
 use kernel_sim::{Kernel, Launch, LaunchError, MemoryError};
 
 use crate::state::State;
 
-/// Something that a GPU is to do.
+/// An operation of a GPU.
 #[derive(Clone)]
 pub(crate) enum Work {
     Launch(Call),
-    /// Inside one GPU.
+    /// A copy inside one GPU.
     Copy {
         from: u64,
         to: u64,
         bytes: usize,
     },
-    /// From another GPU.
+    /// A copy from another GPU.
     CopyFrom {
         gpu: usize,
         from: u64,
         to: u64,
         bytes: usize,
     },
-    /// From the host's memory, which is read when the copy is done and not before.
+    /// A copy from host memory, which is read when the copy runs.
     Write {
         to: u64,
         from: usize,
         bytes: usize,
     },
-    /// `rows` rows of `count` elements, which begin `pitch` bytes apart.
+    /// A fill of `rows` rows of `count` elements, with a distance of `pitch` bytes.
     Fill {
         to: u64,
         element: Vec<u8>,
@@ -37,7 +37,7 @@ pub(crate) enum Work {
         pitch: usize,
     },
     Free(u64),
-    /// The event happens, if it has not been recorded anew.
+    /// Completes an event, unless it was recorded again.
     Record {
         event: usize,
         generation: u64,
@@ -45,7 +45,7 @@ pub(crate) enum Work {
     Wait(Ticket),
 }
 
-/// A launch, its parameters copied.
+/// A launch with copied parameters.
 #[derive(Clone)]
 pub(crate) struct Call {
     pub(crate) kernel: Kernel,
@@ -55,20 +55,20 @@ pub(crate) struct Call {
     pub(crate) params: Vec<Vec<u8>>,
 }
 
-/// A place in the work of a stream: after its first so many.
+/// A position in the work of a stream: after its first `count` operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ticket {
     pub(crate) stream: usize,
     pub(crate) count: u64,
 }
 
-/// Microseconds of anything that a GPU does.
+/// The simulated time of an operation, in microseconds, without the instructions of a kernel.
 const WORK_US: f64 = 2.0;
-/// Warp instructions of a microsecond.
+/// The number of warp instructions per microsecond of simulated time.
 const INSTRUCTIONS_PER_US: f64 = 100_000.0;
 
 impl State {
-    /// Queues work, and says when it will be done.
+    /// Queues work, and returns its position in the stream.
     pub(crate) fn queue(&mut self, stream: usize, work: Work) -> Result<Ticket, CUresult> {
         let node = self.handle();
         let end = self.streams.get(&stream).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?.end(stream);
@@ -80,7 +80,7 @@ impl State {
         }
         let queue = self.streams.get_mut(&stream).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
         let ticket = queue.push(work, stream);
-        // A queue has an end also on a GPU: who is too far ahead waits.
+        // The queue of a real GPU is limited, too: the caller waits when it is full.
         if self.streams[&stream].is_full() {
             self.finish(Ticket { count: ticket.count - 1, ..ticket });
         }
@@ -88,18 +88,18 @@ impl State {
     }
 
     pub(crate) fn is_done(&self, ticket: Ticket) -> bool {
-        // A stream that is gone has done everything.
+        // A destroyed stream has completed its work.
         self.streams.get(&ticket.stream).is_none_or(|stream| stream.done >= ticket.count)
     }
 
-    /// Does what is queued up to there, and what that waits for; nothing else.
+    /// Completes the work up to this position, and the work that it waits for. Other work stays queued.
     pub(crate) fn finish(&mut self, ticket: Ticket) {
         while !self.is_done(ticket) {
             let Some((gpu, work)) = self.streams.get_mut(&ticket.stream).and_then(|stream| Some((stream.gpu, stream.queue.pop_front()?)))
             else {
                 return;
             };
-            // After a fault nothing is done any more.
+            // After a fault no work is executed.
             if self.lost.is_none()
                 && let Err(code) = self.do_work(gpu, work)
             {
@@ -123,7 +123,7 @@ impl State {
                 machine.write(to, &copied).map_err(fault)?;
             }
             Work::Write { to, from, bytes } => {
-                // SAFETY: who queued the copy keeps that many bytes there until it is done.
+                // SAFETY: the caller that queued the copy keeps the buffer valid until the copy completes.
                 let bytes = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(from), bytes) };
                 machine.write(to, bytes).map_err(fault)?;
             }
@@ -143,7 +143,7 @@ impl State {
     }
 }
 
-/// Runs a launch; how many warp instructions it took.
+/// Runs a launch, and returns the number of executed warp instructions.
 fn run(machine: &kernel_sim::Machine, call: &Call) -> Result<f64, CUresult> {
     let params: Vec<&[u8]> = call.params.iter().map(Vec::as_slice).collect();
     let launch = Launch { shared_bytes: call.shared_bytes, ..Launch::new(call.grid, call.block, &params) };
@@ -159,7 +159,7 @@ fn run(machine: &kernel_sim::Machine, call: &Call) -> Result<f64, CUresult> {
     }
 }
 
-/// Memory that a copy or a fill names, and that is not there when its turn comes.
+/// The error of a copy or fill of memory that does not exist when the operation runs.
 fn fault(error: MemoryError) -> CUresult {
     eprintln!("simulated driver: {error}");
     CUresult::CUDA_ERROR_ILLEGAL_ADDRESS

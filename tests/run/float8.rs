@@ -89,7 +89,7 @@ fn widen<T: Element, const B: usize>(
     double: PtrMut<f64>,
     short: PtrMut<i16>,
     byte: PtrMut<u8>,
-    truth: PtrMut<bool>,
+    non_zero: PtrMut<bool>,
     n: usize,
 ) {
     let at = program_id(0) * B + arange(0, B);
@@ -100,7 +100,7 @@ fn widen<T: Element, const B: usize>(
     store(double + at, v as f64);
     store(short + at, v as i16);
     store(byte + at, v as u8);
-    store(truth + at, v as bool);
+    store(non_zero + at, v as bool);
 }
 
 fn every_value<T: Float8>(lab: &mut Lab) {
@@ -108,7 +108,7 @@ fn every_value<T: Float8>(lab: &mut Lab) {
     let n = host.len();
     let x = lab.input(&host);
     let (mut half, mut brain, mut single, mut double) = (lab.output(n), lab.output(n), lab.output(n), lab.output(n));
-    let (mut short, mut small, mut truth) = (lab.output(n), lab.output(n), lab.output(n));
+    let (mut short, mut small, mut non_zero) = (lab.output(n), lab.output(n), lab.output(n));
     widen::<T, 256>(
         x.slice(),
         &mut half.slice(),
@@ -117,7 +117,7 @@ fn every_value<T: Float8>(lab: &mut Lab) {
         &mut double.slice(),
         &mut short.slice(),
         &mut small.slice(),
-        &mut truth.slice(),
+        &mut non_zero.slice(),
         n,
     )
     .grid(cdiv(n, 256))
@@ -130,7 +130,7 @@ fn every_value<T: Float8>(lab: &mut Lab) {
     check_same(&double.read(), worth);
     check_bits(&short.read(), |i| worth(i) as i16);
     check_bits(&small.read(), |i| worth(i) as u8);
-    check_bits(&truth.read(), |i| worth(i) != 0.0);
+    check_bits(&non_zero.read(), |i| worth(i) != 0.0);
 }
 
 /// Equal bits; a NaN is one whatever its bits.

@@ -13,7 +13,7 @@ tests![
     several_results,
     registers_of_each_type<i8, u8, i16, u16, i32, u32, i64, u64>,
     registers_of_floats<f16, bf16, f32, f64>,
-    truths,
+    booleans,
     bytes_of_floats,
     four_bytes_at_a_time<u8, i8>,
     two_halves_at_a_time<f16>,
@@ -183,7 +183,7 @@ fn truth_table(x: Ptr<bool>, y: Ptr<bool>, z: PtrMut<bool>, one: bool) {
     store(z + at, v);
 }
 
-fn truths(lab: &mut Lab) {
+fn booleans(lab: &mut Lab) {
     let (x, y): (Vec<bool>, Vec<bool>) = (lab.values(64), lab.values(64));
     for one in [false, true] {
         let (a, b, mut z) = (lab.input(&x), lab.input(&y), lab.output::<bool>(64));

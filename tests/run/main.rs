@@ -20,7 +20,6 @@ mod elementwise;
 mod facts;
 mod float8;
 mod forms;
-mod graphs;
 mod grids;
 mod heuristics;
 mod inline_ptx;
@@ -39,6 +38,7 @@ mod places;
 mod printing;
 mod random;
 mod reductions;
+mod replays;
 mod rows;
 mod scalars;
 mod scans;
@@ -96,7 +96,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         facts,
         float8,
         forms,
-        graphs,
+        replays,
         grids,
         heuristics,
         inline_ptx,

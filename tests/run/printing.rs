@@ -48,7 +48,7 @@ fn elements<T: Value>(lab: &mut Lab) {
         .map(|i| {
             let bits = host[i].bits();
             let digits = 2 * size_of::<T>();
-            // One digit shows a truth.
+            // One digit shows a boolean.
             let digits = if size_of::<T>() == 1 && T::DTYPE.bits() == 1 { 1 } else { digits };
             format!(
                 "{} ({}, 0, 0), element [{}]: x[{i}] = {:?}, {{{bits:#0width$x}}}, 1.1",

@@ -12,7 +12,7 @@ tests![
     extremes<f16, bf16, f32, f64>,
     sums<f16, bf16, f32, f64>,
     half_sums_are_rounded_once<f16, bf16>,
-    truths,
+    booleans,
     positions<i32, u64, f16, f32, f64>,
     nan_is_kept_where_it_is_wanted,
     softmax_of_rows<f16, f32, f64>,
@@ -160,7 +160,7 @@ fn truths_kernel<const M: usize, const N: usize>(x: Ptr<bool>, y: PtrMut<bool>, 
     }
 }
 
-fn truths(lab: &mut Lab) {
+fn booleans(lab: &mut Lab) {
     of_shapes!(truths_of, lab);
 }
 

@@ -51,16 +51,16 @@ fn file_name(source: &Source) -> Vec<Finding> {
     if !source.path.split('/').any(says_nothing) {
         return Vec::new();
     }
-    vec![source.finding(1, "the name says nothing: move each item to the room whose idea it is")]
+    vec![source.finding(1, "the name says nothing: move each item to the module whose idea it is")]
 }
 
-/// Which rooms of its crate each room may import, besides itself.
-type Rooms = &'static [(&'static str, &'static [&'static str])];
+/// Which modules of its crate each module may import, besides itself.
+type Modules = &'static [(&'static str, &'static [&'static str])];
 
-/// The crates that have rooms.
-const CRATES: &[(&str, Rooms)] = &[("kernel-lang/src/", COMPILER), ("kernel-sim/src/", SIMULATOR)];
+/// The crates that have modules.
+const CRATES: &[(&str, Modules)] = &[("kernel-lang/src/", COMPILER), ("kernel-sim/src/", SIMULATOR)];
 
-const COMPILER: Rooms = &[
+const COMPILER: Modules = &[
     ("diagnostic", &["location"]),
     ("dtype", &["diagnostic", "location"]),
     ("float8", &["dtype"]),
@@ -83,7 +83,7 @@ const COMPILER: Rooms = &[
     ("frontend", &["compile", "diagnostic", "dsl", "dtype", "float8", "ir", "location", "schedule", "target"]),
 ];
 
-const SIMULATOR: Rooms = &[
+const SIMULATOR: Modules = &[
     // The text knows nothing of what runs it.
     ("ptx", &[]),
     ("lanes", &[]),
@@ -104,7 +104,7 @@ const SIMULATOR: Rooms = &[
 #[test]
 fn imports_between_rooms_run_one_way() {
     enforce(
-        room_imports,
+        module_imports,
         &[
             ("kernel-lang/src/ir/print.rs", "use crate::passes::fold;"),
             ("kernel-lang/src/dtype.rs", "use crate::{ir::Function, target};"),
@@ -118,29 +118,29 @@ fn imports_between_rooms_run_one_way() {
     );
 }
 
-fn room_imports(source: &Source) -> Vec<Finding> {
-    let of_crate = CRATES.iter().find_map(|(folder, rooms)| Some((source.path.strip_prefix(folder)?, rooms)));
-    let Some((inside, rooms)) = of_crate else { return Vec::new() };
-    let module: Vec<&str> = inside.trim_end_matches(".rs").trim_end_matches("/mod").split('/').collect();
-    let room = module[0];
-    if room == "lib" {
+fn module_imports(source: &Source) -> Vec<Finding> {
+    let of_crate = CRATES.iter().find_map(|(folder, modules)| Some((source.path.strip_prefix(folder)?, modules)));
+    let Some((inside, modules)) = of_crate else { return Vec::new() };
+    let steps: Vec<&str> = inside.trim_end_matches(".rs").trim_end_matches("/mod").split('/').collect();
+    let module = steps[0];
+    if module == "lib" {
         return Vec::new();
     }
-    let Some((_, allowed)) = rooms.iter().find(|(name, _)| *name == room) else {
-        return vec![source.finding(1, format!("the room `{room}` is new: say in tests/tidy/main.rs what it may import"))];
+    let Some((_, allowed)) = modules.iter().find(|(name, _)| *name == module) else {
+        return vec![source.finding(1, format!("the module `{module}` is new: say in tests/tidy/main.rs what it may import"))];
     };
     let mut findings = Vec::new();
-    let from_root = ["crate::".to_owned(), "super::".repeat(module.len())];
+    let from_root = ["crate::".to_owned(), "super::".repeat(steps.len())];
     for (line, path) in from_root.iter().flat_map(|prefix| paths_after(&source.code, prefix)) {
         let mut parts = path.split("::");
         let other = parts.next().unwrap_or_default();
-        let known = rooms.iter().any(|(name, _)| *name == other);
-        if known && other != room && !allowed.contains(&other) {
+        let known = modules.iter().any(|(name, _)| *name == other);
+        if known && other != module && !allowed.contains(&other) {
             let allowed = allowed.join(", ");
-            findings.push(source.finding(line, format!("`{room}` may not use `{other}` (it may use {allowed}): move what both need")));
+            findings.push(source.finding(line, format!("`{module}` may not use `{other}` (it may use {allowed}): move what both need")));
         }
         // The two backends do not know each other: what both mean belongs to the IR.
-        if let (["backend", mine, ..], "backend", Some(theirs)) = (module.as_slice(), other, parts.next())
+        if let (["backend", mine, ..], "backend", Some(theirs)) = (steps.as_slice(), other, parts.next())
             && ["cpu", "ptx"].contains(&theirs)
             && *mine != theirs
         {
@@ -333,6 +333,34 @@ fn machine_paths(source: &Source) -> Vec<Finding> {
                 findings.push(source.finding(line_of(&source.text, at), mend));
             }
         }
+    }
+    findings
+}
+
+#[test]
+fn words_are_those_of_the_field() {
+    // The planted words are put together here, so that this file has none.
+    let planted =
+        ["who", "tru", "stret"].iter().zip(["ever", "ths", "ch"]).map(|(start, end)| format!("// {start}{end}\n")).collect::<Vec<_>>();
+    enforce(plain_words, &[("README.md", &planted[0]), ("kernel-lang/src/a.rs", &planted[1]), ("tests/run/a.rs", &planted[2])]);
+    assert!(plain_words(&Source::new("STYLE.md", &planted[0])).is_empty());
+}
+
+/// The words that no rule of grammar makes right; STYLE.md has more, and lists these.
+fn plain_words(source: &Source) -> Vec<Finding> {
+    const REPLACED: [(&str, &str); 4] = [
+        (concat!("who", "ever"), "the subject's own noun"),
+        (concat!("tru", "ths"), "`predicates`, `booleans` or `mask`"),
+        (concat!("stret", "ch"), "`straight-line region` or `range`"),
+        (concat!("stret", "ches"), "`straight-line regions` or `ranges`"),
+    ];
+    if source.path == "STYLE.md" || !(source.is_rust() || source.path.ends_with(".md")) {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (word, instead) in REPLACED {
+        let all = words(&source.text, word).map(|at| source.finding(line_of(&source.text, at), format!("write {instead}, not `{word}`")));
+        findings.extend(all);
     }
     findings
 }

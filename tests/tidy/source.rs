@@ -1,6 +1,7 @@
 //! The project's texts as the rules see them: with comments and literals told from code.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// One text file of the project. Paths are relative to the workspace root, with `/` between folders.
 pub(crate) struct Source {
@@ -20,7 +21,12 @@ pub(crate) struct Finding {
 }
 
 /// Every text file that is written by hand; what Git does not track lives in folders that are passed over.
-pub(crate) fn project() -> Vec<Source> {
+pub(crate) fn project() -> &'static [Source] {
+    static ALL: LazyLock<Vec<Source>> = LazyLock::new(read_project);
+    &ALL
+}
+
+fn read_project() -> Vec<Source> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut sources = Vec::new();
     read_folder(root, "", &mut sources);

@@ -1,15 +1,17 @@
-//! Files and folders that only this user, or root, can have written: what the caches on disk read and write.
+//! Checks that only this user or root can have written a file or folder. The disk caches use them for every access.
 //!
-//! A cache holds code that runs unchecked, so whoever can write an entry can run code as the process that reads it. On Unix these functions refuse
+//! A cache holds code that runs unchecked, so a user who can write an entry can run code as the process that reads it. On Unix the
+//! functions of this crate refuse:
 //!
-//! | what | if |
+//! | path | refused if |
 //! |---|---|
-//! | a file, or a folder of the cache | it belongs to neither this user nor root, its group or everybody can write it, or it is a symbolic link |
-//! | a folder above the cache | it belongs to neither, or its group or everybody can write it and it is not sticky: then somebody could put another folder in the place of the next one |
-//! | a symbolic link above the cache | it belongs to neither; the folders on its way count as the others do |
+//! | a file, or a folder of the cache | neither the user nor root owns it, its group or everybody can write it, or it is a symbolic link |
+//! | a folder above the cache | neither the user nor root owns it, or its group or everybody can write it and it is not sticky |
+//! | a symbolic link above the cache | neither the user nor root owns it; the folders on its path are checked like the others |
 //!
-//! These are the rules of OpenSSH's `StrictModes`, and links besides. On other systems nothing is refused: there the user's own folders have
-//! lists of who may write them, which these functions do not read.
+//! In a writable folder that is not sticky, another user could replace the next folder of the path. The rules are those of OpenSSH's
+//! `StrictModes`, with the addition of links. Other systems refuse nothing: access control lists protect the user's own folders there, and
+//! these functions do not read them.
 
 use std::fmt;
 use std::fs::File;
@@ -25,7 +27,7 @@ mod system;
 
 pub use system::{check_folder, check_way_to, create_folder, open, options};
 
-/// Why a file or a folder is not trusted.
+/// The reason why a file or a folder is not trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     path: PathBuf,
@@ -35,23 +37,23 @@ pub struct Refused {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(not(unix), expect(dead_code, reason = "there nothing is refused"))]
 enum Reason {
-    /// A symbolic link, and where it leads.
+    /// A symbolic link, with its target.
     Link(PathBuf),
-    /// Neither a file nor a folder, or the other of the two.
+    /// The path is not of this kind, `file` or `folder`.
     Kind(&'static str),
-    /// It belongs to this user, and not to that one.
+    /// `owner` is neither this user nor root.
     Owner { owner: u32, user: u32 },
-    /// Somebody else can write it.
+    /// Another user can write it.
     Mode { who: &'static str, mode: u32 },
 }
 
 impl Refused {
-    /// What an error of this crate says is refused, if it is that.
+    /// The refusal in an error of this crate, if the error is one.
     pub fn of(error: &io::Error) -> Option<&Refused> {
         error.get_ref()?.downcast_ref()
     }
 
-    /// What to do so that it is not refused.
+    /// The remedy: how to change the file or folder so that it is trusted.
     pub fn help(&self) -> String {
         let path = self.path.display();
         match &self.reason {
@@ -83,24 +85,24 @@ impl From<Refused> for io::Error {
     }
 }
 
-/// The bytes of a trusted file, or none if there are more than `most_bytes`, of which no more than these are read.
+/// Reads a trusted file. None if it is longer than `most_bytes`; then at most that much is read.
 ///
 /// # Errors
-/// [`Refused`], or what the system says.
+/// [`Refused`], or the system's error.
 pub fn read(path: &Path, most_bytes: u64) -> io::Result<Option<Vec<u8>>> {
     read_open(&mut open(path)?, most_bytes)
 }
 
-/// The same of a file that is open already.
+/// Reads a file that is open already, like [`read`].
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn read_open(file: &mut File, most_bytes: u64) -> io::Result<Option<Vec<u8>>> {
     if file.metadata()?.len() > most_bytes {
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     file.take(most_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= most_bytes).then_some(bytes))
 }

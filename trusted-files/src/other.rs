@@ -1,10 +1,10 @@
-//! Systems without owners and modes: nothing is refused.
+//! Systems without owners and modes: every path passes the checks.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Every folder passes.
+/// Accepts every folder.
 ///
 /// # Errors
 /// None.
@@ -12,7 +12,7 @@ pub fn check_folder(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Every way passes.
+/// Accepts every path.
 ///
 /// # Errors
 /// None.
@@ -20,23 +20,23 @@ pub fn check_way_to(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a folder and those above it that are not there.
+/// Creates a folder and its missing parents.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)
 }
 
-/// How files of a cache are opened.
+/// The options for opening files of a cache.
 pub fn options() -> OpenOptions {
     OpenOptions::new()
 }
 
-/// Opens a file of a cache to be read.
+/// Opens a file of a cache for reading.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn open(path: &Path) -> io::Result<File> {
     options().read(true).open(path)
 }

@@ -1,4 +1,4 @@
-//! Owners and modes.
+//! The checks of owners and modes on Unix.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
@@ -7,17 +7,17 @@ use std::path::{Component, Path, PathBuf};
 
 use crate::{Reason, Refused};
 
-/// In such a folder only a file's owner, and the folder's, can rename or remove it.
+/// In a sticky folder, only the owners of a file and of the folder can rename or remove the file.
 const STICKY: u32 = 0o1000;
 const BY_GROUP: u32 = 0o020;
 const BY_ALL: u32 = 0o002;
-/// As many links as the system itself follows.
+/// The number of symbolic links that the system itself follows.
 const MOST_LINKS: usize = 40;
 
-/// Checks a folder of a cache, not what is above it. One that is not there passes.
+/// Checks a folder of a cache, without its parents. A folder that does not exist passes.
 ///
 /// # Errors
-/// [`Refused`], or what the system says.
+/// [`Refused`], or the system's error.
 pub fn check_folder(folder: &Path) -> io::Result<()> {
     let Some(metadata) = unless_missing(fs::symlink_metadata(folder))? else { return Ok(()) };
     refuse_link(folder, &metadata)?;
@@ -28,14 +28,14 @@ pub fn check_folder(folder: &Path) -> io::Result<()> {
     check_mode(folder, &metadata)
 }
 
-/// Checks every folder above this one, and every symbolic link on the way to it, as far as they are there.
+/// Checks every folder above `folder`, and every symbolic link in its path, as far as they exist.
 ///
 /// # Errors
-/// [`Refused`], or what the system says.
+/// [`Refused`], or the system's error.
 pub fn check_way_to(folder: &Path) -> io::Result<()> {
     let folder = std::path::absolute(folder)?;
     let names = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
-    // What is still to be walked, the next name last.
+    // The path components that are not checked yet, the next one last.
     let mut left = names(folder.parent().unwrap_or(&folder));
     let mut at = PathBuf::new();
     let mut links = 0;
@@ -65,38 +65,38 @@ pub fn check_way_to(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes a folder and those above it that are not there, for this user alone.
+/// Creates a folder and its missing parents, accessible to this user alone.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn create_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// How files of a cache are opened: what is made is for this user alone, and a symbolic link is not followed.
+/// The options for opening files of a cache: new files are accessible to this user alone, and symbolic links are not followed.
 pub fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    // What is no file, a pipe for instance, keeps nobody waiting.
+    // Opening a path that is not a file, such as a pipe, must not block.
     options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     options
 }
 
-/// Opens a file of a cache to be read.
+/// Opens a file of a cache for reading.
 ///
 /// # Errors
-/// [`Refused`], or what the system says.
+/// [`Refused`], or the system's error.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = match options().read(true).open(path) {
         Ok(file) => file,
         Err(error) => {
-            // Systems differ in what they call it.
+            // Systems return different errors for a symbolic link.
             if let Ok(metadata) = fs::symlink_metadata(path) {
                 refuse_link(path, &metadata)?;
             }
             return Err(error);
         }
     };
-    // Of the file that is open, whatever its name stands for by now.
+    // Check the open file, because its name may denote another file by now.
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(refused(path, Reason::Kind("file")));
@@ -115,7 +115,7 @@ fn refuse_link(path: &Path, metadata: &Metadata) -> io::Result<()> {
 }
 
 fn check_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
-    // SAFETY: it asks the system for a number, and cannot fail.
+    // SAFETY: the call only returns a number and cannot fail.
     let user = unsafe { libc::geteuid() };
     let owner = metadata.uid();
     if owner == user || owner == 0 { Ok(()) } else { Err(refused(path, Reason::Owner { owner, user })) }
@@ -201,7 +201,7 @@ mod tests {
         symlink("loop", path("loop")).unwrap();
         let ways = ["a/b/link/store", "a/b/link/../y/store", "a/b/link/nothing/yet/store"];
         ways.iter().for_each(|way| check_way_to(&path(way)).unwrap());
-        // The folder of the link, one that only the link leads through, and the last one.
+        // The folder of the link, a folder that only the link leads through, and the last folder.
         for folder in ["a/b", "x", "x/y"] {
             set_mode(&path(folder), 0o777);
             for way in ways {
@@ -211,7 +211,7 @@ mod tests {
             ways.iter().for_each(|way| check_way_to(&path(way)).unwrap());
             set_mode(&path(folder), 0o755);
         }
-        // The folder itself is not on the way to it.
+        // The folder itself is not checked.
         set_mode(&path("a/b/c"), 0o777);
         check_way_to(&path("a/b/c")).unwrap();
         assert!(check_way_to(&path("a/b/c/d")).is_err());
@@ -226,7 +226,7 @@ mod tests {
         set_mode(&file, 0o600);
         assert_eq!(crate::read(&file, 5).unwrap().as_deref(), Some(&b"12345"[..]));
         assert_eq!(crate::read(&file, 4).unwrap(), None);
-        // What has no length of its own is bounded, too.
+        // A file without a length of its own is bounded too.
         let mut endless = File::open("/dev/zero").unwrap();
         assert_eq!(crate::read_open(&mut endless, 1000).unwrap(), None);
     }

@@ -1,4 +1,4 @@
-//! The executables a Cargo command built, read from its `--message-format=json` lines.
+//! The executables that a Cargo command built, read from its `--message-format=json` lines.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,18 +8,18 @@ use serde::Deserialize;
 
 use crate::process;
 
-/// One executable file and the Cargo target it was built from.
+/// An executable and the Cargo target that it was built from.
 pub(crate) struct Executable {
     pub(crate) path: PathBuf,
     pub(crate) package: String,
     pub(crate) target: String,
-    /// As Cargo says it: `lib`, `test`, `example`, `bench`, `bin`, `proc-macro`.
+    /// The kind in Cargo's output: `lib`, `test`, `example`, `bench`, `bin`, `proc-macro`.
     pub(crate) kind: String,
-    /// Built with the test harness, or as a test without one.
+    /// Whether it was built as a test, with or without the test harness.
     pub(crate) is_test: bool,
 }
 
-/// Runs a `cargo .. --message-format=json-render-diagnostics` command and lists what it built, sorted by name.
+/// Runs a `cargo .. --message-format=json-render-diagnostics` command and lists the executables that it built, sorted by name.
 pub(crate) fn executables(command: &mut Command) -> Result<Vec<Executable>> {
     let mut found = Vec::new();
     process::each_line(command, |line| found.extend(executable(line)))?;
@@ -28,7 +28,7 @@ pub(crate) fn executables(command: &mut Command) -> Result<Vec<Executable>> {
 }
 
 fn executable(line: &str) -> Option<Executable> {
-    // Lines of other kinds (build scripts, diagnostics, the closing line) have another shape and are passed over.
+    // Other lines (build scripts, diagnostics, the closing line) have another shape and are skipped.
     let message: Message = serde_json::from_str(line).ok()?;
     Some(Executable {
         path: message.executable?,
@@ -39,7 +39,7 @@ fn executable(line: &str) -> Option<Executable> {
     })
 }
 
-/// `path+file:///there/kernel-lang#0.1.0` and `path+file:///there#galatea@0.1.0` name packages.
+/// The package name in an id such as `path+file:///there/kernel-lang#0.1.0` or `path+file:///there#galatea@0.1.0`.
 fn package_name(id: &str) -> String {
     let (path, fragment) = id.split_once('#').unwrap_or(("", id));
     match fragment.split_once('@') {

@@ -1,7 +1,7 @@
-//! `cargo xtask bench-report results.json`: what a benchmark run measured, as a page, as data and as a plot.
+//! `cargo xtask bench-report results.json`: writes the results of a benchmark run as a page, as data and as a plot.
 //!
-//! The benchmark writes one JSON object; this is its whole schema (times in microseconds, medians of one run
-//! in which ours and the peers were interleaved):
+//! The benchmark writes one JSON object with this schema. Times are in microseconds; each is the median of a run in which ours and the
+//! peers were interleaved.
 //!
 //! ```json
 //! {
@@ -17,9 +17,9 @@
 //! }
 //! ```
 //!
-//! `bytes` counts what the work must read and write once. Everything else the reports show follows from these:
-//! `copy_us`, which may be absent, is how long the machine takes to copy half as many bytes, and so moves as many: a floor for what is bound by memory.
-//! GB/s = bytes / time, ratio = the best peer's time / ours (above 1: ours is faster).
+//! `bytes` counts the bytes that the work must read and write, each once. `copy_us` is optional: the time that the machine takes to copy
+//! half as many bytes, which moves the same number of bytes. It is a lower bound for memory-bound work. The reports derive everything else:
+//! GB/s = bytes / time, and ratio = the best peer's time / ours (above 1: ours is faster).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -33,23 +33,23 @@ use crate::process;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The JSON file a benchmark run wrote
+    /// JSON file that a benchmark run wrote
     #[arg(value_name = "RESULTS.json")]
     results: PathBuf,
-    /// The folder that receives benchmarks.md, benchmarks.json and benchmarks.svg
+    /// Write benchmarks.md, benchmarks.json and benchmarks.svg to this folder
     #[arg(long, value_name = "DIR", default_value = "docs")]
     out: PathBuf,
 }
 
 #[derive(Deserialize, Serialize)]
 struct Run {
-    /// The day, as 2026-01-31.
+    /// The date, as 2026-01-31.
     date: String,
     gpu: String,
     driver: String,
-    /// Of everything that was measured, ours included.
+    /// The versions of everything that was measured, including ours.
     versions: BTreeMap<String, String>,
-    /// What was typed to measure.
+    /// The command line of the benchmark.
     command: String,
     rows: Vec<Row>,
 }
@@ -57,18 +57,18 @@ struct Run {
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
-    /// What is computed, with its element type: `silu bf16`.
+    /// The work with its element type: `silu bf16`.
     work: String,
     shape: String,
-    /// Read and written by the work, each byte counted once.
+    /// The bytes that the work reads and writes, each counted once.
     bytes: u64,
     ours_us: f64,
-    /// How long a copy takes that moves as many bytes.
+    /// The time of a copy that moves as many bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     copy_us: Option<f64>,
-    /// Each peer's time in microseconds.
+    /// The time of each peer in microseconds.
     peers: BTreeMap<String, f64>,
-    /// Derived; absent in what a run writes, present in docs/benchmarks.json.
+    /// Derived: absent in the output of a run, present in docs/benchmarks.json.
     #[serde(default, skip_deserializing)]
     gb_per_s: f64,
     #[serde(default, skip_deserializing)]
@@ -76,7 +76,7 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    // Paths are the caller's, relative to where the command is typed: Cargo keeps that directory.
+    // Paths are relative to the directory of the command line, which Cargo keeps.
     let text = std::fs::read_to_string(&args.results).with_context(|| format!("cannot read {}", args.results.display()))?;
     let run = read(&text).with_context(|| format!("{} is no result of a benchmark", args.results.display()))?;
     let out = process::root().join(&args.out);
@@ -88,9 +88,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Parses and checks a run, and fills in what follows from the measured times.
+/// Parses and checks a run, and computes the derived fields.
 fn read(text: &str) -> Result<Run> {
-    // docs/benchmarks.json may be read again: its derived fields are computed anew, not believed.
+    // The input may be docs/benchmarks.json: recompute its derived fields.
     let mut value: serde_json::Value = serde_json::from_str(text)?;
     for row in value.get_mut("rows").and_then(|rows| rows.as_array_mut()).into_iter().flatten() {
         if let Some(row) = row.as_object_mut() {
@@ -116,7 +116,7 @@ fn gb_per_s(bytes: u64, us: f64) -> f64 {
     bytes as f64 / us / 1e3
 }
 
-/// Every peer of any row, in one order for table and plot.
+/// All peers of all rows, in one order for table and plot.
 fn peers(run: &Run) -> Vec<&str> {
     let names: BTreeSet<&str> = run.rows.iter().flat_map(|row| row.peers.keys()).map(String::as_str).collect();
     names.into_iter().collect()
@@ -168,7 +168,7 @@ fn page(run: &Run) -> String {
     text
 }
 
-/// Grouped bars of GB/s: one group a row, ours first, the ratio above it.
+/// A bar chart of GB/s: one group for each row, ours first, with the ratio above it.
 fn chart(run: &Run) -> BarChart {
     let peers = peers(run);
     let group = |row: &Row| BarGroup {

@@ -1,7 +1,8 @@
 //! `cargo xtask bundle`: a folder of stripped test, example and bench executables with a runner script.
 //!
-//! A machine with a GPU needs nothing but an NVIDIA driver and bash to run it: `./run.sh`.
-//! Everything but the script is packed, and unpacked by it: the programs have much in common. The folder then mirrors the workspace, so a program finds `benches/peers.py` or `tests/data` where it does at home.
+//! A machine with a GPU needs only an NVIDIA driver and bash to run it: `./run.sh`. Everything except the script is in one archive, because
+//! the programs have much in common; the script unpacks it. The unpacked folder mirrors the workspace, so that a program finds
+//! `benches/peers.py` or `tests/data`.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +13,15 @@ use crate::artifacts::{self, Executable};
 use crate::process;
 
 const RUNNER: &str = include_str!("../bundle/run.sh");
-/// What is carried to a GPU machine must stay light.
+/// The size limit of a bundle, which is copied to GPU machines.
 const LIMIT_MIB: f64 = 40.0;
-/// What holds everything but the script.
+/// The archive with everything except the script.
 const ARCHIVE: &str = "programs.tar.xz";
 
-/// Test targets that only make sense beside the sources: `(package, target)`.
+/// Test targets without work for a GPU, or that need the sources: `(package, target)`.
 const LEFT_OUT: &[(&str, &str)] = &[
     ("galatea", "tidy"), // reads the sources
-    ("galatea", "sim"),  // asks for no GPU, and so
+    ("galatea", "sim"),  // uses no GPU, like the rows below
     ("kernel-runtime", "sim"),
     ("kernel-runtime", "cache"),
     ("kernel-runtime", "cpu"),
@@ -28,16 +29,16 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("kernel-runtime", "tiles"),
     ("galatea", "cpu_speed"),
 ];
-/// Packages whose tests launch kernels. Those of the others ask for no GPU; `run.sh sanitize` runs the integration tests of these.
+/// Packages whose tests launch kernels. `run.sh sanitize` runs their integration tests. Tests of other packages do not use a GPU.
 const ON_THE_GPU: &[&str] = &["galatea", "kernel-library", "kernel-runtime"];
-/// Of those, what the sanitizer is spared: thousands of kernels, each launched once, whose accesses the simulator checks one by one.
+/// Tests that the sanitizer skips: thousands of kernels, each launched once. The simulator checks all of their accesses.
 const NOT_SANITIZED: &[(&str, &str)] = &[("galatea", "conformance"), ("galatea", "fuzz")];
-/// Folders and files that go along as they are, if they exist.
+/// Folders and files that are copied unchanged, if they exist.
 const DATA: &[&str] = &["tests/data", "tests/kernels", "kernel-runtime/tests/data", "benches/peers.py"];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The folder to make; what it held is replaced
+    /// Folder to create; its previous contents are replaced
     #[arg(long, value_name = "DIR", default_value = ".bundle")]
     out: PathBuf,
 }
@@ -83,12 +84,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Packs what the folder holds, the same bytes for the same files, and removes the originals.
+/// Packs the contents of the folder and removes the originals. The same files give the same bytes.
 fn pack(out: &Path) -> Result<()> {
     let mut names = out.read_dir()?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<_>>>()?;
     names.sort();
     let mut tar = process::command("tar --create --xz --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner");
-    // A number of threads of its own, because the bytes depend on whether there are several.
+    // A fixed number of threads, because the bytes depend on whether there are several.
     tar.env("XZ_OPT", "-T2").arg("--directory").arg(out).arg("--file").arg(out.join(ARCHIVE)).args(&names);
     process::run(&mut tar)?;
     for name in names {
@@ -98,7 +99,7 @@ fn pack(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Empties the folder, but only one that an earlier bundle made: `--out` may be mistyped.
+/// Empties the folder, but only if it is an earlier bundle, because `--out` may be mistyped.
 fn clear(out: &Path) -> Result<()> {
     if out.exists() && out.read_dir()?.next().is_some() {
         ensure!(out.join(ARCHIVE).exists(), "{} is not empty and not a bundle; remove it or name another folder", out.display());
@@ -110,12 +111,12 @@ fn clear(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// May a program have work for a GPU, away from the sources?
+/// Returns whether a program may have work for a GPU and runs without the sources.
 pub(crate) fn asks_for_gpu(exe: &Executable) -> bool {
     !LEFT_OUT.iter().any(|&(package, target)| package == exe.package && target == exe.target)
 }
 
-/// Folder and file name of an executable inside the bundle.
+/// The folder and file name of an executable in the bundle.
 fn place(exe: &Executable) -> (&'static str, String) {
     match exe.kind.as_str() {
         "example" => ("examples", exe.target.clone()),
@@ -129,7 +130,7 @@ fn strip(from: &Path, to: &Path) -> Result<()> {
     process::run(process::command("strip --strip-all -o").arg(to).arg(from)).context("`strip` comes with the binutils package")
 }
 
-/// Copies a file or a whole folder; what does not exist is no loss.
+/// Copies a file or a folder. A missing path is ignored.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     if from.is_dir() {
         for entry in from.read_dir()? {
@@ -145,7 +146,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Prints the size of each file under `folder`, named from `out` on, and returns the sum in bytes.
+/// Prints the size of each file under `folder`, relative to `out`, and returns the total in bytes.
 fn report(out: &Path, folder: &Path) -> Result<u64> {
     let mut sum = 0;
     let mut entries = folder.read_dir()?.collect::<std::io::Result<Vec<_>>>()?;

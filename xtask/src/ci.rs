@@ -1,6 +1,6 @@
-//! `cargo xtask ci`: every check a change must pass, in one table.
+//! `cargo xtask ci`: every check that a change must pass, in one table.
 //!
-//! All steps run even when one fails, so that one run shows everything there is to mend.
+//! All steps run even if one fails, so that one run shows all failures.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::{artifacts, bundle, mutants, process, ptxas};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Only these steps, in the table's order (all of them by default)
+    /// Run only these steps, in the table's order [default: all]
     #[arg(value_parser = STEPS.iter().map(|step| step.name).collect::<Vec<_>>())]
     steps: Vec<String>,
 }
@@ -37,15 +37,15 @@ const STEPS: &[Step] = &[
     Step { name: "no-syn", what: "running kernels needs no syn", run: no_syn },
 ];
 
-/// What steps find that others, or the summary, make use of.
+/// Results of steps that other steps or the summary use.
 #[derive(Default)]
 struct Findings {
     tests: Tests,
-    /// Where the macros wrote the PTX of all kernels while the workspace was checked.
+    /// The folder to which the macros wrote the PTX of all kernels during the step `clippy`.
     ptx: Option<PathBuf>,
 }
 
-/// What the tests print: the sums of every `test result:` line, and what failing tests said.
+/// Results of the tests: the totals of all `test result:` lines, and the output of failing tests.
 #[derive(Default)]
 struct Tests {
     passed: usize,
@@ -55,7 +55,7 @@ struct Tests {
     is_in_failures: bool,
 }
 
-/// Of what an executable's failing tests print, so many lines stand below the summary.
+/// The number of output lines of each executable's failing tests that are shown below the summary.
 const LINES_OF_FAILURES: usize = 60;
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
         ended.push((step.name, took, result));
     }
-    // Last: whatever a step blessed or generated must already be committed.
+    // The last step: every file that a step blessed or generated must already be committed.
     ended.push(("unchanged", Duration::ZERO, unchanged(&before)));
 
     println!("\n==> summary");
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         println!("    {name:<10} {verdict} {:>7.1} s", took.as_secs_f64());
     }
     let tests = &findings.tests;
-    // Again, where a log that is cut to its end still shows it.
+    // Print failures again, so that a log that is cut to its end still shows them.
     for failures in &tests.failures {
         println!("{}", last_lines(failures, LINES_OF_FAILURES));
     }
@@ -105,7 +105,7 @@ fn fmt(_: &mut Findings) -> Result<()> {
     process::run(&mut process::command("cargo fmt --all --check"))
 }
 
-/// All kernels are expanded here, so the macros write their PTX for the step `ptxas`.
+/// This step expands all kernels, so the macros write their PTX for the step `ptxas`.
 fn clippy(findings: &mut Findings) -> Result<()> {
     let folder = ptxas::new_folder()?;
     let mut command = process::command("cargo clippy --workspace --all-targets --quiet -- -D warnings");
@@ -116,7 +116,7 @@ fn clippy(findings: &mut Findings) -> Result<()> {
 
 fn test(Findings { tests, .. }: &mut Findings) -> Result<()> {
     let mut command = process::command("cargo test --workspace --no-fail-fast");
-    // An executable that dies prints no sum, but then Cargo's exit status tells.
+    // An executable that crashes prints no total, but Cargo's exit status reports it.
     process::each_line(&mut command, |line| {
         println!("{line}");
         tests.take(line);
@@ -126,7 +126,7 @@ fn test(Findings { tests, .. }: &mut Findings) -> Result<()> {
     Ok(())
 }
 
-/// The simulated driver lies where the programs find it in the place of NVIDIA's. The programs are those of the step before, so nothing is built anew.
+/// The programs load the simulated driver in place of NVIDIA's. They are those of the step `test`, so nothing is rebuilt.
 fn driver(Findings { tests, .. }: &mut Findings) -> Result<()> {
     process::run(&mut process::command("cargo build --quiet --package sim-driver"))?;
     let (built, folder) = (process::target_dir().join("debug/libsim_driver.so"), process::target_dir().join("driver"));
@@ -140,7 +140,7 @@ fn driver(Findings { tests, .. }: &mut Findings) -> Result<()> {
     ensure!(!built.is_empty(), "kernel-runtime has no tests");
     let mut failed = Vec::new();
     for exe in &built {
-        // Some tests of the library are ignored where there is no driver.
+        // Some tests of the library are ignored without a driver.
         let is_library = exe.kind == "lib";
         for arguments in [&[][..], &["--ignored"]].into_iter().take(1 + usize::from(is_library)) {
             println!("    {} {}", exe.target, arguments.join(" "));
@@ -160,7 +160,7 @@ fn driver(Findings { tests, .. }: &mut Findings) -> Result<()> {
     Ok(())
 }
 
-/// As the tests have built them: with optimisation, they would be compiled for longer than all of them run.
+/// Uses the unoptimised build of the tests: an optimised build takes longer than running all examples.
 fn examples(_: &mut Findings) -> Result<()> {
     let names = example_names()?;
     ensure!(!names.is_empty(), "examples/ holds no example");
@@ -197,9 +197,9 @@ fn ptx(findings: &mut Findings) -> Result<()> {
     ptxas::run(&ptxas::Args::default(), findings.ptx.as_deref())
 }
 
-/// Those that a test of `tests/kernels` notices: they are soon done. The whole list takes hours.
+/// Runs only defects that a test of `tests/kernels` notices, which is fast. The whole list takes hours.
 fn mutants(_: &mut Findings) -> Result<()> {
-    mutants::run(&mutants::Args::sample(200))
+    mutants::run(&mutants::Args::sample(60))
 }
 
 fn docs(_: &mut Findings) -> Result<()> {
@@ -207,7 +207,7 @@ fn docs(_: &mut Findings) -> Result<()> {
     process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// Crates with their features, in two groups that are checked side by side: a check of one crate keeps one core busy.
+/// Crates with their features, in two groups that are checked in parallel: the check of one crate keeps one core busy.
 const ALONE: [&[&str]; 2] = [
     &[
         "kernel-runtime",
@@ -230,7 +230,7 @@ const ALONE: [&[&str]; 2] = [
 ];
 
 fn alone(_: &mut Findings) -> Result<()> {
-    // Cargo locks a target directory, so one of the groups has its own.
+    // Cargo locks a target directory, so the second group has its own.
     let folders = [process::target_dir(), process::target_dir().join("alone")];
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -238,8 +238,8 @@ fn alone(_: &mut Findings) -> Result<()> {
             let failed = &failed;
             scope.spawn(move || {
                 for package in *packages {
-                    // Clippy is `cargo check` that can refuse warnings (dead code under one feature, above all)
-                    // without RUSTFLAGS, which would check every dependency anew.
+                    // Clippy is a `cargo check` that can reject warnings, above all dead code under one feature. It does not need
+                    // RUSTFLAGS, which would check every dependency again.
                     let mut command = process::command(&format!("cargo clippy --quiet -p {package}"));
                     let result = process::run(command.arg("--target-dir").arg(folder).args(["--", "-D", "warnings"]));
                     println!("    {package}");
@@ -256,8 +256,8 @@ fn alone(_: &mut Findings) -> Result<()> {
 }
 
 fn no_syn(_: &mut Findings) -> Result<()> {
-    // Listing the tree and looking is surer than `cargo tree -i syn`, which prints nothing to standard
-    // output also when it fails: for instance because two versions of syn are in the lock file.
+    // Searching the output of `cargo tree` is more reliable than `cargo tree -i syn`, which prints nothing to standard output if it fails,
+    // for example because the lock file has two versions of syn.
     let line = "cargo tree -p kernel-runtime -e normal,no-proc-macro --prefix none";
     let tree = process::output(&mut process::command(line))?;
     ensure!(tree.starts_with("kernel-runtime "), "`{line}` printed no tree");
@@ -270,14 +270,14 @@ fn no_syn(_: &mut Findings) -> Result<()> {
     Ok(())
 }
 
-/// What Git sees: changes to tracked files, and the names of untracked ones.
+/// The state that Git sees: changes to tracked files, and the names of untracked ones.
 fn working_tree() -> Result<String> {
     let diff = process::output(&mut process::command("git diff HEAD"))?;
     let status = process::output(&mut process::command("git status --porcelain --untracked-files=all"))?;
     Ok(format!("{status}{diff}"))
 }
 
-/// `git diff --exit-code` for a clean checkout; with work in progress, nothing beyond that work may change.
+/// Like `git diff --exit-code` for a clean checkout. With uncommitted work, nothing beyond that work may change.
 fn unchanged(before: &str) -> Result<()> {
     let after = working_tree()?;
     if before == after {
@@ -287,14 +287,14 @@ fn unchanged(before: &str) -> Result<()> {
     bail!("the checks changed the working tree; commit what they write:\n{}", news.join("\n"));
 }
 
-/// The last lines of a text, of which as many as asked for.
+/// The last `lines` lines of a text.
 fn last_lines(text: &str, lines: usize) -> &str {
     let start = text.trim_end().rmatch_indices('\n').nth(lines - 1).map_or(0, |(at, _)| at + 1);
     &text[start..]
 }
 
 impl Tests {
-    /// Both libtest and libtest-mimic print `failures:`, what each of them said, their names, and the sums.
+    /// Both libtest and libtest-mimic print `failures:`, the output of each failing test, their names, and the totals.
     fn take(&mut self, line: &str) {
         self.is_in_failures = match line {
             "failures:" if !self.is_in_failures => {

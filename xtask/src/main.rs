@@ -1,4 +1,4 @@
-//! `cargo xtask`: what the project needs done beyond building and testing. One command a file.
+//! `cargo xtask`: tasks of the project beyond building and testing. Each command has its own file.
 
 mod artifacts;
 mod bench_report;
@@ -12,19 +12,19 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The project's own chores.
+/// Run tasks of the project
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 enum Task {
-    /// Runs every check a change must pass, and sums up what failed
+    /// Run every check that a change must pass, and summarise the failures
     Ci(ci::Args),
-    /// Assembles every PTX golden and embedded variant; fails on warnings, spills and local memory
+    /// Assemble every PTX golden and embedded variant; fail on warnings, spills and local memory
     Ptxas(ptxas::Args),
-    /// Makes a folder of executables for a GPU machine that has no Rust
+    /// Create a folder of executables for a GPU machine without Rust
     Bundle(bundle::Args),
-    /// Plants defects in the compiler, one at a time, and tells which of them no test notices
+    /// Plant defects in the compiler, one at a time, and list those that no test notices
     Mutants(mutants::Args),
-    /// Writes docs/benchmarks.{md,json,svg} from the results of a benchmark run
+    /// Write docs/benchmarks.{md,json,svg} from the results of a benchmark run
     BenchReport(bench_report::Args),
 }
 
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // The message and its causes; a backtrace through this program would help nobody.
+            // The message and its causes; a backtrace of this program does not help.
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }

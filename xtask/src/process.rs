@@ -1,4 +1,4 @@
-//! Running other programs from the workspace root; a failure names the command line that failed.
+//! Running other programs from the workspace root. An error names the command line that failed.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -6,24 +6,24 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The workspace root, whatever the current directory is.
+/// The workspace root, independent of the current directory.
 pub(crate) fn root() -> PathBuf {
-    // Cargo sets the variable at run time too, so a target directory shared by two checkouts is safe.
+    // Cargo also sets the variable at run time, so a target directory shared by two checkouts works.
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     manifest.parent().map(Path::to_path_buf).unwrap_or(manifest)
 }
 
-/// The directory Cargo builds into.
+/// Cargo's target directory.
 pub(crate) fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
-/// A command line split at spaces: `command("cargo fmt --check")`. Arguments that may hold spaces are added with `.arg`.
+/// A command line split at spaces: `command("cargo fmt --check")`. Add arguments that may contain spaces with `.arg`.
 pub(crate) fn command(line: &str) -> Command {
     let mut words = line.split_whitespace();
     let program = words.next().unwrap_or_default();
     let mut command = match program {
-        // The very cargo that runs this program, not whichever stands first in PATH.
+        // The cargo that runs this program, not the first one in PATH.
         "cargo" => Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())),
         _ => Command::new(program),
     };
@@ -31,14 +31,14 @@ pub(crate) fn command(line: &str) -> Command {
     command
 }
 
-/// Runs to the end with the caller's own output streams.
+/// Runs a command to its end with the caller's output streams.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| cannot_start(command))?;
     ensure!(status.success(), "{} ended with {status}", shown(command));
     Ok(())
 }
 
-/// Runs to the end and returns its standard output; standard error goes to the caller's.
+/// Runs a command to its end and returns its standard output. Standard error goes to the caller's.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let mut text = String::new();
     each_line(command, |line| {
@@ -48,7 +48,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(text)
 }
 
-/// Runs to the end, handing over each line of standard output as it comes.
+/// Runs a command to its end, and passes each line of standard output to `take` as it arrives.
 pub(crate) fn each_line(command: &mut Command, mut take: impl FnMut(&str)) -> Result<()> {
     let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| cannot_start(command))?;
     let stdout = child.stdout.take().context("standard output was not piped")?;
@@ -60,7 +60,7 @@ pub(crate) fn each_line(command: &mut Command, mut take: impl FnMut(&str)) -> Re
     Ok(())
 }
 
-/// The Python interpreter, of whichever name it has here.
+/// The name of the Python interpreter on this machine.
 pub(crate) fn python() -> Result<&'static str> {
     for name in ["python3", "python"] {
         let answer = Command::new(name).arg("--version").output();
@@ -71,7 +71,7 @@ pub(crate) fn python() -> Result<&'static str> {
     bail!("no Python interpreter was found; install python3 with pip");
 }
 
-/// The command line as one would type it.
+/// The command line as text.
 pub(crate) fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());

@@ -1,10 +1,14 @@
-//! `cargo xtask ptxas`: assembles every PTX text of the project with NVIDIA's assembler.
+//! `cargo xtask ptxas`: assembles all PTX of the project with NVIDIA's assembler.
 //!
-//! Three sources: the goldens `kernel-lang/tests/filetests/ptx/<target>/*.ptx`; the variants embedded by
-//! `#[kernel]`, which the macro also writes to `$GALATEA_PTX_DIR` as `<kernel>-<key>-w<warps>-<target>.ptx`
-//! while the workspace is checked; and the kernels of one op each that the test `ops` makes. The assembler comes from a Python package, so no CUDA toolkit is needed.
+//! The PTX has three sources:
 //!
-//! The same text gives the same machine code, so what has passed once is not assembled again: [`KNOWN`] lists the digests.
+//! - the goldens `kernel-lang/tests/filetests/ptx/<target>/*.ptx`;
+//! - the variants embedded by `#[kernel]`, which the macro also writes to `$GALATEA_PTX_DIR` as `<kernel>-<key>-w<warps>-<target>.ptx`
+//!   while the workspace is checked;
+//! - the kernels of one op each that the test `ops` makes.
+//!
+//! The assembler comes from a Python package, so no CUDA toolkit is needed. The same text gives the same machine code, so a text that has
+//! passed is not assembled again: [`KNOWN`] lists the digests.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,28 +23,28 @@ use kernel_runtime::assembler::Usage;
 
 use crate::process;
 
-/// The Python package that holds the assembler, and the version all checks agree on.
+/// The Python package with the assembler, and the version that all checks use.
 const PACKAGE: &str = "nvidia-cuda-nvcc";
 const VERSION: &str = "13.0.88";
-/// Where the package keeps it.
+/// The path of the assembler in the package.
 const INSIDE: &str = "nvidia/cu13/bin/ptxas";
 
 const GOLDENS: &str = "kernel-lang/tests/filetests/ptx";
-/// What each variant of the library's kernels takes, so that a change shows what it costs.
+/// The resources of each variant of the library's kernels, so that a change shows its cost.
 const RECORDS: &str = "kernel-library/records.tsv";
-/// Digests of texts that the assembler took without complaint, each with the registers that a thread takes.
+/// The digests of texts that assembled without warnings, each with the registers per thread.
 const KNOWN: &str = "xtask/assembled.tsv";
-/// How the PTX of a kernel of the library names its source.
+/// The source path in the PTX of a kernel of the library.
 const LIBRARY: &str = ".file 1 \"kernel-library/";
-/// One thread mostly waits for its ptxas, so two a core keep the cores busy.
+/// Each job mostly waits for its ptxas process, so two jobs for each core keep the cores busy.
 const JOBS_PER_CORE: usize = 2;
 
 #[derive(clap::Args, Default)]
 pub(crate) struct Args {
-    /// Only the goldens: skips the macro's expansion, which yields the embedded variants
+    /// Assemble only the goldens, without expanding the macros for the embedded variants
     #[arg(long)]
     goldens: bool,
-    /// Assemble also what is known to pass
+    /// Assemble also texts that are known to pass
     #[arg(long)]
     all: bool,
     /// Use this assembler instead of fetching the pinned one
@@ -48,17 +52,17 @@ pub(crate) struct Args {
     ptxas: Option<PathBuf>,
 }
 
-/// A PTX file and the architecture it must assemble for.
+/// A PTX file and its target architecture.
 struct Source {
     path: PathBuf,
     target: String,
     text: String,
 }
 
-/// By digest, the registers that a thread takes.
+/// The registers per thread, by digest.
 type Known = BTreeMap<String, u32>;
 
-/// `written` is the folder of a check of the workspace that has been made; without, one is made.
+/// `written` is the PTX folder of an earlier check of the workspace. Without it, a check is run.
 pub(crate) fn run(args: &Args, written: Option<&Path>) -> Result<()> {
     let ptxas = match &args.ptxas {
         Some(path) => path.clone(),
@@ -72,7 +76,7 @@ pub(crate) fn run(args: &Args, written: Option<&Path>) -> Result<()> {
         sources.extend(variants);
     }
 
-    // The digests are of what the pinned assembler takes.
+    // The digests apply to the pinned assembler only.
     let is_pinned = args.ptxas.is_none();
     let (known, mut passed) = (if args.all || !is_pinned { Known::new() } else { read_known()? }, Known::new());
     let (old, new): (Vec<Source>, Vec<Source>) = sources.into_iter().partition(|source| known.contains_key(&source.digest()));
@@ -123,7 +127,7 @@ impl Source {
         Ok(Source { path, target, text })
     }
 
-    /// Of all that the machine code follows from.
+    /// The digest of everything that determines the machine code.
     fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         hasher.update(format!("{VERSION} {}\n{}", self.target, self.text).as_bytes());
@@ -131,7 +135,7 @@ impl Source {
     }
 }
 
-/// What has passed before.
+/// Reads the digests of texts that passed before.
 fn read_known() -> Result<Known> {
     let text = std::fs::read_to_string(process::root().join(KNOWN)).with_context(|| format!("cannot read {KNOWN}"))?;
     let row = |line: &str| {
@@ -152,7 +156,7 @@ fn write_known(passed: &Known) -> Result<()> {
     Ok(())
 }
 
-/// The line of a variant of the library: its name, and what of it should grow for a reason only.
+/// The line of a variant of the library: its name, and the resources that should grow only for a reason.
 fn record(source: &Source, registers: u32) -> Option<String> {
     let text = &source.text;
     if !text.contains(LIBRARY) {
@@ -164,7 +168,7 @@ fn record(source: &Source, registers: u32) -> Option<String> {
     Some(format!("{name}\t{registers}\t{shared}\t{instructions}\n"))
 }
 
-/// Holds the library's variants to the file of records, or writes it where `BLESS` is set.
+/// Compares the library's variants with the file of records, or writes the file if `BLESS` is set.
 fn keep_records(records: &[String]) -> Result<()> {
     let path = process::root().join(RECORDS);
     let title = "# Written by `BLESS=1 cargo xtask ptxas`: what each variant of the library's kernels takes.\n\
@@ -192,7 +196,7 @@ fn keep_records(records: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The test of every elementwise op on every type has kernels of its own, which nothing embeds: it assembles them itself.
+/// The test of every elementwise op on every type assembles its own kernels, because nothing embeds them.
 fn ops(ptxas: &Path) -> Result<()> {
     let mut command = process::command("cargo test --quiet -p galatea --test ops -- --quiet ptxas::");
     process::run(command.env("GALATEA_PTXAS", ptxas))
@@ -210,15 +214,15 @@ fn fetch() -> Result<PathBuf> {
     if partial.exists() {
         std::fs::remove_dir_all(&partial).context("cannot remove a half-fetched assembler")?;
     }
-    // `--target` unpacks into that folder alone: no Python environment is changed.
+    // `--target` unpacks into that folder alone and does not change a Python environment.
     let mut pip = process::command(process::python()?);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile"]);
     pip.args(["--only-binary=:all:", "--target"]).arg(&partial).arg(format!("{PACKAGE}=={VERSION}"));
-    // pip warns root off changing the system's packages, which this does not.
+    // pip warns root against changing the system's packages, which this command does not do.
     pip.env("PIP_ROOT_USER_ACTION", "ignore");
     process::run(&mut pip).context("cannot fetch the assembler; `--ptxas PATH` uses one you have")?;
     make_executable(&partial.join(INSIDE)).context("the package holds no assembler where it should")?;
-    // Renamed last, so that an interrupted fetch never looks complete.
+    // Rename last, so that an interrupted download never looks complete.
     std::fs::rename(&partial, &folder)?;
     Ok(ptxas)
 }
@@ -235,7 +239,7 @@ fn make_executable(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Every golden; the folder names the target.
+/// Reads every golden. The folder names the target.
 fn goldens() -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in ptx_files(&process::root().join(GOLDENS))? {
@@ -245,7 +249,8 @@ fn goldens() -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// An empty folder for `GALATEA_PTX_DIR`. Cargo compiles crates with kernels anew where the variable changes, so each check has another one.
+/// An empty folder for `GALATEA_PTX_DIR`. Cargo recompiles crates with kernels only if the variable changes, so each check uses a new
+/// folder.
 pub(crate) fn new_folder() -> Result<PathBuf> {
     let folders = process::target_dir().join("ptx");
     if folders.exists() {
@@ -257,7 +262,7 @@ pub(crate) fn new_folder() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Has the macro write what it embeds, wherever there may be a kernel: expanding it is enough, nothing is linked. Lists the files.
+/// Lists the variants that the macro writes for every crate with kernels. Expanding the macro suffices, so nothing is linked.
 fn embedded(written: Option<&Path>) -> Result<Vec<Source>> {
     let written = match written {
         Some(folder) => folder.to_path_buf(),
@@ -279,7 +284,7 @@ fn embedded(written: Option<&Path>) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Every `.ptx` file under a folder, sorted; a folder that is not there holds none.
+/// All `.ptx` files under a folder, sorted; none if the folder does not exist.
 fn ptx_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     if folder.exists() {
@@ -296,7 +301,7 @@ fn ptx_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Assembles the sources in parallel; the results stand in the order of the sources.
+/// Assembles the sources in parallel. The results are in the order of the sources.
 fn assemble_all(ptxas: &Path, sources: &[Source]) -> Result<Vec<Result<Vec<Usage>>>> {
     let style = ProgressStyle::with_template("    assembling {wide_bar} {pos}/{len}")?;
     let bar = ProgressBar::new(sources.len() as u64).with_style(style);

@@ -1,8 +1,8 @@
-//! Indices as sums: `start + lane_0 * i_0 + lane_1 * i_1 + ..`, modulo 2^64.
+//! Affine indices: an index as `start + stride_0 * i_0 + stride_1 * i_1 + ..`, modulo 2^64.
 //!
-//! `start` is the same for every element of a tile; `i_k` is the element's position along axis k, and `lane_k` says how far its neighbours
-//! are. Both are polynomials of `i64` scalars. From this form follow coalescing and vector widths (a lane of 1), immediate offsets, and
-//! proofs that a whole tile is in bounds.
+//! `start` is the same for every element of a tile. `i_k` is the element's position along axis k. `stride_k`, in [`Affine::lanes`], is the
+//! difference between the indices of neighbours along that axis. The start and the strides are polynomials of `i64` scalars. From this form
+//! follow coalescing and vector widths (a stride of 1), immediate offsets, and proofs that a whole tile is in bounds.
 //!
 //! ```text
 //! %3 = arange {start = 2, end = 66}          2 + 1 * i_0
@@ -17,38 +17,38 @@ use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, ConstExpr, Elem, Function, Op, SideTable, Type, UnaryOp, Value, postorder};
 
-/// An index as a sum. Equality of the parts is equality of the indices, whatever the scalars are.
+/// An index in affine form. Indices with equal parts are equal, whatever values the scalars have.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Affine {
-    /// The first element's index.
+    /// The index of the first element.
     pub start: Polynomial,
-    /// What a step along each axis of the tile adds.
+    /// The stride along each axis of the tile.
     pub lanes: Vec<Polynomial>,
 }
 
 impl Affine {
-    /// The same index for every element of a tile of that rank.
+    /// An index that is the same for every element of a tile of rank `rank`.
     pub fn uniform(start: Polynomial, rank: usize) -> Affine {
         Affine { start, lanes: vec![Polynomial::default(); rank] }
     }
 
-    /// An index that is 0 first and grows by those steps.
+    /// An index that starts at 0 and has these strides.
     pub fn steps(steps: &[i64]) -> Affine {
         Affine { start: Polynomial::default(), lanes: steps.iter().copied().map(Polynomial::constant).collect() }
     }
 
-    /// Has every element the same value?
+    /// Is the index the same for every element?
     pub fn is_uniform(&self) -> bool {
         self.lanes.iter().all(|lane| lane.is(0))
     }
 
-    /// The number that it is, if it is the same known one everywhere.
+    /// The value of the index, if it is the same known constant for every element.
     pub fn as_constant(&self) -> Option<i64> {
         self.start.as_constant().filter(|_| self.is_uniform())
     }
 
-    /// The largest sum of lane terms in a tile of those extents, if they are known, none is negative and the sum fits 31 bits.
-    /// The smallest is then 0.
+    /// The largest sum of the stride terms in a tile with these extents; the smallest is then 0. `None` unless all strides are known, none
+    /// is negative and the sum fits 31 bits.
     pub fn lane_maximum(&self, extents: &[usize]) -> Option<i64> {
         let mut sum = 0i64;
         for (lane, extent) in self.lanes.iter().zip(extents) {
@@ -59,7 +59,7 @@ impl Affine {
         (sum < 1 << 31).then_some(sum)
     }
 
-    /// The scalars that it is made of.
+    /// The scalars of the start and of the strides.
     pub fn scalars(&self) -> impl Iterator<Item = Value> {
         self.start.scalars().chain(self.lanes.iter().flat_map(Polynomial::scalars))
     }
@@ -68,12 +68,12 @@ impl Affine {
         self.start.is_short() && self.lanes.iter().all(Polynomial::is_short)
     }
 
-    /// Appends ops that compute the part that is the same for every lane, as a scalar.
+    /// Appends ops that compute `start`, the part that is the same for every element, as a scalar.
     pub fn uniform_value(&self, b: &mut Builder<'_>) -> Value {
         self.start.value(b)
     }
 
-    /// Appends ops that compute what the lanes add, as a tile of that shape.
+    /// Appends ops that compute the sum of the stride terms, as a tile of that shape.
     pub fn lanes_value(&self, b: &mut Builder<'_>, shape: &[ConstExpr]) -> Value {
         let mut sum: Option<Value> = None;
         for (axis, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| !lane.is(0)) {
@@ -88,14 +88,14 @@ impl Affine {
         sum.unwrap_or_else(|| b.constant(ConstExpr::Int(0), Type::tile(Dtype::I64, shape.to_vec())))
     }
 
-    /// The sum of two indices of one rank.
+    /// The sum of two indices of equal rank.
     #[must_use]
     pub fn plus(&self, other: &Affine) -> Affine {
         let lanes = self.lanes.iter().zip(&other.lanes).map(|(own, other)| own.plus(other)).collect();
         Affine { start: self.start.plus(&other.start), lanes }
     }
 
-    /// The difference of two indices of one rank.
+    /// The difference of two indices of equal rank.
     #[must_use]
     pub fn minus(&self, other: &Affine) -> Affine {
         self.plus(&other.scaled(-1))
@@ -105,14 +105,14 @@ impl Affine {
         Affine { start: self.start.scaled(factor), lanes: self.lanes.iter().map(|lane| lane.scaled(factor)).collect() }
     }
 
-    /// The product with what is the same for every lane, unless it is a long one.
+    /// The product with a factor that is the same for every element; `None` if a polynomial becomes too long.
     fn times(&self, factor: &Polynomial) -> Option<Affine> {
         let lanes = self.lanes.iter().map(|lane| lane.times(factor)).collect::<Option<_>>()?;
         Some(Affine { start: self.start.times(factor)?, lanes })
     }
 }
 
-/// Appends ops that compute each element's place along an axis, as a tile of that shape.
+/// Appends ops that compute each element's position along an axis, as a tile of that shape.
 pub fn place(b: &mut Builder<'_>, shape: &[ConstExpr], axis: usize) -> Value {
     let mut place = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
     for other in (0..shape.len()).filter(|other| *other != axis) {
@@ -121,49 +121,50 @@ pub fn place(b: &mut Builder<'_>, shape: &[ConstExpr], axis: usize) -> Value {
     b.broadcast(place, shape)
 }
 
-/// The affine form of indices of one kernel, computed when asked for.
+/// The affine forms of the indices of one kernel, computed on demand.
 ///
-/// Each is computed once, from those of its operands, and is short: a sum of more scalars than [`Polynomial::MOST_TERMS`] has no form if it is a
-/// tile, and is one scalar if it is one. So all of them together take a time that is linear in the kernel.
+/// Each form is computed once, from the forms of the operands. Forms are short: a tile whose sum needs more terms than
+/// [`Polynomial::MOST_TERMS`] has no form, and such a scalar becomes a single term. All forms together thus take time linear in the size of
+/// the kernel.
 #[derive(Debug, Default)]
 pub struct AffineFacts {
     known: SideTable<Value, Option<Option<Affine>>>,
-    /// By axis: the steps that were asked for of indices without a form.
+    /// By index and axis: the strides that were requested of indices without an affine form.
     steps: HashMap<(Value, usize), Option<i64>>,
-    /// Are products of scalars taken apart?
+    /// Are products of scalars expanded into polynomials? Otherwise such a product is a scalar of its own.
     products: bool,
 }
 
 impl AffineFacts {
-    /// Nothing is computed yet.
+    /// An empty table.
     pub fn new() -> AffineFacts {
         AffineFacts::default()
     }
 
-    /// As [`AffineFacts::new`], and products of scalars are polynomials too: for who asks how they change with a loop's index.
+    /// Like [`AffineFacts::new`], but products of scalars are polynomials, too. This shows how an index changes with the index of a loop.
     pub fn through_products() -> AffineFacts {
         AffineFacts { products: true, ..AffineFacts::default() }
     }
 
-    /// The affine form of an `i64` scalar or tile; every scalar has one, its own value if nothing better.
+    /// The affine form of an `i64` scalar or tile. Every scalar has a form: its own value, if there is no better one.
     pub fn get(&mut self, func: &Function, value: Value) -> Option<Affine> {
         self.compute(func, value);
         self.known(value).cloned()
     }
 
-    /// Forgets what is known of a value whose op has changed, or of one that follows from such a value.
+    /// Forgets the form of a value whose op has changed, or of a value that depends on such a value.
     pub fn forget(&mut self, value: Value) {
         self.known[value] = None;
         self.steps.clear();
     }
 
-    /// The form of a value that has been looked at.
+    /// The form of a value that has been visited.
     fn known(&self, value: Value) -> Option<&Affine> {
         self.known[value].as_ref()?.as_ref()
     }
 
-    /// By how much an index grows from one element to the next along an axis, where that is a known number: also of an index that has no affine form
-    /// as a whole, such as `rows * stride + columns` with rows from memory.
+    /// The stride of an index along an axis, if it is a known number. Some indices without an affine form have a stride, such as
+    /// `rows * stride + columns` with rows from memory.
     pub fn step(&mut self, func: &Function, value: Value, axis: usize) -> Option<i64> {
         let enter = |facts: &mut AffineFacts, (value, axis): (Value, usize), before: &mut Vec<(Value, usize)>| {
             facts.compute(func, value);
@@ -181,7 +182,7 @@ impl AffineFacts {
         self.known_step((value, axis))
     }
 
-    /// The step of an index that has been looked at.
+    /// The stride of an index that has been visited.
     fn known_step(&self, (value, axis): (Value, usize)) -> Option<i64> {
         match self.known(value) {
             Some(affine) => affine.lanes[axis].as_constant(),
@@ -189,7 +190,7 @@ impl AffineFacts {
         }
     }
 
-    /// The step of an index without a form, from those of its operands.
+    /// The stride of an index without an affine form, from the strides of its operands.
     fn step_of(&self, func: &Function, value: Value, axis: usize) -> Option<i64> {
         if func.ty(value).shape().get(axis)?.as_int() == Some(1) {
             return Some(0);
@@ -206,13 +207,13 @@ impl AffineFacts {
             }
             Op::Binary { op: BinaryOp::Add, .. } => Some(steps.next()??.wrapping_add(steps.next()??)),
             Op::Binary { op: BinaryOp::Sub, .. } => Some(steps.next()??.wrapping_sub(steps.next()??)),
-            // What is the same along the axis stays so, whatever it is multiplied by or computed from.
+            // A result of operands that do not change along the axis does not change along it either, whatever the operator is.
             Op::Binary { .. } => steps.all(|step| step == Some(0)).then_some(0),
             _ => None,
         }
     }
 
-    /// Sees to it that the form of a value is known, and those of all that it follows from.
+    /// Computes the form of a value and the forms of all values that it depends on.
     fn compute(&mut self, func: &Function, value: Value) {
         if self.known[value].is_some() {
             return;
@@ -231,7 +232,7 @@ impl AffineFacts {
         postorder(self, value, enter, leave);
     }
 
-    /// The form of a value, from those of its operands.
+    /// The form of a value, from the forms of its operands.
     fn form(&self, func: &Function, value: Value) -> Option<Affine> {
         if !is_index(func, value) {
             return None;
@@ -252,7 +253,7 @@ impl AffineFacts {
             Op::Broadcast { x } => {
                 let mut affine = self.known(*x)?.clone();
                 let from = func.ty(*x).shape();
-                // An axis of extent 1 has the one position 0, whatever its coefficient was.
+                // An axis of extent 1 has only the position 0, so its stride does not matter.
                 let lanes = (0..rank).map(|axis| match from.get(axis) {
                     Some(extent) if extent.as_int() != Some(1) => affine.lanes[axis].clone(),
                     _ => Polynomial::default(),
@@ -277,7 +278,7 @@ impl AffineFacts {
             }
             Op::Convert { x } => self.known(*x).cloned(),
             Op::Flip { x, axis } => {
-                // The first element is the one that was last.
+                // The first element is the former last one.
                 let mut affine = self.known(*x)?.clone();
                 let (axis, last) = (*axis as usize, i64::try_from(shape[*axis as usize].as_int()? - 1).ok()?);
                 affine.start = affine.start.plus(&affine.lanes[axis].scaled(last));
@@ -292,7 +293,7 @@ impl AffineFacts {
                 match (lhs.as_constant(), rhs.as_constant()) {
                     (_, Some(factor)) => Some(lhs.scaled(factor)),
                     (Some(factor), _) => Some(rhs.scaled(factor)),
-                    // A product of scalars is a scalar, which is computed once.
+                    // A product of scalars is a scalar of its own, which is computed once.
                     _ if rank == 0 && !self.products => None,
                     _ if rhs.is_uniform() => lhs.times(&rhs.start),
                     _ if lhs.is_uniform() => rhs.times(&lhs.start),
@@ -308,13 +309,13 @@ impl AffineFacts {
     }
 }
 
-/// Is it an index, or a number of which indices are made?
+/// Is the value an index, or a number from which indices are computed?
 fn is_index(func: &Function, value: Value) -> bool {
     let ty = func.ty(value);
     !ty.is_pointer() && ty.elem() == &Elem::Dtype(Dtype::I64)
 }
 
-/// The operands from whose forms that of a value follows.
+/// The operands whose forms determine the form of a value.
 fn affine_operands(func: &Function, value: Value, out: &mut Vec<Value>) {
     match func.def_op(value) {
         Some(
@@ -331,7 +332,8 @@ fn affine_operands(func: &Function, value: Value, out: &mut Vec<Value>) {
     }
 }
 
-/// The operands from whose steps that of an index without a form follows, each with the axis that the index's axis is there.
+/// The operands whose strides determine the stride of an index without an affine form, each with the operand's axis that corresponds to
+/// `axis`.
 fn step_operands(func: &Function, value: Value, axis: usize, out: &mut Vec<(Value, usize)>) {
     match func.def_op(value) {
         Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() || func.ty(*x).shape()[axis].as_int() == Some(1) => {}
@@ -343,8 +345,8 @@ fn step_operands(func: &Function, value: Value, axis: usize, out: &mut Vec<(Valu
     }
 }
 
-/// The coefficients after a reshape, if there are some: bit by bit of the row-major index, whose contributions must double along each axis
-/// that there is now.
+/// The strides after a reshape, if the result is affine. Each bit of the row-major index adds a power of two times a stride. Along each new
+/// axis, these contributions must double from bit to bit.
 fn reshaped(lanes: &[Polynomial], from: &[ConstExpr], to: &[ConstExpr]) -> Option<Vec<Polynomial>> {
     let bits = |extent: &ConstExpr| extent.as_int().filter(|extent| extent.count_ones() == 1).map(i128::trailing_zeros);
     let mut steps = Vec::new();

@@ -1,15 +1,15 @@
-//! Whole tiles in bounds: one test of a tile's corners says so of all its elements.
+//! Tile bounds: a test of a tile's corners proves that all its elements are in bounds.
 //!
-//! An index `start + lane_0 * i_0 + lane_1 * i_1 + ..` is smallest and largest in corners of the tile. With no `lane_k` negative these are the
-//! first element and the last:
+//! An index `start + stride_0 * i_0 + stride_1 * i_1 + ..` is smallest and largest in corners of the tile. If no stride is negative, these
+//! corners are the first element and the last one:
 //!
 //! | index | of a tile | smallest | largest |
 //! |---|---|---|---|
 //! | `s + n * i + j` | `[4, 64]` | `s` | `s + 3 * n + 63` |
-//! | `s - n * i + j`, which is `s - 3 * n + n * i + j` with the rows the other way round | `[4, 64]` | `s - 3 * n` | `s + 63` |
+//! | `s - n * i + j`, which is `s - 3 * n + n * i + j` with the rows reversed | `[4, 64]` | `s - 3 * n` | `s + 63` |
 //!
-//! Whether an `n` that is an argument is not negative, a test asks when the kernel runs; and whether it is so small that no sum overflows. Indices
-//! are numbers modulo 2^64, lengths are below 2^63: where the exact sum is in bounds, the index is that sum.
+//! If a stride `n` is an argument, a test at run time checks that `n` is not negative, and so small that no sum overflows. Indices are
+//! numbers modulo 2^64 and lengths are below 2^63: if the exact sum is in bounds, the index equals that sum.
 
 use std::collections::HashSet;
 
@@ -18,33 +18,33 @@ use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, CompareOp, Op, Value};
 
-/// Steps from lane to lane are less than that: as a tile has at most 2^20 elements, sums of them are less than 2^60.
+/// All strides must be less than this. A tile has at most 2^20 elements, so sums of stride terms are less than 2^60.
 pub const LONGEST_STEP: i64 = 1 << 40;
 
-/// An access that must be in bounds: of `index`'s lanes, those below each end.
+/// An access that must be in bounds: the elements of `index` that are below each end.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Bound {
     /// The pointer.
     pub base: Value,
-    /// The access's index, in an order in which no step is expected to be negative. Steps along axes of one element are 0.
+    /// The index of the access. Axes are reversed so that no stride is expected to be negative. Strides of axes with one element are 0.
     pub index: Affine,
     /// The extents of the tile.
     pub extents: Vec<usize>,
-    /// What a mask leaves.
+    /// The ends that the mask sets.
     pub ends: Vec<End>,
 }
 
-/// The lanes from 0 up to a number along an axis.
+/// The elements from position 0 up to a number along an axis.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct End {
     /// The axis.
     pub axis: usize,
-    /// The number.
+    /// The first position that the mask excludes.
     pub end: Polynomial,
 }
 
 impl Bound {
-    /// The lanes of an access below each end; `None` if a test cannot say whether they are in bounds.
+    /// The bound for the elements of an access below each end; `None` if no test can decide whether these are in bounds.
     pub fn of(base: Value, index: &Affine, extents: &[usize], mut ends: Vec<End>) -> Option<Bound> {
         let mut index = index.clone();
         for (axis, extent) in extents.iter().enumerate() {
@@ -52,7 +52,7 @@ impl Bound {
             if *extent > 1 && lane.looks_negative() {
                 index.start = index.start.plus(&lane.scaled(*extent as i64 - 1));
                 index.lanes[axis] = lane.scaled(-1);
-                // The lanes that a mask keeps are now the last: all must be in bounds.
+                // The elements that the mask keeps are now the last ones. So all elements must be in bounds.
                 ends.retain(|end| end.axis != axis);
             } else if *extent > 1 {
                 index.lanes[axis] = lane;
@@ -63,12 +63,12 @@ impl Bound {
         is_testable.then(|| Bound { base, index, extents: extents.to_vec(), ends })
     }
 
-    /// The steps that are arguments.
+    /// The strides that are not constants.
     fn steps(&self) -> impl Iterator<Item = &Polynomial> {
         self.index.lanes.iter().filter(|lane| lane.as_constant().is_none())
     }
 
-    /// What the last lane adds to the index, of those that no mask keeps off.
+    /// The largest sum of stride terms of the elements that the mask keeps.
     pub fn maximum(&self, b: &mut Builder<'_>) -> Value {
         let is_whole = |axis: &usize| self.ends.iter().all(|end| end.axis != *axis);
         let (whole, parts): (Vec<usize>, Vec<usize>) = (0..self.extents.len()).partition(is_whole);
@@ -76,7 +76,7 @@ impl Bound {
         let whole = spans.fold(Polynomial::default(), |sum, span| sum.plus(&span));
         let mut sum = (!whole.is(0) || self.ends.is_empty()).then(|| whole.value(b));
         for axis in parts {
-            // At least one lane: an empty row need not be fast.
+            // At least one element: an empty row does not need the fast path.
             let mut count = b.index(self.extents[axis] as i128);
             for end in self.ends.iter().filter(|end| end.axis == axis) {
                 let end = end.end.value(b);
@@ -93,12 +93,12 @@ impl Bound {
     }
 }
 
-/// Appends tests that together say that all these accesses are in bounds. They never say so wrongly, whatever the numbers are.
+/// Appends tests that together prove all these accesses in bounds. The tests never pass for an access that is out of bounds.
 pub fn tests(b: &mut Builder<'_>, bounds: &[Bound]) -> Vec<Value> {
     let mut tests = Vec::new();
     let mut starts: HashSet<&Affine> = HashSet::new();
     for bound in bounds {
-        // 0 <= start and start < length - maximum: `length` is not negative and `maximum` is less than 2^60.
+        // 0 <= start and start < length - maximum. No overflow: `length` is not negative and `maximum` is less than 2^60.
         let start = bound.index.uniform_value(b);
         if starts.insert(&bound.index) {
             let zero = b.index(0);
@@ -119,7 +119,7 @@ pub fn tests(b: &mut Builder<'_>, bounds: &[Bound]) -> Vec<Value> {
     tests
 }
 
-/// Is a number at least 0 and less than `end`?
+/// Appends a test: is a number at least 0 and less than `end`?
 pub fn is_below(b: &mut Builder<'_>, number: Value, end: i64) -> Value {
     let end = b.index(end.into());
     let [number, end] = [number, end].map(|value| b.bitcast(value, Dtype::U64));

@@ -1,19 +1,19 @@
-//! The masks whose conjunction a mask is.
+//! Conjuncts: the masks whose conjunction a mask is.
 //!
 //! ```text
 //! %3 = and %1, %2
 //! %5 = and %3, %4      %1, %2, %4
-//! %6 = and %5, %3      the same: each counts once
+//! %6 = and %5, %3      the same: each mask counts once
 //! ```
 
 use std::collections::HashSet;
 
 use crate::ir::{BinaryOp, Function, Op, Value};
 
-/// A mask of more parts is taken apart so far: what is left is a part of its own.
+/// The limit on the masks visited. In a longer conjunction, the remaining `and` ops are conjuncts themselves.
 pub const MOST_PARTS: usize = 64;
 
-/// The masks that all hold where `mask` does, and only there, each once and in the order of the operands.
+/// The masks that all hold exactly where `mask` holds. Each appears once, in the order of the operands.
 pub fn compute(func: &Function, mask: Value) -> Vec<Value> {
     let (mut parts, mut seen, mut next) = (Vec::new(), HashSet::new(), vec![mask]);
     while let Some(part) = next.pop() {
@@ -32,7 +32,7 @@ pub fn compute(func: &Function, mask: Value) -> Vec<Value> {
 mod tests {
     use super::*;
 
-    /// `%m1 = %m0 and %n`, `%m2 = %m1 and %m0`, and so on: each of two before, `depth` times.
+    /// `%m2 = and %m1, %m0`, `%m3 = and %m2, %m1`, and so on up to `depth` masks: each is the conjunction of the two masks before it.
     fn shared(depth: usize) -> (Function, Value) {
         let lines: String = (2..depth).map(|at| format!("%m{at} = and %m{}, %m{} : bool\n", at - 1, at - 2)).collect();
         let text = format!("kernel @k(%m0: bool, %m1: bool) {{\n{lines}return\n}}");

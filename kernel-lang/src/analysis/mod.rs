@@ -1,10 +1,10 @@
-//! FACTS about a kernel, computed on demand and never stored in it.
+//! Analyses: properties of a kernel, computed on demand. The kernel stores no result, because a rewrite would make it stale.
 
 pub mod affine;
 pub mod bounds;
 pub mod conjuncts;
-pub mod meeting;
-pub mod one_reader;
+pub mod index_overlap;
 pub mod polynomial;
-pub mod steps;
+pub mod uniform_loads;
+pub mod unit_strides;
 pub mod updates;

@@ -1,4 +1,4 @@
-//! Sums of products of scalars: what is the same for every lane of an index, and by how much the lanes differ.
+//! Polynomials: sums of products of scalars. The starts and the strides of affine indices are polynomials.
 //!
 //! ```text
 //! %5 = mul %pid, (const 64)
@@ -6,32 +6,32 @@
 //! times %stride                  64 * %pid * %stride + 3 * %stride
 //! ```
 //!
-//! All is modulo 2^64, as the arithmetic of `i64` is: a polynomial is the number that its scalars make of it, whatever they are.
+//! Arithmetic is modulo 2^64, like that of `i64`. So a polynomial equals the value of the ops, whatever values the scalars have.
 
 use crate::ir::{BinaryOp, Builder, Value};
 
-/// Longer products are not worth to be known.
+/// Products of more factors are not tracked.
 const MOST_FACTORS: usize = 4;
 
-/// A sum of products. Equality of the parts is equality of the numbers, whatever the scalars are.
+/// A sum of products. Polynomials with equal parts are equal, whatever values the scalars have.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Polynomial {
     /// Products of `i64` scalars with their coefficients: sorted, each product once, none with coefficient 0.
     pub terms: Vec<(Vec<Value>, i64)>,
-    /// What is added to them.
+    /// The constant term.
     pub constant: i64,
 }
 
 impl Polynomial {
-    /// What has more terms is not worth to be known.
+    /// Polynomials of more terms are not tracked.
     pub const MOST_TERMS: usize = 16;
 
-    /// Has it so few terms, and such short products, that it is worth to be known?
+    /// Has the polynomial few enough terms, and short enough products, to be tracked?
     pub fn is_short(&self) -> bool {
         self.terms.len() <= Polynomial::MOST_TERMS && self.terms.iter().all(|(factors, _)| factors.len() <= MOST_FACTORS)
     }
 
-    /// A number.
+    /// A constant.
     pub fn constant(constant: i64) -> Polynomial {
         Polynomial { terms: Vec::new(), constant }
     }
@@ -41,22 +41,22 @@ impl Polynomial {
         Polynomial { terms: vec![(vec![value], 1)], constant: 0 }
     }
 
-    /// The number that it is, if that is known.
+    /// The value, if it is a constant.
     pub fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
     }
 
-    /// Is it known to be that number?
+    /// Is it the constant `number`?
     pub fn is(&self, number: i64) -> bool {
         self.as_constant() == Some(number)
     }
 
-    /// The scalars that it is made of.
+    /// The scalars of all terms.
     pub fn scalars(&self) -> impl Iterator<Item = Value> {
         self.terms.iter().flat_map(|(factors, _)| factors.iter().copied())
     }
 
-    /// What each 1 of `value` adds, if that is the same for all.
+    /// The coefficient of `value`, if the polynomial is linear in `value`.
     pub fn coefficient(&self, value: Value) -> Option<Polynomial> {
         let mut coefficient = Polynomial::default();
         for (factors, number) in self.terms.iter().filter(|(factors, _)| factors.contains(&value)) {
@@ -70,18 +70,18 @@ impl Polynomial {
         Some(coefficient)
     }
 
-    /// Would it be negative if every scalar were positive?
+    /// Would the polynomial be negative if every scalar were positive?
     pub fn looks_negative(&self) -> bool {
         let mut coefficients = self.terms.iter().map(|(_, coefficient)| *coefficient).chain((self.constant != 0).then_some(self.constant));
         !self.is(0) && coefficients.all(|coefficient| coefficient < 0)
     }
 
-    /// Is it divisible by a power of two, whatever the scalars are?
+    /// Is it divisible by `divisor`, a power of two, whatever values the scalars have?
     pub fn is_multiple_of(&self, divisor: i64) -> bool {
         self.constant % divisor == 0 && self.terms.iter().all(|(_, coefficient)| coefficient % divisor == 0)
     }
 
-    /// The sum.
+    /// The sum of two polynomials.
     #[must_use]
     pub fn plus(&self, other: &Polynomial) -> Polynomial {
         let mut sum = self.clone();
@@ -90,7 +90,7 @@ impl Polynomial {
         sum
     }
 
-    /// The difference.
+    /// The difference of two polynomials.
     #[must_use]
     pub fn minus(&self, other: &Polynomial) -> Polynomial {
         self.plus(&other.scaled(-1))
@@ -104,7 +104,7 @@ impl Polynomial {
         scaled
     }
 
-    /// The product, unless it is a long one.
+    /// The product of two polynomials, unless it is too long.
     pub fn times(&self, other: &Polynomial) -> Option<Polynomial> {
         let mut product = self.scaled(other.constant);
         for (factors, coefficient) in &other.terms {
@@ -131,7 +131,7 @@ impl Polynomial {
         }
     }
 
-    /// Appends ops that compute it.
+    /// Appends ops that compute the polynomial.
     pub fn value(&self, b: &mut Builder<'_>) -> Value {
         let mut sum: Option<Value> = None;
         for (factors, coefficient) in &self.terms {

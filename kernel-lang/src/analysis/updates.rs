@@ -1,18 +1,18 @@
-//! Tensors that a kernel changes from what they hold: a second run on the same arguments gives another result.
+//! Updates: tensors that a kernel reads and writes, so that a second run on the same arguments gives another result.
 //!
 //! ```text
 //! %1 = load %y, %0 ..          y is read ..
 //! %2 = add %1, %x
 //! store %y, %0, %2             .. and written: an update
 //! %3 = atomic %z, %0, %x {op = add}
-//!                              z is both at once
+//!                              %z is read and written by one op
 //! ```
 //!
-//! Which elements are read and which are written is not looked at, so a tensor whose halves are used for different things is one, too.
+//! The analysis ignores which elements are read and which are written. So a tensor whose halves have different uses is an update, too.
 
 use crate::ir::{AccessKind, AtomicOp, Function};
 
-/// One truth for each tensor among the parameters, in their order: is it read and written?
+/// For each tensor parameter, in order: is the tensor read and written?
 pub fn compute(func: &Function) -> Vec<bool> {
     let (mut reads, mut writes) = (vec![false; func.params.len()], vec![false; func.params.len()]);
     for access in func.all_insts().into_iter().filter_map(|inst| func.inst(inst).op.access()) {

@@ -1,5 +1,5 @@
-//! BACKENDS: from verified IR to something that runs. They decide nothing about layouts or schedules.
+//! Backends: they translate verified IR to PTX or to a program for the CPU. They make no decisions about layouts or schedules.
 
 pub mod cpu;
-pub mod printed;
+pub mod print_records;
 pub mod ptx;

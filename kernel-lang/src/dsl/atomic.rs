@@ -1,37 +1,38 @@
-//! Elements that programs change together.
+//! Atomic operations on elements that several programs change.
 //!
-//! An atomic reads an element, computes its new value and writes it in one step: no other program sees anything between. It gives what
-//! the element was before. Lanes (of one program or of several) that meet at one element take turns, in no certain order.
+//! An atomic reads an element, computes its new value and writes it in one step that no other program can interrupt. It returns the old
+//! value. Atomics on one element, from one program or several, are executed one after another in an unspecified order.
 //!
-//! The pointer comes from a `PtrMut` parameter and is to one element or to a tile of them; values have its element type and its shape, or
-//! are scalars. Lanes whose `mask` is false, and lanes outside of the tensor, do nothing and give 0.
+//! The pointer comes from a `PtrMut` parameter and points to one element or to a tile of them. Values have the pointer's element type and
+//! shape, or are scalars. Elements whose `mask` is false or that lie outside the tensor are not accessed and return 0.
 //!
-//! | word | types of elements |
+//! | builtin | element types |
 //! |---|---|
 //! | [`atomic_add`] | `i32 i64 u32 u64 f16 bf16 f32 f64` |
 //! | [`atomic_max`] [`atomic_min`] [`atomic_xchg`] | `i32 i64 u32 u64 f32 f64` |
 //! | [`atomic_and`] [`atomic_or`] [`atomic_xor`] | `i32 i64 u32 u64` |
-//! | [`atomic_cas`] | those with 16, 32 and 64 bits |
+//! | [`atomic_cas`] | types of 16, 32 and 64 bits |
 //! | [`atomic_load`] [`atomic_store`] | all |
 //!
-//! A kernel that is generic over `T` names the types that it is for: `#[kernel(T = [f32, f64])]`.
+//! A kernel that is generic over `T` names the types that it supports: `#[kernel(T = [f32, f64])]`.
 //!
-//! # Order
+//! # Memory order
 //!
-//! `sem` says what an atomic promises about the other accesses of its program, all lanes of them:
+//! `sem` is the ordering guarantee for the other accesses of the whole program:
 //!
-//! * `"relaxed"`: nothing. This is the fastest, and enough for sums and counters that only the next launch reads.
-//! * `"release"`: what stands in front of it has happened before it.
-//! * `"acquire"`: what stands behind it sees what was released by the atomic whose value it found. It must be found: where nobody uses the
-//!   old value, nothing is acquired.
+//! * `"relaxed"`: none. This is the fastest. It is enough for sums and counters that only the next launch reads.
+//! * `"release"`: accesses before the atomic happen before it.
+//! * `"acquire"`: accesses after the atomic see the accesses released by the atomic whose value it read. The kernel must use the returned
+//!   value; without a use, nothing is acquired.
 //! * `"acq_rel"`, the default: both.
 //!
-//! `scope` says among whom: `"gpu"`, the default, all programs; `"cta"` this program; `"sys"` other GPUs and the host too.
+//! `scope` names the participants: `"gpu"`, the default, all programs; `"cta"` this program; `"sys"` also other GPUs and the host.
 //!
 //! # Waiting
 //!
-//! A program may wait for another, as for a lock, only if that one runs already. Programs start in no certain order, and some not before
-//! others end: who needs those in front of it takes its number from a counter, `atomic_add(next, 1)`, instead of `program_id`.
+//! A program may wait for another one, as for a lock, only if that program is already running. Programs start in an unspecified order, and
+//! some start only after others have ended. A program that depends on earlier ones takes its number from a counter, `atomic_add(next, 1)`,
+//! instead of `program_id`.
 //!
 //! ```text
 //! while atomic_cas(lock, 0, 1) == 1 {}        // sem = "acq_rel": the lock is taken before the sum is read
@@ -41,10 +42,10 @@
 
 use super::{Ptr, PtrMut, Value, only_in_a_kernel};
 
-/// Adds to the elements at a pointer, and gives what they were.
+/// Adds to the elements at a pointer and returns their old values.
 ///
-/// Integers wrap. `f16`, `bf16` and `f64` round once, and so does `f32`, where subnormal numbers count as zeros. Sums of floats depend on
-/// the order, which differs from launch to launch.
+/// Integers wrap. `f16`, `bf16` and `f64` round once. `f32` rounds once too, and treats subnormal numbers as zeros. Sums of floats depend on
+/// the order of the additions, which differs from launch to launch.
 ///
 /// ```ignore
 /// atomic_add(y + offsets, v, mask = mask, sem = "relaxed");
@@ -54,9 +55,9 @@ pub fn atomic_add<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<boo
     only_in_a_kernel()
 }
 
-/// Makes the elements at a pointer at least `value`, and gives what they were.
+/// Replaces the elements at a pointer by the maximum of element and `value`, and returns the old values.
 ///
-/// Of floats, -0.0 is less than 0.0. A NaN `value` changes nothing; a NaN in memory is beyond the infinity of its sign.
+/// For floats, -0.0 is less than 0.0. A NaN `value` changes nothing; a NaN in memory is ordered beyond the infinity of its sign.
 ///
 /// ```ignore
 /// atomic_max(y, max(v, axis = 0), sem = "relaxed");
@@ -65,7 +66,7 @@ pub fn atomic_max<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<boo
     only_in_a_kernel()
 }
 
-/// Makes the elements at a pointer at most `value`, and gives what they were. Floats as in [`atomic_max`].
+/// Replaces the elements at a pointer by the minimum of element and `value`, and returns the old values. Floats as in [`atomic_max`].
 ///
 /// ```ignore
 /// atomic_min(y + offsets, v, mask = mask);
@@ -74,7 +75,7 @@ pub fn atomic_min<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<boo
     only_in_a_kernel()
 }
 
-/// Clears the bits of integers at a pointer that `value` has not, and gives what they were.
+/// Computes the bitwise and of the integers at a pointer and `value`, and returns the old values.
 ///
 /// ```ignore
 /// atomic_and(flags + offsets, 0xffff);
@@ -83,7 +84,7 @@ pub fn atomic_and<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<boo
     only_in_a_kernel()
 }
 
-/// Sets the bits of integers at a pointer that `value` has, and gives what they were.
+/// Computes the bitwise or of the integers at a pointer and `value`, and returns the old values.
 ///
 /// ```ignore
 /// let seen = (atomic_or(flags + offsets / 32, 1 << (offsets % 32) as i32) >> (offsets % 32) as i32) & 1;
@@ -92,7 +93,7 @@ pub fn atomic_or<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bool
     only_in_a_kernel()
 }
 
-/// Inverts the bits of integers at a pointer that `value` has, and gives what they were.
+/// Computes the bitwise exclusive or of the integers at a pointer and `value`, and returns the old values.
 ///
 /// ```ignore
 /// atomic_xor(flags, xor_sum(offsets as i32));
@@ -101,7 +102,7 @@ pub fn atomic_xor<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<boo
     only_in_a_kernel()
 }
 
-/// Writes the elements at a pointer, and gives what they were.
+/// Writes the elements at a pointer and returns their old values.
 ///
 /// ```ignore
 /// atomic_xchg(lock, 0);
@@ -110,7 +111,8 @@ pub fn atomic_xchg<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bo
     only_in_a_kernel()
 }
 
-/// Writes `value` to the elements at a pointer that have the bits of `compare`, and gives what they were: equal to `compare` where it wrote.
+/// Compare and swap: writes `value` to the elements at a pointer that have the bits of `compare`, and returns the old values. The result
+/// equals `compare` where it wrote.
 ///
 /// ```ignore
 /// while atomic_cas(lock, 0, 1) == 1 {}
@@ -126,7 +128,7 @@ pub fn atomic_cas<T>(
     only_in_a_kernel()
 }
 
-/// Reads the elements at a pointer, each in one step, while other programs may write them.
+/// Reads the elements at a pointer atomically, while other programs may write them.
 ///
 /// `sem` is `"acquire"`, the default, or `"relaxed"`.
 ///
@@ -137,7 +139,7 @@ pub fn atomic_load<T>(pointer: Ptr<T>, mask: Option<Value<bool>>, sem: Option<&s
     only_in_a_kernel()
 }
 
-/// Writes the elements at a pointer, each in one step, while other programs may read them.
+/// Writes the elements at a pointer atomically, while other programs may read them.
 ///
 /// `sem` is `"release"`, the default, or `"relaxed"`.
 ///
@@ -148,9 +150,9 @@ pub fn atomic_store<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<b
     only_in_a_kernel()
 }
 
-/// Waits until every lane of the program is here: what they stored before, all of them [`load`](super::load) behind it.
+/// A barrier for the threads of the program: a [`load`](super::load) after it sees every store before it, of any thread.
 ///
-/// Without it, a lane may miss what another lane of the program has stored.
+/// Without a barrier, a thread may miss the stores of another thread of the program.
 ///
 /// ```ignore
 /// store(y + offsets, v, mask = mask);

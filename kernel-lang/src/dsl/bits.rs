@@ -1,8 +1,8 @@
-//! Functions of the bits of integers. All can be written as methods: `x.popc()`.
+//! Bit operations on integers. All are available as methods: `x.popc()`.
 
 use super::{Value, only_in_a_kernel};
 
-/// How many bits of an integer are 1, in its own type.
+/// The number of 1 bits of an integer, in the integer's type.
 ///
 /// ```ignore
 /// let ones = popc(offsets);
@@ -11,9 +11,9 @@ pub fn popc<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// How many bits of an integer are 0 before the highest 1, in its own type; of 0, all of them: 32 of a `u32`.
+/// The number of 0 bits above the highest 1 bit of an integer, in the integer's type; for 0 the width, 32 for a `u32`.
 ///
-/// The number of zeros behind the lowest 1 is `clz(brev(x))`.
+/// The number of zeros below the lowest 1 is `clz(brev(x))`.
 ///
 /// ```ignore
 /// let log2 = 63 - clz(n);
@@ -31,9 +31,9 @@ pub fn brev<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The upper half of the product of two unsigned integers, at twice their width; the lower half is `a * b`.
+/// The upper half of the product of two unsigned integers at twice their width; the lower half is `a * b`.
 ///
-/// Signed integers are an error: take their bits, `bitcast::<u32>(x)`.
+/// Signed integers are an error: reinterpret them with `bitcast::<u32>(x)`.
 ///
 /// ```ignore
 /// let tenth = umulhi(offsets as u32, 0xcccc_cccd) >> 3;
@@ -42,7 +42,7 @@ pub fn umulhi<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The position of the lowest 1 among the bits of an integer, counted from 1; 0 if none is 1. In its own type.
+/// The position of the lowest 1 bit of an integer, counted from 1; 0 if no bit is 1. The result has the integer's type.
 ///
 /// ```ignore
 /// let lowest = ffs(offsets);

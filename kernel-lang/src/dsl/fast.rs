@@ -1,10 +1,12 @@
-//! The device's own approximations: an instruction or two each, for `f32`, `f16` and `bf16`; of `f64` they are the exact functions of the
-//! same name. On the CPU they are as exact as those. Bounds are of the PTX ISA, and are not met by all inputs in units in the last place:
-//! where they say "absolute", results near zero have few correct digits or none.
+//! Hardware approximations.
+//!
+//! They take one or two instructions each for `f32`, `f16` and `bf16`. For `f64`, and on the CPU, they are the accurate functions of the same
+//! name. The error bounds are those of the PTX ISA. A bound stated as absolute gives few correct digits, or none, for results near zero.
 
 use super::{Value, only_in_a_kernel};
 
-/// 2 to the power of `x`: within 2 ulp; of `f32` and `bf16`, results below 2^-126 are zero. It is one instruction, where [`exp2`](super::exp2) of `f32` is four.
+/// 2 to the power of `x`, within 2 ulp; for `f32` and `bf16`, results below 2^-126 are zero. It is one instruction; [`exp2`](super::exp2) of
+/// `f32` takes four.
 ///
 /// ```ignore
 /// let r = fast_exp2(v);
@@ -13,7 +15,7 @@ pub fn fast_exp2<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The logarithm of `x` to base 2: an absolute error of 2^-22 for results below 1, a relative one beyond.
+/// The logarithm of `x` to base 2: an absolute error of 2^-22 for results below 1, and the same relative error above.
 ///
 /// ```ignore
 /// let r = fast_log2(v);
@@ -22,7 +24,7 @@ pub fn fast_log2<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The square root: within 1 ulp. [`sqrt`](super::sqrt) is correctly rounded, in some eight instructions.
+/// The square root, within 1 ulp. [`sqrt`](super::sqrt) is correctly rounded and takes about eight instructions.
 ///
 /// ```ignore
 /// let r = fast_sqrt(v);
@@ -31,7 +33,7 @@ pub fn fast_sqrt<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The sine of `x` in radians: an absolute error of 2^-20.5 for |x| <= pi, which grows with |x|.
+/// The sine of `x` in radians: an absolute error of 2^-20.5 for |x| <= pi, larger beyond.
 ///
 /// ```ignore
 /// let r = fast_sin(v);
@@ -40,7 +42,7 @@ pub fn fast_sin<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The cosine of `x` in radians: an absolute error of 2^-20.5 for |x| <= pi, which grows with |x|.
+/// The cosine of `x` in radians: an absolute error of 2^-20.5 for |x| <= pi, larger beyond.
 ///
 /// ```ignore
 /// let r = fast_cos(v);
@@ -49,7 +51,7 @@ pub fn fast_cos<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The hyperbolic tangent: a relative error of 2^-11, enough for `f16` and `bf16`.
+/// The hyperbolic tangent, with a relative error of 2^-11. This is enough for `f16` and `bf16`.
 ///
 /// ```ignore
 /// let r = fast_tanh(v);
@@ -58,7 +60,8 @@ pub fn fast_tanh<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `a / b`: within 2 ulp; subnormal operands and results may count as zero. `a / b` is correctly rounded, in some ten instructions.
+/// `a / b`, within 2 ulp; subnormal operands and results may be treated as zero. The operator `a / b` is correctly rounded and takes about
+/// ten instructions.
 ///
 /// ```ignore
 /// let r = fast_div(v, a);
@@ -67,7 +70,7 @@ pub fn fast_div<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// e to the power of `x`, as `fast_exp2(x * log2(e))`: the rounding of the product makes it less exact the larger |x| is, 2 + 1.3 |x| ulp.
+/// e to the power of `x`, as `fast_exp2(x * log2(e))`: within 2 + 1.3 |x| ulp. The error grows with |x| because the product is rounded.
 ///
 /// ```ignore
 /// let r = fast_exp(v);
@@ -85,7 +88,7 @@ pub fn fast_exp10<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The natural logarithm, of [`fast_log2`]: an absolute error of 2^-22.5 for results below 0.7, a relative one beyond.
+/// The natural logarithm, from [`fast_log2`]: an absolute error of 2^-22.5 for results below 0.7, and a relative error above.
 ///
 /// ```ignore
 /// let r = fast_log(v);
@@ -94,7 +97,7 @@ pub fn fast_log<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The logarithm to base 10, of [`fast_log2`]: an absolute error of 2^-23 for results below 0.3, a relative one of 2^-21 beyond.
+/// The logarithm to base 10, from [`fast_log2`]: an absolute error of 2^-23 for results below 0.3, and a relative error of 2^-21 above.
 ///
 /// ```ignore
 /// let r = fast_log10(v);
@@ -103,8 +106,8 @@ pub fn fast_log10<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `x` to the power of `y` for positive `x`, as `fast_exp2(y * fast_log2(x))`: three instructions, a relative error of some 2^-22 (1 + |y log2(x)|).
-/// Of negative `x` it is NaN.
+/// `x` to the power of `y` for positive `x`, as `fast_exp2(y * fast_log2(x))`: three instructions, with a relative error of about 2^-22 (1 +
+/// |y log2(x)|). For negative `x` the result is NaN.
 ///
 /// ```ignore
 /// let r = fast_pow(abs(v), 0.75);
@@ -113,7 +116,7 @@ pub fn fast_pow<T>(x: Value<T>, y: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The tangent, as the quotient of [`fast_sin`] and [`fast_cos`]: an absolute error of 2^-20.5 around 0, where few digits of it are left.
+/// The tangent, as the quotient of [`fast_sin`] and [`fast_cos`]: an absolute error of 2^-20.5 around 0, where few digits are correct.
 ///
 /// ```ignore
 /// let r = fast_tan(v);
@@ -122,7 +125,7 @@ pub fn fast_tan<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `1 / (1 + exp(-x))` of [`fast_tanh`]: an absolute error of 2^-12; no digits of small results.
+/// `1 / (1 + exp(-x))`, from [`fast_tanh`]: an absolute error of 2^-12. Small results have no correct digits.
 ///
 /// ```ignore
 /// let r = v * fast_sigmoid(v);

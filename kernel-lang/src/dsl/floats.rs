@@ -1,8 +1,8 @@
-//! What kind of number a float is.
+//! Classification of floats: NaN, infinite, finite.
 
 use super::{Value, only_in_a_kernel};
 
-/// Is it NaN, not a number?
+/// Is the element NaN?
 ///
 /// ```ignore
 /// let r = select(isnan(v), 0.0, v);
@@ -11,7 +11,7 @@ pub fn isnan<T>(x: Value<T>) -> Value<bool> {
     only_in_a_kernel()
 }
 
-/// Is it one of the two infinities?
+/// Is the element one of the two infinities?
 ///
 /// ```ignore
 /// let r = select(isinf(v), 0.0, v);
@@ -20,7 +20,7 @@ pub fn isinf<T>(x: Value<T>) -> Value<bool> {
     only_in_a_kernel()
 }
 
-/// Is it neither NaN nor infinite?
+/// Is the element neither NaN nor infinite?
 ///
 /// ```ignore
 /// let r = select(isfinite(v), v, 0.0);

@@ -1,12 +1,12 @@
-//! Elements that go where data says.
+//! Data-dependent element moves: gather, histogram, sort and top-k.
 
 use super::{Value, only_in_a_kernel};
 
-/// Elements of a tile by their index along an axis: the result has the shape of `index`, and `result[i, j]` is `x[index[i, j], j]` for
-/// axis 0, `x[i, index[i, j]]` for axis 1.
+/// Gathers elements of a tile by their index along an axis. The result has the shape of `index`; `result[i, j]` is `x[index[i, j], j]` for
+/// axis 0 and `x[i, index[i, j]]` for axis 1.
 ///
-/// `index` is a tile of integers with as many axes as `x`, alike along all but that one. Where it is negative or beyond the extent, the
-/// result is 0 (or `false`). It goes through shared memory, which holds `x` meanwhile; elements of a tensor are picked by [`load`](super::load).
+/// `index` is a tile of integers with as many axes as `x` and the same extents along all other axes. A negative index, or one beyond the
+/// extent, gives 0 (or `false`). The tile `x` goes through shared memory. To gather elements of a tensor, use [`load`](super::load).
 ///
 /// ```ignore
 /// let reversed = gather(v, N - 1 - arange(0, N), 0);
@@ -15,10 +15,10 @@ pub fn gather<T>(x: Value<T>, index: Value<i64>, axis: usize) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// How many elements are 0, 1, .., `num_bins - 1`, as a tile of `i32` with that one axis.
+/// Counts how many elements are 0, 1, .., `num_bins - 1`: a tile of `i32` with one axis of extent `num_bins`.
 ///
-/// The elements are integers, of a tile with any number of axes; others than those are not counted, nor are those where `mask` is false.
-/// `num_bins` is a constant. Counts of several programs are added up by [`atomic_add`](super::atomic_add).
+/// The elements are integers, in a tile with any number of axes. Elements outside that range, or whose `mask` is false, are not counted.
+/// `num_bins` is a constant. To sum counts over programs, use [`atomic_add`](super::atomic_add).
 ///
 /// ```ignore
 /// let counts = histogram((v * 15.0) as i32, 16, mask = mask);
@@ -28,10 +28,10 @@ pub fn histogram<T>(x: Value<T>, num_bins: usize, mask: Option<Value<bool>>) -> 
     only_in_a_kernel()
 }
 
-/// The elements along an axis, the last one if it is left out, from the smallest to the largest; with `descending = true` from the largest.
+/// Sorts the elements along `axis` (default: the last axis) in ascending order, or in descending order with `descending = true`.
 ///
-/// Elements of every type. Floats are in the order -NaN, -infinity, .., -0.0, 0.0, .., infinity, NaN. A tile of 1024 is sorted in 55 steps, in
-/// each of which every element is compared with another; one of 1000 takes as many.
+/// All element types can be sorted. Floats have the order -NaN, -infinity, .., -0.0, 0.0, .., infinity, NaN. Sorting 1024 elements takes 55
+/// steps, each of which compares every element with another one; 1000 elements take as many steps.
 ///
 /// ```ignore
 /// let median = sum(select(offsets == N / 2, sort(v), 0.0));
@@ -43,10 +43,10 @@ pub fn sort<T>(x: Value<T>, axis: Option<usize>, descending: Option<bool>) -> Va
     only_in_a_kernel()
 }
 
-/// The `k` largest elements along an axis, the last one if it is left out, from the largest on.
+/// The `k` largest elements along `axis` (default: the last axis), in descending order.
 ///
-/// `k` is a constant, at most the extent. The order is that of [`sort`]. Where `k` is a power of two that divides the extent, what is taken stays in
-/// its threads; else it goes through shared memory.
+/// `k` is a constant, at most the extent. The order is that of [`sort`]. If `k` is a power of two that divides the extent, the result stays
+/// in the registers of its threads; otherwise it goes through shared memory.
 ///
 /// ```ignore
 /// let best = topk(select(mask, v, f32::NEG_INFINITY), 4);

@@ -1,8 +1,9 @@
-//! Functions of numbers, element by element.
+//! Elementwise arithmetic and mathematical functions.
 //!
-//! Functions of floats take `f16`, `bf16`, `f32` and `f64`; on `f16` and `bf16` they are computed in `f32` and rounded once. NaN gives
-//! NaN unless the function says otherwise. Each says how far it may be from the exact value on a GPU, in units in the last place
-//! (ulp), for the least exact device that the PTX ISA allows; on the CPU `f32` is within 0.51 ulp. All can be written as methods: `x.exp()`, `x.max(y)`.
+//! Functions of floats take `f16`, `bf16`, `f32` and `f64`; `f16` and `bf16` are computed in `f32` and rounded once. NaN gives NaN unless the
+//! function states otherwise. Each function states its maximum error on a GPU in units in the last place (ulp), for the least accurate device
+//! that the PTX ISA allows. On the CPU, the error for `f32` is at most 0.51 ulp. All functions are available as methods: `x.exp()`,
+//! `x.max(y)`.
 
 use super::{Value, only_in_a_kernel};
 
@@ -34,7 +35,7 @@ pub fn exp2<T>(x: Value<T>) -> Value<T> {
 
 /// The natural logarithm of `x`.
 ///
-/// `log(0)` is minus infinity; of negative numbers it is NaN.
+/// `log(0)` is minus infinity; the logarithm of a negative number is NaN.
 ///
 /// Error on a GPU: at most 1.0 ulp for `f32`, 0.9 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -47,7 +48,7 @@ pub fn log<T>(x: Value<T>) -> Value<T> {
 
 /// The logarithm of `x` to base 2.
 ///
-/// `log2(0)` is minus infinity; of negative numbers it is NaN.
+/// `log2(0)` is minus infinity; the logarithm of a negative number is NaN.
 ///
 /// Error on a GPU: at most 1.9 ulp for `f32`, 1.0 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -60,7 +61,7 @@ pub fn log2<T>(x: Value<T>) -> Value<T> {
 
 /// The square root of `x`, correctly rounded.
 ///
-/// Of negative numbers it is NaN.
+/// The square root of a negative number is NaN.
 ///
 /// ```ignore
 /// let r = sqrt(v);
@@ -84,7 +85,7 @@ pub fn rsqrt<T>(x: Value<T>) -> Value<T> {
 
 /// The sine of `x` in radians, for every finite `x`.
 ///
-/// Of infinities it is NaN.
+/// The sine of an infinity is NaN.
 ///
 /// Error on a GPU: at most 1.5 ulp for `f32`, 1.8 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -97,7 +98,7 @@ pub fn sin<T>(x: Value<T>) -> Value<T> {
 
 /// The cosine of `x` in radians, for every finite `x`.
 ///
-/// Of infinities it is NaN.
+/// The cosine of an infinity is NaN.
 ///
 /// Error on a GPU: at most 1.5 ulp for `f32`, 1.8 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -110,7 +111,7 @@ pub fn cos<T>(x: Value<T>) -> Value<T> {
 
 /// The tangent of `x` in radians, for every finite `x`.
 ///
-/// Of infinities it is NaN.
+/// The tangent of an infinity is NaN.
 ///
 /// Error on a GPU: at most 3.0 ulp for `f32`, 1.3 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -123,7 +124,7 @@ pub fn tan<T>(x: Value<T>) -> Value<T> {
 
 /// The hyperbolic tangent of `x`.
 ///
-/// It is -1 and 1 at the infinities.
+/// `tanh(-inf)` is -1, `tanh(inf)` is 1.
 ///
 /// Error on a GPU: at most 2.6 ulp for `f32`, 1.3 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -136,7 +137,7 @@ pub fn tanh<T>(x: Value<T>) -> Value<T> {
 
 /// `1 / (1 + exp(-x))`.
 ///
-/// It is 0 and 1 at the infinities.
+/// `sigmoid(-inf)` is 0, `sigmoid(inf)` is 1.
 ///
 /// Error on a GPU: at most 5.2 ulp for `f32`, 2.1 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -149,7 +150,7 @@ pub fn sigmoid<T>(x: Value<T>) -> Value<T> {
 
 /// The error function of `x`.
 ///
-/// It is -1 and 1 at the infinities.
+/// `erf(-inf)` is -1, `erf(inf)` is 1.
 ///
 /// Error on a GPU: at most 1.5 ulp for `f32`, 1.1 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -182,7 +183,7 @@ pub fn ceil<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `x` rounded to the nearest integer, halves away from zero, as Rust's `round`.
+/// `x` rounded to the nearest integer, ties away from zero, as Rust's `round`.
 ///
 /// Exact.
 ///
@@ -193,7 +194,7 @@ pub fn round<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `x` rounded to the nearest integer, halves to the even one, as Rust's `round_ties_even`.
+/// `x` rounded to the nearest integer, ties to even, as Rust's `round_ties_even`.
 ///
 /// Exact.
 ///
@@ -215,7 +216,7 @@ pub fn trunc<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The absolute value of a number; the smallest integer stays itself.
+/// The absolute value of a number; the smallest signed integer stays unchanged.
 ///
 /// ```ignore
 /// let r = abs(v);
@@ -226,8 +227,9 @@ pub fn abs<T>(x: Value<T>) -> Value<T> {
 
 /// The smaller of two numbers. If one is NaN, the other one.
 ///
-/// Of one tile, the smallest element along `axis`, or of all: options as in [`sum`](super::sum), and `propagate_nan = true` to give NaN where one is.
-/// Where a bare integer beside a tile of floats could be meant as an axis, it is an error: write `0.0` or `axis = 0`.
+/// With one tile it is a reduction: the smallest element along `axis`, or of the whole tile. It takes the options of [`sum`](super::sum), and
+/// `propagate_nan = true` returns NaN if any element is NaN. A bare integer beside a tile of floats is an error, because it could be meant as
+/// an axis: write `0.0` or `axis = 0`.
 ///
 /// ```ignore
 /// let r = min(v, 6.0);
@@ -238,8 +240,9 @@ pub fn min<T>(a: Value<T>, b: Value<T>) -> Value<T> {
 
 /// The larger of two numbers. If one is NaN, the other one.
 ///
-/// Of one tile, the largest element along `axis`, or of all: options as in [`sum`](super::sum), and `propagate_nan = true` to give NaN where one is.
-/// Where a bare integer beside a tile of floats could be meant as an axis, it is an error: write `0.0` or `axis = 0`.
+/// With one tile it is a reduction: the largest element along `axis`, or of the whole tile. It takes the options of [`sum`](super::sum), and
+/// `propagate_nan = true` returns NaN if any element is NaN. A bare integer beside a tile of floats is an error, because it could be meant as
+/// an axis: write `0.0` or `axis = 0`.
 ///
 /// ```ignore
 /// let r = max(v, 0.0);
@@ -248,8 +251,10 @@ pub fn max<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `min(max(x, low), high)`. NaN gives `low`. Where `low` is the constant -0.0, NVIDIA's assembler may give 0.0 for it: to `[-0.0, 1.0]` it clamps
-/// `f32` by an instruction that saturates, and of `f64` it compares with 0.0.
+/// `min(max(x, low), high)`. NaN gives `low`.
+///
+/// If `low` is the constant -0.0, NVIDIA's assembler may return 0.0 for it: it clamps `f32` to `[-0.0, 1.0]` with a saturating instruction,
+/// and it compares `f64` with 0.0.
 ///
 /// ```ignore
 /// let r = clamp(v, 0.0, 6.0);
@@ -258,7 +263,7 @@ pub fn clamp<T>(x: Value<T>, low: Value<T>, high: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `a * b + c` of floats, rounded once. `a * b + c` written with operators rounds twice.
+/// `a * b + c` of floats, rounded once. The expression `a * b + c` rounds twice.
 ///
 /// ```ignore
 /// let r = fma(v, a, 1.0);
@@ -267,7 +272,7 @@ pub fn fma<T>(a: Value<T>, b: Value<T>, c: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The absolute value of `magnitude` with the sign of `sign`, of zeros and NaN too. Exact.
+/// The absolute value of `magnitude` with the sign of `sign`, also for zeros and NaN. Exact.
 ///
 /// ```ignore
 /// let r = copysign(sqrt(abs(v)), v);

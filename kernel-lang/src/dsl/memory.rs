@@ -1,17 +1,17 @@
-//! Reading and writing tensors.
+//! Loads, stores and views of tensors.
 
 use super::{Ptr, PtrMut, Shape, Value, only_in_a_kernel};
 
 /// Reads the elements at a pointer: a scalar for `x + i`, a tile for `x + offsets`.
 ///
-/// * `mask`: a `bool` scalar or a tile of the shape of the offsets. A lane whose mask is false does not touch memory.
-/// * `other`: what such a lane reads, and a lane outside of the tensor too; 0 (or `false`) if it is not given. It has the type of the elements;
-///   infinities are those of the elements' type, whatever type they name.
-/// * `cache`: `"ca"` all levels, `"cg"` the L2 only, `"cs"` streaming, `"cv"` fetch again.
-/// * `evict`: `"evict_normal"`, `"evict_first"`, `"evict_last"`, `"no_allocate"`: which data the caches, L1 and L2, give up first. An instruction
-///   takes one of the two: beside a `cache`, `evict` counts for nothing. Constants may choose the text of either, so that configurations can differ
-///   in it: `evict = if KEEP { "evict_last" } else { "evict_normal" }`.
-/// * `volatile = true`: never merged with another load, never dropped.
+/// * `mask`: a `bool` scalar or a tile of the shape of the offsets. Elements whose mask is false are not read from memory.
+/// * `other`: the value of masked elements and of elements outside the tensor; 0 (or `false`) by default. It has the element type; infinities
+///   take the element type, whatever type they name.
+/// * `cache`: `"ca"` all levels, `"cg"` L2 only, `"cs"` streaming, `"cv"` bypass the caches.
+/// * `evict`: `"evict_normal"`, `"evict_first"`, `"evict_last"`, `"no_allocate"`: eviction priority in the L1 and L2 caches. An instruction
+///   takes one of the two options: `evict` is ignored if `cache` is given. Constants may select the text of either option, so that
+///   configurations can differ in it: `evict = if KEEP { "evict_last" } else { "evict_normal" }`.
+/// * `volatile = true`: the load is never merged with another load and never removed.
 ///
 /// ```ignore
 /// let v = load(x + offsets, mask = offsets < n, other = f32::NEG_INFINITY);
@@ -31,13 +31,15 @@ pub fn load<T>(
 
 /// Writes `value` to the elements at a pointer, which comes from a `PtrMut` parameter.
 ///
-/// The value has the type of the elements and the shape of the offsets, or is a scalar. If several lanes (or programs) write one
-/// element, it is left open whose value stays. Lanes run in no order: what one lane stores, a later [`load`] by another lane may
-/// miss on a GPU, although the CPU shows it, and an earlier one may see it already; [`debug_barrier`](super::debug_barrier) stands between them. One
-/// lane reads what it wrote, and a scalar is the same for the whole program, whatever was stored when.
+/// The value has the element type and the shape of the offsets, or is a scalar. If several elements or programs write to one address, it is
+/// unspecified which value remains.
 ///
-/// * `mask`: a lane whose mask is false stores nothing; nor does a lane outside of the tensor.
-/// * `cache`: `"wb"` all levels, `"cg"` the L2, `"cs"` streaming, `"wt"` through to memory.
+/// The threads of a program run in no fixed order. On a GPU, a [`load`] may miss an earlier store to the same address by another thread, or
+/// already see a later one, although the CPU executes them in order. Put a [`debug_barrier`](super::debug_barrier) between them. A thread
+/// always sees its own stores. A loaded scalar has the same value in the whole program, whatever the timing of stores.
+///
+/// * `mask`: elements whose mask is false are not stored; elements outside the tensor are not stored either.
+/// * `cache`: `"wb"` all levels, `"cg"` the L2, `"cs"` streaming, `"wt"` write through to memory.
 /// * `evict`: as for [`load`].
 ///
 /// ```ignore
@@ -49,12 +51,12 @@ pub fn store<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bool>>, 
     only_in_a_kernel()
 }
 
-/// A tensor of several axes behind a pointer: element `(i, j)` of `view(x, [m, n], [s, t])` is that at `x + i * s + j * t`. Extents and strides are
-/// `i64` scalars, computed at run time. It is read and written by blocks as a parameter [`View`](super::View) is.
+/// Makes a view of several axes from a pointer: element `(i, j)` of `view(x, [m, n], [s, t])` is the element at `x + i * s + j * t`. Extents
+/// and strides are `i64` scalars, computed at run time. The result is read and written by blocks, as a parameter [`View`](super::View).
 ///
-/// Elements that its strides lead outside of the pointer's tensor are 0 and are not stored, as everywhere. Write a stride of 1 as the number: along
-/// that axis threads then read neighbours, and where the other strides are multiples of 16 bytes, 16 bytes at a time. Any other stride may be an
-/// argument, 0 or negative.
+/// Elements whose offset lies outside the pointer's tensor read as 0 and are not stored. Write a stride of 1 as the literal 1: along that
+/// axis, neighbouring threads then access neighbouring elements. If the other strides are multiples of 16 bytes, accesses are 16 bytes wide.
+/// Any other stride may be an argument, and may be 0 or negative.
 ///
 /// ```ignore
 /// let rows = view(x, [n / 8, 8], [8, 1]);

@@ -1,16 +1,18 @@
-//! Launches that overlap: a kernel begins while the one before it ends.
+//! Programmatic dependent launch: a kernel begins while the previous one ends.
 
 use super::only_in_a_kernel;
 
-/// Waits until the launch before this one is over, and what it stored is seen: `griddepcontrol.wait`, as Triton's `gdc_wait`.
+/// Waits until the previous launch has completed and its stores are visible: `griddepcontrol.wait`, Triton's `gdc_wait`.
 ///
-/// Only a launch with `.overlap_previous()`, on a GPU from compute capability 9.0 on, begins before that; to all others it costs nothing. What stands
-/// in front of it, such as indices, random numbers and other arithmetic, runs while the launch before still ends. It takes nothing and gives
-/// nothing, and stands wherever a statement may, but not in a closure of a reduction.
+/// Only a launch with `.overlap_previous()`, on a Hopper GPU (compute capability 9.0), begins before the previous launch has completed;
+/// for all other launches the builtin costs nothing. Code before it, such as indices, random numbers and other arithmetic, runs while the
+/// previous launch ends. It takes no arguments, returns nothing, and is allowed wherever a statement is, except in the closure of a
+/// reduction.
 ///
-/// A safe kernel that says this word or [`gdc_launch_dependents`] waits before it touches memory, whatever it says: if some access could be reached without
-/// a `gdc_wait`, or the kernel could end without one, it waits at its very beginning as well. So launches that overlap give what others give.
-/// An `unchecked` kernel waits only where it says so, and may read what no launch before it writes in front of that: weights, say.
+/// A safe kernel that uses this builtin or [`gdc_launch_dependents`] always waits before it accesses memory. If some path reaches an access
+/// or the end of the kernel without a `gdc_wait`, the kernel also waits at its start. Overlapping launches therefore give the same results as
+/// others. An `unchecked` kernel waits only where it calls `gdc_wait`. Before that it may read data that no previous launch writes, such as
+/// weights.
 ///
 /// ```ignore
 /// /// Adds a bias, computed while the launch before still runs.
@@ -30,12 +32,12 @@ pub fn gdc_wait() {
     only_in_a_kernel()
 }
 
-/// Says that the launch behind this one may begin, if it is one with `.overlap_previous()`: `griddepcontrol.launch_dependents`, as Triton's
-/// `gdc_launch_dependents`.
+/// Allows the next launch to begin, if it has `.overlap_previous()`: `griddepcontrol.launch_dependents`, Triton's `gdc_launch_dependents`.
 ///
-/// It begins once every program has said so or is over, and where there is room for its programs. It does not see what this launch stores, not even before this
-/// word, until its own [`gdc_wait`]; so the word may stand anywhere, and early is good. Without it the launch behind begins when the last
-/// programs of this one end. It takes nothing and gives nothing, and does nothing on the CPU and on GPUs before compute capability 9.0.
+/// The next launch begins once every program has called this builtin or has ended, and when there are resources for its programs. Until its
+/// own [`gdc_wait`] it does not see the stores of this launch, not even those before this call. The call may therefore be anywhere, and an
+/// early call is best. Without it, the next launch begins when the last programs of this launch end. The builtin takes no arguments and
+/// returns nothing. It has no effect on the CPU and on other GPUs.
 ///
 /// ```ignore
 /// gdc_launch_dependents();

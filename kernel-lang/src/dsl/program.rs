@@ -1,10 +1,10 @@
-//! Where a program stands in the grid, and counting.
+//! Program ids, ranges, loops over indices, and hints for the compiler.
 
 use super::{Value, only_in_a_kernel};
 
 /// The index of this program along an axis of the grid, as `i64`.
 ///
-/// `axis` is a literal 0, 1 or 2. The grid is what `.grid(..)` of the launch says: program 0 up to `num_programs(axis) - 1`.
+/// `axis` is a literal 0, 1 or 2. The launch sets the grid with `.grid(..)`: indices run from 0 to `num_programs(axis) - 1`.
 ///
 /// ```ignore
 /// let first = program_id(0) * N;
@@ -14,7 +14,7 @@ pub fn program_id(axis: u32) -> Value<i64> {
     only_in_a_kernel()
 }
 
-/// How many programs the grid has along an axis, as `i64`.
+/// The number of programs along an axis of the grid, as `i64`.
 ///
 /// `axis` is a literal 0, 1 or 2.
 ///
@@ -41,10 +41,10 @@ pub fn arange(start: i64, end: i64) -> Value<i64> {
     only_in_a_kernel()
 }
 
-/// The quotient of two integers, rounded up: of scalars, tiles or constants.
+/// The quotient of two integers (scalars, tiles or constants), rounded up.
 ///
-/// `cdiv(7, 2)` is 4, `cdiv(-7, 2)` is -3. It does not overflow where the result fits. As `a / 0` is 0 with the remainder `a`, `cdiv(a, 0)`
-/// is 1 for positive `a`.
+/// `cdiv(7, 2)` is 4, `cdiv(-7, 2)` is -3. It does not overflow if the result fits. Since `a / 0` is 0 with remainder `a`, `cdiv(a, 0)` is 1
+/// for positive `a`.
 ///
 /// ```ignore
 /// let blocks = cdiv(n, N);
@@ -53,10 +53,11 @@ pub fn cdiv<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The compute capability that this copy of the kernel is compiled for, times ten: 80 for `sm_80`, 90 for `sm_90a`; 0 on the CPU. A constant.
+/// The compute capability of the target that this copy of the kernel is compiled for, times ten: 80 for `sm_80`, 90 for `sm_90a`; 0 on the
+/// CPU. A constant.
 ///
-/// An `if` on it keeps one branch, so that the other may use what only another device is good at. The same PTX runs on newer devices: on one of
-/// compute capability 12.0 this is 80, the newest that it can run.
+/// An `if` on it keeps one branch, so that the other branch may use features of another device. The same PTX runs on newer devices: on
+/// compute capability 12.0 the value is 80, the newest target that the device can run.
 ///
 /// ```ignore
 /// let rows = if target() >= 90 { 8 } else { 4 };
@@ -65,12 +66,14 @@ pub fn target() -> i64 {
     only_in_a_kernel()
 }
 
-/// Says that a condition holds, of a tile for every element: `bool`. It is computed nowhere, but the compiler may count on it in what follows.
+/// States that a `bool` condition holds, for a tile for every element. The condition is not computed; the compiler may use it in the code
+/// that follows.
 ///
-/// Behind `assume(n >= 64)`, `n == 0` is false and `n > 32` true; behind `assume(n % 16 == 0)`, `n % 4` is 0; an `if` on what is known keeps one
-/// branch. Only what is said of scalars is used so far. A `.checked()` launch computes the condition instead, and one that does not hold is an
-/// error that names the line, as of `device_assert!`. Where it does not hold in another launch, results are unspecified, but no access leaves its tensor,
-/// unless the kernel is `unchecked`.
+/// After `assume(n >= 64)`, `n == 0` is false and `n > 32` is true; after `assume(n % 16 == 0)`, `n % 4` is 0. An `if` on a known condition
+/// keeps one branch. So far the compiler uses only conditions on scalars.
+///
+/// A `.checked()` launch evaluates the condition and fails if it is false, with an error that names the line, as for `device_assert!`. In
+/// other launches a false condition makes the results unspecified, but no access leaves its tensor, unless the kernel is `unchecked`.
 ///
 /// ```ignore
 /// assume(n > 0);
@@ -80,8 +83,8 @@ pub fn assume(cond: Value<bool>) {
     only_in_a_kernel()
 }
 
-/// `x`, of which the caller says that it is a multiple of `factor`: `assume(x % factor == 0)`, and all that holds of [`assume`]. Of integers,
-/// scalars or tiles.
+/// Returns `x` and states that it is a multiple of `factor`: `assume(x % factor == 0)`, with the rules of [`assume`]. `x` is an integer
+/// scalar or tile.
 ///
 /// ```ignore
 /// let n = multiple_of(n, 16);
@@ -90,11 +93,11 @@ pub fn multiple_of<I>(x: Value<I>, factor: Value<I>) -> Value<I> {
     only_in_a_kernel()
 }
 
-/// The tile that a program computes, in an order in which programs that run together share rows and columns of their inputs.
+/// Maps a program to a tile in an order in which concurrent programs share rows and columns of their inputs.
 ///
-/// Programs are numbered `i * columns + j` over a matrix of `rows` by `columns` tiles. The result is the tile `(row, column)` for this
-/// number when tiles are taken in groups of `group` rows, each group column by column; the last group may have fewer rows. Every tile is
-/// taken once. As in Triton; all are integers, scalars or tiles.
+/// Programs are numbered `i * columns + j` over a matrix of `rows` by `columns` tiles. The result is the tile `(row, column)` for this number
+/// when tiles are taken in groups of `group` rows, each group column by column; the last group may have fewer rows. Every tile is taken once.
+/// As in Triton. All arguments are integers, scalars or tiles.
 ///
 /// ```ignore
 /// let (row, column) = swizzle2d(program_id(0), program_id(1), num_programs(0), num_programs(1), 8);
@@ -103,26 +106,28 @@ pub fn swizzle2d<I>(i: Value<I>, j: Value<I>, rows: Value<I>, columns: Value<I>,
     only_in_a_kernel()
 }
 
-/// The indices of a `for` loop: `start`, `start + step`, .. below `end`. `a..b` and `(a..b).step_by(s)` say the same.
+/// The indices of a `for` loop: `start`, `start + step`, .. below `end`. `a..b` and `(a..b).step_by(s)` are equivalent.
 ///
-/// The bounds are integer scalars of one type, at run time or constant; `step` is positive, 1 if it is left out. Nothing runs where `end` is not
-/// above `start`, or a step that is known at run time only is not positive.
+/// The bounds are integer scalars of one type, constant or computed at run time. `step` is positive, 1 by default. The loop does not run if
+/// `end` is not above `start`, or if a run-time step is not positive.
 ///
-/// * `num_stages = N`, a constant from 1 to 16: so many turns are under way at once. While one computes, the tiles that the next `N - 1` load are
-///   on their way, as with Triton's `tl.range`; what a loop computes does not change. A load runs ahead if its address and its mask follow from
-///   the index and from what stands before the loop, and if the loop does not write to that tensor. Where tiles are full and aligned they wait in
-///   `N` buffers in shared memory, copied there asynchronously; others take registers, `N - 1` times. More shared memory than a GPU has is an
-///   error; where another GPU has less, fewer turns run ahead.
-///   1 loads nothing ahead. Without it a loop that contains no other has as many as keep the buffers within 96 bytes a thread, with which a
-///   multiprocessor is still full of threads, and at most the `num_stages` of `#[kernel]`: three where it loads a tile of 1024 `f32` with 4
-///   warps, none where it loads two.
-/// * `unroll = K`, a constant from 1 to 64: `K` turns stand behind one another, so that their loads are under way together, in registers, and the
-///   loop's own instructions count once for all. The turns that are left over run one by one.
+/// * `num_stages = N`, a constant from 1 to 16: software pipelining with `N` iterations in flight, as with Triton's `tl.range`. While one
+///   iteration computes, the loads of the next `N - 1` are in flight; the results of the loop do not change. `num_stages = 1` prefetches
+///   nothing.
+///   - A load is prefetched if its address and mask depend only on the index and on values from before the loop, and if the loop does not
+///     write to that tensor.
+///   - Full, aligned tiles are copied asynchronously into `N` buffers in shared memory; other tiles take registers, `N - 1` times.
+///   - Using more shared memory than a GPU has is an error; on a GPU with less shared memory, fewer iterations are prefetched.
+///   - Without `num_stages`, an innermost loop has as many stages as keep the buffers within 96 bytes per thread, which still allows full
+///     occupancy, and at most the `num_stages` of `#[kernel]`: three if it loads one tile of 1024 `f32` with 4 warps, no prefetching if it
+///     loads two.
+/// * `unroll = K`, a constant from 1 to 64: `K` iterations are unrolled, so that their loads are in flight together, in registers, and the
+///   loop's own instructions execute once for all of them. Left-over iterations run one by one.
 ///
-/// Neither is for a loop that `break` or `return` leaves. On the CPU they have no effect.
+/// Neither option is allowed for a loop that `break` or `return` leaves. On the CPU they have no effect.
 ///
-/// A loop over tiles needs no care: where masks and bounds grow with the index, the turns whose tiles are full run without masks, by accesses of
-/// 16 bytes, and those left over, a row's end say, as they stand.
+/// Loops over tiles need no manual splitting. If masks and bounds grow with the index, iterations with full tiles run without masks and with
+/// 16-byte accesses; the others, such as the end of a row, run with their masks.
 ///
 /// ```ignore
 /// let mut sum = zeros::<f32>([N]);
@@ -135,10 +140,10 @@ pub fn range(start: i64, end: i64, step: i64, num_stages: Option<usize>, unroll:
     only_in_a_kernel()
 }
 
-/// The indices of a loop that is written out: its body stands in the kernel once for each index, which is a constant in it.
+/// The indices of a loop that is unrolled completely: its body is compiled once for each index, which is a constant in the body.
 ///
-/// The bounds are constants; `step` is positive, 1 if it is left out. A body is repeated at most 4096 times, and neither `break` nor `return` leaves
-/// it. Where the bounds name constant parameters, a variable that the body assigns to keeps its type, as in any loop.
+/// The bounds are constants; `step` is positive, 1 by default. The body is repeated at most 4096 times; `break` and `return` cannot leave it.
+/// If the bounds name constant parameters, a variable that the body assigns to keeps its type, as in any loop.
 ///
 /// ```ignore
 /// let mut power = v;

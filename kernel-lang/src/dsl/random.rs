@@ -1,17 +1,18 @@
-//! Random numbers without a state: a number is a function of a seed and an offset, and has nothing to do with those of other seeds and
-//! offsets. So every lane takes an offset of its own, such as its index in the tensor, and a number can be made again: a dropout's backward
-//! pass needs no mask in memory.
+//! Stateless random numbers: each number is a function of a seed and an offset, independent of the numbers for other seeds and offsets.
 //!
-//! The generator is Philox (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011), in 10 rounds or a
-//! constant number of them: `n_rounds = 7` is enough for its authors' tests. Integers and uniform numbers are bit-equal to Triton's of the same seed and
-//! offset, on every device. A seed is a scalar or a tile of any integer type, taken as 64 bits.
+//! Every element takes its own offset, such as its index in the tensor. A number can be generated again: the backward pass of a dropout needs
+//! no mask in memory.
+//!
+//! The generator is Philox (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011), with 10 rounds or a constant
+//! number of them; `n_rounds = 7` is enough for its authors' tests. Integers and uniform numbers are bit-equal to Triton's for the same seed
+//! and offset, on every device. A seed is a scalar or a tile of any integer type, converted to 64 bits.
 
 use super::{Value, only_in_a_kernel};
 
-/// The generator itself: four random words for a key and a counter of four words.
+/// The Philox generator: four random words for a key and a counter of four words.
 ///
-/// Counters of 32 bits give Philox 4x32 with the seed's two halves as key, counters of 64 bits Philox 4x64 with the seed and 0; smaller ones are an
-/// error. The words have the type of the counters.
+/// 32-bit counters give Philox 4x32 with the two halves of the seed as key; 64-bit counters give Philox 4x64 with the seed and 0 as key;
+/// smaller counters are an error. The words have the type of the counters.
 ///
 /// ```ignore
 /// let (a, b, c, d) = philox(n, offsets as u32, 0, 0, 0);
@@ -36,7 +37,7 @@ pub fn randint<S, I>(seed: Value<S>, offset: Value<I>, n_rounds: Option<usize>) 
     only_in_a_kernel()
 }
 
-/// A uniform `f32` in [0, 1) for each offset: a multiple of nearly 2^-31.
+/// A uniform `f32` in [0, 1) for each offset: a multiple of approximately 2^-31.
 ///
 /// ```ignore
 /// let kept = select(rand(n, offsets) > 0.1, v / 0.9, 0.0);
@@ -45,9 +46,9 @@ pub fn rand<S, I>(seed: Value<S>, offset: Value<I>, n_rounds: Option<usize>) -> 
     only_in_a_kernel()
 }
 
-/// A normal `f32` for each offset, of mean 0 and variance 1, after Box and Muller: at most 5.7 in size.
+/// A normal `f32` with mean 0 and variance 1 for each offset, by the Box-Muller method; the absolute value is at most 5.7.
 ///
-/// Triton's formula; its result differs from Triton's by the errors of both's `log`, `sqrt` and `cos`.
+/// The formula is Triton's. The results differ from Triton's by the errors of `log`, `sqrt` and `cos` on both sides.
 ///
 /// ```ignore
 /// let noisy = v + 0.1 * randn(n, offsets);
@@ -56,7 +57,7 @@ pub fn randn<S, I>(seed: Value<S>, offset: Value<I>, n_rounds: Option<usize>) ->
     only_in_a_kernel()
 }
 
-/// Four times 32 random bits for each offset, at the price of one: the first is that of [`randint`].
+/// Four times 32 random bits for each offset, at the cost of one call of [`randint`]. The first result equals that of [`randint`].
 ///
 /// ```ignore
 /// let (a, b, c, d) = randint4x(n, offsets);
@@ -65,7 +66,7 @@ pub fn randint4x<S, I>(seed: Value<S>, offset: Value<I>, n_rounds: Option<usize>
     only_in_a_kernel()
 }
 
-/// Four uniform `f32` in [0, 1) for each offset, at the price of one: the first is that of [`rand`].
+/// Four uniform `f32` in [0, 1) for each offset, at the cost of one call of [`rand`]. The first result equals that of [`rand`].
 ///
 /// ```ignore
 /// let (a, b, c, d) = rand4x(n, offsets);
@@ -74,7 +75,7 @@ pub fn rand4x<S, I>(seed: Value<S>, offset: Value<I>, n_rounds: Option<usize>) -
     only_in_a_kernel()
 }
 
-/// Four normal `f32` for each offset, at little more than the price of two: the first is that of [`randn`].
+/// Four normal `f32` for each offset, at little more than the cost of two calls of [`randn`]. The first result equals that of [`randn`].
 ///
 /// ```ignore
 /// let (a, b, c, d) = randn4x(n, offsets);

@@ -1,15 +1,16 @@
-//! Combining the elements along an axis.
+//! Reductions and scans along an axis.
 //!
-//! A reduction takes `axis = k`, a literal, from the end if negative; left out, all axes are combined and the result is a scalar. With
-//! `keep_dims = true` the axis stays, with extent 1, so that the result meets the tile it came from. In which order elements are combined
-//! is fixed for a compiled kernel, but open. All can be written as methods: `x.sum(axis = 1)`, `x.max()`. The largest and the smallest element
-//! are [`max`](super::max)`(x, axis = k)` and [`min`](super::min)`(x, axis = k)`.
+//! A reduction takes `axis = k`, a literal, counted from the end if negative. Without it, all axes are combined and the result is a scalar.
+//! With `keep_dims = true` the axis stays with extent 1, so that the result broadcasts to the input tile. The order in which elements are
+//! combined is fixed for a compiled kernel, but unspecified. All are available as methods: `x.sum(axis = 1)`, `x.max()`. The largest and the
+//! smallest element are [`max`](super::max)`(x, axis = k)` and [`min`](super::min)`(x, axis = k)`.
 
 use super::{Value, only_in_a_kernel};
 
 /// The sum of the elements along an axis.
 ///
-/// Integers wrap. `f16` and `bf16` are added up in `f32` and rounded once; a sum of sums keeps the `f32` in between. How many `bool`s hold is `sum(mask as i32)`.
+/// Integers wrap. `f16` and `bf16` are summed in `f32` and rounded once; a sum of sums keeps the `f32` intermediate value. To count `true`
+/// elements, use `sum(mask as i32)`.
 ///
 /// ```ignore
 /// let total = sum(select(mask, v, 0.0), axis = 0);
@@ -38,8 +39,8 @@ pub fn xor_sum<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> 
 
 /// The mean of the floats along an axis.
 ///
-/// Added up in `f64` for `f64` and in `f32` for all other types, so that a sum of halves does not overflow; the mean is rounded once to
-/// the type.
+/// `f64` is summed in `f64`, all other types in `f32`, so that a sum of `f16` or `bf16` does not overflow. The mean is rounded once to the
+/// type.
 ///
 /// ```ignore
 /// let centred = v - mean(v, axis = 0, keep_dims = true);
@@ -48,10 +49,11 @@ pub fn mean<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> Val
     only_in_a_kernel()
 }
 
-/// The variance of the floats along an axis: the squared distances from their [`mean`], added up, over how many elements there are less
-/// `correction` (0 if left out; 1 estimates the variance of what they are a sample of, and makes that of one element NaN).
+/// The variance of the floats along an axis: the sum of squared distances from the [`mean`], divided by the number of elements minus
+/// `correction`.
 ///
-/// Types as in [`mean`]. The elements are gone through twice, so that numbers far from 0 keep their digits.
+/// `correction` is 0 by default. `correction = 1` estimates the variance of the population from a sample, and gives NaN for one element.
+/// Types as in [`mean`]. The computation takes two passes over the elements, so that numbers far from 0 keep their digits.
 ///
 /// ```ignore
 /// let scale = rsqrt(var(v, axis = 0) + 1e-5);
@@ -60,10 +62,10 @@ pub fn var<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>, correct
     only_in_a_kernel()
 }
 
-/// `exp(x)` over the sum of all of them along an axis, or in the whole tile if it is left out: positive numbers whose sum is 1.
+/// `exp(x)` divided by its sum along an axis, or over the whole tile without an axis: positive numbers whose sum is 1.
 ///
-/// The largest element is subtracted first, so that nothing overflows. Types as in [`mean`]; each element is within a few ulp. Elements that
-/// shall not count are `f32::NEG_INFINITY`; where all are, the result is NaN, as it is where one is NaN or infinity.
+/// The largest element is subtracted first, so that nothing overflows. Types as in [`mean`]; each element is within a few ulp. Set elements
+/// to `f32::NEG_INFINITY` to exclude them. If all are excluded, or if one is NaN or infinity, the result is NaN.
 ///
 /// ```ignore
 /// let weights = softmax(select(mask, v, f32::NEG_INFINITY), axis = 0);
@@ -72,7 +74,7 @@ pub fn softmax<T>(x: Value<T>, axis: Option<usize>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// Does any `bool` along an axis hold?
+/// Is any `bool` along an axis true?
 ///
 /// ```ignore
 /// let has_nan = any(v != v);
@@ -81,7 +83,7 @@ pub fn any<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> Valu
     only_in_a_kernel()
 }
 
-/// Does every `bool` along an axis hold?
+/// Is every `bool` along an axis true?
 ///
 /// ```ignore
 /// let is_done = all(abs(v) < 1e-6);
@@ -90,9 +92,9 @@ pub fn all<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> Valu
     only_in_a_kernel()
 }
 
-/// Where the largest element along an axis is: its index, as `i64`; without an axis, in row-major order of the whole tile.
+/// The index of the largest element along an axis, as `i64`; without an axis, the row-major index in the whole tile.
 ///
-/// Of equal elements it is the first. NaN counts only where there is nothing else.
+/// Of equal elements the first counts. NaN is ignored unless there is nothing else.
 ///
 /// ```ignore
 /// let best = argmax(v, axis = 0);
@@ -101,7 +103,7 @@ pub fn argmax<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> V
     only_in_a_kernel()
 }
 
-/// Where the smallest element along an axis is. As [`argmax`].
+/// The index of the smallest element along an axis. As [`argmax`].
 ///
 /// ```ignore
 /// let nearest = argmin(v);
@@ -110,10 +112,11 @@ pub fn argmin<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> V
     only_in_a_kernel()
 }
 
-/// The elements along `axis` combined by a closure; with a tuple of tiles, element by element of each, and the result is a tuple.
+/// Combines the elements along `axis` with a closure. With a tuple of tiles, it combines them together and returns a tuple.
 ///
-/// The closure gets what an earlier run of elements gave and what the run behind it gave, and says what both give. It must be
-/// associative; it sees the two in their order. Inside are single elements, constants and scalars; no memory, no `if`, no loops.
+/// The closure takes the results of two adjacent runs of elements, the earlier one first, and returns the result of both. It must be
+/// associative, but need not be commutative. Its body computes on single elements, constants and scalars, without memory accesses, `if` or
+/// loops.
 ///
 /// ```ignore
 /// let largest = reduce(v, 0, |a, b| max(a, b));
@@ -123,8 +126,8 @@ pub fn reduce<T>(x: Value<T>, axis: usize, combine: impl Fn(Value<T>, Value<T>) 
     only_in_a_kernel()
 }
 
-/// As [`reduce`], of every run from the first element along `axis` up to and with each; with `reverse = true` from the last one, so that
-/// what came earlier is what stands behind.
+/// As [`reduce`], of every prefix: from the first element along `axis` up to and including each element. With `reverse = true` the scan
+/// starts at the last element, and the earlier run is the one at the higher indices.
 ///
 /// ```ignore
 /// let (a, b) = associative_scan((v, v), 0, |(a, x), (b, y)| (a * b, x * b + y));
@@ -133,9 +136,9 @@ pub fn associative_scan<T>(x: Value<T>, axis: usize, combine: impl Fn(Value<T>, 
     only_in_a_kernel()
 }
 
-/// The sum of the elements up to and with each. A tile of several axes needs the axis.
+/// The cumulative sum of the elements. A tile of several axes needs the axis.
 ///
-/// With `reverse = true` from the end. Integers wrap; `f16` and `bf16` are added up in `f32` and rounded once.
+/// With `reverse = true` it starts at the end. Integers wrap; `f16` and `bf16` are summed in `f32` and rounded once.
 ///
 /// ```ignore
 /// let ends = cumsum(offsets, axis = 0);
@@ -144,7 +147,7 @@ pub fn cumsum<T>(x: Value<T>, axis: Option<usize>, reverse: Option<bool>) -> Val
     only_in_a_kernel()
 }
 
-/// The product of the elements up to and with each. As [`cumsum`].
+/// The cumulative product of the elements. As [`cumsum`].
 ///
 /// ```ignore
 /// let decays = cumprod(v, axis = 0);
@@ -153,7 +156,7 @@ pub fn cumprod<T>(x: Value<T>, axis: Option<usize>, reverse: Option<bool>) -> Va
     only_in_a_kernel()
 }
 
-/// The largest element up to and with each; NaN loses against numbers. As [`cumsum`].
+/// The cumulative maximum of the elements; a number wins over NaN. As [`cumsum`].
 ///
 /// ```ignore
 /// let peaks = cummax(v);
@@ -162,7 +165,7 @@ pub fn cummax<T>(x: Value<T>, axis: Option<usize>, reverse: Option<bool>) -> Val
     only_in_a_kernel()
 }
 
-/// The smallest element up to and with each; NaN loses against numbers. As [`cumsum`].
+/// The cumulative minimum of the elements; a number wins over NaN. As [`cumsum`].
 ///
 /// ```ignore
 /// let lows = cummin(v, reverse = true);

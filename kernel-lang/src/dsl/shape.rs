@@ -1,10 +1,10 @@
-//! Giving tiles another shape.
+//! Shape changes of tiles, and their extents.
 
 use super::{Shape, Value, only_in_a_kernel};
 
-/// The tile with a new axis of extent 1 at position `axis`; -1 is behind the last.
+/// Adds an axis of extent 1 at position `axis`; -1 adds it after the last axis.
 ///
-/// `x[(.., None)]` and `x[(None, ..)]` say the same by writing `..` for each axis there is.
+/// `x[(.., None)]` and `x[(None, ..)]` are equivalent, with one `..` for each existing axis.
 ///
 /// ```ignore
 /// let column = expand_dims(offsets, 1);
@@ -13,9 +13,9 @@ pub fn expand_dims<T>(x: Value<T>, axis: usize) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The tile of that shape in which a scalar, or every axis of extent 1, repeats.
+/// Broadcasts a scalar or a tile to a shape with as many axes as the tile: axes of extent 1 are repeated.
 ///
-/// Operators do that by themselves; it has as many axes as the shape.
+/// Operators broadcast implicitly.
 ///
 /// ```ignore
 /// let matrix = broadcast_to(offsets[(.., None)], [N, 4]);
@@ -24,10 +24,10 @@ pub fn broadcast_to<T>(x: Value<T>, shape: Shape) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The same elements in row-major order, under another shape with as many.
+/// The same elements in row-major order, in another shape with the same number of elements.
 ///
-/// No element moves to another thread for it, so an extent that is no power of two must stay, or be that of the first of the axes that
-/// change: `[96]` becomes `[3, 32]` or `[48, 2]`, but not `[32, 3]`.
+/// A reshape moves no element to another thread. An extent that is not a power of two must therefore stay, or be the extent of the first of
+/// the axes that change: `[96]` becomes `[3, 32]` or `[48, 2]`, but not `[32, 3]`.
 ///
 /// ```ignore
 /// let pairs = reshape(v, [N / 2, 2]);
@@ -36,7 +36,7 @@ pub fn reshape<T>(x: Value<T>, shape: Shape) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The axes in another order: axis `i` of the result is axis `order[i]` of `x`.
+/// Permutes the axes: axis `i` of the result is axis `order[i]` of `x`.
 ///
 /// ```ignore
 /// let swapped = permute(v[(None, .., None)], [1, 0, 2]);
@@ -54,7 +54,7 @@ pub fn trans<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// A tile of one axis as a column: `[M]` becomes `[M, 1]`, as `x[(.., None)]`.
+/// Makes a column of a tile with one axis: `[M]` becomes `[M, 1]`, as `x[(.., None)]`.
 ///
 /// ```ignore
 /// let at = offsets.col() * 64 + arange(0, 64).row();
@@ -63,7 +63,7 @@ pub fn col<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// A tile of one axis as a row: `[N]` becomes `[1, N]`, as `x[(None, ..)]`.
+/// Makes a row of a tile with one axis: `[N]` becomes `[1, N]`, as `x[(None, ..)]`.
 ///
 /// ```ignore
 /// let both = mask.col() & (arange(0, 64).row() < n);
@@ -72,7 +72,7 @@ pub fn row<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The tile without its axis `axis`, whose extent is 1. The opposite of [`expand_dims`].
+/// Removes the axis `axis`, whose extent is 1. The inverse of [`expand_dims`].
 ///
 /// ```ignore
 /// let sums = squeeze(sum(v[(None, ..)], axis = 1, keep_dims = true), 0);
@@ -81,7 +81,7 @@ pub fn squeeze<T>(x: Value<T>, axis: usize) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The elements in the opposite order along `axis`, which a tile of one axis need not name.
+/// Reverses the elements along `axis`; a tile with one axis may omit it.
 ///
 /// ```ignore
 /// let backwards = flip(v);
@@ -90,9 +90,10 @@ pub fn flip<T>(x: Value<T>, axis: Option<usize>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// Both along a new last axis of extent 2: `[M, N]` and `[M, N]` give `[M, N, 2]`, two scalars give `[2]`. [`split`] takes them apart.
+/// Joins two values along a new last axis of extent 2: `[M, N]` and `[M, N]` give `[M, N, 2]`, two scalars give `[2]`. The inverse of
+/// [`split`].
 ///
-/// Shapes and types meet as in an operator: a scalar or an axis of extent 1 repeats.
+/// Shapes and types are matched as for operators: a scalar or an axis of extent 1 is repeated.
 ///
 /// ```ignore
 /// let pairs = join(v, -v);
@@ -101,8 +102,8 @@ pub fn join<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// What stands first and what stands second along the last axis, whose extent is 2: `[M, N, 2]` gives two tiles `[M, N]`, `[2]` two
-/// scalars.
+/// Splits a tile along its last axis, whose extent is 2: `[M, N, 2]` gives two tiles `[M, N]`, `[2]` gives two scalars. The inverse of
+/// [`join`].
 ///
 /// ```ignore
 /// let (even, odd) = split(reshape(v, [N / 2, 2]));
@@ -111,9 +112,9 @@ pub fn split<T>(x: Value<T>) -> (Value<T>, Value<T>) {
     only_in_a_kernel()
 }
 
-/// The elements of both in turn along the last axis: `a[0], b[0], a[1], b[1], ..`; `[M, N]` and `[M, N]` give `[M, 2 * N]`.
+/// Interleaves the elements of two values along the last axis: `a[0], b[0], a[1], b[1], ..`; `[M, N]` and `[M, N]` give `[M, 2 * N]`.
 ///
-/// Shapes and types meet as in [`join`].
+/// Shapes and types are matched as in [`join`].
 ///
 /// ```ignore
 /// let twice = interleave(v, v);
@@ -122,9 +123,9 @@ pub fn interleave<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The one tile and behind it the other, along `axis`, or along the first if it is left out: `[M, N]` and `[M, N]` give `[2 * M, N]`.
+/// Concatenates two tiles along `axis` (default: the first axis): `[M, N]` and `[M, N]` give `[2 * M, N]`.
 ///
-/// Both have the same shape. Where the axis has an extent that is no power of two they go through shared memory.
+/// Both have the same shape. If the extent along the axis is not a power of two, the elements go through shared memory.
 ///
 /// ```ignore
 /// let both = cat(v, -v);
@@ -133,7 +134,7 @@ pub fn cat<T>(a: Value<T>, b: Value<T>, axis: Option<usize>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// How many elements a tile has along an axis: a constant. `axis` is a literal, from the end if negative.
+/// The number of elements of a tile along an axis: a constant. `axis` is a literal, counted from the end if negative.
 ///
 /// ```ignore
 /// let mean = sum(v, axis = 0) / extent(v, 0) as f32;
@@ -142,7 +143,7 @@ pub fn extent<T>(x: Value<T>, axis: usize) -> usize {
     only_in_a_kernel()
 }
 
-/// How many axes a value has: a constant, 0 for a scalar.
+/// The number of axes of a value: a constant, 0 for a scalar.
 ///
 /// ```ignore
 /// static_assert!(rank(v) == 1, "a vector is expected");
@@ -151,7 +152,7 @@ pub fn rank<T>(x: Value<T>) -> usize {
     only_in_a_kernel()
 }
 
-/// How many elements a value has: a constant, 1 for a scalar.
+/// The number of elements of a value: a constant, 1 for a scalar.
 ///
 /// ```ignore
 /// let mean = sum(v) / numel(v) as f32;

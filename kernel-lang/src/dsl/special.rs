@@ -1,9 +1,12 @@
-//! Functions of the library beside those of [`math`](super::math): written in the kernel language itself, without the device's approximations, so
-//! that their bounds hold on every device. Those that need no `log`, `sin`, `cos` or `erf` (all but `asinh`, `acosh`, the gamma, error and Bessel
-//! functions) give the same bits on all of them.
+//! Further mathematical functions beside those of [`math`](super::math).
 //!
-//! They take `f16`, `bf16`, `f32` and `f64`; `f16` and `bf16` are computed in `f32` and rounded once. Special values are those of C's annex F.
-//! Bounds of errors are measured against references of higher precision, of a million `f32` and some thousand `f64` each, subnormal results too.
+//! They are written in the kernel language, without the device's approximations, so that their error bounds hold on every device. Functions
+//! that use no `log`, `sin`, `cos` or `erf` (all except `asinh`, `acosh`, the gamma, error and Bessel functions) give the same bits on all
+//! devices.
+//!
+//! They take `f16`, `bf16`, `f32` and `f64`; `f16` and `bf16` are computed in `f32` and rounded once. Special values follow annex F of the C
+//! standard. The error bounds were measured against references of higher precision, on a million `f32` and some thousand `f64` arguments
+//! each, including subnormal results.
 
 use super::{Value, only_in_a_kernel};
 
@@ -18,7 +21,7 @@ pub fn exp10<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `exp(x) - 1`, with all digits for small `x` too.
+/// `exp(x) - 1`, accurate also for small `x`.
 ///
 /// Error: at most 1.4 ulp for `f32`, 1.2 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -29,7 +32,7 @@ pub fn expm1<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `log(1 + x)`, with all digits for small `x` too. Of -1 it is minus infinity, below NaN.
+/// `log(1 + x)`, accurate also for small `x`. `log1p(-1)` is minus infinity; below -1 the result is NaN.
 ///
 /// Error: at most 1.8 ulp for `f32`, 1.4 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -40,7 +43,7 @@ pub fn log1p<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The logarithm to base 10; of powers of ten an integer. Of 0 it is minus infinity, of negative numbers NaN.
+/// The logarithm to base 10; an exact integer for powers of ten. `log10(0)` is minus infinity; the logarithm of a negative number is NaN.
 ///
 /// Error: at most 0.6 ulp for `f32`, 0.6 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -53,10 +56,10 @@ pub fn log10<T>(x: Value<T>) -> Value<T> {
 
 /// `x` to the power of `y`.
 ///
-/// Of a negative `x` it is NaN unless `y` is an integer. `pow(1, y)` and `pow(x, 0)` are 1, of NaN too.
+/// For negative `x` the result is NaN unless `y` is an integer. `pow(1, y)` and `pow(x, 0)` are 1, also for NaN.
 ///
-/// Error: at most 0.9 ulp for `f32`, 1.1 ulp for `f64`, 1 ulp for `f16` and `bf16`. Some 150 instructions:
-/// where `x` is positive and fewer digits do, [`fast_pow`](super::fast_pow) takes three.
+/// Error: at most 0.9 ulp for `f32`, 1.1 ulp for `f64`, 1 ulp for `f16` and `bf16`. It takes about 150 instructions. For positive `x` and
+/// lower accuracy, [`fast_pow`](super::fast_pow) takes three.
 ///
 /// ```ignore
 /// let r = pow(v, 1.5);
@@ -65,7 +68,7 @@ pub fn pow<T>(x: Value<T>, y: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The cube root, of negative numbers too.
+/// The cube root, also of negative numbers.
 ///
 /// Error: at most 0.8 ulp for `f32`, 0.6 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -76,7 +79,7 @@ pub fn cbrt<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `sqrt(x * x + y * y)` without overflow on the way. Infinity if one is infinite, be the other NaN.
+/// `sqrt(x * x + y * y)` without intermediate overflow. The result is infinity if one argument is infinite, even if the other is NaN.
 ///
 /// Error: at most 0.6 ulp for `f32`, 1.0 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -87,7 +90,7 @@ pub fn hypot<T>(x: Value<T>, y: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The remainder of `x / y` truncated, `x % y`, with the sign of `x`: exact. Of `y = 0` and of infinite `x` it is NaN.
+/// The exact remainder of the truncated division `x / y`, as `x % y`, with the sign of `x`. It is NaN for `y = 0` and for infinite `x`.
 ///
 /// ```ignore
 /// let r = fmod(v, 6.5);
@@ -129,7 +132,7 @@ pub fn atan<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The angle in [-pi, pi] of the point (`x`, `y`); the signs of zeros count.
+/// The angle of the point (`x`, `y`), in [-pi, pi]; the signs of zeros are significant.
 ///
 /// Error: at most 1.6 ulp for `f32`, 1.3 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -173,7 +176,7 @@ pub fn asinh<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The inverse of [`cosh`] for `x` from 1 on; NaN below.
+/// The inverse of [`cosh`] for `x >= 1`; NaN below.
 ///
 /// Error: at most 2.3 ulp for `f32`, 1.7 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -184,7 +187,7 @@ pub fn acosh<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The inverse of [`tanh`](super::tanh); infinite at -1 and 1, NaN beyond.
+/// The inverse of [`tanh`](super::tanh); infinite at -1 and 1, NaN outside [-1, 1].
 ///
 /// Error: at most 2.5 ulp for `f32`, 1.5 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -195,7 +198,7 @@ pub fn atanh<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `1 - erf(x)`, with all digits where that is small.
+/// `1 - erf(x)`, accurate also where the result is small.
 ///
 /// Error: at most 2.9 ulp for `f32`, 2.5 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -206,7 +209,7 @@ pub fn erfc<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The inverse of [`erf`](super::erf); infinite at -1 and 1, NaN beyond.
+/// The inverse of [`erf`](super::erf); infinite at -1 and 1, NaN outside [-1, 1].
 ///
 /// Error: at most 2.6 ulp for `f32`, 3.2 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -217,7 +220,8 @@ pub fn erfinv<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The gamma function, `(x - 1)!` of integers. Infinite at 0, NaN at the other poles, the negative integers, and at minus infinity.
+/// The gamma function; for positive integers `(x - 1)!`. It is infinite at 0, and NaN at the other poles (the negative integers) and at minus
+/// infinity.
 ///
 /// Error: at most 4.8 ulp for `f32`, 3.1 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
@@ -230,8 +234,8 @@ pub fn tgamma<T>(x: Value<T>) -> Value<T> {
 
 /// The logarithm of the absolute value of the gamma function; infinite at its poles.
 ///
-/// Error: at most 2.8 ulp for `f32`, 2.0 ulp for `f64`, 1 ulp for `f16` and `bf16` of positive numbers. Of negative ones, where the function has
-/// zeros, the error is some units in the last place of the larger of 1 and the result.
+/// Error for positive numbers: at most 2.8 ulp for `f32`, 2.0 ulp for `f64`, 1 ulp for `f16` and `bf16`. For negative numbers, where the
+/// function has zeros, the error is a few ulp of the larger of 1 and the result.
 ///
 /// ```ignore
 /// let r = lgamma(v);
@@ -242,8 +246,8 @@ pub fn lgamma<T>(x: Value<T>) -> Value<T> {
 
 /// The Bessel function of the first kind, of order 0.
 ///
-/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 9 for `f32`,
-/// 8 for `f64`; below |x| = 8, where the first two zeros lie, 14 and 11 of the result itself.
+/// Error, in ulp of the larger of the result and the amplitude min(1, sqrt(2 / (pi |x|))): at most 9 for `f32`, 8 for `f64`. For |x| < 8,
+/// which contains the first two zeros: 14 and 11 ulp of the result itself.
 ///
 /// ```ignore
 /// let r = j0(v);
@@ -254,8 +258,8 @@ pub fn j0<T>(x: Value<T>) -> Value<T> {
 
 /// The Bessel function of the first kind, of order 1.
 ///
-/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 4 for `f32`,
-/// 7 for `f64`; below |x| = 8, where the first two zeros lie, 5 and 9 of the result itself.
+/// Error, in ulp of the larger of the result and the amplitude min(1, sqrt(2 / (pi |x|))): at most 4 for `f32`, 7 for `f64`. For |x| < 8,
+/// which contains the first two zeros: 5 and 9 ulp of the result itself.
 ///
 /// ```ignore
 /// let r = j1(v);
@@ -264,10 +268,9 @@ pub fn j1<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The Bessel function of the second kind, of order 0; minus infinity at 0, NaN of negative numbers.
+/// The Bessel function of the second kind, of order 0; minus infinity at 0, NaN for negative numbers.
 ///
-/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 12 for `f32`,
-/// 12 for `f64`.
+/// Error, in ulp of the larger of the result and the amplitude min(1, sqrt(2 / (pi |x|))): at most 12 for `f32`, 12 for `f64`.
 ///
 /// ```ignore
 /// let r = y0(v);
@@ -276,10 +279,9 @@ pub fn y0<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The Bessel function of the second kind, of order 1; minus infinity at 0, NaN of negative numbers.
+/// The Bessel function of the second kind, of order 1; minus infinity at 0, NaN for negative numbers.
 ///
-/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 9 for `f32`,
-/// 11 for `f64`.
+/// Error, in ulp of the larger of the result and the amplitude min(1, sqrt(2 / (pi |x|))): at most 9 for `f32`, 11 for `f64`.
 ///
 /// ```ignore
 /// let r = y1(v);

@@ -1,8 +1,8 @@
-//! Making tiles and choosing between their elements.
+//! Construction of tiles, element selection and casts.
 
 use super::{Shape, Value, only_in_a_kernel};
 
-/// A tile of zeros (`false` for `bool`) of the type behind the name.
+/// A tile of zeros (`false` for `bool`) of the given element type.
 ///
 /// ```ignore
 /// let mut sum = zeros::<f32>([N]);
@@ -12,7 +12,7 @@ pub fn zeros<T>(shape: Shape) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// A tile of ones (`true` for `bool`) of the type behind the name.
+/// A tile of ones (`true` for `bool`) of the given element type.
 ///
 /// ```ignore
 /// let mut product = ones::<f32>([N]);
@@ -22,7 +22,7 @@ pub fn ones<T>(shape: Shape) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// Zeros (`false` for `bool`) of the shape and the type of `x`.
+/// A tile of zeros (`false` for `bool`) with the shape and type of `x`.
 ///
 /// ```ignore
 /// let mut sum = zeros_like(v);
@@ -32,7 +32,7 @@ pub fn zeros_like<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `value`, a scalar, for every element of the shape and the type of `x`.
+/// A tile with the shape and type of `x` whose elements are all `value`, a scalar.
 ///
 /// ```ignore
 /// let halves = full_like(v, 0.5);
@@ -41,9 +41,9 @@ pub fn full_like<T>(x: Value<T>, value: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// A tile whose elements all are `value`: a constant or a scalar computed at run time.
+/// A tile whose elements are all `value`: a constant or a scalar computed at run time.
 ///
-/// A bare literal needs the type behind the name: `full::<f32>([N], 1.0)`.
+/// A literal without a suffix needs the element type: `full::<f32>([N], 1.0)`.
 ///
 /// ```ignore
 /// let lowest = full::<f32>([N], f32::NEG_INFINITY);
@@ -53,9 +53,9 @@ pub fn full<T>(shape: Shape, value: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `a` where `cond` holds, else `b`, element by element. Triton's `where`.
+/// `a` where `cond` is true, else `b`, element by element. Triton's `where`.
 ///
-/// Both are computed. Scalars among tiles count for every element.
+/// Both `a` and `b` are evaluated. Scalars among tiles are broadcast.
 ///
 /// ```ignore
 /// let relu = select(v > 0.0, v, 0.0);
@@ -64,7 +64,7 @@ pub fn select<T>(cond: Value<bool>, a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The bits of each element as another type of the same width.
+/// Reinterprets the bits of each element as another type of the same width.
 ///
 /// ```ignore
 /// let sign = bitcast::<u32>(v) >> 31;

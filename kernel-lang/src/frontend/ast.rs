@@ -1,34 +1,34 @@
-//! A kernel's body as the language sees it: what is left of Rust's syntax once everything foreign has been reported.
+//! The language's own syntax tree of a kernel's body, created after all unsupported Rust syntax has been reported.
 //!
-//! Control flow still leaves early here (`return`, `break`, `continue`); [`super::structure`] makes it nest.
+//! The tree may still contain early exits (`return`, `break`, `continue`); [`super::structurize`] rewrites them into nested control flow.
 
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{BinaryOp, CompareOp};
 
 /// A name in the source.
 #[derive(Clone, Debug)]
 pub(crate) struct Name {
     pub(crate) text: String,
-    pub(crate) place: Place,
+    pub(crate) span: SourceSpan,
 }
 
 /// An expression.
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
-    pub(crate) place: Place,
+    pub(crate) span: SourceSpan,
 }
 
-/// What an expression is.
+/// The form of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum ExprKind {
-    /// Something that has been reported.
+    /// An expression with an error that has been reported.
     Error,
     /// `1`, `0xffu32`; the suffix is the name of a type.
     Int(i128, Option<TypeName>),
-    /// `1.5`, `1e-3f32`
+    /// `1.5`, `1e-3f32`.
     Float(f64, Option<TypeName>),
-    /// `true`
+    /// `true`.
     Bool(bool),
     /// `"cg"`: only as the value of an option.
     Text(String),
@@ -36,53 +36,53 @@ pub(crate) enum ExprKind {
     Name(String),
     /// `f32::INFINITY`: all segments.
     Path(Vec<String>),
-    /// `-x`
+    /// `-x`.
     Neg(Box<Expr>),
-    /// `!x`
+    /// `!x`.
     Not(Box<Expr>),
-    /// `a + b`
+    /// `a + b`.
     Binary(Operator, Box<Expr>, Box<Expr>),
-    /// `x as T`
+    /// `x as T`.
     Cast(Box<Expr>, TypeName),
-    /// `address as Ptr<f32>`, `address as PtrMut<f32>`: the element type, and whether it is mutable
+    /// `address as Ptr<f32>`, `address as PtrMut<f32>`: the element type, and whether it is mutable.
     CastToPointer(Box<Expr>, TypeName, bool),
-    /// `load(x, mask = m)`, `x.exp()`
+    /// `load(x, mask = m)`, `x.exp()`.
     Call(Call),
-    /// `(a, b)`, `()`
+    /// `(a, b)`, `()`.
     Tuple(Vec<Expr>),
     /// `[N]`: only as a shape.
     Shape(Vec<Expr>),
-    /// `|a, b| a + b`: only as an argument, and as what a name is bound to.
+    /// `|a, b| a + b`: only as an argument, or bound to a name.
     Closure(Vec<Pattern>, Box<Expr>),
     /// `x[(.., None)]`: for each axis of the result, whether it is new.
     NewAxes(Box<Expr>, Vec<bool>),
-    /// `t.0`, `w.mean`
+    /// `t.0`, `w.mean`.
     Field(Box<Expr>, Name),
-    /// `Welford { mean, count: 0.0 }`
+    /// `Welford { mean, count: 0.0 }`.
     Struct(Box<StructLiteral>),
-    /// `inline_ptx!("neg.f32 {y}, {x};", y: f32, x = x, cpu = |x| -x)`
+    /// `inline_ptx!("neg.f32 {y}, {x};", y: f32, x = x, cpu = |x| -x)`.
     InlinePtx(Box<InlinePtx>),
-    /// `if c { a } else { b }`
+    /// `if c { a } else { b }`.
     If(Box<If>),
-    /// `{ ..; x }`
+    /// `{ ..; x }`.
     Block(Block),
 }
 
 /// An operator between two operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operator {
-    /// Arithmetic and bits.
+    /// Arithmetic and bit operations.
     Binary(BinaryOp),
-    /// Comparison.
+    /// Comparisons.
     Compare(CompareOp),
-    /// `&&`
+    /// `&&`.
     And,
-    /// `||`
+    /// `||`.
     Or,
 }
 
 impl Operator {
-    /// As it is written.
+    /// The operator in source syntax.
     pub(crate) fn sign(self) -> &'static str {
         match self {
             Operator::Binary(op) => match op {
@@ -114,62 +114,63 @@ impl Operator {
     }
 }
 
-/// A type as it is written: the name of a dtype or of a type parameter. `None` if it has been reported.
+/// The name of a dtype or a type parameter, as written. `None` if an error in it has been reported.
 #[derive(Clone, Debug)]
 pub(crate) struct TypeName {
     pub(crate) text: Option<String>,
-    pub(crate) place: Place,
+    pub(crate) span: SourceSpan,
 }
 
-/// A word of the language, or a device function, applied to arguments.
+/// A builtin or a device function applied to arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// The word; a device function as it is written, with its path: `activations::gelu`; of a struct's function its name alone.
+    /// The builtin's name; for a device function its path as written, `activations::gelu`; for a struct's function its name without the
+    /// struct.
     pub(crate) word: Name,
-    /// The struct of a function that is called as `Welford::<f32>::new(..)`.
+    /// The struct of a call such as `Welford::<f32>::new(..)`.
     pub(crate) owner: Option<Box<Owner>>,
     pub(crate) types: Vec<TypeName>,
-    /// What stands in `name::<..>(..)` of a device function.
+    /// The generic arguments in `name::<..>(..)` of a device function.
     pub(crate) generics: Vec<Generic>,
-    /// Positional arguments; of a method call the receiver is the first.
+    /// Positional arguments; the receiver of a method call is the first.
     pub(crate) args: Vec<Expr>,
-    /// `mask = m`
+    /// `mask = m`.
     pub(crate) named: Vec<(Name, Expr)>,
     pub(crate) is_method: bool,
 }
 
-/// Instructions of the user's own, and what they stand for.
+/// An `inline_ptx!` expression.
 #[derive(Clone, Debug)]
 pub(crate) struct InlinePtx {
     pub(crate) text: String,
-    /// Where the text stands.
-    pub(crate) place: Place,
-    /// `y: f32`
+    /// The span of the text.
+    pub(crate) span: SourceSpan,
+    /// `y: f32`.
     pub(crate) results: Vec<(Name, TypeName)>,
     /// `x = load(..)`, and the variables that only the text names.
     pub(crate) operands: Vec<(Name, Expr)>,
     /// `cpu = |x| ..`: a closure.
     pub(crate) cpu: Expr,
-    /// How many elements one run of the text takes.
+    /// The number of elements per execution of the text.
     pub(crate) pack: u32,
-    /// Ten times the version of the PTX ISA that it needs; 0 if any will do.
+    /// Ten times the PTX ISA version that it needs; 0 for any version.
     pub(crate) isa: u32,
     pub(crate) volatile: bool,
 }
 
-/// A struct as a path names it, and what stands in its `<..>`.
+/// A struct as named by a path, with its generic arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
-    /// As it is written: `stats::Welford`.
+    /// The path as written: `stats::Welford`.
     pub(crate) path: Name,
     pub(crate) generics: Vec<Generic>,
 }
 
-/// `Welford { mean, count: 0.0, ..base }`
+/// `Welford { mean, count: 0.0, ..base }`.
 #[derive(Clone, Debug)]
 pub(crate) struct StructLiteral {
     pub(crate) owner: Owner,
-    /// In the order in which they are written, which is the order in which they are computed.
+    /// The fields in source order, which is the order of evaluation.
     pub(crate) fields: Vec<(Name, Expr)>,
     pub(crate) base: Option<Expr>,
 }
@@ -177,19 +178,19 @@ pub(crate) struct StructLiteral {
 /// A generic argument of a device function.
 #[derive(Clone, Debug)]
 pub(crate) enum Generic {
-    /// A type, or a name that may turn out to be a constant's.
+    /// A type, or a name that may turn out to be a constant.
     Type(TypeName),
-    /// `64`, `{ 2 * N }`
+    /// `64`, `{ 2 * N }`.
     Const(Expr),
 }
 
 impl Generic {
-    /// What nobody has named.
-    pub(crate) fn open(place: Place) -> Generic {
-        Generic::Type(TypeName { text: Some("_".to_string()), place })
+    /// A generic argument to be inferred.
+    pub(crate) fn open(span: SourceSpan) -> Generic {
+        Generic::Type(TypeName { text: Some("_".to_string()), span })
     }
 
-    /// The name that it is, of a type or of a constant.
+    /// The name, if it is a single name of a type or a constant.
     pub(crate) fn name(&self) -> Option<&str> {
         match self {
             Generic::Type(ty) => ty.text.as_deref(),
@@ -199,14 +200,14 @@ impl Generic {
     }
 }
 
-/// `if c { .. } else { .. }`
+/// `if c { .. } else { .. }`.
 #[derive(Clone, Debug)]
 pub(crate) struct If {
     pub(crate) cond: Expr,
     pub(crate) then_block: Block,
     pub(crate) else_block: Option<Block>,
-    /// The word `if`.
-    pub(crate) keyword: Place,
+    /// The span of the keyword `if`.
+    pub(crate) keyword: SourceSpan,
 }
 
 /// Statements and the value after them.
@@ -214,54 +215,54 @@ pub(crate) struct If {
 pub(crate) struct Block {
     pub(crate) stmts: Vec<Stmt>,
     pub(crate) value: Option<Box<Expr>>,
-    pub(crate) place: Place,
+    pub(crate) span: SourceSpan,
 }
 
 /// A statement.
 #[derive(Clone, Debug)]
 pub(crate) struct Stmt {
     pub(crate) kind: StmtKind,
-    pub(crate) place: Place,
+    pub(crate) span: SourceSpan,
 }
 
-/// What a statement is.
+/// The form of a statement.
 #[derive(Clone, Debug)]
 pub(crate) enum StmtKind {
-    /// `let x: T = e;`
+    /// `let x: T = e;`.
     Let(Pattern, Option<TypeName>, Expr),
-    /// `x = e;`, `(a, b) = e;`
+    /// `x = e;`, `(a, b) = e;`.
     Assign(Pattern, Expr),
-    /// `x += e;`, `w.count += e;`
+    /// `x += e;`, `w.count += e;`.
     Update(Pattern, Operator, Expr),
     /// An expression whose value is dropped.
     Expr(Expr),
-    /// `if` whose branches give nothing.
+    /// An `if` whose branches have no value.
     If(If),
-    /// `{ .. }`
+    /// `{ .. }`.
     Block(Block),
-    /// `for i in a..b { .. }`
+    /// `for i in a..b { .. }`.
     For(Box<For>),
-    /// `while c { .. }`
+    /// `while c { .. }`.
     While(While),
     /// `return`, `return x`: a value only in a device function.
     Return(Option<Expr>),
-    /// `break`
+    /// `break`.
     Break,
-    /// `continue`
+    /// `continue`.
     Continue,
-    /// `static_assert!(c, "..")`
+    /// `static_assert!(c, "..")`.
     StaticAssert(Expr, String),
-    /// `device_assert!(c, "..")`
+    /// `device_assert!(c, "..")`.
     DeviceAssert(Expr, String),
-    /// `static_print!("..", a, b)`: the text, and the values of its places
+    /// `static_print!("..", a, b)`: the text, and the values of its placeholders.
     StaticPrint(String, Vec<Expr>),
-    /// `device_print!("..", a, b)`
+    /// `device_print!("..", a, b)`.
     DevicePrint(String, Vec<Expr>),
-    /// What can never run: checked, then dropped.
+    /// Unreachable statements: checked, then dropped.
     Dead(Block),
 }
 
-/// `for i in a..b { .. }`
+/// `for i in a..b { .. }`.
 #[derive(Clone, Debug)]
 pub(crate) struct For {
     pub(crate) index: Pattern,
@@ -269,27 +270,27 @@ pub(crate) struct For {
     pub(crate) upper: Expr,
     pub(crate) step: Option<Expr>,
     pub(crate) options: LoopOptions,
-    /// The word `range` or `static_range`, if the bounds are written with it.
-    pub(crate) word: Option<Place>,
-    /// Is it `static_range`, which repeats the body at compile time?
+    /// The span of `range` or `static_range`, if the bounds are written with it.
+    pub(crate) word: Option<SourceSpan>,
+    /// Is it `static_range`, which unrolls the body at compile time?
     pub(crate) is_static: bool,
-    /// Does the last index come first?
+    /// Does the loop start with the last index?
     pub(crate) is_reversed: bool,
     pub(crate) body: Block,
-    /// The variable that says whether the loop goes on, if something in it may leave it.
+    /// The hidden variable that ends the loop when false, if the body may leave the loop.
     pub(crate) going: Option<String>,
 }
 
-/// What `range` says of a loop besides its bounds.
+/// The options of `range`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoopOptions {
-    /// How many turns are under way at once, of which all but one only load.
+    /// The number of iterations in flight, all but one of which only load.
     pub(crate) num_stages: Option<Expr>,
-    /// How many turns stand behind one another in the loop's body.
+    /// The unroll factor.
     pub(crate) unroll: Option<Expr>,
 }
 
-/// `while c { .. }`
+/// `while c { .. }`.
 #[derive(Clone, Debug)]
 pub(crate) struct While {
     pub(crate) cond: Expr,
@@ -298,24 +299,24 @@ pub(crate) struct While {
     pub(crate) going: Option<String>,
 }
 
-/// What a value is bound or assigned to.
+/// The target of a binding or an assignment.
 #[derive(Clone, Debug)]
 pub(crate) enum Pattern {
-    /// `x`, `mut x`
+    /// `x`, `mut x`.
     Name { name: Name, mutable: bool },
-    /// `_`
+    /// `_`.
     Wild,
-    /// `(a, b)`
-    Tuple(Vec<Pattern>, Place),
-    /// `Welford { mean, count: n, .. }`, and whether it names only some of the fields.
-    Struct { path: Name, fields: Vec<(Name, Pattern)>, is_partial: bool, place: Place },
-    /// `w.mean`, which is assigned to: the variable, and the way to a part of it.
+    /// `(a, b)`.
+    Tuple(Vec<Pattern>, SourceSpan),
+    /// `Welford { mean, count: n, .. }`; `is_partial` if it names only some of the fields.
+    Struct { path: Name, fields: Vec<(Name, Pattern)>, is_partial: bool, span: SourceSpan },
+    /// `w.mean` as the target of an assignment: the variable, and the path to a part of it.
     Field { variable: Name, fields: Vec<Name> },
-    /// Something that has been reported.
+    /// A pattern with an error that has been reported.
     Error,
 }
 
-/// THE SHAPE OF EXPRESSIONS: what each is made of, in the order in which it is computed, by shared or by exclusive references.
+/// The operands of each form of expression, in evaluation order, as shared or exclusive references.
 macro_rules! operands {
     ($kind:expr, $iter:ident $(, $exclusive:tt)?) => {
         match $kind {
@@ -339,25 +340,25 @@ macro_rules! operands {
 }
 
 impl Expr {
-    /// The expressions that it is made of. Those of an `if` and of a block are not among them: these open scopes, and who walks a body must say what
-    /// that means.
+    /// The operand expressions. Those inside an `if` and a block are excluded: they open scopes, and each walk must handle these scopes
+    /// itself.
     pub(crate) fn operands(&self) -> Vec<&Expr> {
         operands!(&self.kind, iter)
     }
 
-    /// As [`Expr::operands`], to change them.
+    /// As [`Expr::operands`], with exclusive references.
     pub(crate) fn operands_mut(&mut self) -> Vec<&mut Expr> {
         operands!(&mut self.kind, iter_mut, mut)
     }
 }
 
 impl Block {
-    /// A block of statements that are there already.
-    pub(crate) fn of(stmts: Vec<Stmt>, place: Place) -> Block {
-        Block { stmts, value: None, place }
+    /// A block of the given statements, without a value.
+    pub(crate) fn of(stmts: Vec<Stmt>, span: SourceSpan) -> Block {
+        Block { stmts, value: None, span }
     }
 
-    /// The block's statements where its value is not wanted.
+    /// The block's statements, with its value turned into a statement.
     pub(crate) fn into_stmts(mut self) -> Vec<Stmt> {
         if let Some(value) = self.value.take() {
             self.stmts.push(Stmt::of_expr(*value));
@@ -367,24 +368,24 @@ impl Block {
 }
 
 impl Stmt {
-    /// An expression whose value is not wanted.
+    /// A statement that evaluates the expression and drops its value.
     pub(crate) fn of_expr(expr: Expr) -> Stmt {
-        let place = expr.place;
+        let span = expr.span;
         let kind = match expr.kind {
             ExprKind::If(inner) => StmtKind::If(inner.without_value()),
-            ExprKind::Block(block) => StmtKind::Block(Block::of(block.into_stmts(), place)),
+            ExprKind::Block(block) => StmtKind::Block(Block::of(block.into_stmts(), span)),
             _ => StmtKind::Expr(expr),
         };
-        Stmt { kind, place }
+        Stmt { kind, span }
     }
 }
 
 impl If {
-    /// Its branches' values are not wanted.
+    /// The same `if` with the values of its branches dropped.
     pub(crate) fn without_value(self) -> If {
         let plain = |block: Block| {
-            let place = block.place;
-            Block::of(block.into_stmts(), place)
+            let span = block.span;
+            Block::of(block.into_stmts(), span)
         };
         If { then_block: plain(self.then_block), else_block: self.else_block.map(plain), ..self }
     }

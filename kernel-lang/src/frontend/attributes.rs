@@ -1,4 +1,5 @@
-//! `#[kernel(BLOCK_SIZE = [1024, 4096], T = [f32, bf16], num_warps = 8, heuristics(EVEN = n % 16 == 0), unchecked, crate = path)]`
+//! Arguments of the `#[kernel]` attribute:
+//! `#[kernel(BLOCK_SIZE = [1024, 4096], T = [f32, bf16], num_warps = 8, heuristics(EVEN = n % 16 == 0), unchecked, crate = path)]`.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -12,22 +13,22 @@ use crate::frontend::ast::Name;
 use crate::frontend::facts::{self, Declared};
 use crate::frontend::heuristics::{self, Heuristic};
 use crate::frontend::parse::plain;
-use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::{ConstGeneric, Signature, TypeGeneric, dtype_of};
+use crate::frontend::span::{Errors, SourceSpan};
 
-/// What `#[kernel(..)]` says, checked against the signature.
+/// The arguments of `#[kernel(..)]`, checked against the signature.
 pub(crate) struct Attributes {
-    /// For each type parameter the types to compile for.
+    /// For each type parameter, the types to compile for.
     pub(crate) types: Vec<Vec<Dtype>>,
-    /// For each constant parameter the values to compile for; none if they are left to the launch.
+    /// For each constant parameter, the values to compile for; `None` if the launch chooses the value.
     pub(crate) consts: Vec<Option<Vec<i128>>>,
     pub(crate) schedule: Schedule,
     pub(crate) unchecked: bool,
     pub(crate) contract: bool,
     pub(crate) heuristics: Vec<Heuristic>,
-    /// What variants may know of arguments.
+    /// The facts about arguments that variants may assume.
     pub(crate) facts: Declared,
-    /// The path of the facade.
+    /// The path of the facade crate.
     pub(crate) krate: TokenStream,
 }
 
@@ -39,7 +40,7 @@ struct Entry {
     is_list: bool,
 }
 
-/// Reads the attribute's arguments.
+/// Parses the attribute's arguments.
 pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Errors) -> Attributes {
     let mut attributes = Attributes {
         types: signature.types.iter().map(|generic| generic.choices.to_vec()).collect(),
@@ -58,18 +59,18 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
             heuristics::parse(content, signature, &mut attributes.heuristics, errors)
         }),
         "assume" => in_parentheses(input, name, "what is assumed stands in parentheses", facts::FORM, errors, |content, errors| {
-            facts::assume(content, name.place, signature, &mut attributes.facts, errors)
+            facts::assume(content, name.span, signature, &mut attributes.facts, errors)
         }),
         "do_not_specialize" => {
-            do_not_specialize.get_or_insert(name.place);
-            facts::do_not_specialize(input, name.place, signature, &mut attributes.facts, errors).map(|()| true)
+            do_not_specialize.get_or_insert(name.span);
+            facts::do_not_specialize(input, name.span, signature, &mut attributes.facts, errors).map(|()| true)
         }
         _ => Ok(false),
     };
     let entries = entries(tokens, &mut attributes.krate, &mut others, errors);
     for entry in entries {
         if seen.contains(&entry.name.text) {
-            errors.push_help(entry.name.place, format!("`{}` is given twice", entry.name.text), "remove one of them");
+            errors.push_help(entry.name.span, format!("`{}` is given twice", entry.name.text), "remove one of them");
             continue;
         }
         seen.push(entry.name.text.clone());
@@ -78,16 +79,16 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
     for heuristic in &attributes.heuristics {
         if heuristic.constant.is_none() && seen.contains(&heuristic.name.text) {
             let message = format!("`{}` is given twice: by a heuristic, and by a value", heuristic.name.text);
-            errors.push_help(heuristic.name.place, message, "remove one of them");
+            errors.push_help(heuristic.name.span, message, "remove one of them");
         }
     }
-    if let Some(place) = do_not_specialize {
-        facts::check(&attributes.facts, place, signature, errors);
+    if let Some(span) = do_not_specialize {
+        facts::check(&attributes.facts, span, signature, errors);
     }
     attributes
 }
 
-/// Reads `#[device(crate = path)]`: the path of the facade.
+/// Parses `#[device(crate = path)]`: the path of the facade crate.
 pub(crate) fn device(tokens: TokenStream, errors: &mut Errors) -> TokenStream {
     let mut krate = quote::quote!(::galatea);
     let mut none = |name: &Name, input: ParseStream<'_>, errors: &mut Errors| {
@@ -95,21 +96,25 @@ pub(crate) fn device(tokens: TokenStream, errors: &mut Errors) -> TokenStream {
             return Ok(false);
         }
         in_parentheses(input, name, "heuristics stand in parentheses", heuristics::FORM, errors, |content, errors| {
-            errors.push_help(Place::at(content.span()), "a device function has no heuristics", "write them at the kernels that call it");
+            errors.push_help(
+                SourceSpan::at(content.span()),
+                "a device function has no heuristics",
+                "write them at the kernels that call it",
+            );
             content.parse::<TokenStream>().map(|_| ())
         })
     };
     for entry in entries(tokens, &mut krate, &mut none, errors) {
         let message = format!("a device function has no option `{}`", entry.name.text);
-        errors.push_help(entry.name.place, message, "its generics are given by the calls; the attribute takes `crate = path` only");
+        errors.push_help(entry.name.span, message, "its generics are given by the calls; the attribute takes `crate = path` only");
     }
     krate
 }
 
-/// What reads an entry of a form of its own behind its name; says whether it is one.
+/// Parses an entry with special syntax after its name; returns whether it is one.
 type Others<'a> = dyn FnMut(&Name, ParseStream<'_>, &mut Errors) -> syn::Result<bool> + 'a;
 
-/// Reads what has to stand in parentheses; anything else is passed over.
+/// Parses a parenthesised argument; skips anything else.
 fn in_parentheses(
     input: ParseStream<'_>,
     name: &Name,
@@ -123,7 +128,7 @@ fn in_parentheses(
         syn::parenthesized!(content in input);
         read(&content, errors)?;
     } else {
-        errors.push_help(name.place, message, help);
+        errors.push_help(name.span, message, help);
         while !input.is_empty() && !input.peek(syn::Token![,]) {
             input.parse::<proc_macro2::TokenTree>()?;
         }
@@ -136,12 +141,12 @@ fn entries(tokens: TokenStream, krate: &mut TokenStream, others: &mut Others<'_>
     let result = (|input: ParseStream<'_>| {
         while !input.is_empty() {
             let ident = input.call(syn::Ident::parse_any)?;
-            let name = Name { text: plain(&ident), place: Place::from(&ident) };
+            let name = Name { text: plain(&ident), span: SourceSpan::from(&ident) };
             if ident == "crate" {
                 input.parse::<syn::Token![=]>()?;
                 *krate = syn::Path::parse_mod_style(input)?.to_token_stream();
             } else if others(&name, input, errors)? {
-                // It has been read.
+                // `others` has parsed the entry.
             } else if input.parse::<Option<syn::Token![=]>>()?.is_some() {
                 let (values, is_list) = match input.parse::<syn::Expr>()? {
                     syn::Expr::Array(array) => (array.elems.into_iter().collect(), true),
@@ -159,12 +164,12 @@ fn entries(tokens: TokenStream, krate: &mut TokenStream, others: &mut Others<'_>
     })
     .parse2(tokens);
     if let Err(error) = result {
-        // The entry that broke off is explained once.
+        // A parse error inside an entry is reported once, so the incomplete entry is dropped.
         if list.last().is_some_and(|entry| entry.values.is_none()) {
             list.pop();
         }
         errors.push_help(
-            Place::at(error.span()),
+            SourceSpan::at(error.span()),
             format!("this attribute cannot be read: {error}"),
             "write it like `#[kernel(BLOCK_SIZE = [1024, 4096], num_warps = 8)]`",
         );
@@ -178,7 +183,7 @@ fn apply(entry: &Entry, signature: &Signature, attributes: &mut Attributes, erro
     match name {
         "unchecked" | "contract" => {
             if values.is_some() {
-                errors.push_help(entry.name.place, format!("`{name}` has no value"), format!("write `#[kernel({name})]`"));
+                errors.push_help(entry.name.span, format!("`{name}` has no value"), format!("write `#[kernel({name})]`"));
             }
             *(if name == "contract" { &mut attributes.contract } else { &mut attributes.unchecked }) = true;
         }
@@ -217,10 +222,10 @@ fn unknown(name: &Name, signature: &Signature, errors: &mut Errors) {
         }
         None => format!("the kernel knows `{}`", names.join("`, `")),
     };
-    errors.push_help(name.place, format!("the kernel has no parameter or option `{}`", name.text), help);
+    errors.push_help(name.span, format!("the kernel has no parameter or option `{}`", name.text), help);
 }
 
-/// The values of a list, each once.
+/// The values of a list, without duplicates.
 fn listed<T: PartialEq>(
     entry: &Entry,
     errors: &mut Errors,
@@ -229,12 +234,12 @@ fn listed<T: PartialEq>(
 ) -> Vec<T> {
     let mut found: Vec<T> = Vec::new();
     let Some(values) = &entry.values else {
-        errors.push_help(entry.name.place, format!("`{}` needs values", entry.name.text), format!("write {form}"));
+        errors.push_help(entry.name.span, format!("`{}` needs values", entry.name.text), format!("write {form}"));
         return found;
     };
     if values.is_empty() {
         errors.push_help(
-            entry.name.place,
+            entry.name.span,
             format!("`{}` has no values", entry.name.text),
             format!("write {form}, or leave it to the launch"),
         );
@@ -242,7 +247,7 @@ fn listed<T: PartialEq>(
     for value in values {
         if let Some(read) = read(value, errors) {
             if found.contains(&read) {
-                errors.push_help(Place::of(value), "this value is listed twice", "remove one of them");
+                errors.push_help(SourceSpan::of(value), "this value is listed twice", "remove one of them");
             } else {
                 found.push(read);
             }
@@ -257,16 +262,16 @@ fn one<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a syn::Expr> {
         _ => {
             let name = &entry.name.text;
             let help = format!("write `{name} = 8`; several are tried by `#[autotune(configs = [Config {{ {name}: 8, .. }}, ..])]`");
-            errors.push_help(entry.name.place, format!("`{name}` has one value"), help);
+            errors.push_help(entry.name.span, format!("`{name}` has one value"), help);
             None
         }
     }
 }
 
-/// The parts of a schedule, by the names that they have in attributes.
+/// The fields of a schedule, by their names in attributes.
 pub(crate) const SCHEDULE: [&str; 4] = ["num_warps", "num_ctas", "num_stages", "maxnreg"];
 
-/// Sets that part of a schedule, as it is written.
+/// Sets a field of a schedule from an expression.
 pub(crate) fn schedule(name: &str, value: &syn::Expr, schedule: &mut Schedule, errors: &mut Errors) {
     if integer(value).is_some_and(|value| set_schedule(name, value, schedule)) {
         return;
@@ -279,14 +284,14 @@ pub(crate) fn schedule(name: &str, value: &syn::Expr, schedule: &mut Schedule, e
         "num_stages" => ("a number from 1 to 16", "3 is usual"),
         _ => ("a number from 16 to 255", "leave it out, and the assembler takes what it needs"),
     };
-    errors.push_help(Place::of(value), format!("`{name}` is {message}"), help);
+    errors.push_help(SourceSpan::of(value), format!("`{name}` is {message}"), help);
 }
 
-/// Sets that part of a schedule; says whether it can have the value.
+/// Sets a field of a schedule; returns whether the value is valid for it.
 pub(crate) fn set_schedule(name: &str, value: i128, schedule: &mut Schedule) -> bool {
     let Ok(value) = u32::try_from(value) else { return false };
     let power = |most: u32| value.is_power_of_two() && value <= most;
-    let (fits, place) = match name {
+    let (fits, span) = match name {
         "num_warps" => (power(32), &mut schedule.num_warps),
         "num_ctas" => (power(Schedule::MOST_CTAS), &mut schedule.num_ctas),
         "num_stages" => ((1..=16).contains(&value), &mut schedule.num_stages),
@@ -299,15 +304,15 @@ pub(crate) fn set_schedule(name: &str, value: i128, schedule: &mut Schedule) -> 
         }
     };
     if fits {
-        *place = value;
+        *span = value;
     }
     fits
 }
 
-/// A value for a constant parameter.
+/// Parses a value for a constant parameter.
 pub(crate) fn const_value(value: &syn::Expr, generic: &ConstGeneric, errors: &mut Errors) -> Option<i128> {
     let (name, ty) = (&generic.name.text, generic.ty.to_token_stream().to_string());
-    let place = Place::of(value);
+    let span = SourceSpan::of(value);
     if generic.is_wrong {
         return None;
     }
@@ -315,14 +320,14 @@ pub(crate) fn const_value(value: &syn::Expr, generic: &ConstGeneric, errors: &mu
         return match value {
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(bool), .. }) => Some(i128::from(bool.value)),
             _ => {
-                errors.push_help(place, format!("`{name}` is `bool`"), "write `true` or `false`");
+                errors.push_help(span, format!("`{name}` is `bool`"), "write `true` or `false`");
                 None
             }
         };
     }
     let Some(found) = integer(value) else {
         errors.push_help(
-            place,
+            span,
             format!("`{name}` is `{ty}`, and this is not an integer"),
             "write literals: the macro does not see constants outside",
         );
@@ -331,14 +336,14 @@ pub(crate) fn const_value(value: &syn::Expr, generic: &ConstGeneric, errors: &mu
     let (low, high) = generic.dtype.int_range().unwrap_or((0, 0));
     let low = if ty == "usize" { 0 } else { low };
     if !(low..=high).contains(&found) {
-        errors.push_help(place, format!("`{found}` does not fit `{ty}`, the type of `{name}`"), format!("`{ty}` holds {low} to {high}"));
+        errors.push_help(span, format!("`{found}` does not fit `{ty}`, the type of `{name}`"), format!("`{ty}` holds {low} to {high}"));
         return None;
     }
     Some(found)
 }
 
 fn type_value(value: &syn::Expr, generic: &TypeGeneric, errors: &mut Errors) -> Option<Dtype> {
-    let place = Place::of(value);
+    let span = SourceSpan::of(value);
     let name = match value {
         syn::Expr::Path(path) => path.path.segments.last().map(|segment| plain(&segment.ident)),
         _ => None,
@@ -346,7 +351,7 @@ fn type_value(value: &syn::Expr, generic: &TypeGeneric, errors: &mut Errors) -> 
     let choices = || generic.choices.iter().map(|dtype| dtype.name());
     let list = || format!("`{}` stands for `{}`", generic.bound, choices().collect::<Vec<_>>().join("`, `"));
     let Some(name) = name else {
-        errors.push_help(place, format!("`{}` is a type, and this is none", generic.name.text), list());
+        errors.push_help(span, format!("`{}` is a type, and this is none", generic.name.text), list());
         return None;
     };
     match dtype_of(&name) {
@@ -356,7 +361,7 @@ fn type_value(value: &syn::Expr, generic: &TypeGeneric, errors: &mut Errors) -> 
                 Some(near) => format!("did you mean `{near}`?"),
                 None => list(),
             };
-            errors.push_help(place, format!("`{}` cannot be `{name}`", generic.name.text), help);
+            errors.push_help(span, format!("`{}` cannot be `{name}`", generic.name.text), help);
             None
         }
     }

@@ -1,33 +1,33 @@
-//! How deep a kernel may nest. Who parses it, checks it and compiles it follows its nesting by recursion, on a stack that somebody else has made: what
-//! is deeper than these limits is a mistake, told before anybody follows it.
+//! Limits on the nesting depth of a kernel. The parser, the checks and the compiler recurse over the nesting, on a stack whose size they do
+//! not control. Deeper source is rejected before any of them runs.
 
 use proc_macro2::{Delimiter, Spacing, Span, TokenStream, TokenTree};
 
-use super::place::{Errors, Place};
+use super::span::{Errors, SourceSpan};
 
-/// The most that may be open at once, where an operator counts 1. An unoptimised build takes about 4 KiB of stack for each: 3 MiB of the 8 MiB that
-/// rustc gives a macro.
+/// The maximum depth, where an operator counts 1. A debug build takes about 4 KiB of stack per level: 3 MiB of the 8 MiB that rustc gives a
+/// macro.
 pub(super) const MOST: usize = 800;
-/// What a pair of brackets counts, or a block, or a branch of an `else if` or a `match`.
+/// The depth of a pair of brackets, of a block, and of a branch of an `else if` or a `match`.
 pub(super) const BLOCK: usize = 8;
 
-/// What is said of it, and the help.
+/// The message and the help.
 pub(super) fn message() -> (String, &'static str) {
     let message = format!("this is nested too deeply: the limits are {} blocks and {MOST} operators inside of each other", MOST / BLOCK);
     (message, "give parts of it names with `let`, or make functions of them: `#[device] fn`")
 }
 
-/// The tokens that show the mistake.
-pub(super) fn explained(place: Span) -> TokenStream {
+/// The error as tokens.
+pub(super) fn explained(span: Span) -> TokenStream {
     let (message, help) = message();
     let mut errors = Errors::default();
-    errors.push_help(Place::at(place), message, help);
+    errors.push_help(SourceSpan::at(span), message, help);
     errors.into_tokens()
 }
 
-/// Where a text becomes deeper than the limit, if it does.
+/// The first span that exceeds the limit, if there is one.
 pub(super) fn exceeded(tokens: &TokenStream) -> Option<Span> {
-    // Of each open pair of brackets: what is left of it, and how much is open in front of it.
+    // For each open pair of brackets: the remaining tokens, and the depth so far.
     let mut open = vec![(tokens.clone().into_iter(), Count::default())];
     while let Some((tokens, count)) = open.last_mut() {
         let Some(token) = tokens.next() else {
@@ -46,18 +46,18 @@ pub(super) fn exceeded(tokens: &TokenStream) -> Option<Span> {
     None
 }
 
-/// How much is open at a token.
+/// The depth at a token, by cause.
 #[derive(Clone, Copy, Default)]
 struct Count {
-    /// In front of the brackets in which it stands.
+    /// Depth before the enclosing brackets.
     around: usize,
-    /// By the branches of a `match`, each of which the next ones are inside of.
+    /// Depth from the branches of a `match`: each branch nests inside the previous ones.
     branches: usize,
-    /// By the operators and calls of its expression so far.
+    /// Depth from the operators and calls of the current expression.
     run: usize,
-    /// Was the token before a block? Then a statement may begin here.
+    /// Was the previous token a block? Then a statement may begin here.
     is_behind_block: bool,
-    /// Was it the first half of `=>`?
+    /// Was the previous token the first half of `=>`?
     is_arrow: bool,
 }
 
@@ -73,7 +73,7 @@ impl Count {
                 ';' | ',' => self.run = 0,
                 '#' if is_behind_block => self.run = 0,
                 '>' if is_arrow => (self.branches, self.run) = (self.branches + BLOCK, 0),
-                // A closure's parameters.
+                // The parameters of a closure.
                 '|' => self.run += BLOCK / 2,
                 ':' | '\'' => {}
                 sign => {

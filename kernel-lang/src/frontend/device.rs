@@ -1,7 +1,7 @@
-//! `#[device]` functions and the library's: their signatures, and which function or struct a path means.
+//! `#[device]` functions and library functions: their signatures, and name resolution for functions and structs.
 //!
-//! A device function has no code of its own: each call of it is elaborated anew, with the types, constants and shapes of that call
-//! (`elaborate/inline`). What can be said of it alone, its signature and the form of its body, is checked here.
+//! A device function generates no code of its own: each call is elaborated separately, with its types, constants and shapes
+//! (`elaborate/inline`). This module checks everything that does not depend on a call: the signature and the syntax of the body.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,13 +9,13 @@ use std::rc::Rc;
 use syn::FnArg;
 
 use crate::frontend::ast::{Block, Expr, Name, Owner};
+use crate::frontend::builtins;
 use crate::frontend::device_struct::{self, DeviceStruct};
 use crate::frontend::param_type::{ParamType, Types};
 use crate::frontend::parse::{self, Request, plain};
-use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::{self, ConstGeneric, Signature, TypeGeneric};
-use crate::frontend::structure;
-use crate::frontend::words;
+use crate::frontend::span::{Errors, SourceSpan};
+use crate::frontend::structurize;
 
 /// A function that is written in the language and called from kernels.
 pub(crate) struct DeviceFn {
@@ -27,13 +27,13 @@ pub(crate) struct DeviceFn {
     pub(crate) output: ParamType,
     pub(crate) body: Block,
     pub(crate) home: Home,
-    /// The struct whose `impl` block it stands in.
+    /// The struct of the enclosing `impl` block.
     pub(crate) this: Option<Owner>,
-    /// Is it seen from other crates?
+    /// Is it visible in other crates?
     pub(crate) is_public: bool,
     /// The device functions and structs that it names.
     pub(crate) requests: Vec<Request>,
-    /// Has something in it been reported? Then calls of it say no more.
+    /// Has an error in it been reported? Calls of it then report nothing more.
     pub(crate) is_broken: bool,
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Debug for DeviceFn {
 }
 
 impl DeviceFn {
-    /// Is it the function that a struct's fields are the parameters of? Types are written with a capital letter, functions are not.
+    /// Is it the constructor of a struct, with the fields as parameters? Type names start with a capital letter, function names do not.
     pub(crate) fn is_constructor(&self) -> bool {
         self.this.is_none() && parse::is_type_name(&self.name.text)
     }
@@ -57,21 +57,21 @@ impl DeviceFn {
     }
 }
 
-/// The generics of a function in the order in which a call names them.
+/// The generics of a function, in the order in which a call lists them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum GenericKind {
-    /// The n-th type.
+    /// The n-th type parameter.
     Type(usize),
-    /// The n-th constant.
+    /// The n-th constant parameter.
     Const(usize),
 }
 
-/// Where a function comes from: how the names in its body are looked up.
+/// The origin of a function, which determines how names in its body are resolved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Home {
     /// A file of the library: its functions see each other.
     Library(&'static str),
-    /// The user's source: its key in [`Devices`], a method's that of its struct, the file that it stands in, and its crate, if that is another one.
+    /// The user's source: its key in [`Devices`] (for a method, the key of its struct), its file, and its crate if it is another one.
     User { key: String, file: String, foreign: Option<String> },
 }
 
@@ -80,35 +80,35 @@ pub(crate) struct Param {
     pub(crate) name: Name,
     pub(crate) mutable: bool,
     pub(crate) ty: ParamType,
-    /// Is it given by its name, as in `f(x, axis = 1)`, or left out?
+    /// The default of an option, if the parameter is passed by name, as in `f(x, axis = 1)`, and may be omitted.
     pub(crate) option: Option<OptionDefault>,
 }
 
-/// What an option is if a call leaves it out.
+/// The value of an option that a call omits.
 pub(crate) enum OptionDefault {
-    /// Left out where it is passed on, too.
+    /// No value: it can only be passed on, and is then omitted there too.
     Absent,
-    /// `#[option(1)]`
+    /// `#[option(1)]`.
     Value(Expr),
 }
 
 /// The user's device functions and structs that a kernel can reach.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Devices {
-    /// By their keys.
+    /// Functions by key.
     pub(crate) functions: HashMap<String, Rc<DeviceFn>>,
     pub(crate) structs: HashMap<String, Rc<DeviceStruct>>,
-    /// What a path means: the key of the function or struct that it stands in, nothing for the kernel itself, and the path as written.
+    /// Resolved paths: from the key of the enclosing function or struct (`None` for the kernel itself) and the path as written, to a key.
     pub(crate) names: HashMap<(Option<String>, String), String>,
 }
 
 impl Devices {
-    /// The function that a path names in the body of another, or of the kernel.
+    /// The function that a path names in the body of another function, or of the kernel.
     pub(crate) fn find(&self, from: Option<&str>, path: &str) -> Option<&Rc<DeviceFn>> {
         self.functions.get(self.key(from, path)?)
     }
 
-    /// The struct that a path names there; in its own functions it is `Self`, too.
+    /// The struct that a path names there, including `Self` in the functions of a struct.
     pub(crate) fn find_struct(&self, from: Option<&str>, path: &str) -> Option<&Rc<DeviceStruct>> {
         let own = from.and_then(|from| self.structs.get(from));
         own.filter(|own| path == "Self" || path == own.name.text).or_else(|| self.structs.get(self.key(from, path)?))
@@ -120,7 +120,7 @@ impl Devices {
 }
 
 impl Devices {
-    /// Those of a source text, which is all that a kernel in it can call.
+    /// Collects the device functions and structs of a source text, which are all that a kernel in it can call.
     pub(crate) fn of_file(parsed: &syn::File, file: &str, errors: &mut Errors) -> Devices {
         let mut devices = Devices::default();
         let mut modules: Vec<(String, Vec<String>)> = Vec::new();
@@ -141,7 +141,7 @@ impl Devices {
                         paths.push(format!("self::{}", below(rest)));
                     }
                 }
-                for path in paths.into_iter().filter(|path| is_struct || !words::is_reserved(path)) {
+                for path in paths.into_iter().filter(|path| is_struct || !builtins::is_reserved(path)) {
                     devices.names.insert((from.clone(), path), key.clone());
                 }
             }
@@ -189,35 +189,35 @@ impl Devices {
     }
 }
 
-/// Is a function of a device module a kernel, a test, or a device function by itself?
+/// Has a function of a device module an attribute that gives it another role, such as `#[kernel]`, `#[test]` or `#[device]`?
 pub(crate) fn has_another_meaning(item: &syn::ItemFn) -> bool {
     let known = ["doc", "cfg", "allow", "expect", "warn", "deny", "must_use", "inline", "deprecated", "rustfmt"];
     item.attrs.iter().any(|attribute| attribute.path().segments.first().is_none_or(|first| known.iter().all(|name| first.ident != name)))
 }
 
-/// The `impl` block that a function stands in.
+/// The `impl` block around a function.
 pub(crate) struct Family<'a> {
     pub(crate) generics: &'a syn::Generics,
     pub(crate) this: &'a Owner,
 }
 
-/// Reads a device function and reports what it cannot have.
+/// Parses a device function and reports unsupported syntax.
 pub(crate) fn parse(item: &syn::ItemFn, home: Home, errors: &mut Errors) -> DeviceFn {
     parse_in(item, None, home, errors)
 }
 
-/// Reads a device function, or one of an `impl` block: its generics are those of the block and its own.
+/// Parses a device function, or a function of an `impl` block, whose generics are those of the block and its own.
 pub(crate) fn parse_in(item: &syn::ItemFn, family: Option<&Family<'_>>, home: Home, errors: &mut Errors) -> DeviceFn {
     let (sig, before) = (&item.sig, errors.len());
     signature::qualifiers(sig, "a device function", errors);
     if let syn::Safety::Unsafe(token) = &sig.safety {
         errors.push_help(
-            Place::of(token),
+            SourceSpan::of(token),
             "a device function is not declared `unsafe`",
             "whether bounds are checked is the kernel's choice: `#[kernel(unchecked)]`",
         );
     }
-    let name = Name { text: plain(&sig.ident), place: Place::from(&sig.ident) };
+    let name = Name { text: plain(&sig.ident), span: SourceSpan::from(&sig.ident) };
     let mut generics = Signature { name: name.clone(), types: Vec::new(), consts: Vec::new(), params: Vec::new() };
     let mut order = Vec::new();
     for param in family.iter().flat_map(|family| &family.generics.params).chain(&sig.generics.params) {
@@ -228,10 +228,10 @@ pub(crate) fn parse_in(item: &syn::ItemFn, family: Option<&Family<'_>>, home: Ho
     for input in &sig.inputs {
         let param = parameter(input, params.len(), &mut types, errors);
         if params.iter().any(|known| known.name.text == param.name.text) {
-            errors.push_help(param.name.place, format!("the parameter `{}` is declared twice", param.name.text), "choose another name");
+            errors.push_help(param.name.span, format!("the parameter `{}` is declared twice", param.name.text), "choose another name");
         }
         if param.option.is_none() && params.last().is_some_and(|last| last.option.is_some()) {
-            errors.push_help(param.name.place, "a parameter stands after an option", "options come last: calls give them by their names");
+            errors.push_help(param.name.span, "a parameter stands after an option", "options come last: calls give them by their names");
         }
         params.push(param);
     }
@@ -243,14 +243,14 @@ pub(crate) fn parse_in(item: &syn::ItemFn, family: Option<&Family<'_>>, home: Ho
     let mut requests = types.requests;
     let (body, named) = parse::function(item, errors);
     named.into_iter().for_each(|request| parse::add_request(request, &mut requests));
-    let body = structure::function(body, errors);
+    let body = structurize::function(body, errors);
     let is_broken = errors.len() > before;
     let (this, is_public) = (family.map(|family| family.this.clone()), device_struct::is_public(&item.vis));
     let Signature { types, consts, .. } = generics;
     DeviceFn { name, types, consts, generics: order, params, output, body, home, this, is_public, requests, is_broken }
 }
 
-/// One generic, and its place among those that a call names.
+/// Parses one generic parameter and records its index in the order in which a call lists them.
 pub(crate) fn generic(param: &syn::GenericParam, generics: &mut Signature, order: &mut Vec<GenericKind>, errors: &mut Errors) {
     let (types, consts) = (generics.types.len(), generics.consts.len());
     signature::generic(param, generics, errors);
@@ -280,29 +280,29 @@ fn parameter(input: &FnArg, index: usize, types: &mut Types<'_>, errors: &mut Er
                 _ => OptionDefault::Absent,
             });
         } else if !attribute.path().is_ident("doc") && !attribute.path().is_ident("allow") {
-            errors.push_help(Place::of(attribute), "this attribute has no meaning here", "a parameter may be an `#[option(default)]`");
+            errors.push_help(SourceSpan::of(attribute), "this attribute has no meaning here", "a parameter may be an `#[option(default)]`");
         }
     }
     let (name, mutable) = match &*typed.pat {
         syn::Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => {
-            (Name { text: plain(&pat.ident), place: Place::from(&pat.ident) }, pat.mutability.is_some())
+            (Name { text: plain(&pat.ident), span: SourceSpan::from(&pat.ident) }, pat.mutability.is_some())
         }
         other => {
-            errors.push_help(Place::of(other), "a parameter is one name", "write `x: Value<f32>`; a tuple is taken apart in the body");
-            (Name { text: format!("parameter {index}"), place: Place::of(other) }, false)
+            errors.push_help(SourceSpan::of(other), "a parameter is one name", "write `x: Value<f32>`; a tuple is taken apart in the body");
+            (Name { text: format!("parameter {index}"), span: SourceSpan::of(other) }, false)
         }
     };
     Param { name, mutable, ty: types.read(&typed.ty, errors), option }
 }
 
-/// `self`, `mut self`
+/// `self`, `mut self`.
 fn self_parameter(receiver: &syn::Receiver, types: &Types<'_>, errors: &mut Errors) -> Param {
-    let place = Place::of(receiver);
+    let span = SourceSpan::of(receiver);
     let ty = match types.this {
         Some(this) => ParamType::Struct(this.clone()),
         None => {
             errors.push_help(
-                place,
+                span,
                 "a device function has no `self`",
                 "methods stand in the `impl` block of a struct, in a `#[device] mod`",
             );
@@ -310,10 +310,10 @@ fn self_parameter(receiver: &syn::Receiver, types: &Types<'_>, errors: &mut Erro
         }
     };
     if matches!(receiver.kind, syn::ReceiverKind::Reference(..)) {
-        errors.push_help(place, "references have no meaning in a kernel", "values are copied: write `self`, and give what is new");
+        errors.push_help(span, "references have no meaning in a kernel", "values are copied: write `self`, and give what is new");
     } else if matches!(receiver.kind, syn::ReceiverKind::Typed(..)) {
-        errors.push_help(place, "`self` has the type of its struct", "write `self`");
+        errors.push_help(span, "`self` has the type of its struct", "write `self`");
     }
-    let name = Name { text: "self".to_string(), place: Place::of(&receiver.self_token) };
+    let name = Name { text: "self".to_string(), span: SourceSpan::of(&receiver.self_token) };
     Param { name, mutable: receiver.mutability.is_some(), ty, option: None }
 }

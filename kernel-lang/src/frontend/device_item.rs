@@ -1,4 +1,5 @@
-//! `#[device]` on a function, a struct or a module of both: the items for rustc and editors, and beside each the macro that hands its source on.
+//! The `#[device]` attribute on a function, a struct or a module: it emits the items for rustc and editors, and for each item a macro that
+//! passes on its source.
 
 use std::rc::Rc;
 
@@ -9,19 +10,19 @@ use crate::frontend::device::{self, Home};
 use crate::frontend::device_struct;
 use crate::frontend::elaborate::check_function;
 use crate::frontend::parse::{self, Request};
-use crate::frontend::place::{Errors, Place};
 use crate::frontend::sources::{self, Definition, Source};
-use crate::frontend::{attributes, depth, launcher, rust_item, syntax, words};
+use crate::frontend::span::{Errors, SourceSpan};
+use crate::frontend::{attributes, builtins, depth, launcher, rust_item, syntax};
 
 const FORMS: &str =
     "write `#[device] fn name(x: Value<f32>) -> Value<f32> { .. }`, `#[device] struct Name { .. }` or `#[device] mod name { .. }`";
 
-/// `#[device]` on an item.
+/// Expands `#[device]` on an item.
 ///
 /// `crate_name` is the name of the crate that is being compiled.
 pub fn device(arguments: TokenStream, item: TokenStream, crate_name: &str) -> TokenStream {
-    if let Some(place) = depth::exceeded(&item) {
-        return depth::explained(place);
+    if let Some(span) = depth::exceeded(&item) {
+        return depth::explained(span);
     }
     let parsed = match syn::parse2::<syn::Item>(item.clone()) {
         Ok(parsed) => parsed,
@@ -46,7 +47,7 @@ pub fn device(arguments: TokenStream, item: TokenStream, crate_name: &str) -> To
     }
 }
 
-/// The functions and structs of a module, and what is none: imports, kernels, and what belongs to the host.
+/// Splits a module into its device functions and structs, and the other items: imports, kernels, and host code.
 fn members(items: Vec<syn::Item>) -> (Vec<Definition>, Vec<syn::Item>) {
     let (mut definitions, mut others) = (Vec::new(), Vec::new());
     for item in items {
@@ -70,7 +71,7 @@ fn members(items: Vec<syn::Item>) -> (Vec<Definition>, Vec<syn::Item>) {
     (definitions, rest)
 }
 
-/// Items for rustc, and macros that hand on the sources.
+/// Emits the items for rustc, and the macros that pass on the sources.
 fn define(definitions: Vec<Definition>, krate: &TokenStream, crate_name: &str, mut errors: Errors) -> TokenStream {
     let mut sources: Vec<Source> = definitions.iter().map(|definition| Source::of(definition, crate_name)).collect();
     let keys: Vec<(String, Ident)> =
@@ -82,7 +83,8 @@ fn define(definitions: Vec<Definition>, krate: &TokenStream, crate_name: &str, m
         let (item, named) = item(definition, home, krate, &mut errors);
         items.extend(item);
         for request in named {
-            // What stands beside it is known here. Other circles cannot be seen; rustc reports that it finds no end of them.
+            // Names in the same module are resolved here, so they may form cycles. Cycles between other items are not detected here; rustc
+            // reports endless macro recursion.
             match keys.iter().find(|(name, _)| request.text == *name || request.text == format!("self::{name}")) {
                 Some((_, key)) => source.names.push((request.text, key.clone())),
                 None => parse::add_request(request, &mut requests),
@@ -98,22 +100,22 @@ fn define(definitions: Vec<Definition>, krate: &TokenStream, crate_name: &str, m
         let texts = sources::texts(&requests);
         let state = quote!({ #texts } #({ #heads #sources })*);
         let call = sources::collect(&requests, &quote!(#krate::__device), &state);
-        // A function that is not there asks for nothing.
+        // A function that is disabled by `cfg` requests nothing.
         let cfgs = if let [head] = &heads[..] { &head.cfgs[..] } else { &[] };
         quote!(#(#cfgs)* #call)
     };
     quote!(#errors #items #carriers)
 }
 
-/// The item as rustc sees it, and the paths that lead from it to others.
+/// The item as rustc sees it, and the paths to other items that it uses.
 fn item(definition: &Definition, home: Home, krate: &TokenStream, errors: &mut Errors) -> (TokenStream, Vec<Request>) {
     match definition {
         Definition::Function(item) => {
             let func = device::parse(item, home, errors);
             let name = &func.name;
-            if words::find(&name.text).is_some() {
+            if builtins::find(&name.text).is_some() {
                 errors.push_help(
-                    name.place,
+                    name.span,
                     format!("`{}` is a word of the language", name.text),
                     "choose another name: in a kernel, this one means the word",
                 );
@@ -121,7 +123,7 @@ fn item(definition: &Definition, home: Home, krate: &TokenStream, errors: &mut E
             let selfs = [name.text.clone(), format!("self::{}", name.text)];
             if let Some(request) = func.requests.iter().find(|request| selfs.contains(&request.text)) {
                 errors.push_help(
-                    Place::of(&request.path),
+                    SourceSpan::of(&request.path),
                     format!("`{0}` calls itself: `{0}` calls `{0}`", name.text),
                     "a device function becomes a part of its caller, so that it cannot recurse; write a loop",
                 );
@@ -139,7 +141,7 @@ fn item(definition: &Definition, home: Home, krate: &TokenStream, errors: &mut E
     }
 }
 
-/// What the collected sources of an item's callees end in: the macros that hand on all of them.
+/// The final callback after the sources of an item's callees are collected: emits the macros that pass on all of them.
 pub fn device_bundle(tokens: TokenStream) -> TokenStream {
     let read = || {
         let (state, bundles) = sources::collected(tokens)?;
@@ -149,7 +151,7 @@ pub fn device_bundle(tokens: TokenStream) -> TokenStream {
     read().unwrap_or_else(|error: syn::Error| error.to_compile_error())
 }
 
-/// What a macro that hands on a source needs of the item: when it is there, where it is seen, and its name.
+/// The parts of an item that its carrier macro needs: its `cfg` conditions, its visibility and its name.
 struct Head {
     cfgs: Vec<syn::Attribute>,
     vis: syn::Visibility,
@@ -200,7 +202,7 @@ fn state_of_device(input: syn::parse::ParseStream<'_>) -> syn::Result<(Vec<Strin
     Ok((requests, heads, sources))
 }
 
-/// `macro_rules! f` for each, visible where the item is.
+/// Emits `macro_rules! f` for each item, with the item's visibility.
 fn carriers(heads: &[Head], bundles: Vec<Vec<Source>>) -> TokenStream {
     let carriers = heads.iter().zip(&bundles).map(|(Head { cfgs, vis, ident }, bundle)| {
         let (name, carrier) = Source::carrier(bundle, device_struct::is_public(vis));

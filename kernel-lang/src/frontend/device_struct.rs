@@ -1,8 +1,8 @@
 //! `#[device]` structs: their fields, and the functions of their `impl` blocks.
 //!
-//! A struct is no value of the IR: while a kernel is elaborated it is the tuple of its fields, which knows what it is called. What can be said of
-//! a struct alone stands here. Making one is a call of its constructor, a function that takes the fields in their order: so are generics found
-//! from the fields, constants take their types, and mistakes are told as those of any other call.
+//! The IR has no structs: during elaboration a struct is the tuple of its fields together with its name. This module checks everything that
+//! concerns a struct alone. Constructing a struct is a call of its constructor, a function whose parameters are the fields in order. Thus
+//! generics are inferred from the fields, constants take their types, and errors are reported as for any other call.
 
 use std::rc::Rc;
 
@@ -10,27 +10,27 @@ use crate::frontend::ast::{Block, Name, Owner};
 use crate::frontend::device::{self, DeviceFn, Family, GenericKind, Home, Param};
 use crate::frontend::param_type::{ParamType, Types};
 use crate::frontend::parse::{self, Request, plain};
-use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::{self, Signature, TypeGeneric};
+use crate::frontend::span::{Errors, SourceSpan};
 
-/// A struct that kernels compute with.
+/// A struct that kernels can use.
 pub(crate) struct DeviceStruct {
     pub(crate) name: Name,
     pub(crate) fields: Vec<Field>,
-    /// The function that the fields are the parameters of.
+    /// The function whose parameters are the fields.
     pub(crate) constructor: Rc<DeviceFn>,
     /// The functions of its `impl` blocks, with `self` or without.
     pub(crate) methods: Vec<Rc<DeviceFn>>,
     /// The structs and device functions that it names.
     pub(crate) requests: Vec<Request>,
-    /// Has something in it been reported?
+    /// Has an error in it been reported?
     pub(crate) is_broken: bool,
 }
 
 /// A field; its type is that of the constructor's parameter.
 pub(crate) struct Field {
     pub(crate) name: Name,
-    /// Is it seen from other crates?
+    /// Is it visible in other crates?
     pub(crate) is_public: bool,
 }
 
@@ -49,24 +49,24 @@ impl DeviceStruct {
         self.methods.iter().find(|method| method.name.text == name)
     }
 
-    /// As it is made and taken apart: `Welford { mean, m2 }`.
+    /// The syntax of construction and destructuring: `Welford { mean, m2 }`.
     pub(crate) fn written(&self) -> String {
         let fields: Vec<&str> = self.fields.iter().map(|field| field.name.text.as_str()).collect();
         format!("{} {{ {} }}", self.name.text, fields.join(", "))
     }
 }
 
-/// Reads a struct and its `impl` blocks, and reports what they cannot have.
+/// Parses a struct and its `impl` blocks, and reports unsupported syntax.
 pub(crate) fn parse(item: &syn::ItemStruct, impls: &[syn::ItemImpl], home: &Home, errors: &mut Errors) -> DeviceStruct {
     let before = errors.len();
-    let name = Name { text: plain(&item.ident), place: Place::from(&item.ident) };
+    let name = Name { text: plain(&item.ident), span: SourceSpan::from(&item.ident) };
     let (generics, order) = struct_generics(item, &name, errors);
     let mut types = Types { generics: &generics, this: None, requests: Vec::new() };
     let (mut fields, mut params) = (Vec::new(), Vec::new());
     if let syn::Fields::Named(named) = &item.fields {
         for field in &named.named {
             let ident = field.ident.as_ref().expect("the fields have names");
-            let name = Name { text: plain(ident), place: Place::from(ident) };
+            let name = Name { text: plain(ident), span: SourceSpan::from(ident) };
             let ty = match types.given(&field.ty, errors) {
                 ParamType::Scalar(elem) if elem.text.as_deref() == Some("Self") => ParamType::Wrong,
                 ty => ty,
@@ -76,7 +76,7 @@ pub(crate) fn parse(item: &syn::ItemStruct, impls: &[syn::ItemImpl], home: &Home
         }
     } else {
         let help = format!("write `struct {} {{ mean: Value<T>, .. }}`; values without names are a tuple", name.text);
-        errors.push_help(name.place, "the fields of a device struct have names", help);
+        errors.push_help(name.span, "the fields of a device struct have names", help);
     }
     let mut requests = types.requests;
     let mut methods: Vec<Rc<DeviceFn>> = Vec::new();
@@ -94,7 +94,7 @@ pub(crate) fn parse(item: &syn::ItemStruct, impls: &[syn::ItemImpl], home: &Home
         generics: order,
         params,
         output: ParamType::Tuple(Vec::new()),
-        body: Block::of(Vec::new(), name.place),
+        body: Block::of(Vec::new(), name.span),
         home: home.clone(),
         this: None,
         is_public: true,
@@ -104,7 +104,7 @@ pub(crate) fn parse(item: &syn::ItemStruct, impls: &[syn::ItemImpl], home: &Home
     DeviceStruct { name, fields, constructor: Rc::new(constructor), methods, requests, is_broken }
 }
 
-/// The generics of a struct; a type parameter without a bound may be any element type.
+/// The generics of a struct; a type parameter without a bound accepts any element type.
 fn struct_generics(item: &syn::ItemStruct, name: &Name, errors: &mut Errors) -> (Signature, Vec<GenericKind>) {
     let mut generics = Signature { name: name.clone(), types: Vec::new(), consts: Vec::new(), params: Vec::new() };
     signature::no_where_clause(&item.generics, errors);
@@ -114,7 +114,7 @@ fn struct_generics(item: &syn::ItemStruct, name: &Name, errors: &mut Errors) -> 
             && param.bounds.is_empty()
             && param.default.is_none()
         {
-            let name = Name { text: plain(&param.ident), place: Place::from(&param.ident) };
+            let name = Name { text: plain(&param.ident), span: SourceSpan::from(&param.ident) };
             let (bound, choices) = signature::ANY;
             order.push(GenericKind::Type(generics.types.len()));
             generics.types.push(TypeGeneric { name, ident: param.ident.clone(), bound, choices, is_broken: false });
@@ -130,7 +130,7 @@ fn struct_generics(item: &syn::ItemStruct, name: &Name, errors: &mut Errors) -> 
 fn impl_block(block: &syn::ItemImpl, name: &Name, home: &Home, errors: &mut Errors) -> Vec<DeviceFn> {
     if let Some((path, _)) = &block.trait_ {
         let help = format!("write `impl {} {{ .. }}`; operators and traits are not those of Rust here", name.text);
-        errors.push_help(Place::of(path), "a device struct implements no traits", help);
+        errors.push_help(SourceSpan::of(path), "a device struct implements no traits", help);
         return Vec::new();
     }
     signature::no_where_clause(&block.generics, errors);
@@ -141,13 +141,13 @@ fn impl_block(block: &syn::ItemImpl, name: &Name, home: &Home, errors: &mut Erro
         },
         _ => Vec::new(),
     };
-    let this = Owner { path: Name { text: name.text.clone(), place: Place::of(&block.self_ty) }, generics };
+    let this = Owner { path: Name { text: name.text.clone(), span: SourceSpan::of(&block.self_ty) }, generics };
     let family = Family { generics: &block.generics, this: &this };
     let mut methods: Vec<DeviceFn> = Vec::new();
     for item in &block.items {
         let syn::ImplItem::Fn(item) = item else {
             let help = "an `impl` block holds functions; constants are generics, `const N: usize`";
-            errors.push_help(Place::of(item), "this has no meaning in the `impl` block of a device struct", help);
+            errors.push_help(SourceSpan::of(item), "this has no meaning in the `impl` block of a device struct", help);
             continue;
         };
         let function = syn::ItemFn {

@@ -1,59 +1,59 @@
-//! What an expression of Rust can be while the crate compiles: the condition of a `product`, and what heuristics may give.
+//! Evaluates Rust expressions at compile time to a set of possible values: the condition of a `product`, and the results of heuristics.
 //!
 //! ```text
 //! BLOCK * num_warps < 1024        with BLOCK = 64, num_warps = 8:   true
 //! n % BLOCK == 0                  n is not known:                   false or true
 //! if n > 4096 { 8 } else { 4 }    n is not known:                   8 or 4
-//! n.next_power_of_two()           n is not known:                   nobody knows
+//! n.next_power_of_two()           n is not known:                   unknown
 //! ```
 
 use std::cell::RefCell;
 
 use crate::frontend::parse::plain;
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 
-/// A number or a truth.
+/// A number or a boolean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Known {
     Int(i128),
     Bool(bool),
 }
 
-/// An expression with more possible values than this is taken for unknown.
+/// An expression with more possible values than this counts as unknown.
 const MOST: usize = 16;
 
-/// What names stand for, and the first piece of the expression that is not known.
+/// The values of names, and the first subexpression that is not known.
 pub(crate) struct Evaluator<'a> {
     names: &'a dyn Fn(&str) -> Option<Known>,
-    unknown: RefCell<Option<Place>>,
+    unknown: RefCell<Option<SourceSpan>>,
 }
 
-/// Values that an expression may have; none if that is not known.
+/// The possible values of an expression; `None` if they are not known.
 type Values = Option<Vec<Known>>;
 
 impl Evaluator<'_> {
-    /// With these names.
+    /// An evaluator with the given names.
     pub(crate) fn new(names: &dyn Fn(&str) -> Option<Known>) -> Evaluator<'_> {
         Evaluator { names, unknown: RefCell::new(None) }
     }
 
-    /// The first piece of what was evaluated so far that is not known.
-    pub(crate) fn unknown(&self) -> Option<Place> {
+    /// The first unknown subexpression that has been evaluated so far.
+    pub(crate) fn unknown(&self) -> Option<SourceSpan> {
         *self.unknown.borrow()
     }
 
-    /// Every value that the expression may have.
+    /// All possible values of the expression.
     pub(crate) fn values(&self, expr: &syn::Expr) -> Values {
         match expr {
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(int), .. }) => int.base10_parse().ok().map(|value| vec![Known::Int(value)]),
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(bool), .. }) => Some(vec![Known::Bool(bool.value)]),
             syn::Expr::Paren(syn::ExprParen { expr, .. }) | syn::Expr::Group(syn::ExprGroup { expr, .. }) => self.values(expr),
-            // What does not fit the type is rustc's to find.
+            // rustc reports values that do not fit the type.
             syn::Expr::Cast(cast) => self.values(&cast.expr),
             syn::Expr::Block(block) => self.block(&block.block),
             syn::Expr::Path(path) => match path.path.get_ident().and_then(|ident| (self.names)(&plain(ident))) {
                 Some(value) => Some(vec![value]),
-                None => self.is_unknown(Place::of(expr)),
+                None => self.is_unknown(SourceSpan::of(expr)),
             },
             syn::Expr::Unary(unary) => {
                 let values = self.values(&unary.expr)?;
@@ -69,26 +69,26 @@ impl Evaluator<'_> {
             syn::Expr::Call(call) => match (&*call.func, call.args.len()) {
                 (syn::Expr::Path(path), 2) => {
                     let name = path.path.segments.last().map(|last| plain(&last.ident)).unwrap_or_default();
-                    self.method(&name, &call.args[0], Some(&call.args[1])).or_else(|| self.is_unknown(Place::of(expr)))
+                    self.method(&name, &call.args[0], Some(&call.args[1])).or_else(|| self.is_unknown(SourceSpan::of(expr)))
                 }
-                _ => self.is_unknown(Place::of(expr)),
+                _ => self.is_unknown(SourceSpan::of(expr)),
             },
             syn::Expr::MethodCall(call) if call.args.len() <= 1 => {
-                self.method(&plain(&call.method), &call.receiver, call.args.first()).or_else(|| self.is_unknown(Place::of(expr)))
+                self.method(&plain(&call.method), &call.receiver, call.args.first()).or_else(|| self.is_unknown(SourceSpan::of(expr)))
             }
-            other => self.is_unknown(Place::of(other)),
+            other => self.is_unknown(SourceSpan::of(other)),
         }
     }
 
-    fn is_unknown(&self, place: Place) -> Values {
-        self.unknown.borrow_mut().get_or_insert(place);
+    fn is_unknown(&self, span: SourceSpan) -> Values {
+        self.unknown.borrow_mut().get_or_insert(span);
         None
     }
 
     fn block(&self, block: &syn::Block) -> Values {
         match &block.stmts[..] {
             [syn::Stmt::Expr(expr, None)] => self.values(expr),
-            _ => self.is_unknown(Place::of(block)),
+            _ => self.is_unknown(SourceSpan::of(block)),
         }
     }
 
@@ -107,7 +107,7 @@ impl Evaluator<'_> {
     fn binary(&self, binary: &syn::ExprBinary) -> Values {
         use syn::BinOp;
         let (lhs, rhs) = (self.values(&binary.left), self.values(&binary.right));
-        // One side alone may decide, and a truth is one of two whatever is compared.
+        // One side alone may decide `&&` and `||`. A comparison of unknown values is either true or false.
         let (lhs, rhs) = match binary.op {
             BinOp::And(_) | BinOp::Or(_) => (lhs.unwrap_or_else(either), rhs.unwrap_or_else(either)),
             BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_) | BinOp::Eq(_) | BinOp::Ne(_) => match (lhs, rhs) {
@@ -147,12 +147,12 @@ impl Evaluator<'_> {
         })
     }
 
-    /// `cdiv(a, b)`, `a.min(b)`, `a.next_power_of_two()`: what sizes are computed with.
+    /// Functions that compute sizes: `cdiv(a, b)`, `a.min(b)`, `a.next_power_of_two()`.
     fn method(&self, name: &str, receiver: &syn::Expr, argument: Option<&syn::Expr>) -> Values {
         let receiver = self.values(receiver)?;
         let argument = match argument {
             Some(argument) => self.values(argument)?,
-            // One that nobody looks at.
+            // A dummy argument, which these methods ignore.
             None if matches!(name, "next_power_of_two" | "is_power_of_two") => vec![Known::Int(0)],
             None => return None,
         };
@@ -178,7 +178,7 @@ fn either() -> Vec<Known> {
     vec![Known::Bool(true), Known::Bool(false)]
 }
 
-/// What the operation gives for all pairs; nothing is known where it fails for one.
+/// The results of the operation for all pairs; unknown if it fails for one pair.
 fn pairs(lhs: &[Known], rhs: &[Known], operation: impl Fn((Known, Known)) -> Option<Known>) -> Values {
     let all: Option<Vec<Known>> = lhs.iter().flat_map(|a| rhs.iter().map(|b| operation((*a, *b)))).collect();
     few(all?)

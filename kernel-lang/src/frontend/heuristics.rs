@@ -1,6 +1,7 @@
-//! `heuristics(EVEN_N = n % BLOCK_SIZE == 0, num_warps = if BLOCK_SIZE >= 2048 { 8 } else { 4 })`, an argument of `#[kernel]` and of `#[autotune]`.
+//! The `heuristics(..)` argument of `#[kernel]` and `#[autotune]`:
+//! `heuristics(EVEN_N = n % BLOCK_SIZE == 0, num_warps = if BLOCK_SIZE >= 2048 { 8 } else { 4 })`.
 //!
-//! Each is computed by every launch, in order: from the arguments, from what the configuration fixes, and from those before it.
+//! Every launch computes the heuristics in order. Each may use the arguments, the values of the configuration, and earlier heuristics.
 
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
@@ -11,34 +12,34 @@ use crate::frontend::ast::Name;
 use crate::frontend::attributes::{Attributes, SCHEDULE, set_schedule};
 use crate::frontend::evaluate::{Evaluator, Known};
 use crate::frontend::parse::plain;
-use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::Signature;
+use crate::frontend::span::{Errors, SourceSpan};
 use crate::frontend::variants::{Bound, Instance};
 
-/// One of them.
+/// One heuristic.
 #[derive(Clone)]
 pub(crate) struct Heuristic {
     pub(crate) name: Name,
     pub(crate) ident: syn::Ident,
-    /// The constant parameter that it gives, by its index; none if it is a part of the schedule.
+    /// The index of the constant parameter that it sets; `None` if it sets a field of the schedule.
     pub(crate) constant: Option<usize>,
     pub(crate) value: syn::Expr,
 }
 
 pub(crate) const FORM: &str = "write `heuristics(EVEN_N = n % BLOCK_SIZE == 0)`";
 
-/// Reads what stands in the parentheses.
+/// Parses the arguments in the parentheses.
 pub(crate) fn parse(input: ParseStream<'_>, signature: &Signature, list: &mut Vec<Heuristic>, errors: &mut Errors) -> syn::Result<()> {
     while !input.is_empty() {
         let ident = input.call(syn::Ident::parse_any)?;
-        let name = Name { text: plain(&ident), place: Place::from(&ident) };
+        let name = Name { text: plain(&ident), span: SourceSpan::from(&ident) };
         input.parse::<syn::Token![=]>()?;
         let value = input.parse::<syn::Expr>()?;
         let constant = signature.consts.iter().position(|generic| generic.name.text == name.text);
         if constant.is_none() && !SCHEDULE.contains(&name.text.as_str()) {
             unknown(&name, signature, errors);
         } else if list.iter().any(|earlier| earlier.name.text == name.text) {
-            errors.push_help(name.place, format!("`{}` is given twice", name.text), "remove one of them");
+            errors.push_help(name.span, format!("`{}` is given twice", name.text), "remove one of them");
         } else {
             list.push(Heuristic { name, ident, constant, value });
         }
@@ -52,21 +53,21 @@ pub(crate) fn parse(input: ParseStream<'_>, signature: &Signature, list: &mut Ve
 fn unknown(name: &Name, signature: &Signature, errors: &mut Errors) {
     let text = &name.text;
     if signature.types.iter().any(|generic| generic.name.text == *text) {
-        return errors.push_help(name.place, format!("`{text}` is a type, which the launch names"), "heuristics give constants");
+        return errors.push_help(name.span, format!("`{text}` is a type, which the launch names"), "heuristics give constants");
     }
     if signature.params.iter().any(|param| param.name.text == *text) {
         let help = "heuristics give constants of the kernel, `const EVEN_N: bool`, from its arguments";
-        return errors.push_help(name.place, format!("`{text}` is an argument of the launch"), help);
+        return errors.push_help(name.span, format!("`{text}` is an argument of the launch"), help);
     }
     let names = signature.consts.iter().map(|generic| generic.name.text.as_str()).chain(SCHEDULE);
     let help = match did_you_mean(text, names) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("declare it: `fn {}<const {text}: bool>(..)`", signature.name.text),
     };
-    errors.push_help(name.place, format!("the kernel has no constant parameter `{text}`"), help);
+    errors.push_help(name.span, format!("the kernel has no constant parameter `{text}`"), help);
 }
 
-/// Every combination of values that heuristics may give an instance; none where only a launch can tell.
+/// Every combination of values that the heuristics may give an instance; empty if only a launch can compute them.
 pub(crate) fn instances(instance: Instance, heuristics: &[Heuristic], signature: &Signature, attributes: &Attributes) -> Vec<Instance> {
     let mut list = vec![instance];
     for heuristic in heuristics {
@@ -75,7 +76,7 @@ pub(crate) fn instances(instance: Instance, heuristics: &[Heuristic], signature:
     list
 }
 
-/// The instance with each value of one heuristic that makes sense.
+/// The instance with each valid value of one heuristic.
 fn with(instance: &Instance, heuristic: &Heuristic, signature: &Signature, attributes: &Attributes) -> Vec<Instance> {
     let names = |name: &str| instance.known(name, signature);
     let values = Evaluator::new(&names).values(&heuristic.value);
@@ -105,10 +106,10 @@ fn with(instance: &Instance, heuristic: &Heuristic, signature: &Signature, attri
             None => Vec::new(),
         },
     };
-    let place = signature.types.len() + index;
+    let span = signature.types.len() + index;
     let bound = |value: i128| {
         let mut instance = instance.clone();
-        if let Bound::Const(_, bound) = &mut instance.generics[place] {
+        if let Bound::Const(_, bound) = &mut instance.generics[span] {
             *bound = value;
         }
         instance
@@ -117,7 +118,7 @@ fn with(instance: &Instance, heuristic: &Heuristic, signature: &Signature, attri
 }
 
 impl Instance {
-    /// What a name of a heuristic's expression stands for.
+    /// The value of a name in a heuristic's expression.
     fn known(&self, name: &str, signature: &Signature) -> Option<Known> {
         let schedule = self.schedule;
         if let Some(index) = signature.consts.iter().position(|generic| generic.name.text == name) {

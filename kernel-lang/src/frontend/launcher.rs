@@ -1,4 +1,4 @@
-//! The generated code: a typed launcher, the IR's text, the variants, and one call into the runtime.
+//! Code generation for a kernel: a typed launcher, the IR's text, the variants, and one call into the runtime.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -6,44 +6,45 @@ use quote::{format_ident, quote, quote_spanned};
 use crate::Schedule;
 use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
+use crate::frontend::autotune_codegen::Tuned;
 use crate::frontend::facts::{Fact, Known};
-use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::Signature;
-use crate::frontend::tuned::Tuned;
+use crate::frontend::span::{Errors, SourceSpan};
 use crate::frontend::variants::Variant;
 use crate::ir::Type;
 
-/// What the launcher of a kernel is made of.
+/// The inputs of a kernel's launcher.
 pub(crate) struct Launcher<'a> {
     pub(crate) item: &'a syn::ItemFn,
     pub(crate) signature: &'a Signature,
     pub(crate) attributes: &'a Attributes,
     pub(crate) autotune: Option<&'a Autotune>,
-    /// The path of the attribute that was taken off the function, if both stood on it: its import is in use.
+    /// The path of the attribute that was removed from the function, if it had both. The generated code uses the path, so that its import is
+    /// not reported as unused.
     pub(crate) taken: Option<&'a syn::Path>,
-    /// The words that the body uses, each with its place.
+    /// The builtins in the body, each with its span.
     pub(crate) words: &'a [(&'static str, Span)],
-    /// What its variants may know of the arguments.
+    /// The facts that its variants may assume.
     pub(crate) facts: &'a [Fact],
-    /// Is there a `device_print!` in it?
+    /// Does it contain a `device_print!`?
     pub(crate) prints: bool,
-    /// What `static_print!` said, each with its place.
-    pub(crate) notes: &'a [(Place, String)],
+    /// The messages of `static_print!`, each with its span.
+    pub(crate) notes: &'a [(SourceSpan, String)],
 }
 
 impl Launcher<'_> {
-    /// The launcher of a kernel that compiled.
+    /// The launcher of a kernel that compiled without errors.
     pub(crate) fn tokens(&self, ir: &str, variants: &[Variant]) -> TokenStream {
         self.launching(&self.kernel(ir, variants))
     }
 
-    /// The compiled kernel, where the launcher has been written already.
+    /// The compiled kernel as an expression, for a launcher that has already been emitted.
     pub(crate) fn value(&self, ir: &str, variants: &[Variant], functions: &[syn::Path]) -> TokenStream {
         let (shadow, kernel) = (self.shadow(functions), self.kernel(ir, variants));
         quote!({ #shadow #kernel })
     }
 
-    /// What stands for the compiled kernel if there is none: its errors.
+    /// The expression in place of the compiled kernel when compilation failed: its errors.
     pub(crate) fn errors(&self, errors: Errors, functions: &[syn::Path]) -> TokenStream {
         let (errors, value) = (errors.into_tokens(), self.value("", &[], functions));
         quote!({ #errors #value })
@@ -51,7 +52,8 @@ impl Launcher<'_> {
 
     /// The launcher of a kernel that other macros compile.
     ///
-    /// The first function that is not found ends the search; `others` are looked for beside it, so that all are reported.
+    /// The search stops at the first function that is not found. `others` are looked up beside it, so that all missing functions are
+    /// reported.
     pub(crate) fn deferred(&self, kernel: &TokenStream, others: &[&syn::Path], errors: Errors) -> TokenStream {
         let kernel = &quote!({ #(#others! {})* #kernel });
         if errors.is_empty() {
@@ -94,12 +96,13 @@ impl Launcher<'_> {
         });
         let facts = self.facts();
         let (printing, notes) = (self.prints.then(|| quote!(.printing())), self.notes());
-        // Nothing of the user's own stands in the block. Its promise holds: variants, parameters and facts are those of this compilation of this IR.
+        // The block contains no user code. The promise of `unsafe` holds: variants, parameters and facts come from this compilation of this
+        // IR.
         let kernel = quote!(unsafe { #private::Kernel::new(#name, #ir, #schedule, &[#(#params),*], &[#(#variants),*]) #facts #printing });
         if self.notes.is_empty() { kernel } else { quote!({ #notes #kernel }) }
     }
 
-    /// `.specializing(&[..])`: what a launch asks of its argument words.
+    /// Generates `.specializing(&[..])`: the tests that a launch applies to its argument words.
     fn facts(&self) -> TokenStream {
         let private = self.private();
         let facts = self.facts.iter().map(|Fact { param, known }| {
@@ -107,7 +110,7 @@ impl Launcher<'_> {
             let name = &param.name.text;
             match known {
                 Known::Is(number) => {
-                    // The bits of the argument, and zeros above them.
+                    // The bits of the argument, zero-extended.
                     let bits = param.ty.as_ref().map_or(64, |ty| 8 * ty.dtype().bytes());
                     let number = *number as u64 & (u64::MAX >> (64 - bits));
                     quote!(#private::Fact::is(#name, #word, #number))
@@ -121,10 +124,10 @@ impl Launcher<'_> {
         if self.facts.is_empty() { TokenStream::new() } else { quote!(.specializing(&[#(#facts),*])) }
     }
 
-    /// Warnings, the one kind of message besides errors that a macro can make: each is the use of something deprecated.
+    /// Generates warnings. A macro cannot emit warnings directly, so each one is a use of a deprecated item.
     fn notes(&self) -> TokenStream {
-        let notes = self.notes.iter().map(|(place, text)| {
-            let name = syn::Ident::new("static_print", place.start);
+        let notes = self.notes.iter().map(|(span, text)| {
+            let name = syn::Ident::new("static_print", span.start);
             quote!(const _: () = {
                 #[deprecated(note = #text)]
                 #[allow(non_camel_case_types, reason = "the name is the macro's")]
@@ -145,7 +148,7 @@ impl Launcher<'_> {
 
     fn launching(&self, kernel: &TokenStream) -> TokenStream {
         let private = self.private();
-        // Local names of their own, so that a parameter may have any name.
+        // Local names with macro hygiene, so that a parameter may have any name.
         let args = syn::Ident::new("args", Span::mixed_site());
         let pushes = self.signature.params.iter().zip(self.inputs()).map(|(param, input)| {
             let (name, ident) = (&param.name.text, &param.ident);
@@ -164,9 +167,9 @@ impl Launcher<'_> {
         });
         let words = self.key_words(&private);
         let [key, chosen] = ["key", "rules"].map(|name| syn::Ident::new(name, Span::mixed_site()));
-        // Of the user's own only rules and type parameters could do anything, and they stand in front of the blocks. Their promise holds: the arguments are pushed
-        // in the order and with the types of the signature that the kernel was compiled from, and the key has a word for each of its generics; a configuration
-        // writes those of constants.
+        // User code in the launch is limited to rules and type parameters, which are outside the `unsafe` blocks. The promise of `unsafe`
+        // holds: the arguments are pushed in the order and with the types of the signature that the kernel was compiled from, and the key has
+        // a word for each of its generics; a configuration writes the words of constants.
         let launch = match self.autotune {
             None => quote! {
                 let #key = #words;
@@ -192,7 +195,7 @@ impl Launcher<'_> {
         })
     }
 
-    /// A launcher of the same signature for a kernel that did not compile, so that its callers do.
+    /// A launcher with the same signature for a kernel that did not compile, so that its callers still compile.
     pub(crate) fn stub(&self, errors: Errors) -> TokenStream {
         let errors = errors.into_tokens();
         let shadow = self.shadow(&[]);
@@ -221,7 +224,7 @@ impl Launcher<'_> {
                     quote!(impl #private::#argument<'a, #elem>)
                 }
                 (Some(_), Some(ty)) => quote!(#ty),
-                // A parameter whose type has been reported takes anything.
+                // A parameter whose type has been reported accepts any argument.
                 _ => quote!(impl ::core::marker::Sized),
             };
             quote!(#ident: #ty)
@@ -247,7 +250,7 @@ impl Launcher<'_> {
         }
     }
 
-    /// Beside the function, where a parameter may have the path's name.
+    /// Emitted beside the function, because inside it a parameter may have the path's name.
     fn applied(&self) -> Option<TokenStream> {
         self.taken.map(|path| {
             quote! {
@@ -259,7 +262,8 @@ impl Launcher<'_> {
         })
     }
 
-    /// A never-used import of each word at its place in the body, and of each function: editors show its documentation there.
+    /// An unused import of each builtin and each function, with the span of its use in the body, so that editors show its documentation
+    /// there.
     fn shadow(&self, functions: &[syn::Path]) -> Option<TokenStream> {
         if self.words.is_empty() && functions.is_empty() {
             return None;
@@ -281,7 +285,7 @@ impl Launcher<'_> {
         })
     }
 
-    /// The generics that a launch names, in the order of the source.
+    /// The generics that a launch names, in source order.
     fn generics(&self, private: &TokenStream) -> Vec<TokenStream> {
         let written = self.item.sig.generics.params.iter().filter_map(|param| {
             let name = match param {
@@ -300,7 +304,7 @@ impl Launcher<'_> {
         written.collect()
     }
 
-    /// The constants that the launch names: those that neither configurations nor heuristics fix.
+    /// The constants that the launch names: those that neither configurations nor heuristics set.
     fn launch_consts(&self) -> impl Iterator<Item = usize> {
         let fixed = self.autotune.map(Autotune::fixed).unwrap_or_default();
         (0..self.signature.consts.len()).filter(move |index| !fixed.contains(index))
@@ -328,7 +332,7 @@ impl Launcher<'_> {
         quote!(#krate::__private)
     }
 
-    /// The types of the parameters as they are written.
+    /// The parameter types as written.
     pub(super) fn inputs(&self) -> Vec<Option<&syn::Type>> {
         let typed = self.item.sig.inputs.iter().filter_map(|input| match input {
             syn::FnArg::Typed(typed) => Some(Some(&*typed.ty)),
@@ -338,7 +342,7 @@ impl Launcher<'_> {
     }
 }
 
-/// `T` of `Ptr<T>` and `View<T, 2>`.
+/// The `T` of `Ptr<T>` and `View<T, 2>`.
 pub(super) fn pointee(ty: &syn::Type) -> TokenStream {
     match ty {
         syn::Type::Group(group) => pointee(&group.elem),
@@ -361,10 +365,10 @@ pub(super) fn maxnreg(schedule: Schedule) -> TokenStream {
     }
 }
 
-/// An item that is no function: its errors, and itself.
+/// Expands an item that is not a function: its errors, and the item unchanged.
 pub(crate) fn foreign(item: &TokenStream, message: &str, help: &str) -> TokenStream {
     let mut errors = Errors::default();
-    errors.push_help(Place::of(item), message, help);
+    errors.push_help(SourceSpan::of(item), message, help);
     let errors = errors.into_tokens();
     quote!(#errors #item)
 }

@@ -1,14 +1,15 @@
-//! Words that are written in the language itself: the functions in the files of `src/library`, parsed when a kernel first uses them.
+//! Builtins that are written in the language itself: the functions in the files of `src/library`, parsed when a kernel first uses them.
 //!
-//! A file holds one family of words as plain functions, and whatever functions these need; the functions of a file see each other and
-//! every word, and a file takes others' by `use super::..`. To the user a call of one looks as a call of any other word: mistakes are shown at the call.
+//! A file contains one family of builtins as plain functions, with their helper functions. The functions of a file see each other and every
+//! builtin; `use super::..` imports functions of other files. A call looks the same to the user as a call of any other builtin: errors are
+//! reported at the call.
 
 use std::rc::Rc;
 
 use crate::frontend::device::{self, DeviceFn, Home};
-use crate::frontend::place::Errors;
+use crate::frontend::span::Errors;
 
-/// The families: the name of a file, and its text.
+/// The families: file name and text.
 const FILES: &[(&str, &str)] = &[
     ("assumptions", include_str!("../library/assumptions.rs")),
     ("bessel", include_str!("../library/bessel.rs")),
@@ -26,10 +27,10 @@ const FILES: &[(&str, &str)] = &[
     ("statistics", include_str!("../library/statistics.rs")),
 ];
 
-/// A function that a family has: its own, or one that its file takes from another. No other is read: few kernels use many.
+/// A function of a family: its own, or one that its file imports. Only the requested function is parsed, because few kernels use many.
 ///
 /// # Panics
-/// If the library itself is at fault, which the tests of this module rule out.
+/// If the library itself has an error, which the tests of this module rule out.
 pub(crate) fn function(family: &str, name: &str) -> Option<Rc<DeviceFn>> {
     let (family, text) = *FILES.iter().find(|(known, _)| *known == family)?;
     let Some(source) = source(text, name) else {
@@ -58,7 +59,7 @@ fn source<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     None
 }
 
-/// What a file takes from another: `use super::extended::{two_sum, two_product};`.
+/// The imports of a file: `use super::extended::{two_sum, two_product};`.
 fn used(text: &str) -> Option<(&str, Vec<&str>)> {
     let line = text.lines().find_map(|line| line.strip_prefix("use super::"))?;
     let (other, names) = line.split_once("::{")?;
@@ -68,9 +69,9 @@ fn used(text: &str) -> Option<(&str, Vec<&str>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frontend::words::{WORDS, Word};
+    use crate::frontend::builtins::{WORDS, Word};
 
-    /// Every word has its function, every public function is a word, and all have the parameters that the table says.
+    /// Every library builtin has its function, every public function is a builtin, and the parameters match the table.
     #[test]
     fn words_and_functions_agree() {
         for (family, text) in FILES {
@@ -92,7 +93,7 @@ mod tests {
         }
     }
 
-    /// Each function is found in its text as rustc would find it, and each that a file takes from another is there.
+    /// The textual search finds each function that rustc would find, and each imported function exists.
     #[test]
     fn every_function_is_found() {
         for (family, text) in FILES {

@@ -1,13 +1,15 @@
-//! From a Rust function to generic IR and the code that launches it.
+//! Frontend: from a Rust function to generic IR and to the code that launches it.
 //!
-//! The steps stand in `expand`: read the signature and the attributes, parse the body into the language's own tree
-//! (`ast`), make its control flow nest (`structure`), check it and build IR in one walk (`elaborate`), compile the
-//! listed variants (`variants`), and write the launcher (`launcher`). Each step reports what it finds and goes on; on any
-//! mistake the result is every error and a stub of the same signature.
+//! `expand` runs the steps: parse the signature and the attributes, parse the body into the language's own syntax tree (`ast`), convert early
+//! exits to nested control flow (`structurize`), check the body and build IR in one walk (`elaborate`), compile the listed variants
+//! (`variants`), and generate the launcher (`launcher`). Each step reports its errors and continues. If there are errors, the result is all
+//! errors and a stub with the same signature.
 
 mod ast;
 mod attributes;
 mod autotune;
+mod autotune_codegen;
+mod builtins;
 mod depth;
 mod device;
 mod device_item;
@@ -16,21 +18,19 @@ mod elaborate;
 mod evaluate;
 mod facts;
 mod heuristics;
-mod kept;
 mod launcher;
 mod library;
 mod param_type;
 mod parse;
-mod place;
 mod rust_item;
 mod signature;
 mod sources;
-mod structure;
+mod span;
+mod structurize;
 mod summary;
 mod syntax;
-mod tuned;
+mod variant_cache;
 mod variants;
-mod words;
 
 use std::ops::Range;
 
@@ -42,85 +42,85 @@ use crate::ir::Function;
 
 use device::Devices;
 pub use device_item::{device, device_bundle};
-pub use kept::Store;
-use place::{Errors, Place};
+use span::{Errors, SourceSpan};
+pub use variant_cache::Store;
 pub use variants::{Pruned, Variant};
 
-/// What a macro gives back.
+/// The output of a macro.
 #[derive(Debug)]
 pub struct Expansion {
     /// The generated code, or errors and a stub.
     pub tokens: TokenStream,
     /// The kernel's name.
     pub name: String,
-    /// The PTX in it, for who wants to keep it in files.
+    /// The embedded PTX, for callers that write it to files.
     pub variants: Vec<Variant>,
-    /// What was left out, because no GPU of a target could run it.
+    /// Configurations that were left out because no GPU of a target could run them.
     pub pruned: Vec<Pruned>,
     /// The source file of the kernel.
     pub file: String,
 }
 
 impl Expansion {
-    /// One that holds no kernel.
+    /// An expansion without a kernel.
     fn of_tokens(tokens: TokenStream) -> Expansion {
         Expansion { tokens, name: String::new(), variants: Vec::new(), pruned: Vec::new(), file: String::new() }
     }
 }
 
-/// `#[kernel(..)]` on an item; the store may have its variants already.
+/// Expands `#[kernel(..)]` on an item; variants may come from the store.
 pub fn kernel(arguments: TokenStream, item: TokenStream, store: &dyn Store) -> Expansion {
     attribute(Given { kernel: Some(arguments), autotune: None, taken: None, twice: None }, item, store)
 }
 
-/// `#[autotune(..)]` on an item; `#[kernel]` stands below it.
+/// Expands `#[autotune(..)]` on an item that also has `#[kernel]`.
 pub fn autotune(arguments: TokenStream, item: TokenStream, store: &dyn Store) -> Expansion {
-    let place = Place::of(&arguments);
-    attribute(Given { kernel: None, autotune: Some((arguments, place)), taken: None, twice: None }, item, store)
+    let span = SourceSpan::of(&arguments);
+    attribute(Given { kernel: None, autotune: Some((arguments, span)), taken: None, twice: None }, item, store)
 }
 
 /// The generic IR of the first kernel in a source text, checked together with its listed variants. For tests and tools.
 ///
-/// It calls the device functions of the text, also those in modules by their paths; imports are not followed.
+/// The kernel can call the device functions of the text, also those in modules by their paths; imports are not followed.
 ///
 /// # Errors
-/// Every mistake in it.
+/// All errors in the kernel.
 pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
     let (func, errors) = checked(source, file);
     errors.into_diagnostics().finish(func).map(|func| func.expect("a text without a kernel is a mistake"))
 }
 
-/// What is wrong with the first kernel in a source text, in the order of the text: each mistake with the bytes that are underlined. For tests
-/// and tools; it sees what [`lower_source`] sees.
+/// The errors of the first kernel in a source text, in source order, each with the byte range to underline. For tests and tools; it has the
+/// scope of [`lower_source`].
 pub fn mistakes(source: &str, file: &str) -> Vec<(Range<usize>, Diagnostic)> {
     checked(source, file).1.into_underlined()
 }
 
-/// A word of the language as its row in the table has it. For tests and tools; the documentation stands in [`crate::dsl`].
+/// A builtin as described by its row in the table. For tests and tools; [`crate::dsl`] has the documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct WordInfo {
-    /// Its name.
+    /// The builtin's name.
     pub name: &'static str,
-    /// How it is called, with all of its options.
+    /// Its usage, with all options.
     pub usage: &'static str,
-    /// How many arguments it takes, options not counted; of a method the value in front of the dot is one.
+    /// The number of arguments, without options; the receiver of a method counts.
     pub arguments: usize,
-    /// May it stand behind a value: `x.exp()`?
+    /// Is it available as a method, `x.exp()`?
     pub is_method: bool,
 }
 
-/// Every word of the language.
+/// All builtins of the language.
 pub fn words() -> impl Iterator<Item = WordInfo> {
-    words::WORDS.iter().map(|row| WordInfo { name: row.name, usage: row.usage, arguments: row.args, is_method: row.method })
+    builtins::WORDS.iter().map(|row| WordInfo { name: row.name, usage: row.usage, arguments: row.args, is_method: row.method })
 }
 
-/// The first kernel in a source text and its mistakes; without a kernel there is at least one.
+/// The first kernel in a source text and its errors; without a kernel there is at least one error.
 fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
     let mut errors = Errors::default();
     let tokens: TokenStream = source.parse().unwrap_or_default();
-    if let Some(place) = depth::exceeded(&tokens) {
+    if let Some(span) = depth::exceeded(&tokens) {
         let (message, help) = depth::message();
-        errors.push_help(Place::at(place), message, help);
+        errors.push_help(SourceSpan::at(span), message, help);
         return (None, errors);
     }
     let func = match syn::parse_file(source) {
@@ -139,7 +139,7 @@ fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
         }
     };
     if func.is_none() && errors.is_empty() {
-        errors.push(Place::at(proc_macro2::Span::call_site()), "there is no `#[kernel]` in this text");
+        errors.push(SourceSpan::at(proc_macro2::Span::call_site()), "there is no `#[kernel]` in this text");
     }
     (func, errors)
 }
@@ -147,15 +147,15 @@ fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
 /// The arguments of the attributes on a function.
 struct Given {
     kernel: Option<TokenStream>,
-    autotune: Option<(TokenStream, Place)>,
+    autotune: Option<(TokenStream, SourceSpan)>,
     /// The path of the attribute that was found on the function.
     taken: Option<syn::Path>,
-    /// A second attribute of the same name.
-    twice: Option<Place>,
+    /// The span of a repeated attribute of the same name.
+    twice: Option<SourceSpan>,
 }
 
 impl Given {
-    /// The configurations: those of `#[autotune]`, or the one of a kernel with heuristics.
+    /// The configurations: those of `#[autotune]`, or the single one of a kernel with heuristics.
     fn autotune(
         &self,
         signature: &signature::Signature,
@@ -163,12 +163,12 @@ impl Given {
         errors: &mut Errors,
     ) -> Option<autotune::Autotune> {
         match &self.autotune {
-            Some((tokens, place)) => Some(autotune::parse(tokens.clone(), *place, signature, attributes, errors)),
+            Some((tokens, span)) => Some(autotune::parse(tokens.clone(), *span, signature, attributes, errors)),
             None => autotune::untuned(attributes),
         }
     }
 
-    /// Takes the language's attributes off a function.
+    /// Removes the language's attributes from a function.
     fn take_from(&mut self, item: &mut syn::ItemFn) {
         item.attrs.retain(|attribute| {
             let arguments = match &attribute.meta {
@@ -177,9 +177,9 @@ impl Given {
             };
             match attribute.path().segments.last().map(|segment| segment.ident.to_string()).as_deref() {
                 Some("kernel") if self.kernel.is_none() => self.kernel = Some(arguments),
-                Some("autotune") if self.autotune.is_none() => self.autotune = Some((arguments, Place::of(attribute.path()))),
-                // Left on the function, it would take the launcher for a kernel.
-                Some("kernel" | "autotune") => self.twice = Some(Place::of(attribute)),
+                Some("autotune") if self.autotune.is_none() => self.autotune = Some((arguments, SourceSpan::of(attribute.path()))),
+                // If it stayed on the function, it would expand the launcher as a kernel.
+                Some("kernel" | "autotune") => self.twice = Some(SourceSpan::of(attribute)),
                 _ => return true,
             }
             self.taken = Some(attribute.path().clone());
@@ -208,13 +208,13 @@ fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expans
     Expansion { tokens, name: expanded.signature.name.text, variants: expanded.outcomes.variants, pruned: expanded.outcomes.pruned, file }
 }
 
-/// A function, or what to expand to where there is none.
+/// Parses a function, or returns the expansion for an item that is none.
 fn function(tokens: &TokenStream, what: &str, help: &str) -> Result<syn::ItemFn, TokenStream> {
-    if let Some(place) = depth::exceeded(tokens) {
-        return Err(depth::explained(place));
+    if let Some(span) = depth::exceeded(tokens) {
+        return Err(depth::explained(span));
     }
     syn::parse2::<syn::ItemFn>(tokens.clone()).map_err(|error| {
-        // Something else than a function is returned as it is; a function that is not Rust is rustc's to explain.
+        // An item other than a function is returned unchanged; rustc explains syntax errors in a function.
         match syn::parse2::<syn::Item>(tokens.clone()).is_err() {
             true => syntax::explained(tokens, &error),
             false => launcher::foreign(tokens, &format!("{what} is a function"), help),
@@ -222,7 +222,8 @@ fn function(tokens: &TokenStream, what: &str, help: &str) -> Result<syn::ItemFn,
     })
 }
 
-/// The launcher of a kernel that calls device functions; their sources are collected, and what they end in is compiled by [`kernel_bundle`].
+/// The launcher of a kernel that calls device functions. Macros collect the sources of the functions, and [`kernel_bundle`] then compiles the
+/// kernel.
 fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests: &[parse::Request]) -> Expansion {
     let mut errors = Errors::default();
     let signature = signature::parse(item, &mut errors);
@@ -230,7 +231,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
     let autotune = given.autotune(&signature, &attributes, &mut errors);
     let krate = &attributes.krate;
     let mut whole = item.clone();
-    // What the launcher is for others is said there; the compiled kernel needs only what it is made of.
+    // Other attributes apply to the launcher only; the compiled kernel needs only the attributes that determine its code.
     whole.attrs.clone_from(&original.attrs);
     whole.attrs.retain(|attribute| is_named(attribute, "kernel") || is_named(attribute, "autotune"));
     if let Some(arguments) = &given.kernel
@@ -257,18 +258,18 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
         prints: false,
         notes: &[],
     };
-    // What is wrong whatever the functions are is also reported where they are not found; rustc shows a mistake once.
+    // Errors that do not depend on the functions are reported also if a function is not found; rustc shows an error once.
     let body = parse::body(item, &mut errors).0;
-    structure::run(body, &mut errors);
+    structurize::run(body, &mut errors);
     Expansion { name: signature.name.text.clone(), ..Expansion::of_tokens(launcher.deferred(&kernel, &paths[1..], errors)) }
 }
 
-/// What the collected sources of a kernel's device functions end in: the compiled kernel, as an expression.
+/// The final callback after the sources of a kernel's device functions are collected: the compiled kernel, as an expression.
 ///
 /// `krate` is the name of the crate that is being compiled.
 pub fn kernel_bundle(tokens: TokenStream, krate: &str, store: &dyn Store) -> Expansion {
-    if let Some(place) = depth::exceeded(&tokens) {
-        return Expansion::of_tokens(depth::explained(place));
+    if let Some(span) = depth::exceeded(&tokens) {
+        return Expansion::of_tokens(depth::explained(span));
     }
     let read = || {
         let (state, bundles) = sources::collected(tokens)?;
@@ -321,7 +322,7 @@ struct Expanded {
     facts: facts::Facts,
     outcomes: variants::Outcomes,
     prints: bool,
-    notes: Vec<(Place, String)>,
+    notes: Vec<(SourceSpan, String)>,
 }
 
 impl Expanded {
@@ -340,20 +341,20 @@ impl Expanded {
     }
 }
 
-/// The steps from a function to its IR and its variants.
+/// Runs all steps from a function to its IR and its variants.
 fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, store: &dyn Store, errors: &mut Errors) -> Expanded {
     let signature = signature::parse(item, errors);
-    let name = signature.name.place;
+    let name = signature.name.span;
     if given.kernel.is_none() {
         errors.push_help(name, "`#[autotune]` needs a kernel", "write `#[kernel]` below it");
     }
-    if let Some(place) = given.twice {
-        errors.push_help(place, "this attribute stands on the kernel twice", "remove one of them");
+    if let Some(span) = given.twice {
+        errors.push_help(span, "this attribute stands on the kernel twice", "remove one of them");
     }
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, errors);
     let autotune = given.autotune(&signature, &attributes, errors);
     let (body, _) = parse::body(item, errors);
-    let body = structure::run(body, errors);
+    let body = structurize::run(body, errors);
     let lowered = elaborate::run(&signature, &body, devices, &attributes, file, errors);
     if let Some(autotune) = autotune.as_ref().filter(|_| errors.is_empty()) {
         autotune.check(&lowered.func, name, errors);
@@ -362,10 +363,10 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());
         let has_choice = autotune.as_ref().is_some_and(|autotune| autotune.configs.len() > 1);
-        notes = variants::notes(&lowered.func, &instances, &lowered.places, name);
+        notes = variants::notes(&lowered.func, &instances, &lowered.spans, name);
         facts = facts::Facts::of(&signature, &attributes.facts, &lowered.func);
         let instances = facts.instances(instances, &signature);
-        outcomes = variants::compile(&lowered.func, &instances, has_choice, &lowered.places, name, store, errors);
+        outcomes = variants::compile(&lowered.func, &instances, has_choice, &lowered.spans, name, store, errors);
     }
     Expanded {
         prints: lowered.func.has_prints(),

@@ -1,37 +1,37 @@
-//! The types in the signature of a device function and in the fields of a struct.
+//! Types in the signature of a device function and in the fields of a struct.
 
 use quote::ToTokens;
 
 use crate::frontend::ast::{Name, Owner, TypeName};
 use crate::frontend::parse::{self, Request, plain};
-use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::{self, Signature, dtype_of};
+use crate::frontend::span::{Errors, SourceSpan};
 
-/// The type of a parameter, of a field, or of what a function gives.
+/// The type of a parameter, of a field, or of a result.
 #[derive(Clone, Debug)]
 pub(crate) enum ParamType {
-    /// It has been reported.
+    /// A type with an error that has been reported.
     Wrong,
     /// `f32`, `T`, `usize`: a scalar.
     Scalar(TypeName),
     /// `Value<T>`: a scalar or a tile of any shape.
     Value(TypeName),
-    /// `Ptr<T>`, `PtrMut<T>`
+    /// `Ptr<T>`, `PtrMut<T>`.
     Pointer(TypeName, bool),
-    /// `View<T, 2>`, `ViewMut<T, 2>`
+    /// `View<T, 2>`, `ViewMut<T, 2>`.
     View(TypeName, usize, bool),
-    /// `(Value<T>, usize)`; nothing is the empty tuple.
+    /// `(Value<T>, usize)`; no result is the empty tuple.
     Tuple(Vec<ParamType>),
-    /// `Welford<T>`, `Self`
+    /// `Welford<T>`, `Self`.
     Struct(Owner),
-    /// `impl Fn(Value<T>) -> Value<T>`: what a closure takes, and gives.
+    /// `impl Fn(Value<T>) -> Value<T>`: the parameters and the result of a closure.
     Function(Vec<ParamType>, Box<ParamType>),
 }
 
-/// Reads types, and collects the paths that lead to structs.
+/// Parses types, and collects the paths of structs.
 pub(crate) struct Types<'a> {
     pub(crate) generics: &'a Signature,
-    /// What `Self` is.
+    /// The meaning of `Self`.
     pub(crate) this: Option<&'a Owner>,
     pub(crate) requests: Vec<Request>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Types<'a> {
 const KINDS: &str = "a device function takes and gives `Value<T>` (a scalar or a tile), scalars such as `f32` and `usize`, `Ptr<T>`, `PtrMut<T>`, `View<T, 2>`, `#[device]` structs, tuples of them, and takes closures, `impl Fn(Value<T>) -> Value<T>`";
 
 impl Types<'_> {
-    /// What is given: a closure is taken only.
+    /// Parses a result type: a closure is allowed only as a parameter.
     pub(crate) fn given(&mut self, ty: &syn::Type, errors: &mut Errors) -> ParamType {
         match self.read(ty, errors) {
             ParamType::Function(..) => wrong(ty, errors),
@@ -62,7 +62,7 @@ impl Types<'_> {
     }
 
     fn path(&mut self, ty: &syn::Type, path: &syn::Path, errors: &mut Errors) -> ParamType {
-        let place = Place::of(ty);
+        let span = SourceSpan::of(ty);
         let Some(last) = path.segments.last() else { return ParamType::Wrong };
         let name = plain(&last.ident);
         let arguments = match &last.arguments {
@@ -78,41 +78,41 @@ impl Types<'_> {
             ("Ptr", Some((elem, 1))) => ParamType::Pointer(elem, false),
             ("PtrMut", Some((elem, 1))) => ParamType::Pointer(elem, true),
             ("Value" | "Ptr" | "PtrMut", _) => {
-                errors.push_help(place, format!("`{name}` has one element type"), format!("write `{name}<f32>`"));
+                errors.push_help(span, format!("`{name}` has one element type"), format!("write `{name}<f32>`"));
                 ParamType::Wrong
             }
             ("View" | "ViewMut", elem) => match (elem, signature::view_rank(ty)) {
                 (Some((elem, 2)), Some(rank)) => ParamType::View(elem, rank, name == "ViewMut"),
                 _ => {
                     let message = format!("`{name}` has an element type and a number of axes");
-                    errors.push_help(place, message, format!("write `{name}<f32, 2>`"));
+                    errors.push_help(span, message, format!("write `{name}<f32, 2>`"));
                     ParamType::Wrong
                 }
             },
             ("Self", _) => match self.this {
-                Some(this) => ParamType::Struct(Owner { path: Name { place, ..this.path.clone() }, ..this.clone() }),
+                Some(this) => ParamType::Struct(Owner { path: Name { span, ..this.path.clone() }, ..this.clone() }),
                 None => {
-                    errors.push_help(place, "there is no `Self` here", "it is the struct in the functions of an `impl` block");
+                    errors.push_help(span, "there is no `Self` here", "it is the struct in the functions of an `impl` block");
                     ParamType::Wrong
                 }
             },
             _ if self.is_struct(path, &name) => {
                 let text = parse::request(path, &mut self.requests);
                 let generics = arguments.map_or_else(Vec::new, |arguments| parse::generics(arguments, errors));
-                ParamType::Struct(Owner { path: Name { text, place: Place::of(path) }, generics })
+                ParamType::Struct(Owner { path: Name { text, span: SourceSpan::of(path) }, generics })
             }
             _ => elem_name(ty).map_or_else(|| wrong(ty, errors), ParamType::Scalar),
         }
     }
 
-    /// Is it a struct's name? Not that of an element type, and no single letter, which is a type parameter that nobody declared.
+    /// Is it the name of a struct? Names of element types are not, and neither are single letters, which are undeclared type parameters.
     fn is_struct(&self, path: &syn::Path, name: &str) -> bool {
         let is_generic = path.segments.len() == 1 && self.generics.types.iter().any(|generic| generic.name.text == name);
         let is_elem = dtype_of(&name.to_ascii_lowercase()).is_some() || signature::float8_named(name).is_some();
         parse::is_type_name(name) && name.len() > 1 && !is_generic && !is_elem && !parse::is_of_the_host(name)
     }
 
-    /// `Fn(A, B) -> C`
+    /// `Fn(A, B) -> C`.
     fn function(&mut self, ty: &syn::Type, path: &syn::Path, errors: &mut Errors) -> ParamType {
         match path.segments.last().map(|last| (plain(&last.ident), &last.arguments)) {
             Some((name, syn::PathArguments::Parenthesized(arguments))) if name == "Fn" => {
@@ -130,18 +130,18 @@ impl Types<'_> {
 
 fn wrong(ty: &syn::Type, errors: &mut Errors) -> ParamType {
     let written = ty.to_token_stream().to_string().replace(' ', "");
-    errors.push_help(Place::of(ty), format!("`{written}` is no type of the language"), KINDS);
+    errors.push_help(SourceSpan::of(ty), format!("`{written}` is no type of the language"), KINDS);
     ParamType::Wrong
 }
 
-/// The name of an element type; whether there is one of that name is seen where the function is called.
+/// The name of an element type; each call checks whether such a type exists.
 fn elem_name(ty: &syn::Type) -> Option<TypeName> {
     match ty {
         syn::Type::Group(group) => elem_name(&group.elem),
         syn::Type::Paren(paren) => elem_name(&paren.elem),
         syn::Type::Path(path) if path.qself.is_none() => {
             let last = path.path.segments.last().filter(|last| last.arguments.is_none())?;
-            Some(TypeName { text: Some(plain(&last.ident)), place: Place::of(ty) })
+            Some(TypeName { text: Some(plain(&last.ident)), span: SourceSpan::of(ty) })
         }
         _ => None,
     }

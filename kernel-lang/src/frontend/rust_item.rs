@@ -1,4 +1,4 @@
-//! What rustc and editors see of a device function or a struct: its names, its types and its documentation, and bodies that panic.
+//! The Rust items that rustc and editors see for a device function or a struct: names, types and documentation, with bodies that panic.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -51,7 +51,7 @@ pub(crate) fn structure(item: &syn::ItemStruct, impls: &[syn::ItemImpl], parsed:
     }
 }
 
-/// The bounds that no import brings into scope get their paths.
+/// Replaces bounds that no import brings into scope by their paths.
 fn bounds(generics: &mut syn::Generics, krate: &TokenStream) {
     for param in &mut generics.params {
         let syn::GenericParam::Type(param) = param else { continue };
@@ -115,7 +115,7 @@ fn signature(
     }
 }
 
-/// A type of the language as a type of Rust: the markers that no import brings into scope get their paths.
+/// Converts a type of the language to a Rust type: markers that no import brings into scope are replaced by their paths.
 fn written_type(written: &syn::Type, ty: &ParamType, krate: &TokenStream) -> TokenStream {
     match (written, ty) {
         (_, ParamType::Wrong) => quote!(()),

@@ -6,14 +6,14 @@ use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::Name;
 use crate::frontend::parse::plain;
-use crate::frontend::place::{Errors, Place};
+use crate::frontend::span::{Errors, SourceSpan};
 use crate::ir::{Elem, TARGET, Type};
 
-/// What a bound such as `Float` stands for.
+/// The dtypes that each bound allows.
 pub(crate) const BOUNDS: &[(&str, &[Dtype])] =
     &[("Float", &Dtype::FLOATS), ("Int", &Dtype::INTS), ("Number", &NUMBERS), ("Element", &Dtype::ALL)];
 
-/// The bound of a type parameter that has none.
+/// The bound of a type parameter without an explicit one.
 pub(crate) const ANY: (&str, &[Dtype]) = ("Element", &Dtype::ALL);
 
 const NUMBERS: [Dtype; 12] = {
@@ -26,7 +26,7 @@ const NUMBERS: [Dtype; 12] = {
     numbers
 };
 
-/// A kernel's signature as far as it could be read.
+/// A kernel's signature, as far as it could be parsed.
 pub(crate) struct Signature {
     pub(crate) name: Name,
     pub(crate) types: Vec<TypeGeneric>,
@@ -34,41 +34,41 @@ pub(crate) struct Signature {
     pub(crate) params: Vec<Param>,
 }
 
-/// `T: Float`
+/// `T: Float`.
 pub(crate) struct TypeGeneric {
     pub(crate) name: Name,
     pub(crate) ident: syn::Ident,
-    /// The bound, a name of [`BOUNDS`].
+    /// The bound, a name in [`BOUNDS`].
     pub(crate) bound: &'static str,
     pub(crate) choices: &'static [Dtype],
-    /// Its bound has been reported: what has this type is not spoken about.
+    /// Has its bound been reported? Values of this type then cause no further errors.
     pub(crate) is_broken: bool,
 }
 
-/// `const BLOCK_SIZE: usize`
+/// `const BLOCK_SIZE: usize`.
 pub(crate) struct ConstGeneric {
     pub(crate) name: Name,
     pub(crate) ident: syn::Ident,
     pub(crate) dtype: Dtype,
-    /// Has its type been reported? Then its values mean nothing.
+    /// Has its type been reported? Its values are then meaningless.
     pub(crate) is_wrong: bool,
-    /// The type as it is written.
+    /// The type as written.
     pub(crate) ty: syn::Type,
 }
 
-/// `x: Ptr<T>`
+/// `x: Ptr<T>`.
 pub(crate) struct Param {
     pub(crate) name: Name,
     pub(crate) ident: syn::Ident,
     pub(crate) mutable: bool,
-    /// `None` if it has been reported. A view has the type of its pointer.
+    /// `None` if an error in it has been reported. A view has the type of its pointer.
     pub(crate) ty: Option<Type>,
-    /// Of `View<T, RANK>`: how many axes.
+    /// For `View<T, RANK>`: the number of axes.
     pub(crate) view: Option<usize>,
 }
 
 impl Signature {
-    /// The first argument word of a parameter.
+    /// The index of a parameter's first argument word.
     pub(crate) fn word_of(&self, index: usize) -> usize {
         self.params[..index].iter().map(Param::words).sum()
     }
@@ -85,8 +85,8 @@ impl Param {
         matches!(self.ty, Some(Type::Pointer { .. }))
     }
 
-    /// How many argument words it takes: a pointer has an address and a length, a view besides an extent for each axis and a stride for each
-    /// but the last.
+    /// The number of argument words: a pointer has an address and a length. A view also has an extent for each axis and a stride for each but
+    /// the last.
     pub(crate) fn words(&self) -> usize {
         match (&self.ty, self.view) {
             (Some(_), Some(rank)) => 1 + 2 * rank,
@@ -96,7 +96,7 @@ impl Param {
     }
 }
 
-/// The dtype that a name of Rust stands for inside a kernel.
+/// The dtype of a Rust type name inside a kernel.
 pub(crate) fn dtype_of(name: &str) -> Option<Dtype> {
     match name {
         "usize" | "isize" => Some(Dtype::I64),
@@ -104,7 +104,7 @@ pub(crate) fn dtype_of(name: &str) -> Option<Dtype> {
     }
 }
 
-/// What a name says that other libraries have for a float of 8 bits: `float8_e4m3fn`, `F8E5M2`, `float8e4nv`, `fp8`.
+/// The 8-bit float type for a name that other libraries use: `float8_e4m3fn`, `F8E5M2`, `float8e4nv`, `fp8`.
 pub(crate) fn float8_named(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     match name.as_str() {
@@ -115,15 +115,15 @@ pub(crate) fn float8_named(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Reads a signature and reports what a kernel cannot have.
+/// Parses a signature and reports unsupported syntax.
 pub(crate) fn parse(item: &syn::ItemFn, errors: &mut Errors) -> Signature {
     let sig = &item.sig;
-    let name = Name { text: plain(&sig.ident), place: Place::from(&sig.ident) };
+    let name = Name { text: plain(&sig.ident), span: SourceSpan::from(&sig.ident) };
     let mut signature = Signature { name, types: Vec::new(), consts: Vec::new(), params: Vec::new() };
     qualifiers(sig, "a kernel", errors);
     if let syn::Safety::Unsafe(token) = &sig.safety {
         errors.push_help(
-            Place::of(token),
+            SourceSpan::of(token),
             "a kernel is not declared `unsafe`",
             "for a kernel without bounds checks write `#[kernel(unchecked)]`",
         );
@@ -131,7 +131,11 @@ pub(crate) fn parse(item: &syn::ItemFn, errors: &mut Errors) -> Signature {
     if let syn::ReturnType::Type(_, ty) = &sig.output
         && !matches!(&**ty, syn::Type::Tuple(tuple) if tuple.elems.is_empty())
     {
-        errors.push_help(Place::of(ty), "a kernel returns nothing", "take a parameter `y: PtrMut<T>` and `store` the result through it");
+        errors.push_help(
+            SourceSpan::of(ty),
+            "a kernel returns nothing",
+            "take a parameter `y: PtrMut<T>` and `store` the result through it",
+        );
     }
     for param in &sig.generics.params {
         generic(param, &mut signature, errors);
@@ -143,17 +147,17 @@ pub(crate) fn parse(item: &syn::ItemFn, errors: &mut Errors) -> Signature {
     signature
 }
 
-/// What a function of the language has none of; `what` it is, is said in messages.
+/// Reports qualifiers that no function of the language can have; `what` names the kind of function in messages.
 pub(crate) fn qualifiers(sig: &syn::Signature, what: &str, errors: &mut Errors) {
-    let foreign: [(Option<Place>, &str, &str); 4] = [
-        (sig.constness.as_ref().map(Place::of), "cannot be `const`", "remove `const`"),
-        (sig.asyncness.as_ref().map(Place::of), "cannot be `async`", "launches are asynchronous by themselves"),
-        (sig.abi.as_ref().map(Place::of), "has no ABI", "remove `extern`"),
-        (sig.variadic.as_ref().map(Place::of), "has a fixed number of parameters", "remove `...`"),
+    let foreign: [(Option<SourceSpan>, &str, &str); 4] = [
+        (sig.constness.as_ref().map(SourceSpan::of), "cannot be `const`", "remove `const`"),
+        (sig.asyncness.as_ref().map(SourceSpan::of), "cannot be `async`", "launches are asynchronous by themselves"),
+        (sig.abi.as_ref().map(SourceSpan::of), "has no ABI", "remove `extern`"),
+        (sig.variadic.as_ref().map(SourceSpan::of), "has a fixed number of parameters", "remove `...`"),
     ];
-    for (place, message, help) in foreign {
-        if let Some(place) = place {
-            errors.push_help(place, format!("{what} {message}"), help);
+    for (span, message, help) in foreign {
+        if let Some(span) = span {
+            errors.push_help(span, format!("{what} {message}"), help);
         }
     }
     no_where_clause(&sig.generics, errors);
@@ -162,21 +166,21 @@ pub(crate) fn qualifiers(sig: &syn::Signature, what: &str, errors: &mut Errors) 
 pub(crate) fn no_where_clause(generics: &syn::Generics, errors: &mut Errors) {
     if let Some(clause) = &generics.where_clause {
         errors.push_help(
-            Place::of(&clause.where_token),
+            SourceSpan::of(&clause.where_token),
             "`where` clauses are not available in kernels",
             "write the bound at the parameter: `T: Float`",
         );
     }
 }
 
-/// One generic parameter.
+/// Parses one generic parameter.
 pub(crate) fn generic(param: &GenericParam, signature: &mut Signature, errors: &mut Errors) {
     match param {
         GenericParam::Type(param) => {
-            let name = Name { text: plain(&param.ident), place: Place::from(&param.ident) };
+            let name = Name { text: plain(&param.ident), span: SourceSpan::from(&param.ident) };
             if let Some((_, default)) = &param.default {
                 errors.push_help(
-                    Place::of(default),
+                    SourceSpan::of(default),
                     "a type parameter of a kernel has no default",
                     "name the types at the launch: `kernel::<f32>(..)`",
                 );
@@ -186,10 +190,10 @@ pub(crate) fn generic(param: &GenericParam, signature: &mut Signature, errors: &
             signature.types.push(TypeGeneric { name, ident: param.ident.clone(), bound, choices, is_broken: found.is_none() });
         }
         GenericParam::Const(param) => {
-            let name = Name { text: plain(&param.ident), place: Place::from(&param.ident) };
+            let name = Name { text: plain(&param.ident), span: SourceSpan::from(&param.ident) };
             if let Some((_, default)) = &param.default {
                 errors.push_help(
-                    Place::of(default),
+                    SourceSpan::of(default),
                     "a constant parameter of a kernel has no default",
                     "list values to compile: `#[kernel(N = [1024])]`",
                 );
@@ -198,7 +202,7 @@ pub(crate) fn generic(param: &GenericParam, signature: &mut Signature, errors: &
             let dtype = written.as_deref().and_then(dtype_of).filter(|dtype| !dtype.is_float());
             if dtype.is_none() {
                 errors.push_help(
-                    Place::of(&param.ty),
+                    SourceSpan::of(&param.ty),
                     "a constant parameter is an integer or `bool`",
                     "use `usize`, `i32`, `u32`, `i64`, `u64` or `bool`; a float is an ordinary parameter",
                 );
@@ -209,7 +213,7 @@ pub(crate) fn generic(param: &GenericParam, signature: &mut Signature, errors: &
         }
         GenericParam::Lifetime(param) => {
             errors.push_help(
-                Place::of(param),
+                SourceSpan::of(param),
                 "a kernel has no lifetime parameters",
                 "remove it: `Ptr<T>` borrows its tensor for the launch by itself",
             );
@@ -222,14 +226,14 @@ fn bound(param: &syn::TypeParam, errors: &mut Errors) -> Option<(&'static str, &
     let mut bounds = param.bounds.iter();
     let Some(first) = bounds.next() else {
         errors.push_help(
-            Place::from(&param.ident),
+            SourceSpan::from(&param.ident),
             format!("the type parameter `{}` has no bound", param.ident),
             format!("write `{}: Float`, or `Int`, `Number`, `Element`", param.ident),
         );
         return None;
     };
     if let Some(extra) = bounds.next() {
-        errors.push_help(Place::of(extra), "a type parameter of a kernel has one bound", HELP);
+        errors.push_help(SourceSpan::of(extra), "a type parameter of a kernel has one bound", HELP);
     }
     let name = match first {
         TypeParamBound::Trait(bound) => bound.path.segments.last().map(|segment| plain(&segment.ident)),
@@ -247,7 +251,7 @@ fn bound(param: &syn::TypeParam, errors: &mut Errors) -> Option<(&'static str, &
         } else {
             format!("`{name}` is not a set of element types")
         };
-        errors.push_help(Place::of(first), message, help);
+        errors.push_help(SourceSpan::of(first), message, help);
     }
     found
 }
@@ -256,23 +260,23 @@ fn parameter(input: &FnArg, signature: &mut Signature, errors: &mut Errors) {
     let typed = match input {
         FnArg::Typed(typed) => typed,
         FnArg::Receiver(receiver) => {
-            errors.push_help(Place::of(receiver), "a kernel has no `self`", "make it a function of its own");
+            errors.push_help(SourceSpan::of(receiver), "a kernel has no `self`", "make it a function of its own");
             return;
         }
     };
     for attribute in &typed.attrs {
         if !attribute.path().is_ident("doc") && !attribute.path().is_ident("allow") {
-            errors.push_help(Place::of(attribute), "a kernel's parameter has no attributes", "remove it");
+            errors.push_help(SourceSpan::of(attribute), "a kernel's parameter has no attributes", "remove it");
         }
     }
     let (ident, mutable) = match &*typed.pat {
         Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => (pat.ident.clone(), pat.mutability.is_some()),
         other => {
-            errors.push_help(Place::of(other), "a kernel's parameter is one name", "write `x: Ptr<T>`");
+            errors.push_help(SourceSpan::of(other), "a kernel's parameter is one name", "write `x: Ptr<T>`");
             (quote::format_ident!("parameter{}", signature.params.len()), false)
         }
     };
-    let name = Name { text: plain(&ident), place: Place::from(&ident) };
+    let name = Name { text: plain(&ident), span: SourceSpan::from(&ident) };
     let ty = parameter_type(&typed.ty, signature, errors);
     let view = ty.as_ref().and_then(|_| view_rank(&typed.ty));
     signature.params.push(Param { name, ident, mutable, ty, view });
@@ -287,7 +291,7 @@ fn ident_of(ty: &syn::Type) -> Option<String> {
     }
 }
 
-/// `RANK` of `View<T, RANK>`.
+/// The `RANK` of `View<T, RANK>`.
 pub(crate) fn view_rank(ty: &syn::Type) -> Option<usize> {
     let path = match ty {
         syn::Type::Group(group) => return view_rank(&group.elem),
@@ -304,7 +308,7 @@ pub(crate) fn view_rank(ty: &syn::Type) -> Option<usize> {
     literal.base10_parse().ok().filter(|rank| (1..=MAX_VIEW_RANK).contains(rank))
 }
 
-/// As many axes as a tensor may have.
+/// The maximum number of axes of a tensor.
 const MAX_VIEW_RANK: usize = 8;
 
 const KINDS: &str = "a kernel takes `Ptr<T>`, `PtrMut<T>`, `View<T, 2>`, `ViewMut<T, 2>` and scalars such as `usize` and `f32`";
@@ -312,21 +316,21 @@ const MAY_BE_MISSING: &str =
     "a constant says whether it is there, `const HAS_W: bool`: read it under `if HAS_W`, and give an empty tensor where it is not";
 
 fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option<Type> {
-    let place = Place::of(ty);
+    let span = SourceSpan::of(ty);
     let path = match ty {
         syn::Type::Group(group) => return parameter_type(&group.elem, signature, errors),
         syn::Type::Paren(paren) => return parameter_type(&paren.elem, signature, errors),
         syn::Type::Path(path) if path.qself.is_none() => &path.path,
         syn::Type::Reference(_) | syn::Type::Slice(_) | syn::Type::Ptr(_) | syn::Type::Array(_) => {
             errors.push_help(
-                place,
+                span,
                 "memory is passed to a kernel as a pointer of its own kind",
                 "write `x: Ptr<f32>` to read, `y: PtrMut<f32>` to write",
             );
             return None;
         }
         _ => {
-            errors.push_help(place, "this type cannot be passed to a kernel", KINDS);
+            errors.push_help(span, "this type cannot be passed to a kernel", KINDS);
             return None;
         }
     };
@@ -336,7 +340,7 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
         "Ptr" | "PtrMut" => {
             let mutable = name == "PtrMut";
             let syn::PathArguments::AngleBracketed(generics) = &last.arguments else {
-                errors.push_help(place, format!("`{name}` needs an element type"), format!("write `{name}<f32>`"));
+                errors.push_help(span, format!("`{name}` needs an element type"), format!("write `{name}<f32>`"));
                 return None;
             };
             match (generics.args.len(), generics.args.first()) {
@@ -344,7 +348,7 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
                     let elem = element(inner, signature, errors)?;
                     if let Some(index @ ("usize" | "isize")) = ident_of(inner).as_deref() {
                         errors.push_help(
-                            Place::of(inner),
+                            SourceSpan::of(inner),
                             format!("tensors do not hold `{index}`"),
                             "write `i64`, which an index is in a kernel",
                         );
@@ -353,7 +357,7 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
                     Some(Type::Pointer { elem, mutable })
                 }
                 _ => {
-                    errors.push_help(place, format!("`{name}` has one element type"), format!("write `{name}<f32>`"));
+                    errors.push_help(span, format!("`{name}` has one element type"), format!("write `{name}<f32>`"));
                     None
                 }
             }
@@ -369,7 +373,7 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
                 }
                 _ => {
                     let message = format!("`{name}` has an element type and a number of axes from 1 to {MAX_VIEW_RANK}");
-                    errors.push_help(place, message, format!("write `{name}<f32, 2>`"));
+                    errors.push_help(span, message, format!("write `{name}<f32, 2>`"));
                     None
                 }
             }
@@ -380,16 +384,16 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
                 None if name == "Option" => MAY_BE_MISSING.to_string(),
                 None => KINDS.to_string(),
             };
-            errors.push_help(place, format!("`{name}` cannot be passed to a kernel"), help);
+            errors.push_help(span, format!("`{name}` cannot be passed to a kernel"), help);
             None
         }
         _ => element(ty, signature, errors).map(Type::scalar),
     }
 }
 
-/// The element type that a type is, with errors in the words of a signature.
+/// Parses an element type, with errors in the terms of a signature.
 fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option<Elem> {
-    let place = Place::of(ty);
+    let span = SourceSpan::of(ty);
     let name = match ty {
         syn::Type::Path(path) if path.qself.is_none() => {
             path.path.segments.last().filter(|last| last.arguments.is_none()).map(|last| plain(&last.ident))
@@ -398,7 +402,7 @@ fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option
         _ => None,
     };
     let Some(name) = name else {
-        errors.push_help(place, "this type cannot be passed to a kernel", KINDS);
+        errors.push_help(span, "this type cannot be passed to a kernel", KINDS);
         return None;
     };
     if let Some(generic) = signature.types.iter().find(|generic| generic.name.text == name) {
@@ -408,11 +412,11 @@ fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option
         return Some(Elem::Dtype(dtype));
     }
     if matches!(name.as_str(), "i128" | "u128") {
-        errors.push_help(place, format!("`{name}` is not an element type"), "the widest integers are `i64` and `u64`");
+        errors.push_help(span, format!("`{name}` is not an element type"), "the widest integers are `i64` and `u64`");
         return None;
     }
     if let Some(float8) = float8_named(&name) {
-        errors.push_help(place, format!("`{name}` is not an element type"), format!("did you mean {float8}?"));
+        errors.push_help(span, format!("`{name}` is not an element type"), format!("did you mean {float8}?"));
         return None;
     }
     let names = Dtype::ALL.iter().map(|dtype| dtype.name()).chain(["usize", "isize", "Ptr", "PtrMut"]);
@@ -421,34 +425,34 @@ fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option
         None if name.len() == 1 => format!("declare it: `fn {}<{name}: Float>(..)`", signature.name.text),
         None => KINDS.to_string(),
     };
-    errors.push_help(place, format!("`{name}` is not an element type"), help);
+    errors.push_help(span, format!("`{name}` is not an element type"), help);
     None
 }
 
-/// Does the name stand for something in constants?
+/// Does the name have a predefined meaning in constant expressions?
 pub(crate) fn has_meaning(name: &str) -> bool {
     dtype_of(name).is_some() || matches!(name, "inf" | "nan" | "min" | "max" | "cdiv" | TARGET)
 }
 
-/// Names that the IR's text or the launcher could not hold apart.
+/// Reports duplicate names, and names that conflict in the IR's text or in the launcher.
 pub(crate) fn unique(signature: &Signature, errors: &mut Errors) {
     let types = signature.types.iter().map(|generic| &generic.name);
     let consts = signature.consts.iter().map(|generic| &generic.name);
     let generics: Vec<&Name> = types.chain(consts).collect();
     for (index, name) in generics.iter().enumerate() {
         if has_meaning(&name.text) {
-            errors.push_help(name.place, format!("`{}` has a meaning of its own in a kernel", name.text), "choose another name");
+            errors.push_help(name.span, format!("`{}` has a meaning of its own in a kernel", name.text), "choose another name");
         }
         if generics[..index].iter().any(|earlier| earlier.text == name.text) {
-            errors.push_help(name.place, format!("the generic `{}` is declared twice", name.text), "choose another name");
+            errors.push_help(name.span, format!("the generic `{}` is declared twice", name.text), "choose another name");
         }
     }
     for (index, param) in signature.params.iter().enumerate() {
         if signature.params[..index].iter().any(|earlier| earlier.name.text == param.name.text) {
-            errors.push_help(param.name.place, format!("the parameter `{}` is declared twice", param.name.text), "choose another name");
+            errors.push_help(param.name.span, format!("the parameter `{}` is declared twice", param.name.text), "choose another name");
         }
         if generics.iter().any(|name| name.text == param.name.text) {
-            errors.push_help(param.name.place, format!("`{}` is a generic of the kernel", param.name.text), "choose another name");
+            errors.push_help(param.name.span, format!("`{}` is a generic of the kernel", param.name.text), "choose another name");
         }
     }
 }

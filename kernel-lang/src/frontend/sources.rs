@@ -1,23 +1,24 @@
-//! How the source of a device function or a struct reaches the kernels that name it, also in other modules and crates.
+//! Transport of the source of device functions and structs to the kernels that name them, also across modules and crates.
 //!
-//! A macro sees the tokens of its own item only. So `#[device] fn f` becomes a function `f`, which editors show and paths lead to, and
-//! beside it a `macro_rules! f`, which hands its source on. The two live in different namespaces: whatever imports or re-exports the one does so
-//! with the other. A kernel that calls `f` and `m::g` expands to a launcher in which
+//! A macro sees only the tokens of its own item. Therefore `#[device] fn f` becomes a function `f`, for editors and path resolution, and a
+//! `macro_rules! f` beside it, which passes on its source. The two live in different namespaces, so an import or a re-export applies to both.
+//! A kernel that calls `f` and `m::g` expands to a launcher in which
 //!
 //! ```text
 //! f!{ { (m::g) (::galatea::__kernel) } { the kernel } }
 //! ```
 //!
-//! stands for the compiled kernel. `f!` appends its source and calls the next in the list, `m::g!` does the same, and the last is a macro of ours
-//! that has everything: the kernel, and a bundle for each path in it. A device function that calls others fetches their bundles in the
-//! same way, once, where it is defined: names mean there what they mean to its author, and its own bundle is complete. rustc resolves
-//! every path and reports those that lead nowhere, on the user's token.
+//! takes the position of the compiled kernel. `f!` appends its source and calls the next macro in the list, `m::g!` does the same, and the
+//! last one is a macro of this crate that receives everything: the kernel, and a bundle for each path in it. A device function that calls
+//! others collects their bundles in the same way, once, at its definition: names resolve in the scope of its author, and its own bundle is
+//! complete. rustc resolves every path and reports unresolved paths at the user's token.
 //!
-//! A struct is a path's meaning as a function is: `#[device] struct S` leaves a `macro_rules! S`. Its methods have no path of their own, so that
-//! they must stand in its source: in a `#[device] mod`, the item that holds a struct and its `impl` blocks. What is in one `mod` knows the rest of it
-//! without rustc, and may go in circles.
+//! Structs use the same mechanism: `#[device] struct S` emits a `macro_rules! S`. Its methods have no path of their own, so they must be part
+//! of its source: a `#[device] mod` contains a struct and its `impl` blocks. Items in one `mod` refer to each other without rustc, and may be
+//! recursive.
 //!
-//! A bundle is a list of `{ key "crate" "file" false { path = key, .. } fn .. }`, or with `struct .. impl ..` in the function's place, what was named first; the `bool` says whether it is broken.
+//! A bundle is a list of `{ key "crate" "file" false { path = key, .. } fn .. }`, or with `struct .. impl ..` instead of the function. The
+//! item that was named comes first; the `bool` tells whether it is broken.
 
 use std::rc::Rc;
 
@@ -29,9 +30,9 @@ use syn::punctuated::Punctuated;
 use crate::frontend::device::{self, Devices, Home};
 use crate::frontend::device_struct;
 use crate::frontend::parse::{Request, plain};
-use crate::frontend::place::Errors;
+use crate::frontend::span::Errors;
 
-/// What a macro hands on.
+/// An item whose source a macro passes on.
 #[derive(Clone)]
 pub(crate) enum Definition {
     Function(syn::ItemFn),
@@ -39,31 +40,31 @@ pub(crate) enum Definition {
     Struct(syn::ItemStruct, Vec<syn::ItemImpl>),
 }
 
-/// A device function or a struct as a bundle holds it.
+/// A device function or a struct as an entry of a bundle.
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) key: Ident,
-    /// The crate that it is defined in.
+    /// The crate that defines it.
     pub(crate) krate: String,
     pub(crate) file: String,
-    /// Has a mistake in it been reported where it is defined? Kernels then say nothing of it.
+    /// Has an error in it been reported at its definition? Kernels then report nothing about it.
     pub(crate) is_broken: bool,
-    /// What each path in it means.
+    /// The resolution of each path in it.
     pub(crate) names: Vec<(String, Ident)>,
     pub(crate) definition: Definition,
 }
 
-/// A call that collects the bundles of `requests` and ends in `callback! { {} { state } { bundle } { bundle } .. }`.
+/// Generates a call that collects the bundles of `requests` and ends in `callback! { {} { state } { bundle } { bundle } .. }`.
 pub(crate) fn collect(requests: &[Request], callback: &TokenStream, state: &TokenStream) -> TokenStream {
     let mut stops = requests.iter().map(|request| request.path.to_token_stream()).chain([callback.clone()]);
     let first = stops.next().unwrap_or_default();
     quote!(#first! { { #((#stops))* } { #state } })
 }
 
-/// What [`collect`] ends in: the state, and the bundles in the order of the requests.
+/// Parses the input of the callback of [`collect`]: the state, and the bundles in the order of the requests.
 pub(crate) fn collected(tokens: TokenStream) -> syn::Result<(TokenStream, Vec<Vec<Source>>)> {
     let mut groups = tokens.into_iter().filter_map(|token| if let TokenTree::Group(group) = token { Some(group.stream()) } else { None });
-    // The list of stops, which is at its end.
+    // The list of remaining macros, which is empty now.
     groups.next();
     let state = groups.next().unwrap_or_default();
     let bundles = groups.map(syn::parse2::<Bundle>).map(|bundle| Ok(bundle?.0)).collect::<syn::Result<_>>()?;
@@ -138,7 +139,7 @@ impl Definition {
         }
     }
 
-    /// Without what only rustc reads.
+    /// The definition without the parts that only rustc reads.
     fn bare(&self) -> Definition {
         match self {
             Definition::Function(item) => {
@@ -167,18 +168,18 @@ impl Definition {
 }
 
 impl Source {
-    /// The source of a function or a struct as it stands in the user's file.
+    /// The source of a function or a struct in the user's file.
     pub(crate) fn of(definition: &Definition, krate: &str) -> Source {
         let definition = definition.bare();
         let ident = definition.ident();
         let (file, start) = (ident.span().file(), ident.span().start());
-        // Unique in a crate: two functions at one place come from one macro, and differ in their text or are in no one's way.
+        // Unique within a crate: two functions with the same span come from one macro; they differ in their text, or are interchangeable.
         let text = format!("{krate}:{file}:{}:{}:{}", start.line, start.column, definition.to_token_stream());
         let key = format_ident!("{}_{:016x}", plain(ident), hash(&text), span = Span::call_site());
         Source { key, krate: krate.to_string(), file, is_broken: false, names: Vec::new(), definition }
     }
 
-    /// The macro that hands a bundle on, and its name.
+    /// Generates the macro that passes on a bundle, and its name.
     pub(crate) fn carrier(bundle: &[Source], is_public: bool) -> (Ident, TokenStream) {
         let name = format_ident!("__galatea_{}", bundle[0].key, span = Span::call_site());
         let export = is_public.then(|| quote!(#[macro_export]));
@@ -193,7 +194,7 @@ impl Source {
         };
         let (next, rest, state) = (declare("next"), declare("rest"), declare("state"));
         let (then, others, so_far) = (many("next"), many("rest"), many("state"));
-        // Spans stay: an error in the function is shown in it.
+        // Spans are kept, so that an error in the function is shown in it.
         let bundle = Group::new(Delimiter::Brace, quote!(#(#bundle)*));
         let tokens = quote! {
             #[doc(hidden)]
@@ -208,7 +209,8 @@ impl Source {
     }
 }
 
-/// The bundles of what one item defines, each with all that it names: the definitions themselves, and what the paths to others led to.
+/// The bundles of the items that one macro defines, each with everything that it names: the definitions themselves, and the bundles of other
+/// paths.
 pub(crate) fn bundles(mut own: Vec<Source>, requests: &[String], found: Vec<Vec<Source>>) -> Vec<Vec<Source>> {
     for (path, bundle) in requests.iter().zip(&found) {
         if let Some(first) = bundle.first() {
@@ -232,7 +234,7 @@ pub(crate) fn bundles(mut own: Vec<Source>, requests: &[String], found: Vec<Vec<
     own.iter().map(bundle_of).collect()
 }
 
-/// The functions and structs that a kernel can reach, from the bundles that its paths led to.
+/// The functions and structs that a kernel can reach, from the bundles of its paths.
 pub(crate) fn devices(requests: &[String], bundles: Vec<Vec<Source>>, here: &str, errors: &mut Errors) -> Devices {
     let mut devices = Devices::default();
     for (path, bundle) in requests.iter().zip(&bundles) {
@@ -248,7 +250,7 @@ pub(crate) fn devices(requests: &[String], bundles: Vec<Vec<Source>>, here: &str
         for (path, callee) in names {
             devices.names.insert((Some(key.clone()), path), callee.to_string());
         }
-        // What is wrong with it alone has been reported where it is defined.
+        // Errors in the item itself have been reported at its definition.
         let before = errors.len();
         let foreign = (krate != here).then_some(krate);
         let home = Home::User { key: key.clone(), file, foreign };
@@ -269,7 +271,7 @@ pub(crate) fn devices(requests: &[String], bundles: Vec<Vec<Source>>, here: &str
     devices
 }
 
-/// The literal texts of requests, for a state.
+/// The paths of requests as string literals, for a state.
 pub(crate) fn texts(requests: &[Request]) -> TokenStream {
     let texts = requests.iter().map(|request| Literal::string(&request.text));
     quote!(#(#texts)*)

@@ -1,4 +1,4 @@
-//! What a macro compiled, as lines of JSON: one for each variant and each configuration that was left out. For tools that tell of them.
+//! A build summary as lines of JSON: one line for each variant and for each configuration that was left out. Tools display it.
 //!
 //! ```text
 //! {"package":"sums","crate":"sums","kernel":"add","file":"src/add.rs","values":{"T":"f32","B":"512"},"num_warps":4,"num_ctas":1,"num_stages":3,
@@ -6,7 +6,7 @@
 //! {"package":"sums","crate":"sums","kernel":"add","file":"src/add.rs","values":{"T":"f32","B":"4194304"},"num_warps":4,..,"target":null,"pruned":"a tile of 4194304 elements .."}
 //! ```
 //!
-//! Each is one line. Times differ from build to build, so nothing that is compiled depends on this.
+//! Times differ from build to build, so no compilation result may depend on the summary.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::Schedule;
 use crate::frontend::Expansion;
 
 impl Expansion {
-    /// The lines. Whose kernel it is knows who calls the compiler.
+    /// The lines. The caller of the compiler supplies package and crate.
     pub fn summary(&self, package: &str, krate: &str) -> String {
         let owner = format!("{{\"package\":{},\"crate\":{}", quoted(package), quoted(krate));
         let mut text = String::new();
@@ -47,7 +47,7 @@ impl Expansion {
     }
 }
 
-/// The text as JSON has it.
+/// The text as a JSON string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(quoted("a \"b\" \\ c\n\td"), r#""a \"b\" \\ c\n\u0009d""#);
     }
 
-    /// Of three configurations one is too large for any GPU, and one asks for more registers than there are.
+    /// Of three configurations, one is too large for any GPU, and one asks for more registers than there are.
     #[test]
     fn what_was_compiled_and_what_was_left_out_is_told() {
         let attribute = quote::quote!(

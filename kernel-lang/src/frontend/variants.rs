@@ -1,4 +1,4 @@
-//! The variants that are compiled while the user's crate is: every listed combination of types, constants, configurations, targets.
+//! Compilation of variants during the build of the user's crate: every listed combination of types, constants, configurations and targets.
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,17 @@ use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
 use crate::frontend::facts::Known;
 use crate::frontend::heuristics;
-use crate::frontend::kept::{Kept, Store};
-use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
+use crate::frontend::span::{Errors, SourceSpan, Spans};
+use crate::frontend::variant_cache::{Kept, Store};
 use crate::ir::Function;
 use crate::target::Target;
 use crate::{Bindings, Compiled, Options, Schedule};
 
-/// PTX of a kernel for some types, constants and schedule: what a macro embeds.
+/// PTX of a kernel for particular types, constants and schedule, embedded by a macro.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variant {
-    /// A word for each type parameter, then one for each constant parameter; behind them, if it knows something of the arguments, one with a bit for
-    /// each such fact.
+    /// A word for each type parameter, then one for each constant parameter, then one with a bit for each fact, if the variant assumes any.
     pub key: Vec<u64>,
     /// How the work is spread over threads and time.
     pub schedule: Schedule,
@@ -29,28 +28,28 @@ pub struct Variant {
     pub entry: String,
     /// Dynamic shared memory of one program.
     pub shared_bytes: u32,
-    /// The text.
+    /// The PTX.
     pub ptx: String,
-    /// What its generics are, by their names.
+    /// The values of its generics, by name.
     pub values: Vec<(String, String)>,
-    /// How long it took to compile, if now or in an earlier build.
+    /// The compilation time, in this build or an earlier one.
     pub took: Duration,
 }
 
-/// A configuration of a tuned kernel that is left out for a target, or for all, because they cannot run it.
+/// A configuration of a tuned kernel that is left out for one target or for all, because they cannot run it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pruned {
-    /// What its generics are, by their names.
+    /// The values of its generics, by name.
     pub values: Vec<(String, String)>,
-    /// How the work would be spread.
+    /// The schedule.
     pub schedule: Schedule,
-    /// The architecture; none if no target can run it.
+    /// The architecture; `None` if no target can run it.
     pub target: Option<String>,
-    /// Why.
+    /// The reason.
     pub note: String,
 }
 
-/// What the instances of a kernel gave.
+/// The results of compiling a kernel's instances.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
     pub(crate) variants: Vec<Variant>,
@@ -58,7 +57,7 @@ pub(crate) struct Outcomes {
 }
 
 impl Variant {
-    /// A name for a file of its own: `silu-11-1024-w4-sm_80.ptx`.
+    /// The name of a file for it: `silu-11-1024-w4-sm_80.ptx`.
     pub fn file_name(&self, kernel: &str) -> String {
         let key: String = self.key.iter().map(|word| format!("-{word}")).collect();
         let Variant { schedule, target, .. } = self;
@@ -69,22 +68,22 @@ impl Variant {
 /// One combination to compile.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Instance {
-    /// For each generic, types first: its name, its value in words, and its value as a key word.
+    /// The binding of each generic, types first.
     pub(crate) generics: Vec<Bound>,
     pub(crate) schedule: Schedule,
-    /// What is known of the arguments, by their names, and as bits of the kernel's facts.
+    /// The facts that hold for arguments: by parameter name, and as bits of the kernel's facts.
     pub(crate) known: Vec<(crate::location::Name, Known)>,
     pub(crate) facts: u64,
 }
 
-/// What a generic is bound to.
+/// The binding of a generic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Bound {
     Type(crate::location::Name, crate::dtype::Dtype),
     Const(crate::location::Name, i128),
 }
 
-/// Every combination that the attributes list; none if a constant is left to the launch.
+/// Every combination that the attributes list; empty if the launch chooses a constant.
 pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune: Option<&Autotune>) -> Vec<Instance> {
     let mut generics: Vec<Vec<Bound>> = Vec::new();
     for (generic, choices) in signature.types.iter().zip(&attributes.types) {
@@ -94,7 +93,7 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
     for (index, generic) in signature.consts.iter().enumerate() {
         let name: crate::location::Name = generic.name.text.as_str().into();
         if autotune.is_some_and(|autotune| autotune.fixed().contains(&index)) {
-            // Each configuration fills its own value in, and heuristics theirs.
+            // The configuration or the heuristics set the value later.
             generics.push(vec![Bound::Const(name, 0)]);
         } else {
             let Some(values) = &attributes.consts[index] else { return Vec::new() };
@@ -132,12 +131,12 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
 }
 
 impl Instance {
-    /// One that knows nothing of the arguments.
+    /// An instance without facts about the arguments.
     fn general(generics: Vec<Bound>, schedule: Schedule) -> Instance {
         Instance { generics, schedule, known: Vec::new(), facts: 0 }
     }
 
-    /// What its generics are bound to, and arguments.
+    /// The values that its generics and arguments are bound to.
     fn bindings(&self) -> Bindings {
         let mut bindings = Bindings::new();
         for (name, known) in &self.known {
@@ -155,7 +154,7 @@ impl Instance {
         bindings
     }
 
-    /// What its generics are, and what is known of arguments, in words.
+    /// The values of its generics, and the facts about arguments, as text.
     pub(crate) fn values(&self) -> Vec<(String, String)> {
         let value = |bound: &Bound| match bound {
             Bound::Type(name, dtype) => (name.to_string(), dtype.to_string()),
@@ -172,7 +171,7 @@ impl Instance {
         Pruned { values: self.values(), schedule: self.schedule, target, note }
     }
 
-    /// The words by which a launch finds the variant.
+    /// The key by which a launch finds the variant.
     pub(crate) fn key(&self) -> Vec<u64> {
         let generics = self.generics.iter().map(|bound| match bound {
             Bound::Type(_, dtype) => dtype.code(),
@@ -183,15 +182,17 @@ impl Instance {
     }
 }
 
-/// Compiles the instances in parallel, or finds them in the store. A mistake that only some values make is reported once, with those values.
+/// Compiles the instances in parallel, or finds them in the store. An error that occurs for some values only is reported once, with those
+/// values.
 ///
-/// Where there is a choice, a configuration that asks for more than a GPU has is left out, unless all do: tuning records why, and uses the others.
+/// If there are several configurations, one that exceeds a limit of the GPU is left out, unless all do. Tuning records the reason and uses
+/// the others.
 pub(crate) fn compile(
     func: &Function,
     instances: &[Instance],
     has_choice: bool,
-    places: &Places,
-    fallback: Place,
+    spans: &Spans,
+    fallback: SourceSpan,
     store: &dyn Store,
     errors: &mut Errors,
 ) -> Outcomes {
@@ -212,7 +213,7 @@ pub(crate) fn compile(
             }
             Err(diagnostics) => {
                 for diagnostic in diagnostics {
-                    // One value often breaks several ops in the same way: the first place stands for all.
+                    // One value often violates several ops in the same way: the first span represents all.
                     match mistakes.iter_mut().find(|(known, _)| known.message == diagnostic.message && known.help == diagnostic.help) {
                         Some((_, by)) => by.push(index),
                         None => mistakes.push((diagnostic, vec![index])),
@@ -225,17 +226,17 @@ pub(crate) fn compile(
         if let Some(values) = values(func, instances, &by) {
             diagnostic.message = format!("{} (with {values})", diagnostic.message);
         }
-        let place = places.get(diagnostic.loc).unwrap_or(fallback);
+        let span = spans.get(diagnostic.loc).unwrap_or(fallback);
         if !diagnostic.loc.is_some() {
             diagnostic.loc = fallback.loc();
         }
-        errors.add(place, diagnostic);
+        errors.add(span, diagnostic);
     }
     outcomes
 }
 
-/// What `static_print!` says: a text that only some values make, with those values.
-pub(crate) fn notes(func: &Function, instances: &[Instance], places: &Places, fallback: Place) -> Vec<(Place, String)> {
+/// The messages of `static_print!`; a message that occurs for some values only includes those values.
+pub(crate) fn notes(func: &Function, instances: &[Instance], spans: &Spans, fallback: SourceSpan) -> Vec<(SourceSpan, String)> {
     let mut notes: Vec<((crate::location::Loc, String), Vec<usize>)> = Vec::new();
     for (index, instance) in instances.iter().enumerate() {
         for note in Target::ALL.into_iter().flat_map(|target| crate::notes(func, &instance.bindings(), Some(target))) {
@@ -251,7 +252,7 @@ pub(crate) fn notes(func: &Function, instances: &[Instance], places: &Places, fa
             Some(values) if instances.len() > 1 => format!("{text} (with {values})"),
             _ => text,
         };
-        (places.get(loc).unwrap_or(fallback), text)
+        (spans.get(loc).unwrap_or(fallback), text)
     });
     shown.collect()
 }
@@ -265,14 +266,14 @@ fn one(func: &Function, instance: &Instance) -> Outcome {
             pruned.push(instance.pruned(Some(target.to_string()), format!("{target} has no clusters of {} CTAs", schedule.num_ctas)));
             continue;
         }
-        // A newer target is worth its bytes only if its instructions differ.
+        // PTX for a newer target is embedded only if its instructions differ.
         if served.contains(&target) {
             continue;
         }
         let (options, start) = (Options { schedule, ..Options::new(bindings.clone(), target) }, Instant::now());
         let (compiled, alike) = match crate::compile_alike(func, &options).map_err(|diagnostics| diagnostics.into_vec()) {
             Ok(compiled) => compiled,
-            // What one target has no room for, another may have.
+            // A configuration that exceeds the limits of one target may fit another.
             Err(diagnostics) if diagnostics.iter().all(|diagnostic| diagnostic.beyond_gpu) => {
                 let note = diagnostics.first().map_or_else(String::new, |diagnostic| diagnostic.message.clone());
                 pruned.push(instance.pruned(Some(target.to_string()), note));
@@ -296,7 +297,7 @@ fn one(func: &Function, instance: &Instance) -> Outcome {
     }
 }
 
-/// The PTX without what names its target.
+/// The PTX without the lines that name its target.
 fn body(ptx: &str) -> impl PartialEq + '_ {
     let named = |line: &&str| !line.starts_with(".target") && !line.starts_with(".version") && !line.starts_with("//");
     ptx.lines().filter(named).collect::<Vec<_>>()
@@ -305,7 +306,7 @@ fn body(ptx: &str) -> impl PartialEq + '_ {
 type Outcome = Result<Outcomes, Vec<Diagnostic>>;
 
 fn in_parallel(instances: &[Instance], work: impl Fn(&Instance) -> Outcome + Sync) -> Vec<Outcome> {
-    // A defect of a pass must not end the user's build without a word.
+    // A panic in a pass must not end the user's build without a message.
     let work = |instance: &Instance| {
         std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(instance))).unwrap_or_else(|_| Err(vec![crashed()]))
     };
@@ -329,7 +330,7 @@ fn crashed() -> Diagnostic {
         .help("this is a defect of the compiler; please report it with the kernel")
 }
 
-/// The values that a mistake depends on: a generic is left out if the mistake is there for all of its values.
+/// The values on which an error depends; a generic is omitted if the error occurs for all of its values.
 fn values(func: &Function, instances: &[Instance], by: &[usize]) -> Option<String> {
     let count = instances.first()?.generics.len();
     let matters = |generic: usize| {
@@ -363,7 +364,7 @@ fn values(func: &Function, instances: &[Instance], by: &[usize]) -> Option<Strin
 mod tests {
     use super::*;
 
-    /// What an instance gives of a kernel in which two loops, one in the other, both load ahead.
+    /// The outcome of an instance of a kernel with two nested loops that both prefetch.
     fn nested(stages: u32) -> Outcome {
         let text = format!(
             "kernel @nested(%x: ptr<f32>, %y: ptr_mut<f32>, %n: i64) {{

@@ -1,4 +1,4 @@
-//! What the ops that access memory have in common.
+//! Memory accesses: the view that all ops with an address have in common, and aliasing of pointers.
 
 use std::collections::HashSet;
 
@@ -9,34 +9,34 @@ use crate::ir::function::Function;
 use crate::ir::ops::Op;
 use crate::ir::types::Type;
 
-/// An access to memory: which lanes touch which elements.
+/// A memory access: which elements it touches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Access {
-    /// How.
+    /// The kind of access.
     pub kind: AccessKind,
     /// The pointer.
     pub base: Value,
     /// Offsets in elements.
     pub offset: Value,
-    /// Which lanes access, if not all.
+    /// Which elements are accessed; `None` for all.
     pub mask: Option<Value>,
-    /// Can no such lane be outside the tensor?
+    /// Is every unmasked element proved to be inside the tensor?
     pub in_bounds: bool,
 }
 
-/// How memory is accessed.
+/// The kind of a memory access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum AccessKind {
-    /// `load`
+    /// A `load`.
     Load,
-    /// `store`
+    /// A `store`.
     Store,
-    /// `atomic_add` and the like
+    /// An `atomic_add` or another atomic.
     Atomic(AtomicOp),
 }
 
 impl AccessKind {
-    /// The word of the language.
+    /// The name of the builtin.
     pub const fn word(self) -> &'static str {
         match self {
             AccessKind::Load => "load",
@@ -46,7 +46,7 @@ impl AccessKind {
     }
 }
 
-/// A load is not printed.
+/// A load is the default and is not printed.
 impl Field for AccessKind {
     fn print(&self, name: &str, parts: &mut Parts) {
         if *self != AccessKind::Load {
@@ -66,29 +66,29 @@ impl Field for AccessKind {
     }
 }
 
-/// May a pointer lead to memory that is stored to through another one? Parameters are tensors of their own, and to what a `Ptr` points, nobody
-/// stores.
+/// May `base` point to memory that is stored to through `stored`? Each pointer parameter is a tensor of its own, and no memory behind a `Ptr`
+/// is stored to.
 pub fn may_alias(func: &Function, base: Value, stored: Value) -> bool {
     let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
     base == stored || !is_constant && (func.param_index(base).is_none() || func.param_index(stored).is_none())
 }
 
-/// The pointers that are stored through, as [`may_alias`] asks about all of them at once.
+/// The pointers that are stored through, for [`may_alias`] queries against all of them at once.
 #[derive(Clone, Debug, Default)]
 pub struct Stored {
     bases: HashSet<Value>,
-    /// Is one of them no parameter?
+    /// Is one of them not a parameter?
     has_computed: bool,
 }
 
 impl Stored {
-    /// Those pointers.
+    /// Collects the pointers.
     pub fn through(func: &Function, bases: impl IntoIterator<Item = Value>) -> Stored {
         let bases: HashSet<Value> = bases.into_iter().collect();
         Stored { has_computed: bases.iter().any(|base| func.param_index(*base).is_none()), bases }
     }
 
-    /// May a pointer lead to what is stored to?
+    /// May the pointer point to memory that is stored to?
     pub fn may_alias(&self, func: &Function, base: Value) -> bool {
         let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
         let any_may = self.has_computed || (func.param_index(base).is_none() && !self.bases.is_empty());
@@ -97,7 +97,7 @@ impl Stored {
 }
 
 impl Op {
-    /// What it touches, if it accesses memory.
+    /// The memory access of the op, if it has one.
     pub fn access(&self) -> Option<Access> {
         match *self {
             Op::Load { base, offset, mask, in_bounds, .. } => Some(Access { kind: AccessKind::Load, base, offset, mask, in_bounds }),
@@ -109,7 +109,7 @@ impl Op {
         }
     }
 
-    /// Gives an op that accesses memory another mask, and says whether no lane whose mask holds can be outside its tensor.
+    /// Replaces the mask of an op that accesses memory. `inside` states that no unmasked element is outside the tensor.
     pub fn set_lanes(&mut self, lanes: Option<Value>, inside: bool) {
         if let Op::Load { mask, in_bounds, .. } | Op::Store { mask, in_bounds, .. } | Op::Atomic { mask, in_bounds, .. } = self {
             (*mask, *in_bounds) = (lanes, inside);

@@ -4,11 +4,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-/// A handle: a `u32` that is the name of an entity in one function. Its `Display` is its name in the text form.
+/// A handle: a `u32` that names an entity in one function. Its `Display` is its name in the text form.
 pub trait Handle: Copy + Eq + fmt::Display {
     /// The handle of the entity at `index`.
     fn new(index: usize) -> Self;
-    /// Its index.
+    /// The index of the entity.
     fn index(self) -> usize;
 }
 
@@ -44,7 +44,7 @@ handles! {
     Region = "region";
 }
 
-/// A table that owns entities; its handles stay valid, nothing is ever removed.
+/// A table that owns entities. Nothing is ever removed, so handles stay valid.
 #[derive(Clone, Debug)]
 pub struct Arena<H, T> {
     items: Vec<T>,
@@ -58,7 +58,7 @@ impl<H: Handle, T> Arena<H, T> {
         H::new(self.items.len() - 1)
     }
 
-    /// How many entities there are.
+    /// The number of entities.
     pub fn len(&self) -> usize {
         self.items.len()
     }
@@ -88,12 +88,12 @@ impl<H: Handle, T> IndexMut<H> for Arena<H, T> {
     }
 }
 
-/// How many entries of a [`SideTable`] are made at once.
+/// The number of entries of a [`SideTable`] that are allocated at once.
 const PAGE: usize = 64;
 
-/// A table of facts beside an arena: one `T` a handle, its default until set.
+/// A table of facts beside an arena: one `T` for each handle, the default until it is set.
 ///
-/// Entries are made in pages, so that a table of a few facts about a large function is cheap: passes make one for each loop.
+/// Entries are allocated in pages, so that a table with a few facts about a large function is cheap: passes make one for each loop.
 #[derive(Clone, Debug)]
 pub struct SideTable<H, T> {
     pages: Vec<Option<Box<[T]>>>,

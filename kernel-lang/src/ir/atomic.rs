@@ -1,11 +1,11 @@
-//! What an atomic does to an element, and what it promises about the accesses around it.
+//! Atomic operations, their memory semantics and scopes.
 
 use crate::dtype::Dtype;
 use crate::ir::fields::{AttributeValue, Field, Parts, modifier, take_attribute};
 
 macro_rules! atomic_ops {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal: $operands:literal, [$($dtype:ident)*];)*) => {
-        /// What an atomic does to an element: its new value, from the old one and the operand.
+        /// The operation of an atomic: computes the new value of an element from its old value and the operands.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum AtomicOp { $($(#[doc = $doc])* $variant,)* }
 
@@ -18,17 +18,17 @@ macro_rules! atomic_ops {
                 match self { $(AtomicOp::$variant => $name,)* }
             }
 
-            /// The word of the language.
+            /// The name of the builtin.
             pub const fn word(self) -> &'static str {
                 match self { $(AtomicOp::$variant => concat!("atomic_", $name),)* }
             }
 
-            /// How many operands it takes beside the address.
+            /// The number of operands besides the address.
             pub const fn operands(self) -> usize {
                 match self { $(AtomicOp::$variant => $operands,)* }
             }
 
-            /// The element types that machines do it on.
+            /// The supported element types.
             pub const fn dtypes(self) -> &'static [Dtype] {
                 match self { $(AtomicOp::$variant => &[$(Dtype::$dtype),*],)* }
             }
@@ -37,11 +37,11 @@ macro_rules! atomic_ops {
 }
 
 atomic_ops! {
-    /// The sum; integers wrap, halves and `f64` round once, and so does `f32`, whose subnormals count as zeros of their sign.
+    /// The sum; integers wrap, `f16`, `bf16` and `f64` round once. `f32` rounds once and treats subnormals as zeros of their sign.
     Add = "add": 1, [I32 I64 U32 U64 F16 Bf16 F32 F64];
-    /// The larger; of floats, in the order -NaN, -infinity, .., -0.0, 0.0, .., infinity, NaN. A NaN operand changes nothing.
+    /// The maximum; floats have the order -NaN, -infinity, .., -0.0, 0.0, .., infinity, NaN. A NaN operand changes nothing.
     Max = "max": 1, [I32 I64 U32 U64 F32 F64];
-    /// The smaller, in the same order. A NaN operand changes nothing.
+    /// The minimum, in the same order. A NaN operand changes nothing.
     Min = "min": 1, [I32 I64 U32 U64 F32 F64];
     /// Bitwise and.
     And = "and": 1, [I32 I64 U32 U64];
@@ -49,28 +49,28 @@ atomic_ops! {
     Or = "or": 1, [I32 I64 U32 U64];
     /// Bitwise exclusive or.
     Xor = "xor": 1, [I32 I64 U32 U64];
-    /// The operand.
+    /// The operand replaces the element.
     Exchange = "xchg": 1, [I32 I64 U32 U64 F32 F64];
-    /// The second operand if the element has the bits of the first, else the element as it is.
+    /// The second operand replaces the element if the element has the bits of the first operand.
     CompareAndSwap = "cas": 2, [I16 I32 I64 U16 U32 U64 F16 Bf16 F32 F64];
-    /// The element as it is.
+    /// The element is unchanged.
     Load = "load": 0, [Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 Bf16 F32 F64 F8E4M3 F8E5M2];
-    /// The operand; the old value is not asked for.
+    /// The operand replaces the element; the old value is not returned.
     Store = "store": 1, [Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 Bf16 F32 F64 F8E4M3 F8E5M2];
 }
 
 impl AtomicOp {
-    /// Does it change memory?
+    /// Does it write memory?
     pub const fn writes(self) -> bool {
         !matches!(self, AtomicOp::Load)
     }
 
-    /// Does it give the old value?
+    /// Does it return the old value?
     pub const fn has_result(self) -> bool {
         !matches!(self, AtomicOp::Store)
     }
 
-    /// What a message calls its types.
+    /// The supported types, as a phrase for error messages.
     pub fn type_words(self) -> String {
         let names: Vec<String> = self.dtypes().iter().map(|dtype| format!("`{dtype}`")).collect();
         match names.split_last() {
@@ -79,7 +79,7 @@ impl AtomicOp {
         }
     }
 
-    /// What a load can promise is to acquire, what a store can is to release.
+    /// The supported semantics: a load can acquire but not release, a store can release but not acquire.
     pub const fn semantics(self) -> &'static [Semantics] {
         match self {
             AtomicOp::Load => &[Semantics::Acquire, Semantics::Relaxed],
@@ -102,15 +102,15 @@ impl Field for AtomicOp {
 }
 
 modifier! {
-    /// What an atomic promises about the accesses of the whole program in front of it and behind it.
+    /// The memory ordering of an atomic, relative to the accesses of the whole program before and after it.
     Semantics {
-        /// Both of the next two.
+        /// Acquire and release.
         AcquireRelease = "acq_rel",
-        /// What was released by the atomic that this one reads from is seen by every access behind it.
+        /// Every access after it sees what was released by the atomic whose value it reads.
         Acquire = "acquire",
-        /// Every access in front of it is done before it.
+        /// Every access before it is performed before it.
         Release = "release",
-        /// Nothing: only this element changes in one step.
+        /// No ordering: only the access to this element is atomic.
         Relaxed = "relaxed",
     }
 }
@@ -126,7 +126,7 @@ impl Semantics {
         matches!(self, Semantics::AcquireRelease | Semantics::Release)
     }
 
-    /// The same without acquiring.
+    /// The same semantics without acquiring.
     #[must_use]
     pub const fn without_acquire(self) -> Semantics {
         if self.releases() { Semantics::Release } else { Semantics::Relaxed }
@@ -134,13 +134,13 @@ impl Semantics {
 }
 
 modifier! {
-    /// Among whom an atomic happens in one step (PTX ISA, "Scope").
+    /// The set of threads among which an atomic is performed in one step (PTX ISA, "Scope").
     Scope {
         /// All programs on the GPU.
         Gpu = "gpu",
         /// The threads of this program.
         Program = "cta",
-        /// The GPU, others, and the host.
+        /// The GPU, other GPUs, and the host.
         System = "sys",
     }
 }

@@ -1,4 +1,4 @@
-//! Typed insertion: each method appends an op whose result types follow from its rule.
+//! Typed construction of ops: each method appends an op whose result types follow from its type rule.
 
 use std::borrow::Cow;
 
@@ -11,14 +11,14 @@ use crate::ir::rules;
 use crate::ir::types::{Elem, Type};
 use crate::location::Loc;
 
-/// Appends ops to one region of a function, all at one place of the source.
+/// Appends ops to one region of a function, all with one source position.
 #[derive(Debug)]
 pub struct Builder<'a> {
     /// The function.
     pub func: &'a mut Function,
-    /// Where ops are appended.
+    /// The region to which ops are appended.
     pub region: Region,
-    /// The place that new ops get.
+    /// The source position of new ops.
     pub loc: Loc,
 }
 
@@ -28,10 +28,10 @@ impl<'a> Builder<'a> {
         Builder { func, region, loc }
     }
 
-    /// Appends an op whose operands decide its result types; `given` is the result type of those that it does not.
+    /// Appends an op. Its type rule computes the result types; `given` is the result type of ops whose operands do not determine it.
     ///
     /// # Errors
-    /// The type rule that is broken.
+    /// A violated type rule.
     pub fn try_op(&mut self, op: Op, given: &[Type]) -> Result<Inst, String> {
         let types = rules::result_types(self.func, &op, &given.iter().collect::<Vec<_>>())?;
         let types: Vec<Type> = types.into_iter().map(Cow::into_owned).collect();
@@ -41,7 +41,7 @@ impl<'a> Builder<'a> {
     /// Appends an op with one result.
     ///
     /// # Panics
-    /// If a type rule is broken: for passes, which know their types.
+    /// If a type rule is violated. For passes, which know their types.
     pub fn op(&mut self, op: Op, given: &[Type]) -> Value {
         match self.try_op(op, given) {
             Ok(inst) => self.func.result(inst),
@@ -49,17 +49,17 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// `op(x)`
+    /// `op(x)`.
     pub fn unary(&mut self, op: UnaryOp, x: Value) -> Value {
         self.op(Op::Unary { op, x }, &[])
     }
 
-    /// `op(lhs, rhs)`
+    /// `op(lhs, rhs)`.
     pub fn binary(&mut self, op: BinaryOp, lhs: Value, rhs: Value) -> Value {
         self.op(Op::Binary { op, lhs, rhs }, &[])
     }
 
-    /// `op(lhs, rhs)` as `bool`
+    /// `op(lhs, rhs)` as `bool`.
     pub fn compare(&mut self, op: CompareOp, lhs: Value, rhs: Value) -> Value {
         self.op(Op::Compare { op, lhs, rhs }, &[])
     }
@@ -81,12 +81,12 @@ impl<'a> Builder<'a> {
         self.constant(ConstExpr::Float(value), ty)
     }
 
-    /// An `i64` scalar.
+    /// An `i64` scalar constant.
     pub fn index(&mut self, value: i128) -> Value {
         self.constant(ConstExpr::Int(value), Type::scalar(Dtype::I64))
     }
 
-    /// `x` broadcast to a shape; `x` itself if it has it already.
+    /// Broadcasts `x` to a shape; returns `x` if it already has that shape.
     pub fn broadcast(&mut self, x: Value, shape: &[ConstExpr]) -> Value {
         if self.func.ty(x).shape() == shape {
             return x;
@@ -95,12 +95,12 @@ impl<'a> Builder<'a> {
         self.op(Op::Broadcast { x }, &[ty])
     }
 
-    /// `x` with an axis of extent 1 more, at position `axis`.
+    /// Adds an axis of extent 1 to `x` at position `axis`.
     pub fn expand_dims(&mut self, x: Value, axis: u32) -> Value {
         self.op(Op::ExpandDims { x, axis }, &[])
     }
 
-    /// The elements of `x` in row-major order under another shape; `x` itself if it has it already.
+    /// Reshapes `x`, with the elements in row-major order; returns `x` if it already has that shape.
     pub fn reshape(&mut self, x: Value, shape: &[ConstExpr]) -> Value {
         if self.func.ty(x).shape() == shape {
             return x;
@@ -109,18 +109,18 @@ impl<'a> Builder<'a> {
         self.op(Op::Reshape { x }, &[ty])
     }
 
-    /// The axes of `x` in another order: axis `i` of the result is axis `order[i]`.
+    /// Permutes the axes of `x`: axis `i` of the result is axis `order[i]`.
     pub fn permute(&mut self, x: Value, order: Vec<u32>) -> Value {
         self.op(Op::Permute { x, order }, &[])
     }
 
-    /// The elements of `x` in the opposite order along an axis.
+    /// Reverses the elements of `x` along an axis.
     pub fn flip(&mut self, x: Value, axis: u32) -> Value {
         self.op(Op::Flip { x, axis }, &[])
     }
 
-    /// Combines the elements of each input along an axis. `combine` gets a builder in the region, what the earlier run gave and what the
-    /// later one gave, as scalars, and answers with what both give.
+    /// Reduces each input along an axis. `combine` gets a builder in the region and, as scalars, the results of the earlier run and of the
+    /// later run. It returns the results of both runs together.
     pub fn reduce(
         &mut self,
         inputs: Vec<Value>,
@@ -131,7 +131,7 @@ impl<'a> Builder<'a> {
         self.several(Op::Reduce { inputs, axis, combine })
     }
 
-    /// As [`Builder::reduce`], of every run that begins at the first element (with `reverse`, at the last).
+    /// As [`Builder::reduce`], of every prefix; with `reverse`, of every suffix.
     pub fn scan(
         &mut self,
         inputs: Vec<Value>,
@@ -164,24 +164,24 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// `x as elem`; `x` itself if it is that already.
+    /// `x as elem`; returns `x` if it already has that type.
     pub fn cast(&mut self, x: Value, elem: impl Into<Elem>) -> Value {
         let ty = self.func.ty(x).with_elem(elem);
         if self.func.ty(x) == &ty { x } else { self.op(Op::Cast { x }, &[ty]) }
     }
 
-    /// The bits of `x` as another element type of its width.
+    /// Reinterprets the bits of `x` as another element type of the same width.
     pub fn bitcast(&mut self, x: Value, elem: impl Into<Elem>) -> Value {
         let ty = self.func.ty(x).with_elem(elem);
         self.op(Op::Bitcast { x }, &[ty])
     }
 
-    /// `a * b + c`, rounded once
+    /// `a * b + c`, rounded once.
     pub fn fma(&mut self, a: Value, b: Value, c: Value) -> Value {
         self.op(Op::Fma { a, b, c }, &[])
     }
 
-    /// `on_true` where `cond`, else `on_false`
+    /// `on_true` where `cond` is true, else `on_false`.
     pub fn select(&mut self, cond: Value, on_true: Value, on_false: Value) -> Value {
         self.op(Op::Select { cond, on_true, on_false }, &[])
     }

@@ -1,6 +1,6 @@
-//! Constant expressions: what is known when a kernel is specialised.
+//! Constant expressions, which specialisation evaluates.
 //!
-//! A generic kernel names its constants (`BLOCK_SIZE / 2`); binding them makes every expression a literal.
+//! A generic kernel names its constants (`BLOCK_SIZE / 2`); binding the constants turns every expression into a literal.
 
 use std::fmt;
 
@@ -10,31 +10,31 @@ use crate::location::Name;
 
 /// A constant expression over the kernel's constant parameters.
 ///
-/// Integers are exact (`i128`), floats are `f64`; booleans are a kind of their own.
+/// Integers are exact (`i128`), floats are `f64`, and booleans are a separate kind.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ConstExpr {
     /// An integer.
     Int(i128),
-    /// A float. Every `f16`, `bf16` and `f32` is one.
+    /// A float. It can hold every `f16`, `bf16` and `f32`.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A constant parameter of the kernel; as a side of `T == f32`, a type parameter or a dtype.
+    /// A constant parameter of the kernel; in `T == f32`, a type parameter or a dtype.
     Param(Name),
     /// `-a`, `!a` or `u8(a)`.
     Unary(ConstUnary, Box<ConstExpr>),
-    /// `a + b` and the like.
+    /// `a + b` or another binary operation.
     Binary(ConstBinary, Box<ConstExpr>, Box<ConstExpr>),
 }
 
 /// An operator on one constant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ConstUnary {
-    /// `-a`
+    /// `-a`.
     Neg,
-    /// `!a` of a truth value.
+    /// `!a` of a boolean.
     Not,
-    /// `u8(a)`: the integer as that type holds it, modulo 2 to the number of its bits.
+    /// `u8(a)`: the integer wrapped to that type, modulo 2 to the power of its width.
     Wrap(Dtype),
 }
 
@@ -48,7 +48,7 @@ macro_rules! const_binary {
             /// Every operator.
             pub const ALL: &[ConstBinary] = &[$(ConstBinary::$variant),*];
 
-            /// How it is written: an operator, or the name of a function.
+            /// The spelling: an operator or a function name.
             pub const fn text(self) -> &'static str {
                 match self { $(ConstBinary::$variant => $text,)* }
             }
@@ -67,9 +67,9 @@ const_binary! {
     Div = "/",
     /// Remainder with the sign of the dividend.
     Rem = "%",
-    /// `a << b`
+    /// `a << b`.
     Shl = "<<",
-    /// `a >> b`
+    /// `a >> b`.
     Shr = ">>",
     /// Bitwise or logical and.
     And = "&",
@@ -89,25 +89,25 @@ const_binary! {
     Gt = ">",
     /// Greater or equal.
     Ge = ">=",
-    /// The smaller.
+    /// Minimum.
     Min = "min",
-    /// The larger.
+    /// Maximum.
     Max = "max",
     /// Quotient rounded up.
     Cdiv = "cdiv",
 }
 
-/// What stands for the target's number in constants, as a parameter that every kernel has; it is 0 on the CPU.
+/// The name of the parameter that holds the target's number. Every kernel has it; it is 0 on the CPU.
 pub const TARGET: &str = "target";
 
 impl ConstExpr {
-    /// An expression of more parts is long.
+    /// The number of parts above which an expression counts as long.
     pub const MOST_PARTS: usize = 128;
 
-    /// How deep an expression nests that is not long: what the parser of the text form follows.
+    /// The maximum nesting depth of an expression that is not long; the parser of the text form has this limit.
     pub const MOST_DEPTH: usize = ConstExpr::MOST_PARTS / 2;
 
-    /// Has it more parts than what is computed by recursion should have? What has one operand counts twice.
+    /// Has it too many parts for recursive algorithms? A part with one operand counts twice.
     pub fn is_long(&self) -> bool {
         let (mut parts, mut next) = (0, vec![self]);
         while let Some(part) = next.pop() {
@@ -125,16 +125,16 @@ impl ConstExpr {
         false
     }
 
-    /// `op(a, b)`, evaluated at once where both are literals and the operation is defined.
+    /// `op(a, b)`, folded if both are literals and the operation is defined.
     pub fn binary(op: ConstBinary, lhs: ConstExpr, rhs: ConstExpr) -> ConstExpr {
         use ConstBinary::{Add, Mul};
         match evaluate_binary(op, &lhs, &rhs) {
             Some(Ok(value)) => value,
             _ => match (op, &lhs, &rhs) {
                 (Mul | ConstBinary::Div, _, ConstExpr::Int(1)) | (Add | ConstBinary::Sub, _, ConstExpr::Int(0)) => lhs,
-                // `(a + b) - a` is `b`, so that `arange(a, a + b)` has the shape of `arange(0, b)`.
+                // `(a + b) - a` folds to `b`, so that `arange(a, a + b)` has the shape of `arange(0, b)`.
                 (Add | ConstBinary::Sub, _, _) if let Some(sum) = Sum::of(op, &lhs, &rhs) => sum.into_expr(),
-                // Commutative operands stand in one order, so that equal expressions have equal trees.
+                // Commutative operands are sorted, so that equal expressions have equal trees.
                 (Add | Mul | ConstBinary::Min | ConstBinary::Max, _, _) if lhs.order_key() > rhs.order_key() => {
                     ConstExpr::Binary(op, Box::new(rhs), Box::new(lhs))
                 }
@@ -143,7 +143,7 @@ impl ConstExpr {
         }
     }
 
-    /// `op(a)`, evaluated at once where it is a literal.
+    /// `op(a)`, folded if the operand is a literal.
     pub fn unary(op: ConstUnary, operand: ConstExpr) -> ConstExpr {
         match (op, &operand) {
             (ConstUnary::Neg, ConstExpr::Int(value)) => ConstExpr::Int(-value),
@@ -154,12 +154,12 @@ impl ConstExpr {
         }
     }
 
-    /// The integer it is, if it is a literal one.
+    /// The value, if it is an integer literal.
     pub fn as_int(&self) -> Option<i128> {
         if let ConstExpr::Int(value) = self { Some(*value) } else { None }
     }
 
-    /// Is it a literal, not an expression over parameters?
+    /// Is it a literal?
     pub fn is_literal(&self) -> bool {
         matches!(self, ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_))
     }
@@ -174,17 +174,17 @@ impl ConstExpr {
         }
     }
 
-    /// Replaces every parameter by what `bind` gives and evaluates.
+    /// Replaces every parameter by its value from `bind` and evaluates.
     ///
     /// # Errors
-    /// In the kernel language's words: an unbound parameter, a division by zero, a result outside `i128`.
+    /// A message in the terms of the kernel language: an unbound parameter, a division by zero, a result outside `i128`.
     pub fn evaluate(&self, bind: &dyn Fn(&str) -> Option<ConstExpr>) -> Result<ConstExpr, String> {
         match self {
             ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_) => Ok(self.clone()),
             ConstExpr::Param(name) => bind(name).ok_or_else(|| format!("`{name}` has no value")),
             ConstExpr::Unary(ConstUnary::Wrap(dtype), product) if let ConstExpr::Binary(ConstBinary::Mul, lhs, rhs) = &**product => {
                 match (lhs.evaluate(bind)?, rhs.evaluate(bind)?) {
-                    // Of 64 bits each they may leave `i128`, whose low bits are those of the product all the same.
+                    // A product of 64-bit integers may overflow `i128`; the low bits of the wrapped product are still correct.
                     (ConstExpr::Int(a), ConstExpr::Int(b)) => Ok(ConstExpr::Int(dtype.wrap(a.wrapping_mul(b)))),
                     (lhs, rhs) => Err(format!("`{lhs} * {rhs}` mixes kinds of constants")),
                 }
@@ -197,10 +197,11 @@ impl ConstExpr {
         }
     }
 
-    /// The literal as a value of `dtype`: an integer given for a float becomes one, a float is rounded to its type.
+    /// Converts the literal to `dtype`: an integer becomes a float if `dtype` is one, and a float is rounded to its type.
     ///
     /// # Errors
-    /// In the kernel language's words, if it does not fit. An expression over parameters fits until it is bound.
+    /// A message in the terms of the kernel language, if the literal does not fit. An expression over parameters is accepted until it is
+    /// bound.
     pub fn to_dtype(&self, dtype: Dtype) -> Result<ConstExpr, String> {
         match (self, dtype.int_range()) {
             (ConstExpr::Int(int), None) if dtype == Dtype::F64 => Ok(ConstExpr::Float(*int as f64)),
@@ -233,8 +234,8 @@ impl ConstExpr {
     }
 }
 
-/// An integer as `f64`, rounded to odd: truncated, with the last bit set if anything was lost. Rounded again, to fewer digits, it is what the integer itself
-/// would be.
+/// Converts an integer to `f64` with rounding to odd: it truncates, and sets the last bit if anything was lost. Rounding the result again to
+/// fewer digits gives the same as rounding the integer directly.
 #[inline(always)]
 pub(crate) fn to_f64_odd(value: i128) -> f64 {
     let magnitude = value.unsigned_abs();
@@ -247,7 +248,7 @@ pub(crate) fn to_f64_odd(value: i128) -> f64 {
 
 fn round_float(value: f64, dtype: Dtype) -> Result<ConstExpr, String> {
     let rounded = match dtype {
-        // What the conversions are given they need not round: they look at the upper half of the digits only.
+        // Round first: the conversions of `half` look only at the upper half of the digits, and the rounded value needs no further rounding.
         Dtype::F16 => half::f16::from_f64(nearest(value, 10, -14)).to_f64(),
         Dtype::Bf16 => half::bf16::from_f64(nearest(value, 7, -126)).to_f64(),
         Dtype::F32 => f64::from(value as f32),
@@ -260,7 +261,7 @@ fn round_float(value: f64, dtype: Dtype) -> Result<ConstExpr, String> {
     if is_too_large { Err(format!("`{value:?}` does not fit `{dtype}`")) } else { Ok(ConstExpr::Float(rounded)) }
 }
 
-/// An integer sum of products with literals: `2 * N - M + 3`.
+/// A linear combination with integer coefficients: `2 * N - M + 3`.
 #[derive(Default)]
 struct Sum {
     terms: Vec<(ConstExpr, i128)>,
@@ -268,7 +269,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// `None` if a float or a truth value is in it, or a number is too large.
+    /// `None` if an operand contains a float or a boolean, or a number is too large.
     fn of(op: ConstBinary, lhs: &ConstExpr, rhs: &ConstExpr) -> Option<Sum> {
         let mut sum = Sum::default();
         sum.add(lhs, 1)?;
@@ -299,7 +300,7 @@ impl Sum {
         Some(())
     }
 
-    /// Terms in one order, the literal last.
+    /// The terms in a fixed order, the literal last.
     fn into_expr(mut self) -> ConstExpr {
         self.terms.retain(|(_, count)| *count != 0);
         self.terms.sort_by_key(|(term, count)| (*count < 0, term.to_string()));
@@ -323,7 +324,7 @@ impl Sum {
     }
 }
 
-/// `None` where an operand is not a literal or the kinds do not fit.
+/// `None` if an operand is not a literal, or if the kinds do not match.
 fn evaluate_binary(op: ConstBinary, lhs: &ConstExpr, rhs: &ConstExpr) -> Option<Result<ConstExpr, String>> {
     match (lhs, rhs) {
         (ConstExpr::Int(a), ConstExpr::Int(b)) => Some(evaluate_ints(op, *a, *b)),
@@ -392,7 +393,7 @@ impl From<i128> for ConstExpr {
     }
 }
 
-/// Operators are parenthesised, `min`, `max` and `cdiv` are calls; floats always show a point, an exponent, `inf` or `nan`.
+/// Operators are parenthesised, and `min`, `max` and `cdiv` are calls. Floats always have a point, an exponent, `inf` or `nan`.
 impl fmt::Display for ConstExpr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -452,7 +453,7 @@ mod tests {
             Ok(ConstExpr::Float(float)) => float,
             other => panic!("{other:?}"),
         };
-        // Halfway between two halves, and a little more than `f32` or the upper digits of `f64` show.
+        // Halfway between two `f16`, plus a difference that neither `f32` nor the upper digits of `f64` can hold.
         let above = |digits: i32| 1.0 + 2f64.powi(-digits) + 2f64.powi(-45);
         assert_eq!(of(ConstExpr::Float(above(11)), Dtype::F16), 1.0 + 2f64.powi(-10));
         assert_eq!(of(ConstExpr::Float(-above(8)), Dtype::Bf16), -1.0 - 2f64.powi(-7));

@@ -1,30 +1,30 @@
-//! What a field of an op can be, and how it stands in the text form.
+//! The types of op fields, and their text form.
 //!
-//! An op of the table is a struct of fields; its operands, its text and its parsing follow from the fields' types:
-//! values are positional, optional values and attributes are `name = ...` in braces, regions come last.
+//! An op in the table is a struct of fields. Its operands, its printer and its parser follow from the types of the fields: values are
+//! positional, optional values and attributes are `name = ...` in braces, regions come last.
 
 use crate::ir::arena::{Region, Value};
 use crate::ir::constexpr::ConstExpr;
 
-/// An op taken apart: what the printer writes and the parser read.
+/// An op in parts: the output of the printer's first step and of the parser's.
 #[derive(Clone, Debug, Default)]
 pub struct Parts {
     /// Positional operands.
     pub operands: Vec<Value>,
-    /// `name = %value` in the braces.
+    /// Entries `name = %value` in the braces.
     pub named: Vec<(String, Value)>,
-    /// `name = attribute` in the braces.
+    /// Entries `name = attribute` in the braces.
     pub attributes: Vec<(String, AttributeValue)>,
     /// The regions, in order.
     pub regions: Vec<Region>,
 }
 
-/// An attribute as the text form holds it.
+/// The value of an attribute in the text form.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AttributeValue {
-    /// A number, a name of a modifier, an expression over constants.
+    /// A number, the name of a modifier, or a constant expression.
     Expr(ConstExpr),
-    /// A quoted text.
+    /// A quoted string.
     Text(String),
     /// A list of constants in brackets.
     List(Vec<ConstExpr>),
@@ -51,17 +51,17 @@ pub trait Field: Sized {
     /// Replaces each constant expression that it holds.
     ///
     /// # Errors
-    /// What `map` says.
+    /// The errors of `map`.
     fn map_constants(&mut self, map: &mut dyn FnMut(&ConstExpr) -> Result<ConstExpr, String>) -> Result<(), String> {
         let _ = map;
         Ok(())
     }
-    /// Adds itself to the parts; an attribute that has its default adds nothing.
+    /// Adds itself to the parts; an attribute with its default value adds nothing.
     fn print(&self, name: &str, parts: &mut Parts);
     /// Takes itself out of the parts.
     ///
     /// # Errors
-    /// In the words of the text form: what is missing or of the wrong kind.
+    /// A message in the terms of the text form: a missing field or a field of the wrong kind.
     fn parse(name: &str, parts: &mut Parts) -> Result<Self, String>;
 }
 
@@ -96,7 +96,7 @@ impl Field for Option<Value> {
     }
 }
 
-/// All the operands that are left: the last field with values.
+/// All remaining operands; this must be the last field with values.
 impl Field for Vec<Value> {
     fn values(&self, visit: &mut dyn FnMut(Value)) {
         self.iter().copied().for_each(visit);
@@ -250,7 +250,7 @@ macro_rules! modifier {
             /// Every member.
             pub const ALL: &[$name] = &[$($name::$variant),*];
 
-            /// How it is written.
+            /// The spelling in the text form.
             pub const fn text(self) -> &'static str {
                 match self { $($name::$variant => $text,)* }
             }

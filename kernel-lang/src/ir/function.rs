@@ -1,4 +1,4 @@
-//! A kernel: its generics, parameters, and the tables of values, ops and regions.
+//! A kernel: its generics, its parameters, and the tables of values, ops and regions.
 
 use crate::dtype::Dtype;
 use crate::ir::arena::{Arena, Handle, Inst, Region, SideTable, Value};
@@ -8,25 +8,25 @@ use crate::ir::types::Type;
 use crate::layout::Layout;
 use crate::location::{Loc, Name};
 
-/// How many regions of a kernel may stand inside of each other, its body not counted. Whatever looks at a kernel follows its regions by recursion.
+/// Maximum nesting depth of regions in a kernel, not counting its body. Every analysis follows regions by recursion.
 pub const MAX_NESTING: usize = 96;
 
-/// How many ops that only move elements [`Function::unmoved`] looks through: each question about an operand then takes a bounded time.
+/// Maximum number of element-moving ops that [`Function::unmoved`] looks through, so that each query takes bounded time.
 pub const MOST_MOVES: usize = 64;
 
-/// A type parameter of a generic kernel and the dtypes it may stand for.
+/// A type parameter of a generic kernel and the dtypes that it allows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeParam {
-    /// Its name.
+    /// The parameter's name.
     pub name: Name,
-    /// What its bound allows.
+    /// The dtypes that its bound allows.
     pub choices: Vec<Dtype>,
 }
 
 /// A constant parameter of a generic kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConstParam {
-    /// Its name.
+    /// The parameter's name.
     pub name: Name,
     /// An integer type or `bool`.
     pub dtype: Dtype,
@@ -35,13 +35,13 @@ pub struct ConstParam {
 /// A parameter of the kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Param {
-    /// Its name.
+    /// The parameter's name.
     pub name: Name,
-    /// The value it is in the body.
+    /// The parameter's value in the body.
     pub value: Value,
 }
 
-/// Where a value comes from.
+/// The definition of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Def {
     /// The n-th result of an op.
@@ -56,30 +56,30 @@ struct ValueData {
     def: Def,
 }
 
-/// An op in its place: with its results and the user's line.
+/// An op with its results and source position.
 #[derive(Clone, Debug)]
 pub struct InstData {
     /// The op.
     pub op: Op,
     /// Its results.
     pub results: Vec<Value>,
-    /// The place in the user's source.
+    /// The position in the user's source.
     pub loc: Loc,
 }
 
 /// A list of ops with parameters, ending in one terminator.
 #[derive(Clone, Debug, Default)]
 pub struct RegionData {
-    /// Its parameters.
+    /// The region's parameters.
     pub params: Vec<Value>,
-    /// Its ops in order.
+    /// The ops in order.
     pub insts: Vec<Inst>,
 }
 
 /// A kernel.
 ///
-/// Values, ops and regions live in tables and are named by handles; the order of ops stands in the regions. An op or value that
-/// no region reaches is dead and is not printed.
+/// Values, ops and regions live in tables and are named by handles; the regions hold the order of the ops. An op or value that no region
+/// contains is dead and is not printed.
 #[derive(Clone, Debug)]
 pub struct Function {
     /// The kernel's name.
@@ -90,19 +90,19 @@ pub struct Function {
     pub consts: Vec<ConstParam>,
     /// Parameters, in the order of the signature.
     pub params: Vec<Param>,
-    /// The source files that places name; the first is the kernel's own.
+    /// The source files to which positions refer; the first is the kernel's own.
     pub files: Vec<Name>,
-    /// May a lane touch memory outside its tensor? Otherwise every access is guarded.
+    /// May accesses outside a tensor reach memory? Otherwise every access is guarded.
     pub unchecked: bool,
-    /// May a GPU round a product and the sum that takes it up once?
+    /// May a GPU contract a product and a sum into one fused operation?
     pub contract: bool,
-    /// Are lanes outside their tensor reported? Set for a `.checked()` launch; not part of the text.
+    /// Are accesses outside their tensor reported? Set for a `.checked()` launch; not part of the text form.
     pub reports: bool,
-    /// What `static_print!` said while the kernel was specialised, in order; not part of the text.
+    /// The messages of `static_print!` from specialisation, in order; not part of the text form.
     pub notes: Vec<(Loc, String)>,
     /// The body; its parameters are the kernel's.
     pub body: Region,
-    /// Who holds which element of a tile: of every tile at the Gpu stage, of none before.
+    /// The distribution of each tile over threads and registers: set for every tile at the Gpu stage, for none before.
     pub layouts: SideTable<Value, Option<Layout>>,
     values: Arena<Value, ValueData>,
     insts: Arena<Inst, InstData>,
@@ -152,7 +152,7 @@ impl Function {
         value
     }
 
-    /// Makes an op that stands nowhere yet, with results of those types.
+    /// Makes an op with results of those types, outside any region.
     pub fn make_inst(&mut self, op: Op, types: impl IntoIterator<Item = Type>, loc: Loc) -> Inst {
         let inst = self.insts.push(InstData { op, results: Vec::new(), loc });
         for (index, ty) in types.into_iter().enumerate() {
@@ -162,21 +162,21 @@ impl Function {
         inst
     }
 
-    /// Makes an op and puts it at the end of a region.
+    /// Makes an op and appends it to a region.
     pub fn append(&mut self, region: Region, op: Op, types: impl IntoIterator<Item = Type>, loc: Loc) -> Inst {
         let inst = self.make_inst(op, types, loc);
         self.regions[region].insts.push(inst);
         inst
     }
 
-    /// Gives an op one more result, behind those it has.
+    /// Adds a result to an op, after the existing ones.
     pub fn add_result(&mut self, inst: Inst, ty: Type) -> Value {
         let value = self.values.push(ValueData { ty, def: Def::Result(inst, self.insts[inst].results.len()) });
         self.insts[inst].results.push(value);
         value
     }
 
-    /// Makes an op the one that defines a value, as its only result.
+    /// Replaces an op and makes an existing value its only result.
     pub fn redefine(&mut self, inst: Inst, op: Op, result: Value) {
         self.insts[inst].op = op;
         self.insts[inst].results = vec![result];
@@ -188,7 +188,7 @@ impl Function {
         &self.values[value].ty
     }
 
-    /// Where a value comes from.
+    /// The definition of a value.
     pub fn def(&self, value: Value) -> Def {
         self.values[value].def
     }
@@ -201,8 +201,8 @@ impl Function {
         }
     }
 
-    /// The constant that a scalar, or every element of a tile, is: as far as a few ops that only move elements lead there. (Where
-    /// `canonicalize` has passed, one does.)
+    /// The constant value of a scalar, or of every element of a tile, looking through a limited number of element-moving ops. (After
+    /// `canonicalize` one such op suffices.)
     pub fn splat(&self, value: Value) -> Option<&ConstExpr> {
         match self.def_op(self.unmoved(value))? {
             Op::Const { value } => Some(value),
@@ -210,7 +210,7 @@ impl Function {
         }
     }
 
-    /// The value whose elements are those of `value` in other positions or more often, behind [`MOST_MOVES`] ops at most.
+    /// The value whose elements `value` permutes or repeats, looking through at most [`MOST_MOVES`] ops.
     pub fn unmoved(&self, value: Value) -> Value {
         let mut at = value;
         for _ in 0..MOST_MOVES {
@@ -224,17 +224,17 @@ impl Function {
         at
     }
 
-    /// How many values there ever were: the bound of their indices.
+    /// The number of values ever created: the bound of their indices.
     pub fn value_count(&self) -> usize {
         self.values.len()
     }
 
-    /// An op with its results and place.
+    /// An op with its results and source position.
     pub fn inst(&self, inst: Inst) -> &InstData {
         &self.insts[inst]
     }
 
-    /// An op, to change it.
+    /// Mutable access to an op.
     pub fn inst_mut(&mut self, inst: Inst) -> &mut InstData {
         &mut self.insts[inst]
     }
@@ -252,20 +252,20 @@ impl Function {
         &self.regions[region]
     }
 
-    /// The list of a region's ops, to change it.
+    /// Mutable access to the list of a region's ops.
     pub fn insts_mut(&mut self, region: Region) -> &mut Vec<Inst> {
         &mut self.regions[region].insts
     }
 
-    /// The op that ends a region.
+    /// The terminator of a region.
     ///
     /// # Panics
-    /// If the region is empty: a verified one never is.
+    /// If the region is empty; a verified region never is.
     pub fn terminator(&self, region: Region) -> Inst {
         *self.regions[region].insts.last().expect("a verified region ends in a terminator")
     }
 
-    /// What a region ending in `yield` or `condition` gives.
+    /// The values that a region ending in `yield` or `condition` passes on.
     pub fn yielded(&self, region: Region) -> &[Value] {
         match &self.insts[self.terminator(region)].op {
             Op::Yield { values } | Op::Condition { values, .. } => values,
@@ -273,7 +273,7 @@ impl Function {
         }
     }
 
-    /// The kernel parameter that a value is, by its index.
+    /// The index of the kernel parameter, if the value is one.
     pub fn param_index(&self, value: Value) -> Option<usize> {
         match self.def(value) {
             Def::Param(region, index) if region == self.body => Some(index),
@@ -286,7 +286,7 @@ impl Function {
         self.values[value].ty = ty;
     }
 
-    /// How many regions stand inside of each other, the body not counted.
+    /// The nesting depth of regions, not counting the body.
     pub fn nesting(&self) -> usize {
         let (mut deepest, mut next) = (0, vec![(self.body, 0)]);
         while let Some((region, depth)) = next.pop() {
@@ -298,7 +298,7 @@ impl Function {
         deepest
     }
 
-    /// Calls `visit` with every op under a region, an op before the ops of its regions.
+    /// Calls `visit` with every op in a region and in its nested regions, an op before the ops of its regions.
     pub fn for_each_inst(&self, region: Region, visit: &mut dyn FnMut(Inst)) {
         for inst in &self.regions[region].insts {
             visit(*inst);
@@ -306,7 +306,7 @@ impl Function {
         }
     }
 
-    /// Does it say when it waits for the launch before it, or lets the one behind begin? Only then may launches of it overlap with others.
+    /// Does the kernel contain `gdc_wait` or `gdc_launch_dependents`? Only then may its launches overlap with others.
     pub fn overlaps(&self) -> bool {
         let mut overlaps = false;
         self.for_each_inst(self.body, &mut |inst| overlaps |= matches!(self.inst(inst).op, Op::GdcWait {} | Op::GdcLaunchDependents {}));
@@ -325,7 +325,7 @@ impl Function {
         self.all_insts().iter().any(|inst| matches!(self.insts[*inst].op, Op::Print { .. }))
     }
 
-    /// May it write memory that belongs to none of its parameters? What an `unchecked` kernel makes of addresses is such.
+    /// May the kernel write memory that belongs to none of its parameters? An `unchecked` kernel can, through a pointer made from an address.
     pub fn writes_elsewhere(&self) -> bool {
         self.all_insts().iter().any(|inst| match &self.insts[*inst].op {
             Op::Store { base, .. } | Op::Atomic { base, .. } => self.params.iter().all(|param| param.value != *base),
@@ -334,14 +334,14 @@ impl Function {
         })
     }
 
-    /// Every region under (and with) a region, an outer one first.
+    /// A region and all regions nested in it, outer regions first.
     pub fn regions_under(&self, region: Region) -> Vec<Region> {
         let mut regions = vec![region];
         self.for_each_inst(region, &mut |inst| self.insts[inst].op.for_each_region(&mut |inner| regions.push(inner)));
         regions
     }
 
-    /// An index above every value's, for tables.
+    /// A handle above every value's, as the size of tables.
     pub fn next_value(&self) -> Value {
         Value::new(self.values.len())
     }

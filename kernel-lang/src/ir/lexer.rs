@@ -1,8 +1,8 @@
-//! The tokens of the text form, and what is wrong with a text.
+//! The tokens of the text form, and its syntax errors.
 
 use std::fmt;
 
-/// Text that is not a kernel: the line (from 1) and what is wrong there.
+/// A text that is not a kernel: the line (from 1) and the error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseError {
     /// The line.
@@ -25,18 +25,18 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// One token and the line it stands on.
+/// A token; the lexer pairs it with its line.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Token {
-    /// A word: an op, a dtype, an attribute, `kernel`.
+    /// An identifier or keyword: an op, a dtype, an attribute, `kernel`.
     Word(String),
-    /// `%name`, without the sign.
+    /// `%name`, without the percent sign.
     Value(String),
     /// An integer.
     Int(i128),
     /// A float: it has a point, an exponent, or is `inf` or `nan`.
     Float(f64),
-    /// A quoted text.
+    /// A quoted string.
     Text(String),
     /// Punctuation.
     Sign(&'static str),
@@ -101,7 +101,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, u32)>, ParseError> {
     Ok(tokens)
 }
 
-/// Rust's identifiers also contain marks that are no letters.
+/// Rust's identifiers may also contain marks that are not letters.
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_' || !(c.is_ascii() || c.is_whitespace() || c.is_control())
 }
@@ -129,7 +129,7 @@ fn number(text: &str) -> Option<(Token, usize)> {
     Some((token, length))
 }
 
-/// A text as Rust's `{:?}` writes it.
+/// Parses a string as Rust's `{:?}` prints it.
 fn quoted(text: &str) -> Option<(String, usize)> {
     let mut out = String::new();
     let mut chars = text.char_indices().skip(1);

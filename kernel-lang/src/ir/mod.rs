@@ -1,16 +1,16 @@
-//! THE DATA: the compiler's one intermediate representation.
+//! The compiler's one intermediate representation.
 //!
-//! A [`Function`] is a kernel in SSA form with structured control flow. Three questions that a newcomer would get wrong:
+//! A [`Function`] is a kernel in SSA form with structured control flow. Three points differ from what a newcomer may expect:
 //!
-//! * **What is a value?** A scalar, or a tile: a rectangle of elements that the whole program computes at once. A scalar is a tile of
-//!   rank 0. Who holds which element is no matter of the IR until layouts are assigned.
-//! * **When do loads happen?** In the order of the text, like stores. A load may move only where nothing in between may store to the
-//!   same memory.
-//! * **What is a pointer?** A kernel parameter. `x + offsets` of the language is a pair of such a pointer and a tile of
-//!   offsets in elements, and a memory op takes both. So the tensor that an access may touch is always known, and with it its length. Only an
-//!   `unchecked` kernel may make a `pointer` of an address that it computed or loaded: a base like any other, of which no length is known.
+//! * **Values** are scalars or tiles: a tile is a rectangle of elements that the whole program computes at once, and a scalar is a tile of
+//!   rank 0. The distribution of elements over threads is not part of the IR until layouts are assigned.
+//! * **Loads** happen in the order of the text, like stores. A load may move only if no op in between may store to the same memory.
+//! * **Pointers** are kernel parameters. `x + offsets` of the language is a pair of such a pointer and a tile of offsets in elements, and a
+//!   memory op takes both. The tensor of an access, and so its length, is therefore always known. Only an `unchecked` kernel may make a
+//!   `pointer` from an address that it computed or loaded: it is a base like any other, of unknown length.
 //!
-//! The text form prints and parses. Once layouts are assigned, the type of each tile is followed by its layout; a kernel of the frontend:
+//! The text form prints and parses. Once layouts are assigned, the type of each tile is followed by its layout. A kernel as the frontend
+//! creates it:
 //!
 //! ```
 //! let text = r#"kernel @double<T: f32 | f64, const B: i64>(%x: ptr<T>, %y: ptr_mut<T>, %n: i64) file "double.rs" {

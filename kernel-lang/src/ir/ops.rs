@@ -1,8 +1,8 @@
-//! THE OP TABLE: every op of the IR, declared once.
+//! The op table: every op of the IR, declared once.
 //!
-//! From a row follow the enum's variant, its text form both ways, its operands and its line in the reference.
-//! What an op's types must be stands in [`super::rules`]; what it computes, in [`crate::scalar`] and the CPU backend.
-//! Elementwise ops come in three families (one, two operands, comparison) so that a backend handles a family at once.
+//! A row generates the enum's variant, its printer and parser, its operands and its line in the reference. [`super::rules`] has the type
+//! rules; [`crate::scalar`] and the CPU backend have the semantics. Elementwise ops come in three families (one operand, two operands,
+//! comparison), so that a backend handles a family at once.
 
 use crate::ir::access::AccessKind;
 use crate::ir::arena::{Region, Value};
@@ -10,10 +10,10 @@ use crate::ir::atomic::{AtomicOp, Scope, Semantics};
 use crate::ir::constexpr::ConstExpr;
 use crate::ir::fields::{Field, Parts, modifier};
 
-/// Which element types an elementwise op takes.
+/// The element types that an elementwise op takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Domain {
-    /// Integers and floats of 16 bits and more.
+    /// Integers, and floats of 16 bits and more.
     Number,
     /// Floats of 16 bits and more.
     Float,
@@ -26,7 +26,7 @@ pub enum Domain {
 }
 
 impl Domain {
-    /// Does it hold that dtype?
+    /// Does the domain contain that dtype?
     pub fn contains(self, dtype: crate::dtype::Dtype) -> bool {
         match self {
             Domain::Number => dtype.is_int() || Domain::Float.contains(dtype),
@@ -37,7 +37,7 @@ impl Domain {
         }
     }
 
-    /// What a message calls its members.
+    /// The domain, as a phrase for error messages.
     pub const fn words(self) -> &'static str {
         match self {
             Domain::Number => "a number",
@@ -69,7 +69,7 @@ macro_rules! family {
                 match self { $($family::$variant => Domain::$domain,)* }
             }
 
-            /// What it computes.
+            /// A description of the operation.
             pub const fn doc(self) -> &'static str {
                 match self { $($family::$variant => concat!($($doc),*),)* }
             }
@@ -85,11 +85,11 @@ macro_rules! family {
 family! {
     /// An elementwise op of one operand; the result has the operand's type.
     UnaryOp {
-        /// `-x`; the smallest integer stays itself.
+        /// `-x`; the smallest signed integer stays unchanged.
         Neg = "neg": Number,
         /// Every bit inverted; logical not of a `bool`.
         Not = "not": Bits,
-        /// The absolute value; the smallest integer stays itself.
+        /// The absolute value; the smallest signed integer stays unchanged.
         Abs = "abs": Number,
         /// e to the power of x.
         Exp = "exp": Float,
@@ -119,33 +119,33 @@ family! {
         Floor = "floor": Float,
         /// Rounded up to an integer.
         Ceil = "ceil": Float,
-        /// Rounded to the nearest integer, halves away from zero.
+        /// Rounded to the nearest integer, ties away from zero.
         Round = "round": Float,
-        /// Rounded to the nearest integer, halves to the even one.
+        /// Rounded to the nearest integer, ties to even.
         Rint = "rint": Float,
         /// Rounded towards zero to an integer.
         Trunc = "trunc": Float,
-        /// The device's own approximation of `exp2` for `f32`; subnormal results are kept.
+        /// The device's approximation of `exp2` for `f32`; subnormal results are kept.
         ExpApprox2 = "exp2_approx": Float,
-        /// The same in fewer instructions: of `f32`, results below 2^-126 are zero.
+        /// The same in fewer instructions: for `f32`, results below 2^-126 are zero.
         ExpApproxFtz2 = "exp2_approx_ftz": Float,
-        /// The device's own approximation of `log2` for `f32`.
+        /// The device's approximation of `log2` for `f32`.
         LogApprox2 = "log2_approx": Float,
-        /// The device's own approximation of `1 / x` for `f32`, within 1 ulp; subnormal operands and results may count as zero.
+        /// The device's approximation of `1 / x` for `f32`, within 1 ulp; subnormal operands and results may be treated as zero.
         RecipApprox = "recip_approx": Float,
-        /// The device's own approximation of `1 / sqrt(x)` for `f32`, within 2 ulp.
+        /// The device's approximation of `1 / sqrt(x)` for `f32`, within 2 ulp.
         RsqrtApprox = "rsqrt_approx": Float,
-        /// The device's own approximation of the square root for `f32`, within 1 ulp.
+        /// The device's approximation of the square root for `f32`, within 1 ulp.
         SqrtApprox = "sqrt_approx": Float,
-        /// The device's own approximation of the sine for `f32`: within 2^-20.5 for |x| <= pi, less far from it.
+        /// The device's approximation of the sine for `f32`: an absolute error of 2^-20.5 for |x| <= pi, larger beyond.
         SinApprox = "sin_approx": Float,
-        /// The device's own approximation of the cosine for `f32`, as that of the sine.
+        /// The device's approximation of the cosine for `f32`, with the error of `sin_approx`.
         CosApprox = "cos_approx": Float,
-        /// The device's own approximation of the hyperbolic tangent for `f32`: a relative error of 2^-11.
+        /// The device's approximation of the hyperbolic tangent for `f32`: a relative error of 2^-11.
         TanhApprox = "tanh_approx": Float,
-        /// How many bits are 1.
+        /// The number of 1 bits.
         Popc = "popc": Int,
-        /// How many bits are 0 before the highest 1; all, if none is 1.
+        /// The number of 0 bits above the highest 1 bit; the width if no bit is 1.
         Clz = "clz": Int,
         /// The bits in reverse order.
         Brev = "brev": Int,
@@ -161,7 +161,7 @@ family! {
         Sub = "sub": Number,
         /// Product; integers wrap.
         Mul = "mul": Number,
-        /// Quotient: correctly rounded, or truncated for integers; an integer over zero is 0.
+        /// Quotient: correctly rounded, or truncated for integers; an integer divided by zero is 0.
         Div = "div": Number,
         /// Remainder with the sign of the dividend; an integer modulo zero is itself.
         Rem = "rem": Number,
@@ -171,19 +171,19 @@ family! {
         Or = "or": Bits,
         /// Bitwise exclusive or.
         Xor = "xor": Bits,
-        /// Bits shifted left; 0 when shifted by the width or more.
+        /// Bits shifted left; 0 for shifts by the width or more.
         Shl = "shl": Int,
-        /// Bits shifted right, arithmetically if signed; all sign bits when shifted by the width or more.
+        /// Bits shifted right, arithmetically if signed; all sign bits for shifts by the width or more.
         Shr = "shr": Int,
-        /// The smaller; the other one if one is NaN.
+        /// The minimum; if one operand is NaN, the other one.
         Min = "min": Number,
-        /// The larger; the other one if one is NaN.
+        /// The maximum; if one operand is NaN, the other one.
         Max = "max": Number,
         /// The upper half of the product at twice the width.
         MulHigh = "mul_high": Int,
-        /// The magnitude of the left with the sign bit of the right, of NaN and zero too.
+        /// The magnitude of the left operand with the sign bit of the right one, also for NaN and zero.
         CopySign = "copysign": Float,
-        /// The device's own approximation of the quotient for `f32`, within 2 ulp; subnormal operands and results may count as zero.
+        /// The device's approximation of the quotient for `f32`, within 2 ulp; subnormal operands and results may be treated as zero.
         DivApprox = "div_approx": Float,
     }
 }
@@ -207,7 +207,7 @@ family! {
 }
 
 impl CompareOp {
-    /// The comparison that holds of `(b, a)` when this one holds of `(a, b)`.
+    /// The comparison that holds for `(b, a)` when this one holds for `(a, b)`.
     #[must_use]
     pub fn swapped(self) -> CompareOp {
         match self {
@@ -221,33 +221,33 @@ impl CompareOp {
 }
 
 modifier! {
-    /// Where a load or a store is cached (PTX ISA, "Cache Operators").
+    /// Cache operator of a load or store (PTX ISA, "Cache Operators").
     Cache {
-        /// As the hardware does by itself.
+        /// The hardware's default.
         Default = "",
-        /// A load: all levels.
+        /// Load: cache at all levels.
         All = "ca",
-        /// The L2 only.
+        /// Cache in the L2 only.
         Global = "cg",
-        /// Streaming: likely touched once.
+        /// Streaming: probably accessed once.
         Streaming = "cs",
-        /// A load: fetch again, do not trust the cache.
+        /// Load: bypass the caches and read memory again.
         Volatile = "cv",
-        /// A store: write back at all levels.
+        /// Store: write back at all levels.
         WriteBack = "wb",
-        /// A store: write through the L2.
+        /// Store: write through the L2.
         WriteThrough = "wt",
     }
 }
 
 modifier! {
-    /// Which data the caches may give up first (PTX ISA, "Cache Eviction Priority Hints").
+    /// Eviction priority in the caches (PTX ISA, "Cache Eviction Priority Hints").
     Evict {
-        /// As the hardware does by itself.
+        /// The hardware's default.
         Normal = "",
-        /// Give it up early.
+        /// Evict early.
         First = "evict_first",
-        /// Keep it long.
+        /// Evict late.
         Last = "evict_last",
         /// Do not allocate it in the L1.
         NoAllocate = "no_allocate",
@@ -256,28 +256,28 @@ modifier! {
 
 macro_rules! define_ops {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal { $($field:ident: $ty:ty),* $(,)? },)*) => {
-        /// One op: its operands, attributes and regions. Its results and its place stand in the function.
+        /// One op: its operands, attributes and regions. The function holds its results and source position.
         #[derive(Clone, PartialEq, Debug)]
         pub enum Op {
-            /// An elementwise op of one operand, under its own name.
+            /// An elementwise op of one operand, printed under the operation's name.
             Unary {
-                /// Which one.
+                /// The operation.
                 op: UnaryOp,
                 /// The operand.
                 x: Value,
             },
-            /// An elementwise op of two operands, under its own name.
+            /// An elementwise op of two operands, printed under the operation's name.
             Binary {
-                /// Which one.
+                /// The operation.
                 op: BinaryOp,
                 /// The left operand.
                 lhs: Value,
                 /// The right operand.
                 rhs: Value,
             },
-            /// A comparison, under its own name.
+            /// A comparison, printed under the operation's name.
             Compare {
-                /// Which one.
+                /// The operation.
                 op: CompareOp,
                 /// The left operand.
                 lhs: Value,
@@ -301,7 +301,7 @@ macro_rules! define_ops {
                 }
             }
 
-            /// Takes the op apart for the printer.
+            /// Splits the op into parts for the printer.
             pub fn to_parts(&self) -> Parts {
                 let mut parts = Parts::default();
                 match self {
@@ -312,10 +312,10 @@ macro_rules! define_ops {
                 parts
             }
 
-            /// Puts an op together from what the parser read.
+            /// Builds an op from the parts that the parser read.
             ///
             /// # Errors
-            /// An unknown name, and fields that are missing, too many or of the wrong kind.
+            /// An unknown name, and missing, superfluous or mistyped fields.
             pub fn from_parts(name: &str, mut parts: Parts) -> Result<Op, String> {
                 let op = if let Some(op) = UnaryOp::from_name(name) {
                     Op::Unary { op, x: Value::parse("x", &mut parts)? }
@@ -376,7 +376,7 @@ macro_rules! define_ops {
             /// Replaces each constant expression.
             ///
             /// # Errors
-            /// What `map` says.
+            /// The errors of `map`.
             pub fn map_constants(&mut self, map: &mut dyn FnMut(&ConstExpr) -> Result<ConstExpr, String>) -> Result<(), String> {
                 match self {
                     Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } => {}
@@ -388,7 +388,7 @@ macro_rules! define_ops {
     };
 }
 
-/// How many elements a tensor has of which only the address is known: more than any memory.
+/// The length, in elements, that a tensor of unknown length counts as: more than any memory holds.
 pub const UNKNOWN_LENGTH: i64 = 1 << 48;
 
 define_ops! {
@@ -396,132 +396,135 @@ define_ops! {
     Const = "const" { value: ConstExpr },
     /// The index of this program along `axis` (0, 1 or 2) of the grid, as `i64`.
     ProgramId = "program_id" { axis: u32 },
-    /// How many programs the grid has along `axis`, as `i64`.
+    /// The number of programs along `axis` of the grid, as `i64`.
     NumPrograms = "num_programs" { axis: u32 },
     /// `[start, start + 1, .., end - 1]` as a tile of `i64`.
     Arange = "arange" { start: ConstExpr, end: ConstExpr },
-    /// The same value along every axis that `x` lacks or has with extent 1: a scalar to a tile, `[64, 1]` to `[64, 32]`.
+    /// Repeats `x` along every axis that it lacks or has with extent 1: a scalar to a tile, `[64, 1]` to `[64, 32]`.
     Broadcast = "broadcast" { x: Value },
-    /// A new axis of extent 1 at position `axis`.
+    /// Adds an axis of extent 1 at position `axis`.
     ExpandDims = "expand_dims" { x: Value, axis: u32 },
-    /// The same elements in row-major order, under another shape with as many.
+    /// The same elements in row-major order, in another shape with as many elements.
     Reshape = "reshape" { x: Value },
-    /// The axes in another order: axis `i` of the result is axis `order[i]` of `x`, so `[1, 0]` transposes.
+    /// Permutes the axes: axis `i` of the result is axis `order[i]` of `x`, so `[1, 0]` transposes.
     Permute = "permute" { x: Value, order: Vec<u32> },
-    /// The elements in the opposite order along `axis`.
+    /// Reverses the elements along `axis`.
     Flip = "flip" { x: Value, axis: u32 },
-    /// Combines the elements along `axis`, which the results lack; one result per input, all inputs of one shape. The region combines two
-    /// neighbouring runs: its parameters are, as scalars, what the earlier run gave for each input and then what the later one gave; it
-    /// yields what both give. It must be associative: how runs are split is fixed but unspecified. Earlier and later are never exchanged.
-    /// The region holds pure scalar ops only, and may use scalars from outside.
+    /// Combines the elements along `axis`, which the results lack; one result per input, all inputs have one shape. The region combines two
+    /// adjacent runs: its parameters are, as scalars, the earlier run's result for each input, then the later run's; it yields the result
+    /// of both. It must be associative: how runs are split is fixed but unspecified. Earlier and later runs are never exchanged.
+    /// The region contains pure scalar ops only, and may use scalars from outside.
     Reduce = "reduce" { inputs: Vec<Value>, axis: u32, combine: Region },
-    /// As `reduce`, of every run from the first element along `axis` up to and with each: results of the shape of the inputs. With
+    /// As `reduce`, of every prefix along `axis`, up to and including each element: results have the shape of the inputs. With
     /// `reverse` the order is from the last element to the first, so that the earlier run is the one at the higher indices.
     Scan = "scan" { inputs: Vec<Value>, axis: u32, reverse: bool, combine: Region },
-    /// Elements of `src` by their index along `axis`; along the other axes each from its own place. The result has the shape of `index`, a tile
-    /// of `i64` that has the extents of `src` but along `axis`. An index outside gives 0.
+    /// Elements of `src` by their index along `axis`; along the other axes each keeps its own index. The result has the shape of `index`,
+    /// a tile of `i64` with the extents of `src` except along `axis`. An index out of range gives 0.
     Gather = "gather" { src: Value, index: Value, axis: u32 },
-    /// How many of the integers are 0, 1, .., `bins - 1`, where the mask holds, as a tile of `i32`.
+    /// Counts the integers equal to 0, 1, .., `bins - 1` where the mask holds, as a tile of `i32`.
     Histogram = "histogram" { x: Value, mask: Option<Value>, bins: ConstExpr },
-    /// The elements along the last axis in order. Floats are in the order of IEEE 754's `totalOrder`. Stands only in kernels without layouts.
+    /// Sorts the elements along the last axis. Floats have the order of IEEE 754's `totalOrder`. Only in kernels without layouts.
     Sort = "sort" { x: Value, descending: bool },
-    /// The element whose index along `axis` differs in that bit.
+    /// The element whose index along `axis` differs in bit number `bit`.
     Butterfly = "butterfly" { x: Value, axis: u32, bit: u32 },
-    /// The same tile in another layout. Stands only in kernels that have layouts.
+    /// The same tile in another layout. Only in kernels that have layouts.
     Convert = "convert" { x: Value },
     /// `a * b + c`, rounded once.
     Fma = "fma" { a: Value, b: Value, c: Value },
     /// `on_true` where `cond` holds, else `on_false`.
     Select = "select" { cond: Value, on_true: Value, on_false: Value },
-    /// Each element converted as Rust's `as` does.
+    /// Converts each element as Rust's `as` does.
     Cast = "cast" { x: Value },
-    /// Each element's bits taken as another element type of the same width.
+    /// Reinterprets each element's bits as another element type of the same width.
     Bitcast = "bitcast" { x: Value },
     /// Splits an `f32` angle: the first result is `x` minus the nearest multiple of pi/2, in [-pi/4, pi/4] and exact to `f32`;
-    /// the second, an `i32`, is that multiple modulo 4.
+    /// the second, an `i32`, is the number of that multiple modulo 4.
     ReducePio2 = "reduce_pio2" { x: Value },
-    /// PTX, once for `pack` elements of each input and result: one, if it is 0. The places `{0}`, `{1}`, .. of the `text` are the registers of
-    /// the results and then of the inputs, see [`crate::ir::assembly`]; all have one shape. Unless it is `volatile`, it does nothing but compute
-    /// its results from the inputs. It needs PTX ISA `isa`, ten times the version, if that is not 0. Stands only in kernels for a GPU: those for
-    /// the CPU took the other branch of a `static_if`.
+    /// PTX that runs once for `pack` elements of each input and result, or for one if `pack` is 0. The placeholders `{0}`, `{1}`, .. of the
+    /// `text` are the registers of the results and then of the inputs, see [`crate::ir::assembly`]; all have one shape. Unless `volatile`,
+    /// it is pure. `isa` is ten times the PTX ISA version that it needs, or 0. Only in kernels for a GPU: those for the CPU take the
+    /// other branch of a `static_if`.
     InlinePtx = "inline_ptx" { inputs: Vec<Value>, text: String, pack: u32, isa: u32, volatile: bool },
-    /// Elements at `base + offset` (offsets count elements). Lanes whose `mask` is false and lanes outside the tensor read `other`, or 0.
-    /// `align` is 0, or the bytes that may move at once: each run of so many along the axis that memory runs along is masked as one, and if
-    /// any lane is unmasked, starts at an address that they divide. `in_bounds` says that no lane outside is unmasked.
+    /// Elements at `base + offset` (offsets count elements). Elements whose `mask` is false or that lie outside the tensor read as `other`,
+    /// or 0. `align` is 0, or the access width in bytes: along the contiguous axis, each run of that many bytes has one mask, and an unmasked
+    /// run starts at a multiple of `align`. `in_bounds` states that no unmasked element is outside the tensor.
     Load = "load" {
         base: Value, offset: Value, mask: Option<Value>, other: Option<Value>,
         cache: Cache, evict: Evict, volatile: bool, in_bounds: bool, align: u32,
     },
-    /// Stores `value` at `base + offset`. Lanes whose `mask` is false and lanes outside the tensor store nothing. Attributes as in `load`.
+    /// Stores `value` at `base + offset`. Elements whose `mask` is false or that lie outside the tensor are not stored. Attributes as in
+    /// `load`.
     Store = "store" {
         base: Value, offset: Value, value: Value, mask: Option<Value>,
         cache: Cache, evict: Evict, in_bounds: bool, align: u32,
     },
-    /// Changes each element at `base + offset` in one step, as `op` says, and gives what it was before. Two lanes at one element are two
-    /// steps, one after the other. Lanes whose `mask` is false and lanes outside the tensor do nothing and give 0. `values` are what `op`
-    /// takes; a `store` has no result.
+    /// Updates each element at `base + offset` atomically by `op`, and gives its old value. Two updates of one element happen one after the
+    /// other. Elements whose `mask` is false or that lie outside the tensor are not accessed and give 0. `values` are the operands of `op`;
+    /// a `store` has no result.
     Atomic = "atomic" {
         base: Value, offset: Value, values: Vec<Value>, op: AtomicOp, mask: Option<Value>,
         sem: Semantics, scope: Scope, in_bounds: bool,
     },
-    /// Places for `slots` tiles like the result, which only names them: each thread has places of its own for the elements that it holds in the
-    /// result's layout. Free again behind the last op that names the ring. This and the next four stand only in kernels for a GPU.
-    Ring = "ring" { slots: u32 },
-    /// If the scalar `on` holds, begins to copy the elements at `base + offset` to their places in slot number `slot` of a ring; lanes whose
-    /// `mask` is false become 0. Every lane is in bounds or masked off. The other attributes as in `load`.
-    Fetch = "fetch" {
-        ring: Value, slot: Value, on: Value, base: Value, offset: Value, mask: Option<Value>,
+    /// A ring buffer of `slots` tiles in shared memory. The result has the type of one tile and only names the buffer. Each thread has slots
+    /// of its own for the elements that it holds in the result's layout. The buffer is freed after the last op that names it.
+    /// This op and the next four are only in kernels for a GPU.
+    AsyncBuffer = "async_buffer" { slots: u32 },
+    /// If the scalar `on` is true, starts an asynchronous copy of the elements at `base + offset` to slot number `slot` of an async buffer;
+    /// elements whose `mask` is false become 0. Every element is in bounds or masked. The other attributes are as in `load`.
+    AsyncCopy = "async_copy" {
+        buffer: Value, slot: Value, on: Value, base: Value, offset: Value, mask: Option<Value>,
         cache: Cache, evict: Evict, align: u32,
     },
-    /// Makes what was fetched since the last one a group.
-    FetchGroup = "fetch_group" {},
-    /// Waits until all groups but the last `pending` have arrived.
-    FetchWait = "fetch_wait" { pending: u32 },
-    /// The elements in slot number `slot` of a ring, which have arrived.
-    Fetched = "fetched" { ring: Value, slot: Value },
-    /// Waits until all threads of the program are here: what they stored before, all of them see behind it.
+    /// Groups the copies since the last commit.
+    AsyncCommitGroup = "async_commit_group" {},
+    /// Waits until all groups but the last `pending` have completed.
+    AsyncWait = "async_wait" { pending: u32 },
+    /// Reads the elements in slot number `slot` of an async buffer; their copies have completed.
+    LocalLoad = "local_load" { buffer: Value, slot: Value },
+    /// Waits for all threads of the program: after it, every thread sees what any thread stored before it.
     Barrier = "barrier" {},
-    /// Waits until the launch before this one is over, and what it stored is seen. Only a launch that overlaps with it does not know so already.
+    /// Waits until the previous launch has completed and its stores are visible. Only launches that overlap with the previous one wait.
     GdcWait = "gdc_wait" {},
-    /// Lets the launch behind this one begin, if it is to overlap, once every program has said so or is over.
+    /// Allows the next launch to begin, if it overlaps, once every program has executed this op or has ended.
     GdcLaunchDependents = "gdc_launch_dependents" {},
-    /// Notes the first lane, if any, where `outside` holds, as an access of `base` at `offset` of that `kind`: see `passes::report_accesses`.
+    /// Reports the first element, if any, where `outside` holds, as an access of `base` at `offset` of that `kind`: see
+    /// `passes::report_accesses`.
     Report = "report" { base: Value, offset: Value, outside: Value, kind: AccessKind },
     /// The length of a pointer's tensor in elements, as `i64`.
     Length = "length" { base: Value },
-    /// The address that a pointer holds, as `i64`.
+    /// The address of a pointer, as `i64`.
     Address = "address" { base: Value },
-    /// A pointer to what lies at an address, an `i64` scalar, whatever it is. Its tensor counts as [`UNKNOWN_LENGTH`] elements.
+    /// A pointer to an arbitrary address, an `i64` scalar. Its tensor counts as [`UNKNOWN_LENGTH`] elements.
     Pointer = "pointer" { address: Value },
-    /// Runs `then_region` if the scalar `cond` holds, else `else_region`; the results are what the region yields.
+    /// Runs `then_region` if the scalar `cond` is true, else `else_region`; the results are the values that the region yields.
     If = "if" { cond: Value, then_region: Region, else_region: Region },
     /// Runs `body` for each scalar from `lower` up to but not including `upper`. The body's parameters are the index and the carried
-    /// values; it yields the next carried values; the results are the last ones. Nothing runs if `step` is not positive. `num_stages` says how
-    /// many turns are under way at once, all but one of which only load; without it, as many as pay. `unroll` turns stand behind one another. A
-    /// `remainder` is what a pass left of a loop: the turns that the loop in front of it does not do.
+    /// values; it yields the next carried values; the results are the last ones. Nothing runs if `step` is not positive. `num_stages` is the
+    /// number of iterations in flight, all but one of which only load; without it, the compiler chooses. `unroll` iterations are unrolled. A
+    /// `remainder` loop was split off by a pass: it runs the iterations that the loop before it leaves.
     For = "for" {
         lower: Value, upper: Value, step: Value, init: Vec<Value>, body: Region,
         num_stages: Option<ConstExpr>, unroll: Option<ConstExpr>, remainder: bool,
     },
-    /// Runs `test`, which ends in `condition`, and while that holds, `body`, which yields the next values of `test`'s parameters.
+    /// Runs `test`, which ends in `condition`; while that is true, runs `body`, which yields the next values of `test`'s parameters.
     While = "while" { init: Vec<Value>, test: Region, body: Region },
-    /// As `if`, decided when the kernel is specialised; the other region is dropped unseen.
+    /// As `if`, decided by specialisation; the other region is dropped unchecked.
     StaticIf = "static_if" { cond: ConstExpr, then_region: Region, else_region: Region },
-    /// In a checked launch: a mistake, with this message, where the scalar `cond` is false. If it is `assumed`, other launches may take it to be true.
+    /// In a checked launch: fails with this message if the scalar `cond` is false. If `assumed`, other launches may take `cond` to be true.
     Assert = "assert" { cond: Value, message: String, assumed: bool },
-    /// Repeats `body` for each constant from `start` up to but not including `end`, which it knows by the name `index`, when the kernel is
-    /// specialised. The body's parameters are the carried values; it yields the next; the results are the last ones.
+    /// Unrolled by specialisation: repeats `body` for each constant from `start` up to but not including `end`, bound to the name `index`.
+    /// The body's parameters are the carried values; it yields the next ones; the results are the last ones.
     StaticFor = "static_for" { index: String, start: ConstExpr, end: ConstExpr, step: ConstExpr, init: Vec<Value>, body: Region },
-    /// A mistake, with this message, if `cond` is false when the kernel is specialised.
+    /// An error with this message if `cond` is false at specialisation.
     StaticAssert = "static_assert" { cond: ConstExpr, message: String },
-    /// Tells whoever compiles the kernel a [template](crate::ir::template) with these values.
+    /// Prints a [template](crate::ir::template) with these values at compile time.
     StaticPrint = "static_print" { format: String, values: Vec<ConstExpr> },
-    /// Tells whoever runs the kernel a template, once for each element of the `values`, which have one shape. Stands only in generic
-    /// kernels: specialised ones write into a buffer. `site` is the number of the `device_print!` in the source.
+    /// Prints a template at run time, once for each element of the `values`, which have one shape. Only in generic kernels:
+    /// specialised ones write into a buffer. `site` is the number of the `device_print!` in the source.
     Print = "print" { values: Vec<Value>, format: String, site: u32 },
-    /// Ends a region: its results.
+    /// Ends a region with its results.
     Yield = "yield" { values: Vec<Value> },
-    /// Ends the test of a `while`: goes on if `cond`, with `values` for the body and, at the end, as results.
+    /// Ends the test of a `while`: continues if `cond` is true. `values` go to the body and, at the end, are the results.
     Condition = "condition" { cond: Value, values: Vec<Value> },
     /// Ends the kernel.
     Return = "return" {},
@@ -533,12 +536,12 @@ impl Op {
         matches!(self, Op::Yield { .. } | Op::Condition { .. } | Op::Return {})
     }
 
-    /// Does specialisation replace it, so that nothing of it is left?
+    /// Does specialisation replace it completely?
     pub fn is_static(&self) -> bool {
         matches!(self, Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Print { .. })
     }
 
-    /// Does it do more than compute its results: store, or hold regions, end a region, or read what may change?
+    /// Does it do more than compute its results: store, contain regions, end a region, or read state that may change?
     pub fn has_effects(&self) -> bool {
         matches!(
             self,
@@ -547,11 +550,11 @@ impl Op {
                 | Op::Barrier { .. }
                 | Op::GdcWait { .. }
                 | Op::GdcLaunchDependents { .. }
-                | Op::Ring { .. }
-                | Op::Fetch { .. }
-                | Op::FetchGroup { .. }
-                | Op::FetchWait { .. }
-                | Op::Fetched { .. }
+                | Op::AsyncBuffer { .. }
+                | Op::AsyncCopy { .. }
+                | Op::AsyncCommitGroup { .. }
+                | Op::AsyncWait { .. }
+                | Op::LocalLoad { .. }
                 | Op::Report { .. }
                 | Op::Assert { .. }
                 | Op::Load { volatile: true, .. }
@@ -563,12 +566,12 @@ impl Op {
             || self.is_terminator()
     }
 
-    /// Is it a function of its operands alone, so that equal ops have equal results?
+    /// Is it a function of its operands only, so that equal ops have equal results?
     pub fn is_pure(&self) -> bool {
         !self.has_effects() && !matches!(self, Op::Load { .. })
     }
 
-    /// Does an element of the result depend on elements at other places of the operand?
+    /// Does an element of the result depend on operand elements at other indices?
     pub fn looks_across(&self) -> bool {
         matches!(
             self,

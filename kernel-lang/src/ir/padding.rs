@@ -1,31 +1,31 @@
-//! Extents that are no powers of two.
+//! Padding of extents that are not powers of two.
 //!
-//! A tile of 96 elements is kept as one of 128, of which the last 32 do not exist: nothing loads or stores them, and nothing that is
-//! combined sees them. `passes::pad_tiles` makes it so; behind that pass every extent is a power of two. This file says what the ops in
-//! front of it may do.
+//! A tile of 96 elements is padded to 128; the last 32 do not exist for the program: they are never loaded, stored or combined.
+//! `passes::pad_tiles` pads the tiles; after that pass every extent is a power of two. This file defines which ops are allowed on padded
+//! tiles before it.
 
 use crate::ir::constexpr::ConstExpr;
 use crate::ir::function::Function;
 use crate::ir::ops::Op;
 use crate::ir::types::Type;
 
-/// The extent that a tile is kept with: the next power of two.
+/// The padded extent: the next power of two.
 pub fn padded(extent: usize) -> usize {
     extent.max(1).next_power_of_two()
 }
 
-/// The extents, where all of them are known.
+/// The extents, if all of them are known.
 fn known(ty: &Type) -> Option<Vec<usize>> {
     ty.shape().iter().map(|dim| dim.as_int().and_then(|int| usize::try_from(int).ok())).collect()
 }
 
-/// Do elements in row-major order keep their places among the padding when a tile of the one shape becomes one of the other?
+/// Does a reshape between these shapes keep each element at its padded row-major index?
 ///
-/// Axes that together make as many elements on both sides are taken together. Among them only the first may have padding, which then lies
-/// behind all the elements:
+/// Consecutive axes with equal products of extents on both sides form a group. In a group only the first axis may have padding, which then
+/// lies after all the elements:
 ///
 /// ```text
-/// [96] to [3, 32]     128 places to 4 * 32, the first 96 are elements in both: yes
+/// [96] to [3, 32]     128 slots to 4 * 32, the first 96 hold elements in both: yes
 /// [6, 16] to [3, 32]  8 * 16 to 4 * 32: yes
 /// [96] to [32, 3]     128 to 32 * 4, with a gap in each row: no
 /// [5, 96] to [480]    8 * 128 to 512: no
@@ -51,9 +51,9 @@ pub fn keeps_order(from: &[usize], to: &[usize]) -> bool {
     true
 }
 
-/// Has the type an extent that is known to be no power of two?
+/// Does the type have an extent that is known not to be a power of two?
 fn is_odd(ty: &Type) -> bool {
-    // A loop, because this is asked of every operand of every op.
+    // A loop, because this runs for every operand of every op.
     for dim in ty.shape() {
         if let ConstExpr::Int(extent) = dim
             && *extent > 0
@@ -65,10 +65,10 @@ fn is_odd(ty: &Type) -> bool {
     false
 }
 
-/// May the op take and give tiles of these extents?
+/// May the op take and produce tiles of these extents?
 ///
 /// # Errors
-/// In the language's words, that it needs powers of two.
+/// A message in the terms of the language: the op needs powers of two.
 pub fn check(func: &Function, op: &Op, given: &[&Type]) -> Result<(), String> {
     let mut odd = None;
     op.for_each_operand(&mut |value| {
@@ -80,7 +80,7 @@ pub fn check(func: &Function, op: &Op, given: &[&Type]) -> Result<(), String> {
     let numel = |shape: &[usize]| shape.iter().map(|extent| *extent as u128).product::<u128>();
     match op {
         Op::Reshape { x } => match (known(func.ty(*x)), given.first().and_then(|ty| known(ty))) {
-            // Another number of elements is told by the rule of the op: extents that do not divide would be told to be no powers of two.
+            // The type rule of the op reports a wrong number of elements; a message about powers of two would mislead there.
             (Some(from), Some(to)) if numel(&from) == numel(&to) && !keeps_order(&from, &to) => Err(format!(
                 "cannot reshape `{}` to `{}`: of the axes that change, only the first may have an extent that is no power of two",
                 func.ty(*x),
@@ -119,7 +119,7 @@ pub fn check(func: &Function, op: &Op, given: &[&Type]) -> Result<(), String> {
         | Op::StaticFor { .. }
         | Op::Yield { .. }
         | Op::Condition { .. } => Ok(()),
-        // A new op is here until it says what padding means to it.
+        // A new op is rejected until this match defines its behaviour on padding.
         op => Err(format!("`{}` takes extents that are powers of two, not `{odd}`", op.name())),
     }
 }
@@ -128,7 +128,7 @@ pub fn check(func: &Function, op: &Op, given: &[&Type]) -> Result<(), String> {
 mod tests {
     use super::keeps_order;
 
-    /// The place of each element among the padding, both ways: they must be the same.
+    /// The padded index of each element, computed for both shapes; they must be equal.
     #[test]
     fn a_reshape_is_allowed_exactly_where_every_element_stays() {
         let places = |shape: &[usize]| -> Vec<usize> {
@@ -153,7 +153,7 @@ mod tests {
             for to in shapes.iter().filter(|to| to.iter().product::<usize>() == from.iter().product()) {
                 let stays = places(from) == places(to);
                 assert!(!keeps_order(from, to) || stays, "{from:?} to {to:?}");
-                // Where it is refused although it would do, axes of extent 1 aside, an axis with padding is not the first.
+                // If it is rejected although the elements stay, then (ignoring axes of extent 1) an axis with padding is not the first.
                 allowed += usize::from(keeps_order(from, to));
                 assert!(keeps_order(from, to) || !stays, "{from:?} to {to:?} would do");
             }

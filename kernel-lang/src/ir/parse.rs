@@ -1,4 +1,4 @@
-//! The text form: parsing. What [`super::print`] prints, it parses to an equal kernel.
+//! Parser of the text form. It parses the output of [`super::print`] to an equal kernel.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,10 +13,10 @@ use crate::ir::types::{Elem, Type};
 use crate::layout::Layout;
 use crate::location::{Loc, Name};
 
-/// Parses the text of one kernel. Types are read, not checked: [`super::verify`] does that.
+/// Parses the text of one kernel. Types are read, not checked: [`super::verify`] checks them.
 ///
 /// # Errors
-/// The first place that is not well formed.
+/// The first syntax error.
 pub fn parse(text: &str) -> Result<Function, ParseError> {
     let mut parser = Parser {
         tokens: lexer::tokens(text)?,
@@ -37,15 +37,15 @@ struct Parser {
     at: usize,
     func: Function,
     values: HashMap<String, Value>,
-    /// The indices of `static_for`s so far: constants in their bodies.
+    /// The indices of the enclosing and earlier `static_for`s: constants in their bodies.
     indices: HashSet<String>,
-    /// How many regions are open.
+    /// The nesting depth of open regions.
     regions: usize,
-    /// How many parts of a constant are.
+    /// The nesting depth of the constant being parsed.
     parts: usize,
 }
 
-/// An op as far as its regions.
+/// An op without its regions.
 struct Head {
     line: u32,
     results: Vec<String>,
@@ -194,7 +194,7 @@ impl Parser {
         Ok(Type::tile(elem, shape))
     }
 
-    /// The layout that may follow the type of a tile: the text of [`Layout`], which knows how to read itself.
+    /// The optional layout after the type of a tile, parsed by [`Layout`] itself.
     fn layout(&mut self) -> Parsed<Option<Layout>> {
         if !matches!(self.peek(), Token::Word(word) if word == "layout") {
             return Ok(None);
@@ -215,7 +215,7 @@ impl Parser {
 
     /// A literal, a parameter, a parenthesised operation, or a call of `min`, `max`, `cdiv` or of an integer type.
     fn constant(&mut self) -> Parsed<ConstExpr> {
-        // An expression of that depth has a leaf behind it.
+        // An expression of that depth ends in a leaf, so the limit is exclusive.
         if self.parts > ConstExpr::MOST_DEPTH {
             return self.error(format!("the limit is {} parts of a constant inside of each other", ConstExpr::MOST_DEPTH));
         }
@@ -317,7 +317,7 @@ impl Parser {
         Ok(())
     }
 
-    /// An op with its regions. What is inside of it is parsed by this function again, which therefore keeps little on the stack.
+    /// An op with its regions. Nested ops recurse into this function, so its stack frame is kept small.
     fn inst(&mut self, region: Region) -> Parsed<()> {
         let mut head = self.head()?;
         while self.accept("(") {
@@ -346,7 +346,7 @@ impl Parser {
         Ok(Box::new(Head { line, results, name, parts }))
     }
 
-    /// What stands behind an op's regions; appends it.
+    /// The tail after an op's regions; appends the op.
     fn finish(&mut self, region: Region, head: Head) -> Parsed<()> {
         let Head { line, results, name, parts } = head;
         let op = Op::from_parts(&name, parts).map_err(|message| ParseError::new(line, message))?;
@@ -370,7 +370,7 @@ impl Parser {
         results.into_iter().zip(values).try_for_each(|(name, value)| self.define(name, value))
     }
 
-    /// What stands behind the name of an op; its first operand is on the same line, for an op may have none.
+    /// The operands after the name of an op. The first one is on the same line as the name, because an op may have none.
     fn operands(&mut self, line: u32) -> Parsed<Parts> {
         let mut parts = Parts::default();
         while matches!(self.peek(), Token::Value(_)) && (!parts.operands.is_empty() || self.tokens[self.at].1 == line) {
@@ -388,7 +388,7 @@ impl Parser {
         Ok(parts)
     }
 
-    /// The parameters of a region, and the brace behind them.
+    /// The parameters of a region, and the brace after them.
     fn region_params(&mut self, region: Region) -> Parsed<()> {
         while !self.accept(")") {
             let Token::Value(name) = self.next() else { return self.error("a parameter begins with `%`") };

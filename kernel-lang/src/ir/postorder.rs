@@ -1,9 +1,9 @@
-//! Walks over what a value follows from, operands first, without recursion: a chain of ops may be longer than a stack is deep.
+//! Postorder walks over values and their operands, without recursion: a chain of ops may be longer than the stack is deep.
 
-/// Visits `root` and what it leads to, in the order in which a recursive function would return from them.
+/// Visits `root` and its dependencies in the order in which a recursive function would return from them.
 ///
-/// `enter` says whether a node is to be visited, and appends those that are to be left before it, the first one first. It must refuse a node that
-/// `leave` has seen, or a node that several others lead to is visited once for each way that leads there. `leave` then finds all of them done.
+/// `enter` decides whether to visit a node, and appends the nodes to leave before it, the first one first. It must reject nodes that `leave`
+/// has seen; otherwise a shared node is visited once for each path to it. When `leave` sees a node, all its dependencies are done.
 pub fn postorder<Cx: ?Sized, N: Copy>(
     cx: &mut Cx,
     root: N,
@@ -30,7 +30,7 @@ mod tests {
 
     #[test]
     fn each_node_is_left_once_behind_those_before_it() {
-        // Node n follows from n - 1 and n - 2: shared a hundred deep.
+        // Node n depends on n - 1 and n - 2: shared operands, a hundred levels deep.
         let mut left: Vec<u32> = Vec::new();
         let enter = |left: &mut Vec<u32>, node: u32, before: &mut Vec<u32>| {
             before.extend([node.checked_sub(2), node.checked_sub(1)].into_iter().flatten());

@@ -1,4 +1,4 @@
-//! The text form: printing. What it prints, [`super::parse`] parses.
+//! Printer of the text form. [`super::parse`] parses its output.
 
 use std::fmt::{self, Write};
 
@@ -6,7 +6,8 @@ use crate::ir::arena::{Inst, Region, SideTable, Value};
 use crate::ir::fields::AttributeValue;
 use crate::ir::function::Function;
 
-/// The kernel's text. Values are numbered in the order of the text, whatever their handles are, so that equal kernels print equal texts.
+/// Prints the kernel's text. Values are numbered in the order of the text, independent of their handles, so that equal kernels print equal
+/// texts.
 impl fmt::Display for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut printer = Printer { func: self, names: SideTable::new(), next: 0 };
@@ -67,12 +68,12 @@ impl Printer<'_> {
         name
     }
 
-    /// A value that is used before any definition prints as `%?n`: such text does not parse, which is what a broken kernel deserves.
+    /// A value that is used before any definition prints as `%?n`, which does not parse: the kernel is broken.
     fn name(&self, value: Value) -> String {
         self.names[value].clone().unwrap_or_else(|| format!("%?{}", value.to_string().trim_start_matches('%')))
     }
 
-    /// The type of a value, and its layout once it has one.
+    /// The type of a value, followed by its layout if it has one.
     fn ty(&self, value: Value) -> String {
         let ty = self.func.ty(value);
         self.func.layouts[value].as_ref().map_or_else(|| ty.to_string(), |layout| format!("{ty} {layout}"))

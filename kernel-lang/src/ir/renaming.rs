@@ -1,9 +1,9 @@
-//! Layouts across the ops that change a tile's shape: what such an op makes of its operand's layout, without moving an element.
+//! Layouts across ops that change a tile's shape: the layout of the result when no element moves between threads.
 //!
 //! ```text
 //! expand_dims, reshape   the bases stay: an index is one row-major number
-//! permute                the axes of each basis change places
-//! reduce                 the axis is taken off each basis; registers that differed only there are one
+//! permute                the axes of each basis are permuted
+//! reduce                 the axis is removed from each basis; registers that differ only there are merged
 //! broadcast              read backwards: the result's bases, without the axes along which the operand has extent 1
 //! ```
 
@@ -12,8 +12,8 @@ use crate::ir::function::Function;
 use crate::ir::ops::Op;
 use crate::layout::{Layout, renaming};
 
-/// The layout that a result of `op` has if every thread keeps what it holds, from its operand's; `None` for other ops, and for a
-/// `broadcast`, whose result has many.
+/// The result layout of `op` for a given operand layout, if every thread keeps its elements. `None` for other ops, and for `broadcast`, whose
+/// result layout is not unique.
 pub fn result_layout(func: &Function, op: &Op, result: Value, operand: &Layout) -> Option<Layout> {
     let layout = match op {
         Op::ExpandDims { .. } | Op::Reshape { .. } => operand.reshape(&extents(func, result)).ok()?,
@@ -24,8 +24,8 @@ pub fn result_layout(func: &Function, op: &Op, result: Value, operand: &Layout) 
     Some(layout.without_register_copies().0)
 }
 
-/// The layout that the operand `x` of `op` must have, so that every thread holds what it needs for a result in that layout; `None` for
-/// other ops, and for a `reduce`, whose operand may have many.
+/// The layout that the operand `x` of `op` must have, so that every thread holds the elements it needs for a given result layout. `None` for
+/// other ops, and for `reduce`, whose operand layout is not unique.
 pub fn operand_layout(func: &Function, op: &Op, x: Value, result: &Layout) -> Option<Layout> {
     let shape = extents(func, x);
     let layout = match op {
@@ -41,8 +41,8 @@ pub fn operand_layout(func: &Function, op: &Op, x: Value, result: &Layout) -> Op
     Some(layout.without_register_copies().0)
 }
 
-/// For each register of the result of such an op the operand's register that holds the element, in every thread; of a `reduce`, a register
-/// that holds one of the elements. `None` if the layouts want elements to move.
+/// For each register of the result, the operand register that holds the element, in every thread; for a `reduce`, a register that holds one
+/// of the elements. `None` if the layouts require elements to move.
 pub fn register_sources(func: &Function, op: &Op, x: Value, result: Value) -> Option<Vec<u32>> {
     let (from, to) = (func.layouts[x].as_ref()?, func.layouts[result].as_ref()?);
     match op {

@@ -1,4 +1,4 @@
-//! What passes share to change a kernel: replacing values, copying regions.
+//! Rewriting shared by all passes: replacing values and copying regions.
 
 use crate::ir::arena::{Handle, Inst, Region, SideTable, Value};
 use crate::ir::function::Function;
@@ -7,7 +7,7 @@ use crate::ir::ops::Op;
 /// Did a pass change the kernel?
 pub type Changed = bool;
 
-/// Which value stands for which: a substitution that follows chains.
+/// A map from values to their replacements, which follows chains.
 #[derive(Clone, Debug, Default)]
 pub struct Substitution {
     map: SideTable<Value, Option<Value>>,
@@ -15,14 +15,14 @@ pub struct Substitution {
 }
 
 impl Substitution {
-    /// Nothing is replaced.
+    /// An empty substitution.
     pub fn new() -> Substitution {
         Substitution::default()
     }
 
-    /// From now on `to`, or what stands for it already, stands for `from`.
+    /// Replaces `from` by `to`, or by the replacement of `to`.
     pub fn insert(&mut self, from: Value, to: Value) {
-        // Chains stay short where they are made from their end on, as passes do that walk in the order of the text.
+        // Resolving `to` keeps chains short when passes insert in the order of the text.
         let to = self.get(to);
         if from != to {
             self.map[from] = Some(to);
@@ -30,7 +30,7 @@ impl Substitution {
         }
     }
 
-    /// What stands for `value`.
+    /// The replacement of `value`.
     pub fn get(&self, value: Value) -> Value {
         let mut at = value;
         while let Some(next) = self.map[at] {
@@ -39,13 +39,13 @@ impl Substitution {
         at
     }
 
-    /// Is nothing replaced?
+    /// Is the substitution empty?
     pub fn is_empty(&self) -> bool {
         !self.any
     }
 }
 
-/// Replaces operands everywhere under a region.
+/// Replaces operands in a region and its nested regions.
 pub fn substitute(func: &mut Function, region: Region, with: &Substitution) -> Changed {
     if with.is_empty() {
         return false;
@@ -58,7 +58,7 @@ pub fn substitute(func: &mut Function, region: Region, with: &Substitution) -> C
     true
 }
 
-/// Replaces ops by values: `expand` appends to the region what computes the value, or says that the op stays.
+/// Replaces ops by values: `expand` appends ops that compute the value to the region, or returns `None` to keep the op.
 pub fn expand_each(func: &mut Function, mut expand: impl FnMut(&mut Function, Region, Inst) -> Option<Value>) -> Changed {
     let mut replaced = Substitution::new();
     for region in func.regions_under(func.body) {
@@ -72,8 +72,8 @@ pub fn expand_each(func: &mut Function, mut expand: impl FnMut(&mut Function, Re
     substitute(func, func.body, &replaced)
 }
 
-/// Copies the ops of `from` to the end of `to`, nested regions too. Operands that `map` knows are replaced; it learns the copies of
-/// what is defined inside, `from`'s own parameters must be in it already.
+/// Copies the ops of `from` to the end of `to`, with nested regions. Operands in `map` are replaced; the copies of values defined inside are
+/// added to it. The parameters of `from` must be in it already.
 pub fn copy_insts(func: &mut Function, from: Region, to: Region, map: &mut Substitution) {
     for inst in func.region(from).insts.clone() {
         let data = func.inst(inst).clone();
@@ -88,7 +88,7 @@ pub fn copy_insts(func: &mut Function, from: Region, to: Region, map: &mut Subst
     }
 }
 
-/// Gives `op` copies of its regions.
+/// Replaces the regions of `op` by copies.
 pub fn copy_regions(func: &mut Function, op: &mut Op, map: &mut Substitution) {
     op.map_regions(&mut |region| {
         let copy = func.add_region();
@@ -102,7 +102,7 @@ pub fn copy_regions(func: &mut Function, op: &mut Op, map: &mut Substitution) {
     });
 }
 
-/// How often each value is used, by its index.
+/// The number of uses of each value, by its index.
 pub fn use_counts(func: &Function) -> Vec<u32> {
     let mut counts = vec![0; func.value_count()];
     for inst in func.all_insts() {

@@ -1,7 +1,7 @@
-//! The type rule of each op: what its results are, given its operands.
+//! The type rule of each op: its result types, computed from its operands.
 //!
-//! The builder asks for the result types, the verifier compares them with what stands there. Messages are in the kernel
-//! language's words, because a generic kernel may break a rule only when it is specialised.
+//! The builder uses the result types, and the verifier compares them with the actual types. Messages use the terms of the kernel language,
+//! because a generic kernel may violate a rule only after specialisation.
 
 use std::borrow::Cow;
 
@@ -14,16 +14,16 @@ use crate::ir::ops::{Domain, Op};
 use crate::ir::padding;
 use crate::ir::types::{Elem, Type};
 
-/// Turns of a loop that are under way at once, at most.
+/// Maximum number of loop iterations in flight.
 pub const MAX_STAGES: i128 = 16;
-/// Turns of a loop that stand behind one another, at most.
+/// Maximum unroll factor of a loop.
 pub const MAX_UNROLL: i128 = 64;
 
-/// The result types that `op` must have, most of them those of an operand or given. `given` are the types that stand in the text or that the maker wants: an op such as `cast`,
-/// whose result its operands do not decide, keeps them if they are allowed.
+/// The result types that `op` must have. `given` are the types in the text or requested by the builder: an op such as `cast`, whose operands
+/// do not determine the result type, keeps them if they are allowed. Most returned types borrow from an operand or from `given`.
 ///
 /// # Errors
-/// The rule that is broken.
+/// The violated rule.
 pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Result<Vec<Cow<'a, Type>>, String> {
     let ty = |value: Value| func.ty(value);
     let wanted = || given.first().copied().ok_or_else(|| format!("`{}` needs a result type", op.name()));
@@ -218,27 +218,27 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             }
             Ok(if atomic.has_result() { vec![Cow::Owned(expected)] } else { Vec::new() })
         }
-        Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} | Op::FetchGroup {} | Op::FetchWait { .. } => Ok(Vec::new()),
-        Op::Ring { slots } => {
+        Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } => Ok(Vec::new()),
+        Op::AsyncBuffer { slots } => {
             let wanted = wanted()?;
             if *slots == 0 || !wanted.is_tile() {
-                return Err(format!("a ring holds tiles, not {slots} of `{wanted}`"));
+                return Err(format!("an async buffer holds tiles, not {slots} of `{wanted}`"));
             }
             same(wanted)
         }
-        Op::Fetch { ring, slot, on, base, offset, mask, .. } => {
-            expect_scalar(func, "the slot of a ring", *slot, Dtype::I32)?;
-            expect_scalar(func, "the condition of a fetch", *on, Dtype::Bool)?;
-            let places = ty(*ring);
+        Op::AsyncCopy { buffer, slot, on, base, offset, mask, .. } => {
+            expect_scalar(func, "the slot of an async buffer", *slot, Dtype::I32)?;
+            expect_scalar(func, "the condition of an `async_copy`", *on, Dtype::Bool)?;
+            let places = ty(*buffer);
             let is_fine = ty(*base).is_pointer()
                 && ty(*base).elem() == places.elem()
                 && *ty(*offset) == places.with_elem(Dtype::I64)
                 && mask.is_none_or(|mask| *ty(mask) == places.with_elem(Dtype::Bool));
-            if is_fine { Ok(Vec::new()) } else { Err(format!("cannot fetch `{places}` from `{}` at `{}`", ty(*base), ty(*offset))) }
+            if is_fine { Ok(Vec::new()) } else { Err(format!("cannot copy `{places}` from `{}` at `{}`", ty(*base), ty(*offset))) }
         }
-        Op::Fetched { ring, slot } => {
-            expect_scalar(func, "the slot of a ring", *slot, Dtype::I32)?;
-            same(ty(*ring))
+        Op::LocalLoad { buffer, slot } => {
+            expect_scalar(func, "the slot of an async buffer", *slot, Dtype::I32)?;
+            same(ty(*buffer))
         }
         Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| Vec::new()),
         Op::Length { base } | Op::Address { base } => {
@@ -291,7 +291,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
     }
 }
 
-/// Are the elements in the domain? For a type parameter: is every dtype it may stand for?
+/// Are the elements in the domain? For a type parameter: are all dtypes that it allows?
 fn check_domain(func: &Function, name: &str, domain: Domain, value: Value) -> Result<(), String> {
     let ty = func.ty(value);
     if ty.is_pointer() {
@@ -365,7 +365,7 @@ fn check_broadcast(from: &Type, to: &Type) -> Result<(), String> {
     if fits { Ok(()) } else { broken() }
 }
 
-/// As many elements as far as the extents are known; specialisation asks again.
+/// The numbers of elements must be equal, as far as the extents are known; specialisation checks again.
 fn check_reshape(from: &Type, to: &Type) -> Result<(), String> {
     let numel = |ty: &Type| ty.shape().iter().try_fold(1_i128, |numel, dim| numel.checked_mul(dim.as_int()?));
     let counts = numel(from).zip(numel(to)).filter(|(from, to)| from != to);
@@ -376,7 +376,7 @@ fn check_reshape(from: &Type, to: &Type) -> Result<(), String> {
     Err(format!("cannot reshape `{from}` to `{to}`{why}"))
 }
 
-/// The inputs of a reduction or scan: tiles of one shape that has the axis.
+/// The inputs of a reduction or scan must be tiles of one shape that has the axis.
 fn check_along(func: &Function, name: &str, inputs: &[Value], axis: u32) -> Result<(), String> {
     let Some(first) = inputs.first() else { return Err(format!("`{name}` has no input")) };
     for input in inputs {

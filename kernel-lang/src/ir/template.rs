@@ -1,30 +1,30 @@
-//! Texts with places for values: `"row {}: {sum} or {:x}"`, as `static_print!` and `device_print!` take them.
+//! Format strings with placeholders, `"row {}: {sum} or {:x}"`, for `static_print!` and `device_print!`.
 
 use std::fmt;
 
 /// A part of a template.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Piece {
-    /// What stands there.
+    /// Literal text.
     Text(String),
-    /// A place for a value: the next one, or the variable of that name; `{:x}` writes its bits in hexadecimal.
+    /// A placeholder: for the next value, or for the variable of that name; `{:x}` prints bits in hexadecimal.
     Value {
         /// The variable, if it is named.
         name: Option<String>,
-        /// In hexadecimal?
+        /// Is it printed in hexadecimal?
         hex: bool,
     },
 }
 
-/// Takes a template apart. `{{` and `}}` are braces.
+/// Splits a template into pieces. `{{` and `}}` are braces.
 ///
 /// # Errors
-/// A brace without its other half, and what no value can be written as.
+/// An unmatched brace or a malformed placeholder.
 pub fn parse(template: &str) -> Result<Vec<Piece>, String> {
     pieces(template, Piece::Text, value)
 }
 
-/// What stands between the braces of a place for a value.
+/// Parses the text between the braces of a placeholder.
 fn value(place: &str) -> Result<Piece, String> {
     let (name, format) = place.split_once(':').unwrap_or((place, ""));
     if !matches!(format, "" | "x" | "?") {
@@ -36,10 +36,10 @@ fn value(place: &str) -> Result<Piece, String> {
     Ok(Piece::Value { name: Some(name.to_string()).filter(|name| !name.is_empty()), hex: format == "x" })
 }
 
-/// Takes any text with places in braces apart: what is plain becomes a piece by `plain`, and what stands between two braces by `place`.
+/// Splits a text with placeholders in braces: `plain` makes a piece of literal text, and `place` parses the text between two braces.
 ///
 /// # Errors
-/// A brace without its other half, and what `place` refuses.
+/// An unmatched brace, and the errors of `place`.
 pub(super) fn pieces<P>(text: &str, plain: impl Fn(String) -> P, place: impl Fn(&str) -> Result<P, String>) -> Result<Vec<P>, String> {
     let mut pieces = Vec::new();
     let (mut before, mut rest) = (String::new(), text);
@@ -67,7 +67,8 @@ pub(super) fn pieces<P>(text: &str, plain: impl Fn(String) -> P, place: impl Fn(
     Ok(pieces)
 }
 
-/// The template with what `value` gives at its places, asked whether in hexadecimal. A text that is no template stays as it is.
+/// Replaces each placeholder by the result of `value`, whose argument says whether to print hexadecimal. A malformed template is returned
+/// unchanged.
 pub fn render(template: &str, mut value: impl FnMut(bool) -> String) -> String {
     let Ok(pieces) = parse(template) else { return template.to_string() };
     let text = |piece| match piece {
@@ -77,7 +78,7 @@ pub fn render(template: &str, mut value: impl FnMut(bool) -> String) -> String {
     pieces.into_iter().map(text).collect()
 }
 
-/// As it is written in a template.
+/// Prints the piece as it is written in a template.
 impl fmt::Display for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

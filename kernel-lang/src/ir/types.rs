@@ -1,4 +1,4 @@
-//! Types of values: an element and a shape, or a pointer.
+//! Types of values: an element type with a shape, or a pointer.
 
 use std::fmt;
 
@@ -45,14 +45,14 @@ pub type Shape = Vec<ConstExpr>;
 pub enum Type {
     /// A tile, or a scalar when the shape is empty.
     Tile {
-        /// What each element is.
+        /// The type of each element.
         elem: Elem,
         /// Extents, outermost axis first.
         shape: Shape,
     },
-    /// A pointer to a tensor's elements: a parameter of the kernel, or in an `unchecked` one what a `pointer` op made of an address.
+    /// A pointer to a tensor's elements: a kernel parameter, or in an `unchecked` kernel the result of a `pointer` op.
     Pointer {
-        /// What it points to.
+        /// The type of the elements behind the pointer.
         elem: Elem,
         /// May the kernel store through it?
         mutable: bool,
@@ -70,7 +70,7 @@ impl Type {
         Type::Tile { elem: elem.into(), shape }
     }
 
-    /// The element: of the tile, or what the pointer points to.
+    /// The element type of the tile or behind the pointer.
     pub fn elem(&self) -> &Elem {
         match self {
             Type::Tile { elem, .. } | Type::Pointer { elem, .. } => elem,
@@ -80,7 +80,7 @@ impl Type {
     /// The element's dtype.
     ///
     /// # Panics
-    /// If it is a type parameter: ask only after specialisation.
+    /// If it is a type parameter, which exists only before specialisation.
     pub fn dtype(&self) -> Dtype {
         self.elem().dtype().unwrap_or_else(|| panic!("`{self}` is not specialised"))
     }
@@ -96,12 +96,12 @@ impl Type {
     /// The extents as numbers.
     ///
     /// # Panics
-    /// If one is an expression: ask only after specialisation.
+    /// If an extent is an expression, which exists only before specialisation.
     pub fn extents(&self) -> Vec<usize> {
         self.shape().iter().map(|dim| self.extent(dim)).collect()
     }
 
-    /// How many elements a value has: 1 for a scalar.
+    /// The number of elements of a value: 1 for a scalar.
     ///
     /// # Panics
     /// As [`Type::extents`].
@@ -129,19 +129,19 @@ impl Type {
         matches!(self, Type::Pointer { .. })
     }
 
-    /// The same shape with another element.
+    /// The same type with another element type.
     #[must_use]
     pub fn with_elem(&self, elem: impl Into<Elem>) -> Type {
         Type::Tile { elem: elem.into(), shape: self.shape().to_vec() }
     }
 
-    /// Have both the element type and the shape no parameter left?
+    /// Are the element type and the shape free of parameters?
     pub fn is_concrete(&self) -> bool {
         self.elem().dtype().is_some() && self.shape().iter().all(|dim| dim.as_int().is_some())
     }
 }
 
-/// `f32`, `tile<f32, [64, BLOCK_SIZE]>`, `ptr<f32>`, `ptr_mut<T>`.
+/// Prints `f32`, `tile<f32, [64, BLOCK_SIZE]>`, `ptr<f32>` or `ptr_mut<T>`.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

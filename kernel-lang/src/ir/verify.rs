@@ -1,31 +1,37 @@
-//! The law book: what holds of every kernel between passes.
+//! The verifier: the invariants that every kernel keeps between passes.
 //!
-//! Structure
-//! 1. A region ends in one terminator and has none before: `return` ends the body, `yield` every other region, `condition` the test of a `while`.
-//! 2. A value is used only where its definition reaches: later in the same region, or in a region nested there.
-//! 3. What a region yields has the types that the op around it needs: its results, or the carried values of a loop.
-//! 4. The region of a `reduce` or `scan` holds pure ops on scalars only.
+//! Structure:
 //!
-//! Types
-//! 5. The results of an op have the types of its [rule](super::rules). Only a `pointer` gives a pointer: branches and loops hand on numbers.
+//! 1. A region ends in its only terminator: `return` ends the body, `condition` the test of a `while`, `yield` every other region.
+//! 2. A value is used only where its definition dominates: later in the same region, or in a region nested there.
+//! 3. The values that a region yields have the types that the surrounding op needs: its results, or the carried values of a loop.
+//! 4. The region of a `reduce` or `scan` contains pure ops on scalars only.
 //!
-//! Stages
-//! 6. [`Stage::Generic`] may name type and constant parameters and may hold `static_if` and `static_assert`; the later stages do neither, and
-//!    the extents of their tiles are powers of two.
-//! 7. At [`Stage::Gpu`] every tile has a layout of its own extents, of the lanes, warps and CTAs of the schedule, that holds every element;
-//!    nothing else has one, and no parameter of the kernel is a tile. Values of one elementwise op have the same layout, and so has what a
-//!    branch gives or a loop carries, all the way. Every access is `in_bounds`: proved, or guarded by its mask. Only a `convert` moves elements
-//!    between threads: ops that change the shape find theirs where they are, see [`super::renaming`].
-//! 8. There, what is found by its index has a [bitwise](crate::layout::Layout::is_bitwise) layout: tiles that are computed from an `arange`,
-//!    the offsets of accesses, what is reduced, scanned, gathered or counted.
-//! 9. There, no op but a `reduce` takes anything from one CTA to another.
-//! 10. There, an elementwise op is one that there are instructions for.
+//! Types:
 //!
-//! Memory
-//! 11. An access moves 2, 4, 8 or 16 bytes at once, or single elements, and has a cache operator that its instruction has. A load does not
-//!     release.
-//! 12. A ring is the result of a `ring`, and only `fetch` and `fetched` name it. In its region a `fetch` is followed by a `fetch_group`, and a
-//!     `fetched` stands behind a `fetch_wait` that leaves fewer groups on their way than the ring has slots.
+//! 5. The results of an op have the types of its [rule](super::rules). Only a `pointer` op has a pointer as result: branches and loops pass
+//!    on numbers only.
+//!
+//! Stages:
+//!
+//! 6. [`Stage::Generic`] may name type and constant parameters and may contain `static_if` and `static_assert`. The later stages contain
+//!    neither, and the extents of their tiles are powers of two.
+//! 7. At [`Stage::Gpu`] every tile has a layout with its own extents and the lanes, warps and CTAs of the schedule, and the layout holds
+//!    every element. No other value has a layout, and no kernel parameter is a tile. The values of one elementwise op have the same layout,
+//!    and so do the values along a branch result or a loop-carried value. Every access is `in_bounds`: proved, or guarded by its mask. Only a
+//!    `convert` moves elements between threads: ops that change the shape find their elements in the same thread, see [`super::renaming`].
+//! 8. At that stage, tiles whose elements are located by index have a [bitwise](crate::layout::Layout::is_bitwise) layout: tiles computed
+//!    from an `arange`, the offsets of accesses, and the operands of reductions, scans, gathers and histograms.
+//! 9. At that stage, no op but a `reduce` moves data from one CTA to another.
+//! 10. At that stage, every elementwise op has instructions.
+//!
+//! Memory:
+//!
+//! 11. An access is 2, 4, 8 or 16 bytes wide, or accesses single elements, and has a cache operator that its instruction supports. A load
+//!     does not release.
+//! 12. An async buffer is the result of an `async_buffer`, and only `async_copy` and `local_load` name it. In its region an `async_copy` is
+//!     followed by an `async_commit_group`, and a `local_load` follows an `async_wait` that leaves fewer groups in flight than the async
+//!     buffer has slots.
 
 mod gpu;
 
@@ -44,24 +50,24 @@ use crate::schedule::Schedule;
 
 use gpu::Gpu;
 
-/// The most bytes that one instruction of a thread moves.
+/// Maximum number of bytes per access of a thread.
 const WIDEST: u32 = 16;
 
-/// Which law a kernel obeys.
+/// The stage of compilation, which determines the invariants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
-    /// As the frontend makes it: generic.
+    /// The output of the frontend: generic.
     Generic,
     /// Specialised: concrete types and shapes, no layouts.
     Tile,
-    /// Ready for a GPU: every tile has a layout, for programs of that many CTAs and warps.
+    /// Ready for a GPU: every tile has a layout, for programs with that many CTAs and warps.
     Gpu(Schedule),
 }
 
-/// A law that a kernel breaks: always a defect of the compiler, or of hand-written text.
+/// A violated invariant: always a defect of the compiler, or of hand-written text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// Place in the user's source of the op, if it has one.
+    /// The op's position in the user's source, if it has one.
     pub loc: Loc,
     /// The name of the op.
     pub op: &'static str,
@@ -75,7 +81,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// A kernel that obeys the law of a stage: what backends take.
+/// A kernel that keeps the invariants of a stage; backends accept only this type.
 #[derive(Clone, Copy, Debug)]
 pub struct Verified<'a> {
     func: &'a Function,
@@ -88,16 +94,16 @@ impl<'a> Verified<'a> {
         self.func
     }
 
-    /// The stage whose law it obeys.
+    /// The stage whose invariants it keeps.
     pub fn stage(self) -> Stage {
         self.stage
     }
 }
 
-/// Checks a kernel against the law of a stage.
+/// Checks a kernel against the invariants of a stage.
 ///
 /// # Errors
-/// Everything that is broken, in the order of the text.
+/// All violations, in the order of the text.
 pub fn verify(func: &Function, stage: Stage) -> Result<Verified<'_>, Vec<Violation>> {
     let gpu = if let Stage::Gpu(schedule) = stage { Some(Gpu::of(func, schedule)) } else { None };
     let mut cx = Verifier { func, stage, gpu, defined: SideTable::new(), violations: Vec::new() };
@@ -124,7 +130,7 @@ enum Terminator {
 struct Verifier<'a> {
     func: &'a Function,
     stage: Stage,
-    /// What the laws for a GPU ask, at that stage.
+    /// State for the invariants of the GPU stage; `None` at other stages.
     gpu: Option<Gpu>,
     defined: SideTable<Value, bool>,
     violations: Vec<Violation>,
@@ -201,11 +207,11 @@ impl Verifier<'_> {
             self.constants(inst);
         }
         self.modifiers(inst);
-        self.rings(inst);
+        self.buffers(inst);
         if let Some(mut gpu) = self.gpu.take() {
-            // Layouts of tiles of no shape say nothing.
+            // Layouts of tiles without a valid type mean nothing.
             if is_typed {
-                self.gpu_laws(inst, &mut gpu);
+                self.gpu_invariants(inst, &mut gpu);
             }
             self.gpu = Some(gpu);
         } else if matches!(data.op, Op::Convert { .. }) {
@@ -214,7 +220,7 @@ impl Verifier<'_> {
         self.regions(inst, &given);
     }
 
-    /// Law 6: an expression over parameters is a number once they are bound.
+    /// Invariant 6: after specialisation, every constant expression is a literal.
     fn constants(&mut self, inst: Inst) {
         let is_known = |expr: &ConstExpr| matches!(expr, ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_));
         let fits = |expr: &ConstExpr| expr.as_int().is_some_and(|int| i64::try_from(int).is_ok());
@@ -233,10 +239,10 @@ impl Verifier<'_> {
         }
     }
 
-    /// Law 11: accesses say what instructions can say.
+    /// Invariant 11: instructions support the modifiers of each access.
     fn modifiers(&mut self, inst: Inst) {
         let (cache, align) = match &self.func.inst(inst).op {
-            Op::Load { cache, align, .. } | Op::Fetch { cache, align, .. } => {
+            Op::Load { cache, align, .. } | Op::AsyncCopy { cache, align, .. } => {
                 (matches!(cache, Cache::WriteBack | Cache::WriteThrough).then_some(*cache), *align)
             }
             Op::Store { cache, align, .. } => (matches!(cache, Cache::All | Cache::Volatile).then_some(*cache), *align),
@@ -253,18 +259,18 @@ impl Verifier<'_> {
         }
     }
 
-    /// Law 12, of what stands in a region: copies belong to groups, and a slot is read behind a wait that leaves it alone.
+    /// Invariant 12 within a region: copies belong to groups, and a slot is read after a wait that covers it.
     fn copies(&mut self, region: Region) {
         let func = self.func;
         let (mut ungrouped, mut waited): (Vec<Inst>, Option<u32>) = (Vec::new(), None);
         for inst in &func.region(region).insts {
             match func.inst(*inst).op {
-                Op::Fetch { .. } => ungrouped.push(*inst),
-                Op::FetchGroup {} => ungrouped.clear(),
-                Op::FetchWait { pending } => waited = Some(pending),
-                Op::Fetched { ring, .. } => {
-                    let slots = match func.def_op(ring) {
-                        Some(Op::Ring { slots }) => *slots,
+                Op::AsyncCopy { .. } => ungrouped.push(*inst),
+                Op::AsyncCommitGroup {} => ungrouped.clear(),
+                Op::AsyncWait { pending } => waited = Some(pending),
+                Op::LocalLoad { buffer, .. } => {
+                    let slots = match func.def_op(buffer) {
+                        Some(Op::AsyncBuffer { slots }) => *slots,
                         _ => continue,
                     };
                     match waited {
@@ -283,35 +289,35 @@ impl Verifier<'_> {
         }
     }
 
-    /// Law 12, of one op: a ring is what a `ring` gives, and nothing else names it.
-    fn rings(&mut self, inst: Inst) {
+    /// Invariant 12 for one op: an async buffer is the result of an `async_buffer`, and no other op names it.
+    fn buffers(&mut self, inst: Inst) {
         let func = self.func;
         let own = match func.inst(inst).op {
-            Op::Fetch { ring, .. } | Op::Fetched { ring, .. } => {
-                if !matches!(func.def_op(ring), Some(Op::Ring { .. })) {
-                    self.broken(inst, format!("names {ring}, which is no ring"));
+            Op::AsyncCopy { buffer, .. } | Op::LocalLoad { buffer, .. } => {
+                if !matches!(func.def_op(buffer), Some(Op::AsyncBuffer { .. })) {
+                    self.broken(inst, format!("names {buffer}, which is no async buffer"));
                 }
-                Some(ring)
+                Some(buffer)
             }
             _ => None,
         };
         let mut others = Vec::new();
         func.inst(inst).op.for_each_operand(&mut |value| {
-            if matches!(func.def_op(value), Some(Op::Ring { .. })) {
+            if matches!(func.def_op(value), Some(Op::AsyncBuffer { .. })) {
                 others.push(value);
             }
         });
-        // An op names its own ring once.
+        // An op may name its own async buffer once.
         if let Some(place) = others.iter().position(|other| Some(*other) == own) {
             others.remove(place);
         }
         others.dedup();
-        for ring in others {
-            self.broken(inst, format!("takes the ring {ring} for a tile"));
+        for buffer in others {
+            self.broken(inst, format!("takes the async buffer {buffer} for a tile"));
         }
     }
 
-    /// Laws 3 and 4, then each region's own.
+    /// Invariants 3 and 4, then those of each nested region.
     fn regions(&mut self, inst: Inst, results: &[&Type]) {
         let func = self.func;
         let types = |values: &[Value]| values.iter().map(|value| func.ty(*value)).collect::<Vec<_>>();
@@ -380,7 +386,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Law 4. A `static_if` may choose among such ops.
+    /// Invariant 4. A `static_if` may select among such ops.
     fn pure_scalars(&mut self, combine: Region) {
         let func = self.func;
         func.for_each_inst(combine, &mut |inst| {
@@ -395,7 +401,7 @@ impl Verifier<'_> {
         });
     }
 
-    /// Law 6.
+    /// Invariant 6.
     fn check_ty(&mut self, ty: &Type, loc: Loc, op: &'static str) {
         if self.stage == Stage::Generic {
             return;

@@ -1,12 +1,11 @@
-//! Layouts from descriptions, and layouts of reshaped tiles.
+//! Layout constructors: blocked layouts, and the layouts of sliced, reshaped and permuted tiles.
 
 use super::{Layout, LayoutError, Level, check_shape, flatten};
 
 impl Layout {
-    /// Triton's blocked layout. Each thread holds `size_per_thread` elements along each axis, side by side; `threads_per_warp`
-    /// such threads and then `warps` such warps stand side by side; in each of the three, `order[0]` varies fastest.
-    /// A tile that is larger repeats the pattern in more registers, again `order[0]` first; along an axis where the tile is
-    /// smaller, the bits beyond its extent hold copies.
+    /// Triton's blocked layout. Each thread holds `size_per_thread` adjacent elements along each axis; `threads_per_warp` threads are
+    /// adjacent, and then `warps` warps. In each of the three lists, `order[0]` varies fastest. A larger tile repeats the pattern in more
+    /// registers, again with `order[0]` first. Along an axis on which the tile is smaller, the bits beyond the extent hold copies.
     ///
     /// ```
     /// use kernel_lang::layout::Layout;
@@ -16,8 +15,8 @@ impl Layout {
     /// ```
     ///
     /// # Errors
-    /// If the lists differ in length, an entry is no power of two, `order` does not name each axis once, or the layout
-    /// needs more bits than [`Level::most_bits`].
+    /// If the lists differ in length, an entry is not a power of two, `order` does not name each axis once, or the layout needs more bits
+    /// than [`Level::most_bits`].
     pub fn blocked(
         shape: &[u32],
         size_per_thread: &[u32],
@@ -39,8 +38,8 @@ impl Layout {
         tiler.finish(order)
     }
 
-    /// This layout in each CTA of a cluster, `ctas` side by side along each axis of a tile of `shape`: the first CTA has the elements with
-    /// the lowest indices. Along an axis where the tile is no larger than this layout's, CTAs hold copies.
+    /// This layout in each CTA of a cluster, with `ctas` adjacent CTAs along each axis of a tile of `shape`. The first CTA has the elements
+    /// with the lowest indices. Along an axis on which the tile is no larger than this layout's tile, the CTAs hold copies.
     ///
     /// ```
     /// use kernel_lang::layout::Layout;
@@ -49,7 +48,7 @@ impl Layout {
     /// ```
     ///
     /// # Errors
-    /// If the lists differ in length, an entry is no power of two, or the CTAs do not cover the tile ([`LayoutError::ElementCount`]).
+    /// If the lists differ in length, an entry is not a power of two, or the CTAs do not cover the tile ([`LayoutError::ElementCount`]).
     pub fn over_blocks(&self, shape: &[u32], ctas: &[u32]) -> Result<Layout, LayoutError> {
         let mut tiler = Tiler::new(shape)?;
         for found in [self.rank(), ctas.len()] {
@@ -72,7 +71,7 @@ impl Layout {
         Layout::from_flat(shape, tiler.bases)
     }
 
-    /// The 1-d blocked layout for memory-bound kernels: `vector` consecutive elements a thread, 32 threads a warp.
+    /// The 1-d blocked layout for memory-bound kernels: `vector` consecutive elements per thread, 32 threads per warp.
     ///
     /// ```
     /// use kernel_lang::layout::Layout;
@@ -83,16 +82,16 @@ impl Layout {
     /// ```
     ///
     /// # Errors
-    /// If an argument is no power of two, or there are too many registers or warps.
+    /// If an argument is not a power of two, or the layout has too many registers or warps.
     pub fn vectorised_1d(extent: u32, vector: u32, num_warps: u32) -> Result<Layout, LayoutError> {
         Self::blocked(&[extent], &[vector], &[32], &[num_warps], &[0])
     }
 
-    /// The identity: bits of the row-major index in order are the registers', then the lanes', the warps', the blocks';
-    /// the counts must add up to the index's bits.
+    /// The identity: the bits of the row-major index, in order, are those of the register, then of the lane, the warp and the block. The
+    /// counts must add up to the bits of the index.
     ///
     /// # Errors
-    /// If the counts do not add up ([`LayoutError::ElementCount`]), or `shape` is none.
+    /// If the counts do not add up ([`LayoutError::ElementCount`]), or `shape` is not a valid shape.
     pub fn identity(shape: &[u32], bits: [usize; 4]) -> Result<Layout, LayoutError> {
         let from = check_shape(shape)?;
         let total = bits.iter().fold(0usize, |sum, &count| sum.saturating_add(count));
@@ -109,9 +108,8 @@ impl Layout {
         )
     }
 
-    /// The layout of a tile without `axis`, each thread holding what it held along the others: of a reduction's result
-    /// (Triton's slice layout). Registers that differed only along the axis become copies, which
-    /// [`Layout::without_register_copies`] removes.
+    /// The layout of a reduction's result, which is Triton's slice layout: the tile loses `axis`, and each thread keeps its indices along
+    /// the other axes. Registers that differed only along `axis` become copies, which [`Layout::without_register_copies`] removes.
     ///
     /// # Errors
     /// [`LayoutError::Axis`].
@@ -136,7 +134,7 @@ impl Layout {
         self.reshape(&shape)
     }
 
-    /// The layout with axis `i` of the result being axis `order[i]` of `self`.
+    /// The layout in which axis `i` is axis `order[i]` of `self`.
     ///
     /// # Errors
     /// [`LayoutError::NotAPermutation`].
@@ -160,10 +158,10 @@ impl Layout {
         self.permute(&order)
     }
 
-    /// The layout of the same elements in row-major order under another shape. No basis changes.
+    /// The layout of the same elements, in row-major order, under another shape. No basis changes.
     ///
     /// # Errors
-    /// [`LayoutError::ElementCount`], or if `shape` is none.
+    /// [`LayoutError::ElementCount`], or if `shape` is not a valid shape.
     pub fn reshape(&self, shape: &[u32]) -> Result<Layout, LayoutError> {
         let (from, to) = (self.elements(), check_shape(shape)?);
         if from != to {
@@ -172,8 +170,8 @@ impl Layout {
         Self::from_flat(shape, self.0.bases.clone())
     }
 
-    /// The layout of the tile of that shape which was broadcast to this one: along axes of extent 1 there, nothing is left of an index.
-    /// Registers that differed only along such axes become copies, as in [`Layout::slice`].
+    /// The layout of the operand of a broadcast whose result has this layout, where the operand has `shape`. Along an axis of extent 1 in
+    /// `shape` every index becomes zero. Registers that differed only along such axes become copies, as in [`Layout::slice`].
     ///
     /// ```
     /// use kernel_lang::layout::Layout;
@@ -183,7 +181,7 @@ impl Layout {
     /// ```
     ///
     /// # Errors
-    /// [`LayoutError::Rank`], or [`LayoutError::ShapesDiffer`] if an extent is neither 1 nor this one's.
+    /// [`LayoutError::Rank`], or [`LayoutError::ShapesDiffer`] if an extent is neither 1 nor the extent of this layout.
     pub fn unbroadcast(&self, shape: &[u32]) -> Result<Layout, LayoutError> {
         if shape.len() != self.rank() {
             return Err(LayoutError::Rank { expected: self.rank(), found: shape.len() });
@@ -213,10 +211,10 @@ fn check_order(order: &[usize], rank: usize) -> Result<(), LayoutError> {
     if sorted.into_iter().eq(0..rank) { Ok(()) } else { Err(LayoutError::NotAPermutation) }
 }
 
-/// Lays bits out along the axes of a tile from the inside out.
+/// Assigns bits to the axes of a tile, innermost first.
 pub(super) struct Tiler {
     shape: Vec<u32>,
-    /// By axis: how many elements the bits so far span.
+    /// By axis: the number of elements that the bits so far span.
     covered: Vec<u32>,
     bases: [Vec<u64>; 4],
 }
@@ -227,7 +225,7 @@ impl Tiler {
         Ok(Self { shape: shape.to_vec(), covered: vec![1; shape.len()], bases: Default::default() })
     }
 
-    /// Adds one bit that stands for `step` elements along `axis`; beyond the extent it makes a copy.
+    /// Adds one bit that stands for `step` elements along `axis`. A step beyond the extent makes a copy.
     pub(super) fn bit(&mut self, level: Level, axis: usize, step: u32) {
         let mut index = vec![0; self.shape.len()];
         if step < self.shape[axis] {
@@ -237,7 +235,7 @@ impl Tiler {
         self.bases[level as usize].push(flatten(&self.shape, &index));
     }
 
-    /// Sets `count` of what there is so far side by side along `axis`.
+    /// Repeats the pattern so far `count` times along `axis`.
     pub(super) fn extend(&mut self, level: Level, axis: usize, count: u32) -> Result<(), LayoutError> {
         if !count.is_power_of_two() {
             return Err(LayoutError::NotAPowerOfTwo { value: count });
@@ -248,7 +246,7 @@ impl Tiler {
         Ok(())
     }
 
-    /// Adds bits that make copies only.
+    /// Adds bits that only make copies.
     pub(super) fn copies(&mut self, level: Level, count: u32) -> Result<(), LayoutError> {
         if !count.is_power_of_two() {
             return Err(LayoutError::NotAPowerOfTwo { value: count });
@@ -257,7 +255,7 @@ impl Tiler {
         Ok(())
     }
 
-    /// Fills the tile with repetitions in registers, `order[0]` varying fastest.
+    /// Fills the tile with repetitions in registers; `order[0]` varies fastest.
     pub(super) fn finish(mut self, order: &[usize]) -> Result<Layout, LayoutError> {
         for &axis in order {
             while self.covered[axis] < self.shape[axis] {

@@ -1,17 +1,24 @@
-//! From one layout to another: which way to go, and the plan as data.
+//! Layout conversions: the choice between registers, shuffles and shared memory, and the plan as data.
 //!
-//! The matrix dst⁻¹ ∘ src says what has to move. If it mixes registers only, they are renamed; lanes, they are exchanged by
-//! shuffles; warps, through shared memory. Where two ways work the cheaper is taken, by a count of issue slots.
+//! The matrix dst⁻¹ ∘ src decides:
+//!
+//! | it mixes | the conversion |
+//! | --- | --- |
+//! | registers only | renames registers |
+//! | lanes | exchanges elements by shuffles |
+//! | warps | goes through shared memory |
+//!
+//! If two of them apply, the cheaper one in issue slots is used.
 
 use super::matrix::Span;
 use super::{Layout, LayoutError, Level, SharedPlan, ShufflePlan};
 
-/// How to bring a tile from a source layout to a destination layout: [`conversion`].
+/// How to convert a tile from a source layout to a destination layout: the result of [`conversion`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conversion {
     /// The layouts are the same map.
     None,
-    /// Elements stay in their threads: destination register `i` is source register `from[i]`, in every thread.
+    /// Elements stay in their threads. Destination register `i` is source register `from[i]`, in every thread.
     Registers(Vec<u32>),
     /// Elements stay in their warps.
     Shuffle(ShufflePlan),
@@ -19,10 +26,10 @@ pub enum Conversion {
     Shared(SharedPlan),
 }
 
-/// The cheapest way from `src` to `dst` for elements of `element_bits` bits (8, 16, 32 or 64; a bool counts as 8).
+/// The cheapest conversion from `src` to `dst` for elements of `element_bits` bits (8, 16, 32 or 64; a bool counts as 8).
 ///
-/// Every element that `dst` holds must be held in `src` by some thread of the same block; copies are made and dropped as
-/// needed. Works for any two linear layouts, not only those made of single bits.
+/// For every element that `dst` holds in a block, `src` must hold the element in the same block. The plan adds and drops copies as needed.
+/// The function accepts any two linear layouts, not only those whose bases are single bits.
 ///
 /// ```
 /// use kernel_lang::layout::{Conversion, Layout, conversion};
@@ -39,8 +46,8 @@ pub enum Conversion {
 /// ```
 ///
 /// # Errors
-/// [`LayoutError::ShapesDiffer`], [`LayoutError::ThreadsDiffer`], [`LayoutError::ElementBits`]; [`LayoutError::NotSurjective`]
-/// or [`LayoutError::CrossesBlocks`] if `src` does not hold an element, or not in the block that wants it.
+/// [`LayoutError::ShapesDiffer`], [`LayoutError::ThreadsDiffer`], [`LayoutError::ElementBits`]; [`LayoutError::NotSurjective`] if `src`
+/// does not hold an element; [`LayoutError::CrossesBlocks`] if `src` holds an element only in another block.
 pub fn conversion(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Conversion, LayoutError> {
     check(src, dst, element_bits)?;
     if src == dst {
@@ -56,7 +63,7 @@ pub fn conversion(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Conve
     }
 }
 
-/// What every plan requires of its layouts.
+/// The requirements of every plan on its layouts.
 pub(super) fn check(src: &Layout, dst: &Layout, element_bits: u32) -> Result<(), LayoutError> {
     if ![8, 16, 32, 64].contains(&element_bits) {
         return Err(LayoutError::ElementBits { bits: element_bits });
@@ -79,7 +86,7 @@ pub(super) fn check(src: &Layout, dst: &Layout, element_bits: u32) -> Result<(),
     Err(if somewhere { LayoutError::CrossesBlocks } else { LayoutError::NotSurjective })
 }
 
-/// The elements of block 0.
+/// The elements that block 0 holds.
 fn in_block(layout: &Layout) -> Span {
     let mut span = Span::default();
     for level in [Level::Register, Level::Lane, Level::Warp] {
@@ -88,7 +95,7 @@ fn in_block(layout: &Layout) -> Span {
     span
 }
 
-/// What `dst` holds in a block, relative to what `src` holds there.
+/// The elements that `dst` holds in a block, relative to those that `src` holds there.
 fn wanted_in_block(src: &Layout, dst: &Layout) -> Vec<u64> {
     let mut wanted = Vec::new();
     for level in [Level::Register, Level::Lane, Level::Warp] {
@@ -98,13 +105,13 @@ fn wanted_in_block(src: &Layout, dst: &Layout) -> Vec<u64> {
     wanted
 }
 
-/// By bit of `level`: how the element a destination thread holds differs from what the source thread of the same id holds.
+/// By bit of `level`: the difference between the element of a destination thread and that of the source thread with the same id.
 pub(super) fn differences(src: &Layout, dst: &Layout, level: Level) -> Vec<u64> {
     src.flat_bases(level).iter().zip(dst.flat_bases(level)).map(|(a, b)| a ^ b).collect()
 }
 
-/// The renaming of registers that does the conversion, if one does in every thread: destination register `i` is source register `from[i]`.
-/// For layouts of one shape.
+/// The renaming of registers that converts `src` to `dst` in every thread, if one exists: destination register `i` is source register
+/// `from[i]`.
 ///
 /// ```
 /// use kernel_lang::layout::{Layout, renaming};
@@ -121,7 +128,7 @@ pub fn renaming(src: &Layout, dst: &Layout) -> Option<Vec<u32>> {
     }
     let held = Span::of(src.flat_bases(Level::Register));
     let bits: Vec<u32> = dst.flat_bases(Level::Register).iter().map(|&b| held.solve(b).map(|tag| tag as u32)).collect::<Option<_>>()?;
-    // A register with its highest bit is the one without it, moved by what the bit stands for.
+    // A register whose highest bit is set is the register without this bit, xor the bit's source register.
     let mut from = vec![0];
     for bit in bits {
         for register in 0..from.len() {
@@ -136,7 +143,7 @@ pub(super) fn xor_of(values: &[u32], mask: u32) -> u32 {
     values.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).fold(0, |sum, (_, &value)| sum ^ value)
 }
 
-/// A number that is linear in the thread: the xor of one value for each bit set in its lane, warp and block.
+/// A number that is linear in the thread id: the xor of one value for each set bit of the lane, the warp and the block.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct XorTable {
     /// By lane bit.
@@ -158,7 +165,7 @@ impl XorTable {
         self.values().fold(0, |all, value| all | value)
     }
 
-    /// How many bits of the thread's id matter.
+    /// The number of bits of the thread id on which the number depends.
     pub fn steps(&self) -> u32 {
         self.values().filter(|&value| value != 0).count() as u32
     }

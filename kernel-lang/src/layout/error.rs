@@ -1,46 +1,46 @@
-//! What can be wrong with a layout, in the kernel language's words.
+//! Errors of layouts, in the terms of the kernel language.
 
 use std::fmt;
 
 use super::Level;
 
-/// Why a layout could not be built, read or converted.
+/// The reason why a layout could not be built, parsed or converted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LayoutError {
     /// An extent or a count is not a power of two.
     NotAPowerOfTwo {
-        /// What was given.
+        /// The given value.
         value: u32,
     },
     /// The tile has more than 2^31 elements.
     TileTooLarge,
-    /// A level has more bits than the hardware has.
+    /// A level has more bits than the hardware provides.
     TooManyBits {
         /// The level.
         level: Level,
-        /// How many bits were given.
+        /// The given number of bits.
         bits: usize,
-        /// How many there are at most.
+        /// The maximum number of bits.
         most: usize,
     },
     /// A basis lies outside the tile.
     OutsideTile {
         /// The level of the basis.
         level: Level,
-        /// Which bit of the level.
+        /// The bit of the level.
         bit: usize,
     },
     /// A list has a length other than the tile's rank.
     Rank {
         /// The tile's rank.
         expected: usize,
-        /// The length given.
+        /// The given length.
         found: usize,
     },
     /// An axis that the tile does not have.
     Axis {
-        /// What was given.
+        /// The given axis.
         axis: usize,
         /// The tile's rank.
         rank: usize,
@@ -51,30 +51,30 @@ pub enum LayoutError {
     ElementCount {
         /// Elements of the tile.
         from: u64,
-        /// Elements of the shape asked for.
+        /// Elements of the requested shape.
         to: u64,
     },
     /// The text is not a layout.
     Syntax {
         /// Byte offset in the text.
         at: usize,
-        /// What should stand there.
+        /// The expected token.
         expected: &'static str,
     },
-    /// No thread holds some element of the tile.
+    /// No thread holds one of the elements of the tile.
     NotSurjective,
-    /// The two layouts are of tiles with different shapes.
+    /// The two layouts describe tiles with different shapes.
     ShapesDiffer,
-    /// The two layouts are for different numbers of lanes, warps or blocks.
+    /// The two layouts have different numbers of lanes, warps or blocks.
     ThreadsDiffer {
         /// The level at which they differ.
         level: Level,
     },
-    /// The destination wants elements that no thread of the same block holds.
+    /// The destination needs elements that no thread of the same block holds.
     CrossesBlocks,
-    /// Elements are of 8, 16, 32 or 64 bits.
+    /// The element width is not 8, 16, 32 or 64 bits.
     ElementBits {
-        /// What was given.
+        /// The given width.
         bits: u32,
     },
 }

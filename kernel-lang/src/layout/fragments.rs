@@ -1,6 +1,6 @@
-//! Layouts that the tensor cores' instructions prescribe, as the figures of the PTX ISA draw them.
+//! Tensor-core fragments: the layouts of the operands and accumulators of `mma.sync` and `wgmma`, as in the figures of the PTX ISA.
 //!
-//! In all of them lane = 4 * group + member: the group (bits 2, 3, 4) runs along rows, the member (bits 0, 1) along columns.
+//! In all of them lane = 4 * group + member. The group (bits 2, 3, 4) runs along rows, the member (bits 0, 1) along columns.
 //!
 //! ```text
 //! accumulator of m16n8, 32-bit      column 0        1        2        3     ..   7
@@ -17,12 +17,12 @@ use super::{Layout, LayoutError, Level};
 const COLUMNS_FIRST: [usize; 2] = [1, 0];
 
 impl Layout {
-    /// The accumulators of `mma.sync.m16n8k*` with 32-bit C and D: `shape` is `[m, n]`, `warps` along the same axes, the
-    /// warps along `n` numbered first. Larger tiles repeat the instruction in registers, along `n` first.
-    /// PTX ISA, "Matrix fragments for mma.m16n8k16 with floating point type", figure of C and D.
+    /// The accumulators of `mma.sync.m16n8k*` with 32-bit C and D. `shape` is `[m, n]`, and `warps` has the same axes; the warps along `n`
+    /// are numbered first. Larger tiles repeat the instruction in registers, along `n` first. PTX ISA, "Matrix fragments for mma.m16n8k16
+    /// with floating point type", figure of C and D.
     ///
     /// # Errors
-    /// If `shape` is no 2-d shape, or `warps` are no powers of two.
+    /// If `shape` is not a valid 2-d shape, or an entry of `warps` is not a power of two.
     pub fn mma_accumulator(shape: &[u32], warps: [u32; 2]) -> Result<Layout, LayoutError> {
         let mut tiler = accumulator(shape)?;
         tiler.extend(Level::Warp, 1, warps[1])?;
@@ -30,13 +30,13 @@ impl Layout {
         tiler.finish(&COLUMNS_FIRST)
     }
 
-    /// Operand A of `mma.sync.m16n8k(256 / element_bits)`: `shape` is `[m, k]`; `warps` are those of the accumulator,
-    /// `[m, n]`, and the warps along `n` hold copies. Registers repeat along `k` first.
-    /// PTX ISA, "Matrix fragments for mma.m16n8k8, .m16n8k16, .m16n8k32", figures of A: a 32-bit register holds
-    /// 32 / element_bits consecutive columns; the second is 8 rows down, the third half of `k` to the right.
+    /// Operand A of `mma.sync.m16n8k(256 / element_bits)`. `shape` is `[m, k]`; `warps` are those of the accumulator, `[m, n]`, and the
+    /// warps along `n` hold copies. Registers repeat along `k` first. PTX ISA, "Matrix fragments for mma.m16n8k8, .m16n8k16, .m16n8k32",
+    /// figures of A: a 32-bit register holds 32 / element_bits consecutive columns. The second register is 8 rows down, the third is half
+    /// of `k` to the right.
     ///
     /// # Errors
-    /// If elements are not of 8, 16 or 32 bits, `shape` is no 2-d shape, or `warps` are no powers of two.
+    /// If elements do not have 8, 16 or 32 bits, `shape` is not a valid 2-d shape, or an entry of `warps` is not a power of two.
     pub fn mma_operand_a(shape: &[u32], element_bits: u32, warps: [u32; 2]) -> Result<Layout, LayoutError> {
         let mut tiler = operand(shape, element_bits, 0)?;
         tiler.copies(Level::Warp, warps[1])?;
@@ -44,12 +44,12 @@ impl Layout {
         tiler.finish(&COLUMNS_FIRST)
     }
 
-    /// Operand B of `mma.sync.m16n8k(256 / element_bits)`: `shape` is `[k, n]`; `warps` are those of the accumulator,
-    /// `[m, n]`, and the warps along `m` hold copies. Registers repeat along `k` first.
-    /// PTX ISA, the figures of B: as A transposed, without the 8 further columns.
+    /// Operand B of `mma.sync.m16n8k(256 / element_bits)`. `shape` is `[k, n]`; `warps` are those of the accumulator, `[m, n]`, and the
+    /// warps along `m` hold copies. Registers repeat along `k` first. PTX ISA, the figures of B: the transpose of A without the second 8
+    /// columns.
     ///
     /// # Errors
-    /// If elements are not of 8, 16 or 32 bits, `shape` is no 2-d shape, or `warps` are no powers of two.
+    /// If elements do not have 8, 16 or 32 bits, `shape` is not a valid 2-d shape, or an entry of `warps` is not a power of two.
     pub fn mma_operand_b(shape: &[u32], element_bits: u32, warps: [u32; 2]) -> Result<Layout, LayoutError> {
         let mut tiler = operand(shape, element_bits, 1)?;
         tiler.extend(Level::Warp, 1, warps[1])?;
@@ -57,12 +57,12 @@ impl Layout {
         tiler.finish(&[0, 1])
     }
 
-    /// The 32-bit accumulators of `wgmma.mma_async.m64nNk*`, N = `instruction_n` a power of two: four warps hold 16 rows
-    /// each; further warpgroups stand side by side along `m`. Larger tiles repeat the instruction in registers, along `n`
-    /// first. PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16", figure of D.
+    /// The 32-bit accumulators of `wgmma.mma_async.m64nNk*`, where N = `instruction_n` is a power of two. The four warps of a warpgroup
+    /// hold 16 rows each; further warpgroups are adjacent along `m`. Larger tiles repeat the instruction in registers, along `n` first. PTX
+    /// ISA, "Register fragments for wgmma.mma_async.m64nNk16", figure of D.
     ///
     /// # Errors
-    /// If `shape` is no 2-d shape, or `instruction_n` or `num_warps` is no power of two.
+    /// If `shape` is not a valid 2-d shape, or `instruction_n` or `num_warps` is not a power of two.
     pub fn wgmma_accumulator(shape: &[u32], instruction_n: u32, num_warps: u32) -> Result<Layout, LayoutError> {
         let mut tiler = accumulator(shape)?;
         if !instruction_n.is_power_of_two() {
@@ -73,11 +73,11 @@ impl Layout {
         tiler.finish(&COLUMNS_FIRST)
     }
 
-    /// Operand A of `wgmma.mma_async` in registers: `shape` is `[m, k]`, warps as in [`Layout::wgmma_accumulator`]. Within a
-    /// warp it is operand A of `mma.sync`. PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16", figure of A.
+    /// Operand A of `wgmma.mma_async` in registers. `shape` is `[m, k]`, and the warps are those of [`Layout::wgmma_accumulator`]. Within a
+    /// warp the fragment is operand A of `mma.sync`. PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16", figure of A.
     ///
     /// # Errors
-    /// If elements are not of 8, 16 or 32 bits, `shape` is no 2-d shape, or `num_warps` is no power of two.
+    /// If elements do not have 8, 16 or 32 bits, `shape` is not a valid 2-d shape, or `num_warps` is not a power of two.
     pub fn wgmma_operand_a(shape: &[u32], element_bits: u32, num_warps: u32) -> Result<Layout, LayoutError> {
         Self::mma_operand_a(shape, element_bits, [num_warps, 1])
     }
@@ -91,7 +91,7 @@ fn accumulator(shape: &[u32]) -> Result<Tiler, LayoutError> {
     Ok(tiler)
 }
 
-/// Operand A with `row_axis` 0; with 1 its transpose without the lower half, which is operand B.
+/// Operand A for `row_axis` 0. For `row_axis` 1 the transpose of A without its lower half, which is operand B.
 fn operand(shape: &[u32], element_bits: u32, row_axis: usize) -> Result<Tiler, LayoutError> {
     if ![8, 16, 32].contains(&element_bits) {
         return Err(LayoutError::ElementBits { bits: element_bits });

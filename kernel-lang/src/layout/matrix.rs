@@ -1,14 +1,15 @@
 //! Linear algebra over GF(2): vectors are the bits of a `u64`, addition is `^`.
 //!
-//! A [`Matrix`] is a linear map kept as its columns, so applying it is the xor of the columns whose bit is set:
+//! A [`Matrix`] is a linear map, stored as its columns. Applying the map is the xor of the columns whose input bit is set:
 //!
 //! ```text
 //! columns [1, 3]   0b00 -> 0   0b01 -> 1   0b10 -> 3   0b11 -> 1 ^ 3 = 2
 //! ```
 //!
-//! A [`Span`] is a subspace built one vector at a time; it answers "is it in there" and "as a sum of which".
+//! A [`Span`] is a subspace to which vectors are added one at a time. It tests membership and writes a vector as a sum of the added
+//! vectors.
 
-/// A linear map over GF(2), at most 64 bits to at most 64 bits, kept as the images of the input's bits.
+/// A linear map over GF(2), from at most 64 bits to at most 64 bits, stored as the images of the input bits.
 ///
 /// ```
 /// use kernel_lang::layout::Matrix;
@@ -23,7 +24,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// The map that sends input bit `i` to `columns[i]`.
+    /// The map from input bit `i` to `columns[i]`.
     ///
     /// # Panics
     /// With more than 64 columns.
@@ -40,7 +41,7 @@ impl Matrix {
         Self::new((0..bits).map(|bit| 1 << bit).collect())
     }
 
-    /// The images of the input's bits, lowest first.
+    /// The images of the input bits, lowest first.
     pub fn columns(&self) -> &[u64] {
         &self.columns
     }
@@ -60,7 +61,7 @@ impl Matrix {
         Span::of(&self.columns).rank()
     }
 
-    /// A basis of the inputs sent to zero; empty exactly when the map is injective.
+    /// A basis of the inputs that the map sends to zero. The basis is empty exactly if the map is injective.
     pub fn kernel(&self) -> Vec<u64> {
         let mut span = Span::default();
         let mut kernel = Vec::new();
@@ -78,8 +79,8 @@ impl Matrix {
         if self.columns.len() == bits { self.pseudo_inverse(bits) } else { None }
     }
 
-    /// A right inverse of a surjection onto `bits` bits: `self(result(y)) = y`. Of several preimages it takes the one
-    /// whose bits beyond a maximal independent set of columns, chosen from the lowest, are zero. `None` if some `y` has none.
+    /// A right inverse of a surjection onto `bits` bits: `self(result(y)) = y`. Of several preimages the result is the one that uses only a
+    /// maximal independent set of columns, chosen from the lowest. `None` if some `y` has no preimage.
     pub fn pseudo_inverse(&self, bits: usize) -> Option<Matrix> {
         let span = Span::of(&self.columns);
         let columns = (0..bits).map(|bit| span.solve(1 << bit)).collect::<Option<_>>()?;
@@ -92,11 +93,11 @@ pub(crate) fn combine(vectors: &[u64], mask: u64) -> u64 {
     vectors.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).fold(0, |sum, (_, &vector)| sum ^ vector)
 }
 
-/// A subspace under construction. Each independent vector carries a tag; [`Span::solve`] answers with the sum of the tags
+/// A subspace to which vectors are added one at a time. Each independent vector carries a tag. [`Span::solve`] returns the sum of the tags
 /// of the vectors that add up to its argument, so the tag map is linear on the span.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// Vector, its highest bit alone, tag. No vector contains an earlier row's highest bit.
+    /// Vector, the vector's highest bit alone, tag. No vector contains the highest bit of an earlier row.
     rows: Vec<(u64, u64, u64)>,
 }
 
@@ -114,7 +115,7 @@ impl Span {
         self.rows.len()
     }
 
-    /// Adds `vector`; one that is already in the span is left out, with its tag.
+    /// Adds `vector`. A vector that is already in the span is ignored together with its tag.
     pub(crate) fn insert(&mut self, vector: u64, tag: u64) {
         let (rest, tags) = self.reduce(vector);
         if rest != 0 {
@@ -122,7 +123,7 @@ impl Span {
         }
     }
 
-    /// Adds `vector` without a tag and says whether the span grew.
+    /// Adds `vector` without a tag and returns whether the span grew.
     pub(crate) fn grow(&mut self, vector: u64) -> bool {
         let before = self.rank();
         self.insert(vector, 0);
@@ -140,7 +141,7 @@ impl Span {
         self.reduce(vector).0 == 0
     }
 
-    /// The sum of the tags of the inserted vectors that add up to `vector`, if it lies in the span.
+    /// The sum of the tags of the inserted vectors that add up to `vector`; `None` if `vector` is not in the span.
     pub(crate) fn solve(&self, vector: u64) -> Option<u64> {
         let (rest, tags) = self.reduce(vector);
         (rest == 0).then_some(tags)
@@ -156,13 +157,13 @@ impl Span {
     }
 }
 
-/// A basis of span(`a`) ∩ span(`b`), of each element the `a`-combination. Vectors of `a` that lie in span(`b`) come first
-/// and unchanged, in the order of `a`, so that layouts made of single bits give single bits.
+/// A basis of span(`a`) ∩ span(`b`), each vector as a combination of `a`. Vectors of `a` that lie in span(`b`) come first and unchanged, in
+/// the order of `a`, so that layouts whose bases are single bits give single bits.
 pub(crate) fn intersection(a: &[u64], b: &[u64]) -> Vec<u64> {
     let inside = Span::of(b);
     let mut found = Span::default();
     let mut basis: Vec<u64> = a.iter().copied().filter(|&v| inside.contains(v) && found.grow(v)).collect();
-    // What is left comes from the kernel of [a | b]: equal sums from both sides.
+    // The other vectors come from the kernel of [a | b]: equal sums from both sides.
     let both = Matrix::new(a.iter().chain(b).copied().collect());
     for equal in both.kernel() {
         let vector = combine(a, equal & ((1u64 << a.len()) - 1));

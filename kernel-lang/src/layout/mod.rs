@@ -1,8 +1,8 @@
-//! Which thread holds which elements of a tile: linear maps over GF(2).
+//! Linear layouts: maps over GF(2) from hardware coordinates (register, lane, warp, block) to the elements of a tile.
 //!
-//! # An example first
+//! # Example
 //!
-//! A 4 x 4 tile on eight lanes, two registers each. The table shows `lane:register` of every element:
+//! A 4 x 4 tile on eight lanes, with two registers in each. The table shows `lane:register` for every element:
 //!
 //! ```text
 //!           column 0   1     2     3
@@ -12,7 +12,7 @@
 //! row 3           6:0  6:1   7:0   7:1
 //! ```
 //!
-//! Everything in the table follows from four of its entries, those where a single bit of lane or register is set:
+//! Four entries determine the whole table: those in which one bit of lane or register is set.
 //!
 //! ```text
 //! register bit 0 (register 1)  ->  (0, 1)
@@ -21,8 +21,8 @@
 //! lane     bit 2 (lane 4)      ->  (2, 0)
 //! ```
 //!
-//! Lane 5 is `4 ^ 1`, so its register 1 holds `(2, 0) ^ (0, 2) ^ (0, 1) = (2, 3)`. These four *bases* are the layout, and
-//! they are what its text says:
+//! Lane 5 is `4 ^ 1`, so its register 1 holds `(2, 0) ^ (0, 2) ^ (0, 1) = (2, 3)`. The layout consists of these four *bases*, and its text
+//! lists them:
 //!
 //! ```
 //! use kernel_lang::layout::Layout;
@@ -41,27 +41,27 @@
 //! row 3           1:1  3:1   5:1   7:1
 //! ```
 //!
-//! Going from the first table to the second is a *conversion*. Element (2, 1) goes from `4:1` to `3:0`: no thread can do it
-//! alone, but every thread can send one element and receive one, twice. [`conversion`] finds that plan.
+//! Going from the first table to the second is a *conversion*. Element (2, 1) moves from `4:1` to `3:0`. No thread can do this alone, but
+//! two rounds suffice in which every thread sends one element and receives one. [`conversion`] finds this plan.
 //!
 //! # The algebra
 //!
 //! A [`Layout`] is a linear map from the bits of (register, lane, warp, block) to the bits of the index along each axis.
-//! Blocked layouts, slices of them, matrix fragments, transposes and reshapes are all such maps, and what a compiler
-//! asks of them is linear algebra:
+//! Blocked layouts, their slices, matrix fragments, transposes and reshapes are all such maps. Linear algebra answers the questions of a
+//! compiler:
 //!
 //! | question | answer |
 //! | --- | --- |
-//! | is an element held more than once | the kernel ([`Layout::free_bits`]); a zero basis is a broadcast |
-//! | who holds this element | a right inverse ([`Layout::pseudo_inverse`]) |
-//! | how wide may a load be | register bases 1, 2, 4, .. of an axis ([`Layout::contiguous_per_thread`]) |
-//! | how to get from `a` to `b` | `b`⁻¹ ∘ `a`: which levels it mixes decides ([`conversion`]) |
+//! | does a layout hold an element more than once | the kernel ([`Layout::free_bits`]); a zero basis is a broadcast |
+//! | which thread holds an element | a right inverse ([`Layout::pseudo_inverse`]) |
+//! | how wide can a vectorised load be | register bases 1, 2, 4, .. of an axis ([`Layout::contiguous_per_thread`]) |
+//! | how to convert `a` to `b` | `b`⁻¹ ∘ `a`; the levels that it mixes decide ([`conversion`]) |
 //!
-//! Units: a *register* here is one element of the tile, whatever its width; an index is in elements. Inside, the index of an
-//! N-d tile is one number in row-major order, so a reshape changes no basis.
+//! Units: a *register* is one element of the tile, whatever the element's width. An index counts elements. Internally the index of an N-d
+//! tile is one row-major number, so a reshape changes no basis.
 //!
-//! Source: Zhou et al., "Linear Layouts: Robust Code Generation of Efficient Tensor Computation Using F2",
-//! arXiv 2505.23819, and Triton's `LinearLayout`, which has the same bases.
+//! Source: Zhou et al., "Linear Layouts: Robust Code Generation of Efficient Tensor Computation Using F2", arXiv 2505.23819, and Triton's
+//! `LinearLayout`, which uses the same bases.
 
 use std::fmt;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub use shuffle::{Round, ShufflePlan};
 
 use matrix::{Span, combine};
 
-/// A level of the machine, innermost first.
+/// A level of the hardware hierarchy, innermost first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Level {
     /// Elements of one thread.
@@ -100,7 +100,7 @@ impl Level {
     /// All levels, innermost first: the order of a layout's columns and of its text.
     pub const ALL: [Level; 4] = [Level::Register, Level::Lane, Level::Warp, Level::Block];
 
-    /// The level's word in the text.
+    /// The name of the level in the text of a layout.
     pub const fn name(self) -> &'static str {
         match self {
             Level::Register => "register",
@@ -110,7 +110,7 @@ impl Level {
         }
     }
 
-    /// How many bits the level may have: 2^16 elements, 32 lanes, 32 warps, 16 blocks.
+    /// The maximum number of bits of the level: 2^16 elements, 32 lanes, 32 warps, 16 blocks.
     pub const fn most_bits(self) -> usize {
         match self {
             Level::Register => 16,
@@ -126,7 +126,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// A place in the machine that can hold an element; also a set of bits of each level.
+/// A hardware coordinate: the register, lane, warp and block that hold an element. Also used as a set of bits of each level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Place {
     /// Register within the thread.
@@ -141,14 +141,14 @@ pub struct Place {
 
 /// A linear map from the bits of (register, lane, warp, block) to the bits of a tile's index. See the [module](self).
 ///
-/// Cheap to clone (one reference count) and to compare; equal layouts have the same shape and the same bases.
+/// A clone costs one reference count. Equal layouts have the same shape and the same bases.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Layout(Arc<Data>);
 
 #[derive(PartialEq, Eq, Hash)]
 struct Data {
     shape: Vec<u32>,
-    /// By level: the row-major index that each bit stands for.
+    /// By level: the row-major index of each bit.
     bases: [Vec<u64>; 4],
 }
 
@@ -158,29 +158,29 @@ impl fmt::Debug for Layout {
     }
 }
 
-/// How many elements with consecutive indices a thread holds: [`Layout::contiguous_per_thread`].
+/// The consecutive indices that a thread holds along an axis: see [`Layout::contiguous_per_thread`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Run {
-    /// The run's register bits, lowest first: register bit `bits[i]` adds `1 << i` to the index along the axis.
+    /// The register bits of the run, lowest first: register bit `bits[i]` adds `1 << i` to the index along the axis.
     pub bits: Vec<u32>,
-    /// No other bit of the layout touches the low `bits.len()` bits of the axis. Then every run starts at a multiple of
-    /// its length, and the index is the thread's part *plus* the run's part, not only their xor.
+    /// Whether no other bit of the layout changes the low `bits.len()` bits of the axis. If so, every run starts at a multiple of its
+    /// length, and the index is the *sum* of the thread's part and the run's part, not only their xor.
     pub disjoint: bool,
 }
 
 impl Run {
-    /// Elements in the run, at least 1.
+    /// The number of elements in the run, at least 1.
     pub fn elements(&self) -> u32 {
         1 << self.bits.len()
     }
 }
 
 impl Layout {
-    /// The layout with the given bases: `bases[level][bit]` is the index, one entry an axis, that the bit stands for.
+    /// The layout with the given bases: `bases[level][bit]` is the index of that bit, with one entry per axis.
     ///
     /// # Errors
-    /// If an extent is no power of two, the tile has more than 2^31 elements, a level has more bits than
-    /// [`Level::most_bits`], or a basis has another rank than the tile or lies outside it.
+    /// If an extent is not a power of two, the tile has more than 2^31 elements, a level has more bits than [`Level::most_bits`], a basis
+    /// has another rank than the tile, or a basis lies outside the tile.
     pub fn new(shape: &[u32], bases: &[Vec<Vec<u32>>; 4]) -> Result<Layout, LayoutError> {
         check_shape(shape)?;
         let mut flat: [Vec<u64>; 4] = Default::default();
@@ -198,7 +198,7 @@ impl Layout {
         Self::from_flat(shape, flat)
     }
 
-    /// As [`Layout::new`], with the bases as row-major indices inside the tile.
+    /// Like [`Layout::new`], with the bases as row-major indices inside the tile.
     fn from_flat(shape: &[u32], bases: [Vec<u64>; 4]) -> Result<Layout, LayoutError> {
         check_shape(shape)?;
         for level in Level::ALL {
@@ -210,7 +210,7 @@ impl Layout {
         Ok(Layout(Arc::new(Data { shape: shape.to_vec(), bases })))
     }
 
-    /// The tile's extents, in elements; powers of two.
+    /// The extents of the tile, in elements; powers of two.
     pub fn shape(&self) -> &[u32] {
         &self.0.shape
     }
@@ -235,12 +235,12 @@ impl Layout {
         self.flat_bases(level).len()
     }
 
-    /// Elements, copies included, that one thread holds.
+    /// The number of elements that one thread holds, copies included.
     pub fn registers_per_thread(&self) -> u32 {
         1 << self.bits(Level::Register)
     }
 
-    /// The index that bit `bit` of `level` stands for, one entry an axis; `None` beyond the level's bits.
+    /// The index of bit `bit` of `level`, with one entry per axis; `None` beyond the level's bits.
     pub fn basis(&self, level: Level, bit: usize) -> Option<Vec<u32>> {
         self.flat_bases(level).get(bit).map(|&flat| self.unflatten(flat))
     }
@@ -250,19 +250,19 @@ impl Layout {
         &self.0.bases[level as usize]
     }
 
-    /// The index along each axis of the element at this place. Bits beyond a level's count are ignored.
+    /// The index, along each axis, of the element at this hardware coordinate. Bits beyond a level's count are ignored.
     pub fn apply(&self, register: u32, lane: u32, warp: u32, block: u32) -> Vec<u32> {
         self.unflatten(self.flat_index(Place { register, lane, warp, block }))
     }
 
-    /// The row-major index of the element at this place. Bits beyond a level's count are ignored.
+    /// The row-major index of the element at this hardware coordinate. Bits beyond a level's count are ignored.
     pub fn flat_index(&self, place: Place) -> u64 {
         let values = [place.register, place.lane, place.warp, place.block];
         Level::ALL.iter().fold(0, |sum, &level| sum ^ combine(self.flat_bases(level), values[level as usize].into()))
     }
 
-    /// The map as a matrix: input bits are the registers', then the lanes', the warps', the blocks'; output bits are those
-    /// of the row-major index.
+    /// The map as a matrix. Its input bits are those of the register, then the lane, the warp and the block; its output bits are those of
+    /// the row-major index.
     pub fn matrix(&self) -> Matrix {
         Matrix::new(self.0.bases.concat())
     }
@@ -278,20 +278,20 @@ impl Layout {
         Place { register: next(Level::Register), lane: next(Level::Lane), warp: next(Level::Warp), block: next(Level::Block) }
     }
 
-    /// Whether every element of the tile is held somewhere.
+    /// Whether the layout holds every element of the tile.
     pub fn is_surjective(&self) -> bool {
         self.matrix().rank() == self.index_bits()
     }
 
-    /// Whether no element is held twice.
+    /// Whether the layout holds no element twice.
     pub fn is_injective(&self) -> bool {
         let matrix = self.matrix();
         matrix.rank() == matrix.columns().len()
     }
 
-    /// The bits that only make copies. Places with all of these bits zero hold every element of the layout exactly once, so
-    /// a store is done by them alone. A bit is free if its basis is a sum of the bases before it, in the order register,
-    /// lane, warp, block: copies within a thread are dropped first.
+    /// The bits that only make copies. The hardware coordinates in which all of these bits are zero hold every element of the layout
+    /// exactly once, so only they store. A bit is free if its basis is a sum of the bases before it, in the order register, lane, warp,
+    /// block: copies within a thread are dropped first.
     ///
     /// ```
     /// use kernel_lang::layout::Layout;
@@ -312,9 +312,9 @@ impl Layout {
         Place { register: free[0], lane: free[1], warp: free[2], block: free[3] }
     }
 
-    /// The longest run of consecutive indices along `axis` that a thread holds in registers: register bits with the bases
-    /// 1, 2, 4, .. along the axis and zero along the others. Where [`Run::disjoint`] does not hold, the run of a thread is
-    /// still an aligned block of indices, but in an order that depends on the thread. An axis beyond the rank has no run.
+    /// The longest run of consecutive indices along `axis` that a thread holds: register bits with the bases 1, 2, 4, .. along the axis and
+    /// zero along the others. If [`Run::disjoint`] is false, the run of a thread is still an aligned block of indices, but in an order that
+    /// depends on the thread. An axis beyond the rank has no run.
     ///
     /// ```
     /// use kernel_lang::layout::Layout;
@@ -332,22 +332,22 @@ impl Layout {
         Run { disjoint: touching == bits.len(), bits }
     }
 
-    /// All the bits of the row-major index that stand for a position along `axis`: what inverts every position there.
+    /// All bits of the row-major index that belong to `axis`. Flipping them reverses the order along the axis.
     pub fn mask_along(&self, axis: usize) -> u64 {
         let index: Vec<u32> = (0..self.rank()).map(|other| if other == axis { self.shape()[axis] - 1 } else { 0 }).collect();
         flatten(self.shape(), &index)
     }
 
-    /// Whether the index is the thread's part *plus* the registers' part: no index bit is touched by both. Then a backend
-    /// computes the thread's part once and adds a constant for each register.
+    /// Whether the index is the *sum* of the thread's part and the registers' part: no index bit depends on both. A backend then computes
+    /// the thread's part once and adds a constant for each register.
     pub fn registers_add(&self) -> bool {
         let touched = |levels: &[Level]| levels.iter().flat_map(|&level| self.flat_bases(level)).fold(0, |a, b| a | b);
         touched(&[Level::Register]) & touched(&[Level::Lane, Level::Warp, Level::Block]) == 0
     }
 
-    /// Whether each bit stands for a step along one axis, or for nothing, and no two for the same: then an index along an axis is put
-    /// together from bits of the thread and of the register without carries, and runs along it are split in two by one bit at a time.
-    /// Blocked layouts are so, and whatever reshapes, permutations, slices and broadcasts make of them.
+    /// Whether each basis is zero or a single bit of the index, and no two bases are equal. The index along an axis then consists of bits
+    /// of the thread and of the register, without carries, and each bit halves a run along the axis. Blocked layouts have this property,
+    /// and reshapes, permutations, slices and broadcasts preserve it.
     pub fn is_bitwise(&self) -> bool {
         let mut seen = 0;
         self.0.bases.iter().flatten().filter(|basis| **basis != 0).all(|&basis| {
@@ -357,8 +357,8 @@ impl Layout {
         })
     }
 
-    /// The layout without register bits that only make copies within a thread, and the bits kept, lowest first: register
-    /// bit `i` of the result is register bit `kept[i]` of `self`.
+    /// The layout without the register bits that only make copies within a thread, and the remaining bits, lowest first: register bit `i`
+    /// of the result is register bit `kept[i]` of `self`.
     pub fn without_register_copies(&self) -> (Layout, Vec<u32>) {
         let free = self.free_bits().register;
         let kept: Vec<u32> = (0..self.bits(Level::Register) as u32).filter(|bit| free >> bit & 1 == 0).collect();
@@ -367,8 +367,8 @@ impl Layout {
         (Layout(Arc::new(Data { shape: self.shape().to_vec(), bases })), kept)
     }
 
-    /// Where to find each element: a map from the row-major index to a place, of a surjective layout. Of several places it
-    /// gives the one whose [`Layout::free_bits`] are zero. Split the result with [`Layout::place`].
+    /// The map from the row-major index to a hardware coordinate that holds the element, for a surjective layout. Of several coordinates,
+    /// the result is the one in which the [`Layout::free_bits`] are zero. [`Layout::place`] splits the result into levels.
     ///
     /// # Errors
     /// [`LayoutError::NotSurjective`].
@@ -381,7 +381,7 @@ impl Layout {
         self.matrix().inverse(self.index_bits())
     }
 
-    /// From the places of `self` to the places of `outer` that hold the same element: `outer`⁻¹ ∘ `self`.
+    /// The map from the hardware coordinates of `self` to those of `outer` that hold the same element: `outer`⁻¹ ∘ `self`.
     ///
     /// # Errors
     /// [`LayoutError::ShapesDiffer`], or [`LayoutError::NotSurjective`] if `outer` does not hold every element.
@@ -392,10 +392,10 @@ impl Layout {
         Ok(outer.pseudo_inverse()?.compose(&self.matrix()))
     }
 
-    /// `map` ∘ `self`: the layout of a tile of shape `shape` whose element `map(i)` is element `i` here, both row-major.
+    /// `map` ∘ `self`: the layout of a tile of shape `shape` in which element `i` of this tile is element `map(i)`, both row-major.
     ///
     /// # Errors
-    /// If `shape` is no shape, or `map` leads out of it.
+    /// If `shape` is not a valid shape, or `map` leaves it.
     pub fn compose(&self, map: &Matrix, shape: &[u32]) -> Result<Layout, LayoutError> {
         let elements = check_shape(shape)?;
         let bases = self.0.bases.each_ref().map(|bases| bases.iter().map(|&basis| map.apply(basis)).collect::<Vec<_>>());
@@ -407,7 +407,7 @@ impl Layout {
         Self::from_flat(shape, bases)
     }
 
-    /// The row-major index inside this tile's shape, split by axis.
+    /// Splits a row-major index of this tile's shape into the indices along each axis.
     fn unflatten(&self, mut flat: u64) -> Vec<u32> {
         let mut index = vec![0; self.rank()];
         for (value, extent) in index.iter_mut().zip(self.shape()).rev() {
@@ -418,7 +418,7 @@ impl Layout {
     }
 }
 
-/// The row-major index of `index`; each entry below its extent.
+/// The row-major index of `index`; each entry is below its extent.
 fn flatten(shape: &[u32], index: &[u32]) -> u64 {
     shape.iter().zip(index).fold(0, |flat, (extent, &value)| flat << extent.trailing_zeros() | u64::from(value))
 }

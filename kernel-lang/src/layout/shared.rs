@@ -1,39 +1,39 @@
-//! Conversions through shared memory: where each element lies, chosen for the two layouts at hand.
+//! Shared-memory conversions: a swizzle for the two layouts, free of bank conflicts, and the stores and loads that use it.
 //!
-//! A [`Memory`] is a bijection between offsets and elements, linear over GF(2): a swizzle. Its columns, from the lowest
-//! offset bit, are the *vector* (what one thread reads or writes at once), the *banks* (one row of 128 bytes), and the
-//! *segments*. Two lanes conflict if they access the same bank in different segments, so:
+//! A [`Memory`] is a bijection between offsets and elements, linear over GF(2): a swizzle. Its columns, from the lowest offset bit, are the
+//! *vector* (one access of one thread), the *banks* (one row of 128 bytes), and the *segments*. Two lanes conflict if they access the same
+//! bank in different segments, so:
 //!
 //! ```text
-//! an access is free of conflicts  <=>  span(segments) meets span(vector and lanes of one wavefront) only in zero
+//! an access is free of conflicts  <=>  span(segments) and span(vector and lanes of one wavefront) intersect only in zero
 //!
 //! 8 x 8 elements, 8 banks; lanes of the store run along columns (bits 1 2 4), lanes of the load along rows (8 16 32)
-//! segments 8, 16, 32       row-major; the load meets all of them: 8-way conflicts
-//! segments 9, 18, 36       met by neither: element (r, c) lies in bank c ^ r
+//! segments 8, 16, 32       row-major; all of them are lanes of the load: 8-way conflicts
+//! segments 9, 18, 36       independent of both: element (r, c) lies in bank c ^ r
 //! ```
 //!
-//! Over GF(2) segments that avoid both sides always exist. While neither side together with the segments so far fills the
-//! space, take a vector outside both; two proper subspaces never cover a space: with `a` outside the first and `b` outside
-//! the second, one of `a`, `b`, `a ^ b` is outside both. A wavefront moves at most 128 bytes, so the sides are never larger
-//! than the banks, and both accesses come out without conflicts, which is the minimum.
+//! Over GF(2) there are always segments that avoid both sides. As long as neither side together with the segments so far fills the space,
+//! add a vector outside both. Such a vector exists, because two proper subspaces never cover a space: if `a` is outside the first and `b`
+//! is outside the second, one of `a`, `b`, `a ^ b` is outside both. A wavefront moves at most 128 bytes, so neither side is larger than the
+//! banks. Therefore both accesses are free of conflicts, which is the minimum.
 //!
-//! Source: arXiv 2505.23819, "Optimal swizzling" (the `e ^ f` of its proof is our `a ^ b`). Beyond it: if the two layouts
-//! share too few registers for 16 bytes, one side is still widened by its registers that are lanes of the other side.
+//! Source: arXiv 2505.23819, "Optimal swizzling" (the `e ^ f` of its proof is `a ^ b` here). One case goes beyond the paper: if the two
+//! layouts share too few registers for 16 bytes, the access of one side also includes its registers that are lanes of the other side.
 
 use super::conversion::{XorTable, check, differences, xor_of};
 use super::matrix::{Span, combine, intersection};
 use super::{Layout, LayoutError, Level, Place};
 
-/// Bits of the index of a byte in the row of all banks: 32 banks of 4 bytes.
+/// Bits of a byte's offset within a row of all banks: 32 banks of 4 bytes.
 const ROW_BITS: usize = 7;
-/// Bits of the index of a byte in a bank.
+/// Bits of a byte's offset within a bank.
 const WORD_BITS: usize = 2;
-/// Bits of the index of a byte in the widest access of a thread: 16 bytes.
+/// Bits of a byte's offset within the widest access of a thread: 16 bytes.
 const WIDEST_BITS: usize = 4;
-/// What two barriers cost, in halves of an issue slot.
+/// The cost of two barriers, in half issue slots.
 const BARRIERS: u32 = 64;
 
-/// Which element lies where: a linear bijection between offsets, in elements, and row-major indices of the tile.
+/// The order of elements in shared memory: a linear bijection between offsets, in elements, and row-major indices of the tile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memory {
     columns: Vec<u64>,
@@ -41,8 +41,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The memory in which bit `i` of the offset stands for the element `columns[i]`, a row-major index. `None` if the
-    /// columns are not independent, or are more than 31.
+    /// The memory in which bit `i` of the offset stands for the element with the row-major index `columns[i]`. `None` if the columns are
+    /// dependent, or if there are more than 31.
     pub fn new(columns: Vec<u64>) -> Option<Memory> {
         if columns.len() > 31 {
             return None;
@@ -57,17 +57,17 @@ impl Memory {
         Memory { offsets: Span::of(&columns), columns }
     }
 
-    /// The memory in which a store from `src` and a load to `dst` are widest and free of bank conflicts.
+    /// The memory in which a store from `src` and a load to `dst` are as wide as possible and free of bank conflicts.
     ///
     /// # Errors
-    /// As [`conversion`](super::conversion()).
+    /// See [`conversion`](super::conversion()).
     pub fn swizzled(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Memory, LayoutError> {
         check(src, dst, element_bits)?;
         let columns = swizzle(&Side::source(src), &Side::destination(src, dst), byte_bits(element_bits));
         Ok(Memory { offsets: Span::of(&columns), columns })
     }
 
-    /// By offset bit: the row-major index it stands for.
+    /// By offset bit: its row-major index.
     pub fn columns(&self) -> &[u64] {
         &self.columns
     }
@@ -77,60 +77,60 @@ impl Memory {
         combine(&self.columns, offset.into())
     }
 
-    /// The offset, in elements, of an element; `None` if the memory does not hold it.
+    /// The offset, in elements, of an element; `None` if the memory does not contain the element.
     pub fn offset(&self, element: u64) -> Option<u32> {
         self.offsets.solve(element).map(|offset| offset as u32)
     }
 
-    /// The number of elements held.
+    /// The number of elements in the memory.
     pub fn elements(&self) -> u32 {
         1 << self.columns.len()
     }
 }
 
-/// A store of a tile to shared memory or a load from it, thread by thread.
+/// The store of a tile to shared memory, or the load from it, for every thread.
 ///
-/// Instruction `i` of the thread (lane, warp, block) moves its `i.registers`, in this order, to or from consecutive elements
-/// from the offset `i.offset ^ thread(lane, warp, block)` on, which is a multiple of [`Access::vector`].
+/// Instruction `i` of the thread (lane, warp, block) moves `i.registers`, in this order, to or from consecutive elements. The first element
+/// has the offset `i.offset ^ thread(lane, warp, block)`, which is a multiple of [`Access::vector`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Elements an instruction moves; at most 16 bytes.
+    /// Elements per instruction; at most 16 bytes.
     pub vector: u32,
     /// The part of the offset, in elements, that depends on the thread.
     pub thread: XorTable,
     /// The instructions of every thread.
     pub instructions: Vec<Instruction>,
-    /// Lanes and warps with one of these bits set have nothing to do: of a store, what they hold are copies.
+    /// Lanes and warps with one of these bits set do nothing: in a store, they hold copies.
     pub idle: Place,
-    /// Wavefronts (rows of 128 bytes) that each instruction of a warp takes.
+    /// The wavefronts (rows of 128 bytes) of one instruction of a warp.
     pub wavefronts: u32,
-    /// How many of them are due to bank conflicts.
+    /// The number of these wavefronts that bank conflicts cause.
     pub bank_conflicts: u32,
 }
 
 /// One instruction of an [`Access`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// The registers moved, in the order of memory.
+    /// The registers, in memory order.
     pub registers: Vec<u32>,
     /// Xor into the thread's part of the offset, in elements.
     pub offset: u32,
 }
 
 impl Access {
-    /// Splits the offset of `instruction` into a part to xor into the thread's and a part to add after that, which an
-    /// address can carry as an immediate: `(thread ^ xor) + add`.
+    /// Splits the offset of `instruction` into a part that is xored into the thread's part and a part that is added afterwards, as the
+    /// immediate of the address: `(thread ^ xor) + add`.
     pub fn split(&self, instruction: &Instruction) -> (u32, u32) {
         let touched = self.thread.touched();
         (instruction.offset & touched, instruction.offset & !touched)
     }
 
-    /// Wavefronts of all instructions of a warp.
+    /// The wavefronts of all instructions of a warp.
     pub fn total_wavefronts(&self) -> u32 {
         self.wavefronts * self.instructions.len() as u32
     }
 
-    /// The best access to `memory` by one side: of all vector widths the fewest wavefronts, then the widest.
+    /// The best access of one side to `memory`: the vector width with the fewest wavefronts, and of equal ones the widest.
     fn new(side: &Side, memory: &Memory, byte_bits: usize, skip_copies: bool) -> Option<Access> {
         let widest = WIDEST_BITS - byte_bits;
         let registers = Span::of(&side.registers);
@@ -148,30 +148,30 @@ impl Access {
     }
 }
 
-/// A conversion through shared memory: `store` by all threads, a barrier, `load`, then `copies`. Before the memory is used
-/// again there has to be another barrier.
+/// A conversion through shared memory: all threads run `store`, then a barrier, then `load`, then `copies`. Another barrier is required
+/// before the memory is used again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedPlan {
     /// Bits of an element.
     pub element_bits: u32,
-    /// Where the elements lie. In a cluster each block keeps its own elements, as xor differences from the one at
-    /// `(0, 0, 0, block)` in the source layout.
+    /// The order of elements in memory. In a cluster each block stores its own elements, as xor differences from the element at `(0, 0, 0,
+    /// block)` of the source layout.
     pub memory: Memory,
-    /// From the source's registers.
+    /// From the source registers.
     pub store: Access,
-    /// To the destination's registers.
+    /// To the destination registers.
     pub load: Access,
     /// Destination registers that hold copies: `(register, the register it copies)`, after the load.
     pub copies: Vec<(u32, u32)>,
-    /// Each warp reads only what it wrote itself: the barrier between store and load may be the warp's own.
+    /// Whether each warp reads only elements that it wrote itself. A barrier of the warp then suffices between store and load.
     pub within_warps: bool,
 }
 
 impl SharedPlan {
-    /// The plan with the memory that fits the two layouts best, [`Memory::swizzled`].
+    /// The plan with the best memory for the two layouts, [`Memory::swizzled`].
     ///
     /// # Errors
-    /// As [`conversion`](super::conversion()).
+    /// See [`conversion`](super::conversion()).
     pub fn new(src: &Layout, dst: &Layout, element_bits: u32) -> Result<SharedPlan, LayoutError> {
         Self::with_memory(src, dst, element_bits, Memory::swizzled(src, dst, element_bits)?)
     }
@@ -179,7 +179,7 @@ impl SharedPlan {
     /// The plan with a given memory.
     ///
     /// # Errors
-    /// As [`conversion`](super::conversion()); also [`LayoutError::NotSurjective`] if `memory` lacks elements of a block.
+    /// See [`conversion`](super::conversion()); also [`LayoutError::NotSurjective`] if `memory` lacks elements of a block.
     pub fn with_memory(src: &Layout, dst: &Layout, element_bits: u32, memory: Memory) -> Result<SharedPlan, LayoutError> {
         check(src, dst, element_bits)?;
         let byte_bits = byte_bits(element_bits);
@@ -195,14 +195,14 @@ impl SharedPlan {
         self.memory.elements() * (self.element_bits / 8)
     }
 
-    /// Issue slots of a warp, in halves: a wavefront takes two.
+    /// The issue slots of a warp, in halves; a wavefront takes two halves.
     pub fn cost(&self) -> u32 {
         let barrier = if self.within_warps { BARRIERS / 4 } else { BARRIERS };
         2 * (self.store.total_wavefronts() + self.load.total_wavefronts()) + barrier
     }
 }
 
-/// What the threads of a block hold, relative to what the source's thread 0 of the block holds.
+/// The elements of the threads of a block, relative to the element of the source's thread 0 of the block.
 struct Side {
     registers: Vec<u64>,
     lanes: Vec<u64>,
@@ -229,12 +229,12 @@ impl Side {
         self.lanes.iter().chain(&self.warps).chain(&self.blocks).copied()
     }
 
-    /// Lanes of one wavefront of accesses of `1 << width` elements: as many as fill the row, from the lowest.
+    /// The lanes of one wavefront of accesses of `1 << width` elements: as many as fill the row, from the lowest.
     fn wavefront(&self, width: usize, byte_bits: usize) -> &[u64] {
         &self.lanes[..wavefront_lanes(self.lanes.len(), width, byte_bits)]
     }
 
-    /// The bits of lane and warp that only make copies, registers counted first.
+    /// The bits of lane and warp that only make copies; registers count first.
     fn copies(&self) -> Place {
         let mut span = Span::of(&self.registers);
         let mut free =
@@ -242,7 +242,7 @@ impl Side {
         Place { lane: free(&self.lanes), warp: free(&self.warps), ..Place::default() }
     }
 
-    /// By register bit: the registers without copies that hold the same element.
+    /// By register bit: the register without copies that holds the same element.
     fn register_sources(&self) -> Vec<u32> {
         let span = Span::of(&self.registers);
         self.registers.iter().map(|&basis| span.solve(basis).unwrap_or(0) as u32).collect()
@@ -266,13 +266,13 @@ fn byte_bits(element_bits: u32) -> usize {
     (element_bits / 8).trailing_zeros() as usize
 }
 
-/// Of accesses of at most a word all lanes share a wavefront; of 8 bytes half, of 16 bytes a quarter.
+/// The number of lane bits of one wavefront: all lanes for accesses of at most 4 bytes, half of them for 8 bytes, a quarter for 16 bytes.
 fn wavefront_lanes(lanes: usize, width: usize, byte_bits: usize) -> usize {
     lanes.min(ROW_BITS - (width + byte_bits).max(WORD_BITS))
 }
 
-/// Wavefronts of one instruction of a warp, and how many of them bank conflicts add. The words of one wavefront are an
-/// affine space, so each bank that is touched is touched by equally many: two to the ranks' difference.
+/// The wavefronts of one instruction of a warp, and the number of them that bank conflicts add. The 4-byte words of one wavefront form an
+/// affine space. Each bank in use therefore has the same number of words: two to the difference of the ranks.
 fn wavefronts(lanes: &[u32], idle: u32, width: usize, byte_bits: usize) -> (u32, u32) {
     let together = wavefront_lanes(lanes.len(), width, byte_bits);
     let active = |bit: &usize| idle >> bit & 1 == 0;
@@ -288,7 +288,7 @@ fn wavefronts(lanes: &[u32], idle: u32, width: usize, byte_bits: usize) -> (u32,
     (all, all - groups)
 }
 
-/// The instructions that move each register without copies once, in vectors made of the register masks `vectors`.
+/// The instructions that move each register without copies once, in vectors that the register masks `vectors` span.
 fn instructions(vectors: &[u64], side: &Side, memory: &Memory) -> Option<Vec<Instruction>> {
     let masks: Vec<u32> = vectors.iter().map(|&mask| mask as u32).collect();
     let mut spanned = Span::of(vectors);
@@ -296,7 +296,7 @@ fn instructions(vectors: &[u64], side: &Side, memory: &Memory) -> Option<Vec<Ins
     let mut between = Vec::new();
     for (bit, &source) in side.register_sources().iter().enumerate() {
         if source == 1 << bit && spanned.grow(source.into()) {
-            // Starts of vectors: the register's place within its vector is taken off.
+            // The start of a vector: removes the register's offset within its vector.
             let offset = memory.offset(side.registers[bit])?;
             between.push((source ^ xor_of(&masks, offset & low), offset & !low));
         }
@@ -311,7 +311,7 @@ fn instructions(vectors: &[u64], side: &Side, memory: &Memory) -> Option<Vec<Ins
 
 /// The columns of the memory for a store from `src` and a load to `dst`.
 fn swizzle(src: &Side, dst: &Side, byte_bits: usize) -> Vec<u64> {
-    // Registers that both sides hold, as long as no thread's part of an index reaches into them.
+    // Registers that both sides hold, as long as no thread's part of an index overlaps them.
     let widest = WIDEST_BITS - byte_bits;
     let mut taken = Span::default();
     taken.extend(src.threads().chain(dst.threads()));
@@ -324,13 +324,13 @@ fn swizzle(src: &Side, dst: &Side, byte_bits: usize) -> Vec<u64> {
     let mut columns = [&common[..], &further].concat();
     let width = columns.len();
 
-    // A complement of the vector that contains the wide side's threads, so that its vectors are aligned in every thread; the
-    // narrow side's vector is free of its threads already. Registers come last, to become segments and so immediates.
+    // A complement of the vector that contains the threads of the wide side, so that its vectors are aligned in every thread. The vector of
+    // the narrow side contains none of its threads already. Registers come last, so that they become segments and therefore immediates.
     let mut placed = Span::of(&columns);
     let all = wide.threads().chain(narrow.threads()).chain(src.registers.iter().copied());
     let rest: Vec<u64> = all.filter(|&basis| placed.grow(basis)).collect();
 
-    // Vectors narrower than a word: what else is in the word, the first of the banks' columns below, does not matter.
+    // Vectors narrower than 4 bytes: the first columns of the banks fill up the 4 bytes, and any columns do.
     let filler = &rest[..rest.len().min(WORD_BITS.saturating_sub(byte_bits + width))];
     let row = (ROW_BITS - byte_bits).min(width + rest.len());
     let count = width + rest.len() - row;
@@ -348,8 +348,8 @@ fn swizzle(src: &Side, dst: &Side, byte_bits: usize) -> Vec<u64> {
     columns
 }
 
-/// More of the vector for one side: its registers that lie across the lanes of one wavefront of the other side, whose banks
-/// they are then.
+/// Additional vector columns for one side: its registers that are lanes of one wavefront of the other side. For the other side these
+/// columns are banks.
 fn widen(common: &[u64], wide: &Side, narrow: &Side, byte_bits: usize) -> Vec<u64> {
     let mut taken = Span::of(common);
     taken.extend(wide.threads());
@@ -359,8 +359,8 @@ fn widen(common: &[u64], wide: &Side, narrow: &Side, byte_bits: usize) -> Vec<u6
     further
 }
 
-/// `count` vectors of span(`space`) that stay independent modulo each of the two subspaces: a common complement, built
-/// greedily as the module's text proves. Fewer if a side and they fill the space.
+/// `count` vectors of span(`space`) that stay independent modulo each of the two subspaces: a common complement, built by the greedy method
+/// in the module documentation. There are fewer if a side and the vectors fill the space.
 fn outside_both(space: &[u64], mut sides: [Span; 2], count: usize) -> Vec<u64> {
     let mut found = Vec::new();
     while found.len() < count {

@@ -1,34 +1,33 @@
-//! Conversions inside a warp, by shuffles.
+//! Shuffle conversions: moving elements between the lanes of a warp by `shfl.sync`.
 //!
-//! `shfl.sync.idx` gives every lane one value of one other lane: in a round each lane sends one register and fills one. With
-//! `n` destination registers there are `n` rounds, and none is wasted, if in each round the elements on the move can be
-//! chosen such that no lane has to send two. Over GF(2), with `R` the elements of a source thread and `Q` those of a
-//! destination thread, that is a subspace `X` which represents the lanes' elements modulo `Q` and meets `R` only in zero:
-//! a common complement. Rounds are its translates.
+//! `shfl.sync.idx` gives every lane one value of another lane. In a round each lane sends one register and fills one. With `n` destination
+//! registers there are `n` rounds, none of them wasted, if in each round no lane has to send two elements. Over GF(2) let `R` be the
+//! elements of a source thread and `Q` those of a destination thread. The elements of a round are then a subspace `X` that represents the
+//! lanes' elements modulo `Q` and intersects `R` only in zero: a common complement. The other rounds are translates of `X`.
 //!
 //! ```text
 //! src: register 1 -> 1, lane 1 -> 2        dst: register 1 -> 2, lane 1 -> 1        (a 2 x 2 transpose)
 //! lane 0 holds 0 1, lane 1 holds 2 3       lane 0 wants 0 2, lane 1 wants 1 3
-//! X = {0, 3}, not {0, 1}, which lane 0 would have to send at once
+//! X = {0, 3}; {0, 1} is not possible, because lane 0 would send both elements in one round
 //! round 0 moves 0 and 3: lane 0 sends register 0 to itself, lane 1 sends register 1 to itself
 //! round 1 moves 2 and 1: lane 0 sends register 1, lane 1 sends register 0, to each other
 //! ```
 //!
-//! Source: arXiv 2505.23819, "Intra-warp data exchange"; here it also covers copies, lane-dependent warps and layouts
-//! whose bases are not single bits. As there, registers that stay together travel together in one 32-bit word.
+//! Source: arXiv 2505.23819, "Intra-warp data exchange". This implementation also covers copies, lane-dependent warps and layouts whose
+//! bases are not single bits. As in the paper, registers that stay together are packed into one 32-bit word.
 
 use super::conversion::{XorTable, check, differences, xor_of};
 use super::matrix::{Span, combine};
 use super::{Layout, LayoutError, Level};
 
-/// Tags of lanes stand above the tags of registers.
+/// The tags of lanes are above the tags of registers.
 const LANE: u32 = 32;
-/// Rounds that move less than a full register bring this many more rounds, as a power of two, at most.
+/// The maximum number of padding bits: rounds that move less than a full register cause at most `1 << MOST_PADDING` times as many rounds.
 const MOST_PADDING: usize = 5;
 
-/// Rounds of shuffles that convert within a warp.
+/// Rounds of shuffles that convert a tile within a warp.
 ///
-/// What the thread (lane, warp, block) does in round `r`:
+/// In round `r` the thread (lane, warp, block) does the following:
 ///
 /// ```text
 /// sends     source register        r.send    ^ send(lane, warp, block)
@@ -36,14 +35,14 @@ const MOST_PADDING: usize = 5;
 /// into      destination register   r.receive ^ receive(lane, warp, block)     dropped if it is not a register of dst
 /// ```
 ///
-/// A register that depends on the thread needs no dynamic index: for each bit of the thread's id with a nonzero value `v`
-/// in the table, swap registers `i` and `i ^ v` where the bit is set, before the rounds (send) or after them (receive).
-/// If the elements are packed, each round moves every [`ShufflePlan::packed_registers`] together. Last, `copies`.
+/// A register that depends on the thread needs no dynamic index. For each bit of the thread id with a nonzero value `v` in the table,
+/// threads with this bit set swap registers `i` and `i ^ v`: before the rounds (send) or after them (receive). If the elements are packed,
+/// each round moves all [`ShufflePlan::packed_registers`] together. `copies` come last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShufflePlan {
     /// Bits of an element.
     pub element_bits: u32,
-    /// Pairs of a source register bit and a destination register bit that travel together in one 32-bit word.
+    /// Pairs of a source register bit and a destination register bit that are packed into one 32-bit word.
     pub packed: Vec<(u32, u32)>,
     /// The part of the sent register that depends on the sending thread.
     pub send: XorTable,
@@ -55,7 +54,7 @@ pub struct ShufflePlan {
     pub rounds: Vec<Round>,
     /// Destination registers that hold copies: `(register, the register it copies)`, after all rounds.
     pub copies: Vec<(u32, u32)>,
-    /// Destination registers; what a round would put beyond is dropped.
+    /// The number of destination registers; a round's results beyond it are dropped.
     pub registers: u32,
 }
 
@@ -71,11 +70,11 @@ pub struct Round {
 }
 
 impl ShufflePlan {
-    /// Plans the conversion, `None` if elements have to move between warps or the rounds would be many more than the
-    /// destination's registers (as when one lane holds what all lanes want).
+    /// Plans the conversion. `None` if elements move between warps, or if the plan needs many more rounds than destination registers (for
+    /// example if one lane holds the elements that all lanes want).
     ///
     /// # Errors
-    /// As [`conversion`](super::conversion()).
+    /// See [`conversion`](super::conversion()).
     pub fn new(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Option<ShufflePlan>, LayoutError> {
         check(src, dst, element_bits)?;
         let candidates = packing_candidates(src, dst, element_bits);
@@ -83,23 +82,23 @@ impl ShufflePlan {
         Ok((0..=candidates.len()).rev().filter_map(plan).min_by_key(ShufflePlan::cost))
     }
 
-    /// The source and destination registers moved by one lane in one round, as xors into the round's registers; the pair
-    /// `(0, 0)` first. More than one share a 32-bit word.
+    /// The source and destination registers that one lane moves in one round, as xors into the registers of the round. The pair `(0, 0)`
+    /// comes first. Several pairs share a 32-bit word.
     pub fn packed_registers(&self) -> Vec<(u32, u32)> {
         let bits = |pick: fn(&(u32, u32)) -> u32| self.packed.iter().map(|p| 1 << pick(p)).collect::<Vec<u32>>();
         let (from, to) = (bits(|p| p.0), bits(|p| p.1));
         (0..1 << self.packed.len()).map(|part| (xor_of(&from, part), xor_of(&to, part))).collect()
     }
 
-    /// Whether some lane reads from another in this round; if not, it is a move between registers.
+    /// Whether some lane reads from another lane in this round. If not, the round is a move between registers.
     pub fn exchanges(&self, round: &Round) -> bool {
         let own = self.source_lane.lane.iter().enumerate().all(|(bit, &lane)| lane == 1 << bit);
         let same = self.source_lane.warp.iter().chain(&self.source_lane.block).all(|&lane| lane == 0);
         round.lane != 0 || !own || !same
     }
 
-    /// Issue slots of a warp, in halves: a shuffle of a 32-bit word takes two, a select one. Packing is not counted, here
-    /// as in [`SharedPlan::cost`](super::SharedPlan::cost).
+    /// The issue slots of a warp, in halves. A shuffle of a 32-bit word takes two halves, a select takes one. Packing is not counted, as in
+    /// [`SharedPlan::cost`](super::SharedPlan::cost).
     pub fn cost(&self) -> u32 {
         let words = self.element_bits.div_ceil(32);
         let shuffles = self.rounds.iter().filter(|round| self.exchanges(round)).count() as u32;
@@ -108,7 +107,7 @@ impl ShufflePlan {
     }
 }
 
-/// Register bits that hold the same element bit in both layouts, as many as fill a 32-bit word.
+/// Register bits that stand for the same element in both layouts, as many as fill a 32-bit word.
 fn packing_candidates(src: &Layout, dst: &Layout, element_bits: u32) -> Vec<(u32, u32)> {
     let most = (32 / element_bits).checked_ilog2().unwrap_or(0) as usize;
     let targets = dst.flat_bases(Level::Register);
@@ -126,23 +125,23 @@ fn packing_candidates(src: &Layout, dst: &Layout, element_bits: u32) -> Vec<(u32
     pairs
 }
 
-/// The two layouts as the plan sees them.
+/// The two layouts, in the form that the planner uses.
 struct Problem<'a> {
     src: &'a Layout,
     dst: &'a Layout,
     packed: &'a [(u32, u32)],
-    /// Elements of lane 0 of the source; tags are registers.
+    /// Elements of lane 0 of the source. The tags are registers.
     own: Span,
-    /// Elements of warp 0 of the source, registers preferred; tags are registers and lanes.
+    /// Elements of warp 0 of the source, registers preferred. The tags are registers and lanes.
     held: Span,
-    /// By destination register bit: its element, 0 for a packed bit. Padding stands beyond the layout's bits.
+    /// By destination register bit: its element, 0 for a packed bit. Padding bits follow the bits of the layout.
     targets: Vec<u64>,
     /// The destination register bits that make no copies, padding included.
     pivots: Vec<u32>,
 }
 
 impl<'a> Problem<'a> {
-    /// `None` if warp 0 of block 0 does not hold what it wants.
+    /// `None` if warp 0 of block 0 of the source does not hold all elements that the destination needs there.
     fn new(src: &'a Layout, dst: &'a Layout, packed: &'a [(u32, u32)]) -> Option<Self> {
         let mut own = Span::default();
         for (bit, &basis) in src.flat_bases(Level::Register).iter().enumerate() {
@@ -164,7 +163,7 @@ impl<'a> Problem<'a> {
         in_warp.then_some(Self { src, dst, packed, own, held, targets, pivots })
     }
 
-    /// `None` if elements have to leave other warps, or one lane has too much of what the others want.
+    /// `None` if elements have to leave other warps, or if one lane holds too many of the elements that the others need.
     fn solve(mut self, element_bits: u32) -> Option<ShufflePlan> {
         let (elements, receive) = match self.lane_elements() {
             Some(found) => found,
@@ -174,13 +173,13 @@ impl<'a> Problem<'a> {
             }
         };
         let lanes = self.source_lanes(&elements, true).or_else(|| self.source_lanes(&elements, false))?;
-        // What a lane sends, as a linear function of the lane; lanes nobody reads from send anything.
+        // The register that each lane sends, as a linear function of the lane. A lane from which no lane reads sends any register.
         let mut sent = lanes.sent;
         for bit in 0..elements.len() {
             sent.insert(1 << bit, 0);
         }
         let sends = |lane: u32| sent.solve(lane.into()).unwrap_or(0) as u32;
-        // An element relative to the round's: from which lane, and which register that lane has to send.
+        // For an element relative to the round's element: the register that the source lane has to send, and the source lane.
         let locate = |element: u64| -> Option<(u32, u32)> {
             let tags = self.held.solve(element)?;
             let (register, lane) = (tags as u32, (tags >> LANE) as u32);
@@ -215,15 +214,15 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// By lane bit: an element the lane wants, and the register it wants it in. All lanes together must not ask a source
-    /// lane for more than one, so the elements should meet `own` as little as possible, and not more than there are lanes
+    /// By lane bit: an element that the lane wants, and its destination register. All lanes together must ask each source lane for at most
+    /// one element. The elements should therefore intersect `own` as little as possible, and in no more dimensions than there are lanes
     /// with the same elements.
     fn lane_elements(&self) -> Option<(Vec<u64>, Vec<u32>)> {
         self.choose_elements(true).or_else(|| self.choose_elements(false))
     }
 
-    /// With `stay`, an element that the lane itself has is preferred. Without it the choice is optimal: an element is moved
-    /// out of `own` whenever some destination register leads out.
+    /// With `stay`, prefers an element that the lane itself holds. Without `stay` the choice is optimal: an element is moved out of `own`
+    /// if any destination register leads out of it.
     fn choose_elements(&self, stay: bool) -> Option<(Vec<u64>, Vec<u32>)> {
         let alike = self.src.bits(Level::Lane) - (self.held.rank() - self.own.rank());
         let mut asked = self.own.clone();
@@ -252,7 +251,7 @@ impl<'a> Problem<'a> {
         (inside <= alike).then_some((elements, receive))
     }
 
-    /// Adds registers to the destination until a warp wants all that a warp has: then the choice above always succeeds.
+    /// Adds destination registers until a warp wants all elements that it holds. The choice above then always succeeds.
     fn pad(&mut self) -> Option<()> {
         let mut wanted = Span::of(&self.targets);
         wanted.extend(self.dst.flat_bases(Level::Lane).iter().copied());
@@ -268,8 +267,8 @@ impl<'a> Problem<'a> {
         (self.targets.len() - before <= MOST_PADDING).then_some(())
     }
 
-    /// By lane bit: the lane to read its element from, with what each source lane sends as tags. `None` if a lane would
-    /// have to send two elements, which without `stay` does not happen.
+    /// By lane bit: the source lane of its element, with the register that each source lane sends as tags. `None` if a lane would have to
+    /// send two elements, which cannot happen without `stay`.
     fn source_lanes(&self, elements: &[u64], stay: bool) -> Option<SourceLanes> {
         let lanes = self.src.flat_bases(Level::Lane);
         let mut sent = Span::default();
@@ -277,7 +276,7 @@ impl<'a> Problem<'a> {
         let mut from: Vec<u32> = Vec::new();
         for (bit, &element) in elements.iter().enumerate() {
             let register = |lane: u64| self.own.solve(element ^ combine(lanes, lane));
-            // Either no other sends from there, or it is asked for the same element.
+            // Either no register is sent from this lane yet, or it is the same register.
             let free = |lane: &u64| register(*lane).is_some_and(|tag| sent.solve(*lane).is_none_or(|other| other == tag));
             let unused = || (0..1 << lanes.len()).find(free);
             let lane = if stay {

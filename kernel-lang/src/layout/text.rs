@@ -1,6 +1,6 @@
-//! The text of a layout: `layout<[16, 8], register = [(0, 1), (8, 0)], lane = [..], warp = [], block = []>`.
+//! Text of a layout: `layout<[16, 8], register = [(0, 1), (8, 0)], lane = [..], warp = [], block = []>`.
 //!
-//! A basis is a tuple with one entry an axis; for rank 1 the number alone. All four levels are always written, in this order.
+//! A basis is a tuple with one entry per axis; for rank 1 it is a plain number. The text contains all four levels, in this order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -52,10 +52,10 @@ impl FromStr for Layout {
 }
 
 impl Layout {
-    /// Reads the layout that `text` begins with, and says how many bytes it took: what a parser of a larger text calls.
+    /// Parses the layout at the start of `text` and returns it with its length in bytes. Parsers of larger texts call this function.
     ///
     /// # Errors
-    /// [`LayoutError::Syntax`], and whatever [`Layout::new`] finds wrong with the bases.
+    /// [`LayoutError::Syntax`], and the errors of [`Layout::new`].
     ///
     /// ```
     /// use kernel_lang::layout::Layout;

@@ -1,12 +1,12 @@
-//! Decides who holds which element: gives every tile a layout.
+//! Layout assignment: gives every tile a layout, which says which thread holds which element.
 //!
-//! Tiles that meet in an elementwise op have one layout, and so have all tiles connected through such ops, branches and loops: a
-//! component. Its memory accesses choose: the widest that an access can use, so that each thread moves up to 16 bytes at once and the
-//! lanes of a warp lie side by side; without one that can be wide, neighbouring lanes hold neighbouring elements.
+//! The tiles of an elementwise op have one layout. So have all tiles that such ops, branches and loops connect: these form a component. The
+//! memory accesses of a component choose its layout. The widest access wins, so that each thread moves up to 16 bytes at once and the lanes
+//! of a warp access adjacent addresses. If no access can be wide, neighbouring lanes hold neighbouring elements.
 //!
-//! Ops that change the shape relate components: a sum along an axis is held where the rows were, a row that is broadcast is held by every
-//! thread that holds a part of its copies. The largest tiles choose, and the smaller ones follow as [`crate::ir::renaming`] says. Where a
-//! component cannot have what two neighbours or two accesses want, a `convert` stands between.
+//! Ops that change the shape relate components. The threads of a row hold the sum of that row. The threads that hold a copy of a broadcast
+//! row hold the row. The pass chooses the layouts of the largest tiles first, and derives those of smaller tiles as [`crate::ir::renaming`]
+//! says. Where two ops or two accesses require different layouts, the pass inserts a `convert`.
 //!
 //! ```text
 //! ; before
@@ -44,7 +44,7 @@ use components::{Components, tiles};
 /// Runs the pass. Every tile of the kernel then has a layout in [`Function::layouts`].
 ///
 /// # Errors
-/// If the CTAs of a program cannot share what the kernel does.
+/// If the CTAs of a program cannot share an op of the kernel.
 pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<(), Diagnostics> {
     let (mut components, mut accesses) = (Components::of(func), accesses::compute(func));
     let mut wishes = accesses::wishes(func, &accesses, &mut components);
@@ -62,10 +62,10 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<()
     if schedule.num_ctas > 1 { clusters::check(func, schedule.num_ctas) } else { Ok(()) }
 }
 
-/// A layout for each component.
+/// Chooses a layout for each component.
 fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target: &Asked, schedule: Schedule) -> Vec<Option<Layout>> {
     let mut order: Vec<Value> = tiles(func);
-    // The largest first; of equal ones those that access memory. Of one component the first value speaks.
+    // The largest tiles come first; among equal ones, those that access memory. The first value of a component decides for the component.
     order.sort_by_cached_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access));
     let edges = edges(func, components);
     let mut chosen: Vec<Option<Layout>> = vec![None; func.value_count()];
@@ -103,7 +103,7 @@ fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target:
     chosen
 }
 
-/// By component, the ops that lead from it or to it, with the operand and the result.
+/// For each component, the ops from it or to it, with the operand and the result.
 fn edges(func: &Function, components: &mut Components) -> Vec<Vec<(Inst, Value, Value)>> {
     let mut edges = vec![Vec::new(); func.value_count()];
     for inst in func.all_insts() {
@@ -122,9 +122,9 @@ fn edges(func: &Function, components: &mut Components) -> Vec<Vec<(Inst, Value, 
     edges
 }
 
-/// Threads side by side along the axis that memory runs along, each with a vector; then along the others, the last first. Warps rather
-/// stand along axes that nothing is reduced along, so that reductions stay inside of them. CTAs of a cluster stand as warps do, each with a
-/// part of the tile that is all its own.
+/// A blocked layout. Lanes lie side by side along the axis of consecutive addresses, each with a vector of elements; then along the other
+/// axes, the last one first. Warps prefer axes that nothing is reduced along, so that reductions stay within a warp. The CTAs of a cluster
+/// are distributed like warps, and each holds its own part of the tile.
 fn layout_of(whole: &[u32], wish: &Wish, target: &Asked, schedule: Schedule) -> Layout {
     let rank = whole.len();
     let fastest = wish.axis.unwrap_or(rank - 1);
@@ -145,7 +145,8 @@ fn layout_of(whole: &[u32], wish: &Wish, target: &Asked, schedule: Schedule) -> 
         .expect("extents of verified tiles are powers of two")
 }
 
-/// How many of `count` stand along each axis: the room there is, in that order. What is left makes copies along the last.
+/// The number of units along each axis, of `count` units in total: as many as `room` allows, in the order of `order`. The last axis takes
+/// the remaining units, as copies.
 fn spread(count: u32, room: &[u32], order: &[usize]) -> Vec<u32> {
     let (mut counts, mut left) = (vec![1; room.len()], count);
     for (index, &axis) in order.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Local simplification: constants are folded, operations that do nothing vanish, every op gets its simplest form.
+//! Canonicalisation: folds constants, removes ops that do nothing, and gives every op its simplest form.
 //!
 //! ```text
 //! ; before
@@ -18,7 +18,7 @@
 //! }
 //! ```
 //!
-//! Float operations are folded only where the result is exactly what the device computes; `x + 0.0` is not `x` when x is -0.0.
+//! The pass folds float ops only where the result is exactly the device's; `x + 0.0` is not `x` when x is -0.0.
 
 use crate::ir::rewrite::{Changed, Substitution};
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Inst, InstData, Op, Region, UnaryOp, Value};
@@ -44,7 +44,7 @@ fn region(func: &mut Function, at: Region, with: &mut Substitution, changed: &mu
             continue;
         }
         let mut kept = true;
-        // A simpler op may be simpler still: `0 + n` is `n + 0` is `n`.
+        // A simpler op may become simpler still: `0 + n` becomes `n + 0`, then `n`.
         while let Some(simpler) = simplify(func, inst).filter(|_| kept) {
             *changed = true;
             match simpler {
@@ -63,7 +63,7 @@ fn region(func: &mut Function, at: Region, with: &mut Substitution, changed: &mu
     *func.insts_mut(at) = out;
 }
 
-/// An `if` whose condition is known becomes the ops of the region that runs.
+/// Replaces an `if` whose condition is known by the ops of the region that runs.
 fn splice_decided_if(func: &Function, inst: Inst, with: &mut Substitution, out: &mut Vec<Inst>) -> bool {
     let data = func.inst(inst);
     let Op::If { cond, then_region, else_region } = data.op else { return false };
@@ -78,17 +78,17 @@ fn splice_decided_if(func: &Function, inst: Inst, with: &mut Substitution, out: 
 }
 
 enum Simpler {
-    /// The result is that value.
+    /// The result equals that value.
     Value(Value),
-    /// The op can be that one.
+    /// That op can replace the op.
     Op(Op),
     /// The op does nothing.
     Nothing,
 }
 
-/// The truth that every element of a value is.
-fn truth(func: &Function, value: Value) -> Option<bool> {
-    if let Some(ConstExpr::Bool(truth)) = func.splat(value) { Some(*truth) } else { None }
+/// The predicate that every element of a value equals, if it is known.
+fn predicate(func: &Function, value: Value) -> Option<bool> {
+    if let Some(ConstExpr::Bool(predicate)) = func.splat(value) { Some(*predicate) } else { None }
 }
 
 fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
@@ -101,7 +101,7 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
         Op::Compare { op, lhs, rhs } if is_constant_first(func, *lhs, *rhs) => {
             Some(Simpler::Op(Op::Compare { op: op.swapped(), lhs: *rhs, rhs: *lhs }))
         }
-        Op::Select { cond, on_true, on_false } => match truth(func, *cond) {
+        Op::Select { cond, on_true, on_false } => match predicate(func, *cond) {
             Some(true) => Some(Simpler::Value(*on_true)),
             Some(false) => Some(Simpler::Value(*on_false)),
             None => (on_true == on_false).then_some(Simpler::Value(*on_true)),
@@ -114,14 +114,14 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
             _ => None,
         },
         Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Flip { .. } => simplify_shape(func, &data.op),
-        // Along an axis of extent 1 there is nothing to combine.
+        // An axis of extent 1 has nothing to combine.
         Op::Reduce { inputs, axis, .. } if inputs.len() == 1 && func.ty(inputs[0]).extents()[*axis as usize] == 1 => {
             Some(Simpler::Op(Op::Reshape { x: inputs[0] }))
         }
         Op::Load { mask: Some(mask), .. } | Op::Store { mask: Some(mask), .. } | Op::Atomic { mask: Some(mask), .. } => {
-            if truth(func, *mask)? { Some(Simpler::Op(without_mask(&data.op))) } else { without_lanes(func, data) }
+            if predicate(func, *mask)? { Some(Simpler::Op(without_mask(&data.op))) } else { without_lanes(func, data) }
         }
-        // Negations of truths and bits undo each other.
+        // Two negations of predicates or bits cancel.
         Op::Unary { op: UnaryOp::Not, x } => match func.def_op(*x) {
             Some(Op::Unary { op: UnaryOp::Not, x: inner }) => Some(Simpler::Value(*inner)),
             _ => None,
@@ -130,19 +130,20 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
     }
 }
 
-/// A constant stands right of a commutative operation or a comparison, so that one rule serves both orders.
+/// Is only the left operand constant? Commutative ops and comparisons are rewritten with the constant on the right, so that one rule serves
+/// both orders.
 fn is_constant_first(func: &Function, lhs: Value, rhs: Value) -> bool {
     func.splat(lhs).is_some() && func.splat(rhs).is_none()
 }
 
-/// An operation with 0, 1, a truth or itself.
+/// Simplifies an op with 0, 1, a predicate or two equal operands.
 fn simplify_binary(func: &Function, op: BinaryOp, lhs: Value, rhs: Value) -> Option<Simpler> {
     use BinaryOp::{Add, And, Div, Mul, Or, Shl, Shr, Sub, Xor};
     if matches!(op, Add | Mul | And | Or | Xor) && is_constant_first(func, lhs, rhs) {
         return Some(Simpler::Op(Op::Binary { op, lhs: rhs, rhs: lhs }));
     }
     let number = func.splat(rhs).and_then(ConstExpr::as_int).filter(|_| func.ty(lhs).dtype().is_int());
-    let simpler = match (op, number, truth(func, rhs)) {
+    let simpler = match (op, number, predicate(func, rhs)) {
         (Add | Sub | Shl | Shr | Or | Xor, Some(0), _) | (Mul | Div, Some(1), _) => lhs,
         (Mul | And, Some(0), _) => rhs,
         (And, _, Some(true)) | (Or | Xor, _, Some(false)) => lhs,
@@ -153,12 +154,12 @@ fn simplify_binary(func: &Function, op: BinaryOp, lhs: Value, rhs: Value) -> Opt
     Some(Simpler::Value(simpler))
 }
 
-/// An access whose mask holds everywhere.
+/// The access without its mask, which holds for every element.
 fn without_mask(access: &Op) -> Op {
     let mut op = access.clone();
     if let Op::Load { mask, other, in_bounds, .. } = &mut op {
         *mask = None;
-        // Without a mask `other` still fills lanes out of bounds, unless there are none.
+        // Without a mask, `other` still fills elements that are out of bounds, unless the access is in bounds.
         *other = other.filter(|_| !*in_bounds);
     }
     if let Op::Store { mask, .. } | Op::Atomic { mask, .. } = &mut op {
@@ -167,7 +168,7 @@ fn without_mask(access: &Op) -> Op {
     op
 }
 
-/// An access whose mask holds nowhere: it loads what stands for masked lanes, and stores nothing.
+/// Simplifies an access whose mask holds for no element: it loads the value for masked elements, and stores nothing.
 fn without_lanes(func: &Function, access: &InstData) -> Option<Simpler> {
     match (&access.op, &access.results[..]) {
         (Op::Load { volatile: true, .. }, _) => None,
@@ -180,13 +181,13 @@ fn without_lanes(func: &Function, access: &InstData) -> Option<Simpler> {
     }
 }
 
-/// An op that only moves elements.
+/// Simplifies an op that only moves elements.
 fn simplify_shape(func: &Function, op: &Op) -> Option<Simpler> {
     let (Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. }) = op else { return None };
     match (op, func.def_op(*x)) {
         (Op::Permute { order, .. }, _) if order.is_sorted() => Some(Simpler::Value(*x)),
         (Op::Flip { axis, .. }, _) if func.ty(*x).extents()[*axis as usize] == 1 => Some(Simpler::Value(*x)),
-        // However they are moved, equal elements are equal.
+        // Moving the elements of a uniform tile has no effect.
         (_, Some(Op::Broadcast { x: inner })) if func.ty(*inner).is_scalar() => Some(Simpler::Op(Op::Broadcast { x: *inner })),
         (Op::Reshape { .. }, Some(Op::Reshape { x: inner } | Op::ExpandDims { x: inner, .. })) => {
             Some(Simpler::Op(Op::Reshape { x: *inner }))
@@ -200,7 +201,7 @@ fn simplify_shape(func: &Function, op: &Op) -> Option<Simpler> {
     }
 }
 
-/// The result of an op of constants, if the device computes exactly that.
+/// Folds an op of constants, if the device computes exactly that result.
 fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
     let data = func.inst(inst);
     let &[result] = &data.results[..] else { return None };
@@ -226,7 +227,7 @@ fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
     Some(Simpler::Op(Op::Const { value: folded.to_const() }))
 }
 
-/// The least and the greatest element of a tile of places, or of one number: `columns < 1024` holds everywhere in a tile of 1024.
+/// The smallest and the largest element of an `arange` tile or of a constant: `columns < 1024` holds everywhere in a tile of 1024.
 fn range(func: &Function, value: Value) -> Option<(i128, i128)> {
     match func.def_op(func.unmoved(value))? {
         Op::Const { value } => value.as_int().map(|number| (number, number)),
@@ -235,7 +236,7 @@ fn range(func: &Function, value: Value) -> Option<(i128, i128)> {
     }
 }
 
-/// Does a comparison hold for all elements, or for none, of what lies in these ranges?
+/// The result of a comparison that is the same for all elements in these ranges.
 fn decided(op: CompareOp, lhs: Option<(i128, i128)>, rhs: Option<(i128, i128)>) -> Option<bool> {
     let ((least, most), (low, high)) = (lhs?, rhs?);
     let either = |always: bool, never: bool| if always { Some(true) } else { never.then_some(false) };

@@ -1,4 +1,4 @@
-//! Makes one rounding of two, in kernels that allow it: `a * b + c` becomes `fma(a, b, c)`.
+//! Contraction: in kernels that allow it, `a * b + c` becomes `fma(a, b, c)`, with one rounding instead of two.
 //!
 //! ```text
 //! ; before
@@ -18,7 +18,7 @@
 //! }
 //! ```
 //!
-//! Only products that nothing else uses. It stands in front of [`super::expand_math`], whose formulas count on every rounding.
+//! The pass contracts only products with a single use. It runs before [`super::expand_math`], whose formulas rely on every rounding.
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute, use_counts};

@@ -1,4 +1,4 @@
-//! Computes equal things once: an op is replaced by an earlier equal one that reaches it.
+//! Common subexpression elimination: replaces an op by an earlier equal op that dominates it.
 //!
 //! ```text
 //! ; before
@@ -16,7 +16,7 @@
 //! }
 //! ```
 //!
-//! Loads are left alone: what they read may have changed.
+//! Loads are left alone: the memory that they read may have changed.
 
 use crate::ir::rewrite::{Changed, Substitution};
 use crate::ir::{ConstExpr, Function, Handle, Inst, InstData, Op, Region};
@@ -31,7 +31,7 @@ pub fn run(func: &mut Function) -> Changed {
 
 struct Cx {
     with: Substitution,
-    /// The ops that reach this place, those of one number side by side.
+    /// The ops that dominate the current op, in hash buckets.
     seen: Vec<Vec<Inst>>,
     changed: bool,
 }
@@ -66,13 +66,13 @@ impl Cx {
             }
         }
         *func.insts_mut(region) = kept;
-        // What a region computes does not reach beyond it.
+        // A value of a region is not visible after the region.
         added.into_iter().for_each(|bucket| {
             self.seen[bucket].pop();
         });
     }
 
-    /// Where an op stands: equal ops stand together, others seldom do.
+    /// The hash bucket of an op. Equal ops share a bucket, and other ops seldom do.
     fn bucket(&self, op: &Op) -> usize {
         // Fibonacci hashing: the high bits of the product depend on all bits of the number.
         let spread = number(op).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -80,7 +80,7 @@ impl Cx {
     }
 }
 
-/// A number that equal ops share: of the operands, or of the constants.
+/// A hash that equal ops share, of the operands or of the constants.
 fn number(op: &Op) -> u64 {
     let mut number = match op {
         Op::Const { value: ConstExpr::Int(value) } => *value as u64,
@@ -92,7 +92,7 @@ fn number(op: &Op) -> u64 {
     number
 }
 
-/// Do two ops compute the same? Floats are compared by their bits: 0 is not -0, and NaN is NaN.
+/// Do two ops compute the same value? Floats are compared by their bits: 0 is not -0, and NaN is NaN.
 fn is_same(func: &Function, one: &InstData, other: &InstData) -> bool {
     let is_same_op = match (&one.op, &other.op) {
         (Op::Const { value: ConstExpr::Float(one) }, Op::Const { value: ConstExpr::Float(other) }) => one.to_bits() == other.to_bits(),

@@ -1,4 +1,4 @@
-//! Removes ops whose results nobody uses and that do nothing else.
+//! Dead code elimination: removes ops that have no effect and whose results are unused.
 //!
 //! ```text
 //! ; before
@@ -16,7 +16,7 @@
 //! }
 //! ```
 //!
-//! Loops and `if`s without effects go too, and loads: reading memory is not an effect unless the load is volatile.
+//! Loops and `if`s without effects are removed, too. So are loads: reading memory is not an effect unless the load is volatile.
 
 use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Handle, Inst, Op, Region};
@@ -54,7 +54,8 @@ fn has_effects(func: &Function, inst: Inst) -> bool {
     }
 }
 
-/// Marks what a region needs. From the end on, every use comes before what it uses: what a loop carries is used by its terminators.
+/// Marks the values that a region needs. The walk runs from the end, so that uses come before definitions. The terminators of a loop use
+/// the values that it carries.
 fn mark(func: &Function, region: Region, live: &mut [bool]) {
     for inst in func.region(region).insts.iter().rev() {
         if is_needed(func, *inst, live) {

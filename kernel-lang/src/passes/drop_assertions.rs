@@ -1,4 +1,4 @@
-//! For a launch that is not `.checked()`: forgets what it would only have checked.
+//! Assertion removal: drops the assertions of a launch that is not `.checked()`.
 //!
 //! ```text
 //! ; before
@@ -14,7 +14,7 @@
 //! }
 //! ```
 //!
-//! What the conditions were made of is left to [`super::dce`].
+//! [`super::dce`] removes the ops that compute the conditions.
 
 use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Op};

@@ -1,4 +1,4 @@
-//! Divides integers by constants with a product and shifts, and takes remainders from quotients.
+//! Division expansion: divides integers by constants with a product and shifts, and computes remainders from quotients.
 //!
 //! ```text
 //! ; before
@@ -29,9 +29,10 @@
 //! }
 //! ```
 //!
-//! No GPU has an instruction that divides: a quotient of 64 bits is a call of about a hundred. `a / n` beside `a % n`, as `cdiv` has them,
-//! are one division when [`super::cse`] has passed. Constants are divided by as in Granlund and Montgomery, "Division by invariant
-//! integers using multiplication" (1994), whose names these are: `n / d` of `N` bits, `l` the bits of `d`, `m` a multiple of about `1 / d`.
+//! No GPU has an instruction that divides integers: a 64-bit quotient is a call of about a hundred instructions. If a kernel has both
+//! `a / n` and `a % n`, as `cdiv` does, [`super::cse`] leaves one division. Division by constants follows Granlund and Montgomery,
+//! "Division by invariant integers using multiplication" (1994), and uses their names: `n / d` of `N` bits, `l` the bits of `d`, `m` a
+//! multiple of about `1 / d`.
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, expand_each};
@@ -42,7 +43,7 @@ pub fn run(func: &mut Function) -> Changed {
     expand_each(func, expand)
 }
 
-/// Appends what replaces an op, if anything does.
+/// Appends the replacement of an op, if it has one.
 fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
     let data = func.inst(inst);
     let Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs: n, rhs: d } = data.op else { return None };
@@ -64,7 +65,7 @@ fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
     Some(b.binary(BinaryOp::Sub, n, product))
 }
 
-/// `n / d`, rounded to zero; 0 if `d` is.
+/// `n / d`, rounded towards zero; 0 if `d` is 0.
 fn by_constant(b: &mut Builder<'_>, n: Value, d: i128) -> Value {
     let dtype = b.func.ty(n).dtype();
     let positive = match d.unsigned_abs() {
@@ -92,14 +93,14 @@ fn by_positive(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
     let (bits, l) = (dtype.bits(), log2(d));
     let sign = shifted(b, n, bits - 1);
     if d.is_power_of_two() {
-        // What is negative is rounded up: d - 1 is added.
+        // A negative quotient must be rounded up: d - 1 is added to n.
         let ones = b.bitcast(sign, if bits == 64 { Dtype::U64 } else { Dtype::U32 });
         let less = shifted(b, ones, bits - l);
         let less = b.bitcast(less, dtype);
         let sum = b.binary(BinaryOp::Add, n, less);
         return shifted(b, sum, l);
     }
-    // m = 2^N + m', which no signed integer is: n * m / 2^N = n + n * m' / 2^N.
+    // m = 2^N + m', which does not fit a signed integer: n * m / 2^N = n + n * m' / 2^N.
     let m = (1u128 << (bits + l - 1)) / d + 1;
     let m = b.int_like(m as i128 - (1i128 << bits), n);
     let high = b.binary(BinaryOp::MulHigh, n, m);
@@ -114,7 +115,7 @@ fn by_unsigned(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
     if d.is_power_of_two() {
         return shifted(b, n, log2(d));
     }
-    // The least shift for which m has N bits and is so near to 2^(N + shift) / d that no n is off.
+    // The smallest shift for which m has N bits and is so close to 2^(N + shift) / d that the quotient is exact for every n.
     let short = (0..log2(d)).find_map(|shift| {
         let m = (1u128 << (bits + shift)) / d + 1;
         (m >> bits == 0 && m * d - (1u128 << (bits + shift)) <= 1 << shift).then_some((m, shift))
@@ -124,7 +125,7 @@ fn by_unsigned(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
         let high = b.binary(BinaryOp::MulHigh, n, m);
         return shifted(b, high, shift);
     }
-    // m = 2^N + m': (n + high) / 2^l, where the sum may have a bit more than n.
+    // m = 2^N + m': (n + high) / 2^l, where the sum may have one bit more than n.
     let l = log2(d);
     let m = (((1u128 << l) - d) << bits) / d + 1;
     let m = b.int_like(m as i128, n);
@@ -150,7 +151,7 @@ mod tests {
     use crate::passes::canonicalize;
     use crate::scalar::{self, Scalar};
 
-    /// What is left of an op on constants, when they have been folded.
+    /// The constant to which an op on constants folds after expansion.
     fn computed(op: BinaryOp, dtype: Dtype, n: i128, d: i128) -> ConstExpr {
         let text = format!(
             "kernel @k(%y: ptr_mut<{dtype}>) {{\n%0 = const {{value = {n}}} : {dtype}\n%1 = const {{value = {d}}} : {dtype}\n\

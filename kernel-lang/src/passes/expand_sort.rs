@@ -1,5 +1,5 @@
-//! Writes a sort as a bitonic network (K. E. Batcher, "Sorting networks and their applications", 1968): each step compares every element
-//! with the one whose index differs in one bit.
+//! Sort expansion: writes a sort as a bitonic network (K. E. Batcher, "Sorting networks and their applications", 1968). Each step compares
+//! every element with the one whose index differs in one bit.
 //!
 //! ```text
 //! ; before
@@ -27,8 +27,8 @@
 //! }
 //! ```
 //!
-//! Runs of 2, 4, 8 .. elements are sorted, every second one the other way round, so that two neighbours together rise and fall; halving the
-//! distance of what is compared, they become one:
+//! The network sorts runs of 2, 4, 8 .. elements, every second run in descending order. Two neighbouring runs then form a bitonic sequence.
+//! Comparisons at halved distances merge the two runs into one:
 //!
 //! ```text
 //! run of     compared at a distance of
@@ -37,7 +37,7 @@
 //! 8          4 2 1
 //! ```
 //!
-//! Floats are sorted by the integers that their bits are in the order of IEEE 754's `totalOrder`: -NaN, -infinity, .., infinity, NaN.
+//! Floats are sorted as integers made of their bits, in the order of IEEE 754's `totalOrder`: -NaN, -infinity, .., infinity, NaN.
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
@@ -77,7 +77,8 @@ fn sort(b: &mut Builder<'_>, x: Value, descending: bool) -> Value {
         for bit in (0..run).rev() {
             let partner = b.op(Op::Butterfly { x: keys, axis: axis as u32, bit }, &[]);
             let (smaller, larger) = (b.binary(BinaryOp::Min, keys, partner), b.binary(BinaryOp::Max, keys, partner));
-            // Of a rising run the lower place takes the smaller; every second run falls, the whole tile as it is asked for.
+            // In an ascending run the lower index takes the smaller element. Every second run is descending. The last run, the whole tile,
+            // has the requested order.
             let takes_smaller = match is_low.get(run as usize) {
                 Some(rises) => b.compare(CompareOp::Eq, is_low[bit as usize], *rises),
                 None => is_low[bit as usize],
@@ -88,7 +89,7 @@ fn sort(b: &mut Builder<'_>, x: Value, descending: bool) -> Value {
     values(b, keys, dtype)
 }
 
-/// Is that bit of the index along the last axis 0?
+/// Is bit `bit` of the index along the last axis 0? The result is a mask of the shape of `x`.
 fn is_low(b: &mut Builder<'_>, x: Value, bit: u32) -> Value {
     let shape = b.func.ty(x).shape().to_vec();
     let extent = shape[shape.len() - 1].clone();
@@ -116,7 +117,7 @@ fn keys(b: &mut Builder<'_>, x: Value, dtype: Dtype) -> Value {
     }
 }
 
-/// The elements whose keys those are.
+/// The elements that have these keys.
 fn values(b: &mut Builder<'_>, keys: Value, dtype: Dtype) -> Value {
     match dtype {
         Dtype::Bool => b.cast(keys, Dtype::Bool),
@@ -128,7 +129,7 @@ fn values(b: &mut Builder<'_>, keys: Value, dtype: Dtype) -> Value {
     }
 }
 
-/// Negative integers with all bits but the sign inverted: of floats' bits the order, and back.
+/// Inverts all bits but the sign of negative integers. This maps the bits of floats to integers in the same order, and back.
 fn turned(b: &mut Builder<'_>, bits: Value) -> Value {
     let width = b.func.ty(bits).dtype().bits();
     let zero = b.int_like(0, bits);

@@ -1,4 +1,4 @@
-//! Makes "out of bounds" impossible: every access that is not proved in bounds gets its bounds as part of its mask.
+//! Bounds guards: adds the bounds to the mask of every access that is not proved in bounds, so that no access leaves its tensor.
 //!
 //! ```text
 //! ; before
@@ -19,13 +19,15 @@
 //! }
 //! ```
 //!
-//! Lanes outside read `other`, or 0, and store nothing, exactly as masked-off lanes. An `unchecked` kernel keeps its accesses as they are.
+//! Elements out of bounds behave like masked-off elements: loads give `other`, or 0, and stores do nothing. An `unchecked` kernel keeps its
+//! accesses as they are.
 //!
-//! The tile above may hold any indices: a negative one is huge when its bits are taken as `u64`, so one comparison does. Where more is known of
-//! an index, less is computed for each element:
+//! The tile above may hold any indices. A negative index is huge when its bits are taken as `u64`, so one comparison checks both bounds. If
+//! more is known of an index, the pass computes less for each element:
 //!
-//! - `interval`: all steps are known, so that the lanes in bounds are an interval of small numbers. (Of a tile of few elements the indices are compared.)
-//! - `corners`: the mask leaves a box of the tile. One test says whether the box is in bounds; then only the mask is left to ask.
+//! - `interval`: all strides are known, so the elements in bounds are an interval of small numbers. (In a tile of few elements, the pass
+//!   compares the indices.)
+//! - `corners`: the mask selects a box of the tile. One test decides whether the box is in bounds. If it is, only the mask remains.
 
 mod corners;
 mod interval;
@@ -57,7 +59,7 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// Guards an access. Ops that come before it are put out.
+/// Guards an access. The ops that come before the access are appended to `out`.
 fn guard(func: &mut Function, facts: &mut AffineFacts, inst: Inst, access: Access, out: &mut Vec<Inst>) {
     let loc = func.inst(inst).loc;
     let scratch = func.add_region();
@@ -77,14 +79,14 @@ fn guard(func: &mut Function, facts: &mut AffineFacts, inst: Inst, access: Acces
     out.append(func.insts_mut(scratch));
 }
 
-/// The lanes whose mask holds and whose offset is in bounds.
+/// The mask of the elements whose mask holds and whose offset is in bounds.
 fn inside(b: &mut Builder<'_>, access: Access) -> Value {
     let length = b.op(Op::Length { base: access.base }, &[]);
     let inside = below(b, access.offset, length);
     access.mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside))
 }
 
-/// The lanes whose offset is from 0 to `end`, which is not negative.
+/// The mask of the elements whose offset is at least 0 and less than `end`, which is not negative.
 fn below(b: &mut Builder<'_>, offset: Value, end: Value) -> Value {
     let index = b.bitcast(offset, Dtype::U64);
     let end = b.bitcast(end, Dtype::U64);

@@ -1,4 +1,4 @@
-//! Moves what a loop computes anew each time, though it never changes, in front of the loop.
+//! Loop-invariant code motion: moves ops whose results do not change between iterations in front of the loop.
 //!
 //! ```text
 //! ; before
@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! Only pure ops move: they cannot fail, so computing one that the loop would have skipped does no harm.
+//! Only pure ops move. They cannot fail, so computing an op that the loop would have skipped does no harm.
 
 use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Inst, Op, Region, SideTable, Value};
@@ -31,7 +31,7 @@ pub fn run(func: &mut Function) -> Changed {
     region(func, func.body)
 }
 
-/// Inner loops first, so that what leaves them may leave the outer one too.
+/// Visits inner loops first, so that an op that leaves an inner loop may leave the outer loop, too.
 fn region(func: &mut Function, at: Region) -> Changed {
     let mut changed = false;
     let mut insts = Vec::new();
@@ -52,7 +52,7 @@ fn region(func: &mut Function, at: Region) -> Changed {
     changed
 }
 
-/// Takes out of a loop's regions the pure ops that use nothing defined in the loop.
+/// Removes the pure ops that use nothing defined in the loop from its regions, and returns them.
 fn hoist(func: &mut Function, regions: &[Region]) -> Vec<Inst> {
     let mut varies: SideTable<Value, bool> = SideTable::new();
     for region in regions {
@@ -80,7 +80,7 @@ fn hoist(func: &mut Function, regions: &[Region]) -> Vec<Inst> {
     moved
 }
 
-/// Do the regions of a pure op use what varies in the loop? What they define themselves goes with them.
+/// Do the regions of a pure op use values that vary in the loop? Values that the regions define move with the op.
 fn captures(func: &Function, inst: Inst, varies: &SideTable<Value, bool>) -> bool {
     let mut regions = Vec::new();
     func.inst(inst).op.for_each_region(&mut |region| regions.push(region));

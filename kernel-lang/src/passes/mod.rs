@@ -1,4 +1,4 @@
-//! The passes: each a function that rewrites a kernel, one a file. [`PIPELINE`] is the compiler's order.
+//! Passes: each file holds one function that rewrites a kernel. [`PIPELINE`] lists the passes for a GPU in order.
 
 pub mod assign_layouts;
 pub mod canonicalize;
@@ -33,9 +33,9 @@ use crate::ir::{Function, Stage, verify};
 /// A row of the pipeline: one pass over a specialised kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// Its name: the file's.
+    /// The name of the pass, which is also the name of its file.
     pub name: &'static str,
-    /// What it does to a kernel.
+    /// The function that rewrites a kernel.
     pub run: fn(&mut Function) -> Changed,
 }
 
@@ -43,53 +43,55 @@ macro_rules! pipeline {
     ($($pass:ident),* $(,)?) => { &[$(Pass { name: stringify!($pass), run: $pass::run }),*] };
 }
 
-/// What every backend runs first: the kernel as simple as it gets, still without layouts.
+/// The passes that every backend runs first. They simplify the kernel and assign no layouts.
 pub const SIMPLIFY: &[Pass] = pipeline![
-    pad_tiles, // before all: what follows knows powers of two only
+    pad_tiles, // first: the other passes know only powers of two
     canonicalize,
-    widen_sums, // after canonicalize: an `add` that stands in its simplest form is found
+    widen_sums, // after canonicalize: it finds only an `add` in canonical form
     cse,
-    licm, // after cse: an op that is computed once moves once
+    licm, // after cse, which leaves one copy of an op to move
     dce,
 ];
 
-/// What comes before [`SIMPLIFY`] unless a launch is checked; the CPU finds out when it runs.
+/// The passes before [`SIMPLIFY`], for a launch that is not checked. Code for the CPU skips them, because it decides at run time whether to
+/// check.
 pub const UNCHECKED: &[Pass] = pipeline![
-    pad_tiles,       // before all, here as in SIMPLIFY, which then finds nothing to pad
-    use_assumptions, // before drop_assertions: they are gone behind it
-    drop_assertions, // before SIMPLIFY: its dce then drops what only they looked at
+    pad_tiles,       // first, as in SIMPLIFY, which then has nothing to pad
+    use_assumptions, // before drop_assertions, which removes the assumptions
+    drop_assertions, // before SIMPLIFY: its dce then removes the conditions
 ];
 
-/// What makes a kernel ready for a GPU, in order; layouts are assigned last.
+/// The passes that prepare a kernel for a GPU, in order. Layouts are assigned after them.
 pub const PIPELINE: &[Pass] = pipeline![
     widen_loops,           // before split_carried_indices: an index is a sum of 64-bit scalars
-    split_carried_indices, // before split_full_tiles, which sees only sums of scalars and lanes
-    split_loops,           // before split_full_tiles, which sees to the turns that are not full
-    unroll_loops,          // after split_loops: turns that need masks are not repeated
+    split_carried_indices, // before split_full_tiles, which knows only sums of scalars and stride terms
+    split_loops,           // before split_full_tiles, which handles the iterations of the remainder loop
+    unroll_loops,          // after split_loops: remainder loops are not unrolled
     split_full_tiles,      // before guard_accesses: full tiles need no guards
-    dce,                   // the branches have copies of what stands in front of them; drop the originals before cse joins them again
-    slice_guarded_tiles,   // after dce: what a slice need not compute is gone
-    report_accesses,       // before guard_accesses: it speaks of accesses as the user wrote them
+    dce,                   // the branches hold copies of ops in front of them: remove the originals before cse merges both
+    slice_guarded_tiles,   // after dce, so that unused ops are not sliced
+    report_accesses,       // before guard_accesses: it reports accesses as the user wrote them
     guard_accesses,
-    narrow_divisions, // after all that looks at places of accesses, which this puts into branches
-    dce,              // masks that only the guarded copies of accesses look at are computed there, unless cse joins them again
-    expand_sort,      // after the branches for full tiles were made: they stand around it
-    contract,         // before expand_math, whose formulas count on every rounding
-    expand_math,      // after simplification: an expanded function is opaque to it
-    expand_division,  // as late, and before cse: a quotient and its remainder become one division
+    narrow_divisions, // after all passes that analyse indices of accesses, which this pass moves into branches
+    dce,              // masks that only guarded copies of accesses use are computed there: remove the originals before cse merges both
+    expand_sort,      // after the passes that make branches for full tiles, which contain no sort
+    contract,         // before expand_math, whose formulas rely on every rounding
+    expand_math,      // after simplification, which cannot simplify an expanded function
+    expand_division,  // after simplification, too, and before cse: a quotient and its remainder become one division
     canonicalize,
     cse,
     licm,
     dce,
-    sink_indices, // behind cse and licm, which would undo it
+    sink_indices, // after cse and licm, which would undo it
     dce,
-    wait_for_previous, // last: behind it nothing moves an access
+    wait_for_previous, // last: no later pass moves an access
 ];
 
-/// Runs rows of the table. Debug builds verify what they leave, and tests each row by itself. `after` sees the kernel after each pass and whether it changed.
+/// Runs rows of the table. Debug builds verify the kernel after the last row, and tests verify it after each row. The function calls
+/// `after` for each pass, with the kernel and whether the pass changed it.
 ///
 /// # Panics
-/// In debug builds, if a pass leaves a kernel that breaks the law: a defect of that pass.
+/// In debug builds, if a pass leaves a kernel that breaks an invariant. This is a defect of the pass.
 pub fn run(func: &mut Function, rows: &[Pass], after: &mut dyn FnMut(&Pass, &Function, Changed)) {
     let given = cfg!(debug_assertions).then(|| func.clone());
     let mut any = false;
@@ -98,13 +100,13 @@ pub fn run(func: &mut Function, rows: &[Pass], after: &mut dyn FnMut(&Pass, &Fun
         any |= changed;
         after(pass, func, changed);
     }
-    // What was not changed has been verified.
+    // An unchanged kernel has been verified before.
     if let Some(given) = given.filter(|_| any && verify(func, Stage::Tile).is_err()) {
         blame(given, rows);
     }
 }
 
-/// Runs rows that leave a broken kernel once more, to find the one that breaks it.
+/// Runs the rows one by one on a kernel that they break, to find the pass that breaks it.
 fn blame(mut func: Function, rows: &[Pass]) -> ! {
     for pass in rows {
         (pass.run)(&mut func);
@@ -124,7 +126,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "`forget` left a broken kernel")]
     fn of_several_passes_the_one_that_breaks_a_kernel_is_named() {
-        /// Drops constants that are used.
+        /// Removes constants that are used.
         fn forget(func: &mut Function) -> Changed {
             let insts = func.region(func.body).insts.clone();
             *func.insts_mut(func.body) = insts.into_iter().filter(|inst| !matches!(func.inst(*inst).op, Op::Const { .. })).collect();

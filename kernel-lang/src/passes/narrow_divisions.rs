@@ -1,4 +1,4 @@
-//! Computes tiles of places that are divided in 32 bits, where a test in front says that all of them fit.
+//! 32-bit divisions: computes tiles of indices with divisions in 32 bits, if a test at run time shows that all values fit.
 //!
 //! ```text
 //! ; before
@@ -48,13 +48,16 @@
 //! }
 //! ```
 //!
-//! Who flattens a tensor takes its places apart again, `offsets / columns` and `offsets % columns`, and puts them together otherwise. In 64 bits that is an
-//! order of magnitude more instructions than in 32. Ops that lead to a division or come from one, and are known from scalars and lanes, are a
-//! cluster; it is computed in either branch of an `if`, and what others use comes out of it in 64 bits again.
+//! A kernel that flattens a tensor splits its indices again, with `offsets / columns` and `offsets % columns`, and recombines them. In 64
+//! bits this takes an order of magnitude more instructions than in 32. A cluster is a set of ops that lead to a division or use its result,
+//! and that are computed from scalars and `arange`s. The pass puts the cluster into both branches of an `if`: once in 32 bits and once in
+//! 64. The values that other ops use leave both branches in 64 bits.
 //!
-//! The test bounds the largest magnitude of each value by scalars: of a sum by the sum, of a product by the product, of a quotient by the quotient. Scalars
-//! must not be negative, and every product, dividend and result must be less than 2^31: sums between these may wrap, as what comes of them does not.
-//! Not in loops, whose loads could not run ahead of an `if`.
+//! The test bounds the largest magnitude of each value by scalars: that of a sum by the sum, of a product by the product, of a quotient by
+//! the quotient. Scalars must not be negative. Every product, dividend and result must be less than 2^31. Sums in between may wrap, because
+//! the values computed from them do not.
+//!
+//! The pass leaves loops alone, because their loads could not be prefetched across an `if`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -63,12 +66,12 @@ use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, MOST_MOVES, Op, Region, SideTable, Type, Value, postorder};
 use crate::location::Loc;
 
-/// What fits is less.
+/// The tested values must be less than this.
 const END: i128 = 1 << 31;
-/// Tiles of fewer elements are divided sooner than tested.
+/// In a tile of fewer elements, the divisions take less time than the test.
 const WORTH: usize = 256;
 
-/// A kernel has no more tests than these: each takes a look at the whole kernel. What is left is divided in 64 bits.
+/// The largest number of tests in a kernel: each test scans the whole kernel. The remaining divisions stay in 64 bits.
 const MOST_TESTS: usize = 16;
 
 /// Runs the pass.
@@ -95,13 +98,13 @@ pub fn run(func: &mut Function) -> Changed {
     tests > 0
 }
 
-/// Ops of a region that can be computed in 32 bits, by one test.
+/// The ops of a region that one test allows to be computed in 32 bits.
 struct Cluster {
-    /// In order.
+    /// The ops in order.
     insts: Vec<Inst>,
-    /// What they compute.
+    /// The results of the ops.
     own: SideTable<Value, bool>,
-    /// Where the first other op that uses one of them stands.
+    /// The position in the region of the first other op that uses one of the results.
     place: usize,
     /// The values that other ops use.
     results: Vec<Value>,
@@ -111,7 +114,7 @@ impl Cluster {
     fn find(func: &Function, region: Region) -> Option<Cluster> {
         let insts = &func.region(region).insts;
         let is_worth = |inst: &Inst| match func.inst(*inst).op {
-            // What constants divide takes no division.
+            // A division by a constant becomes a product.
             Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, lhs, rhs } => {
                 func.ty(lhs).is_tile() && func.splat(rhs).is_none() && func.ty(lhs).extents().iter().product::<usize>() >= WORTH
             }
@@ -123,7 +126,7 @@ impl Cluster {
         let mut known = Known { func, own: SideTable::new(), forms: HashMap::new() };
         for inst in func.all_insts() {
             for result in &func.inst(inst).results {
-                known.form(*result); // in order, so that nothing is followed far
+                known.form(*result); // in order, so that the recursion stays shallow
             }
         }
         let mut members = Vec::new();
@@ -145,7 +148,7 @@ impl Cluster {
             any
         };
         let place = insts.iter().position(|inst| !is_of(*inst, &known.own) && uses(*inst, &known.own))?;
-        // Whose scalars are not there yet stays behind.
+        // An op whose scalars are computed only after `place` is no member.
         let mut early: SideTable<Value, Option<bool>> = SideTable::new();
         for inst in &insts[place..] {
             func.inst(*inst).results.iter().filter(|result| func.ty(**result).is_scalar()).for_each(|late| early[*late] = Some(false));
@@ -167,7 +170,7 @@ impl Cluster {
         (!results.is_empty()).then_some(Cluster { insts: members, own, place, results })
     }
 
-    /// Puts the cluster into the branches of an `if`.
+    /// Moves the cluster into the branches of an `if`.
     fn narrow(self, func: &mut Function, region: Region) {
         let loc = func.inst(self.insts[0]).loc;
         let [head, narrow, wide] = [0; 3].map(|_| func.add_region());
@@ -213,7 +216,7 @@ fn is_division(op: &Op) -> bool {
     matches!(op, Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, .. })
 }
 
-/// Can a value be computed of scalars that are not marked as late?
+/// Can a value be computed from scalars that are not marked as late?
 fn is_early(func: &Function, value: Value, marks: &mut SideTable<Value, Option<bool>>) -> bool {
     let operands = |value: Value| {
         let mut operands = Vec::new();
@@ -233,21 +236,21 @@ fn is_early(func: &Function, value: Value, marks: &mut SideTable<Value, Option<b
     marks[value] == Some(true)
 }
 
-/// What is known of a tile of places without running the kernel.
+/// What the compiler knows of a tile of indices.
 #[derive(Clone, Copy)]
 struct Form {
     /// May an element be negative?
     is_signed: bool,
-    /// Numbers less than 2^31 that it is at most a sum of.
+    /// The number of terms less than 2^31 whose sum bounds the value.
     terms: u32,
-    /// Ops that lead to it, one behind the other.
+    /// The length of the longest chain of ops that computes it.
     depth: u32,
 }
 
 impl Form {
-    /// So that bounds do not overflow.
+    /// The limit that keeps bounds from overflowing.
     const MOST_TERMS: u32 = 1 << 16;
-    /// So that stacks do not.
+    /// The limit that keeps the stack from overflowing.
     const MOST_DEPTH: u32 = 48;
 
     fn leaf(is_signed: bool) -> Form {
@@ -255,24 +258,25 @@ impl Form {
     }
 }
 
-/// Finds places that are sums, products and quotients of scalars and lanes.
+/// Finds indices that are sums, products and quotients of scalars and `arange`s.
 struct Known<'f> {
     func: &'f Function,
-    /// Results of the members so far.
+    /// The results of the members found so far.
     own: SideTable<Value, bool>,
     forms: HashMap<Value, Option<Form>>,
 }
 
 impl Known<'_> {
-    /// Does an op divide places, or compute with what came of a division? Ops that move elements stay where they are: that neighbours along an axis are
-    /// equal is read off them. So do comparisons: there are few registers for truths, and those that leave a branch are kept all at once.
+    /// Does an op divide indices, or compute with the result of a division? Ops that move elements are no members, because later passes
+    /// read from them that neighbours along an axis are equal. Nor are comparisons: predicate registers are few, and the predicates that
+    /// leave a branch are all live at once.
     fn is_member(&mut self, inst: Inst) -> bool {
         let data = self.func.inst(inst);
         let Op::Binary { lhs, rhs, .. } = data.op else { return false };
         (is_division(&data.op) || self.own[lhs] || self.own[rhs]) && data.results.iter().all(|result| self.form(*result).is_some())
     }
 
-    /// `None` of what is computed otherwise than [`Tests`] follows.
+    /// `None` for a value whose op [`Tests`] cannot bound.
     fn form(&mut self, value: Value) -> Option<Form> {
         if let Some(form) = self.forms.get(&value) {
             return *form;
@@ -314,13 +318,13 @@ impl Known<'_> {
     }
 }
 
-/// The scalar, or the constant, that every element of a divisor is.
+/// The scalar or the constant that every element of a divisor equals.
 fn divisor(func: &Function, value: Value) -> Option<Result<Value, i128>> {
     if let Some(constant) = func.splat(value) {
         return constant.as_int().filter(|constant| *constant > 0).map(Err);
     }
     let mut at = value;
-    // As far as `splat` looks.
+    // At most as many ops as `splat` follows.
     for _ in 0..MOST_MOVES {
         match *func.def_op(at)? {
             Op::Broadcast { x } if func.ty(x).is_scalar() => return Some(Ok(x)),
@@ -331,25 +335,25 @@ fn divisor(func: &Function, value: Value) -> Option<Result<Value, i128>> {
     None
 }
 
-/// Makes the test.
+/// Builds the test.
 struct Tests<'f> {
     build: Builder<'f>,
-    /// Of magnitudes: scalars that none exceeds, if the tests hold.
+    /// Scalars that bound the magnitudes of values, if the tests pass.
     bounds: HashMap<Value, Value>,
     divisors: HashMap<Result<Value, i128>, (Value, Value)>,
     tests: Vec<Value>,
-    /// Values that a test is about.
+    /// The values that have a test.
     tested: HashSet<Value>,
 }
 
 impl Tests<'_> {
-    /// All elements are less than 2^31.
+    /// Adds a test: are all elements less than 2^31?
     fn fits(&mut self, value: Value) {
         let bound = self.bound(value);
         self.is_below(bound, END);
     }
 
-    /// A scalar is at least 0 and less than `end`.
+    /// Adds a test: is a scalar at least 0 and less than `end`?
     fn is_below(&mut self, scalar: Value, end: i128) {
         if self.tested.insert(scalar) {
             let b = &mut self.build;
@@ -383,7 +387,7 @@ impl Tests<'_> {
             }
             Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. }) => self.bound(x),
             Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) => {
-                // Each is less than 2^31, so the product does not overflow.
+                // Both factors are less than 2^31, so the product does not overflow.
                 self.fits(lhs);
                 self.fits(rhs);
                 let (x, y) = (self.bound(lhs), self.bound(rhs));
@@ -404,12 +408,12 @@ impl Tests<'_> {
                     let quotient = b.binary(BinaryOp::Div, most, divisor);
                     b.cast(quotient, Dtype::I64)
                 };
-                // No more than what was divided.
+                // The bound is at most that of the dividend, which has a test.
                 self.tested.insert(bound);
                 bound
             }
             Some(Op::Binary { lhs, rhs, .. }) => {
-                // Each is a sum of few numbers less than 2^31.
+                // Each side is a sum of few numbers less than 2^31.
                 let (x, y) = (self.bound(lhs), self.bound(rhs));
                 self.build.binary(BinaryOp::Add, x, y)
             }
@@ -417,7 +421,7 @@ impl Tests<'_> {
         }
     }
 
-    /// A divisor, which is at least 1, and what is one less.
+    /// A divisor, tested to be at least 1, and the divisor minus 1.
     fn divisor(&mut self, divisor: Result<Value, i128>) -> (Value, Value) {
         if let Some(known) = self.divisors.get(&divisor) {
             return *known;
@@ -437,7 +441,7 @@ impl Tests<'_> {
     }
 }
 
-/// Computes values once more, in 32 bits or as they were.
+/// Computes values again, in 32 bits or in 64.
 struct Copies<'f> {
     func: &'f mut Function,
     region: Region,
@@ -480,7 +484,7 @@ impl Copies<'_> {
                 let places = b.op(op, &[ty]);
                 b.cast(places, Dtype::I32)
             }
-            // Neither side is negative: unsigned numbers are divided with less ado.
+            // Neither side is negative, and an unsigned division takes fewer instructions.
             Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } => {
                 let [lhs, rhs] = [lhs, rhs].map(|value| b.bitcast(value, Dtype::U32));
                 let result = b.binary(op, lhs, rhs);

@@ -1,4 +1,4 @@
-//! Gives every tile extents that are powers of two: elements that do not exist come behind those that do.
+//! Tile padding: rounds every extent of a tile up to a power of two. The padding comes after the elements that exist.
 //!
 //! ```text
 //! ; before
@@ -35,17 +35,19 @@
 //! }
 //! ```
 //!
-//! Elementwise ops compute on padding what they like. Accesses are masked. What is combined along a padded axis must not see the padding: an
-//! operator has a neutral element, which stands there; for any other region a truth travels with each run and says whether it has elements.
-//! A scan from the first element on never meets padding before an element. What is sorted gets padding that comes last, a histogram does not
-//! count it, and a gather does not find it. Which ops may have such extents: [`crate::ir::padding`].
+//! The values of padding do not matter to elementwise ops. Accesses mask it. Along a padded axis, reductions and scans must not combine it:
+//! the pass fills it with the neutral element of the operator. For any other combining region, each run carries a predicate that says
+//! whether the run has elements. A scan from the first element on meets no padding before an element.
+//!
+//! A sort gets padding that comes last, a histogram masks its padding, and a gather treats an index into padding as out of bounds.
+//! [`crate::ir::padding`] says which ops may have such extents.
 
 use crate::dtype::Dtype;
 use crate::ir::padding::padded;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
 
-/// The extents that a tile had, where they changed.
+/// The original extents of each tile whose extents changed.
 type Before = SideTable<Value, Option<Vec<usize>>>;
 
 /// Runs the pass.
@@ -80,7 +82,7 @@ fn pad_types(func: &mut Function) -> Before {
     before
 }
 
-/// Lets an op do what it did to the elements that exist. What it needs comes in front of it, at the end of the region.
+/// Makes an op do to the elements that exist what it did before padding. Appends the ops that it needs to the region, in front of the op.
 fn pad_op(func: &mut Function, region: Region, inst: Inst, before: &Before) -> Changed {
     let (op, loc) = (func.inst(inst).op.clone(), func.inst(inst).loc);
     let is_padded = func.inst(inst).results.iter().any(|result| before[*result].is_some());
@@ -112,7 +114,7 @@ fn pad_op(func: &mut Function, region: Region, inst: Inst, before: &Before) -> C
         }
         Op::Gather { src, index, axis } => {
             let Some(extent) = odd_extent(before, src, axis) else { return is_padded };
-            // Beyond the extent there is nothing: an index that leads to the padding leads nowhere.
+            // An index into the padding becomes -1, which is out of bounds.
             let [limit, nowhere] = [extent as i128, -1].map(|int| b.int_like(int, index));
             let is_inside = b.compare(CompareOp::Lt, index, limit);
             Op::Gather { src, index: b.select(is_inside, index, nowhere), axis }
@@ -133,12 +135,12 @@ fn pad_op(func: &mut Function, region: Region, inst: Inst, before: &Before) -> C
     true
 }
 
-/// The extent that a tile had along an axis, if it has another one now.
+/// The original extent of a tile along an axis, if it changed.
 fn odd_extent(before: &Before, x: Value, axis: u32) -> Option<usize> {
     before[x].as_ref().map(|extents| extents[axis as usize]).filter(|extent| padded(*extent) != *extent)
 }
 
-/// Of the shape of `x`: for each place along the axis the index of the element as far from the end as the place is from the start.
+/// A tile of the shape of `x` with the reversed index along the axis: `extent - 1 - index`.
 fn reversed(b: &mut Builder<'_>, x: Value, axis: u32, extent: usize) -> Value {
     let shape = b.func.ty(x).shape().to_vec();
     let mut index = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis as usize].clone() }, &[]);
@@ -150,8 +152,8 @@ fn reversed(b: &mut Builder<'_>, x: Value, axis: u32, extent: usize) -> Value {
     b.broadcast(index, &shape)
 }
 
-/// The tile with what sorts behind every element, or beside its equals, where there is none. Floats are sorted by their bits, and so it is bits that
-/// stand there: those of the last NaN of `totalOrder`, or of the first.
+/// The tile with padding that sorts after every element, or next to equal ones. Floats are sorted by their bits. So the padding has the
+/// bits of the last NaN of `totalOrder`, or of the first one in descending order.
 fn behind_all(b: &mut Builder<'_>, x: Value, exists: Value, descending: bool) -> Value {
     let ty = b.func.ty(x).clone();
     let dtype = ty.dtype();
@@ -170,14 +172,14 @@ fn behind_all(b: &mut Builder<'_>, x: Value, exists: Value, descending: bool) ->
     b.select(exists, x, last)
 }
 
-/// The mask of an access, which its padding has no part in.
+/// The mask of an access, which excludes the padding.
 fn masked(b: &mut Builder<'_>, offset: Value, extents: &[usize], mask: Option<Value>) -> Value {
     let exists = (0..extents.len()).filter_map(|axis| exists(b, offset, axis, extents[axis])).collect::<Vec<_>>();
     let all = mask.into_iter().chain(exists).reduce(|all, one| b.binary(BinaryOp::And, all, one));
     all.expect("a padded tile has a padded axis")
 }
 
-/// Of the shape of `like`: which elements are among the first `extent` along an axis? `None` if all are.
+/// The mask, in the shape of `like`, of the first `extent` elements along an axis. `None` if these are all elements.
 fn exists(b: &mut Builder<'_>, like: Value, axis: usize, extent: usize) -> Option<Value> {
     let shape = b.func.ty(like).shape().to_vec();
     if shape[axis].as_int() == Some(extent as i128) {
@@ -197,8 +199,8 @@ fn exists_along(b: &mut Builder<'_>, input: Value, axis: u32, before: &Before) -
     exists(b, input, axis as usize, extents[axis as usize])
 }
 
-/// The inputs and the region of a reduction or a scan that do not see what does not exist. `reverse`: the run at the higher indices, which may
-/// not exist, is the earlier one.
+/// The inputs and the region of a reduction or a scan that ignores padding. With `reverse`, the run at the higher indices, which may not
+/// exist, is the earlier one.
 fn without_padding(
     b: &mut Builder<'_>,
     inst: Inst,
@@ -230,7 +232,7 @@ fn without_padding(
     copy_insts(b.func, combine, region, &mut map);
     let both = b.func.yielded(region).to_vec();
     b.func.insts_mut(region).pop();
-    // The run at the lower indices has elements wherever the other one has.
+    // If the run at the higher indices has elements, so has the run at the lower indices.
     let (higher, lower) =
         if reverse { ((earlier, earlier_exists), (later, later_exists)) } else { ((later, later_exists), (earlier, earlier_exists)) };
     let mut inner = Builder::new(b.func, region, b.loc);
@@ -243,7 +245,7 @@ fn without_padding(
     (inputs, region)
 }
 
-/// The operator that a region is, if it is one.
+/// The operator of a region that consists of one binary op.
 fn operator(func: &Function, combine: Region) -> Option<BinaryOp> {
     let data = func.region(combine);
     let &[first, last] = &data.insts[..] else { return None };
@@ -252,14 +254,14 @@ fn operator(func: &Function, combine: Region) -> Option<BinaryOp> {
     (yields && data.params == [lhs, rhs]).then_some(op)
 }
 
-/// What an operator takes without a trace.
+/// The neutral element of an operator.
 fn neutral(op: BinaryOp, dtype: Dtype) -> Option<ConstExpr> {
     let range = dtype.int_range();
     Some(match op {
         // `0.0 + -0.0` is 0.0, and `-0.0 + -0.0` is -0.0.
         BinaryOp::Add if dtype.is_float() => ConstExpr::Float(-0.0),
         BinaryOp::Mul if dtype.is_float() => ConstExpr::Float(1.0),
-        // Whatever it meets, a number or NaN, is the other one.
+        // The result of NaN and another operand is that operand, a number or NaN.
         BinaryOp::Min | BinaryOp::Max if dtype.is_float() => ConstExpr::Float(f64::NAN),
         BinaryOp::And if dtype == Dtype::Bool => ConstExpr::Bool(true),
         BinaryOp::Or | BinaryOp::Xor if dtype == Dtype::Bool => ConstExpr::Bool(false),

@@ -1,4 +1,4 @@
-//! Loads of a loop run ahead: while a turn computes, the elements of the next ones are on their way.
+//! Prefetching: the loads of a loop run ahead, so that the elements for the next iterations arrive while an iteration computes.
 //!
 //! ```text
 //! ; before
@@ -21,7 +21,7 @@
 //!     %0 = const {value = 0} : i64
 //!     %1 = const {value = 512} : i64
 //!     %2 = arange {start = 0, end = 512} : tile<i64, [512]>
-//!     %3 = ring {slots = 3} : tile<f32, [512]>
+//!     %3 = async_buffer {slots = 3} : tile<f32, [512]>
 //!     %4 = lt %0, %n : bool
 //!     %5 = const {value = 0} : i64
 //!     %6 = add %0, %5 : i64
@@ -33,8 +33,8 @@
 //!     %12 = const {value = 0} : i32
 //!     %13 = broadcast %6 : tile<i64, [512]>
 //!     %14 = add %13, %2 : tile<i64, [512]>
-//!     fetch %3, %12, %11, %x, %14 {align = 16}
-//!     fetch_group
+//!     async_copy %3, %12, %11, %x, %14 {align = 16}
+//!     async_commit_group
 //!     %15 = const {value = 512} : i64
 //!     %16 = add %0, %15 : i64
 //!     %17 = sub %n, %0 : i64
@@ -45,8 +45,8 @@
 //!     %22 = const {value = 1} : i32
 //!     %23 = broadcast %16 : tile<i64, [512]>
 //!     %24 = add %23, %2 : tile<i64, [512]>
-//!     fetch %3, %22, %21, %x, %24 {align = 16}
-//!     fetch_group
+//!     async_copy %3, %22, %21, %x, %24 {align = 16}
+//!     async_commit_group
 //!     %25 = const {value = 1024} : i64
 //!     %26 = const {value = 0} : i32
 //!     %27 = const {value = 2} : i32
@@ -58,9 +58,9 @@
 //!         %36 = gt %34, %35 : bool
 //!         %37 = broadcast %32 : tile<i64, [512]>
 //!         %38 = add %37, %2 : tile<i64, [512]>
-//!         fetch %3, %31, %36, %x, %38 {align = 16}
-//!         fetch_group
-//!         fetch_wait {pending = 2}
+//!         async_copy %3, %31, %36, %x, %38 {align = 16}
+//!         async_commit_group
+//!         async_wait {pending = 2}
 //!         %39 = const {value = 1} : i32
 //!         %40 = add %30, %39 : i32
 //!         %41 = const {value = 3} : i32
@@ -69,7 +69,7 @@
 //!         %44 = select %42, %43, %40 : i32
 //!         %45 = broadcast %28 : tile<i64, [512]>
 //!         %46 = add %45, %2 : tile<i64, [512]>
-//!         %47 = fetched %3, %30 : tile<f32, [512]>
+//!         %47 = local_load %3, %30 : tile<f32, [512]>
 //!         %48 = add %29, %47 : tile<f32, [512]>
 //!         yield %48, %44, %30
 //!     } : tile<f32, [512]>, i32, i32
@@ -78,14 +78,14 @@
 //! }
 //! ```
 //!
-//! A load runs ahead if its offsets and its mask follow from the loop's index and from what stands in front of the loop, and nothing in the
-//! loop may write what it reads. Those that are wide wait in a ring in shared memory, whose slots a thread fills by asynchronous copies, and
-//! which cost no registers: `num_stages` slots, so that the slot which is filled was read a turn ago. The others are carried in registers, one
-//! tile or scalar for each turn ahead.
+//! The pass prefetches a load if its offset and its mask depend only on the loop index and on values from in front of the loop, and if no
+//! op in the loop may write the memory that it reads. Wide loads go into an async buffer in shared memory. Each thread fills its slots by
+//! asynchronous copies, which take no registers. The buffer has `num_stages` slots, so an iteration fills the slot that the previous
+//! iteration read. The other loads are carried in registers: one tile or scalar for each iteration ahead.
 //!
-//! A loop that does not say how many turns are under way has as many as leave a multiprocessor full of threads: a GPU with few programs waits
-//! for memory, one with many has no room to waste. There only scalars are carried in registers, and where a ring runs ahead anyway: a turn that
-//! waits for one number waits as long.
+//! A loop without `num_stages` prefetches as many iterations as fit while a multiprocessor stays full of threads: a GPU with few programs
+//! waits for memory, but one with many has no shared memory to spare. Such a loop carries only scalars in registers, and only if it also
+//! has async buffers: an iteration that waits for one number waits as long as one that waits for a tile.
 
 use std::collections::{HashMap, HashSet};
 
@@ -102,17 +102,17 @@ use crate::target::{Asked, Target};
 use super::split_full_tiles::WIDEST;
 use super::split_loops::Loop;
 
-/// Bytes a thread of the rings of a loop that does not say how many it wants: all the threads that a multiprocessor runs, 2048, then find room
-/// in its shared memory.
+/// The most bytes per thread in the async buffers of a loop without `num_stages`. The shared memory of a multiprocessor then holds the
+/// buffers of 2048 threads, the most that a multiprocessor runs.
 const BYTES_PER_THREAD: u32 = 96;
 
-/// Runs the pass. The schedule's `num_stages` is the most that a loop has that says nothing itself.
+/// Runs the pass. The schedule's `num_stages` is the maximum for a loop that does not set its own.
 ///
 /// # Errors
-/// A loop asks for more than there is shared memory.
+/// If a loop needs more shared memory than a GPU has.
 pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<Changed, Diagnostics> {
     let mut changed = false;
-    // A launch that reports accesses asks about each of them where it stands.
+    // A launch that reports accesses checks each access at its original position.
     let regions = if func.reports { Vec::new() } else { func.regions_under(func.body) };
     for region in regions {
         let mut out = Vec::new();
@@ -130,10 +130,10 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<Ch
     Ok(changed)
 }
 
-/// Which loads run ahead, and how many turns.
+/// The loads to prefetch, and the number of iterations ahead.
 struct Plan {
     ahead: u32,
-    rings: Vec<Inst>,
+    buffers: Vec<Inst>,
     registers: Vec<Inst>,
 }
 
@@ -144,9 +144,9 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
     let (tiles, scalars): (Vec<Inst>, Vec<Inst>) =
         early_loads(func, around).into_iter().partition(|load| func.ty(func.result(*load)).is_tile());
     let threads = schedule.threads();
-    let (rings, mut registers): (Vec<Inst>, Vec<Inst>) =
-        tiles.into_iter().partition(|load| fits_ring(func, *load, threads * schedule.num_ctas));
-    let bytes = rings
+    let (buffers, mut registers): (Vec<Inst>, Vec<Inst>) =
+        tiles.into_iter().partition(|load| fits_buffer(func, *load, threads * schedule.num_ctas));
+    let bytes = buffers
         .iter()
         .map(|load| func.ty(func.result(*load)))
         .map(|ty| (ty.numel() as u32 / (threads * schedule.num_ctas)).max(1) * ty.dtype().bytes() as u32);
@@ -166,12 +166,12 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
         let message = format!("{stages} stages of this loop take {needed} bytes of shared memory, and a GPU has at most {most}");
         return Err(Diagnostic::new(data.loc, message).help("say a smaller `num_stages`, or make the tiles smaller").beyond_gpu().into());
     }
-    // What one GPU has room for, another may not.
+    // Another GPU may have less shared memory.
     let stages = target.ask(|target| stages.min(target.shared_bytes().checked_div(slot).unwrap_or(stages)));
-    if stages < 2 || (rings.is_empty() && registers.is_empty()) {
+    if stages < 2 || (buffers.is_empty() && registers.is_empty()) {
         return Ok(None);
     }
-    Ok(Some(Plan { ahead: stages - 1, rings, registers }))
+    Ok(Some(Plan { ahead: stages - 1, buffers, registers }))
 }
 
 fn holds_loops(func: &Function, body: Region) -> bool {
@@ -180,15 +180,15 @@ fn holds_loops(func: &Function, body: Region) -> bool {
     found
 }
 
-/// Loads that may run ahead of their turn, in order.
+/// Loads that may run ahead of their iteration, in order.
 fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
     let mut writes: HashSet<Value> = HashSet::new();
     let (mut waits, mut overlaps) = (false, false);
     func.for_each_inst(around.body, &mut |inst| match func.inst(inst).op {
         Op::Store { base, .. } => drop(writes.insert(base)),
-        // Others may write what is read behind it.
+        // Other threads or programs may write the memory that a later load reads.
         Op::Atomic { .. } | Op::Barrier {} | Op::InlinePtx { volatile: true, .. } => waits = true,
-        // The launch before may write all that is.
+        // The previous launch may write any memory.
         Op::GdcWait {} => overlaps = true,
         _ => {}
     });
@@ -217,10 +217,11 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
     loads
 }
 
-/// Can the hardware copy it to shared memory by itself?
+/// Can the hardware copy the loaded tile to shared memory asynchronously?
 ///
-/// It copies 4 bytes of a thread at least. With less, the thread would load and store them itself, and wait for them a turn too early.
-fn fits_ring(func: &Function, load: Inst, threads: u32) -> bool {
+/// An asynchronous copy has at least 4 bytes per thread. For less, the thread would load and store the bytes itself, and wait for them an
+/// iteration too early.
+fn fits_buffer(func: &Function, load: Inst, threads: u32) -> bool {
     const NARROWEST: u32 = 4;
     let ty = func.ty(func.result(load));
     let Op::Load { cache, align, .. } = func.inst(load).op else { return false };
@@ -229,28 +230,28 @@ fn fits_ring(func: &Function, load: Inst, threads: u32) -> bool {
         && matches!(cache, Cache::Default | Cache::All | Cache::Global)
 }
 
-/// Rewrites the loop; gives what stands in front of it.
+/// Rewrites the loop. Returns the ops that precede it.
 fn prefetch(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
     let loc = func.inst(around.inst).loc;
     let front = func.add_region();
-    let ring = |func: &mut Function, load: &Inst| {
+    let buffer = |func: &mut Function, load: &Inst| {
         let ty = func.ty(func.result(*load)).clone();
-        Builder::new(func, front, loc).op(Op::Ring { slots: plan.ahead + 1 }, &[ty])
+        Builder::new(func, front, loc).op(Op::AsyncBuffer { slots: plan.ahead + 1 }, &[ty])
     };
-    let rings = plan.rings.iter().map(|load| (*load, ring(func, load))).collect();
-    let cx = Cx { around, plan, rings, front, loc };
-    let loaded = first_turns(func, &cx);
+    let buffers = plan.buffers.iter().map(|load| (*load, buffer(func, load))).collect();
+    let cx = Cx { around, plan, buffers, front, loc };
+    let loaded = first_iterations(func, &cx);
 
-    // In each turn: one that is so many turns ahead.
+    // In each iteration, the loads of the iteration that is `ahead` iterations later.
     let start = func.add_region();
     let index = around.index(func);
     let distance = around.distance(&mut Builder::new(func, front, loc), plan.ahead);
-    let mut turn = Turn::at(func, around, (index, distance), start);
+    let mut iteration = Iteration::at(func, around, (index, distance), start);
     let mut carried = Vec::new();
-    if !cx.rings.is_empty() {
-        carried.extend(turn_rings(func, &cx, &mut turn));
+    if !cx.buffers.is_empty() {
+        carried.extend(iteration_buffers(func, &cx, &mut iteration));
     }
-    carried.extend(shift_registers(func, &cx, &mut turn, loaded));
+    carried.extend(shift_registers(func, &cx, &mut iteration, loaded));
     let ahead = std::mem::take(func.insts_mut(start));
     func.insts_mut(around.body).splice(0..0, ahead);
     carry(func, around, carried);
@@ -261,65 +262,66 @@ fn prefetch(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
 struct Cx<'a> {
     around: &'a Loop,
     plan: &'a Plan,
-    /// The ring of each load that has one.
-    rings: Vec<(Inst, Value)>,
-    /// What stands in front of the loop.
+    /// The async buffer of each load that has one.
+    buffers: Vec<(Inst, Value)>,
+    /// The ops in front of the loop.
     front: Region,
     loc: Loc,
 }
 
-/// What a loop carries besides: at first, and what a turn yields.
+/// An additional value that the loop carries: the initial value, and the value that an iteration yields.
 type Carried = (Value, Value);
 
-/// Appends the first turns in front of the loop; gives what they load into registers, for each of the loads.
-fn first_turns(func: &mut Function, cx: &Cx<'_>) -> Vec<Vec<Value>> {
+/// Appends the loads of the first iterations in front of the loop. Returns the values in registers, for each of these loads.
+fn first_iterations(func: &mut Function, cx: &Cx<'_>) -> Vec<Vec<Value>> {
     let (around, front) = (cx.around, cx.front);
     let mut loaded: Vec<Vec<Value>> = vec![Vec::new(); cx.plan.registers.len()];
     let runs = around.runs(&mut Builder::new(func, front, cx.loc));
     for number in 0..cx.plan.ahead {
         let distance = around.distance(&mut Builder::new(func, front, cx.loc), number);
-        let mut turn = Turn::at(func, around, (around.lower, distance), front);
+        let mut iteration = Iteration::at(func, around, (around.lower, distance), front);
         let b = &mut Builder::new(func, front, cx.loc);
-        turn.on = b.binary(BinaryOp::And, runs, turn.on);
+        iteration.on = b.binary(BinaryOp::And, runs, iteration.on);
         let slot = b.constant(ConstExpr::Int(number.into()), Type::scalar(Dtype::I32));
-        fetch(func, cx, &mut turn, slot);
+        async_copy(func, cx, &mut iteration, slot);
         for (load, loaded) in cx.plan.registers.iter().zip(&mut loaded) {
-            loaded.push(load_ahead(func, &mut turn, *load));
+            loaded.push(load_ahead(func, &mut iteration, *load));
         }
     }
     loaded
 }
 
-/// Lets each turn fetch one ahead and take out its own. Carried are the slots to read and to write.
-fn turn_rings(func: &mut Function, cx: &Cx<'_>, turn: &mut Turn) -> [Carried; 2] {
+/// Makes each iteration copy the tiles of a later iteration and load its own. The loop carries the slots to read and to write.
+fn iteration_buffers(func: &mut Function, cx: &Cx<'_>, iteration: &mut Iteration) -> [Carried; 2] {
     let i32 = Type::scalar(Dtype::I32);
     let b = &mut Builder::new(func, cx.front, cx.loc);
     let [first_read, first_write] = [0, cx.plan.ahead].map(|slot| b.constant(ConstExpr::Int(slot.into()), i32.clone()));
     let [read, write] = [0; 2].map(|_| func.add_region_param(cx.around.body, i32.clone()));
-    fetch(func, cx, turn, write);
-    let b = &mut Builder::new(func, turn.region, cx.loc);
-    b.func.append(turn.region, Op::FetchWait { pending: cx.plan.ahead }, [], cx.loc);
+    async_copy(func, cx, iteration, write);
+    let b = &mut Builder::new(func, iteration.region, cx.loc);
+    b.func.append(iteration.region, Op::AsyncWait { pending: cx.plan.ahead }, [], cx.loc);
     let one = b.constant(ConstExpr::Int(1), i32.clone());
     let next = b.binary(BinaryOp::Add, read, one);
     let end = b.constant(ConstExpr::Int((cx.plan.ahead + 1).into()), i32.clone());
     let is_end = b.compare(CompareOp::Eq, next, end);
     let zero = b.constant(ConstExpr::Int(0), i32);
     let next = b.select(is_end, zero, next);
-    let rings: HashMap<Inst, Value> = cx.rings.iter().copied().collect();
+    let buffers: HashMap<Inst, Value> = cx.buffers.iter().copied().collect();
     let mut insts = Vec::new();
     for inst in std::mem::take(func.insts_mut(cx.around.body)) {
-        if let Some(ring) = rings.get(&inst) {
-            insts.extend(take_out(func, inst, Op::Fetched { ring: *ring, slot: read }));
+        if let Some(buffer) = buffers.get(&inst) {
+            insts.extend(take_out(func, inst, Op::LocalLoad { buffer: *buffer, slot: read }));
         }
         insts.push(inst);
     }
     *func.insts_mut(cx.around.body) = insts;
-    // What was read now is written in the next turn.
+    // The slot that this iteration reads is written in the next iteration.
     [(first_read, next), (first_write, read)]
 }
 
-/// Lets each turn load one ahead and use what was loaded for it. Carried is what is under way, `loaded` at first, in the order of the turns.
-fn shift_registers(func: &mut Function, cx: &Cx<'_>, turn: &mut Turn, loaded: Vec<Vec<Value>>) -> Vec<Carried> {
+/// Makes each iteration load for a later iteration, and use the value that was loaded for it. The loop carries the values in flight, in the
+/// order of the iterations; `loaded` are the initial ones.
+fn shift_registers(func: &mut Function, cx: &Cx<'_>, iteration: &mut Iteration, loaded: Vec<Vec<Value>>) -> Vec<Carried> {
     let body = cx.around.body;
     let mut carried = Vec::new();
     let mut uses = Substitution::new();
@@ -327,7 +329,7 @@ fn shift_registers(func: &mut Function, cx: &Cx<'_>, turn: &mut Turn, loaded: Ve
         let result = func.result(*load);
         let ty = func.ty(result).clone();
         let params: Vec<Value> = firsts.iter().map(|_| func.add_region_param(body, ty.clone())).collect();
-        let next = load_ahead(func, turn, *load);
+        let next = load_ahead(func, iteration, *load);
         uses.insert(result, params[0]);
         carried.extend(firsts.into_iter().zip(params[1..].iter().copied().chain([next])));
     }
@@ -337,7 +339,7 @@ fn shift_registers(func: &mut Function, cx: &Cx<'_>, turn: &mut Turn, loaded: Ve
     carried
 }
 
-/// Lets the loop carry more values. Their order is that of the parameters which its body has for them.
+/// Makes the loop carry more values, in the order of the parameters that its body has for them.
 fn carry(func: &mut Function, around: &Loop, carried: Vec<Carried>) {
     let (firsts, nexts): (Vec<Value>, Vec<Value>) = carried.into_iter().unzip();
     let last = func.terminator(around.body);
@@ -354,18 +356,18 @@ fn carry(func: &mut Function, around: &Loop, carried: Vec<Carried>) {
     }
 }
 
-/// Puts what comes out of a ring in the place of a load. A copy leaves zeros where the mask does not hold; where others are wanted, they are put
-/// there now, and what takes the tile out comes in front.
-fn take_out(func: &mut Function, load: Inst, fetched: Op) -> Option<Inst> {
+/// Replaces a load by a `local_load`. An asynchronous copy leaves zeros where the mask does not hold. If the load has a nonzero `other`, a
+/// `select` inserts it here, and the function returns the `local_load`, which precedes the `select`.
+fn take_out(func: &mut Function, load: Inst, local_load: Op) -> Option<Inst> {
     match func.inst(load).op {
         Op::Load { mask: Some(mask), other: Some(other), .. } if !is_zero(func, other) => {
             let (ty, loc) = (func.ty(func.result(load)).clone(), func.inst(load).loc);
-            let taken = func.make_inst(fetched, [ty], loc);
+            let taken = func.make_inst(local_load, [ty], loc);
             func.inst_mut(load).op = Op::Select { cond: mask, on_true: func.result(taken), on_false: other };
             Some(taken)
         }
         _ => {
-            func.inst_mut(load).op = fetched;
+            func.inst_mut(load).op = local_load;
             None
         }
     }
@@ -378,75 +380,81 @@ fn is_zero(func: &Function, value: Value) -> bool {
     }
 }
 
-/// Appends the fetches of a turn, as a group.
-fn fetch(func: &mut Function, cx: &Cx<'_>, turn: &mut Turn, slot: Value) {
-    if cx.rings.is_empty() {
+/// Appends the asynchronous copies of an iteration, as one group.
+fn async_copy(func: &mut Function, cx: &Cx<'_>, iteration: &mut Iteration, slot: Value) {
+    if cx.buffers.is_empty() {
         return;
     }
-    for (load, ring) in &cx.rings {
+    for (load, buffer) in &cx.buffers {
         let (op, loc) = (func.inst(*load).op.clone(), func.inst(*load).loc);
         let Op::Load { base, offset, mask, cache, evict, align, .. } = op else { continue };
-        let offset = turn.get(func, offset);
-        let mask = mask.map(|mask| turn.get(func, mask));
-        func.append(turn.region, Op::Fetch { ring: *ring, slot, on: turn.on, base, offset, mask, cache, evict, align }, [], loc);
+        let offset = iteration.get(func, offset);
+        let mask = mask.map(|mask| iteration.get(func, mask));
+        func.append(
+            iteration.region,
+            Op::AsyncCopy { buffer: *buffer, slot, on: iteration.on, base, offset, mask, cache, evict, align },
+            [],
+            loc,
+        );
     }
-    func.append(turn.region, Op::FetchGroup {}, [], cx.loc);
+    func.append(iteration.region, Op::AsyncCommitGroup {}, [], cx.loc);
 }
 
-/// Appends the load of a turn, which reads nothing unless there is such a turn.
-fn load_ahead(func: &mut Function, turn: &mut Turn, load: Inst) -> Value {
+/// Appends the load of an iteration. The load reads nothing if the iteration does not exist.
+fn load_ahead(func: &mut Function, iteration: &mut Iteration, load: Inst) -> Value {
     let (mut op, loc, ty) = (func.inst(load).op.clone(), func.inst(load).loc, func.ty(func.result(load)).clone());
-    op.map_operands(&mut |value| turn.get(func, value));
+    op.map_operands(&mut |value| iteration.get(func, value));
     if let Op::Load { mask, offset, .. } = &mut op {
         let shape = func.ty(*offset).shape().to_vec();
-        let b = &mut Builder::new(func, turn.region, loc);
-        let on = b.broadcast(turn.on, &shape);
+        let b = &mut Builder::new(func, iteration.region, loc);
+        let on = b.broadcast(iteration.on, &shape);
         *mask = Some(mask.map_or(on, |mask| b.binary(BinaryOp::And, mask, on)));
     }
-    let inst = func.append(turn.region, op, [ty], loc);
+    let inst = func.append(iteration.region, op, [ty], loc);
     func.result(inst)
 }
 
-/// A turn that runs ahead: what the loop's body computes from its index, for another index.
-struct Turn {
-    /// Is there such a turn?
+/// An iteration that is prefetched: the values that the loop's body computes from the loop index, for another index.
+struct Iteration {
+    /// Does the iteration exist?
     on: Value,
     region: Region,
-    /// The ops of the body, which a turn computes anew.
+    /// The ops of the body, which are copied for the iteration.
     body: HashSet<Inst>,
     known: SideTable<Value, Option<Value>>,
 }
 
-impl Turn {
-    /// The one at that distance from a turn whose index is `from`. Appends its index, and whether there is one, to `region`.
-    fn at(func: &mut Function, around: &Loop, (from, distance): (Value, Distance), region: Region) -> Turn {
+impl Iteration {
+    /// The iteration at `distance` from the iteration with index `from`. Appends its index, and the predicate that it exists, to `region`.
+    fn at(func: &mut Function, around: &Loop, (from, distance): (Value, Distance), region: Region) -> Iteration {
         let loc = func.inst(around.inst).loc;
         let b = &mut Builder::new(func, region, loc);
         let index = b.binary(BinaryOp::Add, from, distance.value);
         let on = around.is_left(b, from, distance);
         let mut known = SideTable::new();
         known[around.index(func)] = Some(index);
-        Turn { on, region, body: func.region(around.body).insts.iter().copied().collect(), known }
+        Iteration { on, region, body: func.region(around.body).insts.iter().copied().collect(), known }
     }
 
     fn get(&mut self, func: &mut Function, value: Value) -> Value {
-        let enter = |(turn, func): &mut (&mut Turn, &mut Function), value: Value, before: &mut Vec<Value>| {
-            let is_new = turn.known[value].is_none() && matches!(func.def(value), Def::Result(inst, _) if turn.body.contains(&inst));
+        let enter = |(iteration, func): &mut (&mut Iteration, &mut Function), value: Value, before: &mut Vec<Value>| {
+            let is_new =
+                iteration.known[value].is_none() && matches!(func.def(value), Def::Result(inst, _) if iteration.body.contains(&inst));
             if is_new && let Some(op) = func.def_op(value) {
                 op.for_each_operand(&mut |operand| before.push(operand));
             }
             is_new
         };
-        let leave = |(turn, func): &mut (&mut Turn, &mut Function), value: Value| {
+        let leave = |(iteration, func): &mut (&mut Iteration, &mut Function), value: Value| {
             if let Def::Result(inst, _) = func.def(value) {
-                turn.copy(func, inst);
+                iteration.copy(func, inst);
             }
         };
         postorder(&mut (&mut *self, func), value, enter, leave);
         self.known[value].unwrap_or(value)
     }
 
-    /// Appends an op of the body whose operands are known.
+    /// Appends a copy of an op of the body whose operands are known.
     fn copy(&mut self, func: &mut Function, inst: Inst) {
         let data = func.inst(inst).clone();
         let mut op = data.op;
@@ -460,7 +468,7 @@ impl Turn {
 }
 
 impl Loop {
-    /// Has the loop a turn?
+    /// Appends a test: does the loop have an iteration?
     fn runs(&self, b: &mut Builder<'_>) -> Value {
         let has_room = b.compare(CompareOp::Lt, self.lower, self.upper);
         if self.constant_step(b.func).is_some() {
@@ -471,22 +479,22 @@ impl Loop {
         b.binary(BinaryOp::And, has_room, moves)
     }
 
-    /// How far the index moves in so many turns.
-    fn distance(&self, b: &mut Builder<'_>, turns: u32) -> Distance {
-        if let Some(distance) = self.constant_step(b.func).and_then(|step| step.checked_mul(turns.into())) {
+    /// Appends the distance that the loop index moves in that many iterations.
+    fn distance(&self, b: &mut Builder<'_>, iterations: u32) -> Distance {
+        if let Some(distance) = self.constant_step(b.func).and_then(|step| step.checked_mul(iterations.into())) {
             return Distance { value: b.index(distance.into()), fits: None };
         }
-        let turns = b.index(turns.into());
-        let value = b.binary(BinaryOp::Mul, self.step, turns);
-        let (step, turns) = (b.bitcast(self.step, Dtype::U64), b.bitcast(turns, Dtype::U64));
-        let high = b.binary(BinaryOp::MulHigh, step, turns);
+        let iterations = b.index(iterations.into());
+        let value = b.binary(BinaryOp::Mul, self.step, iterations);
+        let (step, iterations) = (b.bitcast(self.step, Dtype::U64), b.bitcast(iterations, Dtype::U64));
+        let high = b.binary(BinaryOp::MulHigh, step, iterations);
         let zero = b.int_like(0, high);
         Distance { value, fits: Some(b.compare(CompareOp::Eq, high, zero)) }
     }
 
-    /// Is there a turn at that distance from one at `index`?
+    /// Appends a test: is there an iteration at `distance` from the iteration with index `index`?
     fn is_left(&self, b: &mut Builder<'_>, index: Value, distance: Distance) -> Value {
-        // From an index below `upper` what is left is positive, also where it does not fit 63 bits.
+        // For an index below `upper` the difference is positive. It may not fit 63 bits, so the comparison is unsigned.
         let left = b.binary(BinaryOp::Sub, self.upper, index);
         let (left, far) = (b.bitcast(left, Dtype::U64), b.bitcast(distance.value, Dtype::U64));
         let is_left = b.compare(CompareOp::Gt, left, far);
@@ -494,10 +502,10 @@ impl Loop {
     }
 }
 
-/// A distance of indices, of which 64 bits are told.
+/// A distance of loop indices, modulo 2^64.
 #[derive(Clone, Copy)]
 struct Distance {
     value: Value,
-    /// Are there no others, if that is not sure?
+    /// Does the exact distance fit 64 bits? `None` if that is certain.
     fits: Option<Value>,
 }

@@ -1,4 +1,4 @@
-//! For a `.checked()` launch: notes each access that would leave its tensor.
+//! Out-of-bounds reports: for a `.checked()` launch, reports each access that would leave its tensor.
 //!
 //! ```text
 //! ; before
@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! The access stays as it is, so [`super::guard_accesses`] still keeps it inside. Does nothing unless [`Function::reports`] is set.
+//! The access itself does not change: [`super::guard_accesses`] still guards it. The pass does nothing unless [`Function::reports`] is set.
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;

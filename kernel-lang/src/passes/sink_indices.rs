@@ -1,4 +1,4 @@
-//! Copies cheap tiles into the regions that use them: constants, `arange`, broadcasts of scalars, and sums of those.
+//! Index sinking: copies cheap tiles into the regions that use them: constants, `arange`s, broadcasts of scalars, and sums of those.
 //!
 //! ```text
 //! ; before
@@ -26,10 +26,11 @@
 //! }
 //! ```
 //!
-//! Such a tile costs an instruction or none wherever it stands, but a tile has one layout: shared between regions it would tie
-//! their layouts together, and the branch for full tiles wants another layout than the guarded one. For the same reason each op that uses an
-//! index has one of its own: the rows and the columns of a matrix may both begin as `arange(0, 64)`, and are held by different threads. Runs
-//! last before layouts are assigned, because [`super::cse`] and [`super::licm`] would undo it.
+//! Such a tile costs at most one instruction in any region, but it has only one layout. Shared between regions, it would tie their layouts
+//! together, although the branch for full tiles requires another layout than the guarded one. For the same reason each op that uses an
+//! index gets its own copy: the rows and the columns of a matrix may both begin as `arange(0, 64)`, but different threads hold them.
+//!
+//! The pass runs last before layout assignment, because [`super::cse`] and [`super::licm`] would undo it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -38,9 +39,10 @@ use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
 use crate::ir::{Def, Function, Inst, Op, Region, SideTable, Value, postorder};
 
-/// A tile that is made of more others is not copied.
+/// A tile that is computed from more tiles is not copied.
 const MOST_PARTS: usize = 128;
-/// A kernel becomes twice as long at most, or longer by that many ops: what is not copied has the layout that all its users share.
+/// The pass copies at most this many ops, or as many as the kernel has if that is more. A tile that is not copied has a layout that all its
+/// users share.
 const FEW_COPIES: usize = 4096;
 
 /// Runs the pass.
@@ -62,7 +64,7 @@ pub fn run(func: &mut Function) -> Changed {
         let mut cx = Cx { func, facts, home, sizes, region, copies, owner, out: Vec::new(), changed: false };
         for inst in cx.func.region(region).insts.clone() {
             let mut op = cx.func.inst(inst).op.clone();
-            // What a region hands on keeps its layout: it flows into the values around the region.
+            // A value that a region yields keeps its layout, because it becomes a value of the surrounding region.
             if !op.is_terminator() {
                 let is_index = cx.func.inst(inst).results.clone().into_iter().any(|result| cx.is_index(result));
                 let (user, mut own) = (op.clone(), HashMap::new());
@@ -86,24 +88,24 @@ struct Cx<'a> {
     home: &'a mut SideTable<Value, Option<Region>>,
     sizes: &'a mut Sizes,
     region: Region,
-    /// Copies that serve the whole region.
+    /// Copies that the whole region uses.
     copies: SideTable<Value, Option<Value>>,
-    /// The op that alone uses an index, and what it is made of.
+    /// For each index and each tile that it is computed from: the only op that uses it.
     owner: SideTable<Value, Option<Inst>>,
     out: Vec<Inst>,
     changed: bool,
 }
 
-/// What is cheap because it is small.
+/// Which cheap tiles are small enough to copy.
 struct Sizes {
-    /// Tiles that are made of more than [`MOST_PARTS`] others.
+    /// Tiles that are computed from more than [`MOST_PARTS`] others.
     large: SideTable<Value, bool>,
-    /// How many ops may still be copied.
+    /// How many more ops may be copied.
     copies_left: usize,
 }
 
 impl Cx<'_> {
-    /// The value, or its copy in this region if it is cheap and comes from another.
+    /// The value, or its copy in this region if it is cheap and another region computes it.
     fn here(&mut self, value: Value) -> Value {
         if let Some(copy) = self.copies[value] {
             return copy;
@@ -132,7 +134,7 @@ impl Cx<'_> {
         is_computed && self.home[value] != Some(self.region) && self.func.ty(value).is_tile() && self.is_cheap(value)
     }
 
-    /// An index, or a copy of it if it is not `user`'s alone. `own` are the copies that `user` has.
+    /// The index, or a copy if ops other than `user` use it. `own` holds the copies that `user` has.
     fn own(&mut self, user: Inst, value: Value, own: &mut HashMap<Value, Value>) -> Value {
         let Some(parts) = self.parts(value) else { return value };
         let is_free = |part: &Value| self.home[*part] == Some(self.region) && self.owner[*part].is_none_or(|owner| owner == user);
@@ -143,7 +145,7 @@ impl Cx<'_> {
         if parts.len() > self.sizes.copies_left {
             return value;
         }
-        // The parts come before what is made of them.
+        // Each part comes before the tiles that are computed from it.
         for part in parts {
             if !own.contains_key(&part) && matches!(self.func.def(part), Def::Result(..)) {
                 let copy = self.copy(part, |_, operand| own.get(&operand).copied().unwrap_or(operand));
@@ -168,7 +170,7 @@ impl Cx<'_> {
         self.func.result(copy)
     }
 
-    /// The tiles that a cheap tile is made of, itself the last of them; `None` if they are too many to be copied.
+    /// The tiles that a cheap tile is computed from, and the tile itself as the last one. `None` if these are too many to copy.
     fn parts(&mut self, value: Value) -> Option<Vec<Value>> {
         let func = &*self.func;
         let (mut parts, mut entered): (Vec<Value>, HashSet<Value>) = (Vec::new(), HashSet::new());
@@ -184,13 +186,13 @@ impl Cx<'_> {
         };
         postorder(&mut parts, value, enter, Vec::push);
         if is_large {
-            // So is then what it is a part of.
+            // A tile that is computed from this one is then large, too.
             large[value] = true;
         }
         (!is_large).then_some(parts)
     }
 
-    /// Is it a cheap tile of indices?
+    /// Is the value a cheap tile of indices?
     fn is_index(&mut self, value: Value) -> bool {
         self.func.ty(value).is_tile()
             && self.func.ty(value).dtype() == Dtype::I64
@@ -198,8 +200,8 @@ impl Cx<'_> {
             && self.facts.get(self.func, value).is_some()
     }
 
-    /// Does an op need a copy of its own of that operand? What is the same for every lane ties nothing together but comparisons, of which there
-    /// are many with one number.
+    /// Does an op need its own copy of an operand? An operand that is the same for every element ties no layouts together, except those of
+    /// comparisons: often many comparisons use one number.
     fn is_owned(&mut self, op: &Op, value: Value) -> bool {
         let is_compare = matches!(op, Op::Compare { .. });
         self.is_index(value) && (is_compare || self.facts.get(self.func, value).is_some_and(|index| !index.is_uniform()))

@@ -1,4 +1,4 @@
-//! Walks a guarded tile in slices, where nobody needs it whole: shorter code for what runs rarely.
+//! Slicing of guarded tiles: a loop processes a guarded tile in slices, which makes code that rarely runs shorter.
 //!
 //! ```text
 //! ; before
@@ -36,16 +36,18 @@
 //! }
 //! ```
 //!
-//! A guard costs several instructions an element, so the guarded copy of [`super::split_full_tiles`] was most of a kernel's code, and most of
-//! the time that the driver takes to compile it at the first launch.
+//! A guard costs several instructions per element. Without slices, the guarded copy of [`super::split_full_tiles`] was most of a kernel's
+//! code, and most of the time that the driver takes to compile it at the first launch.
 //!
-//! Tiles of rank 2 and more stay whole: their slices would be of one axis, and what is broadcast along it or reduced along it is not made of
-//! slices. So does a tile that is reduced. What comes behind the last reduction is sliced where it loads more tiles, weights of a norm say: whole,
-//! they would double the registers of a thread, and halve how many programs the fast copy has on the GPU. What it takes of the tiles in front
-//! is then computed, and read, again.
+//! Tiles of rank 2 and more stay whole: slices have one axis, and a value that is broadcast or reduced along that axis is not made of
+//! slices. Tiles that are reduced stay whole, too.
 //!
-//! It changes the order of accesses: a slice loads after an earlier one has stored. So what is stored must be loaded, if at all, at the very
-//! elements where it is stored.
+//! Ops after the last reduction are sliced if they load more tiles, such as the weights of a norm. Whole tiles would double the registers
+//! of a thread, and thus halve the number of programs on the GPU for the fast copy, too. The slices compute, and load, what they need of
+//! the earlier tiles again.
+//!
+//! Slicing changes the order of accesses: a slice loads after an earlier slice has stored. So a tensor that is stored may be loaded only at
+//! the elements where it is stored.
 
 use std::collections::HashSet;
 
@@ -55,9 +57,9 @@ use crate::ir::rewrite::Changed;
 use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, may_alias, postorder};
 use crate::location::Loc;
 
-/// Slices are at least this long: an element for each thread of the usual four warps.
+/// The shortest slice: one element for each thread of the usual four warps.
 const SHORTEST: usize = 128;
-/// More slices than that make them longer instead.
+/// The largest number of slices. Beyond it, slices become longer.
 const MOST: usize = 8;
 
 /// Runs the pass.
@@ -81,19 +83,19 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// Is it a copy that needs no guards?
+/// Is the region the copy that needs no guards?
 fn is_full(func: &Function, region: Region) -> bool {
     let is_proved = |op: &Op| matches!(op, Op::Load { in_bounds: true, .. } | Op::Store { in_bounds: true, .. });
     func.region(region).insts.iter().any(|inst| is_proved(&func.inst(*inst).op))
 }
 
-/// Where the ops behind the last reduction begin.
+/// The position of the first op after the last reduction.
 fn behind_reductions(func: &Function, region: Region) -> usize {
     let insts = &func.region(region).insts;
     insts.iter().rposition(|inst| matches!(func.inst(*inst).op, Op::Reduce { .. } | Op::Scan { .. })).map_or(0, |last| last + 1)
 }
 
-/// The one extent of the region's tiles from the op `first` on, if they can be walked in slices.
+/// The single extent of the region's tiles from the op `first` on, if these can be sliced.
 fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFacts) -> Option<usize> {
     let insts = &func.region(region).insts;
     let behind = &insts[first..];
@@ -103,7 +105,7 @@ fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFa
     let mut inside: SideTable<Value, bool> = SideTable::new();
     let mut rebuildable = Rebuildable { func, in_front: insts[..first].iter().copied().collect(), known: SideTable::new() };
     let mut extent = None;
-    // Each once: many are alike.
+    // Each access once, because many are equal.
     let mut accesses: HashSet<(Value, Option<Affine>, bool)> = HashSet::new();
     let mut numbers: HashSet<Value> = HashSet::new();
     for inst in &behind[..behind.len() - 1] {
@@ -115,12 +117,12 @@ fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFa
             Op::Store { base, offset, .. } if func.ty(*offset).is_tile() => {
                 accesses.insert((*base, facts.get(func, *offset), true));
             }
-            // A number that is stored, or read where nothing is written, stays in front of the loop.
+            // A scalar that is stored, or loaded where nothing is written, stays in front of the loop.
             Op::Store { base, .. } => {
                 numbers.insert(*base);
             }
             Op::Load { base, volatile: false, .. } if is_constant(func, *base) => {}
-            // These look across a tile: a slice of the result is not made of a slice of the operand.
+            // These ops combine elements across a tile: a slice of the operand does not determine a slice of the result.
             op if op.looks_across() => return None,
             Op::Broadcast { x } if func.ty(*x).is_tile() => return None,
             op if op.is_pure() => {}
@@ -149,7 +151,7 @@ fn is_constant(func: &Function, base: Value) -> bool {
     matches!(func.ty(base), Type::Pointer { mutable: false, .. })
 }
 
-/// Finds tiles of which a slice can be made anew from scalars, and from what the ops in front read where no program writes.
+/// Finds tiles whose slices can be computed again from scalars, and from what the ops in front load from tensors that no program writes.
 struct Rebuildable<'f> {
     func: &'f Function,
     in_front: HashSet<Inst>,
@@ -192,7 +194,7 @@ impl Rebuildable<'_> {
     }
 }
 
-/// The op that makes a tile element by element, if one does.
+/// The elementwise op or the load that computes a tile, if there is one.
 fn rebuilding_op(func: &Function, value: Value) -> Option<&Op> {
     func.def_op(value).filter(|op| {
         matches!(
@@ -242,7 +244,7 @@ fn slice(func: &mut Function, region: Region, first_op: usize, extent: usize, lo
 
 struct Slicer {
     body: Region,
-    /// The place of the slice in the tile.
+    /// The index of the slice's first element in the tile.
     first: Value,
     length: ConstExpr,
     /// The slice of each tile.
@@ -250,7 +252,7 @@ struct Slicer {
 }
 
 impl Slicer {
-    /// Makes the slices of a tile and of all that it follows from.
+    /// Computes the slices of a tile and of all tiles that it depends on.
     fn make(&mut self, func: &mut Function, value: Value) {
         let enter = |(cx, func): &mut (&mut Self, &mut Function), value: Value, before: &mut Vec<Value>| {
             let is_new = func.ty(value).is_tile() && cx.map[value].is_none();
@@ -267,7 +269,7 @@ impl Slicer {
         postorder(&mut (self, func), value, enter, leave);
     }
 
-    /// Copies an op for a slice; those of its operands are there, or are made.
+    /// Copies an op for a slice. Slices of its operands that do not exist yet are computed first.
     fn copy(&mut self, func: &mut Function, inst: Inst) {
         let data = func.inst(inst).clone();
         if let Op::Arange { start, .. } = &data.op {

@@ -1,4 +1,5 @@
-//! Binds a generic kernel's parameters: types become dtypes, constants numbers; what they decide is decided.
+//! Specialisation: binds the parameters of a generic kernel. Types become dtypes, constants become numbers, and static conditions are
+//! decided.
 //!
 //! ```text
 //! ; before
@@ -17,12 +18,18 @@
 //! }
 //! ```
 //!
-//! `static_if` keeps one region, `static_for` repeats its own with the index as a number, `static_assert` is checked, `static_print` becomes a
-//! note of the function, `print` writes into a parameter of its own, and every type rule
-//! is checked again: here a mistake shows that only some values make, such as a tile that is too large.
+//! The pass replaces the static ops:
 //!
-//! What is known of an argument is bound, too. A scalar of the kernel stays one, so that every variant takes the same arguments, but the body
-//! sees the number that it is, or an assumption that it is a multiple.
+//! - `static_if` keeps one region.
+//! - `static_for` repeats its region, with the index as a number.
+//! - `static_assert` is checked.
+//! - `static_print` becomes a note of the function.
+//! - `print` writes into a parameter of its own.
+//!
+//! Every type rule is checked again: some mistakes appear only for some values, such as a tile that is too large.
+//!
+//! Known arguments are bound, too. A scalar argument stays an argument, so that every variant takes the same arguments. The body uses its
+//! known number, or an assumption that it is a multiple of a number.
 //!
 //! ```text
 //! ; before
@@ -56,19 +63,19 @@ use crate::ir::{
 use crate::location::{Loc, Name};
 use crate::target::Asked;
 
-/// What a specialisation fixes.
+/// The values that a specialisation fixes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Bindings {
     /// A dtype for each type parameter.
     pub types: Vec<(Name, Dtype)>,
-    /// A number for each constant parameter, 0 or 1 for a `bool`; and for scalars among the arguments whose number is known.
+    /// A number for each constant parameter (0 or 1 for a `bool`), and for each scalar argument whose value is known.
     pub consts: Vec<(Name, i128)>,
-    /// Integers among the arguments that are multiples of a number.
+    /// Integer arguments that are multiples of a number.
     pub multiples: Vec<(Name, i128)>,
 }
 
 impl Bindings {
-    /// Nothing is bound: for a kernel without generics.
+    /// No bindings, for a kernel without generics.
     pub fn new() -> Bindings {
         Bindings::default()
     }
@@ -80,14 +87,14 @@ impl Bindings {
         self
     }
 
-    /// Binds a constant parameter, or a scalar among the arguments.
+    /// Binds a constant parameter or a scalar argument.
     #[must_use]
     pub fn constant(mut self, name: &str, value: i128) -> Bindings {
         self.consts.push((name.into(), value));
         self
     }
 
-    /// Says of an integer among the arguments that it is a multiple of `of`.
+    /// States that an integer argument is a multiple of `of`.
     #[must_use]
     pub fn multiple(mut self, name: &str, of: i128) -> Bindings {
         self.multiples.push((name.into(), of));
@@ -95,19 +102,19 @@ impl Bindings {
     }
 }
 
-/// How often `static_range` repeats its body at most: beyond, code would not fit anywhere.
-const MAX_TURNS: i128 = 1 << 12;
+/// The largest number of iterations of `static_range`: beyond it, the code would not fit anywhere.
+const MAX_ITERATIONS: i128 = 1 << 12;
 
-/// The most values of a kernel: loops that are written out inside of each other would go on for hours.
+/// The largest number of values in a kernel: beyond it, nested loops that are written out would take hours to compile.
 const MAX_VALUES: usize = 1 << 17;
 
 /// The largest number of elements of a tile, as in Triton.
 const MAX_NUMEL: i128 = 1 << 20;
 
-/// The kernel with its parameters bound; without a target it is for the CPU.
+/// Binds the parameters of a kernel. Without a target, the result is for the CPU.
 ///
 /// # Errors
-/// A parameter without a value or with one that its bound forbids, a failed `static_assert`, a rule that these values break.
+/// If a parameter has no value or one that its bound forbids, if a `static_assert` fails, or if these values break a rule.
 pub fn run(func: &Function, bindings: &Bindings, target: Option<&Asked>) -> Result<Function, Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     if func.nesting() > MAX_NESTING {
@@ -133,7 +140,7 @@ pub fn run(func: &Function, bindings: &Bindings, target: Option<&Asked>) -> Resu
     known_arguments(func, bindings, &mut cx.out, &mut cx.map);
     cx.region(func.body, body);
     let mut out = cx.diagnostics.finish(cx.out)?;
-    // Also if these values never reach one: whoever launches the kernel has seen the generic one.
+    // Also if no `print` is left: the launcher knows only the generic kernel, and passes the buffer.
     if func.has_prints() {
         prints::write_prints(&mut out);
     }
@@ -181,7 +188,7 @@ fn check_bindings(func: &Function, bindings: &Bindings, diagnostics: &mut Diagno
         };
         if !ty.is_scalar() || !fits {
             let message = format!("nothing is known of `{name}` by `{number}`");
-            diagnostics.push(Diagnostic::new(Loc::NONE, message).help("integers and truths among the arguments can be known"));
+            diagnostics.push(Diagnostic::new(Loc::NONE, message).help("integers and booleans among the arguments can be known"));
         }
     }
     for (name, _) in bindings.multiples.iter().filter(|(_, of)| *of <= 0) {
@@ -190,7 +197,7 @@ fn check_bindings(func: &Function, bindings: &Bindings, diagnostics: &mut Diagno
     }
 }
 
-/// Writes what is known of arguments in front of the body: the number, or an assumption.
+/// Prepends what is known of arguments to the body: the number, or an assumption.
 fn known_arguments(func: &Function, bindings: &Bindings, out: &mut Function, map: &mut SideTable<Value, Option<Value>>) {
     for param in &func.params {
         let find = |list: &[(Name, i128)]| list.iter().find(|(name, _)| *name == param.name).map(|(_, number)| *number);
@@ -219,11 +226,11 @@ struct Specializer<'a> {
     out: Function,
     map: SideTable<Value, Option<Value>>,
     diagnostics: Diagnostics,
-    /// How many were found, those included that are not said again.
+    /// The number of mistakes found, including repeated ones, which are not reported.
     mistakes: usize,
-    /// The indices of the `static_for`s around, the innermost last.
+    /// The indices of the enclosing `static_for`s, the innermost last.
     indices: Vec<(String, i128)>,
-    /// A `static_if` could not be decided: what follows would have no values.
+    /// A `static_if` could not be decided, so the ops that follow would have no operands.
     undecided: bool,
 }
 
@@ -232,7 +239,7 @@ impl Specializer<'_> {
         self.push(Diagnostic::new(loc, message).help(help));
     }
 
-    /// One value often breaks several ops in the same way: the first place stands for all.
+    /// Reports a mistake, unless it is a repeated one: one value often breaks several ops in the same way.
     fn push(&mut self, diagnostic: Diagnostic) {
         self.mistakes += 1;
         if !self.diagnostics.iter().any(|known| known.message == diagnostic.message && known.help == diagnostic.help) {
@@ -252,7 +259,7 @@ impl Specializer<'_> {
         }
     }
 
-    /// The value of an expression where `target()` is that number.
+    /// The value of an expression if `target()` is `target`.
     fn value(&self, expr: &ConstExpr, target: u32) -> Result<ConstExpr, String> {
         expr.evaluate(&|name| {
             if let Some((_, index)) = self.indices.iter().rev().find(|(known, _)| known == name) {
@@ -355,7 +362,7 @@ impl Specializer<'_> {
         }
     }
 
-    /// Says a template with constants; what stands in several copies is said once.
+    /// Records a template with constants as a note. Equal notes of several copies are recorded once.
     fn note(&mut self, format: &str, values: &[ConstExpr], loc: Loc) {
         let values: Result<Vec<ConstExpr>, String> = values.iter().map(|value| self.constant(value)).collect();
         let values = match values {
@@ -372,7 +379,7 @@ impl Specializer<'_> {
         }
     }
 
-    /// Puts the chosen region of a `static_if` in its place: its results are what that region yields.
+    /// Inlines the chosen region of a `static_if`. The results are the values that the region yields.
     fn inline(&mut self, from: Region, to: Region, results: &[Value]) {
         self.region(from, to);
         if self.undecided {
@@ -385,7 +392,7 @@ impl Specializer<'_> {
         }
     }
 
-    /// Puts a copy of the body of a `static_for` in place for each index.
+    /// Appends a copy of the body of a `static_for` for each index.
     fn repeat(
         &mut self,
         (index, start, end, step): (&str, i128, i128, i128),
@@ -399,20 +406,20 @@ impl Specializer<'_> {
             let help = "it counts upwards; compute the index in the body: `let j = n - 1 - i;`";
             return self.give_up(loc, format!("the step of `static_range` is positive, not {step}"), help);
         }
-        let turns = if end > start { (end - start - 1) / step + 1 } else { 0 };
-        if turns > MAX_TURNS {
-            let message = format!("`static_range` repeats its body {turns} times, and {MAX_TURNS} is the most");
+        let iterations = if end > start { (end - start - 1) / step + 1 } else { 0 };
+        if iterations > MAX_ITERATIONS {
+            let message = format!("`static_range` repeats its body {iterations} times, and {MAX_ITERATIONS} is the most");
             self.push(Diagnostic::new(loc, message).help("a loop that is not written out is `range`"));
             self.undecided = true;
             return;
         }
         let carried = |cx: &Self, values: &[Value]| values.iter().map(|value| cx.map[*value]).collect::<Vec<_>>();
         let mut values = carried(self, init);
-        for turn in 0..turns {
+        for iteration in 0..iterations {
             for (param, value) in self.func.region(body).params.iter().zip(&values) {
                 self.map[*param] = *value;
             }
-            self.indices.push((index.to_string(), start + turn * step));
+            self.indices.push((index.to_string(), start + iteration * step));
             self.region(body, to);
             self.indices.pop();
             if self.undecided {
@@ -470,7 +477,7 @@ impl Specializer<'_> {
     }
 }
 
-/// Where nothing but the values is at fault.
+/// The help text for a mistake that only the values cause.
 const OTHER_VALUES: &str = "name values with which this has one";
 
 /// A condition as the user would write it.
@@ -479,7 +486,7 @@ fn text(cond: &ConstExpr) -> String {
     format!("`{}`", text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(&text))
 }
 
-/// How to mend an op whose rule these types and extents break.
+/// The help text for an op whose rule these types and extents break.
 fn rule_help(op: &Op) -> String {
     match op {
         Op::Atomic { op, .. } => {

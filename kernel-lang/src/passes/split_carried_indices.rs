@@ -1,4 +1,5 @@
-//! A loop that moves a tile of indices by the same step for all lanes carries the distance as a scalar instead of the tile.
+//! Carried indices: a loop that advances a tile of indices by one step for all elements carries the distance as a scalar instead of the
+//! tile.
 //!
 //! ```text
 //! ; before
@@ -28,11 +29,11 @@
 //! }
 //! ```
 //!
-//! This is how Triton kernels walk a row (`pointers += BLOCK`). Carried as a tile, the indices would be registers that nobody can see
-//! through; now they are `uniform + lanes` again, with wide accesses and immediate offsets.
+//! Triton kernels walk a row in this way (`pointers += BLOCK`). Other passes know nothing of the indices in a carried tile. After this
+//! pass, an index is a scalar plus stride terms again, with wide accesses and immediate offsets.
 //!
-//! A constant step that is a multiple of the loop's own needs no scalar either, where nobody asks for the index behind the loop: the distance
-//! follows from the loop's index. So it does for scalars that a loop counts up.
+//! If a constant step is a multiple of the loop's own step, and the index is not used after the loop, the loop does not carry the scalar
+//! either: the distance follows from the loop index. The same holds for scalars that a loop counts up.
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
@@ -42,9 +43,9 @@ use crate::ir::{BinaryOp, Builder, Def, Function, Inst, Op, Region, SideTable, T
 
 use super::split_loops::Loop;
 
-/// An index that more sums lead to in a turn stays as it is.
+/// An index with more additions in an iteration is not rewritten.
 const MOST_SUMS: usize = 64;
-/// What an inner loop becomes may show how an outer one moves; more often than that nobody looks.
+/// The largest number of rounds. Rewriting an inner loop may show how an outer loop advances an index.
 const MOST_ROUNDS: usize = 8;
 
 /// Runs the pass.
@@ -64,22 +65,22 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// One walk over the kernel, in the order of the text, inner loops before the ones around them.
+/// One walk over the kernel, in program order, inner loops before outer ones.
 struct Cx {
     facts: AffineFacts,
     /// Which values are used.
     uses: SideTable<Value, bool>,
-    /// What the loops behind which the walk is now give in the place of what they gave.
+    /// The replacements for the results of loops that the walk has passed.
     with: Substitution,
     changed: bool,
 }
 
-/// A carried value that moves by the same step for all lanes.
+/// A carried value that advances by the same step for all elements.
 struct Moving {
-    /// Its position among those that the loop carries.
+    /// The position among the values that the loop carries.
     position: usize,
     step: Affine,
-    /// How many times as far as the loop's own index it moves, if that is known, and nobody asks where it ends.
+    /// The ratio of the step to the loop's own step, if it is a known integer and the final value is unused.
     scale: Option<i64>,
 }
 
@@ -124,7 +125,7 @@ impl Cx {
     }
 }
 
-/// What is added to `param` to give `next`, if it is the same for all lanes.
+/// The value that is added to `param` to give `next`, if it is the same for all elements.
 fn step(func: &Function, facts: &mut AffineFacts, param: Value, next: Value) -> Option<Affine> {
     if func.ty(param).is_scalar() {
         return Some(facts.get(func, next)?.minus(&facts.get(func, param)?));
@@ -155,8 +156,8 @@ fn step(func: &Function, facts: &mut AffineFacts, param: Value, next: Value) -> 
 }
 
 impl Cx {
-    /// Puts out the loop anew. An index that follows the loop's own is no longer carried; of another one the distance is, a scalar, from which the
-    /// body and what stands behind the loop make the tile.
+    /// Appends the rewritten loop to `out`. An index that follows the loop index is no longer carried. For any other one the loop carries
+    /// the distance, a scalar, from which the body and the ops after the loop compute the tile.
     fn rewrite(&mut self, func: &mut Function, inst: Inst, moving: &[Moving], out: &mut Vec<Inst>) {
         let data = func.inst(inst).clone();
         let Op::For { lower, upper, step: increment, init, body, num_stages, unroll, remainder } = data.op else { return out.push(inst) };
@@ -165,7 +166,7 @@ impl Cx {
         moving.iter().for_each(|moving| by_position[moving.position] = Some(moving));
         let is_carried = |position: usize| by_position[position].is_none_or(|moving| moving.scale.is_none());
 
-        // A body with distances in the places of tiles.
+        // The new body, with distances instead of tiles.
         let (old_params, new_body) = (func.region(body).params.clone(), func.add_region());
         let mut map = Substitution::new();
         let mut distances: Vec<Option<Value>> = vec![None; init.len()];
@@ -180,7 +181,7 @@ impl Cx {
                 }
             }
         }
-        // At its begin, the tiles; what the first index needs stands last.
+        // The body begins with the tiles. The ops that the first index needs come last.
         let mut groups = Vec::new();
         for Moving { position, scale, .. } in moving {
             let (start, scratch) = (init[*position], func.add_region());
@@ -196,7 +197,7 @@ impl Cx {
         insts.append(func.insts_mut(body));
         let terminator = insts.pop();
         *func.insts_mut(new_body) = insts;
-        // At its end, the next distances.
+        // The body ends with the next distances.
         let mut nexts = match terminator.map(|inst| &func.inst(inst).op) {
             Some(Op::Yield { values }) => values.clone(),
             _ => Vec::new(),
@@ -218,7 +219,7 @@ impl Cx {
         substitute(func, new_body, &map);
         self.forget(func, new_body);
 
-        // The loop anew, and behind it the tiles from the last distances.
+        // The new loop, followed by the tiles from the last distances.
         let scratch = func.add_region();
         let mut firsts = init.clone();
         for (position, _) in distances.iter().enumerate().filter(|(_, distance)| distance.is_some()) {
@@ -246,13 +247,13 @@ impl Cx {
         out.extend(groups.into_iter().rev().flatten());
     }
 
-    /// Forgets what was known of a loop's body, whose parameters have changed.
+    /// Forgets the affine forms of a loop's body, whose parameters have changed.
     fn forget(&mut self, func: &Function, body: Region) {
         func.for_each_inst(body, &mut |inst| func.inst(inst).results.iter().for_each(|result| self.facts.forget(*result)));
     }
 }
 
-/// The tile, or the number, at a distance from where it began.
+/// The tile or the number at a distance from its start.
 fn moved(b: &mut Builder<'_>, start: Value, distance: Value) -> Value {
     let shape = b.func.ty(start).shape().to_vec();
     let wide = b.broadcast(distance, &shape);

@@ -1,4 +1,4 @@
-//! Decides once per tile, not per element, whether a tile needs its masks.
+//! Full tiles: one test per tile, not one per element, decides whether a tile needs its masks.
 //!
 //! ```text
 //! ; before
@@ -52,17 +52,21 @@
 //! }
 //! ```
 //!
-//! Most tiles are full: they run without masks, with wide accesses; the last one of a tensor, tiles of unaligned slices and tiles that
-//! would leave their tensor take the other branch, where [`super::guard_accesses`] guards every lane.
+//! Most tiles are full: they run without masks and with wide accesses. The last tile of a tensor, tiles of unaligned slices and tiles that
+//! would leave their tensor take the other branch, where [`super::guard_accesses`] guards every element.
 //!
-//! What the condition asks about must be known in front of the branch. Where a stretch first reads scalars, the length of a tensor or its address,
-//! these are read in front, too.
+//! The condition uses only values that are known in front of the branch. If a straight-line region first loads scalars, such as a length or
+//! an address, these loads move in front of the branch, too.
 //!
-//! A mask that is the same for every program, `columns < n` of a row's kernel, would make no tile full, or all: it stays, and the condition asks
-//! that `n` is a whole number of wide accesses, so that each of them is masked as one. A mask of which nothing is known, such as one that was
-//! loaded, stays as well, and accesses are wide along the axes that it has not.
+//! Some masks stay in the fast path:
 //!
-//! The condition never says "full" wrongly, whatever the numbers are: each part compares without overflow, or overflows to false.
+//! - A mask that is the same for every program, such as `columns < n` in a kernel for rows. As a condition it would make no tile full, or
+//!   all of them. Instead, the condition requires that `n` is a whole number of wide accesses, so that the mask is the same for all
+//!   elements of an access.
+//! - A mask of which nothing is known, such as one that was loaded. Accesses are then wide only along axes that the mask does not have.
+//!
+//! The condition never holds for a tile that is not full, whatever values the scalars have: each part compares without overflow, or
+//! overflows to false.
 
 use std::collections::{HashMap, HashSet};
 
@@ -77,7 +81,7 @@ use crate::location::Loc;
 
 /// The widest access of one thread, in bytes.
 pub(super) const WIDEST: i64 = 16;
-/// Longer stretches of ops are not doubled.
+/// Longer straight-line regions are not duplicated.
 const MAX_OPS: usize = 4000;
 
 /// Runs the pass.
@@ -91,14 +95,14 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// Splits each stretch of ops without branches and loops that accesses tiles. Reductions and scans belong to the stretch: what they combine
-/// then has the layout that the full tile wants, and no tile has to leave the branch for them.
+/// Splits each straight-line region that accesses tiles. Reductions and scans belong to such a region. The tiles that they combine then
+/// have the layout for full tiles, and no tile has to leave the branch for them.
 fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) -> Changed {
     let insts = func.region(region).insts.clone();
     let mut out = Vec::new();
-    // Where the region's values are used; looked up once, if any stretch is split.
+    // The uses of the region's values, computed once, if any straight-line region is split.
     let mut uses: Option<Uses> = None;
-    // What the branches hand on, in the place of what was computed there: substituted as the walk comes by.
+    // The replacements for values that moved into branches, applied as the walk proceeds.
     let mut with = Substitution::new();
     let mut changed = false;
     let mut at = 0;
@@ -107,10 +111,10 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
         let (whole, end) = (&insts[at..at + length], at + length);
         replace(func, whole, &with);
         match planned(func, whole, facts) {
-            Some(Planned { front, stretch, plan }) => {
+            Some(Planned { front, ops, plan }) => {
                 let uses = uses.get_or_insert_with(|| Uses::of(func, &insts));
                 out.extend(front);
-                out.extend(split(func, &stretch, plan, &|value| uses.first_from(value, end), &mut with));
+                out.extend(split(func, &ops, plan, &|value| uses.first_from(value, end), &mut with));
                 changed = true;
             }
             None => out.extend(whole),
@@ -125,10 +129,10 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
     changed
 }
 
-/// A stretch that is worth to be split: without the ops that stand in front of it then.
+/// A straight-line region that is worth splitting, and the ops that then move in front of it.
 struct Planned {
     front: Vec<Inst>,
-    stretch: Vec<Inst>,
+    ops: Vec<Inst>,
     plan: Plan,
 }
 
@@ -140,17 +144,17 @@ fn planned(func: &Function, whole: &[Inst], facts: &mut AffineFacts) -> Option<P
     let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true), plan(func, &behind, facts, &|_| true));
     let reach = |plan: &Option<Plan>| plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|wide| **wide).count()));
     if reach(&plan_behind) > reach(&plan_whole) {
-        plan_behind.map(|plan| Planned { front, stretch: behind, plan })
+        plan_behind.map(|plan| Planned { front, ops: behind, plan })
     } else {
-        plan_whole.map(|plan| Planned { front: Vec::new(), stretch: whole.to_vec(), plan })
+        plan_whole.map(|plan| Planned { front: Vec::new(), ops: whole.to_vec(), plan })
     }
 }
 
-/// Where the ops of a region, and those of its regions, use a value.
+/// The uses of values by the ops of a region and of its nested regions.
 struct Uses {
-    /// By value: the numbers of its uses, which are numbered through.
+    /// By value: the numbers of its uses. Uses are numbered in program order.
     at: SideTable<Value, Vec<u32>>,
-    /// The number of the first use by each op of the region, or by one behind it.
+    /// For each op of the region: the number of the first use by that op or a later one.
     begins: Vec<u32>,
 }
 
@@ -172,7 +176,7 @@ impl Uses {
         uses
     }
 
-    /// The first use of a value by the op number `op` of the region or by one behind it, if there is one.
+    /// The first use of a value by the op at position `op` of the region or by a later op, if there is one.
     fn first_from(&self, value: Value, op: usize) -> Option<u32> {
         let begin = *self.begins.get(op)?;
         let uses = &self.at[value];
@@ -180,16 +184,17 @@ impl Uses {
     }
 }
 
-/// The scalars that a stretch reads before it accesses a tile, a length or an address say, with what they are computed from; and what is left. If
-/// these stand in front, the branch may ask about them.
-fn scalars_in_front(func: &Function, stretch: &[Inst]) -> (Vec<Inst>, Vec<Inst>) {
+/// Splits a straight-line region into two lists of ops. The first has the scalar loads in front of the first access to a tile, such as of a
+/// length or an address, and the ops that they depend on. The second has the remaining ops. The condition of the branch can use values of
+/// the first list.
+fn scalars_in_front(func: &Function, ops: &[Inst]) -> (Vec<Inst>, Vec<Inst>) {
     let is_access =
         |inst: &Inst, of_tile: bool| func.inst(*inst).op.access().is_some_and(|access| func.ty(access.offset).is_tile() == of_tile);
-    let first = stretch.iter().position(|inst| is_access(inst, true)).unwrap_or(0);
-    let last = stretch[..first].iter().rposition(|inst| is_access(inst, false)).map_or(0, |last| last + 1);
+    let first = ops.iter().position(|inst| is_access(inst, true)).unwrap_or(0);
+    let last = ops[..first].iter().rposition(|inst| is_access(inst, false)).map_or(0, |last| last + 1);
     let mut needed: SideTable<Value, bool> = SideTable::new();
     let mut front = Vec::new();
-    for inst in stretch[..last].iter().rev() {
+    for inst in ops[..last].iter().rev() {
         let data = func.inst(*inst);
         if !data.op.is_pure() || data.results.iter().any(|result| needed[*result]) {
             let mut need = |op: &Op| op.for_each_operand(&mut |value| needed[value] = true);
@@ -200,29 +205,29 @@ fn scalars_in_front(func: &Function, stretch: &[Inst]) -> (Vec<Inst>, Vec<Inst>)
     }
     front.reverse();
     let is_front: HashSet<Inst> = front.iter().copied().collect();
-    let behind = stretch.iter().copied().filter(|inst| !is_front.contains(inst)).collect();
+    let behind = ops.iter().copied().filter(|inst| !is_front.contains(inst)).collect();
     (front, behind)
 }
 
-/// A sort is long, and nothing in it is guarded: it stands once.
+/// Can an op be part of a straight-line region? A sort cannot: it is long, and nothing in it is guarded, so it is not duplicated.
 pub(super) fn is_plain(op: &Op) -> bool {
     let mut plain = !op.is_terminator() && !matches!(op, Op::Sort { .. });
     op.for_each_region(&mut |_| plain = matches!(op, Op::Reduce { .. } | Op::Scan { .. }));
     plain
 }
 
-/// What makes a stretch full.
+/// The conditions for a full straight-line region, and their effects.
 #[derive(Default)]
 pub(super) struct Plan {
-    /// Accesses whose lanes are then all in bounds, or masked off.
+    /// Accesses whose elements must all be in bounds, or masked off.
     pub(super) bounds: Vec<Bound>,
-    /// Accesses whose address must be divisible by [`WIDEST`], by base, offset, and bytes of an element.
+    /// Accesses whose address must be divisible by [`WIDEST`]: the base, the offset, and the bytes of an element.
     pub(super) aligned: Vec<(Value, Affine, i64)>,
-    /// Comparisons that then hold for every lane.
+    /// Comparisons that must hold for every element, and that are then dropped.
     pub(super) masks: Vec<(Value, Test)>,
-    /// Numbers that must be divisible by others, so that masks end, and rows begin, where wide accesses do.
+    /// Numbers that must be divisible by others, so that masks end, and rows begin, at boundaries of wide accesses.
     pub(super) divisible: Vec<(Polynomial, i64)>,
-    /// The accesses: whether each may be wide.
+    /// The accesses, and whether each may be wide.
     pub(super) accesses: HashMap<Inst, bool>,
     /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
@@ -230,27 +235,27 @@ pub(super) struct Plan {
 
 /// A comparison of a tile of indices with a number.
 pub(super) enum Test {
-    /// `uniform + lane < limit`, or `<=`, for all lanes up to the maximum.
+    /// `uniform + position < limit`, or `<=`, for all positions up to the maximum.
     Below { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
-    /// `uniform + lane > limit`, or `>=`, for all lanes up to the maximum.
+    /// `uniform + position > limit`, or `>=`, for all positions up to the maximum.
     Above { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
-    /// A truth value that is the same for every lane.
+    /// A predicate that is the same for every element.
     Uniform(Value),
 }
 
-/// What a mask is the conjunction of, as far as it can be tested for a whole tile.
+/// The conjuncts of a mask, as far as they can be tested for a whole tile.
 #[derive(Default)]
 struct Parts {
     tests: Vec<(Value, Test)>,
     ends: Vec<End>,
-    /// The axes along which a part of another kind may differ.
+    /// The axes along which a conjunct of another kind may differ.
     partial: Vec<usize>,
-    /// Does one differ in a way that is not followed?
+    /// Does a conjunct differ along axes that are not tracked?
     is_scattered: bool,
 }
 
 impl Parts {
-    /// A part of which nothing is known but the axes that it has.
+    /// Adds a conjunct of which only the axes are known.
     fn unknown(&mut self, extents: &[usize], axes: Option<&[usize]>) {
         match axes {
             Some(axes) => self.partial.extend(axes.iter().zip(extents).filter(|(_, extent)| **extent > 1).map(|(axis, _)| *axis)),
@@ -258,23 +263,23 @@ impl Parts {
         }
     }
 
-    /// Is the mask the same for all that a wide access along the axis moves, whatever is not known of it?
+    /// Is the mask the same for all elements of a wide access along the axis, whatever the unknown conjuncts are?
     fn is_whole_along(&self, axis: usize) -> bool {
         !self.is_scattered && !self.partial.contains(&axis)
     }
 }
 
-/// What makes a stretch full, as far as a condition can say so that is made from values that are `usable`.
-pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, usable: &dyn Fn(Value) -> bool) -> Option<Plan> {
+/// The conditions for a full straight-line region. The conditions use only values that are `usable`.
+pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usable: &dyn Fn(Value) -> bool) -> Option<Plan> {
     let mut plan = Plan::default();
-    // What depends on memory, or on anything that does, cannot be part of the condition.
+    // Values that depend on memory cannot be part of the condition.
     let mut late: SideTable<Value, bool> = SideTable::new();
-    for inst in stretch {
+    for inst in ops {
         let data = func.inst(*inst);
         let mut early = data.op.is_pure();
         let mut need = |op: &Op| op.for_each_operand(&mut |value| early &= !late[value]);
         need(&data.op);
-        // A reduction may use scalars from outside.
+        // The region of a reduction may use scalars from outside.
         data.op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inst| need(&func.inst(inst).op)));
         if early {
             plan.before.push(*inst);
@@ -284,7 +289,7 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
     }
     let is_early = |affine: &Affine| affine.scalars().all(|value| !late[value] && usable(value));
     let (mut bounds, mut aligned, mut masks) = (HashSet::new(), HashSet::new(), HashSet::new());
-    for inst in stretch {
+    for inst in ops {
         let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         if late[base] || !usable(base) {
             continue;
@@ -300,7 +305,7 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
         }
         let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
-        // An atomic takes one element at a time.
+        // An atomic accesses one element at a time.
         let is_atomic = matches!(func.inst(*inst).op, Op::Atomic { .. });
         let run = run_axis(&affine, &extents, bytes).filter(|axis| parts.is_whole_along(*axis) && !is_atomic);
         plan.accesses.insert(*inst, run.is_some());
@@ -323,7 +328,8 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
     (!plan.accesses.is_empty()).then_some(plan)
 }
 
-/// The axis that the lanes run along, if each run is a whole number of wide accesses from the first one, or may be where a step is an argument.
+/// The axis along which addresses are consecutive, if each run along it is a whole number of wide accesses, counted from the first run. If
+/// the stride of another axis is an argument, the condition tests that later.
 fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
     let runs = |axis: &usize| affine.lanes[*axis].is(1) && extents[*axis] as i64 * bytes >= WIDEST;
     let fastest = (0..extents.len()).rev().find(runs)?;
@@ -334,18 +340,18 @@ fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
     (0..extents.len()).all(keeps_alignment).then_some(fastest)
 }
 
-/// Takes masks apart.
+/// Splits masks into conjuncts.
 struct Masks<'a> {
     func: &'a Function,
     facts: &'a mut AffineFacts,
-    /// The access's.
+    /// The extents of the access.
     extents: &'a [usize],
     is_early: &'a dyn Fn(&Affine) -> bool,
     is_early_value: &'a dyn Fn(Value) -> bool,
 }
 
 impl Masks<'_> {
-    /// Adds the parts of a mask. `axes` are those of the access that the mask's axes are, if each is one.
+    /// Adds the conjuncts of a mask. `axes` are the access's axes that correspond to the mask's axes, if each axis corresponds to one.
     fn parts(&mut self, mask: Value, axes: Option<&[usize]>, out: &mut Parts) {
         let mut seen: HashSet<(Value, Option<Vec<usize>>)> = HashSet::new();
         let mut next = vec![(mask, axes.map(<[usize]>::to_vec))];
@@ -361,15 +367,15 @@ impl Masks<'_> {
         }
     }
 
-    /// Adds a part, or puts those that it has on the list of what is next.
+    /// Adds a conjunct, or appends its parts to `next`.
     fn part(&mut self, mask: Value, axes: Option<Vec<usize>>, out: &mut Parts, next: &mut Vec<(Value, Option<Vec<usize>>)>) {
         let func = self.func;
         match func.def_op(mask) {
             Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => next.extend([(*rhs, axes.clone()), (*lhs, axes)]),
             Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() && (self.is_early_value)(*x) => out.tests.push((mask, Test::Uniform(*x))),
-            // One truth for all, which nobody can ask about in front.
+            // A predicate that is the same for all elements but not known in front of the branch. It stays in the mask.
             Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() => {}
-            // Whatever the shape, a tile of truths is full where this one is.
+            // A broadcast mask is full where its operand is full, whatever the shape.
             Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => next.push((*x, axes)),
             Some(Op::Reshape { x } | Op::Flip { x, .. }) => next.push((*x, None)),
             Some(Op::ExpandDims { x, axis }) => {
@@ -390,7 +396,7 @@ impl Masks<'_> {
             Some(Op::Compare { op, lhs, rhs }) => match self.comparison(*op, *lhs, *rhs) {
                 Some(Test::Below { op: CompareOp::Lt, index, limit, .. })
                     if let Some((axis, axes)) = prefix(&index).zip(axes.as_ref())
-                        // Of one place that is repeated, a lane's place says nothing.
+                        // If the axis is a broadcast of one position, it says nothing about the element's position.
                         && func.ty(*lhs).extents()[axis] == self.extents[axes[axis]] =>
                 {
                     out.ends.push(End { axis: axes[axis], end: limit });
@@ -417,37 +423,31 @@ impl Masks<'_> {
     }
 }
 
-/// The axis whose position the index is.
+/// The axis along which the index equals the element's position.
 fn prefix(index: &Affine) -> Option<usize> {
     let axis = index.lanes.iter().position(|lane| lane.is(1))?;
     let is_alone = index.lanes.iter().enumerate().all(|(other, lane)| other == axis || lane.is(0));
     (is_alone && index.start.is(0)).then_some(axis)
 }
 
-/// The stretch as a condition and an `if` with both versions. `first_use` says where a value of the stretch is first used behind it, if it is; `with`
-/// learns what is to be used there instead.
-fn split(
-    func: &mut Function,
-    stretch: &[Inst],
-    plan: Plan,
-    first_use: &dyn Fn(Value) -> Option<u32>,
-    with: &mut Substitution,
-) -> Vec<Inst> {
-    let loc = stretch.iter().map(|inst| func.inst(*inst).loc).find(|loc| loc.is_some()).unwrap_or(Loc::NONE);
+/// Replaces the straight-line region by a condition and an `if` with both versions. `first_use` returns the first use of a value after the
+/// region. `with` receives the values that replace those of the region there.
+fn split(func: &mut Function, ops: &[Inst], plan: Plan, first_use: &dyn Fn(Value) -> Option<u32>, with: &mut Substitution) -> Vec<Inst> {
+    let loc = ops.iter().map(|inst| func.inst(*inst).loc).find(|loc| loc.is_some()).unwrap_or(Loc::NONE);
     let mut out = plan.before.clone();
     let scratch = func.add_region();
     let cond = condition(&mut Builder::new(func, scratch, loc), &plan);
     out.append(func.insts_mut(scratch));
 
-    let (results, remade) = handed_on(func, stretch, &plan.before, first_use, with);
+    let (results, remade) = handed_on(func, ops, &plan.before, first_use, with);
     let body = func.add_region();
-    *func.insts_mut(body) = stretch.to_vec();
+    *func.insts_mut(body) = ops.to_vec();
     let [full, guarded] = [true, false].map(|is_full| {
         let region = func.add_region();
         let mut map = Substitution::new();
         copy_insts(func, body, region, &mut map);
         if is_full {
-            make_full(func, stretch, region, &plan, &mut map);
+            make_full(func, ops, region, &plan, &mut map);
         }
         let values = results.iter().map(|value| map.get(*value)).collect();
         Builder::new(func, region, loc).yield_values(values);
@@ -478,20 +478,20 @@ fn replace(func: &mut Function, insts: &[Inst], with: &Substitution) {
     }
 }
 
-/// The values that the branch must hand on: used later, and not computed in front of it. A branch hands on numbers, no pointers: those that are used
-/// later are made again, of their addresses, by the ops that are given as well.
+/// The values that the branch must yield: used later, and not computed in front of it. A branch yields no pointers. Pointers that are used
+/// later are made again from their addresses, by the ops that the function also returns.
 fn handed_on(
     func: &mut Function,
-    stretch: &[Inst],
+    ops: &[Inst],
     before: &[Inst],
     first_use: &dyn Fn(Value) -> Option<u32>,
     with: &mut Substitution,
 ) -> (Vec<Value>, Vec<Inst>) {
     let is_before: HashSet<Inst> = before.iter().copied().collect();
     let inside: HashSet<Value> =
-        stretch.iter().filter(|inst| !is_before.contains(inst)).flat_map(|inst| &func.inst(*inst).results).copied().collect();
+        ops.iter().filter(|inst| !is_before.contains(inst)).flat_map(|inst| &func.inst(*inst).results).copied().collect();
     let (mut results, mut remade, mut used) = (Vec::new(), Vec::new(), Vec::new());
-    for inst in stretch.iter().filter(|inst| !is_before.contains(inst)) {
+    for inst in ops.iter().filter(|inst| !is_before.contains(inst)) {
         let data = func.inst(*inst).clone();
         if let (Op::Pointer { address }, [pointer]) = (&data.op, &data.results[..])
             && first_use(*pointer).is_some()
@@ -512,10 +512,10 @@ fn handed_on(
     (results, remade)
 }
 
-/// Drops masks and marks accesses in the copy that runs for full tiles. `region` holds copies of `stretch` in its order.
-pub(super) fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
+/// Removes masks and marks accesses in the copy for full tiles. `region` holds copies of `ops`, in the same order.
+pub(super) fn make_full(func: &mut Function, ops: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
     let copies = func.region(region).insts.clone();
-    for (original, copy) in stretch.iter().zip(&copies) {
+    for (original, copy) in ops.iter().zip(&copies) {
         let Some(is_wide) = plan.accesses.get(original) else { continue };
         match &mut func.inst_mut(*copy).op {
             Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } => {
@@ -525,16 +525,17 @@ pub(super) fn make_full(func: &mut Function, stretch: &[Inst], region: Region, p
             _ => {}
         }
     }
-    let copy_of: HashMap<Inst, Inst> = stretch.iter().copied().zip(copies).collect();
+    let copy_of: HashMap<Inst, Inst> = ops.iter().copied().zip(copies).collect();
     let mut with = Substitution::new();
     let mut constants = Vec::new();
     for (mask, _) in &plan.masks {
         let defined = if let Def::Result(inst, _) = func.def(*mask) { copy_of.get(&inst) } else { None };
         if let Some(copy) = defined {
-            // A comparison that holds everywhere becomes a constant in its place.
+            // A comparison that holds for all elements becomes a constant.
             func.inst_mut(*copy).op = Op::Const { value: ConstExpr::Bool(true) };
         } else {
-            // A mask defined before the stretch cannot be replaced at its definition: here a constant stands for it.
+            // A mask that is defined before the straight-line region cannot become a constant there. Instead, a new constant replaces it in
+            // the copy.
             let ty = func.ty(*mask).clone();
             let inst = func.make_inst(Op::Const { value: ConstExpr::Bool(true) }, [ty], Loc::NONE);
             with.insert(map.get(*mask), func.result(inst));
@@ -560,7 +561,7 @@ pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     for (_, test) in &plan.masks {
         match test {
             Test::Below { op, index, maximum, limit } => {
-                // Where `start < limit`, the difference is positive: where it overflows, it shows as negative.
+                // If `start < limit`, the exact difference is positive. A difference that overflows is negative, and its test fails.
                 let (start, limit) = (index.uniform_value(b), limit.value(b));
                 parts.push(b.compare(*op, start, limit));
                 let room = b.binary(BinaryOp::Sub, limit, start);
@@ -568,7 +569,7 @@ pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
                 parts.push(b.compare(op.swapped(), room, maximum));
             }
             Test::Above { op, index, maximum, limit } => {
-                // The lanes only add to `index`, which must not wrap.
+                // The stride terms only add to `index`. The sum must not wrap.
                 let (start, limit) = (index.uniform_value(b), limit.value(b));
                 parts.push(b.compare(*op, start, limit));
                 let last = b.index((i64::MAX - maximum).into());

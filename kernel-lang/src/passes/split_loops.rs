@@ -1,4 +1,5 @@
-//! Splits a loop over tiles into the turns whose tiles are full and those that need masks: a row's last tile, say.
+//! Loop splitting: an unmasked main loop for the iterations whose tiles are full, then a masked remainder loop, such as for the last tile
+//! of a row.
 //!
 //! ```text
 //! ; before
@@ -75,15 +76,15 @@
 //! }
 //! ```
 //!
-//! The first loop has no masks, and accesses that are as wide as can be; the second takes over where the first one stopped, and is what the
-//! loop was: [`super::split_full_tiles`] and [`super::guard_accesses`] see to it.
+//! The main loop has no masks, and its accesses are as wide as possible. The remainder loop continues at the index where the main loop
+//! stops, with the original body. [`super::split_full_tiles`] and [`super::guard_accesses`] handle its masks.
 //!
-//! Every condition of a full tile is a sum that the index adds to, or does not change. So what must hold for the first turn is tested once, in
-//! front of the loops, and how far the index may go follows from how much room each condition leaves: the least of it is where the first loop
-//! stops. What cannot be told so stays one loop, whose every turn decides for itself.
+//! Every condition for a full tile is a sum that the loop index adds to, or that does not depend on it. So the pass tests the conditions of
+//! the first iteration once, in front of the loops. The slack of each condition limits how far the index may move; the smallest limit is
+//! where the main loop stops. If a condition has another form, the loop stays whole, and each iteration tests for itself.
 //!
-//! The rest of the loop masks by position: `start + columns < n` becomes `columns < n - start`, which needs no 64 bits a lane, and says of
-//! the last tile that it is a row's end, wide where `n` is a whole number of wide accesses.
+//! The remainder loop masks by position: `start + columns < n` becomes `columns < n - start`, which needs no 64-bit arithmetic per element.
+//! It also shows that the last tile ends a row, so that accesses are wide if `n` is a whole number of wide accesses.
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bounds::{self, LONGEST_STEP};
@@ -94,7 +95,7 @@ use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst,
 
 use super::split_full_tiles::{Plan, Test, WIDEST, condition, is_plain, make_full, plan};
 
-/// Longer bodies are not doubled.
+/// Longer bodies are not duplicated.
 const MAX_OPS: usize = 1000;
 
 /// Runs the pass.
@@ -104,9 +105,9 @@ pub fn run(func: &mut Function) -> Changed {
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
-            // What is left of a loop needs its masks.
+            // A remainder loop needs its masks.
             let around = Loop::of(func, inst).filter(|_| !matches!(func.inst(inst).op, Op::For { remainder: true, .. }));
-            match around.and_then(|around| Some((full_turns(func, &around, &mut facts)?, around))) {
+            match around.and_then(|around| Some((full_iterations(func, &around, &mut facts)?, around))) {
                 Some((plan, around)) => {
                     split(func, &around, plan, (&mut facts, &mut bits), &mut out);
                     changed = true;
@@ -119,7 +120,7 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// A loop that counts in 64 bits.
+/// A loop whose index is an `i64`.
 pub(super) struct Loop {
     pub(super) inst: Inst,
     pub(super) lower: Value,
@@ -146,7 +147,8 @@ impl Loop {
         }
     }
 
-    /// `upper - lower`, or 0 where the loop has no turn, or where an index behind its last one would not fit 64 bits. Appends its ops.
+    /// `upper - lower`. The result is 0 if the loop has no iteration, or if an index after its last one would not fit 64 bits. Appends its
+    /// ops.
     pub(super) fn span(&self, b: &mut Builder<'_>) -> Value {
         let most = b.index(i64::MAX.into());
         let last = b.binary(BinaryOp::Sub, most, self.step);
@@ -154,14 +156,15 @@ impl Loop {
         let runs = b.compare(CompareOp::Lt, self.lower, self.upper);
         let is_fine = b.binary(BinaryOp::And, fits, runs);
         let span = b.binary(BinaryOp::Sub, self.upper, self.lower);
-        // A difference that overflows shows as negative.
+        // A difference that overflows is negative.
         let zero = b.index(0);
         let span = b.binary(BinaryOp::Max, span, zero);
         b.select(is_fine, span, zero)
     }
 
-    /// Appends to `out` this loop as two: `first`, a region with its parameters, for the turns before `middle`, the loop's own body for the
-    /// others. `middle` is an index of the loop, or behind its last one.
+    /// Appends this loop to `out` as two loops. The first has the body `first`, a region with its own parameters, and runs the iterations
+    /// before `middle`. The second has the loop's own body and runs the other iterations. `middle` is an index of the loop, or one after
+    /// its last one.
     pub(super) fn in_two(&self, func: &mut Function, middle: Value, (first, step): (Region, Value), unroll: bool, out: &mut Vec<Inst>) {
         let data = func.inst(self.inst).clone();
         let Op::For { init, num_stages, unroll: factor, .. } = data.op else { return };
@@ -178,24 +181,24 @@ impl Loop {
     }
 }
 
-/// How far an index may go: while `room` is more than `scale` times its distance from the first one.
-struct Room {
-    room: Value,
+/// A limit of the loop index: `slack` must be more than `scale` times the distance of the index from the first one.
+struct Slack {
+    slack: Value,
     scale: Polynomial,
 }
 
-/// What makes a turn full, if the index only adds to it.
-fn full_turns(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option<Plan> {
+/// The conditions for a full iteration, if the loop index only adds to them.
+fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option<Plan> {
     let body = &func.region(around.body).insts;
-    let (_, stretch) = body.split_last()?;
-    if stretch.len() > MAX_OPS || !stretch.iter().all(|inst| is_plain(&func.inst(*inst).op)) {
+    let (_, ops) = body.split_last()?;
+    if ops.len() > MAX_OPS || !ops.iter().all(|inst| is_plain(&func.inst(*inst).op)) {
         return None;
     }
     let index = around.index(func);
     let mut inside: SideTable<Value, bool> = SideTable::new();
     func.region(around.body).params[1..].iter().for_each(|param| inside[*param] = true);
-    stretch.iter().for_each(|inst| func.inst(*inst).results.iter().for_each(|result| inside[*result] = true));
-    let mut plan = plan(func, stretch, facts, &|value| !inside[value])?;
+    ops.iter().for_each(|inst| func.inst(*inst).results.iter().for_each(|result| inside[*result] = true));
+    let mut plan = plan(func, ops, facts, &|value| !inside[value])?;
     let grows = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| !scale.looks_negative());
     let is_same = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| scale.is(0));
     let is_fine = plan.bounds.iter().all(|bound| {
@@ -206,13 +209,13 @@ fn full_turns(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option
             Test::Below { index, limit, .. } | Test::Above { index, limit, .. } => grows(&index.start) && is_same(limit),
             Test::Uniform(_) => true,
         });
-    // From one turn to the next an address keeps its alignment, or the access is narrow.
+    // An access stays wide only if its address keeps its alignment from one iteration to the next.
     let step = around.constant_step(func).unwrap_or(1);
     let distance = |affine: &Affine, bytes: i64| affine.start.coefficient(index).map(|scale| scale.scaled(step.wrapping_mul(bytes)));
     let keeps = |distance: &Polynomial| distance.as_constant().is_none_or(|distance| distance % WIDEST == 0);
     let mut rows = Vec::new();
     plan.aligned.retain(|(_, affine, bytes)| {
-        // Rows whose length is an argument begin where wide accesses do if it is a whole number of them.
+        // If the length of a row is an argument, rows begin at boundaries of wide accesses if the length is a whole number of them.
         let distance = distance(affine, *bytes).filter(keeps);
         rows.extend(distance.clone().filter(|distance| !distance.is_multiple_of(WIDEST)).map(|distance| (distance, WIDEST)));
         distance.is_some()
@@ -228,36 +231,36 @@ fn full_turns(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option
 
 fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut AffineFacts, &mut Bits), out: &mut Vec<Inst>) {
     let (index, loc) = (around.index(func), func.inst(around.inst).loc);
-    // What holds of the first turn.
+    // The conditions for the first iteration.
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let mut is_full = condition(b, &plan);
-    let rooms = rooms(b, &plan, index);
-    for scale in rooms.iter().map(|room| &room.scale).filter(|scale| scale.as_constant().is_none()) {
+    let slacks = slacks(b, &plan, index);
+    for scale in slacks.iter().map(|slack| &slack.scale).filter(|scale| scale.as_constant().is_none()) {
         let scale = scale.value(b);
         let is_short = bounds::is_below(b, scale, LONGEST_STEP);
         is_full = b.binary(BinaryOp::And, is_full, is_short);
     }
-    let mut first_turn = Substitution::new();
-    first_turn.insert(index, around.lower);
-    substitute(func, scratch, &first_turn);
+    let mut first_iteration = Substitution::new();
+    first_iteration.insert(index, around.lower);
+    substitute(func, scratch, &first_iteration);
 
     let b = &mut Builder::new(func, scratch, loc);
     let mut span = around.span(b);
-    for Room { room, scale } in rooms {
+    for Slack { slack, scale } in slacks {
         let one = b.index(1);
-        let mut turns = room;
+        let mut iterations = slack;
         if !scale.is(1) {
-            // Rounded up. Where an argument is 0 there is no end, and one turn is full.
-            let (before, scale) = (b.binary(BinaryOp::Sub, room, one), scale.value(b));
+            // The quotient is rounded up. If `scale` is an argument that is 0, there is no limit, but only one iteration is taken as full.
+            let (before, scale) = (b.binary(BinaryOp::Sub, slack, one), scale.value(b));
             let whole = b.binary(BinaryOp::Div, before, scale);
-            turns = b.binary(BinaryOp::Add, whole, one);
+            iterations = b.binary(BinaryOp::Add, whole, one);
         }
-        span = b.binary(BinaryOp::Min, span, turns);
+        span = b.binary(BinaryOp::Min, span, iterations);
     }
     let zero = b.index(0);
     let span = b.select(is_full, span, zero);
-    let middle = around.turns_end(b, span, 1);
+    let middle = around.iterations_end(b, span, 1);
     out.append(func.insts_mut(scratch));
 
     let body = func.region(around.body).clone();
@@ -274,28 +277,28 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     around.in_two(func, middle, (first, around.step), false, out);
 }
 
-/// How much room each condition leaves the index, from the turn that it holds of. Positive where all of them hold.
-fn rooms(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Room> {
-    let mut rooms = Vec::new();
+/// The slack that each condition leaves the loop index in the first iteration. The slack is positive if all conditions hold.
+fn slacks(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Slack> {
+    let mut slacks = Vec::new();
     for bound in &plan.bounds {
         if let Some(scale) = bound.index.start.coefficient(index).filter(|scale| !scale.is(0)) {
             let start = bound.index.uniform_value(b);
             let length = b.op(Op::Length { base: bound.base }, &[]);
             let maximum = bound.maximum(b);
             let limit = b.binary(BinaryOp::Sub, length, maximum);
-            rooms.push(Room { room: b.binary(BinaryOp::Sub, limit, start), scale });
+            slacks.push(Slack { slack: b.binary(BinaryOp::Sub, limit, start), scale });
         }
     }
     for (_, test) in &plan.masks {
         let (at, maximum, limit, is_closed) = match test {
             Test::Below { op, index, maximum, limit } => (index, *maximum, Some(limit), *op == CompareOp::Le),
-            // The lanes must not wrap.
+            // The sum with the stride terms must not wrap.
             Test::Above { index, maximum, .. } => (index, *maximum, None, true),
             Test::Uniform(_) => continue,
         };
         if let Some(scale) = at.start.coefficient(index).filter(|scale| !scale.is(0)) {
             let start = at.uniform_value(b);
-            let room = match limit {
+            let slack = match limit {
                 Some(limit) => {
                     let limit = limit.value(b);
                     b.binary(BinaryOp::Sub, limit, start)
@@ -307,20 +310,21 @@ fn rooms(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Room> {
                 }
             };
             let less = b.index((maximum - i64::from(is_closed)).into());
-            rooms.push(Room { room: b.binary(BinaryOp::Sub, room, less), scale });
+            slacks.push(Slack { slack: b.binary(BinaryOp::Sub, slack, less), scale });
         }
     }
-    rooms
+    slacks
 }
 
 impl Loop {
-    /// The index behind the turns that begin less than `span` behind the first one, of which whole groups are taken. Appends its ops.
-    pub(super) fn turns_end(&self, b: &mut Builder<'_>, span: Value, group: i64) -> Value {
+    /// The index after the iterations that begin less than `span` after the first one, in whole groups of `group` iterations. Appends its
+    /// ops.
+    pub(super) fn iterations_end(&self, b: &mut Builder<'_>, span: Value, group: i64) -> Value {
         let (zero, one) = (b.index(0), b.index(1));
         let span = b.binary(BinaryOp::Max, span, zero);
         let before = b.binary(BinaryOp::Sub, span, one);
-        let mut turns = match self.constant_step(b.func).filter(|step| step.count_ones() == 1) {
-            // Rounded down, so that no distance is no turn.
+        let mut iterations = match self.constant_step(b.func).filter(|step| step.count_ones() == 1) {
+            // The shift rounds down, so a distance of 0 gives no iteration.
             Some(step) => {
                 let bits = b.index(step.trailing_zeros().into());
                 let before = b.binary(BinaryOp::Shr, before, bits);
@@ -328,24 +332,27 @@ impl Loop {
             }
             None => {
                 let before = b.binary(BinaryOp::Div, before, self.step);
-                let turns = b.binary(BinaryOp::Add, before, one);
-                let has_turns = b.compare(CompareOp::Gt, span, zero);
-                b.select(has_turns, turns, zero)
+                let iterations = b.binary(BinaryOp::Add, before, one);
+                let has_iterations = b.compare(CompareOp::Gt, span, zero);
+                b.select(has_iterations, iterations, zero)
             }
         };
         if group > 1 {
             let (count, low_bits) = (b.index(group.into()), b.index((group - 1).into()));
-            let rest =
-                if group.count_ones() == 1 { b.binary(BinaryOp::And, turns, low_bits) } else { b.binary(BinaryOp::Rem, turns, count) };
-            turns = b.binary(BinaryOp::Sub, turns, rest);
+            let rest = if group.count_ones() == 1 {
+                b.binary(BinaryOp::And, iterations, low_bits)
+            } else {
+                b.binary(BinaryOp::Rem, iterations, count)
+            };
+            iterations = b.binary(BinaryOp::Sub, iterations, rest);
         }
-        let distance = b.binary(BinaryOp::Mul, turns, self.step);
+        let distance = b.binary(BinaryOp::Mul, iterations, self.step);
         b.binary(BinaryOp::Add, self.lower, distance)
     }
 }
 
-/// Masks of the loop's body that compare `start + position` with a number compare the position instead, where neither is surely negative nor near
-/// the end of 64 bits.
+/// Rewrites masks of the loop's body that compare `start + position` with a number, so that they compare the position instead. The pass
+/// does this only if `start` is known to be neither negative nor near the end of 64 bits.
 fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts, bits: &mut Bits) {
     let mut out = Vec::new();
     for inst in func.region(around.body).insts.clone() {
@@ -372,8 +379,8 @@ fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts,
     *func.insts_mut(around.body) = out;
 }
 
-/// Is what the lanes add to at least 0 and less than 2^62? Of the loop's index that holds if it begins small and takes small steps: it would
-/// take 2^40 turns to get there, and no program lives to see them.
+/// Is the start of the index at least 0 and less than 2^62? For a loop index this holds if it begins small and takes small steps: it would
+/// need 2^40 iterations to get there, and no program runs that long.
 fn is_small(func: &Function, around: &Loop, affine: &Affine, bits: &mut Bits) -> bool {
     const STEP: i64 = 1 << 20;
     let (index, step) = (around.index(func), around.constant_step(func));
@@ -387,7 +394,7 @@ fn is_small(func: &Function, around: &Loop, affine: &Affine, bits: &mut Bits) ->
     affine.start.terms.len() <= 4 && affine.start.terms.iter().all(is_small_term) && (0..1 << 60).contains(&affine.start.constant)
 }
 
-/// Of numbers that are at least 0 and less than `2^bits`, such bits; each is found once.
+/// For values that are at least 0 and less than `2^bits`: a number of such bits. Each is computed once.
 #[derive(Default)]
 struct Bits {
     known: SideTable<Value, Option<Option<u32>>>,

@@ -1,4 +1,4 @@
-//! Puts as many turns of a loop behind one another as its `unroll` says, and what is left of them into a loop of its own.
+//! Loop unrolling: the body of the main loop runs as many iterations as `unroll` says. A remainder loop runs the rest.
 //!
 //! ```text
 //! ; before
@@ -42,15 +42,15 @@
 //! }
 //! ```
 //!
-//! Loads of several turns are then under way at once, in registers, and a loop's own instructions count once for all of them. After
-//! [`super::split_loops`], whose first loop takes the factor: the turns that need masks are few.
+//! Loads of several iterations are then in flight at once, in registers, and the instructions of the loop itself run once for all of them.
+//! The pass runs after [`super::split_loops`] and unrolls only its main loop, because the remainder loop has few iterations.
 
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
 use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op};
 
 use super::split_loops::Loop;
 
-/// Bodies that would become longer are repeated less often.
+/// The largest number of ops in an unrolled body. A body that would exceed it is repeated less often.
 const MAX_OPS: usize = 4000;
 
 /// Runs the pass.
@@ -85,11 +85,11 @@ fn unroll(func: &mut Function, around: &Loop, factor: i64, out: &mut Vec<Inst>) 
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let span = around.span(b);
-    // Where several steps overflow, one turn at a time is taken.
+    // If several steps overflow, the remainder loop runs all iterations, one at a time.
     let (longest, zero) = (b.index((i64::MAX / factor).into()), b.index(0));
     let fits = b.compare(CompareOp::Le, around.step, longest);
     let span = b.select(fits, span, zero);
-    let middle = around.turns_end(b, span, factor);
+    let middle = around.iterations_end(b, span, factor);
     let factor_value = b.index(factor.into());
     let step = b.binary(BinaryOp::Mul, around.step, factor_value);
     out.append(func.insts_mut(scratch));
@@ -102,13 +102,13 @@ fn unroll(func: &mut Function, around: &Loop, factor: i64, out: &mut Vec<Inst>) 
         carried.push(func.add_region_param(first, ty));
     }
     let index = carried.remove(0);
-    for turn in 0..factor {
+    for iteration in 0..factor {
         let b = &mut Builder::new(func, first, loc);
-        let at = if turn == 0 {
+        let at = if iteration == 0 {
             index
         } else {
-            let turn = b.index(turn.into());
-            let distance = b.binary(BinaryOp::Mul, around.step, turn);
+            let iteration = b.index(iteration.into());
+            let distance = b.binary(BinaryOp::Mul, around.step, iteration);
             b.binary(BinaryOp::Add, index, distance)
         };
         let mut map = Substitution::new();

@@ -1,4 +1,4 @@
-//! For a launch that is not `.checked()`: takes for granted what the kernel assumes.
+//! Assumptions: simplifies a kernel by the conditions that it assumes, for a launch that is not `.checked()`.
 //!
 //! ```text
 //! ; before
@@ -27,9 +27,11 @@
 //! }
 //! ```
 //!
-//! Behind an assumption, and only there, the condition is `true`; so are comparisons that follow from one of the same two scalars or from the
-//! bounds of a scalar, and the remainder of a multiple is 0. What is wrongly assumed makes results wrong, but no kernel unsafe: the guards of
-//! accesses are made later, from lengths and offsets as they are. [`super::drop_assertions`] comes behind.
+//! After an assumption, and only there, the condition is `true`. Comparisons that follow from a comparison of the same two scalars, or from
+//! the bounds of a scalar, are decided. The remainder of a multiple is 0.
+//!
+//! A false assumption makes results wrong, but no kernel unsafe: guards of accesses are added later, from the actual lengths and offsets.
+//! [`super::drop_assertions`] runs afterwards.
 
 use std::collections::HashMap;
 
@@ -44,25 +46,25 @@ pub fn run(func: &mut Function) -> Changed {
     if !func.all_insts().iter().any(is_assumption) {
         return false;
     }
-    // Equal expressions become one value, about which something is known.
+    // Equal expressions become one value, so that facts about one hold for all.
     let changed = cse::run(func);
     let mut known = Known::default();
     region(func, func.body, &mut known);
     changed || known.changed
 }
 
-/// What holds where the walk is. Each question takes a time that does not depend on how much is known.
+/// The facts that hold at the current op. A query takes time that does not depend on the number of facts.
 #[derive(Default)]
 struct Known {
-    /// What is true, with the constant `true`.
-    truths: HashMap<Value, Value>,
-    /// What holds of two scalars, the one that was made first as the left side.
+    /// Conditions that hold, each with the constant `true` that replaces it.
+    predicates: HashMap<Value, Value>,
+    /// Comparisons that hold for two scalars. The scalar that was defined first is on the left.
     compared: HashMap<(Value, Value), Vec<CompareOp>>,
-    /// The least and the greatest number that a scalar can be: the last pair counts.
+    /// The smallest and the largest value of a scalar. The last pair is the current one.
     bounds: HashMap<Value, Vec<(i128, i128)>>,
     /// Numbers of which an integer scalar is a multiple.
     multiples: HashMap<Value, Vec<i128>>,
-    /// What was learned, in order.
+    /// The facts in the order in which they were learned.
     facts: Vec<Fact>,
     changed: bool,
 }
@@ -76,7 +78,7 @@ enum Fact {
     Multiple(Value),
 }
 
-/// A scalar that is known to be a multiple of more numbers is no longer listened to.
+/// The largest number of factors that are recorded for a scalar.
 const MOST_FACTORS: usize = 64;
 
 fn region(func: &mut Function, region_of: Region, known: &mut Known) {
@@ -85,10 +87,10 @@ fn region(func: &mut Function, region_of: Region, known: &mut Known) {
     for inst in func.region(region_of).insts.clone() {
         if !matches!(func.inst(inst).op, Op::Assert { .. }) {
             let mut changed = false;
-            func.inst_mut(inst).op.map_operands(&mut |value| match known.truths.get(&value) {
-                Some(truth) => {
-                    changed |= *truth != value;
-                    *truth
+            func.inst_mut(inst).op.map_operands(&mut |value| match known.predicates.get(&value) {
+                Some(predicate) => {
+                    changed |= *predicate != value;
+                    *predicate
                 }
                 None => value,
             });
@@ -104,9 +106,9 @@ fn region(func: &mut Function, region_of: Region, known: &mut Known) {
         out.push(inst);
         if let Op::Assert { cond, assumed: true, .. } = func.inst(inst).op {
             let loc = func.inst(inst).loc;
-            let truth = func.append(region_of, Op::Const { value: ConstExpr::Bool(true) }, [Type::scalar(Dtype::Bool)], loc);
-            out.push(truth);
-            known.learn(func, cond, func.result(truth));
+            let predicate = func.append(region_of, Op::Const { value: ConstExpr::Bool(true) }, [Type::scalar(Dtype::Bool)], loc);
+            out.push(predicate);
+            known.learn(func, cond, func.result(predicate));
         }
     }
     known.forget_from(outside);
@@ -114,14 +116,14 @@ fn region(func: &mut Function, region_of: Region, known: &mut Known) {
 }
 
 impl Known {
-    /// All that a condition says.
-    fn learn(&mut self, func: &Function, cond: Value, truth: Value) {
+    /// Records all facts that a condition implies.
+    fn learn(&mut self, func: &Function, cond: Value, predicate: Value) {
         let mut next = vec![cond];
         while let Some(cond) = next.pop() {
-            if self.truths.contains_key(&cond) {
-                continue; // and so is all that it says
+            if self.predicates.contains_key(&cond) {
+                continue; // so is every fact that it implies
             }
-            self.truths.insert(cond, truth);
+            self.predicates.insert(cond, predicate);
             self.facts.push(Fact::True(cond));
             match func.def_op(cond) {
                 Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => next.extend([*rhs, *lhs]),
@@ -161,11 +163,11 @@ impl Known {
         }
     }
 
-    /// Leaves a region: what was learned there does not hold behind it.
+    /// Leaves a region: forgets the facts that were learned there.
     fn forget_from(&mut self, outside: usize) {
         for fact in self.facts.drain(outside..) {
             match fact {
-                Fact::True(value) => drop(self.truths.remove(&value)),
+                Fact::True(value) => drop(self.predicates.remove(&value)),
                 Fact::Compare(pair) => drop(self.compared.get_mut(&pair).and_then(Vec::pop)),
                 Fact::Bounds(value) => drop(self.bounds.get_mut(&value).and_then(Vec::pop)),
                 Fact::Multiple(value) => drop(self.multiples.get_mut(&value).and_then(Vec::pop)),
@@ -173,7 +175,7 @@ impl Known {
         }
     }
 
-    /// What an op gives, if that is known.
+    /// The value of an op, if the facts decide it.
     fn decide(&self, func: &Function, inst: Inst) -> Option<ConstExpr> {
         match func.inst(inst).op {
             Op::Compare { op, lhs, rhs } if func.ty(lhs).is_scalar() => {
@@ -190,7 +192,7 @@ impl Known {
         }
     }
 
-    /// A scalar beside a number, from other numbers that it has been beside.
+    /// Decides a comparison of a scalar with a number, from the scalar's bounds.
     fn by_bounds(&self, func: &Function, op: CompareOp, lhs: Value, rhs: Value) -> Option<bool> {
         let (op, x, number) = match (integer(func, lhs), integer(func, rhs)) {
             (None, Some(number)) => (op, lhs, number),
@@ -210,12 +212,12 @@ impl Known {
     }
 }
 
-/// A comparison with the value first that was made first.
+/// The comparison with the value on the left that was defined first.
 fn in_order(op: CompareOp, lhs: Value, rhs: Value) -> ((Value, Value), CompareOp) {
     if lhs <= rhs { ((lhs, rhs), op) } else { ((rhs, lhs), op.swapped()) }
 }
 
-/// Does `asked` hold of two numbers of which `known` holds? A NaN among them makes only `ne` hold.
+/// Does `asked` hold for two numbers for which `known` holds? `None` if that is undecided. If one of them is NaN, only `ne` holds.
 fn follows(known: CompareOp, asked: CompareOp) -> Option<bool> {
     use CompareOp::{Eq, Ge, Gt, Le, Lt, Ne};
     let (yes, no): (&[CompareOp], &[CompareOp]) = match known {
@@ -229,7 +231,7 @@ fn follows(known: CompareOp, asked: CompareOp) -> Option<bool> {
     if yes.contains(&asked) { Some(true) } else { no.contains(&asked).then_some(false) }
 }
 
-/// The number that an integer scalar is.
+/// The value of an integer scalar, if it is a constant.
 fn integer(func: &Function, value: Value) -> Option<i128> {
     match func.def_op(value)? {
         Op::Const { value: constant } if func.ty(value).is_scalar() => constant.as_int(),

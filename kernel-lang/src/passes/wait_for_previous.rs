@@ -1,4 +1,4 @@
-//! Makes a kernel that may overlap with the launch before it wait for that one before it touches memory.
+//! Launch overlap: a kernel that may overlap with the previous launch waits for that launch before it accesses memory.
 //!
 //! ```text
 //! ; before
@@ -20,8 +20,9 @@
 //! }
 //! ```
 //!
-//! It overlaps if it says one of the two words. It is left alone where every access has a `gdc_wait` before it on every way that leads there, and where none ends
-//! without one: who waits for this launch waits for those before it, too, only because it has waited. An `unchecked` kernel waits where its author says.
+//! A kernel may overlap if it uses `gdc_wait` or `gdc_launch_dependents`. The pass leaves it alone if every path to an access, and every
+//! path to the end, has a `gdc_wait`. The wait before the end is necessary: a later launch that waits for this one waits for earlier
+//! launches only because this one has waited for them. An `unchecked` kernel waits only where its author says.
 
 use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Op, Region};
@@ -37,18 +38,18 @@ pub fn run(func: &mut Function) -> Changed {
     true
 }
 
-/// Has a kernel that enters the region without having waited done so at its end? None if it touches memory before.
+/// Has a kernel that enters the region without a wait executed one at its end? `None` if it accesses memory before.
 fn after(func: &Function, region: Region) -> Option<bool> {
     for &inst in &func.region(region).insts {
         let waited = match func.inst(inst).op {
             Op::GdcWait {} => true,
             Op::If { then_region, else_region, .. } => after(func, then_region)? & after(func, else_region)?,
-            // It may have no turn.
+            // The loop may have no iteration.
             Op::For { body, .. } => {
                 after(func, body)?;
                 false
             }
-            // It asks at least once.
+            // The test runs at least once.
             Op::While { test, body, .. } => {
                 let asked = after(func, test)?;
                 if !asked {

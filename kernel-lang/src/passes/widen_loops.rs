@@ -1,4 +1,4 @@
-//! A loop that counts in fewer bits, and whose index becomes an index of memory, counts in 64.
+//! Loop widening: a loop with an index of fewer bits counts in 64 bits if its index is used in memory indices.
 //!
 //! ```text
 //! ; before
@@ -26,8 +26,8 @@
 //! }
 //! ```
 //!
-//! The other passes then see through it: an index is a sum of 64-bit scalars. Every number that the loop counts is the same in both; not all that a
-//! loop of `u64` counts are, so that one stays.
+//! Other passes need a memory index to be a sum of 64-bit scalars. Every value of the loop index is the same number in both types. A loop
+//! of `u64` stays, because `i64` does not hold all its values.
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
@@ -36,7 +36,7 @@ use crate::ir::{Builder, ConstExpr, Function, Inst, Op, Region, Type, Value};
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
-    // Inner loops first: their bounds may be an outer one's index.
+    // Inner loops first: their bounds may be the index of an outer loop.
     for region in func.regions_under(func.body).into_iter().rev() {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
@@ -56,7 +56,7 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// What the body makes of the index by casting it to 64 bits.
+/// The casts of the loop index to `i64` in the body.
 fn widened(func: &Function, body: Region, index: Value) -> Vec<Value> {
     let mut found = Vec::new();
     func.for_each_inst(body, &mut |inst| {
@@ -71,12 +71,12 @@ fn widened(func: &Function, body: Region, index: Value) -> Vec<Value> {
     found
 }
 
-/// Lets a loop count in 64 bits. What its bounds are computed by is put out.
+/// Makes a loop count in 64 bits. The ops that compute its bounds are appended to `out`.
 fn widen(func: &mut Function, inst: Inst, widened: &[Value], out: &mut Vec<Inst>) {
     let data = func.inst(inst).clone();
     let Op::For { lower, upper, step, body, .. } = data.op else { return };
     let (index, narrow) = (func.region(body).params[0], func.ty(lower).clone());
-    // In front: the bounds.
+    // In front of the loop: the bounds.
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, data.loc);
     let bounds = [lower, upper, step].map(|bound| match b.func.def_op(bound).cloned() {
@@ -87,7 +87,7 @@ fn widen(func: &mut Function, inst: Inst, widened: &[Value], out: &mut Vec<Inst>
     if let Op::For { lower, upper, step, .. } = &mut func.inst_mut(inst).op {
         [*lower, *upper, *step] = bounds;
     }
-    // Inside: the index as it was, for who wants it so.
+    // In the body: the index in its original type, for the ops that use it so.
     func.set_ty(index, Type::scalar(Dtype::I64));
     let cast = func.make_inst(Op::Cast { x: index }, [narrow], data.loc);
     let mut with = Substitution::new();

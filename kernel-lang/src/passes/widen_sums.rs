@@ -1,4 +1,4 @@
-//! Adds and multiplies halves up in `f32`, and rounds once.
+//! Sums in `f32`: adds and multiplies values of `f16` and `bf16` in `f32`, and rounds once.
 //!
 //! ```text
 //! ; before
@@ -27,10 +27,11 @@
 //! }
 //! ```
 //!
-//! A sum over several axes is a reduction of a reduction: the value between them stays `f32`, also if a `select` with a constant, such
-//! as the one that pads a tile, stands between them. Only a `reduce` or `scan` of one input by a
-//! single `add` or `mul` is widened; whoever combines otherwise chooses the types himself. A generic kernel cannot say this, because it
-//! does not know whether its type is a half.
+//! A sum over several axes is a reduction of a reduction. The value in between stays `f32`, also through a `select` with a constant, such
+//! as the one that pads a tile.
+//!
+//! The pass widens only a `reduce` or `scan` of one input by a single `add` or `mul`. With any other combining function, the kernel's
+//! author chooses the types. A generic kernel cannot widen its own sums, because it does not know whether its type is a half.
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
@@ -90,7 +91,7 @@ fn widen(
     with.insert(data.results[0], rounded);
 }
 
-/// What an input was before it was rounded, if it is a sum itself.
+/// The `f32` value that was rounded to an input, if the input is itself a sum.
 fn unrounded(b: &mut Builder<'_>, input: Value, wide: &SideTable<Value, Option<Value>>) -> Option<Value> {
     if let Some(sum) = wide[input] {
         return Some(sum);

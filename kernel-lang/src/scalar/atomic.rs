@@ -1,10 +1,10 @@
-//! What an atomic leaves in memory.
+//! Atomic operations on one element.
 
 use crate::dtype::Dtype;
 use crate::ir::{AtomicOp, BinaryOp};
 use crate::scalar::{Scalar, binary};
 
-/// The new value of an element; `None` if the types differ, or the op is not one of theirs.
+/// The new value of an element; `None` if the types differ or the op does not support them.
 ///
 /// ```
 /// use kernel_lang::dtype::Dtype;
@@ -37,14 +37,14 @@ pub fn atomic(op: AtomicOp, old: Scalar, operands: &[Scalar]) -> Option<Scalar> 
     }
 }
 
-/// GPUs add `f32` where the memory is, and there subnormals are zeros of their sign (PTX ISA, 9.7.13.5).
+/// GPUs add `f32` in the memory system, which flushes subnormals to zeros of their sign (PTX ISA, 9.7.13.5).
 fn sum_of_f32(old: Scalar, operand: Scalar) -> Scalar {
     let flushed = |value: f32| if value.is_subnormal() { 0f32.copysign(value) } else { value };
     let [old, operand] = [old, operand].map(|scalar| flushed(f32::from_bits(scalar.bits() as u32)));
     Scalar::from_bits(Dtype::F32, flushed(old + operand).to_bits().into())
 }
 
-/// The larger or the smaller in the total order of IEEE 754; a NaN operand is neither.
+/// The maximum or minimum in the total order of IEEE 754; a NaN operand changes nothing.
 fn extreme(is_max: bool, old: Scalar, operand: Scalar) -> Scalar {
     let (is_nan, order) = match old.dtype() {
         Dtype::F32 => {

@@ -1,4 +1,4 @@
-//! What the ops mean on floats: [`Real`] is an element as it lies in memory, [`Wide`] the format it is computed in.
+//! Elementwise ops on floats: [`Real`] is the element type in memory, [`Wide`] the type that it is computed in.
 
 use std::ops::{Add, Div, Mul, Rem, Sub};
 
@@ -11,11 +11,11 @@ use crate::scalar::pio2::SMALL;
 
 /// A float element. Ops widen it, compute, and narrow the result: one rounding each for `f16` and `bf16`, none for `f32` and `f64`.
 pub(super) trait Real: Copy + 'static {
-    /// The format of its arithmetic.
+    /// The type of its arithmetic.
     type Wide: Wide;
     fn widen(self) -> Self::Wide;
     fn narrow(wide: Self::Wide) -> Self;
-    /// From an `f64` that is exact, or rounded to odd where this type is narrower than `f64`.
+    /// Converts an `f64` that is exact, or rounded to odd if this type is narrower than `f64`.
     fn from_f64_odd(value: f64) -> Self;
 }
 
@@ -83,7 +83,7 @@ impl Real for bf16 {
     }
 }
 
-/// A float of 8 bits as it lies in memory.
+/// An 8-bit float in memory.
 macro_rules! float8 {
     ($($name:ident = $format:expr;)*) => {$(
         #[derive(Clone, Copy)]
@@ -111,13 +111,13 @@ float8! {
     F8E5M2 = Format::E5M2;
 }
 
-/// `f32` or `f64`: the arithmetic that floats are computed with.
+/// The arithmetic type of floats: `f32` or `f64`.
 pub(super) trait Wide:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Rem<Output = Self>
 {
     fn exp(self) -> Self;
     fn exp2(self) -> Self;
-    /// As a GPU has it: of `f32`, what is below the normal numbers is zero.
+    /// As on a GPU: for `f32`, results below the normal numbers are zero.
     fn exp2_ftz(self) -> Self;
     fn log(self) -> Self;
     fn log2(self) -> Self;
@@ -127,13 +127,13 @@ pub(super) trait Wide:
     fn sin(self) -> Self;
     fn cos(self) -> Self;
     fn tan(self) -> Self;
-    /// As [`Wide::sin`] of an angle that is not [hard](Wide::is_hard_angle), without branches.
+    /// [`Wide::sin`] of an angle that is not [hard](Wide::is_hard_angle), without branches.
     fn sin_small(self) -> Self;
-    /// As [`Wide::cos`] of such an angle.
+    /// [`Wide::cos`] of such an angle.
     fn cos_small(self) -> Self;
-    /// As [`Wide::tan`] of such an angle.
+    /// [`Wide::tan`] of such an angle.
     fn tan_small(self) -> Self;
-    /// Does the angle need the whole function?
+    /// Does the angle need the slow reduction?
     fn is_hard_angle(self) -> bool;
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
@@ -145,13 +145,13 @@ pub(super) trait Wide:
     fn trunc(self) -> Self;
     /// `self * b + c`, rounded once.
     fn fma(self, b: Self, c: Self) -> Self;
-    /// The smaller number; -0 is smaller than +0, NaN loses.
+    /// The minimum; -0 is smaller than +0, and a number wins over NaN.
     fn minimum(self, other: Self) -> Self;
-    /// The larger number; +0 is larger than -0, NaN loses.
+    /// The maximum; +0 is larger than -0, and a number wins over NaN.
     fn maximum(self, other: Self) -> Self;
 }
 
-/// What both widths share: `[name = function of the type]`.
+/// Functions that both types implement: `[name = function of the type]`.
 macro_rules! wide {
     ($ty:ident { is_hard_angle = $hard:expr, $($name:ident = $function:expr,)* }) => {
         impl Wide for $ty {
@@ -171,7 +171,7 @@ macro_rules! wide {
             #[inline(always)]
             fn minimum(self, other: $ty) -> $ty {
                 let smaller = if self < other { self } else { other };
-                // Equal numbers have equal bits, or are zeros: any sign makes it -0.
+                // Equal numbers have equal bits, or are zeros: the or of their bits is then -0 if either is.
                 let equal = $ty::from_bits(self.to_bits() | other.to_bits());
                 let value = if self == other { equal } else { smaller };
                 if other.is_nan() { self } else { value }

@@ -1,13 +1,13 @@
-//! `f16` and `bf16` to `f32` and back, and `f64` to either, each rounded once to nearest even.
+//! Conversions of `f16` and `bf16` to `f32` and back, and of `f64` to either, each rounded once to nearest even.
 //!
-//! Without branches, so that a loop over them becomes vector code on every CPU. The `half` crate's own loops are scalar for `bf16`, and its
-//! conversions from `f64` look at the upper half of the mantissa only.
+//! They have no branches, so that a loop over them is vectorised on every CPU. The loops of the `half` crate are scalar for `bf16`, and its
+//! conversions from `f64` look only at the upper half of the mantissa.
 
 use half::{bf16, f16};
 
-/// The value of an `f16`, exactly (a NaN stays one).
+/// The value of an `f16`, exactly; a NaN stays a NaN.
 ///
-/// The exponent is shifted into place; zeros and subnormals then lack a factor that a subtraction of two normal numbers puts right.
+/// The exponent is shifted into position. Zeros and subnormals then lack a factor, which a subtraction of two normal numbers corrects.
 #[inline(always)]
 pub(crate) fn f16_to_f32(half: f16) -> f32 {
     const SMALLEST_NORMAL: u32 = 113 << 23;
@@ -56,9 +56,9 @@ pub(crate) fn f32_to_bf16(value: f32) -> bf16 {
     bf16::from_bits((if is_nan { quiet } else { rounded }) as u16)
 }
 
-/// `value` rounded to odd: truncated, with the last bit set if anything was lost.
+/// Rounds `value` to odd: truncates, and sets the last bit if anything was lost.
 ///
-/// Rounding that to a format with at least two bits fewer gives what rounding `value` itself would (Boldo and Melquiond, 2008).
+/// Rounding the result to a format with at least two bits fewer gives the same as rounding `value` itself (Boldo and Melquiond, 2008).
 #[inline(always)]
 pub(crate) fn f64_to_f32_odd(value: f64) -> f32 {
     let nearest = value as f32;
@@ -69,7 +69,7 @@ pub(crate) fn f64_to_f32_odd(value: f64) -> f32 {
     if back == value || value.is_nan() { nearest } else { odd }
 }
 
-/// `a + b` rounded to odd. The exact error of the nearest sum (Knuth's two-sum) tells whether, and to which side, something was lost.
+/// Rounds `a + b` to odd. The exact error of the nearest sum (Knuth's two-sum) shows whether anything was lost, and on which side.
 #[inline(always)]
 pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
     let nearest = a + b;
@@ -78,8 +78,8 @@ pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
     let bits = nearest.to_bits();
     let is_away = (error > 0.0) == (nearest > 0.0);
     let neighbour = if is_away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
-    // Of the two floats around the sum one is odd: the nearest, or its neighbour on the side of the error.
-    // A sum that overflows or is NaN has the error NaN.
+    // One of the two floats around the sum is odd: the nearest, or its neighbour on the side of the error. A sum that overflows or is NaN has
+    // the error NaN.
     let is_inexact = error.abs() > 0.0;
     if is_inexact && bits & 1 == 0 { f64::from_bits(neighbour) } else { nearest }
 }
@@ -124,7 +124,7 @@ mod tests {
     fn halfway_cases_go_to_even_and_their_neighbours_to_the_nearer() {
         for bits in 0..0x7c00u16 {
             let (low, high) = (f16::from_bits(bits), f16::from_bits(bits + 1));
-            // The last step is the one to infinity, which begins halfway to 65536.
+            // The last interval ends at infinity; its midpoint is halfway to 65536.
             let top = if high.is_infinite() { 65536.0 } else { f16_to_f32(high) };
             let middle = (f16_to_f32(low) + top) / 2.0;
             let even = if bits % 2 == 0 { low } else { high };
@@ -133,7 +133,7 @@ mod tests {
                 assert_eq!(f32_to_f16(middle * sign), signed(even), "{middle}");
                 assert_eq!(f32_to_f16(middle.next_down() * sign), signed(low), "{middle}");
                 assert_eq!(f32_to_f16(middle.next_up() * sign), signed(high), "{middle}");
-                // The tie is broken by what an `f32` cannot hold.
+                // A difference that an `f32` cannot hold breaks the tie.
                 let near = |value: f64| f32_to_f16(f64_to_f32_odd(value * f64::from(sign)));
                 assert_eq!(near(f64::from(middle).next_down()), signed(low));
                 assert_eq!(near(f64::from(middle).next_up()), signed(high));

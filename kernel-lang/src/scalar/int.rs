@@ -1,6 +1,7 @@
-//! What the ops mean on integers. Nothing traps: sums wrap, a quotient by zero is 0, a shift by the width or more shifts everything out.
+//! Elementwise ops on integers. They never trap: sums wrap, a division by zero gives 0, and a shift by the width or more shifts out every
+//! bit.
 
-/// An integer element. A shift's amount is taken as unsigned, so that a negative one is a large one.
+/// An integer element. A shift amount is taken as unsigned, so that a negative amount is a large one.
 pub(super) trait Int: Copy + Ord + 'static {
     fn quotient(self, by: Self) -> Self;
     fn remainder(self, by: Self) -> Self;
@@ -32,7 +33,7 @@ macro_rules! int {
             #[inline(always)]
             fn shift_right(self, by: $ty) -> $ty {
                 let shifted = self.wrapping_shr(by as u32);
-                // Twice, so that the amount stays below the width: the sign bits, or 0.
+                // Two shifts keep each amount below the width; they give the sign bits, or 0.
                 let emptied = self.wrapping_shr($ty::BITS - 1).wrapping_shr(1);
                 if by as $unsigned >= $unsigned::BITS as $unsigned { emptied } else { shifted }
             }

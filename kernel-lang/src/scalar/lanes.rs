@@ -1,7 +1,7 @@
-//! The elementwise ops as loops over lanes: the one table from (op, dtype) to code. A [`super::Scalar`] is a loop of one lane.
+//! Elementwise ops as loops over arrays: the only table from (op, dtype) to code. An op on a [`super::Scalar`] is a loop with one iteration.
 //!
-//! Lanes lie in memory as elements do: `bool` is a byte that holds 0 or 1. Ops that do not see the sign (sums, bits, equality) have one
-//! loop a width; this halves the code.
+//! Arrays have the memory format of elements: `bool` is a byte that holds 0 or 1. Ops that ignore the sign (sums, bits, equality) have one
+//! loop per width, which halves the code.
 
 use std::ptr::NonNull;
 
@@ -16,13 +16,13 @@ use crate::scalar::int::Int;
 /// A loop: `for lane in 0..count { result[lane] = op(operands[0][lane], operands[1][lane], ..) }`. Operands that the op lacks are not read.
 ///
 /// # Safety
-/// The result and each operand that the op has point to `count` initialised elements of the op's types, aligned for them; the result
-/// overlaps no operand. Bytes of `bool` operands are 0 or 1.
+/// The result and each operand of the op point to `count` initialised elements of the op's types, aligned for them; the result overlaps no
+/// operand. Bytes of `bool` operands are 0 or 1.
 pub(crate) type Lanes = unsafe fn(result: *mut u8, operands: [*const u8; 3], count: usize);
 
-/// Declares makers of loops over a function of so many operands. `F` has no size, so the function stands in its type and the loop needs no
-/// state. The second maker's loops are compiled twice, the second time for the vector unit of x86-64-v3, and the machine decides which
-/// one runs. Both give the same bits: nothing is contracted or reordered.
+/// Declares two functions that make loops over a function with a given number of operands. `F` has size zero, so the type determines the
+/// function and the loop needs no state. Loops of the second maker are compiled twice, the second time for the vector unit of x86-64-v3, and
+/// the CPU determines at run time which one runs. Both give the same bits: nothing is contracted or reordered.
 macro_rules! makers {
     ($(#[$doc:meta])* $lanes:ident, $wide:ident, ($($arg:ident : $ty:ident at $index:literal),*) -> $result:ident, <$($generic:ident),*>) => {
         $(#[$doc])*
@@ -31,7 +31,7 @@ macro_rules! makers {
             $wide::run::<$($generic,)* F>
         }
 
-        /// As the one before, for loops that compute much.
+        /// As the maker above, for loops with expensive bodies.
         fn $wide<$($generic: Copy,)* F: Fn($($ty),*) -> $result + Copy>(_: F) -> Lanes {
             const { assert!(size_of::<F>() == 0) };
             #[cfg(target_arch = "x86_64")]
@@ -89,7 +89,7 @@ makers! {
     lanes3, wide3, (a: A at 0, b: B at 1, c: B at 2) -> B, <A, B>
 }
 
-/// The loop over `usual`, and then over `whole` for the lanes that are `hard`, which are rare.
+/// The loop over `usual`, followed by a loop over `whole` for the elements that are `hard`, which are rare.
 fn wide1_but<A: Copy, R: Copy, F: Fn(A) -> R + Copy, H: Fn(A) -> bool + Copy, G: Fn(A) -> R + Copy>(_: F, _: H, _: G) -> Lanes {
     unsafe fn run<A: Copy, R: Copy, F: Fn(A) -> R + Copy, H: Fn(A) -> bool + Copy, G: Fn(A) -> R + Copy>(
         result: *mut u8,
@@ -112,15 +112,15 @@ fn wide1_but<A: Copy, R: Copy, F: Fn(A) -> R + Copy, H: Fn(A) -> bool + Copy, G:
     run::<A, R, F, H, G>
 }
 
-/// The function of a type without size.
+/// The value of a function type of size zero.
 fn conjured<F: Copy>() -> F {
     const { assert!(size_of::<F>() == 0) };
-    // SAFETY: reading no bytes through an aligned pointer. Whoever chose `F` had a value of it, and it is `Copy`.
+    // SAFETY: this reads no bytes through an aligned pointer. The caller had a value of `F`, and `F` is `Copy`.
     unsafe { NonNull::<F>::dangling().read() }
 }
 
 /// # Safety
-/// As a result of [`Lanes`], for `'a`.
+/// As the result of [`Lanes`], for `'a`.
 unsafe fn out<'a, R>(at: *mut u8, count: usize) -> &'a mut [R] {
     // SAFETY: the caller's promise; the borrow ends with the loop.
     unsafe { std::slice::from_raw_parts_mut(at.cast(), count) }
@@ -133,7 +133,7 @@ unsafe fn lane<'a, A>(at: *const u8, count: usize) -> &'a [A] {
     unsafe { std::slice::from_raw_parts(at.cast(), count) }
 }
 
-/// The expression with the alias `$T` standing for the unsigned type of the dtype's width.
+/// The expression with `$T` as alias of the unsigned type of the dtype's width.
 macro_rules! by_width {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype.bytes() {
@@ -157,7 +157,7 @@ macro_rules! by_width {
     };
 }
 
-/// The expression with the alias `$T` standing for the integer type; `bool` is a `u8`.
+/// The expression with `$T` as alias of the integer type; `bool` is a `u8`.
 macro_rules! by_int {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -197,7 +197,7 @@ macro_rules! by_int {
     };
 }
 
-/// The expression with the alias `$T` standing for the float type that is computed with.
+/// The expression with `$T` as alias of the float type, for floats with arithmetic.
 macro_rules! by_float {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -221,7 +221,7 @@ macro_rules! by_float {
     };
 }
 
-/// As [`by_float`], of the floats that are narrower than `f32`.
+/// As [`by_float`], for the floats narrower than `f32`.
 macro_rules! by_narrow {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -245,7 +245,7 @@ macro_rules! by_narrow {
     };
 }
 
-/// As [`by_float`], of every float.
+/// As [`by_float`], for every float.
 macro_rules! by_any_float {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -263,7 +263,7 @@ pub(crate) fn unary(op: UnaryOp, dtype: Dtype) -> Option<Lanes> {
     Some(match op {
         UnaryOp::Not if dtype == Dtype::Bool => lanes1(|x: u8| x ^ 1),
         UnaryOp::Not => by_width!(dtype, T => lanes1(|x: T| !x)),
-        // Floats: the sign bit, of NaN and zero too.
+        // Floats: the sign bit changes, also for NaN and zero.
         UnaryOp::Neg if dtype.is_float() => by_width!(dtype, T => lanes1(|x: T| x ^ (1 << (T::BITS - 1)))),
         UnaryOp::Abs if dtype.is_float() => by_width!(dtype, T => lanes1(|x: T| x & (T::MAX >> 1))),
         UnaryOp::Neg => by_width!(dtype, T => lanes1(|x: T| x.wrapping_neg())),
@@ -354,7 +354,7 @@ fn binary_float<T: Real>(op: BinaryOp) -> Option<Lanes> {
     })
 }
 
-/// The loop of a comparison, and whether it wants its operands swapped: `a > b` is `b < a`, of NaN too.
+/// The loop of a comparison, and whether its operands must be swapped: `a > b` is `b < a`, also for NaN.
 pub(crate) fn compare(op: CompareOp, dtype: Dtype) -> (Lanes, bool) {
     let (op, swapped) = if matches!(op, CompareOp::Gt | CompareOp::Ge) { (op.swapped(), true) } else { (op, false) };
     let lanes = match op {
@@ -376,7 +376,7 @@ fn compare_float<T: Real>(op: CompareOp) -> Lanes {
     }
 }
 
-/// Through `f32` it would round twice.
+/// A computation in `f32` would round twice.
 #[inline(always)]
 fn fma_half<T: Real<Wide = f32>>(a: T, b: T, c: T) -> T {
     let [a, b, c] = [a, b, c].map(|x| f64::from(x.widen()));
@@ -403,7 +403,7 @@ pub(crate) fn select(dtype: Dtype) -> Lanes {
 pub(crate) fn cast(from: Dtype, to: Dtype) -> Lanes {
     match (from, to) {
         _ if from == to => by_width!(from, T => lanes1(|x: T| x)),
-        // Without its sign bit a float is 0 exactly where its bits are.
+        // Without its sign bit, a float is 0 exactly if its bits are 0.
         (_, Dtype::Bool) if from.is_float() => by_width!(from, T => lanes1(|x: T| u8::from(x << 1 != 0))),
         (_, Dtype::Bool) => by_width!(from, T => lanes1(|x: T| u8::from(x != 0))),
         _ if !from.is_float() && !to.is_float() => by_int!(from, F => by_width!(to, T => lanes1(|x: F| x as T))),
@@ -420,14 +420,14 @@ pub(crate) fn cast(from: Dtype, to: Dtype) -> Lanes {
     }
 }
 
-/// An integer as `f64`, rounded to odd; at once if it fits 53 bits.
+/// Converts an integer to `f64` with rounding to odd; directly if it fits into 53 bits.
 #[inline(always)]
 fn int_to_f64_odd(x: i128) -> f64 {
     let small = x as i64;
     if small.unsigned_abs() < 1 << 53 && i128::from(small) == x { small as f64 } else { to_f64_odd(x) }
 }
 
-/// The loop that splits an `f32` angle; its two results are the first of these and the second.
+/// The loops that split an `f32` angle, one for each of the two results.
 pub(crate) fn reduce_pio2() -> [Lanes; 2] {
     use crate::scalar::pio2::reduce_pio2;
     [lanes1(|x: f32| reduce_pio2(x).0), lanes1(|x: f32| reduce_pio2(x).1)]

@@ -1,7 +1,7 @@
-//! The mathematical functions of an `f32`, each within 0.51 ulp: computed in `f64` with some 30 correct bits to spare and rounded once.
+//! Mathematical functions of `f32`, each within 0.51 ulp: computed in `f64` with about 30 correct bits to spare, and rounded once.
 //!
-//! Pure arithmetic, so that results do not depend on the platform's library, and (but for angles) without branches, so that a loop over
-//! them becomes vector code. `f64` makes the usual pains vanish: subnormal arguments and results are normal numbers here.
+//! They use arithmetic only, so that results do not depend on the platform's library. Except for angles they have no branches, so that a loop
+//! over them is vectorised. In `f64`, subnormal `f32` arguments and results are normal numbers and need no special cases.
 //!
 //! | function | by | truncation error |
 //! |---|---|---|
@@ -14,10 +14,10 @@ use std::f64::consts::{LN_2, LOG2_E};
 
 use crate::scalar::pio2::{reduce_small, reduce_wide};
 
-/// Adding it to a number below 2^51 rounds that to an integer, which then stands in the low bits of the sum.
+/// Adding it to a number below 2^51 rounds the number to an integer, which is then in the low bits of the sum.
 pub(super) const ROUND: f64 = 1.5 * 4_503_599_627_370_496.0;
 
-/// 2 to the power of `x` in [-160, 160]; beyond that, at its end. NaN stays NaN.
+/// 2 to the power of `x`, with `x` clamped to [-160, 160]. NaN stays NaN.
 #[inline(always)]
 fn exp2_wide(x: f64) -> f64 {
     let x = if x < -160.0 { -160.0 } else { x };
@@ -100,14 +100,14 @@ pub(super) fn log2(x: f32) -> f32 {
 fn sin_cos_near(r: f64) -> (f64, f64) {
     let z = r * r;
     let tail = 1.0 / 362_880.0 + z * (-1.0 / 39_916_800.0 + z * (1.0 / 6_227_020_800.0));
-    // A product, so that -0 stays -0.
+    // The product form keeps -0.
     let sin = r * (1.0 + z * (-1.0 / 6.0 + z * (1.0 / 120.0 + z * (-1.0 / 5040.0 + z * tail))));
     let tail = 1.0 / 40320.0 + z * (-1.0 / 3_628_800.0 + z * (1.0 / 479_001_600.0 + z * (-1.0 / 87_178_291_200.0)));
     let cos = 1.0 + z * (-0.5 + z * (1.0 / 24.0 + z * (-1.0 / 720.0 + z * tail)));
     (sin, cos)
 }
 
-/// sin of the angle that is so many right angles more than the remainder. Only the quadrant's last two bits count.
+/// The sine of the remainder plus `quadrant` right angles. Only the last two bits of `quadrant` are used.
 #[inline(always)]
 fn sin_of(remainder: f64, quadrant: u64) -> f64 {
     let (sin, cos) = sin_cos_near(remainder);
@@ -115,7 +115,7 @@ fn sin_of(remainder: f64, quadrant: u64) -> f64 {
     f64::from_bits(value.to_bits() ^ (quadrant & 2) << 62)
 }
 
-/// As [`sin_of`], cos.
+/// The cosine of the same angle as in [`sin_of`].
 #[inline(always)]
 fn cos_of(remainder: f64, quadrant: u64) -> f64 {
     let (sin, cos) = sin_cos_near(remainder);

@@ -1,7 +1,7 @@
-//! What every elementwise op means on one element.
+//! Semantics of every elementwise op on one element.
 //!
-//! The functions are total and never panic: integers wrap, an integer over zero is 0, float operations round once, `f16` and `bf16` are
-//! computed in `f32` and rounded. Constant folding calls them, and the CPU backend runs the very same code over lanes, so that a constant
+//! The functions are total and never panic: integers wrap, an integer divided by zero is 0, float operations round once, `f16` and `bf16` are
+//! computed in `f32` and rounded. Constant folding calls them, and the CPU backend runs the same code over arrays. A constant therefore
 //! behaves exactly as a value that is computed at run time.
 //!
 //! ```
@@ -36,7 +36,7 @@ use lanes::Lanes;
 
 /// One element: its type and its bits.
 ///
-/// Two are equal if their bits are; a NaN equals itself, and 0.0 is not -0.0.
+/// Two are equal if their bits are: a NaN equals itself, and 0.0 is not -0.0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Scalar {
     dtype: Dtype,
@@ -49,8 +49,8 @@ impl Scalar {
         Scalar { dtype, bits: bits & (u64::MAX >> (64 - dtype.bits())) }
     }
 
-    /// A literal as an element: floats are rounded once, integers wrap. `None` if it is no literal, or of another kind than the dtype: a
-    /// float or a truth value as an integer, a number as a `bool`.
+    /// Converts a literal to an element: floats are rounded once, integers wrap. `None` if it is not a literal, or if its kind does not match
+    /// the dtype: a float or a boolean as an integer, a number as a `bool`.
     pub fn from_const(value: &ConstExpr, dtype: Dtype) -> Option<Scalar> {
         let bits = match (value, dtype) {
             (ConstExpr::Bool(value), Dtype::Bool) => u64::from(*value),
@@ -96,22 +96,22 @@ impl Scalar {
         }
     }
 
-    /// Its type.
+    /// The element's type.
     pub fn dtype(self) -> Dtype {
         self.dtype
     }
 
-    /// Its bits, zero-extended; 0 or 1 for `bool`.
+    /// The element's bits, zero-extended; 0 or 1 for `bool`.
     pub fn bits(self) -> u64 {
         self.bits
     }
 
-    /// Runs a loop on one lane.
+    /// Runs a loop on one element.
     ///
     /// # Safety
-    /// The loop takes operands of these types and gives a `dtype`.
+    /// The loop takes operands of these types and produces a `dtype`.
     unsafe fn compute(lanes: Lanes, dtype: Dtype, operands: [Scalar; 3]) -> Scalar {
-        // An element is the low bytes of its bits on a little-endian machine, the high ones on the other kind.
+        // An element is in the low bytes of its bits on a little-endian machine, in the high bytes on a big-endian one.
         let unused = |dtype: Dtype| if cfg!(target_endian = "big") { 64 - 8 * dtype.bytes() as u32 } else { 0 };
         let cells = operands.map(|scalar| scalar.bits << unused(scalar.dtype));
         let mut result = 0u64;
@@ -121,7 +121,7 @@ impl Scalar {
     }
 }
 
-/// As the text form writes it, with its type: `1.5f32`, `-3i8`, `truebool`.
+/// Prints the text form with the type: `1.5f32`, `-3i8`, `truebool`.
 impl fmt::Debug for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.to_const(), self.dtype)
@@ -153,33 +153,33 @@ pub fn compare(op: CompareOp, lhs: Scalar, rhs: Scalar) -> Option<Scalar> {
     Some(unsafe { Scalar::compute(lanes, Dtype::Bool, operands) })
 }
 
-/// `a * b + c`, rounded once; `None` if the types differ or are no floats.
+/// `a * b + c`, rounded once; `None` if the types differ or are not floats.
 pub fn fma(a: Scalar, b: Scalar, c: Scalar) -> Option<Scalar> {
     let lanes = lanes::fma(a.dtype).filter(|_| a.dtype == b.dtype && a.dtype == c.dtype)?;
     // SAFETY: the loop was chosen by the operands' type, which is the result's.
     Some(unsafe { Scalar::compute(lanes, a.dtype, [a, b, c]) })
 }
 
-/// `on_true` if `cond`, else `on_false`; `None` if `cond` is no `bool` or the types differ.
+/// `on_true` if `cond`, else `on_false`; `None` if `cond` is not a `bool` or the types differ.
 pub fn select(cond: Scalar, on_true: Scalar, on_false: Scalar) -> Option<Scalar> {
     let fits = cond.dtype == Dtype::Bool && on_true.dtype == on_false.dtype;
     fits.then_some(if cond.bits != 0 { on_true } else { on_false })
 }
 
-/// `x as to`, as Rust converts.
+/// `x as to`, with Rust's conversions.
 pub fn cast(x: Scalar, to: Dtype) -> Scalar {
     // SAFETY: the loop was chosen by the two types.
     unsafe { Scalar::compute(lanes::cast(x.dtype, to), to, [x; 3]) }
 }
 
-/// The bits of `x` as another type; `None` unless both have the same width and neither is `bool`, or both are.
+/// Reinterprets the bits of `x` as another type; `None` unless both have the same width and either both or neither are `bool`.
 pub fn bitcast(x: Scalar, to: Dtype) -> Option<Scalar> {
     let fits = x.dtype.bits() == to.bits();
     fits.then(|| Scalar::from_bits(to, x.bits))
 }
 
-/// Splits an `f32` angle into its remainder modulo pi/2 (an `f32` in [-pi/4, pi/4], rounded once) and the multiple modulo 4 (an `i32`).
-/// NaN and infinities give NaN and 0. `None` for other types.
+/// Splits an `f32` angle into its remainder modulo pi/2 (an `f32` in [-pi/4, pi/4], rounded once) and the multiple modulo 4 (an `i32`). NaN
+/// and infinities give NaN and 0. `None` for other types.
 pub fn reduce_pio2(x: Scalar) -> Option<(Scalar, Scalar)> {
     let [remainder, quadrant] = lanes::reduce_pio2();
     // SAFETY: the loops take an `f32` and give an `f32` and an `i32`.

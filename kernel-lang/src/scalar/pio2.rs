@@ -1,17 +1,17 @@
 //! Splits an `f32` angle into a multiple of pi/2 and a remainder, exactly for every finite angle.
 //!
-//! Small angles: two-part subtraction in `f64` (Cody and Waite, 1980). Large ones: the product with as many bits of 2/pi as matter
+//! Small angles use two-part subtraction in `f64` (Cody and Waite, 1980). Large angles use the product with the significant bits of 2/pi
 //! (Payne and Hanek, 1983).
 
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
 
 use crate::scalar::math::ROUND;
 
-/// The first 33 bits of pi/2: times a multiple below 2^20 it is exact.
+/// The first 33 bits of pi/2: its product with a multiple below 2^20 is exact.
 const PIO2_HIGH: f64 = 1.570_796_326_734_125_6;
-/// pi/2 minus that.
+/// pi/2 minus `PIO2_HIGH`.
 const PIO2_LOW: f64 = 6.077_100_506_506_192e-11;
-/// 2/pi after the binary point.
+/// The bits of 2/pi after the binary point.
 const TWO_OVER_PI: [u64; 5] =
     [0xA2F9_836E_4E44_1529, 0xFC27_57D1_F534_DDC0, 0xDB62_9599_3C43_9041, 0xFE51_63AB_DEBB_C561, 0xB724_6E3A_424D_D2E0];
 
@@ -24,10 +24,10 @@ pub(crate) fn reduce_pio2(x: f32) -> (f32, i32) {
     (remainder as f32, (quadrant & 3) as i32)
 }
 
-/// Angles below it are reduced by subtraction.
+/// Angles below this limit are reduced by subtraction.
 pub(super) const SMALL: f32 = 1_048_576.0;
 
-/// As [`reduce_wide`], of an angle below [`SMALL`]. Only the last two bits of the multiple count.
+/// As [`reduce_wide`], for an angle below [`SMALL`]. Only the last two bits of the multiple are valid.
 #[inline(always)]
 pub(super) fn reduce_small(x: f32) -> (f64, u64) {
     let rounded = f64::from(x) * FRAC_2_PI + ROUND;
@@ -35,7 +35,7 @@ pub(super) fn reduce_small(x: f32) -> (f64, u64) {
     ((f64::from(x) - multiple * PIO2_HIGH) - multiple * PIO2_LOW, rounded.to_bits())
 }
 
-/// The remainder of a finite angle to about 50 bits, and the multiple, of which the last two bits count.
+/// The remainder of a finite angle to about 50 bits, and the multiple, of which the last two bits are valid.
 pub(super) fn reduce_wide(x: f32) -> (f64, u64) {
     if x.abs() < SMALL {
         return reduce_small(x);
@@ -69,7 +69,7 @@ fn two_over_pi(skip: i32) -> u128 {
 mod tests {
     use super::*;
 
-    /// sin(x) from the reduction and from the standard library's `f64` one, which reduces by its own means.
+    /// Compares sin(x) from this reduction with sin(x) from the standard library's `f64` function, which has its own reduction.
     #[test]
     fn agrees_with_the_library_at_every_magnitude() {
         let mut state = 0x9E37_79B9_7F4A_7C15u64;

@@ -43,14 +43,14 @@ struct Naive<'a, 'b> {
     touched_early: bool,
     /// How many wide accesses there were.
     wide: usize,
-    /// What has arrived in the slots of rings.
+    /// What has arrived in the slots of async buffers.
     slots: HashMap<Value, Vec<Option<Vec<Scalar>>>>,
-    /// What was fetched since the last group, and the groups on their way.
+    /// What was local_load since the last group, and the groups on their way.
     open: Vec<Arriving>,
     groups: VecDeque<Vec<Arriving>>,
 }
 
-/// A slot of a ring, and what it gets.
+/// A slot of an async buffer, and what it gets.
 type Arriving = (Value, usize, Vec<Scalar>);
 
 /// Runs one program; returns the first access outside its tensor, which goes on as an unchecked run does.
@@ -193,37 +193,37 @@ impl Naive<'_, '_> {
             Op::Length { base } => i64s(vec![self.length(*base)]),
             Op::Address { base } => i64s(vec![self.tensor(*base).args()[0] as i64]),
             Op::Load { base, offset, mask, other, align, .. } => vec![self.load(*base, *offset, *mask, *other, *align)],
-            Op::Ring { slots } => {
+            Op::AsyncBuffer { slots } => {
                 let ty = func.ty(results[0]);
                 let nothing = Scalar::from_bits(ty.dtype(), 0);
                 self.slots.insert(results[0], vec![None; *slots as usize]);
                 vec![vec![nothing; ty.numel()]]
             }
-            Op::Fetch { ring, slot, on, base, offset, mask, align, .. } => {
+            Op::AsyncCopy { buffer, slot, on, base, offset, mask, align, .. } => {
                 if self.get(*on)[0].bits() != 0 {
                     let (slot, elements) = (self.get(*slot)[0].bits() as usize, self.load(*base, *offset, *mask, None, *align));
                     // Until it arrives nobody may look.
-                    self.slots.get_mut(ring).unwrap()[slot] = None;
-                    self.open.push((*ring, slot, elements));
+                    self.slots.get_mut(buffer).unwrap()[slot] = None;
+                    self.open.push((*buffer, slot, elements));
                 }
                 Vec::new()
             }
-            Op::FetchGroup {} => {
+            Op::AsyncCommitGroup {} => {
                 let group = std::mem::take(&mut self.open);
                 self.groups.push_back(group);
                 Vec::new()
             }
-            Op::FetchWait { pending } => {
+            Op::AsyncWait { pending } => {
                 while self.groups.len() > *pending as usize {
-                    for (ring, slot, elements) in self.groups.pop_front().unwrap() {
-                        self.slots.get_mut(&ring).unwrap()[slot] = Some(elements);
+                    for (buffer, slot, elements) in self.groups.pop_front().unwrap() {
+                        self.slots.get_mut(&buffer).unwrap()[slot] = Some(elements);
                     }
                 }
                 Vec::new()
             }
-            Op::Fetched { ring, slot } => {
+            Op::LocalLoad { buffer, slot } => {
                 let slot = self.get(*slot)[0].bits() as usize;
-                vec![self.slots[ring][slot].clone().expect("what was fetched has arrived")]
+                vec![self.slots[buffer][slot].clone().expect("what was local_load has arrived")]
             }
             Op::Store { base, offset, value, mask, align, .. } => {
                 self.check_alignment(*base, *offset, *mask, *align);

@@ -140,7 +140,7 @@ fn copies_make_room() {
     assert_eq!(plan.rounds.len(), 1);
 }
 
-/// What a lane has itself it does not fetch.
+/// What a lane has itself it does not async_copy.
 #[test]
 fn own_elements_stay() {
     let exchanges = |src: &Layout, dst: &Layout| {

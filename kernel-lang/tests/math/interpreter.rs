@@ -245,7 +245,7 @@ fn binary(op: BinaryOp, lhs: &Column, rhs: &Column) -> Column {
             BinaryOp::And => zip(a, b, |a, b| a & b),
             BinaryOp::Or => zip(a, b, |a, b| a | b),
             BinaryOp::Xor => zip(a, b, |a, b| a ^ b),
-            op => panic!("`{}` of truths", op.name()),
+            op => panic!("`{}` of booleans", op.name()),
         });
     }
     match (lhs, rhs) {

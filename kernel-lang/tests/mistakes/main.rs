@@ -2,7 +2,7 @@
 //!
 //! The rows stand in `mistakes/rows/*.txt` ([`rows`] says how they look). A row is a statement of a kernel with one mistake, between `«` and `»` what
 //! has to be underlined, and below it the message and its help. It stands for one case for each word at the head of its section. Each must give
-//! that message, that help, that stretch, and nothing else: one mistake is one message.
+//! that message, that help, that range, and nothing else: one mistake is one message.
 //!
 //! `BLESS=1 cargo test -p kernel-lang --test mistakes` writes what comes out. Review the difference as code.
 

@@ -1,4 +1,4 @@
-//! Files that somebody else can write: no build uses them.
+//! Builds do not use files that another user can write.
 #![cfg(unix)]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -1,4 +1,4 @@
-//! Faults of files and of the disk: nothing of them reaches a build.
+//! Faults of files and of the disk never fail a build.
 
 use std::fs::File;
 
@@ -38,7 +38,7 @@ fn what_is_torn_or_changed_is_not_there() {
         fs::write(files.path("key"), changed).unwrap();
         assert_eq!(files.find("key"), None, "{at}");
     }
-    // Whole, but another's.
+    // A complete entry of another key.
     fs::copy(files.path("other"), files.path("key")).unwrap();
     assert_eq!(files.find("key"), None);
     fs::write(files.path("key"), &whole).unwrap();

@@ -1,4 +1,4 @@
-//! What is said of entries that somebody else may have written.
+//! The warning about entries that another user may have written.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::sync::Once;
 
 use trusted_files::Refused;
 
-/// Tells once in a process, which expands one crate, that entries are refused. A build does not end because nobody listens.
+/// Reports once in a process, which expands one crate, that entries are refused. Errors of writing the warning are ignored.
 pub(super) fn tell(folder: &Path, error: &io::Error) {
     static TOLD: Once = Once::new();
     if let Some(text) = told(folder, error) {

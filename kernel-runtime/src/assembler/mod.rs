@@ -1,8 +1,8 @@
-//! Machine code that NVIDIA's assembler makes of PTX, where `GALATEA_PTXAS` names one: to be kept, see [`crate::cache`].
+//! Machine code from NVIDIA's assembler, if `GALATEA_PTXAS` names one. The code is cached on disk, see [`crate::cache`].
 //!
-//! Without one the driver compiles PTX when it loads it, and keeps what it made in a cache of its own. Its linker, which hands machine code out, does not
-//! replace either: it compiles as if other modules were to be linked, with up to twice the registers, and a kernel of rows took 1.8 times as
-//! long.
+//! Without an assembler, the driver compiles PTX when it loads it, and keeps the result in its own cache. The driver's linker can return machine
+//! code, but replaces neither. It compiles as if other modules were to be linked, and uses up to twice the registers; a row-wise kernel took 1.8
+//! times as long.
 
 mod usage;
 
@@ -12,20 +12,20 @@ use std::sync::OnceLock;
 
 pub use usage::Usage;
 
-/// Names an executable `ptxas`.
+/// The environment variable that names an executable `ptxas`.
 const VARIABLE: &str = "GALATEA_PTXAS";
 
-/// An assembler that is there.
+/// An available assembler.
 #[derive(Debug)]
 pub(crate) struct Assembler {
     path: PathBuf,
-    /// A hash of the executable, in the key of what is kept: wherever it lies and whenever it was installed, the same assembler makes the same code, and no
-    /// process is started to look an entry up.
+    /// A hash of the executable, for the keys of the cache. The same assembler makes the same code, whatever its path and installation time. A lookup
+    /// in the cache starts no process.
     name: String,
 }
 
 impl Assembler {
-    /// The assembler of this process; none if the environment names none. One that is not there is told of, once.
+    /// The assembler of this process; `None` if the environment names none. If the named file cannot be read, a warning is shown, once.
     pub(crate) fn current() -> Option<&'static Assembler> {
         static CURRENT: OnceLock<Option<Assembler>> = OnceLock::new();
         CURRENT.get_or_init(|| Assembler::at(PathBuf::from(std::env::var_os(VARIABLE).filter(|name| !name.is_empty())?))).as_ref()
@@ -51,10 +51,10 @@ impl Assembler {
         &self.name
     }
 
-    /// The machine code of PTX for devices of that compute capability; none if the assembler refuses: the driver then says what is wrong, if it refuses,
-    /// too. That no assembler could be started is told of.
+    /// Compiles PTX to machine code for devices of this compute capability. Returns `None` if the assembler rejects it: the driver then reports the
+    /// error, if it rejects the PTX too. If the assembler cannot be started, a warning is shown.
     pub(crate) fn assemble(&self, ptx: &str, (major, minor): (i32, i32)) -> Option<Vec<u8>> {
-        // Text that asks for what one architecture alone has names it with an `a`.
+        // PTX that needs the features of one architecture only names that architecture with an `a`.
         let target = ptx.lines().find_map(|line| line.strip_prefix(".target ")).filter(|target| target.ends_with('a'));
         let architecture = target.map_or_else(|| format!("sm_{major}{minor}"), str::to_owned);
         let assemble = || {
@@ -73,10 +73,12 @@ impl Assembler {
 
 fn warn(path: &Path, reason: &str) {
     let path = path.display();
-    crate::prints::show(format!("warning: `{VARIABLE}` names {path}, which cannot be used: {reason}\nhelp: the driver compiles instead"));
+    crate::launch::prints::show(format!(
+        "warning: `{VARIABLE}` names {path}, which cannot be used: {reason}\nhelp: the driver compiles instead"
+    ));
 }
 
-// Scripts stand for the assembler.
+// Shell scripts stand in for the assembler.
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
@@ -121,7 +123,7 @@ mod tests {
         let [one, two] = [(), ()].map(|()| tempfile::tempdir().unwrap());
         let name = script(one.path(), "one").name().to_owned();
         assert_eq!(script(two.path(), "one").name(), name, "another folder, another time");
-        // As long as the first one, and as old.
+        // The same length and modification time as before.
         let path = one.path().join("ptxas");
         let age = path.metadata().unwrap().modified().unwrap();
         std::fs::write(&path, "two").unwrap();

@@ -1,30 +1,30 @@
-//! What NVIDIA's assembler says that a kernel takes.
+//! The resource usage of kernels, as NVIDIA's assembler reports it.
 
 use std::path::Path;
 use std::process::Command;
 
-/// What a function takes, as `ptxas --verbose` says it.
+/// The resource usage of a function, as `ptxas --verbose` reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// The function's name in the PTX.
     pub function: String,
-    /// Registers of a thread.
+    /// The registers of a thread.
     pub registers: u32,
-    /// Barriers of a CTA.
+    /// The barriers of a CTA.
     pub barriers: u32,
-    /// Bytes of static shared memory of a CTA.
+    /// The static shared memory of a CTA, in bytes.
     pub shared_bytes: u32,
-    /// Bytes of local memory of a thread.
+    /// The local memory of a thread, in bytes.
     pub local_bytes: u32,
-    /// Bytes of a thread that are stored because registers are short, and loaded.
+    /// The bytes of spill stores and spill loads of a thread.
     pub spill_bytes: u32,
 }
 
 impl Usage {
-    /// Assembles a file of PTX by the `ptxas` at that place, and says what its functions take; the machine code is dropped.
+    /// Assembles a file of PTX with the `ptxas` at this path, and returns the resource usage of its functions. The machine code is discarded.
     ///
     /// # Errors
-    /// What the assembler complains of, warnings too, or why it could not be run. A file that says another target than this is one.
+    /// The errors and warnings of the assembler, or the reason why it could not run. It is an error if the file states a target other than `target`.
     pub fn of_file(ptxas: &Path, ptx: &Path, target: &str) -> Result<Vec<Usage>, String> {
         let text = std::fs::read_to_string(ptx).map_err(|error| format!("cannot read {}: {error}", ptx.display()))?;
         let stated = stated_target(&text).ok_or("there is no `.target` line")?;
@@ -48,7 +48,7 @@ impl Usage {
         if usages.is_empty() { Err("ptxas found no function in it".to_owned()) } else { Ok(usages) }
     }
 
-    /// Reads what `ptxas --verbose` says, which speaks of each function in up to three lines.
+    /// Parses the output of `ptxas --verbose`, which describes each function in up to three lines.
     pub fn parse_all(said: &str) -> Vec<Usage> {
         let mut usages: Vec<Usage> = Vec::new();
         for line in said.lines() {
@@ -79,13 +79,13 @@ impl Usage {
     }
 }
 
-/// `sm_90a` of `.target sm_90a, texmode_independent`.
+/// The target that the PTX states: `sm_90a` for `.target sm_90a, texmode_independent`.
 fn stated_target(ptx: &str) -> Option<&str> {
     let rest = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
     rest.split([',', ' ', '\t', '/']).find(|word| !word.is_empty())
 }
 
-/// With `--verbose`, ptxas also says much that is no complaint.
+/// Returns whether a line of output is an error or a warning. With `--verbose`, ptxas also prints information.
 fn is_complaint(line: &str) -> bool {
     !line.trim().is_empty() && !line.starts_with("ptxas info") && !line.starts_with([' ', '\t'])
 }
@@ -123,7 +123,7 @@ ptxas info    : Compile time = 1.204 ms
         assert_eq!(stated_target(".version 8.0\n"), None);
     }
 
-    // A script stands for the assembler.
+    // A shell script stands in for the assembler.
     #[cfg(unix)]
     #[test]
     fn a_file_is_assembled_for_its_target_and_complaints_are_errors() {

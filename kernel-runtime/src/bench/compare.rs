@@ -1,59 +1,63 @@
-//! Is it faster, or is it noise? Two pieces of work in turns, and what their times can prove.
+//! Paired comparison: two works run alternately, and a confidence interval separates a difference from noise.
 
 use std::fmt;
 
 use super::{Stats, timer};
 use crate::{Device, Result};
 
-/// Two pieces of work that took turns, and how much faster the second is.
+/// The times of two works that ran alternately, and the speedup of the second.
 ///
 /// # Method
-/// `speedup` is the first one's median time over the second's. How sure that is says a confidence interval at 99 %, by the bootstrap (Efron and
-/// Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13): turns are drawn again from those that were run, with replacement,
-/// 2000 times, and the interval holds the middle 99 % of the ratios of medians that come out. A turn is drawn with both its times, so that a
-/// clock that drifts touches both; turns are drawn in runs of neighbours (Künsch, *The jackknife and the bootstrap for general stationary
-/// observations*, 1989), because what disturbs one turn often disturbs the next. The draws are the same for the same times. Of fewer than ten
-/// turns too few different draws can be made to say anything: there the interval has no bounds, and names no winner.
+/// Both works run once in each round, which the output calls a turn. `speedup` is the median time of the first work divided by that of the
+/// second. Its confidence interval at 99 % comes from the bootstrap (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993,
+/// chapter 13): rounds are resampled with replacement 2000 times, and the interval holds the middle 99 % of the resulting ratios of
+/// medians.
 ///
-/// [`Comparison::verdict`] names a winner only where the whole interval lies more than half a percent from 1. Where the data
-/// happens to lie in memory can move equal kernels as far as that, and no number of runs would show it.
+/// - A round is drawn with both its times, so that a drifting clock affects both works.
+/// - Rounds are drawn in blocks of neighbours (Künsch, *The jackknife and the bootstrap for general stationary observations*, 1989),
+///   because a disturbance of one round often affects the next.
+/// - The same times give the same draws.
+/// - Fewer than ten rounds have too few different draws: the interval then has no bounds, and there is no winner.
+///
+/// [`Comparison::verdict`] names a winner only if the whole interval is more than half a percent from 1. The position of the data in memory
+/// can move the times of equal kernels by that much, and more runs would not reveal it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Times of the first.
+    /// The statistics of the first work.
     pub first: Stats,
-    /// Times of the second.
+    /// The statistics of the second work.
     pub second: Stats,
-    /// The first one's median over the second's: above 1, the second is faster.
+    /// The median of the first work divided by that of the second. Above 1, the second is faster.
     pub speedup: f64,
-    /// The lower end of the confidence interval of `speedup`; 0 if there were too few turns to tell.
+    /// The lower end of the confidence interval of `speedup`; 0 if there were too few rounds.
     pub low: f64,
-    /// The upper end; infinite if there were too few turns to tell.
+    /// The upper end; infinite if there were too few rounds.
     pub high: f64,
 }
 
-/// What a [`Comparison`] proves.
+/// The result of a [`Comparison`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The first takes less time.
+    /// The first work takes less time.
     FirstIsFaster,
-    /// The second takes less time.
+    /// The second work takes less time.
     SecondIsFaster,
-    /// What difference there is, these runs cannot tell from noise.
+    /// The difference, if any, cannot be distinguished from noise.
     NoDifference,
 }
 
-/// A difference that is smaller is none.
+/// A smaller relative difference does not count.
 const MARGIN: f64 = 0.005;
-/// Turns that are run at least, however long they take: as they are drawn in runs of three, seven of them make a draw.
+/// The minimum number of rounds, however long they take. Rounds are drawn in blocks of three, so a draw has seven blocks.
 const LEAST_TURNS: usize = 20;
-/// Turns below which nothing is told.
+/// With fewer rounds there is no interval.
 const TELLING_TURNS: usize = 10;
-/// How often turns are drawn again.
+/// The number of bootstrap draws.
 const DRAWS: usize = 2000;
-/// The part of the ratios that is left out at each end.
+/// The fraction of the ratios that is cut off at each end.
 const TAIL: f64 = 0.005;
 
-/// Times two pieces of work that take turns, 20 at least, and says what their ratio means.
+/// Times two works alternately, in at least 20 rounds, and compares them.
 ///
 /// ```
 /// # use kernel_runtime::{Device, Result, bench::{Verdict, do_bench_paired}};
@@ -79,7 +83,7 @@ pub fn do_bench_paired(
 }
 
 impl Comparison {
-    /// Of the times of turns, both in the order of the turns; what one side has more of is left out.
+    /// Compares two lists of times, both in the order of the rounds. Surplus times of one side are ignored.
     pub fn of(first: &[f64], second: &[f64]) -> Comparison {
         let turns = first.len().min(second.len());
         let (first, second) = (&first[..turns], &second[..turns]);
@@ -89,9 +93,9 @@ impl Comparison {
         Comparison { first: stats_first, second: stats_second, speedup, low, high }
     }
 
-    /// Who is faster, if that is sure.
+    /// The winner, if the interval is far enough from 1.
     pub fn verdict(&self) -> Verdict {
-        // Times of nothing are no numbers, and prove nothing.
+        // Without times the bounds are NaN and prove nothing.
         if self.low > 1.0 + MARGIN {
             Verdict::SecondIsFaster
         } else if self.high < 1.0 / (1.0 + MARGIN) {
@@ -102,7 +106,8 @@ impl Comparison {
     }
 }
 
-/// Said of the second: `1.021x as fast (99 % confidence: 1.018x to 1.024x, 412 turns)`, or that there is no difference, or that nobody can know.
+/// Describes the second work: `1.021x as fast (99 % confidence: 1.018x to 1.024x, 412 turns)`, or says that there is no difference or that
+/// there are too few rounds to tell.
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Comparison { speedup, low, high, .. } = self;
@@ -120,12 +125,13 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// The middle of the ratios of medians when turns are drawn again.
+/// The confidence interval: the middle of the ratios of medians over all draws.
 fn interval(first: &[f64], second: &[f64]) -> (f64, f64) {
     let turns = first.len();
     let (ranked_first, ranked_second) = (Ranked::of(first), Ranked::of(second));
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    // As long as keeps what is alike together, short enough that many are drawn: the cube root, as Künsch found for means.
+    // The block length is the cube root of the number of rounds, which Künsch derived for means: long enough to keep correlated rounds
+    // together, and short enough for many blocks in a draw.
     let block = (turns as f64).cbrt().ceil() as usize;
     let mut counts = vec![0u32; turns];
     let ratio = |_| {
@@ -138,7 +144,7 @@ fn interval(first: &[f64], second: &[f64]) -> (f64, f64) {
     (at(TAIL), at(1.0 - TAIL))
 }
 
-/// Draws as many turns as there are, in runs of `block` neighbours: how often each was drawn.
+/// Draws as many rounds as there are, in blocks of `block` neighbours. `counts` receives how often each round was drawn.
 fn draw(counts: &mut [u32], block: usize, random: &mut Random) {
     counts.fill(0);
     let (turns, mut left) = (counts.len(), counts.len());
@@ -150,7 +156,7 @@ fn draw(counts: &mut [u32], block: usize, random: &mut Random) {
     }
 }
 
-/// Times in order, each with its turn, so that the median of any draw is found by counting.
+/// Sorted times, each with its round, so that counting finds the median of any draw.
 struct Ranked(Vec<(f64, usize)>);
 
 impl Ranked {
@@ -160,13 +166,13 @@ impl Ranked {
         Ranked(ranked)
     }
 
-    /// The median where each turn is there as often as it says.
+    /// The median, if each round occurs `counts` times.
     fn median(&self, counts: &[u32]) -> f64 {
         let turns = counts.len() as u32;
         (self.at(turns.saturating_sub(1) / 2, counts) + self.at(turns / 2, counts)) / 2.0
     }
 
-    /// The time of that rank, from 0.
+    /// The time of that rank, counted from 0.
     fn at(&self, rank: u32, counts: &[u32]) -> f64 {
         let mut seen = 0;
         let mut reaches = |turn: usize| {
@@ -189,7 +195,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; its bias, of 2^-40 and less, is nobody's concern here.
+    /// A number below `end`. Its bias of at most 2^-40 does not matter here.
     fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
@@ -199,7 +205,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// Turns of two works on a machine whose clock drifts by 10 %, with noise that lasts for some turns and now and then a run that takes twice as long.
+    /// Rounds of two works on a machine whose clock drifts by 10 %. Noise lasts for several rounds, and some runs take twice as long.
     fn turns(count: usize, factor: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
         let mut random = Random(seed);
         let mut uniform = || random.below(1 << 30) as f64 / f64::from(1u32 << 30);
@@ -236,7 +242,7 @@ mod tests {
         };
         let held = (100..300).filter(|&seed| held(seed)).count();
         assert!(held >= 190, "{held} of 200 intervals");
-        // More turns tell more.
+        // More rounds give a narrower interval.
         let width = |count| {
             let (a, b) = turns(count, 1.05, 7);
             let compared = Comparison::of(&a, &b);
@@ -259,7 +265,7 @@ mod tests {
             compared.high - compared.low
         };
         let in_order = width(&a, &b);
-        // The same turns in an order without neighbours.
+        // The same rounds in random order.
         for last in (1..a.len()).rev() {
             let other = random.below(last + 1);
             a.swap(last, other);
@@ -275,14 +281,14 @@ mod tests {
         assert_eq!(Comparison::of(&a, &b), Comparison::of(&a, &b));
         let none = Comparison::of(&[], &[]);
         assert!(none.speedup.is_nan() && none.verdict() == Verdict::NoDifference);
-        // However far apart they are: no draw of one or two turns differs from another.
+        // The distance of the times does not matter: draws of one or two rounds do not differ.
         for (a, b) in [(vec![100.0], vec![50.0]), (vec![100.0, 101.0], vec![50.0, 49.0]), (vec![100.0; 9], vec![50.0; 9])] {
             let few = Comparison::of(&a, &b);
             assert_eq!((few.low, few.high, few.verdict()), (0.0, f64::INFINITY, Verdict::NoDifference), "{few:?}");
             assert!(few.speedup > 1.9 && few.first.samples == a.len(), "{few:?}");
         }
         assert_eq!(Comparison::of(&[3.0], &[2.0]).to_string(), "no difference is sure: 1.500x as fast (1 turn: too few to tell)");
-        // A clock that has not moved.
+        // A clock that did not advance.
         assert_eq!(Comparison::of(&[0.0; 20], &[0.0; 20]).verdict(), Verdict::NoDifference);
         let same = Comparison::of(&[3.0; 20], &[3.0; 20]);
         assert_eq!((same.low, same.high, same.verdict()), (1.0, 1.0, Verdict::NoDifference));

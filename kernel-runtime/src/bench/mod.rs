@@ -1,8 +1,12 @@
-//! Timing work on a device, by the method of Triton's `do_bench`.
+//! Timing of work on a device, by the method of Triton's `do_bench`.
 //!
-//! One run to get started; five to estimate how long one takes; warm-up for 25 ms; then as many timed runs as fit in 100 ms. Before
-//! every run a buffer of 256 MiB is zeroed, so that nothing the work reads is still in the L2 cache (where there is no memory for it, standard error
-//! has a warning), and each run is timed on the GPU by a pair of events. Peers that are compared take turns, each time in another order, so that a drifting clock favours none.
+//! 1. One run initialises, and five runs estimate the time of a run.
+//! 2. Warm-up runs for 25 ms.
+//! 3. As many timed runs follow as fit in 100 ms.
+//!
+//! Before every run a buffer of 256 MiB is zeroed, so that none of the work's data is in the L2 cache. If there is no memory for the
+//! buffer, a warning on standard error says so. A pair of events times each run on the GPU. Works that are compared run alternately, in
+//! another order each time, so that a drifting clock favours none.
 //!
 //! ```
 //! # use kernel_runtime::{Device, Result, bench::do_bench};
@@ -15,8 +19,8 @@
 //! # }
 //! ```
 //!
-//! [`do_bench_paired`] says whether one of two is faster or whether that is noise, [`Roof`] how fast the device could be at best, and, with the feature
-//! `bench-report`, `perf_report` times several over many sizes and writes Markdown, JSON and a plot.
+//! [`do_bench_paired`] decides whether one of two works is faster or whether the difference is noise. [`Roof`] gives the peak performance
+//! of the device. With the feature `bench-report`, `perf_report` times several works over many sizes and writes Markdown, JSON and a plot.
 
 #[cfg(feature = "bench-report")]
 pub mod chart;
@@ -39,13 +43,13 @@ use crate::{Device, Result};
 /// Times `work`, which queues its work on the default stream of `device`, or does it on the CPU.
 ///
 /// # Errors
-/// What `work` returns, or a failure of what it queued.
+/// The error of `work` or of the work that it queued.
 pub fn do_bench(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result<Stats> {
     let stats = do_bench_interleaved(device, &mut [&mut work])?;
     Ok(stats[0])
 }
 
-/// Times any number of pieces of work that take turns; the statistics are in their order.
+/// Times several works alternately. The statistics are in the order of the works.
 ///
 /// # Errors
 /// As [`do_bench`].

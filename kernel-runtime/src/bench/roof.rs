@@ -1,4 +1,4 @@
-//! The roofline: how fast a device could be at best, and what part of that was reached.
+//! The roofline model: a device's peak performance, and the achieved fraction of it.
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use kernel_lang::dtype::Dtype;
@@ -7,72 +7,74 @@ use kernel_lang::target::fmas_per_clock;
 use super::Stats;
 use crate::Device;
 
-/// What a run has to do: bytes to move between memory and chip, each counted once, and operations to compute.
+/// The work of a run: the bytes that it must move between memory and chip, each counted once, and its operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Work {
-    /// Bytes that are read and written.
+    /// Bytes read and written.
     pub bytes: u64,
-    /// Operations; a multiplication with an addition, rounded once, is two.
+    /// Operations; a fused multiply-add counts as two.
     pub flops: f64,
-    /// In which type they are computed.
+    /// The type of the operations.
     pub dtype: Dtype,
 }
 
 impl Work {
-    /// Work that moves that many bytes, and computes nothing worth counting.
+    /// Work that moves that many bytes and has no significant arithmetic.
     pub const fn bytes(bytes: usize) -> Work {
         Work { bytes: bytes as u64, flops: 0.0, dtype: Dtype::F32 }
     }
 
-    /// The same with that many operations in that type.
+    /// The same work, with that many operations in that type.
     #[must_use]
     pub const fn and_flops(self, flops: f64, dtype: Dtype) -> Work {
         Work { bytes: self.bytes, flops, dtype }
     }
 
-    /// Operations for each byte: the arithmetic intensity.
+    /// The arithmetic intensity: operations per byte.
     pub fn intensity(&self) -> f64 {
         self.flops / self.bytes as f64
     }
 }
 
-/// How fast a GPU could be at best (Williams, Waterman and Patterson, *Roofline*, 2009).
+/// The peak performance of a GPU (Williams, Waterman and Patterson, *Roofline*, 2009).
 ///
-/// Both peaks are what the driver's attributes imply, and estimates: memory clock times bus width, twice for the two edges of the clock; and
-/// multiprocessors times their highest clock, which a GPU under load does not keep, times what the architecture computes in a clock. Matrix
-/// instructions are not counted. A copy reaches about nine tenths of the first.
+/// Both peaks are estimates from the driver's attributes. The memory peak is the memory clock times the bus width, times two for the two
+/// edges of the clock. The arithmetic peak is the number of multiprocessors times their maximum clock times the operations of the
+/// architecture per clock; a GPU under load does not sustain the maximum clock. Matrix instructions are not counted. A copy reaches about
+/// nine tenths of the memory peak.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roof {
     bytes_per_s: f64,
-    /// Clocks of all multiprocessors in a second.
+    /// The clocks of all multiprocessors per second.
     clocks_per_s: f64,
     capability: (i32, i32),
 }
 
-/// Which roof is lower for a piece of work.
+/// The limit that bounds the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// Moving its bytes takes longer.
+    /// Moving the bytes takes longer.
     Memory,
-    /// Computing takes longer.
+    /// The arithmetic takes longer.
     Arithmetic,
 }
 
-/// How near a run came to the roof.
+/// The performance of a run relative to the roof.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Achieved {
-    /// Bytes moved.
+    /// Bytes moved, in GB/s.
     pub gb_per_s: f64,
-    /// Operations computed.
+    /// Operations, in TFLOP/s.
     pub tflops: f64,
-    /// The least time by the roof over the median time: 1 is the roof.
+    /// The minimum time by the roof divided by the median time: 1 is the roof.
     pub part: f64,
-    /// Which roof it is.
+    /// The limit that sets the roof.
     pub bound: Bound,
 }
 
 impl Roof {
-    /// The roof of a GPU; none for the CPU and for simulated GPUs, of whose machine nothing is known, and where the driver does not tell.
+    /// The roof of a GPU. None for the CPU and for simulated GPUs, whose hardware is unknown, and if the driver does not report the
+    /// attributes.
     ///
     /// ```
     /// # use kernel_runtime::{Device, Dtype, Result, bench::{Roof, Work, do_bench}};
@@ -99,28 +101,28 @@ impl Roof {
     fn from_attributes(multiprocessors: usize, clock_khz: i32, memory_khz: i32, bus_bits: i32, capability: (i32, i32)) -> Option<Roof> {
         let bytes_per_s = 2.0 * 1e3 * f64::from(memory_khz) * f64::from(bus_bits) / 8.0;
         let clocks_per_s = 1e3 * f64::from(clock_khz) * multiprocessors as f64;
-        // A driver that does not know says 0.
+        // A driver reports 0 for an unknown attribute.
         (bytes_per_s > 0.0 && clocks_per_s > 0.0).then_some(Roof { bytes_per_s, clocks_per_s, capability })
     }
 
-    /// The peak of memory, in GB/s.
+    /// The peak memory bandwidth, in GB/s.
     pub fn gb_per_s(&self) -> f64 {
         self.bytes_per_s * 1e-9
     }
 
-    /// The peak of arithmetic in that type, in TFLOP/s; none where it is not known.
+    /// The peak arithmetic throughput in that type, in TFLOP/s; none if it is unknown.
     pub fn tflops(&self, dtype: Dtype) -> Option<f64> {
         Some(2.0 * f64::from(fmas_per_clock(self.capability, dtype)?) * self.clocks_per_s * 1e-12)
     }
 
-    /// The least time that work can take, in microseconds, and what sets it. None for operations in a type whose peak is not known.
+    /// The minimum time of the work in microseconds, and the limit that sets it. None for operations in a type whose peak is unknown.
     pub fn least_us(&self, work: &Work) -> Option<(f64, Bound)> {
         let moving = work.bytes as f64 / self.bytes_per_s * 1e6;
         let computing = if work.flops > 0.0 { work.flops / self.tflops(work.dtype)? * 1e-6 } else { 0.0 };
         Some(if computing > moving { (computing, Bound::Arithmetic) } else { (moving, Bound::Memory) })
     }
 
-    /// How near runs of the work came, by their median. None as for [`Roof::least_us`].
+    /// The performance relative to the roof, from the median time. None as for [`Roof::least_us`].
     pub fn achieved(&self, work: &Work, stats: &Stats) -> Option<Achieved> {
         let (least_us, bound) = self.least_us(work)?;
         let (gb_per_s, tflops) = (work.bytes as f64 / stats.median_us * 1e-3, stats.tflops(work.flops));
@@ -132,7 +134,7 @@ impl Roof {
 mod tests {
     use super::*;
 
-    /// As an A100 of 40 GB says of itself; NVIDIA's sheet says 1555 GB/s, 19.5 TFLOP/s of `f32`, 9.7 of `f64`, 78 of `f16`.
+    /// The attributes that an A100 of 40 GB reports. NVIDIA's data sheet says 1555 GB/s, 19.5 TFLOP/s of `f32`, 9.7 of `f64`, 78 of `f16`.
     fn a100() -> Roof {
         Roof::from_attributes(108, 1_410_000, 1_215_000, 5120, (8, 0)).unwrap()
     }

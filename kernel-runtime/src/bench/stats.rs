@@ -1,24 +1,24 @@
-//! What many runs of the same work say of how long it takes.
+//! Statistics of the times of repeated runs.
 
-/// How long runs take, in microseconds.
+/// Statistics of run times, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
-    /// Half of the runs are faster.
+    /// The median.
     pub median_us: f64,
-    /// A fifth of the runs is faster.
+    /// The 20th percentile.
     pub p20_us: f64,
-    /// Four fifths of the runs are faster.
+    /// The 80th percentile.
     pub p80_us: f64,
-    /// The fastest run.
+    /// The minimum.
     pub min_us: f64,
-    /// The mean of all runs.
+    /// The mean.
     pub mean_us: f64,
-    /// How many runs were timed.
+    /// The number of timed runs.
     pub samples: usize,
 }
 
 impl Stats {
-    /// Of times in microseconds, in any order. Of no times everything is NaN.
+    /// The statistics of times in microseconds, in any order. Without times, every value is NaN.
     pub fn of(mut times: Vec<f64>) -> Stats {
         times.sort_by(f64::total_cmp);
         let quantile = |q: f64| {
@@ -39,12 +39,12 @@ impl Stats {
         }
     }
 
-    /// Gigabytes a second, if a run moves that many bytes.
+    /// The bandwidth in GB/s, if a run moves that many bytes.
     pub fn gb_per_s(&self, bytes: usize) -> f64 {
         bytes as f64 / self.median_us * 1e-3
     }
 
-    /// Teraflops, if a run does that many operations.
+    /// The throughput in TFLOP/s, if a run performs that many operations.
     pub fn tflops(&self, operations: f64) -> f64 {
         operations / self.median_us * 1e-6
     }

@@ -1,18 +1,19 @@
-//! The timing itself: events around each run, an empty cache before it, and turns.
+//! The timer: events around each run, an L2 flush before it, and alternating runs.
 
 use std::time::Instant;
 
-use crate::{Device, Error, Event, Result, Stream, Tensor, prints, profile};
+use crate::{Device, Error, Event, Result, Stream, Tensor, launch::prints, profile};
 
-/// What is written to empty the cache, as Triton's `do_bench` does: several times what any GPU has.
+/// The size of the buffer for the L2 flush, as in Triton's `do_bench`: several times the L2 cache of any GPU.
 pub(crate) const FLUSH_BYTES: usize = 256 << 20;
 
-/// Times in microseconds of each work's runs, turn by turn: warm-up for 25 ms for each, then as many turns as fit in 100 ms for each, and at least so many.
+/// The run times of each work in microseconds, by round. A round runs every work once. Warm-up takes 25 ms for each work; then as many
+/// rounds run as fit in 100 ms for each work, but at least `least_turns`.
 pub(super) fn in_turns(device: &Device, least_turns: usize, works: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<Vec<f64>>> {
     const WARM_UP_MS: f64 = 25.0;
     const TIMED_MS: f64 = 100.0;
     const ESTIMATE_RUNS: usize = 5;
-    /// Where a run takes no time at all, more samples tell nothing more.
+    /// A limit for runs that take no time at all; more samples give no more information.
     const MOST_RUNS: f64 = 10_000.0;
 
     let _undisturbed = profile::undisturbed(|| "benchmark".to_owned());
@@ -22,7 +23,7 @@ pub(super) fn in_turns(device: &Device, least_turns: usize, works: &mut [&mut dy
     }
     timer.stream.synchronize()?;
 
-    // The estimate is of a whole turn, flushing included, as that is what takes the time.
+    // The estimate is for a whole round including the flushes, which count towards the time limits.
     let start = Instant::now();
     timer.rounds(works, ESTIMATE_RUNS)?;
     let turn_ms = start.elapsed().as_secs_f64() * 1e3 / ESTIMATE_RUNS as f64;
@@ -32,19 +33,19 @@ pub(super) fn in_turns(device: &Device, least_turns: usize, works: &mut [&mut dy
     timer.rounds(works, timed)
 }
 
-/// Times work on one stream by events, with the L2 cache emptied before each run.
+/// Times work on one stream with events, and flushes the L2 cache before each run.
 pub(crate) struct Timer {
     stream: Stream,
-    /// On a GPU, what is zeroed to empty the cache; none if there is no memory for it.
+    /// The buffer that is zeroed to flush the L2 cache. None without a cache to flush, or without memory for it.
     flush: Option<Tensor<u8>>,
-    /// Start and end of each run, used again in the next round.
+    /// The events before and after each run, reused in the next round.
     events: Vec<(Event, Event)>,
 }
 
 impl Timer {
     pub(crate) fn new(stream: &Stream, flush_bytes: usize) -> Result<Timer> {
         let device = stream.device();
-        // The CPU's caches are as its programs find them, and a simulated GPU has none.
+        // The CPU's caches are left as programs find them, and a simulated GPU has none.
         let has_cache = device.cuda_info().is_some_and(|cuda| cuda.cache_bytes > 0);
         let mut flush = if has_cache { unless_memory_is_short(device.empty::<u8>(flush_bytes))? } else { None };
         if let Some(buffer) = &mut flush {
@@ -53,7 +54,7 @@ impl Timer {
         Ok(Timer { stream: stream.clone(), flush, events: Vec::new() })
     }
 
-    /// Waits for earlier runs, and queues one between the `n`-th pair of events.
+    /// Waits for earlier runs, flushes the L2 cache, and queues a run between the `n`-th pair of events.
     pub(crate) fn run(&mut self, n: usize, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         while self.events.len() <= n {
             let device = self.stream.device();
@@ -68,8 +69,8 @@ impl Timer {
         self.events[n].1.record(&self.stream)
     }
 
-    /// Waits, and takes from what is in the cache any rank above the rest. Zeroes do not drive out lines that a kernel asked the L2 to keep
-    /// (`evict = "evict_last"`): whoever runs next on the same data would find them there, and be thought fast for a hint that it does not give.
+    /// Waits, and resets persisting L2 lines to normal. Zero-filling does not evict lines that a kernel asked the L2 to keep
+    /// (`evict = "evict_last"`). The next work on the same data would hit these lines and look faster through a hint that it does not use.
     fn let_go(&self) -> Result<()> {
         match self.stream.device().cuda_info() {
             Some(cuda) if self.flush.is_some() => {
@@ -80,13 +81,14 @@ impl Timer {
         }
     }
 
-    /// Microseconds between the `n`-th pair of events, once the stream is done with them.
+    /// The microseconds between the `n`-th pair of events, after the stream has reached them.
     pub(crate) fn elapsed_us(&self, n: usize) -> Result<f64> {
         let (start, end) = &self.events[n];
         Ok(f64::from(start.elapsed_ms(end)?) * 1e3)
     }
 
-    /// Lets all works take turns that often; times for each. Every turn begins with another, so that nobody always runs behind the same one.
+    /// Runs all works in rounds and returns the times of each. Every round begins with another work, so that no work always runs after the
+    /// same one.
     fn rounds(&mut self, works: &mut [&mut dyn FnMut() -> Result<()>], rounds: usize) -> Result<Vec<Vec<f64>>> {
         let count = works.len();
         for round in 0..rounds {
@@ -101,7 +103,7 @@ impl Timer {
     }
 }
 
-/// Whoever has filled the memory may time its work all the same, but is told what the times are of.
+/// If there is no memory for the flush buffer, timing works without the flush, and a warning says so.
 fn unless_memory_is_short<T>(buffer: Result<T>) -> Result<Option<T>> {
     match buffer {
         Ok(buffer) => Ok(Some(buffer)),

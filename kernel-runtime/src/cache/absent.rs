@@ -1,4 +1,4 @@
-//! What stands for the caches in a program without them: nothing is kept, and nothing is found.
+//! Stubs for a program without the feature `cache`: nothing is stored and nothing is found.
 
 #[cfg(feature = "jit")]
 use kernel_lang::{Compiled, Options};

@@ -1,12 +1,12 @@
-//! Machine code: what an assembler made of PTX, loaded instead of being made again.
+//! Cache entries with machine code that an assembler made from PTX.
 
 use super::process::{COMPILING, tell, usable};
 use super::{Key, Kind, Store, hash};
 
-/// Loads the machine code of this PTX from the process's store, and has it made by `make` and kept where it is not there yet; none if there is
-/// no store or no machine code, and then whoever asks loads the PTX itself and hears what is wrong with it.
+/// Loads the machine code of this PTX from the process's store. If it is missing, `make` makes it, and it is stored. None if there is no
+/// store or no machine code; the caller then loads the PTX itself and gets the driver's error.
 ///
-/// `machine` says what the code is for, the architecture and the driver, and who made it. `load` gives none for code that cannot be loaded.
+/// `machine` names the architecture, the driver and the assembler. `load` returns none for code that cannot be loaded.
 pub(crate) fn load<L>(
     kernel: &str,
     ptx: &str,
@@ -25,7 +25,7 @@ fn key(kernel: &str, ptx: &str, machine: &[(&str, &str)]) -> Key {
 fn load_from<L>(store: &Store, key: &Key, make: impl FnOnce() -> Option<Vec<u8>>, load: impl Fn(&[u8]) -> Option<L>) -> Option<L> {
     let make = || {
         let code = make().ok_or(())?;
-        // What the driver does not load is not worth keeping.
+        // Do not store code that the driver does not load.
         load(&code).map(|loaded| (loaded, code)).ok_or(())
     };
     store.get_or_make(key, COMPILING, |code| load(&code), make, |error| tell(&error)).ok()
@@ -37,7 +37,7 @@ mod tests {
 
     use super::*;
 
-    /// Loads code that is a number; counts how often it is made.
+    /// A fake driver that loads code that is a number, and counts how often code is made.
     struct Driver<'a> {
         makes: &'a str,
         made: Cell<usize>,

@@ -1,4 +1,4 @@
-//! All that a store holds: listing, clearing, and keeping it within its bound.
+//! The contents of a store: listing, clearing and eviction.
 
 use std::fs;
 use std::io;
@@ -8,30 +8,30 @@ use std::time::{Duration, SystemTime};
 use super::entry::{self, Key, Kind};
 use super::store::{BLOCK_BYTES, Store};
 
-/// An entry as a list shows it. Its payload has not been read.
+/// An entry of a listing. Its payload has not been read.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// What it is of.
+    /// The key.
     pub key: Key,
-    /// What its file holds.
+    /// The size of its file in bytes.
     pub bytes: u64,
-    /// When it was used last, to within an hour.
+    /// The time of the last use, accurate to an hour.
     pub used: SystemTime,
 }
 
-/// A file that is written for longer was left by somebody who is no more.
+/// A temporary file older than this belongs to a process that has ended.
 const TMP_IS_STALE: Duration = Duration::from_secs(60 * 60);
 
 impl Store {
-    /// All entries, those used last first. A store that is not there has none, and a file that somebody else can write is none.
+    /// All entries, most recently used first. A store that does not exist has none. A file that another user can write is left out.
     ///
     /// # Errors
-    /// What the system says of the directory, or why it is refused.
+    /// The system's error for the directory, or the reason why the store is refused.
     pub fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for kind in Kind::ALL {
             for file in self.files(kind)? {
-                // A process that sweeps may have been faster.
+                // Another process may have evicted it.
                 let Ok(opened) = trusted_files::open(&file.path) else { continue };
                 let name = file.path.file_name().unwrap_or_default().to_string_lossy();
                 if let Ok(Some(key)) = entry::read_key(opened, kind, &name) {
@@ -43,10 +43,11 @@ impl Store {
         Ok(entries)
     }
 
-    /// Removes all entries of these kinds; says how many files it removed, and their bytes.
+    /// Removes all entries of these kinds. Returns the number of removed files and their total size in bytes.
     ///
     /// # Errors
-    /// What the system says of a file that cannot be removed; the others are gone. Why the store is refused; then nothing is removed.
+    /// The system's error if a file cannot be removed; the other files are removed. The reason if the store is refused; then no file is
+    /// removed.
     pub fn clear(&self, kinds: &[Kind]) -> io::Result<(usize, u64)> {
         let _lock = self.lock_removing();
         let (mut count, mut bytes, mut result) = (0, 0, Ok(()));
@@ -62,7 +63,7 @@ impl Store {
         result.map(|()| (count, bytes))
     }
 
-    /// Removes what was not used for longest until three quarters of the limit are left, and what the dead left half written.
+    /// Evicts the least recently used entries until at most three quarters of the limit are in use, and removes stale temporary files.
     pub fn sweep(&self) {
         let Some(_lock) = self.lock_removing() else { return };
         self.forget_growth();
@@ -77,12 +78,12 @@ impl Store {
         }
         let all = Kind::ALL.into_iter().flat_map(|kind| self.files(kind).unwrap_or_default().into_iter().map(move |file| (kind, file)));
         let mut all: Vec<(Kind, Listed)> = all.collect();
-        // Records of tuning are small, and a second of a GPU each: they go last.
+        // Tuning records are small and cost about a second of GPU time each, so they are evicted last.
         all.sort_by_key(|(kind, file)| (*kind != Kind::Tuning, std::cmp::Reverse(file.used)));
         let mut taken = 0;
         for (_, file) in all {
             taken += file.bytes.next_multiple_of(BLOCK_BYTES);
-            // Somebody may have used it since.
+            // Another process may have used the entry since the listing.
             let used = || fs::metadata(&file.path).and_then(|metadata| metadata.modified()).unwrap_or(file.used);
             if taken > self.limit_bytes() / 4 * 3 && used() == file.used {
                 let _ = fs::remove_file(&file.path);
@@ -96,7 +97,7 @@ impl Store {
     }
 }
 
-/// A file and what the system knows of it.
+/// A file with its size and time of last use.
 struct Listed {
     path: PathBuf,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! What an entry of a store is: a key that people can read, which names it, and bytes that a checksum guards.
+//! The file format of an entry: a readable key, which names the file, and a payload, protected by a checksum.
 //!
 //! ```text
 //! galatea-cache 2 code 3f1c..          the format, the kind, and the hash of everything below
@@ -6,7 +6,7 @@
 //! ..                                   the payload
 //! ```
 //!
-//! So a file says by itself whether it is whole, of this format, and of the key that somebody looks for. Whatever does not is no entry.
+//! So a file shows by itself whether it is complete, of this format and of the requested key. Any other file is ignored.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -14,19 +14,19 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
-/// What an entry holds.
+/// The kind of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
-    /// Machine code that an assembler made of PTX, for one architecture and driver.
+    /// Machine code that an assembler made from PTX, for one architecture and driver.
     Code,
     /// PTX of a variant that was not compiled with its program.
     Ptx,
-    /// What tuning tried for a key, and which configuration it chose.
+    /// A tuning record: the configurations tried for a key, and the chosen one.
     Tuning,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 3] = [Kind::Code, Kind::Ptx, Kind::Tuning];
 
     pub(super) fn name(self) -> &'static str {
@@ -37,7 +37,8 @@ impl Kind {
         }
     }
 
-    /// The most bytes of an entry's file: what is larger is none, and is not read. Machine code of a kernel takes some 100 KiB, a record some 10.
+    /// The maximum size of an entry's file in bytes. A larger file is ignored and not read. Machine code of a kernel takes about 100 KiB, a
+    /// record about 10 KiB.
     pub(super) fn most_bytes(self) -> u64 {
         match self {
             Kind::Code | Kind::Ptx => 64 << 20,
@@ -46,7 +47,7 @@ impl Kind {
     }
 }
 
-/// `code`, `ptx` or `tuning`: what `parse` reads.
+/// Formats as `code`, `ptx` or `tuning`, which `parse` reads.
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
@@ -62,17 +63,17 @@ impl FromStr for Kind {
     }
 }
 
-/// What an entry is of: everything that its payload depends on, as names and values.
+/// The key of an entry: everything that its payload depends on, as names and values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Key {
     kind: Kind,
-    /// A JSON object in one line.
+    /// A JSON object on one line.
     line: String,
     name: String,
 }
 
 impl Key {
-    /// The key with these fields, whose order does not matter.
+    /// The key with these fields. Their order does not matter.
     pub fn new(kind: Kind, fields: &[(&str, &str)]) -> Key {
         let mut sorted = fields.to_vec();
         sorted.sort_unstable();
@@ -85,17 +86,17 @@ impl Key {
         Key { kind, name: name[..NAME_DIGITS].to_owned(), line }
     }
 
-    /// What the entry holds.
+    /// The kind of the entry.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The name of the entry: a hash of the key, in hexadecimal.
+    /// The name of the entry: a hash of the key in hexadecimal.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The fields, by their names.
+    /// The fields, sorted by name.
     pub fn fields(&self) -> Vec<(String, String)> {
         let text = |value: Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         match serde_json::from_str(&self.line) {
@@ -110,11 +111,11 @@ impl Key {
     }
 }
 
-/// Digits of a name: 160 bits.
+/// The number of hexadecimal digits of a name: 160 bits.
 const NAME_DIGITS: usize = 40;
 const MAGIC: &str = "galatea-cache 2";
 
-/// The hash of these bytes after each other, in hexadecimal.
+/// The hash of the concatenated parts, in hexadecimal.
 pub(crate) fn hash(parts: &[&[u8]]) -> String {
     let mut hasher = blake3::Hasher::new();
     parts.iter().for_each(|part| {
@@ -123,7 +124,7 @@ pub(crate) fn hash(parts: &[&[u8]]) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// The bytes of an entry's file.
+/// The contents of an entry's file.
 pub(super) fn seal(key: &Key, payload: &[u8]) -> Vec<u8> {
     let checksum = hash(&[key.line.as_bytes(), b"\n", payload]);
     let mut bytes = format!("{}{checksum}\n{}\n", head(key.kind), key.line).into_bytes();
@@ -131,7 +132,7 @@ pub(super) fn seal(key: &Key, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The payload, if the bytes are a whole entry of this key.
+/// The payload, if the bytes are a complete entry of this key.
 pub(super) fn open(mut bytes: Vec<u8>, key: &Key) -> Option<Vec<u8>> {
     let below = bytes.strip_prefix(head(key.kind).as_bytes())?;
     let (checksum, below) = (below.get(..64)?, below.get(64..)?.strip_prefix(b"\n")?);
@@ -143,9 +144,9 @@ pub(super) fn open(mut bytes: Vec<u8>, key: &Key) -> Option<Vec<u8>> {
     Some(bytes.split_off(start))
 }
 
-/// The key that stands in an entry's file, whose payload is not looked at; none if the file is no entry of that kind and name.
+/// Reads the key of an entry's file without checking the payload. None if the file is not an entry of this kind and name.
 pub(super) fn read_key(file: impl Read, kind: Kind, name: &str) -> io::Result<Option<Key>> {
-    // No key is that long: a file without lines need not be read.
+    // No key is longer, so a file without line ends is not read further.
     let mut lines = BufReader::new(file.take(1 << 20)).lines();
     let (Some(first), Some(line)) = (lines.next().transpose()?, lines.next().transpose()?) else { return Ok(None) };
     let key = Key::of_line(kind, line);

@@ -1,23 +1,25 @@
-//! What is kept on disk, so that no process compiles or tunes what another has: with the feature `cache`, which is on by default.
+//! The disk cache: no process compiles or tunes again what another one has done. Requires the feature `cache`, which is on by default.
 //!
-//! - **Machine code** that an assembler makes of PTX, where the environment variable `GALATEA_PTXAS` names a `ptxas`. Otherwise the driver compiles PTX, which
-//!   takes milliseconds, and keeps what it made in a cache of its own (`~/.nv/ComputeCache`, or `CUDA_CACHE_PATH`).
-//! - **PTX** of variants that were not compiled with the program, and are compiled in process.
-//! - **Records of tuning**: what was tried for a key of an `#[autotune]` kernel, and which configuration was fastest.
+//! The cache has three kinds of entries:
 //!
-//! An entry is found by everything that it depends on: the text that was compiled, the compiler and its version, the architecture, the driver. So
-//! nothing in a store is ever out of date; it is only not asked for any more, and goes when the store has grown to its limit, 1 GiB
-//! by default, what was not used for longest first. A file that is broken, cut short or larger than an entry can be is as good as none, and is removed.
-//! A store that cannot be written is none: everything works without. So is one that somebody else can write: code in it would run unchecked. A warning
-//! says why it is refused, and what to do.
+//! - **Machine code** that an assembler made from PTX, if the environment variable `GALATEA_PTXAS` names a `ptxas`. Otherwise the driver
+//!   compiles PTX, which takes milliseconds, and caches the result itself (`~/.nv/ComputeCache`, or `CUDA_CACHE_PATH`).
+//! - **PTX** of variants that were not compiled with the program but in process.
+//! - **Tuning records**: the configurations tried for a key of an `#[autotune]` kernel, and the fastest one.
 //!
-//! # Where
+//! The key of an entry contains everything that the entry depends on: the source text, the compiler and its version, the architecture, the
+//! driver. So no entry is ever out of date. Above the size limit, 1 GiB by default, the least recently used entries are evicted, tuning
+//! records last. A file that is corrupt, truncated or larger than any valid entry is ignored and removed. If the store cannot be written,
+//! everything works without it. A store that another user can write is refused, because code in it would run unchecked; a warning gives the
+//! reason and the remedy.
 //!
-//! In the folder `galatea` of the user's cache directory (`$XDG_CACHE_HOME` or `~/.cache`; `%LOCALAPPDATA%` on Windows), made for its owner alone.
-//! The environment variable `GALATEA_CACHE` names another directory, or switches all of it off: `GALATEA_CACHE=off`. A program chooses with
-//! `cache::set`. Nothing leaves the machine. What lies there: names of kernels, devices and drivers, values of tuning keys, PTX and machine code; no
-//! data of tensors, and of sources the file names and line numbers that PTX holds. The command `galatea cache` lists, shows, clears, exports and
-//! imports.
+//! # Location
+//!
+//! The store is the folder `galatea` in the user's cache directory (`$XDG_CACHE_HOME` or `~/.cache`; `%LOCALAPPDATA%` on Windows), created
+//! for its owner alone. The environment variable `GALATEA_CACHE` names another directory, or turns the cache off: `GALATEA_CACHE=off`. A
+//! program selects a store with `cache::set`. Nothing leaves the machine. The store contains names of kernels, devices and drivers, values
+//! of tuning keys, PTX and machine code. It contains no tensor data; of the sources it contains only the file names and line numbers in the
+//! PTX. The command `galatea cache` lists, shows, clears, exports and imports entries.
 
 #[cfg(not(feature = "cache"))]
 mod absent;

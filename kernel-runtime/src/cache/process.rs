@@ -1,4 +1,4 @@
-//! The store of a process: chosen by the program, else by the environment.
+//! The store of the process: selected by the program, otherwise by the environment.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,23 +11,23 @@ use trusted_files::Refused;
 
 use super::Store;
 
-/// The environment variable that names the directory, or says `off`.
+/// The environment variable that names the directory, or is `off`.
 const VARIABLE: &str = "GALATEA_CACHE";
 
-/// Waiting for another process to compile is worth it for as long as a compilation may take.
+/// The longest wait for another process that compiles the same variant: the time that a compilation may take.
 pub(super) const COMPILING: Duration = Duration::from_secs(10);
 
-/// The store of this process; none before it is asked for.
+/// The store of this process; none before its first use.
 static CURRENT: RwLock<Option<Choice>> = RwLock::new(None);
 
 #[derive(Clone)]
 struct Choice {
     store: Option<Store>,
-    /// Did somebody name the directory? Then they want to know why nothing is kept there.
+    /// Whether the program or the environment names the directory. Then failures to write it are reported.
     named: bool,
 }
 
-/// Makes this store the one of this process, whatever the environment says, or none. What was loaded already stays so.
+/// Sets the store of this process, or none, whatever the environment says. Code that is loaded already stays loaded.
 ///
 /// ```
 /// use kernel_runtime::cache::{self, Store};
@@ -43,12 +43,12 @@ pub fn set(store: Option<Store>) {
     *CURRENT.write().unwrap_or_else(PoisonError::into_inner) = Some(Choice { store, named: true });
 }
 
-/// The store of this process; none if it is switched off, or if there is no home for it.
+/// The store of this process; none if the cache is off or the user has no cache directory.
 pub fn current() -> Option<Store> {
     choice().store
 }
 
-/// The directory of the store where neither the program nor the environment says otherwise; none for a user without a home.
+/// The default directory of the store; none if the user has no home directory.
 pub fn default_directory() -> Option<PathBuf> {
     etcetera::choose_base_strategy().ok().map(|base| base.cache_dir().join("galatea"))
 }
@@ -69,7 +69,7 @@ fn from_environment() -> Choice {
     }
 }
 
-/// The store of this process, unless it is refused: then nothing is kept, and why is told once.
+/// The store of this process, unless it is refused. A refusal is reported once.
 pub(super) fn usable() -> Option<Store> {
     let store = current()?;
     match store.check() {
@@ -81,8 +81,8 @@ pub(super) fn usable() -> Option<Store> {
     }
 }
 
-/// Tells once in a process why nothing is kept, or found. That a home cannot be written is usual in containers, and told only where the directory was
-/// named. That a store is refused is always told.
+/// Reports once in a process why the store cannot be read or written. A cache directory that cannot be written is usual in containers, so
+/// that is reported only if the directory was named. A refused store is always reported.
 pub(super) fn tell(error: &io::Error) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let Choice { store, named } = choice();
@@ -96,7 +96,7 @@ pub(super) fn tell(error: &io::Error) {
     if (refused.is_none() && !named && usual) || TOLD.swap(true, Ordering::Relaxed) {
         return;
     }
-    crate::prints::show(match refused {
+    crate::launch::prints::show(match refused {
         Some(refused) => format!(
             "warning: the cache in {directory} is not used, because somebody else may have written it: {refused}\nhelp: {}; or name another \
              directory: `{VARIABLE}=DIR`, or none: `{VARIABLE}=off`",

@@ -1,49 +1,50 @@
-//! What tuning found, as data.
+//! The data types of tuning records.
 
-/// How a file of records says what it is: the value of its first field, `format`.
+/// The value of the field `format` in a file of records.
 pub(crate) const FORMAT: &str = "galatea tuning records 2";
-/// The format before: its records do not say for how many programs they are, and are read as records for any number.
+/// The previous format. Its records have no number of programs and apply to any number.
 pub(crate) const FORMAT_WITHOUT_PROGRAMS: &str = "galatea tuning records 1";
 
-/// What tuning one key of a kernel tried and chose.
+/// The result of tuning one key of a kernel.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
-    /// Of what it is.
+    /// The key of the record.
     pub of: RecordKey,
-    /// One for each configuration, in their order.
+    /// One attempt for each configuration, in their order.
     pub attempts: Vec<Attempt>,
-    /// The place of the chosen configuration among them.
+    /// The index of the chosen configuration in `attempts`.
     pub chosen: usize,
 }
 
-/// What a record is of: everything that decides which configuration is fastest.
+/// The key of a record: everything that determines which configuration is fastest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RecordKey {
     /// The name of the kernel.
     pub kernel: String,
-    /// A hash of what runs, and of what is asked: of the PTX, or of its source, the configurations, what the key names, and how results are compared.
+    /// A hash of the PTX (or the source), the configurations, the arguments of the tuning key, and the kind of comparison of results.
     pub content: String,
-    /// The maker's name of the GPU.
+    /// The vendor's name of the GPU.
     pub device: String,
     /// The driver and its version.
     pub driver: String,
-    /// How many programs the launches run; none in records of the first format, which serve launches of any number.
+    /// The class of the number of programs; none in records of the first format, which apply to any number.
     pub programs: Option<Programs>,
     /// The values of the tuning key.
     pub values: Vec<u64>,
 }
 
-/// How many programs a launch runs, as far as a tuning key tells them apart.
+/// A class of the number of programs of a launch. Launches of different classes have different tuning keys.
 ///
-/// A *wave* is what the GPU runs at once where nothing but the number of threads limits it: 64 warps for each multiprocessor. The warps are those of all
-/// programs, with the grid and the schedule of the first configuration that `prune` leaves, so that the class is known before one is chosen.
+/// A *wave* is the number of warps that the GPU runs at once if only the number of threads limits it: 64 warps for each multiprocessor. The
+/// warps of a launch are those of all its programs, with the grid and the schedule of the first configuration that `prune` leaves. So the
+/// class is known before a configuration is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Programs {
-    /// One wave, or less: a launch takes as long as its slowest program.
+    /// At most one wave: a launch takes as long as its slowest program.
     UpToOneWave,
-    /// Up to eight waves: how full the last one is matters.
+    /// More than one and at most eight waves: the fill level of the last wave matters.
     FewWaves,
-    /// More: the GPU is full nearly all the time.
+    /// More than eight waves: the GPU is full nearly all the time.
     ManyWaves,
 }
 
@@ -59,33 +60,33 @@ impl Programs {
         }
     }
 
-    /// What `Display` writes, read.
+    /// Parses the output of `Display`.
     #[cfg(feature = "cache")]
     pub(super) fn parse(name: &str) -> Option<Programs> {
         Programs::ALL.into_iter().find(|programs| programs.name() == name)
     }
 }
 
-/// `up to one wave`, `a few waves` or `many waves`: as records have it.
+/// Formats as `up to one wave`, `a few waves` or `many waves`, as in records.
 impl std::fmt::Display for Programs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
     }
 }
 
-/// What became of one configuration.
+/// The result of one configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Attempt {
-    /// The configuration as it is written.
+    /// The text of the configuration.
     pub config: String,
-    /// The median of its times in microseconds, and how many there are; none if it was not timed.
+    /// The median time in microseconds and the number of samples; none if the configuration was not timed.
     pub timed: Option<(f64, usize)>,
-    /// Why it did not run.
+    /// The reason why it did not run, if it failed.
     pub failed: Option<String>,
 }
 
 impl Record {
-    /// What was tried of the chosen configuration.
+    /// The attempt of the chosen configuration.
     pub fn chosen(&self) -> &Attempt {
         &self.attempts[self.chosen]
     }

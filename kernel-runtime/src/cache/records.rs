@@ -1,4 +1,4 @@
-//! Records of tuning in a store, and as JSON in files that a team commits.
+//! Tuning records in a store, and as JSON in files that a team commits.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use super::process::{tell, usable};
 use super::record::{FORMAT, FORMAT_WITHOUT_PROGRAMS};
 use super::{Attempt, Key, Kind, Lock, Programs, Record, RecordKey, Store};
 
-/// Records from a file: what `galatea cache export` writes, and `#[autotune]` may embed.
+/// The records of a file. `galatea cache export` writes such files, and `#[autotune]` can embed them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Records(Vec<Record>);
 
-/// A text is no file of records.
+/// The error for a text that is not a file of records.
 #[derive(Debug, thiserror::Error)]
 #[error("these are no records of tuning: {reason}\nhelp: `galatea cache export` writes them")]
 pub struct RecordsError {
@@ -20,7 +20,7 @@ pub struct RecordsError {
 }
 
 impl Records {
-    /// The records of a file's text.
+    /// Parses the text of a file.
     ///
     /// ```
     /// use kernel_runtime::cache::Records;
@@ -37,7 +37,7 @@ impl Records {
     /// ```
     ///
     /// # Errors
-    /// [`RecordsError`] says what is wrong with the first record that is.
+    /// [`RecordsError`] describes the first record that is invalid.
     pub fn parse(text: &str) -> Result<Records, RecordsError> {
         let wrong = |reason: String| RecordsError { reason };
         let value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
@@ -51,23 +51,23 @@ impl Records {
         records.iter().enumerate().map(read).collect::<Result<_, _>>().map(Records)
     }
 
-    /// All of them, by kernel, device and key.
+    /// All records, sorted by kernel, device and key.
     pub fn iter(&self) -> impl Iterator<Item = &Record> {
         self.0.iter()
     }
 
-    /// How many there are.
+    /// The number of records.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Are there none?
+    /// Returns whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The record of this key, of the same driver if there is one, else of any: what was fast with one driver is the best that is known for the next.
-    /// A record that does not say for how many programs it is comes after all that do.
+    /// The record of this key. A record of the same driver is preferred; otherwise the record of any driver is returned, as the best known
+    /// choice. Records without a number of programs come after all records with one.
     pub fn find(&self, of: &RecordKey) -> Option<&Record> {
         let fits = |record: &Record, programs: Option<Programs>| {
             let RecordKey { kernel, content, device, driver: _, programs: own, values } = &record.of;
@@ -78,16 +78,17 @@ impl Records {
         best(of.programs).or_else(|| best(None))
     }
 
-    /// These with newer ones, in the order in which they were made. A newer one takes the place of those that are of the same kernel, GPU and key, and were
-    /// found with another driver, or of an older version of the kernel, and of a newer one that is of the same.
+    /// Merges newer records, given in the order in which they were made, into these. A newer record replaces all records of the same
+    /// kernel, GPU and key that another driver or an older version of the kernel produced, and also an earlier newer record of the same key
+    /// and content.
     ///
-    /// Kernels of different modules may have one name; what tells them apart, their content, tells a kernel from its older versions, too. So a record
-    /// of other content stays where nothing says that the kernel was edited: if these have a record of the newer one's content as well, or if
-    /// `in_use`, which are records that the program runs, have one of its own. A record that does not say for how many programs it is gives way to the
-    /// first newer one that does: for other numbers the key is tuned again.
+    /// Kernels of different modules can have the same name. Only the content distinguishes them, and the content also distinguishes a
+    /// kernel from its older versions. So a record with other content is replaced only if the kernel was edited. It stays if `self` has a
+    /// record of the newer content too, or if `in_use`, the records that the program embeds, has one of its own content. A record without a
+    /// number of programs is replaced by the first newer one that has a number; for other numbers the key is tuned again.
     #[must_use]
     pub fn updated(self, newer: impl IntoIterator<Item = Record>, in_use: &Records) -> Updated {
-        /// The kernel by its name, GPU and key.
+        /// The kernel's name, the GPU and the key.
         fn place(record: &Record) -> (&str, &str, &[u64]) {
             (&record.of.kernel, &record.of.device, &record.of.values)
         }
@@ -112,42 +113,42 @@ impl Records {
     /// All records of a store.
     ///
     /// # Errors
-    /// What the system says of its directory.
+    /// The system's error for its directory.
     pub fn of_store(store: &Store) -> std::io::Result<Records> {
         let entries = store.entries()?.into_iter().filter(|entry| entry.key.kind() == Kind::Tuning);
         Ok(entries.filter_map(|entry| store.get(&entry.key).and_then(read_payload)).collect())
     }
 
-    /// Keeps all of them in a store, in the place of those that it has of the same keys.
+    /// Stores all records. They replace those with the same keys.
     ///
     /// # Errors
-    /// Why one could not be kept.
+    /// The error of the first record that cannot be stored.
     pub fn keep_in(&self, store: &Store) -> std::io::Result<()> {
         self.0.iter().try_for_each(|record| store.put(&record.of.key(), record.to_string().as_bytes()))
     }
 }
 
-/// What [`Records::updated`] made, and of how many records.
+/// The result of [`Records::updated`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Updated {
-    /// The records.
+    /// The merged records.
     pub records: Records,
-    /// How many of the newer ones are of what there was no record of.
+    /// The number of newer records that replaced none.
     pub added: usize,
-    /// How many of them are in the place of older ones.
+    /// The number of newer records that replaced older ones.
     pub replaced: usize,
 }
 
 impl FromIterator<Record> for Records {
     fn from_iter<I: IntoIterator<Item = Record>>(records: I) -> Records {
         let mut records: Vec<Record> = records.into_iter().collect();
-        // The same text for the same records, so that a diff of it is what changed.
+        // Equal records give equal texts, so that a diff of the file shows only changes.
         records.sort_by(|a, b| a.of.sorted().cmp(&b.of.sorted()));
         Records(records)
     }
 }
 
-/// The text of a file.
+/// Formats the text of a file.
 impl std::fmt::Display for Records {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let records: Vec<Value> = self.0.iter().map(write).collect();
@@ -155,7 +156,7 @@ impl std::fmt::Display for Records {
     }
 }
 
-/// The record as JSON.
+/// Formats the record as JSON.
 impl std::fmt::Display for Record {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{:#}", write(self))
@@ -178,14 +179,14 @@ impl RecordKey {
     }
 }
 
-/// The record of this key in the process's store, else one that does not say for how many programs it is: from a file of the first format.
+/// The record of this key in the process's store; otherwise one without a number of programs, which comes from a file of the first format.
 pub(crate) fn find(of: &RecordKey) -> Option<Record> {
     let store = usable()?;
     let find = |of: &RecordKey| read_payload(store.get(&of.key())?).filter(|record| record.of == *of);
     find(of).or_else(|| find(&RecordKey { programs: None, ..of.clone() }))
 }
 
-/// Keeps a record in the process's store.
+/// Stores a record in the process's store.
 pub(crate) fn save(record: &Record) {
     if let Some(store) = usable()
         && let Err(error) = store.put(&record.of.key(), record.to_string().as_bytes())
@@ -194,12 +195,13 @@ pub(crate) fn save(record: &Record) {
     }
 }
 
-/// The right to tune this key: another process that wants to waits, and finds the record. Whoever gets it looks once more.
+/// Locks this key for tuning. Another process that wants to tune the key waits and then finds the record. The holder must look for the
+/// record once more.
 pub(crate) fn lock(of: &RecordKey) -> Option<Lock> {
     usable()?.lock(&of.key(), TUNING)
 }
 
-/// Tuning takes a second, or with very slow kernels a minute.
+/// Tuning takes about a second; with very slow kernels up to a minute.
 const TUNING: Duration = Duration::from_secs(60);
 
 fn write(record: &Record) -> Value {
@@ -216,7 +218,7 @@ fn write(record: &Record) -> Value {
 fn write_attempt(Attempt { config, timed, failed }: &Attempt) -> Value {
     let mut fields = Map::from_iter([("config".to_owned(), config.as_str().into())]);
     if let Some((median_us, samples)) = timed {
-        // A nanosecond is below what an event can tell.
+        // Events do not resolve a nanosecond.
         fields.insert("median_us".to_owned(), ((median_us * 1000.0).round() / 1000.0).into());
         fields.insert("samples".to_owned(), (*samples).into());
     }
@@ -230,7 +232,7 @@ fn read_payload(payload: Vec<u8>) -> Option<Record> {
     read(&serde_json::from_slice(&payload).ok()?).ok()
 }
 
-/// The record, or the name of a field that is wrong.
+/// The record, or the name of the invalid field.
 fn read(value: &Value) -> Result<Record, &'static str> {
     let text = |name: &'static str| value[name].as_str().map(str::to_owned).ok_or(name);
     let list = |name: &'static str| value[name].as_array().ok_or(name);
@@ -321,7 +323,7 @@ mod tests {
         let alone: Records = [few.clone()].into_iter().collect();
         assert_eq!(Programs::ALL.map(|programs| alone.find(&of(programs))), [None, Some(&few), None]);
 
-        // A newer record is of its own number, and of those that name none.
+        // A newer record replaces those of its own number of programs and those without one.
         let many = for_programs(Some(Programs::ManyWaves), few.clone());
         assert_eq!(updated(&[&few], &[&many], &[]), (vec![few.clone(), many.clone()], 1, 0));
         assert_eq!(updated(&[&any, &few], &[&many], &[]), (vec![few.clone(), many.clone()], 0, 1));
@@ -342,12 +344,12 @@ mod tests {
     fn a_newer_record_takes_the_place_of_all_older_ones() {
         let [one, two, three] = ["12.8", "13.0", "13.1"].map(|driver| record("add", driver, &[1]));
         let [other, elsewhere] = [record("add", "13.0", &[2]), record("mul", "13.0", &[1])];
-        // Two drivers: one record comes for both.
+        // There are records of two drivers; one new record replaces both.
         assert_eq!(updated(&[&one, &two, &elsewhere], &[&three], &[]), (vec![three.clone(), elsewhere.clone()], 0, 1));
         assert_eq!(updated(&[&one], &[&three, &other], &[]), (vec![three.clone(), other.clone()], 1, 1));
         assert_eq!(updated(&[], &[], &[]), (vec![], 0, 0));
         assert_eq!(updated(&[&one, &two], &[], &[]), (vec![one.clone(), two.clone()], 0, 0));
-        // Two processes of a program tune the same key: the later one counts.
+        // Two processes of a program tune the same key; the later record is kept.
         assert_eq!(updated(&[], &[&three, &other, &one], &[]), (vec![one.clone(), other.clone()], 2, 0));
         let edited = of_content("edited", three.clone());
         assert_eq!(updated(&[&one, &two], &[&edited], &[]), (vec![edited], 0, 1));
@@ -359,15 +361,15 @@ mod tests {
         let there = of_content("there", here.clone());
         let again = Record { chosen: 0, ..here.clone() };
         let edited = of_content("edited", here.clone());
-        // Both are tuned.
+        // Both kernels are tuned.
         assert_eq!(updated(&[], &[&here, &there], &[]), (vec![here.clone(), there.clone()], 2, 0));
         assert_eq!(updated(&[&here, &there], &[&there, &again], &[]), (vec![again.clone(), there.clone()], 0, 2));
-        // One is, and is as it was.
+        // One kernel is tuned and unchanged.
         assert_eq!(updated(&[&here, &there], &[&again], &[]), (vec![again, there.clone()], 0, 1));
-        // One is, for the first time or edited, while the program runs the other.
+        // One kernel is tuned for the first time or edited, while the program embeds the other's record.
         assert_eq!(updated(&[&there], &[&edited], &[&there]), (vec![edited.clone(), there.clone()], 1, 0));
         assert_eq!(updated(&[&here, &there], &[&edited], &[&there]), (vec![edited.clone(), there.clone()], 0, 1));
-        // If it does not run the other, nothing tells that from an older version.
+        // If the program does not embed the other's record, the other cannot be told from an older version.
         assert_eq!(updated(&[&here, &there], &[&edited], &[]), (vec![edited], 0, 1));
     }
 

@@ -7,13 +7,15 @@
 //! DIR/v2/growth               a byte for each 4 KiB written since the store was last swept
 //! ```
 //!
-//! An entry's file never changes: it is replaced, or removed. So a reader needs no lock, and a process that is killed at any instant leaves
-//! a whole entry or none. Locks keep two processes from doing the same work; that what is read is right never depends on them.
+//! The file of an entry never changes: it is replaced or removed. So readers need no lock, and a process that is killed at any time leaves
+//! a complete entry or none. Locks only prevent two processes from doing the same work; correctness of reads does not depend on them.
 //!
-//! `v2` is the version of all formats in it. A Galatea of another version has a folder of its own beside it, and neither touches the other's.
+//! `v2` is the version of all formats in the folder. Another version of Galatea uses its own folder beside it, and neither touches the
+//! other's.
 //!
-//! Every operation first checks that nobody else can have written the store ([`trusted_files`]): its three levels of folders, those above it, and the
-//! file itself once it is open. What does not pass is refused with the reason, and is as good as not there.
+//! Every operation first checks that no other user can have written the store ([`trusted_files`]): its three levels of folders, the folders
+//! above them, and the file itself after it is opened. A store or file that fails the check is refused with the reason and treated as
+//! missing.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -24,63 +26,64 @@ use trusted_files::Refused;
 
 use super::entry::{self, Key, Kind};
 
-/// A directory where entries are kept, see [`cache`](super).
+/// A directory of cache entries, see [`cache`](super).
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
     limit_bytes: u64,
 }
 
-/// Others wait for whoever has it. It ends with the value, or with the process.
+/// A lock between processes. It is released when the value is dropped or the process ends.
 #[must_use = "the lock ends when it is dropped"]
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "closing the file unlocks it")] File);
 
-/// What a store grows to unless it is told otherwise.
+/// The default size limit.
 const LIMIT_BYTES: u64 = 1 << 30;
-/// What a file takes is counted in these.
+/// File sizes are rounded up to this unit.
 pub(super) const BLOCK_BYTES: u64 = 4096;
-/// An entry's time is that of its last use, give or take this much: a read seldom writes.
+/// The time of last use is updated only if it is older than this, so that reads seldom write.
 const TIME_IS_FRESH: Duration = Duration::from_secs(60 * 60);
-/// For as long as a rename takes.
+/// The wait for a lock that is held for the duration of a rename.
 const A_MOMENT: Duration = Duration::from_secs(1);
-/// The folder of this version: see above.
+/// The folder of this version of the formats.
 const VERSION: &str = "v2";
 
 impl Store {
-    /// The store in this directory, which is made when the first entry is kept.
+    /// The store in this directory. The directory is created when the first entry is stored.
     pub fn open(directory: impl Into<PathBuf>) -> Store {
         Store { root: directory.into(), limit_bytes: LIMIT_BYTES }
     }
 
-    /// The same, with another bound on what its files take together; 1 GiB otherwise. What was not used for longest goes first, records of
-    /// tuning last.
+    /// Sets the limit on the total size of the files in bytes; the default is 1 GiB. The least recently used entries are evicted first,
+    /// tuning records last.
     #[must_use]
     pub fn with_limit_bytes(self, limit_bytes: u64) -> Store {
         Store { limit_bytes, ..self }
     }
 
-    /// Where it is.
+    /// The directory of the store.
     pub fn directory(&self) -> &Path {
         &self.root
     }
 
-    /// The most bytes that its files take together.
+    /// The limit on the total size of the files, in bytes.
     pub fn limit_bytes(&self) -> u64 {
         self.limit_bytes
     }
 
-    /// Checks that nobody else can write the store: its folders, and those above it, as far as they are there.
+    /// Checks that no other user can write the store: its folders and those above it, as far as they exist.
     ///
     /// # Errors
-    /// What is refused and why, or what the system says. Nothing is read from such a store, and nothing kept in it.
+    /// The reason why the store is refused, or the system's error. Nothing is read from or written to a refused store.
     pub fn check(&self) -> io::Result<()> {
         trusted_files::check_way_to(&self.root)?;
         trusted_files::check_folder(&self.root)?;
         trusted_files::check_folder(&self.own())
     }
 
-    /// What is kept for this key. A file that is no whole entry of the key is removed, and is none; so is one that somebody else can write, and stays.
+    /// Returns the payload of this key. A file that is not a complete entry of the key is removed. A file that another user can write is
+    /// ignored and left in place.
     pub fn get(&self, key: &Key) -> Option<Vec<u8>> {
         self.find(key).ok().flatten()
     }
@@ -88,7 +91,7 @@ impl Store {
     /// As [`Store::get`].
     ///
     /// # Errors
-    /// Why the store, or the entry's file, is refused.
+    /// The reason why the store or the entry's file is refused.
     pub(super) fn find(&self, key: &Key) -> io::Result<Option<Vec<u8>>> {
         self.check_kind(key.kind())?;
         let path = self.path(key);
@@ -109,11 +112,11 @@ impl Store {
         }
     }
 
-    /// Keeps the bytes for this key. When it returns `Ok`, every process finds them, whatever becomes of this one.
+    /// Stores the payload of this key. After `Ok`, every process finds the entry, even if this process is killed.
     ///
     /// # Errors
-    /// What the system says: the disk is full, the directory cannot be written; why the store is refused; that the entry is larger than any that is
-    /// read. Nothing is left behind then.
+    /// The system's error, for example if the disk is full or the directory cannot be written; the reason if the store is refused; or an
+    /// error if the entry exceeds the maximum size of its kind. After an error no entry is left behind.
     pub fn put(&self, key: &Key, payload: &[u8]) -> io::Result<()> {
         let bytes = entry::seal(key, payload);
         if bytes.len() as u64 > key.kind().most_bytes() {
@@ -124,43 +127,45 @@ impl Store {
         self.make_folder(&folder)?;
         let mut file = tempfile::Builder::new().prefix(key.kind().name()).tempfile_in(&tmp)?;
         file.write_all(&bytes)?;
-        // Records are small, and take seconds to make again: not even a power cut takes them. Of the others it may leave less than was written, which is
-        // no entry, and is made again sooner than the disk would have stored it.
+        // Tuning records are small and take seconds to make again, so they are synced and survive a power failure. The other kinds may be
+        // truncated by one: then they are no valid entries, and making them again takes less time than syncing them.
         let is_durable = key.kind() == Kind::Tuning;
         if is_durable {
             file.as_file().sync_all()?;
         }
         {
-            // Nobody who saw a broken entry removes it while it becomes whole.
+            // The lock prevents a process that saw a corrupt entry from removing the new one.
             let _lock = self.acquire(REMOVING, A_MOMENT);
             file.persist(self.path(key)).map_err(|failure| failure.error)?;
         }
         if is_durable {
-            // The name is stored with its folder, not with the file.
+            // The file's name is data of its folder, so the folder is synced too.
             sync_folder(&folder);
         }
         self.grow(bytes.len() as u64);
         Ok(())
     }
 
-    /// Removes what is kept for this key, because it turned out to be of no use.
+    /// Removes the entry of this key, because its payload proved unusable.
     pub fn remove(&self, key: &Key) {
         self.remove_if(&self.path(key), |_| true);
     }
 
-    /// The right to make what is missing for this key, so that others wait for it and need not make it too; none if somebody has had it for all
-    /// that time, or the file system knows no locks. Who gets it looks once more before making anything. Keys may share a lock.
+    /// Locks this key, so that other processes wait instead of making the same entry. None if another process holds the lock for all of
+    /// `patience`, or if the file system has no locks. The holder must look for the entry once more before making it. Several keys may
+    /// share a lock.
     pub fn lock(&self, key: &Key, patience: Duration) -> Option<Lock> {
-        // Of the names' digits, which are hexadecimal, 64 groups.
+        // The first two hexadecimal digits select one of 64 groups.
         let group = u8::from_str_radix(&key.name()[..2], 16).unwrap_or(0) % 64;
         self.acquire(&format!("{}-{group}", key.kind()), patience)
     }
 
-    /// What `read` makes of what is kept for this key, else what `make` gives, whose bytes are then kept: made once, if many ask at a time and
-    /// none of them takes longer than `patience`. An entry that `read` gives none for is removed.
+    /// Returns the result of `read` for the stored payload of this key. If there is none, returns the result of `make` and stores its
+    /// bytes. Concurrent callers make the entry once, if that takes no longer than `patience`. An entry for which `read` returns none is
+    /// removed.
     ///
     /// # Errors
-    /// Those of `make`. Why the store or an entry is refused, or the bytes could not be kept, is told to `on_failure`.
+    /// The errors of `make`. `on_failure` receives the reason if the store or an entry is refused, or the bytes cannot be stored.
     pub fn get_or_make<T, E>(
         &self,
         key: &Key,
@@ -214,7 +219,7 @@ impl Store {
         self.folder(key.kind()).join(key.name())
     }
 
-    /// The folder where entries are written.
+    /// The folder of temporary files.
     pub(super) fn tmp(&self) -> PathBuf {
         self.own().join(TMP)
     }
@@ -225,17 +230,17 @@ impl Store {
         trusted_files::check_folder(&self.folder(kind))
     }
 
-    /// The right to remove entries.
+    /// Locks the removal of entries.
     pub(super) fn lock_removing(&self) -> Option<Lock> {
         self.acquire(REMOVING, A_MOMENT)
     }
 
-    /// Starts to count anew what is written.
+    /// Resets the count of written bytes.
     pub(super) fn forget_growth(&self) {
         let _ = trusted_files::options().write(true).open(self.own().join(GROWTH)).and_then(|file| file.set_len(0));
     }
 
-    /// Removes the file in that place if it is still so when nobody may put another there.
+    /// Removes the file if `still` holds for it under the lock, while no process can replace it.
     fn remove_if(&self, path: &Path, still: impl FnOnce(&mut File) -> bool) {
         let Some(_lock) = self.lock_removing() else { return };
         if trusted_files::open(path).is_ok_and(|mut file| still(&mut file)) {
@@ -243,11 +248,11 @@ impl Store {
         }
     }
 
-    /// Counts what was written, and sweeps after a quarter of the limit: a sweep leaves three.
+    /// Counts the written bytes, and evicts entries once a quarter of the limit has been written: an eviction leaves three quarters.
     fn grow(&self, bytes: u64) {
         let blocks = vec![b'.'; bytes.div_ceil(BLOCK_BYTES) as usize];
         let counted = trusted_files::options().create(true).append(true).open(self.own().join(GROWTH)).and_then(|mut file| {
-            // One call, which appends all of it or nothing: no two processes count over each other.
+            // A single append call, so that concurrent processes do not overwrite each other's count.
             file.write_all(&blocks)?;
             Ok(file.metadata()?.len())
         });
@@ -259,7 +264,7 @@ impl Store {
     fn acquire(&self, name: &str, patience: Duration) -> Option<Lock> {
         let folder = self.own().join(LOCKS);
         self.make_folder(&folder).ok()?;
-        // Lock files stay: to remove one that somebody is about to lock would make two of it.
+        // Lock files are never removed: removing one that another process is about to lock would create a second lock.
         let file = trusted_files::options().create(true).append(true).open(folder.join(name)).ok()?;
         let (start, mut pause) = (Instant::now(), Duration::from_micros(100));
         loop {
@@ -272,20 +277,21 @@ impl Store {
         }
     }
 
-    /// Makes a folder of the store, and the store, for its owner alone, as the XDG specification has it; or checks what is there.
+    /// Creates a folder of the store, and the store itself, for its owner alone, as the XDG specification requires. Checks a folder that
+    /// exists.
     fn make_folder(&self, folder: &Path) -> io::Result<()> {
         self.check()?;
         if !folder.exists() {
             trusted_files::create_folder(folder)?;
-            // Their names are stored with the folders above them.
+            // The names of the new folders are data of their parent folders.
             folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.root)).chain(self.root.parent()).for_each(sync_folder);
-            // Programs that back up homes leave it out: <https://bford.info/cachedir/>.
+            // Backup programs skip a directory with this tag: <https://bford.info/cachedir/>.
             let tag = trusted_files::options().write(true).create_new(true).open(self.root.join("CACHEDIR.TAG"));
             let _ = tag.and_then(|mut tag| {
                 tag.write_all(b"Signature: 8a477f597d28d172789f06886806bc55\n# Made by Galatea; it may be removed at any time.\n")
             });
         }
-        // Somebody else may have made it in the meantime.
+        // Another process may have created it in the meantime.
         self.check()?;
         trusted_files::check_folder(folder)
     }
@@ -294,15 +300,15 @@ impl Store {
 const TMP: &str = "tmp";
 const LOCKS: &str = "locks";
 const GROWTH: &str = "growth";
-/// The lock of whoever removes entries, or puts one where a broken one may be.
+/// The lock for removing entries, and for replacing one that may be corrupt.
 const REMOVING: &str = "removing";
 
-/// The payload, if the file is a whole entry of this key. One that is larger than an entry can be is not read.
+/// The payload, if the file is a complete entry of this key. A file above the maximum size is not read.
 fn read_entry(file: &mut File, key: &Key) -> Option<Vec<u8>> {
     entry::open(trusted_files::read_open(file, key.kind().most_bytes()).ok()??, key)
 }
 
-/// Has the names in a folder outlive a power cut. On file systems that cannot, or where a folder is no file, nothing is lost but that.
+/// Syncs the names in a folder, so that they survive a power failure. If the file system cannot sync folders, only that guarantee is lost.
 fn sync_folder(folder: &Path) {
     #[cfg(test)]
     tests::SYNCED.with_borrow_mut(|synced| synced.push(folder.to_owned()));
@@ -312,7 +318,7 @@ fn sync_folder(folder: &Path) {
     let _ = folder;
 }
 
-/// Notes that an entry was used. A reader that may not note it reads all the same.
+/// Updates the time of last use. A reader without write permission reads all the same.
 fn touch(file: &File) {
     let now = SystemTime::now();
     let used = file.metadata().and_then(|metadata| metadata.modified());
@@ -344,7 +350,7 @@ mod tests {
         let key = |kind, number: &str| Key::new(kind, &[("number", number)]);
         store.put(&key(Kind::Tuning, "1"), b"record").unwrap();
         let first = synced();
-        // The names of all folders that were made, and that of the file, last of all.
+        // The names of all created folders are synced, and the name of the file last.
         for folder in [outer.path(), store.directory(), &own] {
             assert!(first.iter().any(|synced| synced == folder), "{}: {first:?}", folder.display());
         }

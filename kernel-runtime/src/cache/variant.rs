@@ -1,12 +1,11 @@
-//! PTX of variants that are compiled in process.
+//! Cache entries with the PTX of variants that are compiled in process.
 
 use kernel_lang::{COMPILER, Compiled, Options, Schedule};
 
 use super::process::{COMPILING, tell, usable};
 use super::{Key, Kind, hash};
 
-/// What the compiler makes of a kernel: from the process's store, else by `make`. A variant for a checked launch, which looks for mistakes, is
-/// compiled each time.
+/// The compiled variant of a kernel: from the process's store, or made by `make` and stored. Variants for checked launches are not cached.
 pub(crate) fn compile<E>(kernel: &str, ir: &str, options: &Options, make: impl FnOnce() -> Result<Compiled, E>) -> Result<Compiled, E> {
     let store = if options.checked { None } else { usable() };
     let Some(store) = store else { return make() };
@@ -38,7 +37,7 @@ fn key(kernel: &str, ir: &str, options: &Options) -> Key {
     )
 }
 
-/// The function's name, the bytes of shared memory, and the text.
+/// The payload: the name of the entry function and the bytes of shared memory on the first line, then the PTX.
 fn write(compiled: &Compiled) -> Vec<u8> {
     format!("{} {}\n{}", compiled.entry, compiled.shared_bytes, compiled.ptx).into_bytes()
 }

@@ -1,4 +1,4 @@
-//! What is known of a CUDA GPU, and how it is opened.
+//! The properties of a CUDA GPU, and how it is opened.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -7,23 +7,23 @@ use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 
 use super::events::Events;
 use super::{Backend, Device};
-use crate::driver::{self, check, check_cudarc};
-use crate::memory::Left;
+use crate::device::driver::{self, check, check_cudarc};
+use crate::tensor::memory::Left;
 use crate::{Error, Result};
 
-/// What is known of an opened GPU.
+/// An opened CUDA GPU, with its properties.
 pub(crate) struct Cuda {
-    /// The library's one context, which is handed out: cudarc tracks the uses of its slices, as safe code that has it counts on. Tensors order their
-    /// streams themselves (see `memory`), and pay nothing for that.
+    /// The only context of the library. Users get it too, so cudarc must track the uses of its slices, as safe code with a context relies on that.
+    /// Tensors order their streams themselves (see `tensor::memory`), and pay nothing for the tracking.
     pub(crate) context: Arc<CudaContext>,
     pub(crate) ordinal: usize,
     pub(super) name: String,
-    /// Major and minor.
+    /// The major and the minor compute capability.
     pub(crate) compute_capability: (i32, i32),
     pub(crate) multiprocessors: u32,
-    /// The most shared memory that one program can ask for.
+    /// The maximum shared memory of one program, in bytes.
     pub(crate) shared_bytes: u32,
-    /// Of the L2 cache.
+    /// The size of the L2 cache, in bytes.
     pub(crate) cache_bytes: u32,
     pub(super) default_stream: Arc<CudaStream>,
     pub(super) events: Events,
@@ -31,7 +31,7 @@ pub(crate) struct Cuda {
     pub(crate) left: Left,
 }
 
-/// The device with this number, opened at the first call.
+/// The device with this number. The first call opens it.
 pub(super) fn device(ordinal: usize) -> Result<Device> {
     static OPENED: OnceLock<Box<[OnceLock<Device>]>> = OnceLock::new();
     static OPENING: Mutex<()> = Mutex::new(());
@@ -51,7 +51,7 @@ pub(super) fn device(ordinal: usize) -> Result<Device> {
 }
 
 impl Cuda {
-    /// Free and total bytes.
+    /// The free and the total memory, in bytes.
     pub(super) fn memory(&self) -> Result<(usize, usize)> {
         self.bind()?;
         check_cudarc(result::mem_get_info(), "ask for free memory")
@@ -64,18 +64,18 @@ impl Cuda {
         check(unsafe { sys::cuCtxSynchronize() }, "wait for the device")
     }
 
-    /// Makes lines that the L2 was to keep like others, as soon as this returns, whatever is queued.
+    /// Makes the persisting lines of the L2 cache normal lines. Takes effect when the call returns, independently of queued work.
     pub(crate) fn reset_kept_lines(&self) -> Result<()> {
         self.bind()?;
         // SAFETY: the context is current.
         match unsafe { sys::cuCtxResetPersistingL2Cache() } {
-            // Who cannot keep lines has none.
+            // A device that does not support persisting lines has none.
             sys::CUresult::CUDA_ERROR_NOT_SUPPORTED => Ok(()),
             code => check(code, "let go of lines of the L2 cache"),
         }
     }
 
-    /// Makes the device's context the calling thread's. Cheap when it is already.
+    /// Makes the device's context current on the calling thread. Cheap if it is current already.
     #[inline]
     pub(crate) fn bind(&self) -> Result<()> {
         driver::bind(self.context.cu_ctx())
@@ -97,7 +97,7 @@ fn open(ordinal: usize) -> Result<Cuda> {
         multiprocessors: read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         shared_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
         cache_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
-        // A stream of our own rather than the null stream: it can be captured, and it waits for nobody unasked.
+        // A new stream instead of the null stream: it can be captured, and does not wait implicitly for other streams.
         default_stream: check_cudarc(context.new_stream(), "make the default stream")?,
         context,
         events: Events::default(),
@@ -105,13 +105,14 @@ fn open(ordinal: usize) -> Result<Cuda> {
     })
 }
 
-/// The pool would give all freed memory back to the system at every synchronisation, and ask for it again.
+/// Makes the memory pool keep all freed memory. By default, the pool returns the memory to the system at every synchronisation, and requests it
+/// again.
 fn keep_freed_memory(context: &CudaContext, doing: &'static str) -> Result<()> {
     if !context.has_async_alloc() {
         return Ok(());
     }
     let set = || {
-        // SAFETY: the device is open; the attribute is a u64.
+        // SAFETY: the device is open, and the attribute is a u64.
         unsafe {
             let pool = result::device::get_default_mem_pool(context.cu_device())?;
             let mut bytes = u64::MAX;

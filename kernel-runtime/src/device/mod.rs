@@ -1,4 +1,8 @@
-//! Where tensors live and kernels run: one CUDA GPU, the CPU, or a simulated GPU.
+//! Devices, which hold tensors and run kernels: a CUDA GPU, the CPU, or a simulated GPU.
+
+pub(crate) mod driver;
+pub(crate) mod event;
+pub(crate) mod stream;
 
 mod cuda;
 mod events;
@@ -12,14 +16,14 @@ use cudarc::driver::CudaContext;
 pub(crate) use cuda::Cuda;
 pub(crate) use events::PooledEvent;
 
-use crate::driver::{self, check_cudarc};
-use crate::graph::{self, Forbidden};
+use crate::replay::{self, Forbidden};
 use crate::sim::Sim;
 use crate::{Error, Result, Stream};
+use driver::check_cudarc;
 
-/// A CUDA GPU, the CPU, or a simulated GPU. Copying it is copying a pointer; the device itself is opened once in a process.
+/// A CUDA GPU, the CPU, or a simulated GPU. Copying a `Device` copies a pointer; the device itself is opened once per process.
 ///
-/// Every device has a default stream, [`Device::stream`]. On the CPU and on a simulated GPU everything is done when the call returns.
+/// Every device has a default stream, [`Device::stream`]. On the CPU and on a simulated GPU, all work is complete when a call returns.
 ///
 /// ```
 /// # use kernel_runtime::{Device, Result};
@@ -38,7 +42,7 @@ struct Inner {
     stream: OnceLock<Stream>,
 }
 
-/// What does the work of a device.
+/// The implementation of a device.
 pub(crate) enum Backend {
     Cpu,
     Cuda(Cuda),
@@ -49,10 +53,10 @@ pub(crate) enum Backend {
 static CPU: Inner = Inner { backend: Backend::Cpu, stream: OnceLock::new() };
 
 impl Device {
-    /// The CUDA GPU with this number, opened at the first call (its primary context, which other libraries share).
+    /// The CUDA GPU with this number. The first call opens its primary context, which other libraries share.
     ///
     /// # Errors
-    /// [`Error::NoDriver`], [`Error::NoDevice`], or what the driver says.
+    /// [`Error::NoDriver`], [`Error::NoDevice`], or a CUDA driver error.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         cuda::device(ordinal)
     }
@@ -62,37 +66,37 @@ impl Device {
         Device(&CPU)
     }
 
-    /// A device lives as long as the process: kernels and tensors point to it from statics.
+    /// Makes a device, which lives as long as the process: kernels and tensors refer to it from statics.
     pub(crate) fn leak(backend: Backend) -> Device {
         Device(Box::leak(Box::new(Inner { backend, stream: OnceLock::new() })))
     }
 
-    /// How many CUDA GPUs there are: 0 without a driver.
+    /// The number of CUDA GPUs; 0 without a driver.
     pub fn cuda_count() -> usize {
         driver::load().map_or(0, |driver| driver.device_count)
     }
 
-    /// Is it a GPU?
+    /// Returns whether the device is a CUDA GPU.
     pub fn is_cuda(&self) -> bool {
         matches!(self.backend(), Backend::Cuda(_))
     }
 
-    /// Is it the CPU?
+    /// Returns whether the device is the CPU.
     pub fn is_cpu(&self) -> bool {
         matches!(self.backend(), Backend::Cpu)
     }
 
-    /// Is it a simulated GPU? Only a program with the feature `sim` has one.
+    /// Returns whether the device is a simulated GPU, which requires the feature `sim`.
     pub fn is_sim(&self) -> bool {
         matches!(self.backend(), Backend::Sim(_))
     }
 
-    /// The number of a CUDA GPU; none for other devices.
+    /// The number of a CUDA GPU; `None` for other devices.
     pub fn ordinal(&self) -> Option<usize> {
         self.cuda_info().map(|cuda| cuda.ordinal)
     }
 
-    /// The maker's name of the GPU, such as `NVIDIA H200`; `simulated H200 (sm_90a)`; or `CPU`.
+    /// The vendor's name of the GPU, such as `NVIDIA H200`; `simulated H200 (sm_90a)` for a simulated GPU; `CPU` for the CPU.
     pub fn name(&self) -> &'static str {
         match self.backend() {
             Backend::Cpu => "CPU",
@@ -101,7 +105,7 @@ impl Device {
         }
     }
 
-    /// The compute capability of a GPU, simulated or not: `(9, 0)` for Hopper. None for the CPU.
+    /// The compute capability of a GPU, real or simulated: `(9, 0)` for Hopper. `None` for the CPU.
     pub fn compute_capability(&self) -> Option<(i32, i32)> {
         match self.backend() {
             Backend::Cpu => None,
@@ -110,8 +114,8 @@ impl Device {
         }
     }
 
-    /// How many programs can truly run side by side: multiprocessors of a GPU, threads of the CPU. A simulated GPU has as many as the
-    /// GPU that it stands for.
+    /// The number of programs that can run in parallel: the multiprocessors of a GPU, or the threads of the CPU. A simulated GPU has as many as the
+    /// GPU that it simulates.
     pub fn multiprocessors(&self) -> usize {
         match self.backend() {
             Backend::Cpu => rayon::current_num_threads(),
@@ -120,12 +124,12 @@ impl Device {
         }
     }
 
-    /// Free and total bytes of a GPU's memory. None for the CPU.
+    /// The free and the total memory of a GPU, in bytes. `None` for the CPU.
     ///
-    /// Memory that freed tensors left in the driver's pool counts as used, though the next tensor gets it first.
+    /// Memory that dropped tensors left in the driver's pool counts as used, although new tensors are allocated from it first.
     ///
     /// # Errors
-    /// What the driver says.
+    /// A CUDA driver error.
     pub fn memory(&self) -> Result<Option<(usize, usize)>> {
         match self.backend() {
             Backend::Cpu => Ok(None),
@@ -134,15 +138,15 @@ impl Device {
         }
     }
 
-    /// The default stream: what new tensors are made on and where a launch goes that names no stream.
+    /// The default stream. New tensors are made on it, and launches that name no stream use it.
     pub fn stream(&self) -> &'static Stream {
         self.0.stream.get_or_init(|| Stream::new(*self, self.cuda_info().map(|cuda| cuda.default_stream.clone())))
     }
 
-    /// Another stream, whose work runs beside the default stream's.
+    /// Makes another stream, whose work runs concurrently with that of the default stream.
     ///
     /// # Errors
-    /// What the driver says.
+    /// A CUDA driver error.
     pub fn new_stream(&self) -> Result<Stream> {
         let stream = match self.cuda_info() {
             Some(cuda) => Some(check_cudarc(cuda.context.new_stream(), "make a stream")?),
@@ -154,13 +158,13 @@ impl Device {
     /// Waits for all work on all streams of this device.
     ///
     /// # Errors
-    /// [`Error::InCapture`], or a failure of that work: [`Error::Asynchronous`].
+    /// [`Error::InCapture`], or [`Error::Asynchronous`] if that work failed.
     pub fn synchronize(&self) -> Result<()> {
-        graph::forbid(Forbidden::Waiting)?;
+        replay::forbid(Forbidden::Waiting)?;
         self.cuda_info().map_or(Ok(()), Cuda::synchronize)
     }
 
-    /// cudarc's context of a GPU. None for other devices.
+    /// cudarc's context of a CUDA GPU; `None` for other devices.
     pub fn cuda_context(&self) -> Option<&'static Arc<CudaContext>> {
         self.cuda_info().map(|cuda| &cuda.context)
     }
@@ -170,7 +174,7 @@ impl Device {
         &self.0.backend
     }
 
-    /// The one device that has streams to wait for; on the others everything is done when the call returns.
+    /// The CUDA GPU. Only this kind of device has streams to wait for; on the others, all work is complete when a call returns.
     #[inline]
     pub(crate) fn cuda_info(&self) -> Option<&'static Cuda> {
         match self.backend() {
@@ -179,7 +183,7 @@ impl Device {
         }
     }
 
-    /// The device that a context of cudarc's belongs to.
+    /// The device to which a context of cudarc's belongs.
     pub(crate) fn of_context(context: &CudaContext, what: &'static str) -> Result<Device> {
         let device = Device::cuda(context.ordinal())?;
         match device.cuda_info() {
@@ -203,7 +207,7 @@ impl std::hash::Hash for Device {
     }
 }
 
-/// `cpu`, `cuda:0` or `sim:sm_90a`: what [`Device::parse`] reads.
+/// Writes the name that [`Device::parse`] reads: `cpu`, `cuda:0` or `sim:sm_90a`.
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.backend() {

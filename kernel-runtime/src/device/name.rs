@@ -1,22 +1,22 @@
-//! Devices by name: on a command line, and in the environment.
+//! Device names, on the command line and in the environment.
 
 use std::str::FromStr;
 use std::sync::OnceLock;
 
 use kernel_lang::target::Target;
 
-use crate::{Device, Error, Result, prints, sim};
+use crate::{Device, Error, Result, launch::prints, sim};
 
 /// The environment variable that names the default device.
 const VARIABLE: &str = "GALATEA_DEVICE";
 
 impl Device {
-    /// The device that the environment variable `GALATEA_DEVICE` names, as [`Device::parse`] reads it; without it the first CUDA GPU, or
-    /// the CPU where there is no driver or no GPU, which one line on the standard error output says then. `GALATEA_DEVICE=cpu` asks for the CPU, and nothing is
-    /// said. The variable is read once in a process.
+    /// The default device. The environment variable `GALATEA_DEVICE` names it, in the format of [`Device::parse`]. Without the variable, it is the
+    /// first CUDA GPU. If there is no driver or no GPU, it is the CPU, and one line on the standard error output says so. `GALATEA_DEVICE=cpu`
+    /// selects the CPU without that line. The variable is read once per process.
     ///
     /// # Errors
-    /// Those of [`Device::parse`]. A GPU that is there and cannot be opened is an error, not a reason to go slowly in silence.
+    /// Those of [`Device::parse`]. A GPU that exists but cannot be opened is an error: the CPU does not replace it silently.
     #[expect(clippy::should_implement_trait, reason = "opening a device can fail")]
     pub fn default() -> Result<Device> {
         static CHOSEN: OnceLock<Device> = OnceLock::new();
@@ -33,8 +33,8 @@ impl Device {
         Ok(*CHOSEN.get_or_init(|| device))
     }
 
-    /// The device of this name: `cpu`; `cuda` or `cuda:1`, a GPU by its number; `sim` or `sim:sm_80`, a simulated GPU by its target. A
-    /// device's `Display` is its name.
+    /// The device with this name: `cpu`; `cuda` or `cuda:1`, a CUDA GPU by its number; `sim` or `sim:sm_80`, a simulated GPU by its target. The
+    /// `Display` of a device is its name.
     ///
     /// ```
     /// # use kernel_runtime::{Device, Result};
@@ -52,7 +52,7 @@ impl Device {
     }
 }
 
-/// The CPU, and why.
+/// The CPU, after a line on the standard error output that states the reason.
 fn instead_of_a_gpu(error: &Error) -> Device {
     let reason = match error {
         Error::NoDriver => "no CUDA driver is installed",
@@ -70,7 +70,7 @@ impl FromStr for Device {
     }
 }
 
-/// The device of this name, which stood in that environment variable.
+/// The device with this name. `variable` is the environment variable that held the name, if any.
 fn named(name: &str, variable: Option<&'static str>) -> Result<Device> {
     let unknown = || Error::UnknownDevice { name: name.to_owned(), variable, known: known() };
     let (kind, which) = name.split_once(':').map_or((name, None), |(kind, which)| (kind, Some(which)));

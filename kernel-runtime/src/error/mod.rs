@@ -1,4 +1,4 @@
-//! What can go wrong at run time: one enum, each variant with what a user can act on.
+//! Run-time errors: one enum, whose variants hold the data that a user needs to act.
 
 mod phrases;
 
@@ -11,35 +11,35 @@ use phrases::{
 
 use crate::Device;
 
-/// The result of everything in this crate that can fail.
+/// The result of every fallible function in this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, where, and how to mend it.
+/// A run-time error. Its text states the problem, its location, and how to solve it.
 ///
-/// `Debug` writes what `Display` does: it is what `main`, `unwrap` and `expect` show of an error.
+/// `Debug` writes the same text as `Display`, because `main`, `unwrap` and `expect` show errors by `Debug`.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    // The machine.
+    // Devices and drivers.
     /// The CUDA driver library is not installed.
     #[error("no CUDA driver is installed\nhelp: install the NVIDIA driver, or use `Device::cpu()`")]
     NoDriver,
-    /// There is a driver, and no GPU with this number.
+    /// There is a driver, but no GPU with this number.
     #[error("there is no CUDA device {ordinal}: {}\nhelp: `Device::default()` takes the first GPU, or the CPU where there is none", found(*.count))]
     NoDevice {
-        /// The number asked for.
+        /// The requested number.
         ordinal: usize,
-        /// How many devices the driver sees.
+        /// The number of devices that the driver sees.
         count: usize,
     },
-    /// A text names no device.
+    /// A text is not the name of a device.
     #[error("{}`{name}` is no device\nhelp: there {} {}", asked_by(*.variable), if .known.len() == 1 { "is" } else { "are" }, listed(.known))]
     UnknownDevice {
         /// The text.
         name: String,
-        /// The environment variable that it stood in, if any.
+        /// The environment variable that held the text, if any.
         variable: Option<&'static str>,
-        /// The names of all devices that there are.
+        /// The names of all available devices.
         known: Vec<String>,
     },
     /// The program was built without the simulator.
@@ -51,26 +51,26 @@ pub enum Error {
     /// A call of the CUDA driver failed.
     #[error("could not {doing}: the CUDA driver reports `{code}` ({description})")]
     Driver {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
         /// The driver's name of the error, such as `CUDA_ERROR_INVALID_VALUE`.
         code: String,
-        /// The driver's own words.
+        /// The driver's description of the error.
         description: String,
     },
-    /// A kernel or a copy that was started earlier failed while it ran; the driver says so only now, and the
-    /// process can use this device no more.
+    /// A kernel or a copy that was started earlier failed while it ran. The driver reports the failure only now, and the process can no longer use
+    /// this device.
     #[error(
         "work started earlier on the GPU has failed: `{code}` ({description}), noticed while trying to {doing}\n\
          help: the device is lost to this process; {}",
         lost(code)
     )]
     Asynchronous {
-        /// What was being done when the failure came to light.
+        /// The operation that reported the failure.
         doing: &'static str,
         /// The driver's name of the error, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
         code: String,
-        /// The driver's own words.
+        /// The driver's description of the error.
         description: String,
     },
 
@@ -78,23 +78,23 @@ pub enum Error {
     /// The device has not enough free memory.
     #[error("out of memory on `{device}`: {requested} bytes were asked for and {free} are free")]
     OutOfMemory {
-        /// The device that was asked.
+        /// The device.
         device: Device,
-        /// Bytes asked for.
+        /// The requested number of bytes.
         requested: usize,
-        /// Bytes that the device had free.
+        /// The number of bytes that were free on the device.
         free: FreeBytes,
     },
-    /// The element count of a shape is not the count of the data.
+    /// The element count of a shape differs from that of the data.
     #[error("shape {shape:?} holds {} elements but there are {len}", count(.shape))]
     ShapeMismatch {
         /// The shape.
         shape: Vec<usize>,
-        /// The number of elements there are.
+        /// The number of elements in the data.
         len: usize,
     },
-    /// A shape has too many dimensions or more elements than memory can hold.
-    #[error("shape {shape:?} is too large: at most {} dimensions and `isize::MAX` bytes are possible", crate::shape::MAX_RANK)]
+    /// A shape has too many dimensions, or more elements than memory can hold.
+    #[error("shape {shape:?} is too large: at most {} dimensions and `isize::MAX` bytes are possible", crate::tensor::shape::MAX_RANK)]
     ShapeTooLarge {
         /// The shape.
         shape: Vec<usize>,
@@ -102,63 +102,63 @@ pub enum Error {
     /// Source and destination of a copy differ in length.
     #[error("cannot copy {source_len} elements into {len}: both must have the same length")]
     LengthMismatch {
-        /// Elements in the source.
+        /// The number of elements in the source.
         source_len: usize,
-        /// Elements in the destination.
+        /// The number of elements in the destination.
         len: usize,
     },
-    /// A range reaches past the end of the axis that it cuts.
+    /// A range exceeds the axis that it slices.
     #[error("range {start}..{end} does not fit the first axis of shape {shape:?}")]
     SliceOutOfRange {
-        /// First index.
+        /// The first index.
         start: usize,
-        /// One past the last index.
+        /// The index after the last one.
         end: usize,
-        /// The shape of the tensor that was cut.
+        /// The shape of the sliced tensor.
         shape: Vec<usize>,
     },
-    /// A tensor or stream of a CUDA GPU was needed.
+    /// An operation needs a tensor or a stream of a CUDA GPU.
     #[error("{what} is not on a CUDA GPU, where it is needed\nhelp: move a tensor with `.to_device(&Device::cuda(0)?)`")]
     NotCuda {
-        /// What lives elsewhere.
+        /// The object that is not on a CUDA GPU.
         what: &'static str,
     },
-    /// A CUDA GPU was to do something, and there is no stream to queue it on.
+    /// Work for a CUDA GPU has no stream on which it can be queued.
     #[error("there is no stream of `{device}` to queue work on\nhelp: make one with `Device::new_stream`, or use `Device::stream`")]
     NoStream {
         /// The device.
         device: Device,
     },
-    /// CUDA's per-thread stream means another stream on every thread, so nothing can be ordered with it safely.
+    /// CUDA's per-thread default stream is a different stream on every thread, so nothing can be ordered with it safely.
     #[error("the per-thread default stream cannot be shared\nhelp: make a stream with `CudaContext::new_stream` or `Device::new_stream`")]
     PerThreadStream,
-    /// Memory or a stream of another library was made in a context that is not the device's primary one.
+    /// Memory or a stream of another library belongs to a context that is not the device's primary one.
     #[error(
         "{what} belongs to a CUDA context that is not the primary one of `cuda:{ordinal}`\nhelp: make it with `CudaContext::new({ordinal})`"
     )]
     ForeignContext {
-        /// What belongs elsewhere.
+        /// The object that belongs to another context.
         what: &'static str,
         /// The device.
         ordinal: usize,
     },
 
-    /// A stream or an event was used with another device than its own.
+    /// A stream or an event was used with a device other than its own.
     #[error("{what} belongs to `{device}` but is used with `{expected}`\nhelp: make it with the device whose work it is for")]
     WrongDevice {
-        /// What belongs elsewhere.
+        /// The object that belongs to another device.
         what: &'static str,
-        /// Where it belongs.
+        /// The device to which it belongs.
         device: Device,
-        /// Where it was used.
+        /// The device with which it was used.
         expected: Device,
     },
-    /// A stream is being captured into a CUDA graph by somebody else, which would keep the addresses of memory that is only borrowed.
+    /// Other code captures a stream into a CUDA graph, which would keep the addresses of memory that is only borrowed.
     #[error(
-        "cannot {doing} while somebody else captures its stream into a CUDA graph\nhelp: end that capture first, or use another stream; `Graph::capture` captures launches"
+        "cannot {doing} while somebody else captures its stream into a CUDA graph\nhelp: end that capture first, or use another stream; `Replay::capture` captures launches"
     )]
     StreamCaptured {
-        /// What was to be done.
+        /// The refused operation.
         doing: &'static str,
     },
     /// An event was read before it was recorded.
@@ -166,44 +166,44 @@ pub enum Error {
     EventNotRecorded,
 
     // Launches.
-    /// Two arguments of a launch, or an argument and its stream, live on different devices.
+    /// Two arguments of a launch, or an argument and its stream, are on different devices.
     #[error(
         "kernel `{kernel}`: argument `{argument}` lives on `{device}` but {other} on `{expected}`\nhelp: move it with `{argument}.to_device(..)`"
     )]
     DeviceMismatch {
         /// The kernel.
         kernel: &'static str,
-        /// The argument that lives elsewhere.
+        /// The argument that is on another device.
         argument: &'static str,
-        /// Where it lives.
+        /// The device of the argument.
         device: Device,
-        /// What decided where the launch runs, such as "argument `x` lives".
+        /// The reason for the device of the launch, such as "argument `x` lives".
         other: String,
-        /// Where the launch runs.
+        /// The device of the launch.
         expected: Device,
     },
-    /// More programs along one axis than the hardware can count, or a negative number of them.
+    /// A grid has more programs along one axis than the hardware supports, or a negative number of them.
     #[error(
         "kernel `{kernel}`: a grid of {programs} programs along axis {axis} is not possible: 0 to {limit} are\nhelp: {}", grid_help(*.programs)
     )]
     GridTooLarge {
         /// The kernel.
         kernel: &'static str,
-        /// 0, 1 or 2.
+        /// The axis: 0, 1 or 2.
         axis: usize,
-        /// Programs asked for.
+        /// The requested number of programs.
         programs: i64,
-        /// The most that are possible along this axis.
+        /// The maximum number of programs along this axis.
         limit: i64,
     },
-    /// A scalar argument has no place in the kernel's type: an index is a signed 64-bit number.
+    /// A scalar argument does not fit the kernel's type: an index is a signed 64-bit number.
     #[error("kernel `{kernel}`: argument {position} is {value}, which is more than `i64::MAX`, the largest index of a kernel")]
     ScalarTooLarge {
         /// The kernel.
         kernel: &'static str,
-        /// Which argument, counted from 1.
+        /// The position of the argument, counted from 1.
         position: usize,
-        /// Its value.
+        /// The value of the argument.
         value: u64,
     },
     /// A tensor has another number of axes than the kernel's `View`, or its rows have gaps between their elements.
@@ -213,33 +213,33 @@ pub enum Error {
     ViewRank {
         /// The kernel.
         kernel: &'static str,
-        /// The parameter's name.
+        /// The name of the parameter.
         argument: &'static str,
-        /// How many axes the kernel takes.
+        /// The number of axes that the kernel takes.
         expected: usize,
-        /// The tensor's shape.
+        /// The shape of the tensor.
         shape: Vec<usize>,
     },
-    /// The arguments do not fill the kernel's parameters: the launcher was not made by `#[kernel]`.
+    /// The number of argument words differs from that of the kernel's parameters: `#[kernel]` did not make the launcher.
     #[error("kernel `{kernel}` takes {expected} argument words but {given} were given\nhelp: call the function that `#[kernel]` made")]
     ArgumentCount {
         /// The kernel.
         kernel: &'static str,
-        /// Words that the kernel takes.
+        /// The number of words that the kernel takes.
         expected: usize,
-        /// Words that were given.
+        /// The number of words that were given.
         given: usize,
     },
-    /// The driver's compiler, or the simulator, refused the kernel's PTX.
+    /// The driver's compiler, or the simulator, rejected the kernel's PTX.
     #[error("kernel `{kernel}`: `{device}` cannot load its PTX (`{code}`)\n{}", log_or_hint(.log))]
     Jit {
         /// The kernel.
         kernel: &'static str,
         /// The device.
         device: Device,
-        /// The driver's name of the error; of the simulator `INVALID_PTX`.
+        /// The driver's name of the error; `INVALID_PTX` from the simulator.
         code: String,
-        /// What the driver's compiler, or the simulator, wrote.
+        /// The log of the driver's compiler, or of the simulator.
         log: String,
     },
     /// The kernel cannot be compiled for these type and constant parameters.
@@ -247,12 +247,12 @@ pub enum Error {
     Compile {
         /// The kernel.
         kernel: &'static str,
-        /// The parameters, as in `T = f32, BLOCK_SIZE = 100`.
+        /// The parameters, such as `T = f32, BLOCK_SIZE = 100`.
         parameters: String,
-        /// The compiler's errors, rendered.
+        /// The rendered errors of the compiler.
         diagnostics: String,
     },
-    /// No variant was built for these types and constants, and the program has no compiler: its feature `jit` is off.
+    /// No variant was built for these types and constants, and the program has no compiler, because its feature `jit` is off.
     #[error(
         "kernel `{kernel}` was not built for {parameters} and {num_warps} warps, as `{device}` needs it, and this program cannot compile it: the \
          feature `jit` is off\nhelp: {}, or turn the feature on: `galatea = {{ .., features = [\"jit\"] }}`", without_compiler(.list)
@@ -262,11 +262,11 @@ pub enum Error {
         kernel: &'static str,
         /// The device.
         device: Device,
-        /// The values, like `T = f32, BLOCK_SIZE = 1024`.
+        /// The values, such as `T = f32, BLOCK_SIZE = 1024`.
         parameters: String,
-        /// Warps of a CTA.
+        /// The number of warps of a CTA.
         num_warps: u32,
-        /// The values as an argument of the attribute; empty for a `.checked()` launch, which no build makes.
+        /// The values as an argument of the attribute; empty for a `.checked()` launch, which no build contains.
         list: String,
     },
     /// The GPU is older than every target that the compiler knows.
@@ -279,7 +279,7 @@ pub enum Error {
         /// Its compute capability.
         capability: (i32, i32),
     },
-    /// A kernel needs more of a resource than the device has.
+    /// A kernel needs more shared memory than the device has.
     #[error(
         "kernel `{kernel}` needs {requested} bytes of shared memory a program but `{device}` has {limit}\nhelp: use smaller blocks or fewer stages"
     )]
@@ -288,32 +288,32 @@ pub enum Error {
         kernel: &'static str,
         /// The device.
         device: Device,
-        /// Bytes that a program needs.
+        /// The bytes that a program needs.
         requested: u32,
-        /// Bytes that a program can have.
+        /// The bytes that a program can have.
         limit: u32,
     },
-    /// The driver refused to start a kernel.
+    /// The driver refused to launch a kernel.
     #[error("kernel `{kernel}` cannot start{}: `{code}` ({description}){}", with_resources(code, *.threads, *.shared_bytes), refused(code, *.threads))]
     LaunchRefused {
         /// The kernel.
         kernel: &'static str,
-        /// Threads of a program.
+        /// The number of threads of a program.
         threads: u32,
-        /// Dynamic shared memory of a program.
+        /// The dynamic shared memory of a program, in bytes.
         shared_bytes: u32,
-        /// The driver's name of the error, such as `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`; of a simulated GPU `INVALID_LAUNCH`.
+        /// The driver's name of the error, such as `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`; `INVALID_LAUNCH` from a simulated GPU.
         code: String,
-        /// The driver's own words.
+        /// The description by the driver or the simulator.
         description: String,
     },
-    /// A `.checked()` launch met an access outside its tensor.
+    /// A `.checked()` launch accessed an element outside its tensor.
     #[error("{0}")]
     OutOfBounds(Box<OutOfBounds>),
-    /// In a `.checked()` launch a `device_assert!` did not hold.
+    /// A `device_assert!` failed in a `.checked()` launch.
     #[error("{0}")]
     AssertionFailed(Box<AssertionFailed>),
-    /// A simulated GPU has seen a kernel make a mistake.
+    /// A simulated GPU detected a mistake of a kernel.
     #[cfg(feature = "sim")]
     #[error("{}", fault_text(.0))]
     Fault(#[source] Box<kernel_sim::Fault>),
@@ -321,36 +321,36 @@ pub enum Error {
     #[cfg(feature = "sim")]
     #[error("the memory of the simulated GPU: {0}")]
     SimMemory(#[from] kernel_sim::MemoryError),
-    /// The report that the environment variable `GALATEA_SIM_REPORT` asks for could not be written.
+    /// The report that the environment variable `GALATEA_SIM_REPORT` requests could not be written.
     #[cfg(feature = "sim")]
     #[error("could not write the report of a simulated GPU to `{}`: {error}\nhelp: `GALATEA_SIM_REPORT` names a directory that exists", path.display())]
     Report {
         /// The file.
         path: std::path::PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         #[source]
         error: std::io::Error,
     },
 
-    // Graphs.
-    /// Something was done while a graph is captured that a replay could not repeat: whatever makes a tensor, copies from or to the host,
-    /// records or waits for events and streams, runs a `.checked()` launch or a kernel that prints, tunes, or captures or launches another graph, gives
-    /// this on the thread that captures. See [`Graph`](crate::Graph).
-    #[error("cannot {doing} while a graph is captured\nhelp: {help}")]
+    // Replays.
+    /// An operation that a replay cannot repeat was called during a capture, on the thread that captures: making a tensor, copying from or to the
+    /// host, recording or waiting for events and streams, running a `.checked()` launch or a kernel that prints, tuning, or capturing or launching
+    /// another replay. See [`Replay`](crate::Replay).
+    #[error("cannot {doing} while a replay is captured\nhelp: {help}")]
     InCapture {
-        /// What was to be done.
+        /// The refused operation.
         doing: &'static str,
-        /// What to do instead.
+        /// The operation to use instead.
         help: &'static str,
     },
-    /// A launch of a graph was not given memory that its work reads or writes.
-    #[error("{} was not given to the launch of the graph{}\nhelp: {}", work_argument(*.kernel, argument), shared(*.only_shared), lend(*.only_shared))]
+    /// A launch of a replay was not lent memory that its work reads or writes.
+    #[error("{} was not given to the launch of the replay{}\nhelp: {}", work_argument(*.kernel, argument), shared(*.only_shared), lend(*.only_shared))]
     NotLent {
-        /// The kernel; none for a copy or a fill.
+        /// The kernel; `None` for a copy or a fill.
         kernel: Option<&'static str>,
-        /// The parameter, or what the copy or fill does with the memory.
+        /// The parameter, or the role of the memory in the copy or fill.
         argument: &'static str,
-        /// Was it given as `&x` though it is written?
+        /// Whether it was lent as `&x` although the work writes it.
         only_shared: bool,
     },
 
@@ -358,9 +358,9 @@ pub enum Error {
     /// A file of shapes cannot be used; see [`tune::shapes()`](fn@crate::tune::shapes).
     #[error("{reason}\nhelp: {help}")]
     Shapes {
-        /// What is wrong, with the file, the row and the field.
+        /// The problem, with the file, the row and the field.
         reason: String,
-        /// What to do.
+        /// The solution.
         help: &'static str,
     },
     /// No configuration of an autotuned kernel runs.
@@ -370,7 +370,7 @@ pub enum Error {
         kernel: &'static str,
         /// The device.
         device: Device,
-        /// Each configuration with the reason why it does not run.
+        /// Each configuration, with the reason why it does not run.
         failures: Vec<String>,
     },
 }
@@ -381,7 +381,7 @@ impl std::fmt::Debug for Error {
     }
 }
 
-/// Where a `.checked()` launch left its tensor.
+/// An access outside its tensor, in a `.checked()` launch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "out of bounds in kernel `{kernel}`: {op} at index {index} of {}\n  \
@@ -400,17 +400,17 @@ pub struct OutOfBounds {
     pub line: u32,
     /// The column of the access.
     pub column: u32,
-    /// The program that made it.
+    /// The id of the program that made the access.
     pub program_id: [u32; 3],
-    /// The element that it asked for.
+    /// The index of the accessed element.
     pub index: i64,
-    /// How many elements the tensor has.
+    /// The number of elements in the tensor.
     pub length: u64,
-    /// The pointer parameter that it went through; empty if that was a pointer made of an address.
+    /// The pointer parameter of the access; empty for a pointer that was made of an address.
     pub parameter: String,
 }
 
-/// A `device_assert!` that did not hold in a `.checked()` launch.
+/// A `device_assert!` that failed in a `.checked()` launch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "in kernel `{kernel}`: {message}\n  \
@@ -420,7 +420,7 @@ pub struct OutOfBounds {
 pub struct AssertionFailed {
     /// The kernel.
     pub kernel: &'static str,
-    /// `assertion failed: ` and its message, or its condition.
+    /// `assertion failed: ` and the message of the assertion, or its condition.
     pub message: String,
     /// The source file of the assertion.
     pub file: String,
@@ -428,11 +428,11 @@ pub struct AssertionFailed {
     pub line: u32,
     /// The column of its condition.
     pub column: u32,
-    /// The program in which it did not hold: of several, the first to say so.
+    /// The id of the program in which the assertion failed: if there are several, the first to report it.
     pub program_id: [u32; 3],
 }
 
-/// A number of free bytes, where the device could tell it.
+/// A number of free bytes; `None` if the device does not report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreeBytes(pub Option<usize>);
 
@@ -453,7 +453,7 @@ mod tests {
         Device::cpu()
     }
 
-    /// One of each, as a user would meet it.
+    /// One error of each kind, as a user sees it.
     fn errors() -> Vec<Error> {
         let text = |text: &str| text.to_owned();
         let (kernel, argument) = ("silu", "x");
@@ -570,8 +570,8 @@ mod tests {
         assert_eq!(rank(3), "give it as many: `out.reshape([n0, n1, n2])`");
 
         let not_lent = |only_shared| help(Error::NotLent { kernel: Some("k"), argument: "x", only_shared });
-        assert_eq!(not_lent(true), "lend what is written by `&mut`: `graph.launch((&x, &mut y))`");
-        let all = "lend every tensor of the capture, `graph.launch((&x, &mut y))`; others take their place by `graph.update(..)`";
+        assert_eq!(not_lent(true), "lend what is written by `&mut`: `replay.launch((&x, &mut y))`");
+        let all = "lend every tensor of the capture, `replay.launch((&x, &mut y))`; others take their place by `replay.update(..)`";
         assert_eq!(not_lent(false), all);
 
         let not_built = |list: &str| {
@@ -580,7 +580,7 @@ mod tests {
         };
         let feature = "or turn the feature on: `galatea = { .., features = [\"jit\"] }`";
         assert_eq!(not_built("B = [64]"), format!("list it, `#[kernel(B = [64])]`, {feature}"));
-        // What looks for mistakes is in no build, whatever is listed.
+        // No build contains a checked variant, whatever the attribute lists.
         assert_eq!(not_built(""), format!("check it on `Device::cpu()`, {feature}"));
     }
 }

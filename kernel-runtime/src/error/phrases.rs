@@ -1,4 +1,4 @@
-//! What messages say of the case at hand: the parts of an error's text that depend on its fields.
+//! The parts of an error's text that depend on its fields.
 
 pub(super) fn tensor(parameter: &str, length: u64) -> String {
     match parameter {
@@ -7,7 +7,7 @@ pub(super) fn tensor(parameter: &str, length: u64) -> String {
     }
 }
 
-/// What a mask compares the offsets with that keeps such an index out.
+/// The condition on the offsets with which a mask excludes such an index.
 pub(super) fn kept(index: i64) -> &'static str {
     if index < 0 { ">= 0" } else { "< n" }
 }
@@ -25,9 +25,9 @@ pub(super) fn shared(only_shared: bool) -> &'static str {
 
 pub(super) fn lend(only_shared: bool) -> &'static str {
     if only_shared {
-        "lend what is written by `&mut`: `graph.launch((&x, &mut y))`"
+        "lend what is written by `&mut`: `replay.launch((&x, &mut y))`"
     } else {
-        "lend every tensor of the capture, `graph.launch((&x, &mut y))`; others take their place by `graph.update(..)`"
+        "lend every tensor of the capture, `replay.launch((&x, &mut y))`; others take their place by `replay.update(..)`"
     }
 }
 
@@ -35,7 +35,7 @@ pub(super) fn without_compiler(list: &str) -> String {
     if list.is_empty() { "check it on `Device::cpu()`".to_owned() } else { format!("list it, `#[kernel({list})]`") }
 }
 
-/// A number that is negative comes of a subtraction, not of too much work.
+/// A negative number comes from a wrong subtraction, not from too much work.
 pub(super) fn grid_help(programs: i64) -> &'static str {
     if programs < 0 {
         "a grid counts programs: look at how this one is computed"
@@ -44,7 +44,7 @@ pub(super) fn grid_help(programs: i64) -> &'static str {
     }
 }
 
-/// A shape of so many axes, as it is written.
+/// An example of a shape with this many axes, in source form.
 pub(super) fn extents(axes: usize) -> String {
     let extents: Vec<String> = match axes {
         1 => vec!["n".to_owned()],
@@ -62,7 +62,7 @@ pub(super) fn found(count: usize) -> String {
     }
 }
 
-/// Where the mistake is, as the compiler's errors show it.
+/// The text of a fault, with its location in the format of the compiler's errors.
 #[cfg(feature = "sim")]
 pub(super) fn fault_text(fault: &kernel_sim::Fault) -> String {
     let kernel_sim::Fault { kind, kernel, file, line, column, callers, ptx_line, instruction, cta, thread, .. } = fault;
@@ -83,7 +83,7 @@ pub(super) fn asked_by(variable: Option<&str>) -> String {
     variable.map_or_else(String::new, |variable| format!("the environment variable {variable}: "))
 }
 
-/// `a`, `b` and `c`, each in backticks.
+/// Formats names as `a`, `b` and `c`, each in backticks.
 pub(super) fn listed(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {
@@ -106,7 +106,7 @@ pub(super) fn log_or_hint(log: &str) -> String {
     }
 }
 
-/// Who is at fault when a device is lost.
+/// The advice for a lost device, which depends on the cause.
 pub(super) fn lost(code: &str) -> &'static str {
     match code {
         "CUDA_ERROR_ECC_UNCORRECTABLE" | "CUDA_ERROR_NVLINK_UNCORRECTABLE" | "CUDA_ERROR_EXTERNAL_DEVICE" => {
@@ -119,15 +119,15 @@ pub(super) fn lost(code: &str) -> &'static str {
     }
 }
 
-/// Threads that a program can have on any GPU.
+/// The maximum number of threads of a program on any GPU.
 const MOST_THREADS: u32 = 1024;
 
-/// Why a launch was refused, as far as its code says. A driver calls too many threads an invalid value, as it does much else.
+/// The reason for a refused launch, as far as its code tells. A driver reports too many threads as an invalid value, like many other errors.
 enum Refusal {
     Resources,
     TooManyThreads,
     Cluster,
-    /// A simulated GPU's own words say it.
+    /// No text is added; a simulated GPU's own description states the reason.
     Other,
 }
 
@@ -140,7 +140,7 @@ fn refusal(code: &str, threads: u32) -> Refusal {
     }
 }
 
-/// What a refused launch asked for, where that is why.
+/// The resources of a refused launch, if they are the reason.
 pub(super) fn with_resources(code: &str, threads: u32, shared_bytes: u32) -> String {
     match refusal(code, threads) {
         Refusal::Resources | Refusal::TooManyThreads => {
@@ -150,7 +150,7 @@ pub(super) fn with_resources(code: &str, threads: u32, shared_bytes: u32) -> Str
     }
 }
 
-/// What to do about a refused launch.
+/// The advice for a refused launch.
 pub(super) fn refused(code: &str, threads: u32) -> String {
     match refusal(code, threads) {
         Refusal::Resources => "\nhelp: use fewer warps, smaller blocks or fewer stages".to_owned(),

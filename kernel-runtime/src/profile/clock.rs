@@ -1,8 +1,9 @@
-//! The clocks of GPUs, and what they say by the host's.
+//! The clocks of GPUs, and the translation of their times to the host's clock.
 //!
-//! An event has no time, only a distance to another event, as an `f32` of milliseconds. So every clock has a *base*, an event whose time is known, and moves it along when
-//! distances grow so long that they lose digits; where nothing was launched for long, the next launch sets a new one. A launch's length is the distance of its
-//! own two events, however far the base is. Where the host's clock stood at a time of the GPU's, events say that are waited for at once.
+//! An event has no absolute time, only a distance to another event, an `f32` in milliseconds. So every clock has a *base*, an event whose
+//! time is known. The base moves forward when distances grow so long that they lose digits. After a pause without launches, the next launch
+//! sets a new base. The duration of a launch is the distance between its own two events, independent of the base. Comparisons of the GPU's
+//! clock with the host's use events that the host waits for at once.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,48 +17,48 @@ static CLOCKS: Mutex<Vec<Clock>> = Mutex::new(Vec::new());
 
 struct Clock {
     device: Device,
-    /// Of our own, where nothing else is queued.
+    /// The clock's own stream, with nothing else queued.
     stream: Stream,
-    /// An event, and its time in microseconds since the first comparison.
+    /// The base: an event, and its time in microseconds since the first comparison.
     base: (Event, f64),
-    /// What the host's clock showed, about, at the newest base, or will have shown at one that is pending.
+    /// The approximate time of the newest base on the host's clock, including a base that is still pending.
     based: Instant,
-    /// Comparisons with the host's clock: the first, which is the GPU's 0, the one from which the times that are read now are counted, and the last.
+    /// Comparisons with the host's clock: the first, which is the GPU's time 0; the one from which current times are counted; and the last.
     first: Instant,
     near: Compared,
     last: Compared,
-    /// What nobody has read, the oldest first.
+    /// Launches and bases that have not been read, oldest first.
     pending: VecDeque<Pending>,
-    /// Times that were read, to be translated in the end, each with a comparison that was made not long before it.
+    /// Times that have been read and are translated at the end, each with a recent comparison.
     read: Vec<(Range<f64>, Compared, Arc<Record>)>,
-    /// Events to be used again.
+    /// Events for reuse.
     free: Vec<Marks>,
 }
 
-/// A time of the GPU in microseconds since the first comparison, and what the host's clock showed then.
+/// A time of the GPU in microseconds since the first comparison, and the host's time at that moment.
 type Compared = (f64, Instant);
 
 enum Pending {
     Launch(Marks, Arc<Record>),
-    /// A new base: an event, and what the host's clock showed then. Launches behind it happen after it.
+    /// A new base: an event, and the host's time at that moment. Later launches run after it.
     Base(Event, Instant),
 }
 
-/// The events around a launch.
+/// The events before and after a launch.
 pub(super) struct Marks {
     start: Event,
     end: Event,
 }
 
-/// Launches whose events are out at once.
+/// The maximum number of launches with pending events.
 const MOST_PENDING: usize = 512;
-/// A distance after which the base moves: an `f32` of a second has steps of 0.06 us.
+/// The distance after which the base moves: an `f32` of one second has steps of 0.06 us.
 const FAR: Duration = Duration::from_secs(1);
-/// Shorter distances between comparisons say nothing of how the clocks' speeds differ.
+/// A shorter distance between comparisons is too short to compare the clocks' speeds.
 const TELLING_US: f64 = 1e5;
 
-/// Launches between two events; none if events cannot be had, which is no failure of the launch. Launches take turns here, so that nobody else's comes
-/// between the events.
+/// Launches between two events. None if the events cannot be created, which does not fail the launch. A lock serialises launches here, so
+/// that no other launch comes between the events.
 pub(super) fn timed(stream: &Stream, wait: impl FnOnce() -> Result<()>, launch: impl FnOnce() -> Result<()>) -> Result<Option<Marks>> {
     let mut clocks = clocks();
     let marks = of(&mut clocks, stream.device()).and_then(|clock| {
@@ -71,7 +72,7 @@ pub(super) fn timed(stream: &Stream, wait: impl FnOnce() -> Result<()>, launch: 
     Ok(started.filter(|marks| marks.end.record(stream).is_ok()))
 }
 
-/// Has the times of the launch written to the record, once they are known.
+/// Writes the times of the launch to the record once they are known.
 pub(super) fn keep(device: Device, marks: Marks, record: Arc<Record>) {
     if let Some(clock) = clocks().iter_mut().find(|clock| clock.device == device) {
         clock.pending.push_back(Pending::Launch(marks, record));
@@ -81,7 +82,7 @@ pub(super) fn keep(device: Device, marks: Marks, record: Arc<Record>) {
     }
 }
 
-/// Waits for all launches, and writes their times.
+/// Waits for all launches and writes their times.
 pub(super) fn settle() {
     for clock in clocks().iter_mut() {
         clock.read(0);
@@ -94,7 +95,7 @@ pub(super) fn settle() {
     }
 }
 
-/// Where nobody profiles, events and streams are given back.
+/// Releases events and streams if there is no profile.
 pub(super) fn forget_if_unused() {
     let mut clocks = clocks();
     if sink::is_empty() {
@@ -117,7 +118,8 @@ fn of(clocks: &mut Vec<Clock>, device: Device) -> Result<&mut Clock> {
     Ok(&mut clocks[place])
 }
 
-/// An event that just happened, and when: half-way between asking for it and knowing of it, in the shortest of some attempts.
+/// An event that just happened, and its host time: the middle between recording it and seeing it complete, from the fastest of eight
+/// attempts.
 fn compare(stream: &Stream) -> Result<(Event, Instant)> {
     let attempt = || -> Result<_> {
         let event = Event::new(stream.device())?;
@@ -146,7 +148,8 @@ impl Clock {
         Ok(Clock { device, stream, base, based: first, first, near, last: near, pending, read, free })
     }
 
-    /// Sets a new base for the launches to come, if the newest is far away by the host's clock. If that fails their places are less exact.
+    /// Sets a new base for the coming launches if the newest base is more than `FAR` ago on the host's clock. If that fails, positions are
+    /// less exact.
     fn come_near(&mut self) {
         if self.based.elapsed() > FAR
             && let Ok((event, host)) = compare(&self.stream)
@@ -163,18 +166,19 @@ impl Clock {
         }
     }
 
-    /// Microseconds of the GPU since the first comparison.
+    /// The time of an event in microseconds since the first comparison.
     fn time(&self, event: &Event) -> Result<f64> {
         Ok(self.base.1 + 1e3 * f64::from(self.base.0.elapsed_ms(event)?))
     }
 
-    /// Waits for the oldest launches until so many are left. What failed stays without times.
+    /// Waits for the oldest launches until at most `left` are pending. Launches that failed get no times.
     fn read(&mut self, left: usize) {
         while self.pending.len() > left {
             match self.pending.pop_front() {
                 Some(Pending::Launch(marks, record)) => self.read_launch(marks, record),
                 Some(Pending::Base(event, host)) => {
-                    // The step of a long distance is an error of this time alone: what follows is counted from here, and translated from here.
+                    // The rounding of a long distance affects only this time: later times are counted from this base and translated with
+                    // this comparison.
                     if let Ok(us) = self.time(&event) {
                         (self.base, self.near) = ((event, us), (us, host));
                     }
@@ -191,13 +195,13 @@ impl Clock {
         if end - self.base.1 > FAR.as_secs_f64() * 1e6 {
             std::mem::swap(&mut self.base.0, &mut marks.end);
             self.base.1 = end;
-            // Good enough to tell far from near.
+            // Exact enough to decide whether the base is near.
             self.based = self.based.max(host_time(self.near, 1.0, end));
         }
         self.free.push(marks);
     }
 
-    /// Writes the times that were read, by the host's clock.
+    /// Translates the times that were read to the host's clock, and writes them to the records.
     fn translate(&mut self) {
         let speed = speed(self.first, self.last);
         for (ran, near, record) in self.read.drain(..) {
@@ -206,12 +210,12 @@ impl Clock {
     }
 }
 
-/// How many seconds the host counts in one of the GPU's, which was 0 at `first`.
+/// The seconds of the host's clock for each second of the GPU's clock, which was 0 at `first`.
 fn speed(first: Instant, (us, host): Compared) -> f64 {
     if us > TELLING_US { host.saturating_duration_since(first).as_secs_f64() * 1e6 / us } else { 1.0 }
 }
 
-/// What the host's clock showed when the GPU's showed `us`, from a comparison that was made near.
+/// The host's time when the GPU's clock showed `us`, computed from a comparison at a nearby time.
 fn host_time((near, host): Compared, speed: f64, us: f64) -> Instant {
     let since = (us - near) * speed * 1e-6;
     let distance = Duration::try_from_secs_f64(since.abs()).unwrap_or_default();
@@ -227,18 +231,18 @@ mod tests {
     #[test]
     fn a_clock_that_runs_faster_is_translated() {
         let first = Instant::now() + Duration::from_secs(5);
-        // The GPU counts 1.0001 s while the host counts one.
+        // The GPU counts 1.0001 s in one second of the host.
         let speed = speed(first, (1_000_100.0, first + Duration::from_secs(1)));
         let near = |us: f64, want: Duration| (host_time((0.0, first), speed, us) - first).abs_diff(want) < Duration::from_nanos(10);
         assert!(near(1_000_100.0, Duration::from_secs(1)) && near(500_050.0, Duration::from_millis(500)) && near(0.0, Duration::ZERO));
         assert!((first - host_time((0.0, first), speed, -1000.1)).abs_diff(Duration::from_millis(1)) < Duration::from_nanos(10));
         let later = (2_000_200.0, first + Duration::from_secs(2));
         assert!((host_time(later, speed, 3_000_300.0) - first).abs_diff(Duration::from_secs(3)) < Duration::from_nanos(10));
-        // In a short profile the comparison's own error would stretch kernels.
+        // In a short profile the error of the comparisons would distort durations.
         assert_eq!(super::speed(first, (100.0, first + Duration::from_micros(110))), 1.0);
     }
 
-    /// The CPU's events say distances as a GPU's do: as `f32`.
+    /// Distances of the CPU's events are `f32`s like those of a GPU.
     fn clock() -> Clock {
         let mut clock = Clock::new(Device::cpu()).unwrap();
         clock.base.0 = at(0);
@@ -271,12 +275,12 @@ mod tests {
     fn a_launch_is_as_long_as_it_was_however_far_the_base_is() {
         const TEN_MINUTES: u64 = 600_000_000_000;
         let mut clock = clock();
-        // Between `f32`s of 600,000 ms there are 62 us.
+        // Adjacent `f32`s near 600,000 ms differ by 62 us.
         clock.pending.push_back(launch(TEN_MINUTES + 40_000, TEN_MINUTES + 50_500));
         clock.read(0);
         let (ran, ..) = &clock.read[0];
         assert!((ran.end - ran.start - 10.5).abs() < 0.01, "{ran:?}");
-        // The next is placed by the end of that one.
+        // The next launch is positioned relative to the end of that one.
         clock.pending.push_back(launch(TEN_MINUTES + 60_500, TEN_MINUTES + 70_000));
         clock.read(0);
         assert!((clock.read[1].0.start - clock.read[0].0.end - 10.0).abs() < 0.01);
@@ -295,7 +299,7 @@ mod tests {
         assert!(matches!(clock.pending.make_contiguous(), [Pending::Base(..)]) && clock.based.elapsed() < FAR);
 
         let host = clock.first + Duration::from_nanos(PAUSE);
-        // In one step of an `f32` from the first base: the event of the comparison, and two launches.
+        // Within one `f32` step of the first base: the event of the comparison, and two launches.
         clock.pending = VecDeque::from([
             launch(1000, 2000),
             Pending::Base(at(PAUSE), host),

@@ -1,4 +1,4 @@
-//! A trace in the Trace Event Format: <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
+//! Output in the Trace Event Format: <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,12 +8,13 @@ use serde_json::{Value, json};
 use super::trace::{LaunchRecord, Trace};
 use crate::Device;
 
-/// The number of the host among the processes of the format; devices follow.
+/// The process number of the host in the format; devices follow.
 const HOST: usize = 1;
 
 impl Trace {
-    /// The trace as JSON for `chrome://tracing` and Perfetto: complete events (`"ph": "X"`) in microseconds, a process for the host with a track for each thread,
-    /// and one for each device with a track for each stream. A flow leads from each launch to a GPU to its kernel.
+    /// The trace as JSON for `chrome://tracing` and Perfetto: complete events (`"ph": "X"`) with times in microseconds. The host is one
+    /// process with a track for each thread; each device is a process with a track for each stream. A flow connects each launch to a GPU
+    /// with its kernel.
     pub fn to_json(&self) -> String {
         let devices = self.devices();
         let process = |device: Device| HOST + 1 + devices.iter().position(|known| *known == device).unwrap_or(devices.len());
@@ -37,7 +38,7 @@ impl Trace {
                 }
             }
         }
-        // Outer events before those inside them, as viewers like it.
+        // Viewers expect outer events before the events inside them.
         events.0.sort_by(|a, b| a.track.cmp(&b.track).then(a.start.cmp(&b.start)).then(b.end.cmp(&a.end)));
         let names = names.into_iter().map(|((process, track), name)| {
             let what = if track.is_some() { "thread_name" } else { "process_name" };
@@ -52,7 +53,7 @@ impl Trace {
         .to_string()
     }
 
-    /// In the order in which they were first launched to.
+    /// The devices, in the order of their first launches.
     fn devices(&self) -> Vec<Device> {
         let mut devices = Vec::new();
         for launch in self.launches() {
@@ -68,7 +69,7 @@ impl Trace {
 struct Events(Vec<Event>);
 
 struct Event {
-    /// Process and track.
+    /// The process and the track.
     track: (usize, usize),
     start: Duration,
     end: Duration,
@@ -83,7 +84,7 @@ impl Events {
         self.0.push(Event { track, start, end, json });
     }
 
-    /// One end of an arrow: it belongs to the event that is there at that time.
+    /// One end of an arrow. It belongs to the event at that time.
     fn flow(&mut self, phase: &str, id: usize, track: (usize, usize), at: Duration) {
         let mut json = json!({ "ph": phase, "cat": "launch", "name": "launch", "id": id, "pid": track.0, "tid": track.1, "ts": us(at) });
         if phase == "f" {

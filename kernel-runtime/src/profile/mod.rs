@@ -1,4 +1,4 @@
-//! What ran when: launches of the whole process, as a trace for `chrome://tracing` or <https://ui.perfetto.dev>.
+//! Profiles: timelines of all launches of the process, as traces for `chrome://tracing` or <https://ui.perfetto.dev>.
 //!
 //! ```
 //! # use kernel_runtime::{Device, Result};
@@ -18,28 +18,36 @@
 //! # }
 //! ```
 //!
-//! A trace has a track for each thread of the host, with spans and with how long each launch took to be queued, and a track for each stream of a device, with
-//! when each kernel ran. Every launch of every thread between [`Profile::start`] and [`Profile::finish`] is in it, tuned ones too; what tuning and benchmarks
-//! launch themselves is not, as it would disturb them: they are spans. So are launches of a [`Graph`](crate::Graph), whose kernels run as one; a launch
-//! that is captured into it has no time on a device. Profiles may overlap; each has all launches of its time.
+//! A trace has a track for each thread of the host and for each stream of a device. Host tracks show spans and the time that each launch
+//! took to be queued; stream tracks show when each kernel ran. A trace contains every launch of every thread between [`Profile::start`] and
+//! [`Profile::finish`], including launches of tuned kernels. The runs of tuning and of benchmarks are not recorded, because that would
+//! disturb their measurements: each tuning or benchmark is one span. A launch of a [`Replay`](crate::Replay) is a span too, because its
+//! kernels run as one; a launch that is captured into a replay has no time on a device. Profiles may overlap in time; each contains all
+//! launches of its interval.
 //!
-//! # Whose time it is
+//! # Clocks
 //!
-//! | device | when a kernel ran |
+//! | device | source of a kernel's times |
 //! |---|---|
-//! | CPU | by the host's clock |
-//! | GPU | by a pair of events on its stream, whose own time, about 2 us, is in it. Its clock and the host's are compared when the first launch is seen, at the first launch after a pause of a second or more, and in the end, so places on the two are right to some 10 us, lengths to half a microsecond |
-//! | simulated GPU | by its estimated clock, which has nothing to do with the host's: a thread's kernels begin where its first was launched, and follow each other without gaps |
+//! | CPU | the host's clock |
+//! | GPU | a pair of events on its stream, translated to the host's clock |
+//! | simulated GPU | its estimated clock, which is independent of the host's |
 //!
-//! # What it costs
+//! On a GPU, a kernel's time includes about 2 us of the events themselves. The clocks of the GPU and the host are compared at the first
+//! launch, at the first launch after a pause of at least a second, and at the end. So positions on the two clocks agree to about 10 us, and
+//! durations are accurate to half a microsecond. On a simulated GPU, a thread's kernels start at the time of its first launch and follow
+//! each other without gaps.
 //!
-//! A launch looks at one word while nobody profiles. While somebody does, each takes some microseconds more, launches to GPUs take turns and do not overlap with the one before
-//! on their stream, and a profile holds at most 65,536 launches and spans, if [`Profile::with_limit`] says no other number; later ones are counted only.
+//! # Overhead
 //!
-//! # A whole process
+//! Without a profile, a launch reads one word. With a profile, each launch takes some microseconds longer, and launches to GPUs are
+//! serialised and do not overlap with the previous launch on their stream. A profile holds at most 65,536 launches and spans unless
+//! [`Profile::with_limit`] sets another limit; later ones are only counted.
 //!
-//! `GALATEA_PROFILE=trace.json` in the environment profiles a program as it is, from its first launch to its end, and writes the trace when it exits. A
-//! process that is killed, or aborts, writes none.
+//! # Whole processes
+//!
+//! The environment variable `GALATEA_PROFILE=trace.json` profiles an unmodified program from its first launch to its end, and writes the
+//! trace at exit. A process that is killed or aborts writes no trace.
 
 mod clock;
 mod json;
@@ -57,30 +65,30 @@ use sink::Sink;
 pub(crate) use sink::is_on;
 pub use trace::{LaunchRecord, SpanRecord, Trace};
 
-/// Records launches and spans from [`Profile::start`] on. Dropped, it forgets them.
+/// Records launches and spans from [`Profile::start`] on. Dropping it discards the recording.
 #[derive(Debug)]
 #[must_use = "dropped, it forgets what it recorded: call `finish`"]
 pub struct Profile {
     sink: Arc<Sink>,
 }
 
-/// What a profile holds if it is told nothing else.
+/// The default limit of launches and spans.
 const LIMIT: usize = 1 << 16;
 
 impl Profile {
-    /// Records from now on.
+    /// Starts recording.
     pub fn start() -> Profile {
         Profile::with_limit(LIMIT)
     }
 
-    /// Records at most so many launches and spans.
+    /// Starts recording, with a limit on the number of launches and spans.
     pub fn with_limit(limit: usize) -> Profile {
         whole_process::ask();
         Profile { sink: sink::add(limit) }
     }
 
-    /// Ends recording, waits until GPUs have done what was recorded, and gives the trace. Where the work of a GPU has failed, which whoever waits for
-    /// it will be told, its kernels have no times.
+    /// Stops recording, waits until the GPUs have finished the recorded work, and returns the trace. If the work of a GPU has failed, its
+    /// kernels have no times; the error is reported to the next call that waits for that work.
     pub fn finish(self) -> Trace {
         sink::remove(&self.sink);
         clock::settle();
@@ -95,8 +103,8 @@ impl Drop for Profile {
     }
 }
 
-/// A part of a thread's work with a name, from now until the [`Span`] is dropped, by an error or a panic too. Costs one look at a word while nobody
-/// profiles, and what it costs to make the name.
+/// Starts a named span on this thread. It ends when the [`Span`] is dropped, also after an error or a panic. Without a profile it costs
+/// reading one word and making the name.
 pub fn span(name: impl Into<Cow<'static, str>>) -> Span {
     if !is_on() {
         return Span { open: None };
@@ -105,7 +113,7 @@ pub fn span(name: impl Into<Cow<'static, str>>) -> Span {
     Span { open: Some((name.into(), Instant::now())) }
 }
 
-/// Ends what [`span`] began when it is dropped.
+/// A span that [`span`] started. It ends when it is dropped.
 #[derive(Debug)]
 #[must_use = "the span ends when this is dropped"]
 pub struct Span {
@@ -120,7 +128,7 @@ impl Drop for Span {
     }
 }
 
-/// Until it is dropped, launches of this thread are not recorded; instead there is one span of that name.
+/// Until the guard is dropped, launches of this thread are not recorded; one span with this name stands for them.
 pub(crate) fn undisturbed(name: impl FnOnce() -> String) -> Undisturbed {
     if !is_on() {
         return Undisturbed { _span: None };

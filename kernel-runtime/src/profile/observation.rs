@@ -1,4 +1,4 @@
-//! One launch while somebody profiles.
+//! The recording of one launch.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -6,12 +6,12 @@ use std::time::Instant;
 use super::clock::{self, Marks};
 use super::sink::{self, Ran, Record, Sink};
 use super::whole_process;
-use crate::args::Args;
-use crate::call::Call;
-use crate::gpu::Gpu;
+use crate::kernel::gpu::Gpu;
+use crate::launch::args::Args;
+use crate::launch::call::Call;
 use crate::{Device, Error, Result, sim};
 
-/// Runs a function of a GPU, or queues it, and takes its times if somebody profiles.
+/// Runs or queues a function of a GPU, and records its times if there is a profile.
 ///
 /// # Safety
 /// As [`Gpu::start`].
@@ -33,7 +33,7 @@ pub(crate) unsafe fn start<G: Gpu, const WORDS: usize>(
     }
 }
 
-/// Does the work of a launch on the CPU, and takes its times if somebody profiles.
+/// Runs a launch on the CPU, and records its times if there is a profile.
 #[inline]
 pub(crate) fn start_on_cpu(observation: Option<&mut Observation>, run: impl FnOnce() -> Result<()>) -> Result<()> {
     let Some(observation) = observation else { return run() };
@@ -43,7 +43,7 @@ pub(crate) fn start_on_cpu(observation: Option<&mut Observation>, run: impl FnOn
     outcome
 }
 
-/// A launch that is watched, if anybody asks.
+/// A launch, and the sinks that record it.
 pub(crate) struct Observation {
     sinks: Vec<Arc<Sink>>,
     start: Instant,
@@ -53,7 +53,7 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// A launch begins.
+    /// Notes the beginning of a launch.
     pub(crate) fn begin() -> Observation {
         let sinks = if sink::is_on() {
             whole_process::ask();
@@ -87,12 +87,13 @@ impl Observation {
             return Ok(());
         };
         self.stream = Some(queue.raw() as usize);
-        // What the launch waits for on other streams is no part of its time, so the stream waits before the first event; that it does so twice costs nothing.
+        // Waits for other streams are not part of the launch's time, so they are queued before the first event. Queueing them twice costs
+        // nothing.
         self.marks = clock::timed(&stream, || args.before(queue).map(drop), launch)?;
         Ok(())
     }
 
-    /// The launch has been queued, or done, or refused.
+    /// Notes that the launch was queued, executed or refused.
     pub(crate) fn end<const WORDS: usize, const KEY: usize>(self, call: &Call<'_, '_, WORDS, KEY>, device: Device, outcome: &Result<()>) {
         if self.sinks.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Who is profiling, and what was recorded for them.
+//! The active profiles and the data recorded for each.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -10,23 +10,23 @@ use kernel_lang::Schedule;
 
 use crate::Device;
 
-/// Nobody profiles.
+/// There is no profile.
 const OFF: u8 = 0;
-/// Somebody does.
+/// There is a profile.
 const ON: u8 = 1;
-/// The environment has not been asked yet.
+/// The environment has not been read yet.
 const UNASKED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(UNASKED);
 static SINKS: Mutex<Vec<Arc<Sink>>> = Mutex::new(Vec::new());
 
-/// May somebody be profiling? All that a launch asks.
+/// Returns whether there may be a profile. This is the only check in a launch without one.
 #[inline]
 pub(crate) fn is_on() -> bool {
     STATE.load(Ordering::Relaxed) != OFF
 }
 
-/// What was recorded for one profile.
+/// The data recorded for one profile.
 #[derive(Debug)]
 pub(super) struct Sink {
     pub(super) start: Instant,
@@ -41,7 +41,7 @@ pub(super) struct Log {
     pub(super) left_out: usize,
 }
 
-/// A launch, its times as they were read.
+/// A launch with its untranslated times.
 #[derive(Debug)]
 pub(super) struct Record {
     pub(super) kernel: &'static str,
@@ -50,23 +50,23 @@ pub(super) struct Record {
     pub(super) schedule: Option<Schedule>,
     pub(super) tensor_bytes: u64,
     pub(super) device: Device,
-    /// The driver's handle of the stream; none for devices whose work is done when a call returns.
+    /// The driver's handle of the stream; none for devices whose calls return after the work is done.
     pub(super) stream: Option<usize>,
     pub(super) thread: Arc<Thread>,
     pub(super) start: Instant,
     pub(super) end: Instant,
     pub(super) error: Option<String>,
-    /// Known at once, or when the GPU is done.
+    /// Set at once, or when the GPU has finished.
     pub(super) ran: OnceLock<Ran>,
 }
 
-/// When a kernel ran.
+/// The time of a kernel's execution.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ran {
     Host(Instant, Instant),
-    /// By the thread's clock of a simulated GPU.
+    /// By the thread's simulated clock.
     Simulated(Duration, Duration),
-    /// By the host's clock, as nearly as a GPU's can be translated.
+    /// By the host's clock, translated from the GPU's clock.
     Gpu(Instant, Instant),
 }
 
@@ -92,7 +92,7 @@ thread_local! {
         let name = std::thread::current().name().map_or_else(|| format!("thread {number}"), str::to_owned);
         Arc::new(Thread { number, name })
     };
-    /// How many that must not be disturbed are under way on this thread.
+    /// The number of `pause`s in effect on this thread.
     static PAUSED: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -100,7 +100,7 @@ pub(super) fn thread() -> Arc<Thread> {
     THREAD.with(Arc::clone)
 }
 
-/// The environment was asked: whether launches look here is up to the profiles there are.
+/// Notes that the environment has been read: from now on the state depends on the active profiles alone.
 pub(super) fn set_asked() {
     let sinks = sinks();
     set_state(&sinks);
@@ -120,7 +120,7 @@ pub(super) fn remove(sink: &Arc<Sink>) {
     set_state(&sinks);
 }
 
-/// Is nobody profiling?
+/// Returns whether there is no profile.
 pub(super) fn is_empty() -> bool {
     sinks().is_empty()
 }
@@ -133,7 +133,7 @@ fn sinks() -> MutexGuard<'static, Vec<Arc<Sink>>> {
     SINKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Those that a launch of this thread is to be recorded for; those that are full count it.
+/// The sinks that record a launch of this thread. Full sinks only count it.
 pub(super) fn asking() -> Vec<Arc<Sink>> {
     if PAUSED.get() > 0 {
         return Vec::new();
@@ -154,12 +154,12 @@ pub(super) fn keep_span(name: Cow<'static, str>, start: Instant) {
     }
 }
 
-/// Launches of this thread are not recorded until [`Paused`] is dropped.
+/// Suspends the recording of this thread's launches until [`Paused`] is dropped.
 pub(super) fn pause() {
     PAUSED.set(PAUSED.get() + 1);
 }
 
-/// Ends one [`pause`].
+/// Ends one [`pause`] when it is dropped.
 pub(super) struct Paused;
 
 impl Drop for Paused {
@@ -173,14 +173,14 @@ impl Sink {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Is there room for one more? If not, it is counted.
+    /// Returns whether there is space for one more record; counts the record if not.
     fn has_room(&self) -> bool {
         self.log().has_room(self.limit)
     }
 
     pub(super) fn keep_launch(&self, record: Arc<Record>) {
         let mut log = self.log();
-        // Other threads may have filled it since the launch began.
+        // Other threads may have filled the log since the launch began.
         if log.has_room(self.limit) {
             log.launches.push(record);
         }

@@ -1,4 +1,4 @@
-//! What a profile recorded.
+//! The recording of a profile.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,7 +11,7 @@ use kernel_lang::Schedule;
 use super::sink::{Ran, Record, Sink};
 use crate::Device;
 
-/// What a [`Profile`](super::Profile) recorded. All times count from its start.
+/// The recording of a [`Profile`](super::Profile). All times are relative to its start.
 #[derive(Clone, Debug)]
 pub struct Trace {
     launches: Vec<LaunchRecord>,
@@ -24,25 +24,26 @@ pub struct Trace {
 pub struct LaunchRecord {
     /// The kernel's name.
     pub kernel: &'static str,
-    /// Types and constants, as in `T = f32, BLOCK_SIZE = 1024`.
+    /// The types and constants, as in `T = f32, BLOCK_SIZE = 1024`.
     pub parameters: String,
-    /// How many programs ran.
+    /// The number of programs.
     pub grid: [u32; 3],
-    /// How the work was spread over threads; the kernel's own schedule if none was tuned, and none on the CPU.
+    /// The schedule: the kernel's own if none was tuned; none on the CPU.
     pub schedule: Option<Schedule>,
-    /// Bytes of all tensors that it was given. What it reads and writes of them may be less.
+    /// The total size of all tensor arguments in bytes. The kernel may read and write less.
     pub tensor_bytes: u64,
-    /// Where it ran.
+    /// The device.
     pub device: Device,
-    /// The number of its track among the device's: of its stream on a GPU, of its thread elsewhere.
+    /// The number of its track on the device: of its stream on a GPU, otherwise of its thread.
     pub track: usize,
     /// The thread that launched it.
     pub thread: String,
-    /// When it was queued: from the beginning of the call to its end.
+    /// The time of the launch call, from its beginning to its end.
     pub enqueued: Range<Duration>,
-    /// When it ran; none for a launch that failed, one that was captured into a graph, and where the GPU's time cannot be read.
+    /// The time of execution. None for a launch that failed or was captured into a replay, and if the GPU's time cannot be read.
     pub ran: Option<Range<Duration>>,
-    /// Why it failed. What is refused before it starts, such as a grid that is too large, is not recorded.
+    /// The error, if the launch failed. A launch that is refused before it starts, for example because its grid is too large, is not
+    /// recorded.
     pub error: Option<String>,
     pub(super) thread_number: u64,
     pub(super) stream: Option<usize>,
@@ -53,25 +54,25 @@ pub struct LaunchRecord {
 pub struct SpanRecord {
     /// Its name.
     pub name: String,
-    /// The thread where it was.
+    /// The thread of the span.
     pub thread: String,
-    /// From its beginning to its end.
+    /// The time of the span.
     pub time: Range<Duration>,
     pub(super) thread_number: u64,
 }
 
 impl Trace {
-    /// Launches, in the order in which they were queued.
+    /// The launches, in the order in which they were queued.
     pub fn launches(&self) -> &[LaunchRecord] {
         &self.launches
     }
 
-    /// Spans, in the order in which they began; of two that began together the longer first.
+    /// The spans, in the order of their beginnings. Of spans that begin together, the longer comes first.
     pub fn spans(&self) -> &[SpanRecord] {
         &self.spans
     }
 
-    /// How many launches and spans found the profile full.
+    /// The number of launches and spans that were dropped because the profile was full.
     pub fn left_out(&self) -> usize {
         self.left_out
     }
@@ -79,13 +80,13 @@ impl Trace {
     /// Writes [`Trace::to_json`] to a file.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn write(&self, path: impl AsRef<Path>) -> io::Result<()> {
         std::fs::write(path, self.to_json())
     }
 }
 
-/// What the sink holds, its launches settled.
+/// The trace of a sink whose launches are settled.
 pub(super) fn of(sink: &Sink) -> Trace {
     let log = sink.log();
     let mut records: Vec<&Record> = log.launches.iter().map(|record| &**record).collect();
@@ -111,10 +112,10 @@ pub(super) fn of(sink: &Sink) -> Trace {
 /// The tracks of all devices.
 #[derive(Default)]
 struct Tracks {
-    /// By device, and stream or thread.
+    /// Track numbers, by device and stream or thread.
     numbers: HashMap<(Device, u64), usize>,
     counts: HashMap<Device, usize>,
-    /// For each thread's track of a simulated GPU: where it begins by the host's clock, and what its own showed there.
+    /// For each thread's track of a simulated GPU: its start by the host's clock, and the simulated time at the start.
     anchors: HashMap<(Device, usize), (Duration, Duration)>,
 }
 
@@ -154,11 +155,11 @@ impl Tracks {
     }
 }
 
-/// A kernel of a GPU runs after its launch began and after the one before it on its stream: where the translation of clocks, which is not that
-/// exact, says otherwise, order is the surer fact.
+/// Orders the kernels of each GPU stream. A kernel runs after its launch began and after the previous kernel of its stream. The translation
+/// of clocks is less exact than that, so the order overrides translated times that contradict it.
 fn order_streams(launches: &mut [LaunchRecord]) {
     let mut queued: Vec<&mut LaunchRecord> = launches.iter_mut().filter(|launch| launch.stream.is_some() && launch.ran.is_some()).collect();
-    // Two threads that launch to one stream may be queued in another order than they began.
+    // If two threads launch to one stream, their launches may be queued in another order than they began.
     queued.sort_by_key(|launch| launch.ran.clone().map(|ran| ran.start));
     #[expect(clippy::mutable_key_type, reason = "which device it is, its address says, and that never changes")]
     let mut ends: HashMap<(Device, usize), Duration> = HashMap::new();
@@ -176,7 +177,7 @@ fn order_streams(launches: &mut [LaunchRecord]) {
 pub(super) mod tests {
     use super::*;
 
-    /// A launch to a stream that was queued and ran then, in microseconds.
+    /// A launch to a stream, with the times of queueing and execution in microseconds.
     pub(in super::super) fn launch(stream: usize, enqueued: Range<u64>, ran: Range<u64>) -> LaunchRecord {
         let us = |range: Range<u64>| Duration::from_micros(range.start)..Duration::from_micros(range.end);
         LaunchRecord {
@@ -196,7 +197,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Of launches as they were measured.
+    /// A trace of launches with measured times.
     pub(in super::super) fn trace(mut launches: Vec<LaunchRecord>) -> Trace {
         order_streams(&mut launches);
         Trace { launches, spans: Vec::new(), left_out: 0 }
@@ -204,7 +205,7 @@ pub(super) mod tests {
 
     #[test]
     fn kernels_of_a_stream_follow_each_other_and_their_launches() {
-        // The second was queued by a thread that began before the first; the third seems to start before it was launched.
+        // The second launch was queued by a thread that began before the first one; the third seems to run before its launch.
         let launches = vec![launch(0, 10..30, 50..60), launch(0, 12..20, 41..51), launch(1, 40..45, 38..44), launch(1, 90..91, 80..85)];
         let trace = trace(launches);
         let ran: Vec<_> = trace.launches.iter().map(|launch| launch.ran.clone().unwrap()).collect();

@@ -1,24 +1,24 @@
-//! A profile of a program as it is: the environment names the file.
+//! A profile of the whole process. The environment names the file of its trace.
 
 use std::ffi::c_int;
 use std::path::PathBuf;
 use std::sync::{Mutex, Once, PoisonError};
 
 use super::{LIMIT, Profile, sink};
-use crate::prints;
+use crate::launch::prints;
 
 /// The environment variable that names the file of the trace.
 const VARIABLE: &str = "GALATEA_PROFILE";
 
 static WHOLE: Mutex<Option<(PathBuf, Profile)>> = Mutex::new(None);
 
-/// Asks the environment once whether the process is to be profiled.
+/// Reads the environment once, and starts the profile if the variable is set.
 pub(super) fn ask() {
     static ASKED: Once = Once::new();
     ASKED.call_once(|| match std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         Some(path) => {
             *WHOLE.lock().unwrap_or_else(PoisonError::into_inner) = Some((path.into(), Profile { sink: sink::add(LIMIT) }));
-            // SAFETY: `write` unwinds into nobody: it catches what panics.
+            // SAFETY: `write` does not unwind, because it catches panics.
             if unsafe { atexit(write) } != 0 {
                 prints::tell(format_args!("warning: {VARIABLE}: this process cannot write a trace when it ends\n"));
             }
@@ -28,11 +28,11 @@ pub(super) fn ask() {
 }
 
 unsafe extern "C" {
-    /// Of the C library, which every Rust program of the systems with an NVIDIA driver is linked to.
+    /// From the C library, which every Rust program links on the systems with an NVIDIA driver.
     fn atexit(function: extern "C" fn()) -> c_int;
 }
 
-/// Writes the trace, as the process ends.
+/// Writes the trace when the process ends.
 extern "C" fn write() {
     let written = std::panic::catch_unwind(|| {
         let Some((path, profile)) = WHOLE.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
@@ -40,6 +40,6 @@ extern "C" fn write() {
             prints::tell(format_args!("warning: {VARIABLE}: cannot write `{}`: {error}\n", path.display()));
         }
     });
-    // A second panic while the process ends would abort it.
+    // A second panic while the process ends would abort it, so the payload is dropped outside of `catch_unwind`.
     drop(written);
 }

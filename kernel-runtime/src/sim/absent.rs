@@ -1,18 +1,18 @@
-//! What stands for the simulator in a program without it: types that have no values, so that every arm for them is dead code.
+//! Replacements for the simulator in a program without it: types that have no values, so that every match arm for them is dead code.
 
 use kernel_lang::target::Target;
 
-use crate::args::{Args, Region};
-use crate::gpu::{Gpu, Image};
-use crate::graph::Code;
+use crate::kernel::gpu::{Gpu, Image};
 use crate::kernel::{Kernel, Tables};
-use crate::memory::Init;
+use crate::launch::args::{Args, Region};
+use crate::replay::Code;
+use crate::tensor::memory::Init;
 use crate::{Device, Error, Result, Stream};
 
 /// The targets that can be simulated.
 pub(crate) const TARGETS: &[Target] = &[];
 
-/// What `sim` without a target means.
+/// The target of the device name `sim`.
 pub(crate) const DEFAULT_TARGET: Target = Target::ALL[Target::ALL.len() - 1];
 
 pub(crate) fn device(_: Target) -> Result<Device> {
@@ -38,7 +38,7 @@ impl Loaded {
     }
 }
 
-/// The clock of a GPU that nobody has.
+/// The clock of simulated GPUs. Nothing reads it, because there is no such GPU.
 pub(crate) fn now() -> std::time::Duration {
     std::time::Duration::ZERO
 }

@@ -1,7 +1,7 @@
-//! The clock of simulated GPUs: how long launches may have taken, estimated from what they did.
+//! The clock of simulated GPUs: the time of launches, estimated from the operations that they performed.
 //!
-//! No model of a GPU's time, but one that is the same in every run, and tells many instructions from few, scattered accesses from dense ones
-//! and few warps from many: enough to choose between configurations, and to see that the choosing works.
+//! This is not a model of a GPU's timing. It is the same in every run, and distinguishes many instructions from few, scattered accesses from dense
+//! ones, and few warps from many. That suffices to choose between configurations, and to test that choice.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -9,30 +9,30 @@ use std::time::Duration;
 use kernel_sim::LineCounters;
 
 thread_local! {
-    /// A launch is done when its call returns, so each thread sees its own.
+    /// A launch is complete when its call returns, so each thread has a clock of its own launches.
     static NANOSECONDS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What it shows on this thread.
+/// The time on this thread's clock.
 pub(crate) fn now() -> Duration {
     Duration::from_nanos(NANOSECONDS.get())
 }
 
-/// A launch took that long.
+/// Advances this thread's clock by the time of a launch.
 pub(super) fn advance(nanoseconds: f64) {
     NANOSECONDS.set(NANOSECONDS.get() + nanoseconds.round() as u64);
 }
 
-/// Of a launch that does nothing.
+/// The time of a launch that does nothing.
 const LAUNCH_NS: f64 = 2000.0;
-/// Cycles in a nanosecond.
+/// Cycles per nanosecond.
 const CLOCK_GHZ: f64 = 1.7;
-/// Warps of a multiprocessor that issue at the same time.
+/// The warps of a multiprocessor that issue at the same time.
 const SCHEDULERS: u64 = 4;
-/// Bytes of global memory that reach a multiprocessor in a nanosecond, if all ask: 3.3 TB/s for 132 of them.
+/// The bytes of global memory that reach a multiprocessor per nanosecond, if all multiprocessors load: 3.3 TB/s for 132 of them.
 const BYTES_PER_NS: f64 = 25.0;
 
-/// Nanoseconds of a launch with that many warps, on a GPU with that many multiprocessors, which did all this.
+/// Estimates the nanoseconds of a launch with these counters and this many warps, on a GPU with this many multiprocessors.
 pub(super) fn estimate(did: &LineCounters, warps: u64, multiprocessors: u64) -> f64 {
     let issuing = warps.clamp(1, SCHEDULERS * multiprocessors) as f64;
     let busy = multiprocessors.min(warps).max(1) as f64;

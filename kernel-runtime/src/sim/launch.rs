@@ -1,4 +1,4 @@
-//! PTX on a simulated GPU: loaded once, and run to its end by each launch.
+//! PTX on a simulated GPU: loaded once, and run to completion by each launch.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -8,13 +8,13 @@ use kernel_sim::{Argument, Kernel as Function, Launch, LaunchError, Options};
 
 use super::machine::Sim;
 use super::{clock, report};
-use crate::args::{Args, Region};
-use crate::gpu::{Gpu, Image};
-use crate::graph::Code;
+use crate::kernel::gpu::{Gpu, Image};
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Error, Result, Stream, grid};
+use crate::launch::args::{Args, Region};
+use crate::replay::Code;
+use crate::{Device, Error, Result, Stream, launch::grid};
 
-/// A simulated GPU as the place of a launch.
+/// A simulated GPU on which a launch runs.
 #[derive(Clone, Copy)]
 pub(crate) struct SimGpu {
     pub(crate) device: Device,
@@ -30,7 +30,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// The same function of the same PTX, once loaded?
+    /// Returns whether both are the same function of the same PTX, from one load.
     pub(crate) fn is_same(&self, other: &Loaded) -> bool {
         self.function.is_same(&other.function)
     }
@@ -105,7 +105,7 @@ impl Gpu for SimGpu {
 }
 
 impl SimGpu {
-    /// Runs a function with these words, each of its parameters no wider than one. Faults name the memory of its arguments by `regions`.
+    /// Runs a function with these words. No parameter of the function is wider than a word. Faults name the memory of its arguments by `regions`.
     pub(crate) fn run(
         self,
         kernel: &'static str,
@@ -118,7 +118,7 @@ impl SimGpu {
         let (threads, shared_bytes) = (schedule.threads(), *shared_bytes);
         let grid = grid::of_ctas(grid, schedule.num_ctas, kernel)?;
         let words: Vec<[u8; 8]> = words.iter().map(|word| word.to_le_bytes()).collect();
-        // A parameter has the low bytes of its word.
+        // A parameter is the low bytes of its word.
         let params: Vec<&[u8]> = words.iter().zip(function.params()).map(|(word, bytes)| &word[..word.len().min(bytes as usize)]).collect();
         let (seed, allow_races) = (self.sim.seed.load(Ordering::Relaxed), self.sim.allows_races.load(Ordering::Relaxed));
         let options = Options { seed, allow_races, ..Options::default() };
@@ -141,7 +141,7 @@ impl SimGpu {
     }
 }
 
-/// What faults call the memory of an argument.
+/// The description of an argument's memory in a fault.
 fn argument(region: Region) -> Argument<'static> {
     let element_bytes = region.dtype.bytes();
     let elements = region.bytes / element_bytes.max(1);

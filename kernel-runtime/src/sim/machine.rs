@@ -1,4 +1,4 @@
-//! Simulated GPUs: one for each target, opened once in a process.
+//! Simulated GPUs: one for each target, opened once per process.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -13,17 +13,17 @@ use crate::{Device, Error, Result};
 /// The targets that can be simulated.
 pub(crate) const TARGETS: &[Target] = &Target::ALL;
 
-/// What `sim` without a target means: the best one.
+/// The target of the device name `sim`: the best one.
 pub(crate) const DEFAULT_TARGET: Target = Target::ALL[Target::ALL.len() - 1];
 
-/// A simulated GPU, and what is known of it.
+/// A simulated GPU, with its properties.
 pub(crate) struct Sim {
     pub(super) machine: Machine,
-    /// The most shared memory that one program can ask for.
+    /// The maximum shared memory of one program, in bytes.
     pub(super) shared_bytes: u32,
-    /// Picks the order in which warps run.
+    /// The seed of the order in which warps run.
     pub(super) seed: AtomicU64,
-    /// Are races in global memory no fault?
+    /// Whether races in global memory are allowed. Otherwise they are faults.
     pub(super) allows_races: AtomicBool,
     pub(super) ledger: Mutex<Ledger>,
     pub(super) number: usize,
@@ -34,9 +34,9 @@ pub(crate) struct Sim {
 }
 
 impl Device {
-    /// A simulated GPU of this target, opened at the first call. With the feature `sim`.
+    /// The simulated GPU of this target. The first call opens it. Requires the feature `sim`.
     ///
-    /// Kernels run as the same PTX as on such a GPU, thread by thread on all cores of the host, and every access is checked: see
+    /// Kernels run as the same PTX as on a real GPU of this target, thread by thread on all cores of the host, and every access is checked; see
     /// [`sim`](crate::sim).
     ///
     /// ```
@@ -54,17 +54,17 @@ impl Device {
         device(target)
     }
 
-    /// Makes the warps of launches from now on take turns in another order, which a wrong kernel may show by another result; the same
-    /// for the same seed. With 0, as at first, warps run in their own order. Does nothing on other devices. With the feature `sim`.
+    /// Changes the order in which the warps of later launches run. A wrong kernel may then give another result. The same seed gives the same order.
+    /// With seed 0, the default, warps run in their own order. Does nothing on other devices. Requires the feature `sim`.
     pub fn set_sim_seed(&self, seed: u64) {
         if let Backend::Sim(sim) = self.backend() {
             sim.seed.store(seed, Ordering::Relaxed);
         }
     }
 
-    /// Whether races in global memory are no fault of launches from now on. At first they are a fault, unless the environment variable
-    /// `GALATEA_SIM_RACES` is `allow`; without the check a launch takes two thirds to nine tenths of the time. Races in shared memory are a fault
-    /// always. Does nothing on other devices. With the feature `sim`.
+    /// Sets whether later launches allow races in global memory. By default a race is a fault, unless the environment variable `GALATEA_SIM_RACES` is
+    /// `allow`. Without the check, a launch takes two thirds to nine tenths of the time. A race in shared memory is always a fault. Does nothing on
+    /// other devices. Requires the feature `sim`.
     pub fn allow_sim_races(&self, are_allowed: bool) {
         if let Backend::Sim(sim) = self.backend() {
             sim.allows_races.store(are_allowed, Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl Device {
     }
 }
 
-/// The environment variable that allows races in global memory: `galatea sim --allow-races` sets it.
+/// The environment variable that allows races in global memory. `galatea sim --allow-races` sets it.
 const RACES: &str = "GALATEA_SIM_RACES";
 
 pub(crate) fn device(target: Target) -> Result<Device> {
@@ -94,7 +94,7 @@ pub(crate) fn device(target: Target) -> Result<Device> {
     Ok(*OPENED[number].get_or_init(|| Device::leak(Backend::Sim(sim))))
 }
 
-/// The GPU that is made for this target.
+/// The GPU model for which this target is the best.
 fn model(target: Target) -> Option<Model> {
     let best = |model: &Model| {
         let (major, minor) = capability(model);
@@ -140,17 +140,17 @@ impl Sim {
         self.multiprocessors
     }
 
-    /// Copies bytes inside this GPU's memory.
+    /// Copies bytes within this GPU's memory.
     pub(crate) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         Ok(self.machine.copy(from, to, bytes)?)
     }
 
-    /// Fills `count` elements that have these bytes.
+    /// Sets `count` elements to these bytes.
     pub(crate) fn fill(&self, address: u64, element: &[u8], count: usize) -> Result<()> {
         Ok(self.machine.fill(address, element, count)?)
     }
 
-    /// Free and total bytes.
+    /// The free and the total memory, in bytes.
     pub(crate) fn memory(&self) -> (usize, usize) {
         let (free, total) = self.machine.free_and_total();
         let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);

@@ -1,13 +1,13 @@
-//! Memory of a simulated GPU: an allocation of its own for each tensor, so that what leaves it is seen.
+//! Memory of a simulated GPU. Each tensor has its own allocation, so the simulator detects every access that leaves it.
 
 use kernel_sim::MemoryError;
 
 use super::machine::Sim;
 use crate::error::FreeBytes;
-use crate::memory::Init;
+use crate::tensor::memory::Init;
 use crate::{Device, Error, Result};
 
-/// Memory of a simulated GPU. Dropping frees it, and a kernel that uses it later is at fault.
+/// Memory of a simulated GPU. Dropping it frees it, and a later use by a kernel is a fault.
 pub(crate) struct SimBuffer {
     sim: &'static Sim,
     device: Device,
@@ -46,7 +46,7 @@ impl SimBuffer {
         Ok(self.sim.machine.read(self.address + offset as u64, target)?)
     }
 
-    /// Copies inside the same GPU, where what nobody wrote stays unwritten.
+    /// Copies within the same GPU. Bytes that were never written count as unwritten in the target too.
     pub(crate) fn copy_to(&self, offset: usize, bytes: usize, target: &SimBuffer, target_offset: usize) -> Result<()> {
         let (from, to) = (self.address + offset as u64, target.address + target_offset as u64);
         self.sim.copy(from, to, bytes)
@@ -60,7 +60,7 @@ impl SimBuffer {
 
 impl Drop for SimBuffer {
     fn drop(&mut self) {
-        // The machine gave this address, so it takes it back.
+        // The machine allocated this address, so it can free it.
         let _ = self.sim.machine.free(self.address);
     }
 }

@@ -1,10 +1,16 @@
-//! Simulated GPUs: `Device::sim(Target::SM_90A)` is a device like any other, whose kernels run as PTX, thread by thread, with every
-//! access checked. With the feature `sim`; without it this module is empty and such a device cannot be made.
+//! Simulated GPUs. `Device::sim(Target::SM_90A)` is a device like any other. Its kernels run as PTX, thread by thread, and every access is checked.
+//! This requires the feature `sim`; without it, the module is empty and no such device can be made.
 //!
-//! A launch is done when the call returns. A mistake of a kernel (an access outside every allocation or of memory that was freed, a read
-//! of what nobody wrote, a race, a barrier that not all reach) is an `Error::Fault` that names the line, the program and the thread. What
-//! launches did is counted for each source line: `device.sim_report()`. An [`Event`](crate::Event) tells how long launches may have taken on such a
-//! GPU, roughly; autotuning chooses by it, and runs, and so checks, every configuration.
+//! A launch is complete when the call returns. A mistake of a kernel is an `Error::Fault` that names the line, the program and the thread. Mistakes
+//! are
+//!
+//! - an access outside every allocation, or to freed memory,
+//! - a read of memory that was never written,
+//! - a race,
+//! - a barrier that not all threads reach.
+//!
+//! `device.sim_report()` returns counters for each source line. An [`Event`](crate::Event) gives a rough estimate of the time that launches take on
+//! such a GPU. Autotuning chooses by this estimate; it runs every configuration, and so checks every one.
 
 #[cfg(not(feature = "sim"))]
 mod absent;

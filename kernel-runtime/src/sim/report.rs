@@ -1,4 +1,4 @@
-//! What launches on a simulated GPU did, counted for each kernel and each of its source lines.
+//! The operations of launches on a simulated GPU, counted for each kernel and each of its source lines.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,31 +9,31 @@ use kernel_sim::{Counters, LineCounters};
 use crate::device::Backend;
 use crate::{Device, Error, Result};
 
-/// What all launches on a simulated GPU did since it was opened, or since [`Device::reset_sim_report`]. Printed, it is a table for each
-/// kernel with a row for each source line.
+/// The counters of all launches on a simulated GPU since it was opened, or since [`Device::reset_sim_report`]. `Display` writes a table for each
+/// kernel, with a row for each source line.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The simulated GPU.
     pub device: Device,
-    /// One for each kernel, in the order of their first launches.
+    /// One report for each kernel, in the order of their first launches.
     pub kernels: Vec<KernelReport>,
 }
 
-/// What the launches of one kernel did. Launches that ended with a fault are left out.
+/// The counters of the launches of one kernel. Launches that ended with a fault are not included.
 #[derive(Clone, Debug)]
 pub struct KernelReport {
     /// The kernel.
     pub kernel: &'static str,
-    /// How many launches there were.
+    /// The number of launches.
     pub launches: usize,
-    /// What they did together, by source line.
+    /// The sums over all launches, by source line.
     pub counters: Counters,
-    /// The names of the source files that the lines number.
+    /// The source files: the number by which lines refer to a file, and its name.
     files: Vec<(u32, String)>,
 }
 
 impl Report {
-    /// The kernel of this name, if it was launched.
+    /// The report of the kernel with this name, if it was launched.
     pub fn kernel(&self, name: &str) -> Option<&KernelReport> {
         self.kernels.iter().find(|report| report.kernel == name)
     }
@@ -52,14 +52,14 @@ impl KernelReport {
 }
 
 impl Device {
-    /// What launches on a simulated GPU did so far; none on other devices. With the feature `sim`.
+    /// The counters of the launches on a simulated GPU so far; `None` on other devices. Requires the feature `sim`.
     pub fn sim_report(&self) -> Option<Report> {
         let Backend::Sim(sim) = self.backend() else { return None };
         let ledger = sim.ledger.lock().unwrap_or_else(PoisonError::into_inner);
         Some(Report { device: *self, kernels: ledger.kernels.clone() })
     }
 
-    /// Forgets what launches on a simulated GPU did so far. With the feature `sim`.
+    /// Resets the counters of a simulated GPU. Requires the feature `sim`.
     pub fn reset_sim_report(&self) {
         if let Backend::Sim(sim) = self.backend() {
             sim.ledger.lock().unwrap_or_else(PoisonError::into_inner).kernels.clear();
@@ -67,14 +67,14 @@ impl Device {
     }
 }
 
-/// Where launches are added up.
+/// The accumulated counters.
 #[derive(Default)]
 pub(super) struct Ledger {
     kernels: Vec<KernelReport>,
 }
 
 impl Ledger {
-    /// Kernels of one name in two source files are two: their lines are not the same.
+    /// Adds a launch. Kernels of one name in two source files are counted separately, because their lines differ.
     pub(super) fn add(&mut self, kernel: &'static str, files: &[(u32, String)], counters: &Counters) {
         let same = |report: &&mut KernelReport| report.kernel == kernel && report.files == files;
         match self.kernels.iter_mut().find(same) {
@@ -104,10 +104,10 @@ impl fmt::Display for KernelReport {
     }
 }
 
-/// The environment variable that names a directory for reports: `galatea sim --report` sets it.
+/// The environment variable that names a directory for reports. `galatea sim --report` sets it.
 const VARIABLE: &str = "GALATEA_SIM_REPORT";
 
-/// Writes the report so far into the directory that the environment asks for, if it does: a file for each process and device.
+/// Writes the report so far into the directory that the environment variable names, if it is set: one file for each process and device.
 pub(super) fn write_if_asked(device: Device) -> Result<()> {
     static DIRECTORY: OnceLock<Option<PathBuf>> = OnceLock::new();
     let directory = DIRECTORY.get_or_init(|| std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from));

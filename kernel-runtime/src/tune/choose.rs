@@ -1,4 +1,4 @@
-//! The first launch of a key: every configuration runs, and the fastest is kept.
+//! The tuning of a key at its first launch: runs every configuration and keeps the fastest.
 
 use std::time::Instant;
 
@@ -12,11 +12,11 @@ use super::verify::{HostArgs, Reference, Verify};
 use super::{AutotunedLaunch, Origin, Outcome, Report, Trial, TuneConfig, Winner, alone, is_printed};
 use crate::bench::{FLUSH_BYTES, Timer};
 use crate::cache::Programs;
-use crate::call::Mode;
-use crate::gpu::Gpu;
-use crate::graph::{self, Forbidden};
-use crate::grid::IntoGrid;
-use crate::{Error, Result, cpu, prints, profile};
+use crate::kernel::gpu::Gpu;
+use crate::launch::call::Mode;
+use crate::launch::grid::IntoGrid;
+use crate::replay::{self, Forbidden};
+use crate::{Error, Result, kernel::cpu, launch::prints, profile};
 
 impl<'a, const WORDS: usize, const KEY: usize, C, F, G> AutotunedLaunch<'a, WORDS, KEY, C, F>
 where
@@ -24,11 +24,12 @@ where
     F: Fn(C) -> G,
     G: IntoGrid,
 {
-    /// Times the configurations that are left, and remembers what it found. None if there is nothing to do, or no way to undo what the runs do.
+    /// Times the configurations that `prune` leaves and stores the result. None if the grid is empty, another tuning is active on this
+    /// thread, or there is no memory for the copies.
     #[cold]
     pub(super) fn tune<P: Gpu>(&self, key: &[u64], kept: Kept, programs: Programs, gpu: &P) -> Result<Option<&'static Winner<C>>> {
         let configs: Vec<C> = (0..self.tuner.configs().len()).map(|place| self.config(place)).collect();
-        // The user's functions are asked first: they may do anything, tuning another kernel included.
+        // Call the user's functions before taking the lock: they may do anything, including tuning another kernel.
         let grids: Vec<Result<[u32; 3]>> = configs.iter().map(|&config| self.grid_of(config)).collect();
         let first = self.indices(kept).next();
         if first.is_some_and(|first| grids[first].as_ref().is_ok_and(|grid| grid.contains(&0))) {
@@ -37,9 +38,10 @@ where
         let (likely, others) = self.rules.likely(self.args.words(), &configs, self.indices(kept).collect());
         let verify = self.rules.verifies();
         let of = (self.tuner, verify);
-        // The first word says which of the devices it is, and the next process may number them otherwise; the programs stand beside the values.
+        // The first word of the key numbers the device, and the next process may number devices differently. `programs` is passed beside
+        // the values.
         let search = Search::new(self.args.kernel(), gpu, of, &configs, |config| self.key_of(config), (programs, &key[1..]));
-        // What is known waits for nobody's tuning.
+        // A known result does not wait for the tuning of another thread.
         let known = self.tuner.found(key, || search.known());
         if known.is_some() {
             return Ok(known);
@@ -53,7 +55,7 @@ where
             Ok((report, chosen)) => return Ok(Some(self.tuner.remember(key, report, chosen))),
             Err(unknown) => unknown,
         };
-        graph::forbid(Forbidden::Tuning)?;
+        replay::forbid(Forbidden::Tuning)?;
         let _undisturbed = profile::undisturbed(|| format!("tune {}", self.args.kernel().name()));
         let undo = Undo { zeroed: self.tuner.zeroed, restored: self.tuner.restored, verifies: verify.is_some() };
         let Some(memory) = Memory::save(&self.args, gpu, &undo)? else { return Ok(None) };
@@ -66,14 +68,15 @@ where
             }
             None => None,
         };
-        // As in benchmarks: what emptying leaves in the cache is part of what a configuration meets.
+        // The flush buffer has the size that benchmarks use: the lines that a flush leaves in the cache affect the timing of a
+        // configuration.
         let flush_bytes = FLUSH_BYTES.max(2 * gpu.cache_bytes());
         let timer = Timer::new(&gpu.stream(), flush_bytes)?;
         let outcomes = configs.iter().map(|_| Outcome::Pruned).collect();
         let mut contest = Contest { launch: self, configs, grids, outcomes, memory, reference, timer, progress, gpu };
         let chosen = contest.run(&likely, &others);
         let restored = contest.memory.restore_all(gpu).and_then(|()| contest.settle());
-        // What went wrong first is what the user should hear of.
+        // Report the first error.
         let chosen = chosen?;
         restored?;
 
@@ -108,7 +111,7 @@ where
     F: Fn(C) -> G,
     G: IntoGrid,
 {
-    /// What is right for these arguments; none if there is no memory for their copies.
+    /// The reference results for these arguments; none if there is no memory for their copies.
     fn reference<P: Gpu>(
         &self,
         verify: Verify,
@@ -122,7 +125,8 @@ where
             Some((_, reference)) => reference(&mut host),
             None => {
                 let kernel = self.args.kernel();
-                // Of the configurations that fit the arguments and compile the first; if there is none, none wins.
+                // The reference is the first configuration that fits the arguments and compiles. If there is none, no configuration can
+                // win.
                 let program = self.indices(kept).find_map(|place| {
                     let grid = *grids[place].as_ref().ok().filter(|grid| !grid.contains(&0))?;
                     Some((kernel.on_cpu(self.key_of(configs[place]).general()).ok()?, grid))
@@ -136,14 +140,14 @@ where
     }
 }
 
-/// Configurations that are being timed.
+/// The state while configurations are timed.
 struct Contest<'c, 'a, const WORDS: usize, const KEY: usize, C: TuneConfig, F, P> {
     launch: &'c AutotunedLaunch<'a, WORDS, KEY, C, F>,
     configs: Vec<C>,
     grids: Vec<Result<[u32; 3]>>,
     outcomes: Vec<Outcome>,
     memory: Memory,
-    /// What results are compared with, if they are.
+    /// The results to compare with, if `verify` is given.
     reference: Option<Reference>,
     timer: Timer,
     progress: Progress,
@@ -157,7 +161,7 @@ where
     G: IntoGrid,
     P: Gpu,
 {
-    /// The place of the fastest configuration; none if none runs. Who is not likely to be fast has a chance only if all others fail.
+    /// The index of the fastest configuration; none if no configuration runs. Configurations outside `top_k` run only if all others fail.
     fn run(&mut self, likely: &[usize], others: &[usize]) -> Result<Option<usize>> {
         let start = Instant::now();
         let mut times = self.first_runs(likely)?;
@@ -167,7 +171,7 @@ where
         let able: Vec<usize> = times.iter().map(|(place, _)| *place).collect();
         let tuner = self.launch.tuner;
         let race = if P::IS_SIMULATED {
-            // Its time has no noise, and no cache.
+            // The simulated clock has no noise and models no cache, so one run suffices.
             let times: Vec<Vec<f64>> = times.into_iter().map(|(_, time)| vec![time]).collect();
             Race { winner: fastest(&times), times }
         } else {
@@ -184,7 +188,8 @@ where
         self.confirmed(race.winner.map(|candidate| able[candidate]))
     }
 
-    /// The winner if it computes what is right once more, else the next best that does: what threads do in another order each time may be right by luck.
+    /// Checks the winner's results once more, and falls back to the next best configuration until one passes. A configuration with a race
+    /// can be right by chance, because the order of its threads differs from run to run.
     fn confirmed(&mut self, mut winner: Option<usize>) -> Result<Option<usize>> {
         while let (Some(place), Some(_)) = (winner, &self.reference) {
             let Err(reason) = self.checked_run(place)? else { break };
@@ -198,8 +203,9 @@ where
         Ok(winner)
     }
 
-    /// One run of each, which loads the code and shows who runs at all: their places, with the times. Who does not leaves a reason. What one leaves
-    /// undone on the GPU no other can outlive, so that is an error.
+    /// Runs each configuration once. The run loads the code and shows whether the configuration runs at all. Returns the indices and times
+    /// of those that ran, and notes the reason for each of the others. A fault on the GPU prevents all further runs, so it is returned as
+    /// an error.
     fn first_runs(&mut self, places: &[usize]) -> Result<Vec<(usize, f64)>> {
         let mut able = Vec::new();
         for (n, &place) in places.iter().enumerate() {
@@ -217,7 +223,7 @@ where
         Ok(able)
     }
 
-    /// A run on its own, and its time. The reason if the configuration does not run, or does not compute what is right.
+    /// Runs one configuration alone and returns its time, or the reason if the configuration does not run or its results are wrong.
     fn checked_run(&mut self, place: usize) -> Result<Result<f64, String>> {
         if self.reference.is_some() {
             self.memory.restore_all(self.gpu)?;
@@ -245,7 +251,7 @@ where
         Ok(Round { times_us, took_us: start.elapsed().as_secs_f64() * 1e6 })
     }
 
-    /// Queues a run between the `n`-th pair of events, on the arguments as the launch found them.
+    /// Queues a run between the `n`-th pair of events. The arguments are restored first.
     fn timed_run(&mut self, n: usize, place: usize) -> Result<()> {
         let Contest { launch, configs, grids, memory, timer, gpu, .. } = self;
         let (config, words) = (configs[place], launch.args.words());

@@ -1,7 +1,7 @@
-//! Records that a program brings along: files that a team commits, and `#[autotune(records = "..")]` embeds.
+//! Committed records: files that a team commits and that `#[autotune(records = "..")]` embeds in the program.
 //!
-//! A record counts if it is of what runs: of the kernel's PTX without its places in the source, of the configurations, the GPU and the key. The driver
-//! need not be the same. A file that cannot be read, or is of an edited kernel, is as good as none; who asked for what was tuned is told.
+//! A record applies if it matches the kernel's PTX without its spans, the configurations, the GPU and the key. The driver may differ. A
+//! file that cannot be parsed or belongs to an edited kernel is ignored; with `GALATEA_PRINT_TUNING`, a note says so.
 
 #[cfg(feature = "cache")]
 use std::sync::OnceLock;
@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use crate::cache::Records;
 use crate::cache::{RECORDS_FORMAT, RECORDS_FORMAT_WITHOUT_PROGRAMS, Record, RecordKey};
 
-/// A file of records, as it is embedded.
+/// An embedded file of records.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "cache"), expect(dead_code, reason = "without caches nobody reads records"))]
@@ -20,10 +20,10 @@ pub struct RecordsFile {
 }
 
 impl RecordsFile {
-    /// The file of this name with this text.
+    /// Embeds a file with this name and text.
     ///
     /// # Panics
-    /// While the program is compiled, if the text does not begin as records do.
+    /// At compile time, if the text does not begin like a file of records.
     #[track_caller]
     pub const fn new(name: &'static str, text: &'static str) -> RecordsFile {
         assert!(
@@ -34,7 +34,8 @@ impl RecordsFile {
     }
 }
 
-/// Does the text begin with `{ "format": "galatea tuning records 2"`, or `1`, however it is indented? More is not read while a program is compiled.
+/// Returns whether the text begins with `{ "format": "galatea tuning records 2"`, or `1`, with any white space. The rest is not parsed at
+/// compile time.
 const fn is_of_records(text: &[u8]) -> bool {
     let parts: [&[u8]; 4] = [b"{", b"\"format\"", b":", b"\""];
     let (mut at, mut part) = (0, 0);
@@ -66,7 +67,7 @@ const fn begins(text: &[u8], at: usize, with: &[u8]) -> bool {
     true
 }
 
-/// The files of a kernel. They are read when a key is new to the process.
+/// The files of a kernel. They are parsed when a key is new to the process.
 #[derive(Debug)]
 pub(super) struct Committed {
     pub(super) files: &'static [RecordsFile],
@@ -97,7 +98,7 @@ impl Committed {
                 record.of.device == of.device && record.of.values == of.values && is_as_many
             };
             if records.iter().any(is_of_key) {
-                crate::prints::show(format!(
+                crate::launch::prints::show(format!(
                     "note: `{}` is not what it was when its records were made: they are not used\nhelp: `galatea tune` makes new ones",
                     of.kernel
                 ));
@@ -106,11 +107,11 @@ impl Committed {
         found.cloned()
     }
 
-    /// Records are read with the feature `cache`.
+    /// The records are not read without the feature `cache`.
     #[cfg(not(feature = "cache"))]
     pub(super) fn find(&self, of: &RecordKey) -> Option<Record> {
         if !self.files.is_empty() && super::is_printed() {
-            crate::prints::show(format!(
+            crate::launch::prints::show(format!(
                 "note: records of `{}` are not used: this program was built without the feature `cache`",
                 of.kernel
             ));
@@ -121,13 +122,13 @@ impl Committed {
 
 #[cfg(feature = "cache")]
 impl RecordsFile {
-    /// The records of a kernel.
+    /// The records of a kernel in this file.
     fn read(&self, kernel: &str) -> Vec<Record> {
         match Records::parse(self.text) {
             Ok(records) => records.iter().filter(|record| record.of.kernel == kernel).cloned().collect(),
             Err(error) => {
                 if super::is_printed() {
-                    crate::prints::show(format!("warning: {}: {error}", self.name));
+                    crate::launch::prints::show(format!("warning: {}: {error}", self.name));
                 }
                 Vec::new()
             }

@@ -1,4 +1,4 @@
-//! What the tunings of a program found, told to `galatea tune`: a file for each key in the directory that it names.
+//! Reports to `galatea tune`: a program writes one file for each key into a directory that an environment variable names.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,33 +9,33 @@ use serde_json::{Value, json};
 use super::{Origin, shapes};
 use crate::cache::{Record, Records};
 
-/// Names the directory.
+/// The environment variable that names the directory.
 const VARIABLE: &str = "GALATEA_TUNED";
-/// If it is set, every key is tuned once more, whatever is known of it.
+/// If this variable is set, every key is tuned again, even if a record exists.
 const AGAIN: &str = "GALATEA_TUNE_AGAIN";
 
-/// What became of a key: what a program that `galatea tune` runs tells.
+/// The result for one key, as a program under `galatea tune` reports it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Found {
-    /// What was tried, and chosen.
+    /// The configurations that were tried, and the chosen one.
     pub record: Record,
-    /// Who timed it.
+    /// The origin of the times.
     pub origin: Origin,
-    /// How long the launch took for it.
+    /// The time that the launch spent on it.
     pub took: Duration,
-    /// The row of shapes that the program was at.
+    /// The row of shapes that was current.
     pub shape: Option<String>,
 }
 
 impl Found {
-    /// What programs told to this directory, in the order of time.
+    /// Reads all reports in the directory, oldest first.
     ///
     /// # Errors
-    /// What the system says of the directory.
+    /// The system's error if the directory cannot be read.
     pub fn read_all(directory: impl AsRef<Path>) -> std::io::Result<Vec<Found>> {
         let mut files = std::fs::read_dir(directory)?.map(|file| file.map(|file| file.path())).collect::<Result<Vec<_>, _>>()?;
         files.sort();
-        // A program that was killed may have left a part of a file.
+        // A program that was killed can leave an incomplete file; skip it.
         Ok(files.into_iter().filter_map(|file| Found::parse(&std::fs::read_to_string(file).ok()?)).collect())
     }
 
@@ -60,12 +60,12 @@ impl std::fmt::Display for Found {
 
 const ORIGINS: [(Origin, &str); 3] = [(Origin::Timed, "timed"), (Origin::Stored, "stored"), (Origin::Committed, "committed")];
 
-/// Is what is known to be found out anew?
+/// Returns whether known keys are to be tuned again.
 pub(super) fn is_asked_again() -> bool {
     std::env::var_os(AGAIN).is_some()
 }
 
-/// Tells it to who asked.
+/// Writes a report, if the environment asks for reports.
 pub(super) fn tell(record: impl FnOnce() -> Record, origin: Origin, took: Duration) {
     let Some(directory) = std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) else { return };
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -74,7 +74,7 @@ pub(super) fn tell(record: impl FnOnce() -> Record, origin: Origin, took: Durati
     let file = format!("{now:039}-{}-{}.json", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let path = Path::new(&directory).join(file);
     if let Err(error) = std::fs::write(&path, found.to_string()) {
-        crate::prints::show(format!("warning: {VARIABLE}: cannot write {}: {error}", path.display()));
+        crate::launch::prints::show(format!("warning: {VARIABLE}: cannot write {}: {error}", path.display()));
     }
 }
 

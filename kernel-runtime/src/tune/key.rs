@@ -1,12 +1,13 @@
-//! The key of a launch: what it has in common with all launches that use the same configuration.
+//! The tuning key of a launch. All launches with the same key use the same configuration.
 //!
-//! Always part of it are the device, about how many programs there are ([`Programs`]), the configurations that `prune` leaves, the element types and the constants that the launch names, which facts of its
-//! arguments hold: they select another variant; and which tensors are aligned for accesses of 16 bytes: kernels run another copy of their code where
-//! one is not. `key = [..]` adds sizes.
+//! The key always contains the device, the class of the number of programs ([`Programs`]), the configurations that `prune` leaves, and the
+//! element types and constants that the launch names. It contains the facts that hold for the arguments, because facts select another
+//! variant. It contains which tensors are aligned for accesses of 16 bytes, because kernels run another copy of their code for unaligned
+//! ones. `key = [..]` adds sizes.
 
 use crate::cache::Programs;
 
-/// One argument word of a key, and which of its values are alike.
+/// One argument word of a key, and the rule that maps equivalent values to one.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct KeyPart {
@@ -22,22 +23,22 @@ enum Alike {
 }
 
 impl KeyPart {
-    /// `n`: each value is alone.
+    /// `n`: every value is distinct.
     pub const fn exact(word: usize) -> KeyPart {
         KeyPart { word, alike: Alike::None }
     }
 
-    /// `bucket(n)`: values with the same next power of two are alike.
+    /// `bucket(n)`: values with the same next power of two are equivalent.
     pub const fn power_of_two(word: usize) -> KeyPart {
         KeyPart { word, alike: Alike::PowerOfTwo }
     }
 
-    /// `bucket(n, 512)`: values with the same next multiple are alike.
+    /// `bucket(n, 512)`: values with the same next multiple are equivalent.
     pub const fn multiple(word: usize, of: u64) -> KeyPart {
         KeyPart { word, alike: Alike::Multiple(of) }
     }
 
-    /// What stands for these argument words in a key. What has no bucket above it is alone.
+    /// The word of a key for these argument words. A value above the last bucket stands for itself.
     #[inline]
     pub(super) fn of(self, words: &[u64]) -> u64 {
         let value = words.get(self.word).copied().unwrap_or(0);
@@ -50,7 +51,7 @@ impl KeyPart {
 }
 
 impl Programs {
-    /// The class of a grid of programs of that many warps each, on a GPU with that many multiprocessors.
+    /// The class of a grid whose programs have `warps` warps each, on a GPU with that many multiprocessors.
     #[inline]
     pub(super) fn of([x, y, z]: [u32; 3], warps: u32, multiprocessors: u64) -> Programs {
         // No grid has more than 2^31 * 2^16 * 2^16 programs.
@@ -65,11 +66,11 @@ impl Programs {
     }
 }
 
-/// The words of a key, on the stack where it is of a usual size.
+/// The words of a key, on the stack up to `USUAL` words.
 pub(super) struct TuningKey {
     room: [u64; USUAL],
     len: usize,
-    /// All of them, where there is not room enough.
+    /// All words, if there are more than `USUAL`.
     all: Vec<u64>,
 }
 

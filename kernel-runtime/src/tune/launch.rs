@@ -1,4 +1,4 @@
-//! A call of an autotuned kernel: the fastest configuration for its key, found at the first launch.
+//! A call of an autotuned kernel. It uses the fastest configuration for its key, which the first launch finds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use kernel_lang::Schedule;
 use super::key::TuningKey;
 use super::rules::Kept;
 use super::{Origin, Outcome, Report, Rules, Trial, TuneConfig, Tuner, Winner};
-use crate::args::Args;
 use crate::cache::Programs;
-use crate::call::{Call, Mode};
-use crate::fact::Key;
-use crate::gpu::Gpu;
-use crate::grid::IntoGrid;
+use crate::kernel::gpu::Gpu;
+use crate::kernel::module::CudaGpu;
+use crate::launch::args::Args;
+use crate::launch::call::{Call, Mode};
+use crate::launch::fact::Key;
+use crate::launch::grid::IntoGrid;
 use crate::launch::{NoGrid, Place};
-use crate::module::CudaGpu;
 use crate::{Device, Error, Result, Stream};
 
-/// A call of an autotuned kernel, not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a
-/// function of the configuration. A kernel with heuristics has one configuration, which is not timed.
+/// A call of an autotuned kernel that has not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a function of
+/// the configuration. A kernel with heuristics but without `#[autotune]` has one configuration, which is not timed.
 ///
-/// The first launch for a key runs the kernel many times, see [`tune`](crate::tune).
+/// The first launch of a key runs the kernel many times, see [`tune`](crate::tune).
 #[must_use = "a launch does nothing until `.grid(..).launch()`"]
 pub struct AutotunedLaunch<'a, const WORDS: usize, const KEY: usize, C: TuneConfig, G = NoGrid> {
     pub(super) args: Args<'a, WORDS>,
-    /// The kernel's key; the places of tuned constants are free.
+    /// The kernel's key. Configurations overwrite the words of tuned constants.
     key: [u64; KEY],
     pub(super) tuner: &'static Tuner<C>,
     pub(super) rules: &'static Rules<C, WORDS>,
@@ -36,18 +36,19 @@ pub struct AutotunedLaunch<'a, const WORDS: usize, const KEY: usize, C: TuneConf
 }
 
 impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig> AutotunedLaunch<'a, WORDS, KEY, C> {
-    /// A call of the kernel with these arguments; the words of `key` that configurations write may be anything, always the same.
+    /// A call of the kernel with these arguments. The words of `key` that configurations overwrite may have any value, but always the same
+    /// one.
     ///
     /// # Safety
-    /// As [`Launch::new`](crate::Launch::new), whatever configuration of the tuner is written into the key; and the pointers that the tuner sets to zero or restores are
-    /// taken to be written.
+    /// As [`Launch::new`](crate::Launch::new), for the key with every configuration of the tuner. The pointers that the tuner zeroes or
+    /// restores must be ones that the kernel may write.
     #[doc(hidden)]
     #[inline]
     pub unsafe fn new(args: Args<'a, WORDS>, key: [u64; KEY], tuner: &'static Tuner<C>, rules: &'static Rules<C, WORDS>) -> Self {
         AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream: None, mode: Mode::default(), overlaps: false }
     }
 
-    /// How many programs run with a configuration, as in `.grid(|config| cdiv(n, config.BLOCK_SIZE))`.
+    /// Sets the number of programs for a configuration, as in `.grid(|config| cdiv(n, config.BLOCK_SIZE))`.
     #[inline]
     pub fn grid<G: IntoGrid, F: Fn(C) -> G>(self, grid: F) -> AutotunedLaunch<'a, WORDS, KEY, C, F> {
         let AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream, mode, overlaps } = self;
@@ -63,7 +64,8 @@ impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig, G> AutotunedLaunch
         self
     }
 
-    /// Lets it begin before the launch in front of it is over, see [`Launch::overlap_previous`](crate::Launch::overlap_previous).
+    /// Allows the launch to begin before the previous launch is complete, see
+    /// [`Launch::overlap_previous`](crate::Launch::overlap_previous).
     #[inline]
     pub fn overlap_previous(mut self) -> Self {
         self.overlaps = true;
@@ -77,8 +79,8 @@ impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig, G> AutotunedLaunch
         self
     }
 
-    /// Does not wait for a variant that is still to be compiled, see [`Launch::compile_in_background`](crate::Launch::compile_in_background). Tuning
-    /// does: it times the variants that later launches use.
+    /// Does not wait for a variant that is not compiled yet, see [`Launch::compile_in_background`](crate::Launch::compile_in_background).
+    /// Tuning still waits, because it times the variants that later launches use.
     #[inline]
     pub fn compile_in_background(mut self) -> Self {
         self.mode.in_background = true;
@@ -92,7 +94,7 @@ where
     F: Fn(C) -> G,
     G: IntoGrid,
 {
-    /// Runs it, and tunes first where this key is new.
+    /// Launches the kernel. Tunes first if the key is new.
     ///
     /// # Errors
     /// As [`Launch::launch`](crate::Launch::launch), and [`Error::NoConfig`] if no configuration runs.
@@ -105,8 +107,8 @@ where
         }
     }
 
-    /// What was tried for this key and what was chosen; tunes first where it is new. Nothing is launched besides: tensors are as they were, but for what
-    /// tuning leaves in those that the kernel only writes, or that are set to zero before each run.
+    /// Returns the trials for this key and the chosen configuration. Tunes first if the key is new. Apart from that, nothing is launched.
+    /// Tensors keep their contents, except those that the kernel only writes and those that are zeroed before each run.
     ///
     /// # Errors
     /// As [`AutotunedLaunch::launch`].
@@ -140,13 +142,15 @@ where
         Ok(winner.map_or_else(|| Arc::new(self.untimed(kept, gpu.device())), |winner| winner.report.clone()))
     }
 
-    /// Looking for a mistake needs no tuning, nobody wants to read what each trial prints, and one configuration has no rivals.
+    /// A checked launch looks for a mistake and needs no tuning; a kernel that prints would print in each trial; a single configuration has
+    /// no rivals.
     #[inline]
     fn is_untimed(&self, kept: Kept) -> bool {
         self.mode.checked || self.args.kernel().prints() || self.indices(kept).nth(1).is_none()
     }
 
-    /// What was chosen for the key, now if it is new. None if there is nothing to tune: no program, or no way to undo what the runs do.
+    /// The result for the key; tunes if the key is new. None if there is nothing to tune: the grid is empty, or there is no memory for the
+    /// copies.
     #[inline]
     fn winner(&self, kept: Kept, gpu: &impl Gpu) -> Result<Option<&'static Winner<C>>> {
         let programs = self.programs(kept, gpu);
@@ -162,19 +166,19 @@ where
         self.rules.kept(self.args.words(), self.tuner.configs())
     }
 
-    /// The places of the configurations that are left, in their order.
+    /// The indices of the configurations that `prune` leaves, in their order.
     #[inline]
     pub(super) fn indices(&self, kept: Kept) -> impl Iterator<Item = usize> {
         kept.of(self.tuner.configs().len())
     }
 
-    /// The configuration at that place, with what heuristics give.
+    /// The configuration at index `place`, after heuristics.
     #[inline]
     pub(super) fn config(&self, place: usize) -> C {
         self.rules.completed(self.args.words(), self.tuner.configs()[place])
     }
 
-    /// The first configuration that is left is chosen without a race.
+    /// The report that chooses the first remaining configuration without timing.
     fn untimed(&self, kept: Kept, device: Device) -> Report<C> {
         let first = self.indices(kept).next();
         let trial = |place: usize| Trial {
@@ -186,7 +190,7 @@ where
         Report { kernel: self.args.kernel().name(), device, trials, origin: Origin::Untimed, took: Duration::ZERO }
     }
 
-    /// Nothing is left.
+    /// The error if `prune` rejects every configuration.
     #[cold]
     fn all_are_pruned(&self, device: Device) -> Error {
         let configs = (0..self.tuner.configs().len()).map(|place| self.config(place));
@@ -205,8 +209,8 @@ where
         (self.grid)(config).into_grid().check(self.args.kernel().name())
     }
 
-    /// Runs the first configuration that the device can run at all; where it can run none, the first says why. What the kernel does, and to what, is no
-    /// other configuration's business.
+    /// Runs the first configuration that the device can run. If it can run none, returns the error of the first. Errors of the kernel's
+    /// execution or of its arguments do not depend on the configuration, so they end the search.
     #[inline]
     fn run_first(&self, kept: Kept, device: Device, run: impl Fn(C) -> Result<()>) -> Result<()> {
         let mut failure = None;
@@ -231,8 +235,8 @@ where
         if grid.contains(&0) { Ok(()) } else { self.call(config, grid, self.mode).run_on_cpu() }
     }
 
-    /// Runs the fastest configuration that is not refused, where one has been. `refused` is why the chosen one did not run just now. The key keeps its
-    /// winner; [`Refusals`](super::refusals::Refusals) says which launches try it again.
+    /// Runs the fastest configuration that is not refused. `refused` is the error of the chosen one, if this launch has just tried it. The
+    /// key keeps its winner; [`Refusals`](super::refusals::Refusals) decides which launches retry it.
     #[cold]
     fn run_another(&self, winner: &Winner<C>, mut refused: Option<Error>, gpu: &impl Gpu) -> Result<()> {
         let mut failure = None;
@@ -258,7 +262,7 @@ where
         if let Some(error) = failure {
             return Err(error);
         }
-        // None was to be tried: the chosen one says why, or runs by now.
+        // No configuration was due for a retry: run the chosen one, which succeeds by now or gives the error.
         let config = self.config(winner.chosen);
         self.run(config, gpu)?;
         winner.refusals.forget(self.key_of(config).as_ref(), config.schedule());
@@ -284,7 +288,8 @@ where
         Call { args: &self.args, key: self.key_of(config), schedule: Some(config.schedule()), grid, mode }
     }
 
-    /// About how many programs there are, counted with the first configuration that is left: another may be chosen, with another grid.
+    /// The class of the number of programs, from the grid of the first remaining configuration. The chosen configuration may have another
+    /// grid.
     #[inline]
     fn programs(&self, kept: Kept, gpu: &impl Gpu) -> Programs {
         let Some(first) = self.indices(kept).next() else { return Programs::UpToOneWave };
@@ -296,7 +301,7 @@ where
         }
     }
 
-    /// Keeps a report for this launch's key, as if it had been tuned.
+    /// Stores a report for this launch's key, as if the key had been tuned.
     #[cfg(test)]
     pub(super) fn remember_as_tuned(&self, gpu: &impl Gpu, report: Report<C>, chosen: usize) {
         let kept = self.kept();
@@ -304,7 +309,7 @@ where
         self.tuner.remember(key.words(), report, chosen);
     }
 
-    /// The tuning key, see [`key`](super::key); the first word says which device it is, and the class of the number of programs.
+    /// The tuning key, see [`key`](super::key). Its first word combines the device and the class of the number of programs.
     #[inline]
     fn tuning_key<P: Gpu>(&self, kept: Kept, programs: Programs, gpu: &P) -> TuningKey {
         let mut words = TuningKey::new();
@@ -318,7 +323,7 @@ where
     }
 }
 
-/// Is it the configuration that does not run, so that another may?
+/// Returns whether the error is specific to the configuration, so that another one may run.
 pub(super) fn is_of_config(error: &Error) -> bool {
     use Error::{Compile, GridTooLarge, Jit, LaunchRefused, SharedMemory, TooOld};
     matches!(error, Compile { .. } | Jit { .. } | SharedMemory { .. } | LaunchRefused { .. } | GridTooLarge { .. } | TooOld { .. })

@@ -1,43 +1,44 @@
-//! What tuning does to memory, and undoes: each run finds the tensors as the launch did.
+//! Saving and restoring the tensors that tuning overwrites: every run finds the tensors in their state before the launch.
 //!
-//! A kernel that only writes a tensor leaves the same there however often it runs. One that adds to it does not: so what a kernel both reads and writes
-//! is copied first, and copied back before each run. `reset_to_zero` says that it holds zeros, which are cheaper to make than a copy; `restore_value` names
-//! more tensors to copy. Where results are compared, every tensor that the kernel writes is as it was before those runs, and in the end.
+//! A kernel that only writes a tensor leaves the same contents after every run. A kernel that accumulates into a tensor does not. So every
+//! tensor that the kernel both reads and writes is copied first and restored before each run. `reset_to_zero` says that a tensor holds
+//! zeros, and zeroing is cheaper than copying. `restore_value` names more tensors to copy. With `verify`, every tensor that the kernel
+//! writes is restored before the verified runs and at the end.
 
-use crate::args::{Args, Region};
-use crate::gpu::Gpu;
+use crate::kernel::gpu::Gpu;
+use crate::launch::args::{Args, Region};
 use crate::{Error, Result, Stream, Tensor};
 
-/// The tensors that runs would change, and how to undo it.
+/// The tensors that runs change, and their saved contents.
 pub(super) struct Memory {
     copies: Vec<(Region, Tensor<u8>)>,
     zeroed: Vec<Region>,
-    /// What is put back only where results are compared.
+    /// Restored only before verified runs and at the end.
     written: Vec<(Region, Tensor<u8>)>,
-    /// Of the launch, on which all of this is done. A tensor's home knows nothing of it.
+    /// The stream of the launch, which executes all copies. The tensors do not track these uses.
     stream: Stream,
 }
 
-/// What is to be undone: numbers of pointers.
+/// The tensors to restore, as numbers of pointers.
 pub(super) struct Undo {
     pub(super) zeroed: &'static [usize],
     pub(super) restored: &'static [usize],
-    /// Are results compared?
+    /// Whether `verify` is given.
     pub(super) verifies: bool,
 }
 
 impl Memory {
-    /// Copies what must be given back; none if there is no memory for that.
+    /// Copies the tensors to restore; none if there is no memory for the copies.
     pub(super) fn save<G: Gpu, const WORDS: usize>(args: &Args<'_, WORDS>, gpu: &G, undo: &Undo) -> Result<Option<Memory>> {
         let updated = args.kernel().updates();
         let regions: Vec<Region> = args.regions().collect();
         let mut memory = Memory { copies: Vec::new(), zeroed: Vec::new(), written: Vec::new(), stream: gpu.stream() };
-        // Work that others queued on the arguments comes first.
+        // Wait for work that other streams queued on the arguments.
         if let Some(stream) = gpu.stream().queue() {
             drop(args.before(stream)?);
         }
         for (number, region) in regions.into_iter().enumerate().filter(|(_, region)| region.writes && region.bytes > 0) {
-            // A kernel whose text cannot be read may do anything.
+            // If the kernel's updates are unknown, treat every tensor as updated.
             let is_updated = updated.get(number).copied().unwrap_or(true);
             let copies = if undo.zeroed.contains(&number) {
                 memory.zeroed.push(region);
@@ -55,7 +56,7 @@ impl Memory {
         Ok(Some(memory))
     }
 
-    /// Makes as it was what a run finds changed.
+    /// Restores the tensors whose contents a run depends on.
     pub(super) fn restore(&self, gpu: &impl Gpu) -> Result<()> {
         for region in &self.zeroed {
             // SAFETY: the argument is borrowed mutably for the launch and holds that many bytes.
@@ -64,7 +65,7 @@ impl Memory {
         put_back(gpu, &self.copies)
     }
 
-    /// Makes all as it was.
+    /// Restores all tensors.
     pub(super) fn restore_all(&self, gpu: &impl Gpu) -> Result<()> {
         put_back(gpu, &self.written)?;
         self.restore(gpu)
@@ -72,7 +73,8 @@ impl Memory {
 }
 
 impl Drop for Memory {
-    /// The copies are in no order with other uses of the tensors, so they are over when tuning ends, however it does.
+    /// Waits for the copies. Other uses of the tensors are not ordered after them, so the copies must be complete when tuning ends, also
+    /// after an error.
     fn drop(&mut self) {
         if let Some(queue) = self.stream.queue() {
             let _ = queue.synchronize();
@@ -80,7 +82,7 @@ impl Drop for Memory {
     }
 }
 
-/// What an argument holds, on the host; none if there is no memory for a copy.
+/// Copies an argument to the host; none if there is no memory for a copy.
 pub(super) fn read(gpu: &impl Gpu, region: Region) -> Result<Option<Vec<u8>>> {
     if region.bytes == 0 {
         return Ok(Some(Vec::new()));
@@ -99,7 +101,7 @@ fn put_back(gpu: &impl Gpu, copies: &[(Region, Tensor<u8>)]) -> Result<()> {
     Ok(())
 }
 
-/// A copy on the same device, queued on the stream of the launch.
+/// Copies a region on its device. The copy is queued on the stream of the launch.
 fn copy(gpu: &impl Gpu, region: Region) -> Result<Option<Tensor<u8>>> {
     let made = gpu.device().empty::<u8>(region.bytes).and_then(|mut copy| copy.set_stream(&gpu.stream()).map(|()| copy));
     let copy = match made {

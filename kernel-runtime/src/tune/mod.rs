@@ -1,34 +1,48 @@
-//! Autotuning: the first launch of a key times every configuration, later ones use the fastest.
+//! Autotuning: the first launch of a key times every configuration, and later launches use the fastest one.
 //!
-//! A *key* is the device, the class of the number of programs ([`Programs`](crate::cache::Programs)), what `key` says of the arguments, the types and constants that the launch names, which tensors are aligned to 16 bytes,
-//! which facts hold that the kernel is specialised on (a stride that becomes 1 is a new key, `key = []` or not), and which configurations `prune` leaves. One that `prune` names for the launch's arguments never runs with them; one that does not compile, load or
-//! launch while the key is tuned is a record with its reason, and launches use the others. Where the chosen one is refused by a later launch, that launch
-//! runs the next best, and the key keeps its winner. Heuristics are computed by every launch, behind its configuration. What was chosen
-//! is kept on disk, where the next process finds it: see [`cache`](crate::cache). What a team commits is looked at before:
-//! `#[autotune(records = "tuned/h200.json")]`.
+//! A *key* consists of:
 //!
-//! While a key is tuned the kernel runs many times on the launch's own arguments. Each run finds them as the launch did: what the kernel both
-//! reads and writes is copied first, and copied back (`restore_value` names more, `reset_to_zero` what is zeros). Where there is no memory
-//! for the copies, the first configuration runs, untimed, and the next launch tries again.
+//! - the device;
+//! - the class of the number of programs ([`Programs`](crate::cache::Programs));
+//! - the values that `key` selects from the arguments;
+//! - the types and constants that the launch names;
+//! - the set of tensors that are aligned to 16 bytes;
+//! - the facts on which the kernel is specialised: a stride that becomes 1 is a new key, even with `key = []`;
+//! - the set of configurations that `prune` leaves.
 //!
-//! # How it is measured
+//! A configuration that `prune` rejects for the launch's arguments never runs with these arguments. A configuration that does not compile,
+//! load or launch while the key is tuned is recorded with its reason, and launches use the others. If a later launch of the chosen
+//! configuration is refused, that launch runs the next best configuration, and the key keeps its winner. Every launch computes heuristics
+//! anew, after its configuration is known.
 //!
-//! | | |
-//! |---|---|
-//! | once each | every configuration runs: that loads its code, and shows who runs at all, and with `verify` who computes what is right |
-//! | for `warmup` ms, 5 if not given | rounds that are not counted, so that clocks rise |
-//! | for `rep` ms, 100 if not given | rounds: each configuration once, in another order each time, the L2 cache emptied before, timed by events of the GPU. Who is far behind the leader's median leaves: twice as slow after the first round, 8% behind after the fifth. At most 25 rounds for each 100 ms |
-//! | at the end | the two best take turns again, and the better median of these runs is chosen |
+//! The result is stored on disk, where the next process finds it: see [`cache`](crate::cache). Records that a team commits, as in
+//! `#[autotune(records = "tuned/h200.json")]`, take precedence over records on disk.
 //!
-//! The times are of the whole tuning, not of each configuration. The environment variable `GALATEA_PRINT_TUNING`, if it is set, has what was tried
-//! written to standard error.
+//! While a key is tuned, the kernel runs many times on the launch's own arguments. Every run finds the arguments in their state before the
+//! launch: tuning copies each tensor that the kernel both reads and writes, and restores it before each run. `restore_value` names more
+//! tensors to restore, and `reset_to_zero` names tensors to fill with zeros. If there is no memory for the copies, the first configuration
+//! runs untimed, and the next launch tries again.
 //!
-//! One thread tunes at a time in a process, so that measurements do not disturb each other. Another thread with the same key waits, and uses what
-//! was found; threads whose keys are known, or on record, do not wait. A launch of another tuned kernel from inside a tuning, as in a hook, runs its first
-//! configuration, unless its key is known.
+//! # Measurement
 //!
-//! On the CPU the first configuration that is left, and can run, does so untimed; so does one that has no rivals. On a simulated GPU every configuration
-//! runs once, so that mistakes of all are found (a fault is an error of the launch, no record), and times are what its clock estimates.
+//! | phase | duration | runs |
+//! |---|---|---|
+//! | first runs | one run each | every configuration: loads its code, shows whether it runs and, with `verify`, checks its results |
+//! | warm-up | `warmup` ms, default 5 | rounds that are not counted, so that the clock frequency rises |
+//! | rounds | `rep` ms, default 100 | each configuration once a round, in another order each time, after an L2 flush |
+//! | final | at the end | the two best configurations alternate again; the better median of these runs wins |
+//!
+//! GPU events time each run. A configuration drops out if its best time is far above the leader's median: by 100% after the first round, 25%
+//! after the second, 8% after the fifth. There are at most 25 rounds for each 100 ms of `rep`. `warmup` and `rep` bound the whole tuning,
+//! not each configuration. If the environment variable `GALATEA_PRINT_TUNING` is set, each tuning writes its trials to standard error.
+//!
+//! One thread tunes at a time in a process, so that measurements do not disturb each other. Another thread with the same key waits and uses
+//! the result. Threads whose keys are known or on record do not wait. A launch of another tuned kernel inside a tuning, for example in a
+//! hook, runs its first configuration unless its key is known.
+//!
+//! Two cases run without timing. On the CPU, a launch uses the first configuration that `prune` leaves and that can run. On every device, a
+//! configuration without rivals is not timed. On a simulated GPU every configuration runs once, so that mistakes in all of them are found;
+//! a fault is an error of the launch and is not recorded. The times there are estimates of the simulated clock.
 
 mod choose;
 mod committed;
@@ -54,7 +68,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kernel_lang::Schedule;
 
-use crate::grown::Grown;
+use crate::kernel::append_only_table::Grown;
 
 use committed::Committed;
 #[doc(hidden)]
@@ -77,27 +91,27 @@ use winner::Winner;
 
 /// One configuration of an autotuned kernel: values of its tuned constants, and a schedule. `#[autotune]` implements it.
 pub trait TuneConfig: Copy + Debug + Send + Sync + 'static {
-    /// Writes the tuned constants to their places in the kernel's key; the others stay.
+    /// Writes the tuned constants to their positions in the kernel's key and leaves the other words unchanged.
     fn write_key(&self, key: &mut [u64]);
 
-    /// How the work is spread over threads and time.
+    /// The schedule: how the work is spread over threads and time.
     fn schedule(&self) -> Schedule;
 }
 
-/// The configurations of a kernel, and what was chosen so far: a static that every launch shares.
+/// The configurations of a kernel and the results so far. All launches share one static.
 #[derive(Debug)]
 pub struct Tuner<C: 'static> {
     configs: &'static [C],
     /// Which argument words are part of the tuning key.
     key: &'static [KeyPart],
-    /// Pointers, by their number, that are set to zero before each run, and those that are given their values back.
+    /// Numbers of the pointers whose memory is zeroed before each run, and of those whose memory is restored.
     zeroed: &'static [usize],
     restored: &'static [usize],
     warmup_ms: u32,
     rep_ms: u32,
     committed: Committed,
     winners: Grown<Winner<C>>,
-    /// Held while somebody looks for what other processes found.
+    /// Serialises the search for records of other processes.
     looking: Mutex<()>,
 }
 
@@ -158,38 +172,39 @@ impl<C: TuneConfig> Tuner<C> {
         self
     }
 
-    /// The configurations; what heuristics give is still open in them.
+    /// The configurations. Fields that heuristics fill are not set.
     pub fn configs(&self) -> &'static [C] {
         self.configs
     }
 
-    /// What was chosen for a key in this process.
+    /// The result of this process for a key.
     #[inline]
     fn find(&self, key: &[u64]) -> Option<&Winner<C>> {
         self.winners.find(None, key)
     }
 
-    /// What was chosen for a key, in this process or, as `look` says, in another. Of threads that ask for one, the first looks.
+    /// The result for a key: of this process or, through `look`, of another one. If several threads ask for the same key, only the first
+    /// calls `look`.
     fn found(&self, key: &[u64], look: impl FnOnce() -> Option<(Report<C>, usize)>) -> Option<&Winner<C>> {
         let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         self.find(key).or_else(|| look().map(|(report, chosen)| self.remember(key, report, chosen)))
     }
 
-    /// Keeps what was chosen for a key: the configuration at that place.
+    /// Stores the result for a key. `chosen` is the index of the configuration.
     fn remember(&self, key: &[u64], report: Report<C>, chosen: usize) -> &Winner<C> {
         self.winners.keep(None, key, Winner::new(report, chosen))
     }
 }
 
-/// If it is set, each tuning writes its report to standard error.
+/// If this variable is set, each tuning writes its report to standard error.
 const PRINT_VARIABLE: &str = "GALATEA_PRINT_TUNING";
 
-/// Does the user want to hear of tuning?
+/// Returns whether tunings are to be printed.
 fn is_printed() -> bool {
     std::env::var_os(PRINT_VARIABLE).is_some()
 }
 
-/// Held by the one thread that tunes. None if this thread does already, and asks from inside.
+/// The lock of the one thread that tunes. None if this thread already holds it and asks again from inside a tuning.
 fn alone() -> Option<Alone> {
     static TUNING: Mutex<()> = Mutex::new(());
     if IS_TUNING.replace(true) {

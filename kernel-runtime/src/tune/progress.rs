@@ -1,17 +1,17 @@
-//! How far a tuning is, for somebody who waits at a terminal.
+//! The progress line of a tuning on a terminal.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-/// A tuning that is shorter says nothing.
+/// A shorter tuning shows no progress line.
 const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_LINES: Duration = Duration::from_millis(100);
 
-/// A line that is written over, and gone when the tuning ends. In logs there is none.
+/// A line that is overwritten in place and erased when the tuning ends. It is shown only if standard error is a terminal.
 pub(super) struct Progress {
     kernel: &'static str,
     start: Instant,
-    /// When the line was written last; none if there is none.
+    /// The time of the last update; none before the first.
     shown: Option<Instant>,
     out: Option<Box<dyn Write>>,
 }
@@ -22,7 +22,7 @@ impl Progress {
         Progress { kernel, start: Instant::now(), shown: None, out }
     }
 
-    /// Says what is being done.
+    /// Shows the current step.
     pub(super) fn tell(&mut self, doing: impl FnOnce() -> String) {
         if self.out.is_some() {
             self.tell_at(Instant::now(), doing);
@@ -33,7 +33,7 @@ impl Progress {
         let elapsed = now.duration_since(self.start);
         let is_due = elapsed >= PATIENCE && self.shown.is_none_or(|shown| now.duration_since(shown) >= BETWEEN_LINES);
         if let (true, Some(out)) = (is_due, &mut self.out) {
-            // Back to the line's begin, and nothing left of what stood there. Whether it can be written is of no matter.
+            // Return to the start of the line and erase it. Errors of writing are ignored.
             let _ = write!(out, "\r\x1b[2Ktuning `{}`: {}, {:.0} s", self.kernel, doing(), elapsed.as_secs_f64());
             let _ = out.flush();
             self.shown = Some(now);

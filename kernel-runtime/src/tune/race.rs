@@ -1,18 +1,19 @@
-//! Who is fastest: candidates run in rounds, one run each, and the hopeless drop out; the two best meet again.
+//! Selection of the fastest candidate: each round runs every remaining candidate once and drops slow ones; the two best are compared by new
+//! runs.
 
 use crate::Result;
 use crate::bench::Stats;
 
-/// How long a race may last.
+/// The time limits of a race.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Budget {
-    /// Microseconds of rounds that are not counted.
+    /// Microseconds of warm-up rounds, which are not counted.
     pub(super) warmup_us: f64,
-    /// Microseconds after which no round begins.
+    /// Microseconds after which no new round begins.
     pub(super) rep_us: f64,
 }
 
-/// What a round gave.
+/// The result of a round.
 pub(super) struct Round {
     /// Microseconds of each candidate that ran, in their order.
     pub(super) times_us: Vec<f64>,
@@ -20,26 +21,26 @@ pub(super) struct Round {
     pub(super) took_us: f64,
 }
 
-/// How a race ended.
+/// The result of a race.
 #[derive(Debug)]
 pub(super) struct Race {
     /// The times of each candidate's runs, in microseconds.
     pub(super) times: Vec<Vec<f64>>,
-    /// The fastest; none if nobody was timed.
+    /// The fastest candidate; none if no candidate was timed.
     pub(super) winner: Option<usize>,
 }
 
-/// Rounds that the last ones standing run in each 100 ms of the budget, if that is time enough.
+/// Rounds that the remaining candidates run for each 100 ms of the budget, if the time suffices.
 const ROUNDS: f64 = 25.0;
 
-/// With one left, rounds enough to tell its time.
+/// Rounds for a single remaining candidate: enough samples for its time.
 const ROUNDS_ALONE: usize = 5;
 
-/// Turns of the two best in the end.
+/// Rounds of the duel between the two best.
 const DUEL: usize = 9;
 
-/// A candidate is hopeless after a round if its best time is this much worse than the leader's median. Early rounds are
-/// noisy, so they drop only the far behind.
+/// After a round, a candidate drops out if its best time exceeds the leader's median by more than this factor. Early rounds are noisy, so
+/// their factors are larger.
 fn hopeless_beyond(round: usize) -> f64 {
     match round {
         0 => 2.0,
@@ -48,7 +49,7 @@ fn hopeless_beyond(round: usize) -> f64 {
     }
 }
 
-/// Runs the race. `measure` runs each candidate that it is given once, in that order.
+/// Runs the race. `measure` runs each candidate that it is given once, in the given order.
 pub(super) fn race(candidates: usize, budget: Budget, mut measure: impl FnMut(&[usize]) -> Result<Round>) -> Result<Race> {
     let mut times = vec![Vec::new(); candidates];
     let mut alive: Vec<usize> = (0..candidates).collect();
@@ -70,21 +71,21 @@ pub(super) fn race(candidates: usize, budget: Budget, mut measure: impl FnMut(&[
             let best = times[candidate].iter().copied().fold(f64::INFINITY, f64::min);
             best <= leader * hopeless_beyond(round)
         });
-        // Turns are taken in another order each time, so that nobody always runs after the same neighbour.
+        // Rotate the order in each round, so that no candidate always runs after the same neighbour.
         if !alive.is_empty() {
             alive.rotate_left(1);
         }
     }
     alive.sort_by(|&a, &b| median(&times[a]).total_cmp(&median(&times[b])).then(a.cmp(&b)));
     let winner = match alive[..] {
-        // Of many that are nearly alike the best of a few runs was lucky: only new runs compare two of them.
+        // Among many similar candidates the leader was lucky in its few runs, so only new runs compare the best two.
         [first, second, ..] => Some(duel([first, second], budget.rep_us / 4.0, &mut times, measure)?),
         _ => fastest(&times),
     };
     Ok(Race { times, winner })
 }
 
-/// The better of two in runs of their own; where they are the same, the one that was.
+/// Compares two candidates by new runs of their own. If the medians are equal, the first one wins.
 fn duel(two: [usize; 2], most_us: f64, times: &mut [Vec<f64>], mut measure: impl FnMut(&[usize]) -> Result<Round>) -> Result<usize> {
     let mut own = [Vec::new(), Vec::new()];
     let mut spent_us = 0.0;
@@ -102,7 +103,7 @@ fn duel(two: [usize; 2], most_us: f64, times: &mut [Vec<f64>], mut measure: impl
     Ok(two[better])
 }
 
-/// The one with the smallest median; the first of equals. None if nobody was timed.
+/// The candidate with the smallest median; the first of equal ones. None if no candidate was timed.
 pub(super) fn fastest(times: &[Vec<f64>]) -> Option<usize> {
     let timed = times.iter().enumerate().filter(|(_, times)| !times.is_empty());
     timed.min_by(|(_, a), (_, b)| median(a).total_cmp(&median(b))).map(|(candidate, _)| candidate)
@@ -116,7 +117,7 @@ pub(super) fn median(times: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// A machine where candidate `i` takes `true_us[i]`, with noise and a clock that slows down.
+    /// A simulated machine: candidate `i` takes `true_us[i]`, with noise and a clock that slows down.
     struct Machine {
         true_us: Vec<f64>,
         runs: Vec<usize>,
@@ -164,7 +165,7 @@ mod tests {
         assert!(runs[2] > runs[3] && runs[3] <= 3, "{runs:?}");
     }
 
-    /// Luck in the rounds is not luck in the duel.
+    /// The duel does not count lucky samples of the rounds.
     #[test]
     fn the_better_of_the_last_two_is_found_by_new_runs() {
         let mut runs = 0;
@@ -198,7 +199,7 @@ mod tests {
         assert!(race.unwrap().times.iter().flatten().all(|time| *time == 10.0));
     }
 
-    /// Eleven configurations of a memory-bound kernel that are all alike, the worst case, in device time.
+    /// The device time for eleven equally fast configurations of a memory-bound kernel, which is the worst case.
     #[test]
     fn eleven_configurations_take_less_than_a_quarter_of_a_second() {
         const RUN_US: f64 = 400.0;

@@ -1,4 +1,4 @@
-//! Reports of tuning as records on disk, and back: what one process tuned, the next one knows.
+//! Conversion between reports of tuning and stored records, so that a process can use the results of an earlier one.
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
@@ -8,22 +8,22 @@ use super::found::{is_asked_again, tell};
 use super::verify::Verify;
 use super::{Origin, Outcome, Report, Trial, TuneConfig, Tuner};
 use crate::cache::{self, Attempt, Programs, Record, RecordKey};
-use crate::gpu::Gpu;
 use crate::kernel::Kernel;
-use crate::{Device, driver};
+use crate::kernel::gpu::Gpu;
+use crate::{Device, device::driver};
 
-/// A look for what is known of these values of a tuning key.
+/// A search for a record with these values of a tuning key.
 pub(super) struct Search<'a, C: 'static, P, F> {
     kernel: &'a Kernel,
     gpu: &'a P,
     tuner: &'a Tuner<C>,
-    /// The configurations with what heuristics give.
+    /// The configurations after heuristics.
     completed: &'a [C],
     key_of: F,
     of: Box<RecordKey>,
 }
 
-/// A key that nobody has tuned yet. Other processes that want to wait, as long as this lives.
+/// A key without a record. Other processes that want to tune it wait while this value lives.
 #[must_use = "what is found out should be kept"]
 pub(super) struct Unknown {
     of: Box<RecordKey>,
@@ -31,7 +31,7 @@ pub(super) struct Unknown {
 }
 
 impl<'a, C: TuneConfig, P: Gpu, K: AsRef<[u64]>, F: Fn(C) -> K> Search<'a, C, P, F> {
-    /// For the configurations with what heuristics give; `key_of` gives the kernel's key with the constants of one.
+    /// `completed` has the configurations after heuristics; `key_of` returns the kernel's key with the constants of one of them.
     pub(super) fn new(
         kernel: &'a Kernel,
         gpu: &'a P,
@@ -45,9 +45,10 @@ impl<'a, C: TuneConfig, P: Gpu, K: AsRef<[u64]>, F: Fn(C) -> K> Search<'a, C, P,
         Search { kernel, gpu, tuner, completed, key_of, of }
     }
 
-    /// What is known, and the place of what was chosen, if that can be loaded here. It waits for nobody.
+    /// The known report and the index of the chosen configuration, if that configuration can be loaded here. Does not wait for other
+    /// processes.
     ///
-    /// What the program brings along comes before what lies on the disk: so all machines do what was committed, whatever they tuned before.
+    /// Committed records take precedence over records on disk, so that all machines do what was committed, whatever they tuned before.
     pub(super) fn known(&self) -> Option<(Report<C>, usize)> {
         if is_asked_again() {
             return None;
@@ -57,7 +58,8 @@ impl<'a, C: TuneConfig, P: Gpu, K: AsRef<[u64]>, F: Fn(C) -> K> Search<'a, C, P,
         committed.or_else(|| self.stored(start))
     }
 
-    /// What whoever had the turn before has found; else the turn is ours, of all processes.
+    /// Takes the lock of this key among all processes. Returns the record that the previous holder wrote, if there is one; otherwise the
+    /// caller holds the lock and tunes.
     pub(super) fn take_turn(self) -> Result<(Report<C>, usize), Unknown> {
         let start = Instant::now();
         let turn = cache::lock_record(&self.of);
@@ -73,7 +75,7 @@ impl<'a, C: TuneConfig, P: Gpu, K: AsRef<[u64]>, F: Fn(C) -> K> Search<'a, C, P,
         let kept = record.clone();
         let (mut report, chosen) = report(record, self.kernel.name(), self.gpu.device(), self.completed)?;
         let config = self.completed[chosen];
-        // What does not load is found out anew, and is no error yet.
+        // A configuration that does not load is no error here: the key is tuned again.
         self.kernel.on_gpu(self.gpu, (self.key_of)(config).as_ref(), Some(config.schedule())).ok()?;
         (report.origin, report.took) = (origin, start.elapsed());
         tell(|| kept, origin, report.took);
@@ -82,7 +84,7 @@ impl<'a, C: TuneConfig, P: Gpu, K: AsRef<[u64]>, F: Fn(C) -> K> Search<'a, C, P,
 }
 
 impl Unknown {
-    /// Keeps what was found out.
+    /// Stores the result.
     pub(super) fn keep<C: Debug>(self, report: &Report<C>, chosen: usize) {
         let record = record(report, chosen, *self.of);
         cache::save_record(&record);
@@ -90,9 +92,10 @@ impl Unknown {
     }
 }
 
-/// What a record is of: these configurations of the kernel, on this GPU, for the values of a tuning key, and what these are values of. What heuristics
-/// give is no part of it, as it is no part of the key. Where results are compared, a record that nobody compared, or with something else, is another one.
-/// Unless all that may run was built with the program, it is one of the source too.
+/// The key of a record: the kernel's configurations, the GPU, the values of the tuning key, and the arguments that these values describe.
+/// Results of heuristics are not part of it, as they are not part of the tuning key. With `verify`, the kind of comparison is part of it,
+/// so that an unverified or differently verified record does not match. Unless every configuration was built with the program, the kernel's
+/// source is part of it too.
 fn record_key<C: TuneConfig>(
     kernel: &Kernel,
     gpu: &impl Gpu,
@@ -101,7 +104,7 @@ fn record_key<C: TuneConfig>(
     (programs, values): (Programs, &[u64]),
 ) -> RecordKey {
     let mut text: String = tuner.configs().iter().map(|config| format!("{config:?}\n")).collect();
-    // Values say nothing without what they are of.
+    // Values have no meaning without the arguments that they describe.
     text += &format!("key {:?}\nfacts {:?}\n", tuner.key, kernel.facts());
     text.extend(verify.map(Verify::description));
     text.extend((!is_built).then(|| kernel.source()));
@@ -116,18 +119,18 @@ fn record_key<C: TuneConfig>(
     }
 }
 
-/// Was every configuration built with the program, for these types, constants and facts?
+/// Returns whether every configuration was built with the program, for these types, constants and facts.
 fn is_built<C: TuneConfig, K: AsRef<[u64]>>(kernel: &Kernel, gpu: &impl Gpu, completed: &[C], key_of: &impl Fn(C) -> K) -> bool {
     completed.iter().all(|&config| kernel.is_built(gpu, key_of(config).as_ref(), config.schedule()))
 }
 
-/// What stands for a driver where there is none.
+/// The driver's name on a simulated GPU.
 const SIMULATOR: &str = concat!("simulator ", env!("CARGO_PKG_VERSION"));
 
-/// The report that a record tells of, and the place of what it chose; none if it does not fit the configurations.
+/// The report of a record, and the index of the chosen configuration; none if the record does not fit the configurations.
 fn report<C: TuneConfig>(record: Record, kernel: &'static str, device: Device, configs: &[C]) -> Option<(Report<C>, usize)> {
     let Record { attempts, chosen, .. } = record;
-    // A record is from outside: whatever it says is chosen must be something that ran.
+    // A record is untrusted input: the chosen configuration must be one that was timed.
     if attempts.len() != configs.len() || attempts.get(chosen)?.timed.is_none() {
         return None;
     }
@@ -155,7 +158,7 @@ fn record<C: Debug>(report: &Report<C>, chosen: usize, of: RecordKey) -> Record 
     Record { of, attempts: report.trials.iter().map(attempt).collect(), chosen }
 }
 
-// Without caches nobody asks.
+// Without caches there are no records and no reports.
 
 #[cfg(not(feature = "cache"))]
 fn is_asked_again() -> bool {
@@ -171,10 +174,10 @@ mod tests {
 
     use super::*;
 
-    /// A kernel that nobody launches.
+    /// A kernel that is never launched.
     #[cfg(all(feature = "cache", feature = "sim"))]
     const fn kernel(name: &'static str, ir: &'static str, variants: &'static [crate::kernel::Variant]) -> Kernel {
-        // SAFETY: see above.
+        // SAFETY: the kernel is never launched.
         unsafe { Kernel::new(name, ir, Schedule::DEFAULT, &[], variants) }
     }
 
@@ -231,8 +234,8 @@ mod tests {
     fn a_record_is_of_the_code_and_not_of_its_places() {
         use crate::Target;
         use crate::device::Backend;
-        use crate::fact::Fact;
         use crate::kernel::Variant;
+        use crate::launch::fact::Fact;
         use crate::sim::SimGpu;
         use crate::tune::KeyPart;
         use crate::tune::verify::HostArgs;
@@ -266,11 +269,11 @@ mod tests {
         assert!(first.content != other.content && first.content != compiled.content && compiled.content != edited.content);
         assert_ne!(of(&KERNELS[0], &[Config(1), Config(2)]).content, first.content);
 
-        // Where something is compiled in process, and a branch for it is no part of what was built, it is of the source, but not of its places.
+        // If a configuration is compiled in process, the key includes the source, but not its spans.
         assert_ne!(of(&KERNELS[0], &[Config(1), Config(2)]).content, of(&KERNELS[1], &[Config(1), Config(2)]).content);
         assert_eq!(compiled.content, of(&KERNELS[5], &[Config(1)]).content);
 
-        // What one comparison let pass another need not.
+        // Different comparisons have different keys: results that pass one may fail another.
         let by = |path, rtol| Some(Verify { by: Some((path, |_: &mut HostArgs| {})), rtol });
         let cpu = |rtol| Some(Verify { by: None, rtol });
         let checks = [None, cpu(None), cpu(Some(0.5)), cpu(Some(1e-4)), by("reference", None), by("other", None), by("other", Some(0.5))];
@@ -281,7 +284,7 @@ mod tests {
         contents.sort();
         assert!(contents.windows(2).all(|two| two[0] != two[1]));
 
-        // A 5 is another one of another argument, and in a bucket.
+        // The value 5 has another meaning for another argument and in a bucket.
         const KEYS: [&[KeyPart]; 5] =
             [&[], &[KeyPart::exact(1)], &[KeyPart::exact(2)], &[KeyPart::power_of_two(1)], &[KeyPart::multiple(1, 5)]];
         let keyed = |key| record_key(&KERNELS[0], &gpu, (&Tuner::new(&[Config(1)], key), None), true, (Programs::FewWaves, &[5])).content;

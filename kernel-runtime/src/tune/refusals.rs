@@ -1,31 +1,32 @@
-//! Configurations that could not be launched, and which launches try them again.
+//! Refused configurations, and the launches that try them again.
 //!
-//! A refusal concerns the launch, and the variant that the launch asked for: the next best configuration that runs does this launch, and the key keeps its winner.
-//! Heuristics and sizes differ from launch to launch, and what the driver has to give from moment to moment. So that a variant that never runs costs little:
+//! A refusal concerns one launch and the variant that this launch requested: the launch runs the next best configuration, and the key keeps
+//! its winner. Heuristics and sizes differ between launches, and the driver's free resources change over time, so a refused variant may run
+//! later. Retries become rare, so that a variant that never runs costs little:
 //!
-//! | why it was refused | when it is tried again |
+//! | reason for the refusal | next attempt |
 //! |---|---|
-//! | it does not compile, needs more shared memory than there is, or the GPU is too old for it | never: the same variant will not run later either |
-//! | the driver refused its code, or the launch: resources may be short | at the second, fourth, eighth, .. launch of the variant, until one succeeds |
-//! | its grid is too large | at every launch: that is a matter of its size |
+//! | it does not compile, needs more shared memory than there is, or the GPU is too old for it | never: the same variant cannot run later |
+//! | the driver refused its code or its launch: resources may be short | at the second, fourth, eighth, .. launch of the variant, until one succeeds |
+//! | its grid is too large | at every launch: the reason is the size of the launch |
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kernel_lang::Schedule;
 
 use crate::Error;
-use crate::grown::Grown;
+use crate::kernel::append_only_table::Grown;
 
-/// The variants of a key's configurations that were refused.
+/// The refused variants of a key's configurations.
 #[derive(Debug)]
 pub(super) struct Refusals {
-    /// How many of them have not run since.
+    /// The number of variants that have not run since their refusal.
     variants: AtomicU32,
-    /// Launches of each since the first that was refused; 0 if it has run since.
+    /// For each variant, the launches since its first refusal; 0 if it has run since.
     launches: Grown<AtomicU32>,
 }
 
-/// The count of a variant that is not tried again.
+/// The count of a variant that is never retried.
 const FOR_GOOD: u32 = u32::MAX;
 
 impl Refusals {
@@ -33,13 +34,13 @@ impl Refusals {
         Refusals { variants: AtomicU32::new(0), launches: Grown::new() }
     }
 
-    /// Does everything run?
+    /// Returns whether no variant is refused.
     #[inline]
     pub(super) fn are_none(&self) -> bool {
         self.variants.load(Ordering::Relaxed) == 0
     }
 
-    /// Is this launch to try the variant?
+    /// Returns whether this launch tries the variant. Counts the launch.
     pub(super) fn is_tried(&self, key: &[u64], schedule: Schedule) -> bool {
         let Some(launches) = self.launches.find(Some(schedule), key) else { return true };
         let counted = |launches: u32| (launches != 0 && launches < FOR_GOOD - 1).then(|| launches + 1);
@@ -49,7 +50,7 @@ impl Refusals {
         }
     }
 
-    /// A launch with the variant was refused.
+    /// Notes that a launch of the variant was refused.
     pub(super) fn note(&self, key: &[u64], schedule: Schedule, error: &Error) {
         let is_for_good = match error {
             Error::GridTooLarge { .. } => return,
@@ -63,7 +64,7 @@ impl Refusals {
         }
     }
 
-    /// A launch with the variant ran.
+    /// Notes that a launch of the variant succeeded.
     pub(super) fn forget(&self, key: &[u64], schedule: Schedule) {
         if let Some(launches) = self.launches.find(Some(schedule), key)
             && launches.swap(0, Ordering::Relaxed) != 0
@@ -79,13 +80,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::args::Args;
-    use crate::gpu::{Gpu, Image};
+    use crate::kernel::gpu::{Gpu, Image};
     use crate::kernel::{Kernel, Tables, Variant};
+    use crate::launch::args::Args;
     use crate::tune::{AutotunedLaunch, Origin, Outcome, Report, Rules, Trial, TuneConfig, Tuner};
     use crate::{Device, Result, Stream};
 
-    /// Launches nothing, and refuses what it is told to refuse.
+    /// A fake GPU that launches nothing and refuses the variants in `refused`.
     struct Machine {
         tables: Tables<String>,
         refused: Mutex<Vec<&'static str>>,
@@ -105,7 +106,7 @@ mod tests {
             *self.0.refused.lock().unwrap() = variants.to_vec();
         }
 
-        /// What was launched since it was asked last, refused or not.
+        /// The launches since the last call, including refused ones.
         fn launched(self) -> Vec<String> {
             std::mem::take(&mut *self.0.launched.lock().unwrap())
         }
@@ -160,7 +161,7 @@ mod tests {
             unreachable!("nothing is tuned")
         }
 
-        fn code(_: &String) -> crate::graph::Code {
+        fn code(_: &String) -> crate::replay::Code {
             unreachable!("nothing is captured")
         }
 
@@ -194,7 +195,7 @@ mod tests {
     const VARIANTS: [Variant; 3] = [variant(&[1], "slow"), variant(&[2], "fast"), variant(&[3], "middle")];
     const CONFIGS: [Config; 3] = [Config(1), Config(2), Config(3)];
 
-    /// Launches as a key whose configurations were measured: `fast` has won, `middle` came second.
+    /// Launches of a key whose configurations were measured: `fast` won, `middle` was second.
     fn launcher() -> (Fake, impl Fn(u32) -> Result<()>) {
         let gpu = Fake::new();
         // SAFETY: the fake device runs none of the code, which has no parameters.
@@ -203,7 +204,7 @@ mod tests {
         let launch = move |programs: u32| {
             // SAFETY: as above.
             let launch = unsafe { AutotunedLaunch::<0, 1, Config>::new(Args::new(kernel), [0], tuner, &Rules::NONE) };
-            // The winner has the most programs.
+            // The winner has the largest grid.
             launch.grid(move |config| (1, if config.0 == 2 { programs } else { 1 }))
         };
         let trials = CONFIGS.iter().zip([9.0, 1.0, 3.0]).map(|(&config, median_us)| {
@@ -237,7 +238,7 @@ mod tests {
         assert_eq!(tried, [1, 2, 4, 8, 16]);
         gpu.refuse(&[]);
         let back: Vec<Vec<String>> = (21..=34).map(|_| (launch(1).unwrap(), gpu.launched()).1).collect();
-        // The second best is counted like the first.
+        // The second best variant has its own count.
         assert!(back[..11].iter().all(|launched| *launched == ["slow"]), "{back:?}");
         assert!(back[11..].iter().all(|launched| *launched == ["fast"]), "{back:?}");
     }
@@ -271,7 +272,7 @@ mod tests {
         assert!(refusals.are_none() && refusals.is_tried(&[1], Schedule::DEFAULT));
         refusals.note(&[1], Schedule::DEFAULT, &error);
         assert!(!refusals.are_none() && (0..100).all(|_| !refusals.is_tried(&[1], Schedule::DEFAULT)));
-        // Another variant of the same configuration, as heuristics or facts make it.
+        // Another variant of the same configuration, as heuristics or facts produce it.
         let other = Schedule { num_warps: 8, ..Schedule::DEFAULT };
         assert!(refusals.is_tried(&[1], other) && refusals.is_tried(&[2], Schedule::DEFAULT));
     }

@@ -1,4 +1,4 @@
-//! What tuning tried and what it chose.
+//! Reports of tuning: the configurations that were tried, and the chosen one.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,64 +8,65 @@ use kernel_lang::Schedule;
 use super::TuneConfig;
 use crate::Device;
 
-/// What tuning one key of a kernel tried, in the order of the configurations. Printed, it is a table.
+/// The trials for one key of a kernel, in the order of the configurations. `Display` prints them as a table.
 #[derive(Clone, Debug)]
 pub struct Report<C> {
     /// The kernel.
     pub kernel: &'static str,
-    /// Where it was tuned.
+    /// The device on which the kernel was tuned.
     pub device: Device,
-    /// One for each configuration.
+    /// One trial for each configuration.
     pub trials: Vec<Trial<C>>,
-    /// Who timed them.
+    /// The origin of the times.
     pub origin: Origin,
-    /// How long the launch that tuned took for it: to look for a record, and to time the configurations if there is none.
+    /// The time that the launch spent on tuning: the search for a record and, if there is none, the timing of the configurations.
     pub took: Duration,
 }
 
-/// Where the times of a report are from.
+/// The origin of the times in a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// This process timed the configurations.
     Timed,
-    /// A record on disk: another process did.
+    /// Another process timed them: a record on disk.
     Stored,
-    /// A record that the program brings along: `#[autotune(records = "..")]`.
+    /// A committed record, embedded in the program: `#[autotune(records = "..")]`.
     Committed,
-    /// Nobody: on the CPU, and of a configuration that has no rivals, there is nothing to time.
+    /// There are no times: nothing is timed on the CPU, or if a configuration has no rivals.
     Untimed,
 }
 
-/// What became of one configuration.
+/// The result of one configuration.
 #[derive(Clone, Debug)]
 pub struct Trial<C> {
-    /// The configuration, with what heuristics gave when it was tuned.
+    /// The configuration, with the results of heuristics at the time of tuning.
     pub config: C,
-    /// How long it took, or why it did not run.
+    /// The time, or the reason why there is none.
     pub outcome: Outcome,
-    /// Is it the one that launches use?
+    /// Whether launches use this configuration.
     pub chosen: bool,
 }
 
-/// How long a configuration took, or why it did not run.
+/// The time of a configuration, or the reason why there is none.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It ran that often, and the median took that long. Few samples mean that it fell far behind.
+    /// The configuration was timed. Few samples mean that it was far behind.
     Measured {
-        /// Microseconds; on a simulated GPU what its clock estimates.
+        /// The median time in microseconds; on a simulated GPU the estimate of its clock.
         median_us: f64,
-        /// Timed runs.
+        /// The number of timed runs.
         samples: usize,
     },
-    /// It does not compile, load or launch, or `verify` found that it computes something else.
+    /// The configuration does not compile, load or launch, or `verify` found different results.
     Failed(String),
-    /// The kernel's `prune` says that it does not fit these arguments, or that others are likely to be faster.
+    /// `prune` rejects the configuration for these arguments, or ranks others as likely to be faster.
     Pruned,
-    /// It was not timed: it has no rivals, or runs on the CPU, where the first configuration is taken.
+    /// The configuration was not timed: it has no rivals, or the device is the CPU, which takes the first configuration.
     Untimed,
 }
 
-/// A configuration as it is written: its constants and its schedule, without what is as nearly always.
+/// Formats a configuration as its constants and its schedule. Fields of the schedule that nearly always have the default are left out if
+/// they do.
 #[doc(hidden)]
 pub fn debug_config(f: &mut fmt::Formatter<'_>, constants: &[(&str, &dyn fmt::Debug)], schedule: Schedule) -> fmt::Result {
     let mut config = f.debug_struct("Config");
@@ -89,7 +90,7 @@ impl<C: TuneConfig> Report<C> {
         self.trials.iter().find(|trial| trial.chosen)
     }
 
-    /// The fastest of the others.
+    /// The fastest of the other configurations.
     pub fn runner_up(&self) -> Option<&Trial<C>> {
         let median = |trial: &&Trial<C>| match trial.outcome {
             Outcome::Measured { median_us, .. } => median_us,
@@ -120,7 +121,7 @@ impl<C: fmt::Debug> fmt::Display for Report<C> {
     }
 }
 
-/// A reason in one line: how an error begins and, of one that holds the compiler's, the first of those.
+/// A reason in one line: the first line of an error and, if compiler errors follow, the first of these.
 fn in_short(reason: &str) -> String {
     let mut lines = reason.lines();
     let first = lines.next().unwrap_or_default();

@@ -1,29 +1,30 @@
-//! What the attributes of a kernel say of a configuration and the arguments, as functions that capture nothing: a launch carries one pointer to them.
+//! The rules of a kernel's attributes: functions of a configuration and the arguments that capture nothing. A launch carries one pointer to
+//! them.
 
 use super::verify::{HostArgs, Verify};
 
-/// The functions of one kernel. `#[kernel]` and `#[autotune]` write them.
+/// The rules of one kernel. `#[kernel]` and `#[autotune]` generate them.
 #[doc(hidden)]
 pub struct Rules<C, const WORDS: usize> {
-    /// What heuristics give.
+    /// Applies the heuristics.
     complete: Option<Rule<C, WORDS, C>>,
-    /// Does a configuration not fit the arguments?
+    /// Returns whether a configuration does not fit the arguments.
     prune: Option<Rule<C, WORDS, bool>>,
-    /// How many are timed at most, and what each may cost.
+    /// The maximum number of configurations to time, and the cost estimate for each.
     top_k: Option<(usize, Rule<C, WORDS, f64>)>,
     pre_hook: Option<Rule<C, WORDS, ()>>,
     post_hook: Option<Rule<C, WORDS, ()>>,
-    /// Are results compared, and with what?
+    /// The comparison of results, if there is one.
     verify: Option<Verify>,
 }
 
 type Rule<C, const WORDS: usize, R> = fn(&[u64; WORDS], C) -> R;
 
 impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
-    /// Nothing is said.
+    /// No rules.
     pub const NONE: Rules<C, WORDS> = Rules { complete: None, prune: None, top_k: None, pre_hook: None, post_hook: None, verify: None };
 
-    /// `heuristics(..)`: fills the places of a configuration that they give.
+    /// `heuristics(..)`: fills the fields of a configuration that heuristics compute.
     #[must_use]
     pub const fn heuristics(mut self, rule: fn(&[u64; WORDS], C) -> C) -> Self {
         self.complete = Some(rule);
@@ -72,18 +73,18 @@ impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
         self
     }
 
-    /// With what results are compared, if they are.
+    /// The comparison of results, if there is one.
     pub(super) fn verifies(&self) -> Option<Verify> {
         self.verify
     }
 
-    /// The configuration with what heuristics give for these arguments.
+    /// The configuration after the heuristics for these arguments.
     #[inline]
     pub(super) fn completed(&self, words: &[u64; WORDS], config: C) -> C {
         self.complete.map_or(config, |complete| complete(words, config))
     }
 
-    /// The configurations that fit these arguments.
+    /// The configurations that `prune` leaves for these arguments.
     #[inline]
     pub(super) fn kept(&self, words: &[u64; WORDS], configs: &[C]) -> Kept {
         let Some(prune) = self.prune else { return Kept::ALL };
@@ -92,10 +93,11 @@ impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
         Kept(kept.fold(0, |bits, (index, _)| bits | 1 << index))
     }
 
-    /// Splits candidates, some places among `configs`, into those to time and the others: the cheapest first, in their order where they are alike.
+    /// Splits `candidates`, which are indices into `configs`, into those to time and the others. The cheapest are timed; of equal costs,
+    /// the first.
     pub(super) fn likely(&self, words: &[u64; WORDS], configs: &[C], mut candidates: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
         let Some((count, cost)) = self.top_k else { return (candidates, Vec::new()) };
-        // What is no number says nothing good.
+        // A NaN cost counts as infinite.
         let costs: Vec<f64> =
             configs.iter().map(|config| Some(cost(words, *config)).filter(|cost| !cost.is_nan()).unwrap_or(f64::INFINITY)).collect();
         candidates.sort_by(|a, b| costs[*a].total_cmp(&costs[*b]));
@@ -104,14 +106,14 @@ impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
         (candidates, others)
     }
 
-    /// Before a run of this configuration.
+    /// Calls the hook before a run of this configuration.
     pub(super) fn before(&self, words: &[u64; WORDS], config: C) {
         if let Some(hook) = self.pre_hook {
             hook(words, config);
         }
     }
 
-    /// Behind a run of this configuration.
+    /// Calls the hook after a run of this configuration.
     pub(super) fn after(&self, words: &[u64; WORDS], config: C) {
         if let Some(hook) = self.post_hook {
             hook(words, config);
@@ -119,21 +121,21 @@ impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
     }
 }
 
-/// Which configurations of a tuner a launch may use, a bit for each; those beyond the 128th always.
+/// The configurations of a tuner that a launch may use: one bit each for the first 128. Later ones are always kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Kept(u128);
 
 impl Kept {
-    /// All of them.
+    /// All configurations.
     pub(super) const ALL: Kept = Kept(u128::MAX);
-    /// How many can be pruned.
+    /// The number of configurations that `prune` can reject.
     const MOST: usize = 128;
 
     pub(super) fn has(self, index: usize) -> bool {
         index >= Kept::MOST || self.0 >> index & 1 == 1
     }
 
-    /// The places of those that are left, of so many.
+    /// The indices of the configurations that are left, out of `configs`.
     pub(super) fn of(self, configs: usize) -> impl Iterator<Item = usize> {
         (0..configs).filter(move |index| self.has(*index))
     }
@@ -143,7 +145,7 @@ impl Kept {
     }
 }
 
-/// A tensor among the arguments, as heuristics and other rules see it.
+/// A tensor argument, as heuristics and other rules see it.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Extents<const RANK: usize> {
@@ -152,7 +154,7 @@ pub struct Extents<const RANK: usize> {
 }
 
 impl<const RANK: usize> Extents<RANK> {
-    /// The one whose address is this word.
+    /// The tensor whose address is this word.
     #[inline]
     pub fn of(words: &[u64], word: usize) -> Extents<RANK> {
         let at = |word: usize| words.get(word).copied().unwrap_or(0) as usize;
@@ -167,14 +169,14 @@ impl<const RANK: usize> Extents<RANK> {
     }
 }
 
-/// How many elements a view has along an axis, as inside of a kernel; 0 if there is no such axis.
+/// The number of elements of a view along an axis, as in a kernel; 0 if there is no such axis.
 #[doc(hidden)]
 #[inline]
 pub fn extent<const RANK: usize>(view: Extents<RANK>, axis: usize) -> usize {
     view.extents.get(axis).copied().unwrap_or(0)
 }
 
-/// What a rule says of a configuration; a closure's parameter has its type from here.
+/// Applies a rule to a configuration. The signature gives the closure's parameter its type.
 #[doc(hidden)]
 #[inline]
 pub fn asked<C, R>(config: C, rule: impl FnOnce(C) -> R) -> R {

@@ -1,4 +1,4 @@
-//! The sizes that a program is tuned for before it is needed: a file of rows, which `galatea tune` hands to the program.
+//! Shapes to tune in advance: a file of rows that `galatea tune` passes to the program.
 //!
 //! ```json
 //! {
@@ -9,8 +9,8 @@
 //! }
 //! ```
 //!
-//! Under the name of each kernel stands a list of rows. A row has fields of any names: integers, floats, truths and texts. What they mean is the program's
-//! business: it asks for them by name, and launches its kernel.
+//! The file maps the name of each kernel to a list of rows. A row has fields with any names; their values are integers, floats, booleans
+//! and strings. The program defines their meaning: it reads them by name and launches its kernel.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use serde_json::{Map, Value};
 
 use crate::{Dtype, Error, Result};
 
-/// Names the file of shapes.
+/// The environment variable that names the file of shapes.
 const VARIABLE: &str = "GALATEA_SHAPES";
 
-/// The rows of a kernel, see [`shapes()`]. While one of them is at hand, what is tuned on the same thread counts as its.
+/// The rows of a kernel, see [`shapes()`]. Tunings on the same thread are attributed to the row that the iterator returned last.
 #[derive(Debug)]
 pub struct Shapes {
     file: Arc<PathBuf>,
@@ -43,13 +43,13 @@ pub struct Row {
 
 type Fields = Map<String, Value>;
 
-/// What a field of a row can be: an integer, `f32`, `f64`, `bool`, [`Dtype`] or `String`.
+/// The type of a row's field: an integer, `f32`, `f64`, `bool`, [`Dtype`] or `String`.
 pub trait FromField: Sized + sealed::Sealed {
-    /// What is wanted, for messages.
+    /// The expected type, for error messages.
     #[doc(hidden)]
     const WANTED: &str;
 
-    /// The value, if it is one.
+    /// Converts the value, if it has this type.
     #[doc(hidden)]
     fn from_json(value: &Value) -> Option<Self>;
 }
@@ -58,8 +58,8 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// The rows for a kernel in the file that `galatea tune` was given, or that the environment variable `GALATEA_SHAPES` names; no rows if the file does not
-/// speak of the kernel.
+/// The rows of a kernel in the file of `galatea tune` or of the environment variable `GALATEA_SHAPES`. There are no rows if the file does
+/// not name the kernel.
 ///
 /// ```no_run
 /// # use kernel_runtime::{Device, Dtype, Result, tune};
@@ -75,7 +75,7 @@ mod sealed {
 /// ```
 ///
 /// # Errors
-/// [`Error::Shapes`] if no file is named, if it cannot be read, or holds something else.
+/// [`Error::Shapes`] if no file is named, or if the file cannot be read or has another format.
 pub fn shapes(kernel: &str) -> Result<Shapes> {
     match std::env::var_os(VARIABLE).filter(|name| !name.is_empty()) {
         Some(file) => Shapes::read(Path::new(&file), kernel),
@@ -87,17 +87,17 @@ pub fn shapes(kernel: &str) -> Result<Shapes> {
 }
 
 impl Shapes {
-    /// The rows for a kernel in a file; none if the file does not speak of it.
+    /// The rows of a kernel in a file; none if the file does not name the kernel.
     ///
     /// # Errors
-    /// [`Error::Shapes`] if the file cannot be read, or holds something else.
+    /// [`Error::Shapes`] if the file cannot be read or has another format.
     pub fn read(file: impl AsRef<Path>, kernel: &str) -> Result<Shapes> {
         let file = file.as_ref();
         let rows = Shapes::read_all(file)?.into_iter().find_map(|(name, rows)| (name == kernel).then_some(rows)).unwrap_or_default();
         Ok(Shapes { file: Arc::new(file.to_owned()), kernel: kernel.to_owned(), rows: rows.into_iter(), number: 0 })
     }
 
-    /// The kernels of which a file speaks, by name.
+    /// The names of the kernels in a file.
     ///
     /// # Errors
     /// As [`Shapes::read`].
@@ -151,11 +151,11 @@ impl Drop for Shapes {
 }
 
 thread_local! {
-    /// The row at hand, as it is shown.
+    /// The text of the current row.
     static CURRENT: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// The row that is at hand on this thread.
+/// The current row of this thread.
 pub(super) fn current() -> Option<String> {
     CURRENT.with_borrow(Clone::clone)
 }
@@ -164,7 +164,7 @@ impl Row {
     /// The value of a field.
     ///
     /// # Errors
-    /// [`Error::Shapes`] names the file, the row and the field, if it is not there or is something else.
+    /// [`Error::Shapes`] if the field is missing or has another type. The error names the file, the row and the field.
     pub fn get<T: FromField>(&self, field: &str) -> Result<T> {
         let wrong = |reason: String| Error::Shapes {
             reason: format!("{}: row {} of `{}`{reason}", self.file.display(), self.number, self.kernel),
@@ -179,7 +179,7 @@ impl Row {
     }
 }
 
-/// `T = f32, n = 1048576`
+/// Formats a row as `T = f32, n = 1048576`.
 impl std::fmt::Display for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (place, (name, value)) in self.fields.iter().enumerate() {

@@ -1,31 +1,31 @@
-//! Whether a configuration computes what it should, before it may be chosen: `verify = ..` of `#[autotune]`.
+//! `verify = ..` of `#[autotune]`: a configuration must compute the right results before it can be chosen.
 //!
-//! What is right says the kernel itself, run by the CPU in its first configuration, or a function of the user's. Either finds the arguments as the launch
-//! did, copied to the host; then each configuration runs once on arguments as they were, and all tensors that the kernel takes to write are compared,
-//! element by element.
+//! The reference is the kernel itself, run by the CPU in its first configuration, or a function of the user. Both get a host copy of the
+//! arguments in their state before the launch. Then each configuration runs once on restored arguments, and every tensor that the kernel
+//! may write is compared element by element.
 
 use kernel_lang::dtype::Dtype;
 use kernel_lang::scalar;
 
 use super::memory::read;
-use crate::args::{Args, Region};
-use crate::gpu::Gpu;
+use crate::kernel::gpu::Gpu;
+use crate::launch::args::{Args, Region};
 use crate::{Element, Result, Scalar};
 
-/// What `verify` says.
+/// The options of `verify`.
 #[derive(Clone, Copy)]
 pub(super) struct Verify {
-    /// The function that says what is right; the CPU otherwise.
+    /// The user's reference function; the CPU if none.
     pub(super) by: Option<Function>,
-    /// The error that is allowed, relative to the values; what suits their type if none.
+    /// The tolerance relative to the values; the default of the element type if none.
     pub(super) rtol: Option<f64>,
 }
 
-/// A function of the user's: its path in the source, and what calls it.
+/// A user's function: its path in the source, and the function that calls it.
 pub(super) type Function = (&'static str, fn(&mut HostArgs));
 
 impl Verify {
-    /// What tells this comparison from another, less strict one: what passed there may fail here.
+    /// Distinguishes this comparison from a different one in the record's key: results that pass one comparison may fail another.
     pub(super) fn description(self) -> String {
         let by = self.by.map_or("the CPU".to_owned(), |(path, _)| format!("`{path}`"));
         let rtol = self.rtol.map_or("by type".to_owned(), |rtol| format!("{rtol:?}"));
@@ -33,7 +33,7 @@ impl Verify {
     }
 }
 
-/// The arguments of a launch in the host's memory.
+/// The arguments of a launch in host memory.
 #[doc(hidden)]
 pub struct HostArgs {
     words: Vec<u64>,
@@ -42,20 +42,21 @@ pub struct HostArgs {
 
 struct HostTensor {
     region: Region,
-    /// Where its address stands among the words.
+    /// The index of its address among the argument words.
     word: usize,
     bytes: Vec<u8>,
 }
 
-/// What is right.
+/// The reference results.
 pub(super) struct Reference {
-    /// The tensors that the kernel takes to write.
+    /// The tensors that the kernel may write.
     tensors: Vec<HostTensor>,
     rtol: Option<f64>,
 }
 
 impl HostArgs {
-    /// The arguments as the launch finds them; those of the tensors with these numbers are zeros. None if there is no memory for that.
+    /// The arguments in their state before the launch, with zeros for the tensors with these numbers. None if there is no memory for the
+    /// copies.
     pub(super) fn read<G: Gpu, const WORDS: usize>(args: &Args<'_, WORDS>, gpu: &G, zeroed: &[usize]) -> Result<Option<HostArgs>> {
         let mut tensors = Vec::new();
         for (number, (region, word)) in args.regions().zip(args.address_words()).enumerate() {
@@ -66,9 +67,9 @@ impl HostArgs {
         Ok(Some(HostArgs { words: args.words().to_vec(), tensors }))
     }
 
-    /// Runs something that takes addresses, and leaves in the tensors what it wrote.
+    /// Calls `run` with addresses of host buffers, and copies its results back into the tensors.
     pub(super) fn run(&mut self, run: impl FnOnce(&[u64]) -> Result<()>) -> Result<()> {
-        // Of words, so that elements of every type are aligned.
+        // Allocate words, so that elements of every type are aligned.
         let words = |tensor: &HostTensor| -> Vec<u64> {
             let word = |part: &[u8]| std::array::from_fn(|i| part.get(i).copied().unwrap_or(0));
             tensor.bytes.chunks(8).map(|part| u64::from_ne_bytes(word(part))).collect()
@@ -84,31 +85,31 @@ impl HostArgs {
         Ok(())
     }
 
-    /// What is right, if these are the arguments behind the run.
+    /// Makes the reference from the arguments after the run.
     pub(super) fn into_reference(self, rtol: Option<f64>) -> Reference {
         Reference { tensors: self.tensors.into_iter().filter(|tensor| tensor.region.writes).collect(), rtol }
     }
 
-    /// The elements of a tensor.
+    /// Returns the elements of a tensor.
     pub fn take<T: Element>(&mut self, number: usize) -> Vec<T> {
         let tensor = &self.tensors[number];
         tensor.bytes.chunks_exact(size_of::<T>()).map(|bytes| T::of_bits(bits(bytes))).collect()
     }
 
-    /// Puts elements in the place of a tensor's.
+    /// Replaces the elements of a tensor.
     pub fn give<T: Element>(&mut self, number: usize, elements: Vec<T>) {
         let bytes = elements.into_iter().flat_map(|element| element.bits().to_le_bytes().into_iter().take(size_of::<T>()));
         self.tensors[number].bytes = bytes.collect();
     }
 
-    /// The number that this word stands for.
+    /// Returns the scalar argument at this word.
     pub fn scalar<T: Scalar>(&self, word: usize) -> T {
         T::of_word(self.words[word])
     }
 }
 
 impl Reference {
-    /// How what is there now differs; none if it does not.
+    /// Compares the current contents with the reference. Returns a description of the difference, if there is one.
     pub(super) fn difference(&self, gpu: &impl Gpu) -> Result<Option<String>> {
         for HostTensor { region, bytes, .. } in &self.tensors {
             let Some(found) = read(gpu, *region)? else {
@@ -122,10 +123,10 @@ impl Reference {
     }
 }
 
-/// How the elements of a tensor differ from those that are right: the first that does, and how many.
+/// Describes how the elements of a tensor differ from the reference: the first difference, and the number of differences.
 ///
-/// Integers differ if they are not equal. A float may be off by `rtol` of what is right and of the tensor's mean magnitude together: where large terms cancel, the
-/// rest is no worse for it. NaN is right where NaN is.
+/// Integers must be equal. A float may differ by `rtol` times the sum of the reference's magnitude and the tensor's mean magnitude. The
+/// mean allows for cancellation: a small difference of large terms is only as exact as the terms. NaN matches NaN.
 fn difference(name: &str, dtype: Dtype, found: &[u8], right: &[u8], rtol: Option<f64>) -> Option<String> {
     let width = dtype.bytes();
     let pairs = || found.chunks_exact(width).zip(right.chunks_exact(width)).enumerate().filter(|(_, (found, right))| found != right);
@@ -144,7 +145,7 @@ fn difference(name: &str, dtype: Dtype, found: &[u8], right: &[u8], rtol: Option
     Some(format!("differs from the reference: `{name}[{index}]` is {found} instead of {right} ({count} of {all} elements differ)"))
 }
 
-/// The error that sums in another order and approximations of the device stay below, of most kernels.
+/// The default tolerance. The errors of another summation order and of device approximations stay below it in most kernels.
 fn allowed(dtype: Dtype) -> f64 {
     match dtype {
         Dtype::F64 => 1e-9,
@@ -156,7 +157,7 @@ fn allowed(dtype: Dtype) -> f64 {
     }
 }
 
-/// Of the elements that are finite.
+/// The mean magnitude of the finite elements.
 fn mean_magnitude(dtype: Dtype, elements: &[u8]) -> f64 {
     let finite = elements.chunks_exact(dtype.bytes()).map(|bytes| value(dtype, bytes).abs()).filter(|value| value.is_finite());
     let (sum, count) = finite.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
@@ -210,7 +211,7 @@ mod tests {
         assert_eq!(compare(&[1.001f32, -2.0], &[1.0, -2.0], Some(1e-3)), None);
         assert!(compare(&[1.0f32 + f32::EPSILON], &[1.0], Some(0.0)).is_some());
         assert!(compare(&[1.000_001f64], &[1.0], None).is_some());
-        // What is left of large terms is as exact as they are.
+        // The difference of large terms is as exact as the terms.
         assert_eq!(compare(&[1000.0f32, 0.001], &[1000.0, 0.002], None), None);
         assert!(compare(&[1000.0f32, 1.0], &[1000.0, 0.0], None).is_some());
     }

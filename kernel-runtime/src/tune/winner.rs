@@ -1,17 +1,17 @@
-//! What was chosen for a key.
+//! The result of tuning for one key.
 
 use std::sync::Arc;
 
 use super::refusals::Refusals;
 use super::{Outcome, Report};
 
-/// The configuration that launches of a key use, and those that do instead of it where it does not run.
+/// The configuration that launches of a key use, and the fallbacks for launches that refuse it.
 #[derive(Debug)]
 pub(super) struct Winner<C> {
     pub(super) report: Arc<Report<C>>,
     /// The index of the chosen configuration.
     pub(super) chosen: usize,
-    /// The indices of the others that were measured, the fastest first.
+    /// The indices of the other configurations that were measured, fastest first.
     others: Box<[usize]>,
     pub(super) refusals: Refusals,
 }
@@ -28,7 +28,7 @@ impl<C> Winner<C> {
         Winner { report: Arc::new(report), chosen, others, refusals: Refusals::new() }
     }
 
-    /// The indices of the configurations that run, the chosen one first, the others behind it by their times.
+    /// The indices of the configurations that run: the chosen one, then the others by their times.
     pub(super) fn by_time(&self) -> impl Iterator<Item = usize> {
         std::iter::once(self.chosen).chain(self.others.iter().copied())
     }

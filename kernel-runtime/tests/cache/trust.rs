@@ -146,7 +146,7 @@ fn files_of_others() {
     check_refused(&directory, &path, "is a symbolic link", "");
     assert!(fs::symlink_metadata(&path).unwrap().is_file() && fs::read(&elsewhere).unwrap() == bad, "only the link was replaced");
 
-    // What would block whoever opens it is no file.
+    // A file whose opening blocks is refused.
     fs::remove_file(&path).unwrap();
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     assert!(store.get(&entry.key).is_none());

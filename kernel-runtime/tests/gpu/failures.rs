@@ -140,14 +140,14 @@ fn a_graph_that_cannot_be_ordered_is_over(device: Device) {
     let other = device.new_stream().unwrap();
     let x = device.full(N, 3.0f32).unwrap();
     let mut y = device.zeros::<f32>(N).unwrap();
-    let mut graph = Graph::capture(device.stream(), || slow_copy(&x, &mut y, 0).grid(cdiv(N, BLOCK)).launch()).unwrap();
+    let mut replay = Replay::capture(device.stream(), || slow_copy(&x, &mut y, 0).grid(cdiv(N, BLOCK)).launch()).unwrap();
     let mut failed = 0;
     for function in ORDERING {
         for skipped in 0..MOST {
             y.fill(0.0).unwrap();
             device.synchronize().unwrap();
             fail(function, skipped, UNKNOWN);
-            let outcome = graph.launch_on(&other, (&x, &mut y));
+            let outcome = replay.launch_on(&other, (&x, &mut y));
             forgive();
             failed += usize::from(outcome.is_err());
             y.fill(9.0).unwrap();
@@ -354,11 +354,11 @@ fn an_ordinary_program_makes_no_call_that_fails(device: Device) {
         add(&x, &x, &mut out, N).on(stream).grid(cdiv(N, BLOCK)).launch().unwrap();
         assert!(start.elapsed_ms(&stream.record().unwrap()).is_ok());
     }
-    let mut graph = Graph::capture(device.stream(), || slow_copy(&x, &mut out, 0).grid(cdiv(N, BLOCK)).launch()).unwrap();
-    graph.launch((&x, &mut out)).unwrap();
+    let mut replay = Replay::capture(device.stream(), || slow_copy(&x, &mut out, 0).grid(cdiv(N, BLOCK)).launch()).unwrap();
+    replay.launch((&x, &mut out)).unwrap();
     assert_eq!(out.to_vec().unwrap(), host);
     let slice = out.try_clone().unwrap().into_cuda_slice().unwrap();
-    drop((Tensor::from_cuda_slice(slice).unwrap(), graph, x, y, out));
+    drop((Tensor::from_cuda_slice(slice).unwrap(), replay, x, y, out));
     device.synchronize().unwrap();
     other.synchronize().unwrap();
     let [.., after] = count();

@@ -44,7 +44,7 @@ fn nothing_is_queued_into_a_foreign_capture(device: Device) {
         let x = device.full(N, 3.0f32).unwrap();
         let mut y = device.zeros::<f32>(N).unwrap();
         y.set_stream(&stream).unwrap();
-        let mut graph = Graph::capture(device.stream(), || y.fill(5.0)).unwrap();
+        let mut graph = Replay::capture(device.stream(), || y.fill(5.0)).unwrap();
         capturing(&raw, || {
             is_refused(slow_copy(&x, &mut y, 0).grid(cdiv(N, BLOCK)).launch());
             is_refused(slow_copy(&x, &mut y, 0).on(&stream).grid(cdiv(N, BLOCK)).launch());

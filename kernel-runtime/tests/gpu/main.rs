@@ -9,13 +9,13 @@ mod axpy;
 mod facts;
 mod failures;
 mod foreign_captures;
-mod graphs;
 mod interop;
 mod kernels;
 mod launches;
 mod orders;
 mod overhead;
 mod profiles;
+mod replays;
 #[cfg(not(feature = "cache"))]
 use no_store as store;
 #[cfg(feature = "cache")]
@@ -119,7 +119,7 @@ fn main() {
         orders::TESTS,
         interop::TESTS,
         tuning::TESTS,
-        graphs::TESTS,
+        replays::TESTS,
         overhead::TESTS,
         profiles::TESTS,
         store::TESTS,
@@ -137,7 +137,7 @@ fn main() {
         let kind = skip.map_or_else(|| reason.clone(), str::to_owned);
         Trial::test(name, run).with_ignored_flag(device.is_none() || skip.is_some()).with_kind(kind)
     });
-    let two = graphs::OF_TWO.iter().map(|&(name, test)| {
+    let two = replays::OF_TWO.iter().map(|&(name, test)| {
         let kind = if Device::cuda_count() < 2 { "skipped: fewer than two GPUs" } else { "cuda" };
         let run = move || {
             device.into_iter().for_each(test);

@@ -100,9 +100,9 @@ fn a_profile_leaves_captures_alone(device: Device) {
     raw.begin_capture(CaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).unwrap();
     let refused = slow_copy(&x, &mut out, 0).on(&stream).grid(cdiv(N, BLOCK)).launch();
     // No event of the profile has gone into the capture, or made it invalid.
-    let graph = raw.end_capture(Flags(0)).unwrap();
+    let replay = raw.end_capture(Flags(0)).unwrap();
     assert!(matches!(refused, Err(Error::StreamCaptured { .. })), "{refused:?}");
-    graph.iter().for_each(|graph| graph.launch().unwrap());
+    replay.iter().for_each(|replay| replay.launch().unwrap());
     stream.synchronize().unwrap();
     let trace = profile.finish();
     assert!(trace.launches().is_empty(), "{trace:?}");

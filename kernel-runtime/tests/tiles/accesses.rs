@@ -117,11 +117,11 @@ impl Generator {
 
     /// A comparison of places, or two masks together; of fewer places, and repeated.
     fn mask(&mut self, shape: &[usize], depth: usize) -> String {
-        let truths = tile(shape, "bool");
+        let mask_type = tile(shape, "bool");
         if depth < 1 && self.one_in(3) {
             let [one, other] = [0; 2].map(|_| self.mask(shape, depth + 1));
             let op = self.of(&["and", "and", "or"]);
-            return self.put(&format!("{op} {one}, {other}"), &truths);
+            return self.put(&format!("{op} {one}, {other}"), &mask_type);
         }
         let repeats = self.one_in(4);
         let small: Vec<usize> = shape.iter().map(|extent| if repeats && self.one_in(2) { 1 } else { *extent }).collect();
@@ -133,7 +133,7 @@ impl Generator {
         }
         let (end, op) = (self.splat(&end, &small), self.of(&["lt", "lt", "lt", "le", "gt", "ge", "ne"]));
         let mask = self.put(&format!("{op} {place}, {end}"), &tile(&small, "bool"));
-        if small == shape { mask } else { self.put(&format!("broadcast {mask}"), &truths) }
+        if small == shape { mask } else { self.put(&format!("broadcast {mask}"), &mask_type) }
     }
 
     /// Adds up what a load reads, or stores to each place a number that follows from the place.

@@ -1,4 +1,4 @@
-//! Tiles that shared memory does not hold whole, alone or beside a ring: what moves their elements does it in parts. And what is said where
+//! Tiles that shared memory does not hold whole, alone or beside an async buffer: what moves their elements does it in parts. And what is said where
 //! not even a part fits.
 
 use kernel_lang::diagnostic::Diagnostic;
@@ -157,7 +157,7 @@ fn a_large_sort() {
     assert!(found == wanted);
 }
 
-/// A kernel of one op in a layout of this test, `in` to `out`, beside a ring that leaves room for one element of each thread.
+/// A kernel of one op in a layout of this test, `in` to `out`, beside an async buffer that leaves room for one element of each thread.
 fn beside_a_ring(op: &str, elem: (&'static str, usize), shape: &[u32], num_warps: u32, seed: u64) -> (Vec<u64>, Vec<u64>) {
     let mut random = Random::new(seed);
     let layout = random.layout(shape, num_warps, 0);

@@ -79,23 +79,23 @@ pub(crate) fn emitted(text: &str, num_warps: u32) -> Module {
     emit(verified, &Asked::new(Target::SM_80))
 }
 
-/// A kernel with layouts in which only `room` bytes of shared memory are left: a ring of elements of `base`'s tensor holds the others from the
+/// A kernel with layouts in which only `room` bytes of shared memory are left: an async buffer of elements of `base`'s tensor holds the others from the
 /// first op to the last. `room` is a multiple of what one element a thread takes.
 pub(crate) fn with_room(text: &str, num_warps: u32, (base, elem, bytes): (&str, &str, usize), room: u32) -> String {
     let threads = 32 * num_warps;
     let slots = (Target::SM_80.shared_bytes() - room) / (threads * bytes as u32);
     let warps: Vec<u32> = (0..num_warps.trailing_zeros()).map(|bit| 32 << bit).collect();
     let layout = format!("layout<[{threads}], register = [], lane = [1, 2, 4, 8, 16], warp = {warps:?}, block = []>");
-    let ring = format!(
+    let buffer = format!(
         "%held_at = arange {{start = 0, end = {threads}}} : tile<i64, [{threads}]> {layout}
-        %held = ring {{slots = {slots}}} : tile<{elem}, [{threads}]> {layout}
+        %held = async_buffer {{slots = {slots}}} : tile<{elem}, [{threads}]> {layout}
         %held_slot = const {{value = 0}} : i32
         %never = const {{value = false}} : bool\n"
     );
-    let last = format!("fetch %held, %held_slot, %never, {base}, %held_at\nfetch_group\nreturn\n}}");
+    let last = format!("async_copy %held, %held_slot, %never, {base}, %held_at\nfetch_group\nreturn\n}}");
     let begin = text.find("{\n").expect("a kernel has a body") + 2;
     let end = text.rfind("return").expect("a kernel returns");
-    [&text[..begin], &ring, &text[begin..end], &last].concat()
+    [&text[..begin], &buffer, &text[begin..end], &last].concat()
 }
 
 /// The PTX of a kernel without layouts.

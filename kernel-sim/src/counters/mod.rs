@@ -1,4 +1,4 @@
-//! What a launch did, counted for each source line.
+//! Performance counters of a launch, for each source line.
 
 mod table;
 mod traffic;
@@ -10,7 +10,7 @@ pub use traffic::{SharedTraffic, Traffic};
 use crate::lanes::Lanes;
 use crate::ptx::SourceLine;
 
-/// What an instruction is counted as.
+/// The classes of instructions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Class {
     /// Integer arithmetic and logic, predicates, moves, conversions between integers.
@@ -34,7 +34,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// All classes, in their order.
+    /// All classes, in ascending order.
     pub const ALL: [Class; 9] = [
         Class::Integer,
         Class::Float,
@@ -48,47 +48,47 @@ impl Class {
     ];
 }
 
-/// What one source line did.
+/// The counters of one source line.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct LineCounters {
-    /// Instructions that a warp executed, by [`Class`].
+    /// Instructions executed by warps, indexed by [`Class`].
     pub instructions: [u64; Class::ALL.len()],
-    /// The same, each counted for every thread that took part.
+    /// Instructions executed by threads: each instruction of a warp counts once for each active thread.
     pub thread_instructions: u64,
-    /// Loads, stores and atomics of global memory, not those of asynchronous copies.
+    /// Loads, stores and atomics of global memory, without asynchronous copies.
     pub global: Traffic,
-    /// Loads, stores and atomics of shared memory, not those of asynchronous operations.
+    /// Loads, stores and atomics of shared memory, without asynchronous operations.
     pub shared: SharedTraffic,
-    /// Additions and multiplications of matrix instructions: `2 m n k` each.
+    /// Additions and multiplications of matrix instructions: `2 m n k` for each.
     pub matrix_flops: u64,
-    /// Bytes that asynchronous copies moved.
+    /// Bytes moved by asynchronous copies.
     pub async_bytes: u64,
 }
 
-/// What a launch, or a part of it, did.
+/// The counters of a launch or of a part of it.
 ///
-/// The sum of what its parts did does not depend on their order, so it is the same in each run.
+/// The sum over parts does not depend on the order of the parts, so it is the same in each run.
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     lines: Vec<(SourceLine, LineCounters)>,
     places: HashMap<SourceLine, usize>,
-    /// Where the last line stands: the next instruction mostly has the same.
+    /// The index of the last used line: the next instruction mostly has the same line.
     last: usize,
 }
 
 impl LineCounters {
-    /// Instructions of that class that a warp executed.
+    /// The instructions of this class that warps executed.
     pub fn of(&self, class: Class) -> u64 {
         self.instructions[class as usize]
     }
 
-    /// Instructions that a warp executed.
+    /// The instructions that warps executed.
     pub fn warp_instructions(&self) -> u64 {
         self.instructions.iter().sum()
     }
 
-    /// Adds what another line, or the same line elsewhere, did.
+    /// Adds the counters of another line or of another part of the launch.
     pub fn merge(&mut self, other: &LineCounters) {
         self.instructions.iter_mut().zip(&other.instructions).for_each(|(own, other)| *own += other);
         self.thread_instructions += other.thread_instructions;
@@ -100,7 +100,7 @@ impl LineCounters {
 }
 
 impl Counters {
-    /// Adds what another part did.
+    /// Adds the counters of another part of the launch.
     pub fn merge(&mut self, other: &Counters) {
         for (line, counters) in &other.lines {
             self.at(*line).merge(counters);
@@ -114,19 +114,19 @@ impl Counters {
         total
     }
 
-    /// Each line that did something, by file, line and column.
+    /// The counters of each line, sorted by file, line and column.
     pub fn lines(&self) -> impl Iterator<Item = (SourceLine, &LineCounters)> {
         let mut lines: Vec<_> = self.lines.iter().map(|(line, counters)| (*line, counters)).collect();
         lines.sort_by_key(|(line, _)| *line);
         lines.into_iter()
     }
 
-    /// The report: a row for each source line, and the total. `files` are the names and numbers of `.file`.
+    /// The report: a row for each source line, and the total. `files` has the numbers and names of `.file`.
     pub fn to_table(&self, files: &[(u32, String)]) -> String {
         table::render(self, files)
     }
 
-    /// What that line did, to be changed.
+    /// The counters of a line, for updates.
     pub(crate) fn at(&mut self, line: SourceLine) -> &mut LineCounters {
         if self.lines.get(self.last).is_none_or(|(known, _)| *known != line) {
             self.last = *self.places.entry(line).or_insert_with(|| {
@@ -137,19 +137,19 @@ impl Counters {
         &mut self.lines[self.last].1
     }
 
-    /// A warp executed an instruction with these lanes.
+    /// Counts an instruction of a warp with these active lanes.
     pub(crate) fn instruction(&mut self, line: SourceLine, class: Class, lanes: Lanes) {
         let counters = self.at(line);
         counters.instructions[class as usize] += 1;
         counters.thread_instructions += u64::from(lanes.count());
     }
 
-    /// A matrix instruction multiplied and added that often, each counted once.
+    /// Counts the additions and multiplications of a matrix instruction.
     pub(crate) fn matrix(&mut self, line: SourceLine, flops: u64) {
         self.at(line).matrix_flops += flops;
     }
 
-    /// An asynchronous copy moved bytes.
+    /// Counts the bytes of an asynchronous copy.
     pub(crate) fn asynchronous(&mut self, line: SourceLine, bytes: u64) {
         self.at(line).async_bytes += bytes;
     }
@@ -169,7 +169,7 @@ mod tests {
         SourceLine { file: 1, line, column: 5 }
     }
 
-    /// What one warp does for 32 elements of a vector addition.
+    /// The counters of one warp in a vector addition of 32 elements.
     fn add() -> Counters {
         let mut counters = Counters::default();
         let addresses = std::array::from_fn(|lane| 4 * lane as u64);

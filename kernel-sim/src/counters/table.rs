@@ -10,7 +10,7 @@ const HEADINGS: [&str; 8] =
 
 pub(super) fn render(counters: &Counters, files: &[(u32, String)]) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
-    // One row for all columns of a line.
+    // Merges the columns of a line into one row.
     let mut lines: BTreeMap<(u32, u32), LineCounters> = BTreeMap::new();
     for (SourceLine { file, line, .. }, counters) in counters.lines() {
         lines.entry((file, line)).or_default().merge(counters);
@@ -39,7 +39,7 @@ fn place(file: u32, line: u32, files: &[(u32, String)]) -> String {
     format!("{name}:{line}")
 }
 
-/// The cells of a row; what did not happen is left empty.
+/// The cells of a row. Counters that are zero become empty cells.
 fn row(place: String, counters: &LineCounters) -> [String; HEADINGS.len()] {
     let LineCounters { global, shared, .. } = counters;
     let unless_zero = |number: u64| if number == 0 { String::new() } else { number.to_string() };

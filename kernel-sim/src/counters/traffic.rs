@@ -1,57 +1,57 @@
-//! How well the lanes of a warp share memory transactions: sectors of global memory, banks of shared memory.
+//! Memory traffic of a warp: sectors of global memory and bank conflicts in shared memory.
 //!
 //! The rules are those of the CUDA C++ Programming Guide, "Device Memory Accesses" and "Shared Memory" (compute capability 5 and later).
 
 use crate::lanes::{Lanes, Row, WARP};
 
-/// The smallest piece of global memory that is moved.
+/// The size of a sector, the smallest unit of a transfer of global memory.
 const SECTOR: u64 = 32;
-/// Banks of shared memory, each of one word.
+/// The number of banks of shared memory, each one word wide.
 const BANKS: u64 = 32;
-/// Bytes of a bank's word.
+/// The size of a bank's word in bytes.
 const WORD: u64 = 4;
 
-/// Accesses to global memory.
+/// Traffic of global memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Traffic {
-    /// Bytes that threads asked for. An atomic counts as a load and a store.
+    /// Bytes that threads loaded. An atomic counts as a load and a store.
     pub load_bytes: u64,
     /// Bytes that threads stored.
     pub store_bytes: u64,
-    /// 32-byte sectors that loads touch, each counted once for a warp's instruction.
+    /// Sectors of 32 bytes that loads touch, each counted once for each instruction of a warp.
     pub load_sectors: u64,
-    /// The same of stores.
+    /// Sectors that stores touch, counted in the same way.
     pub store_sectors: u64,
-    /// Bytes of these sectors that some thread used, each counted once for a warp's instruction.
+    /// Bytes of these sectors that some thread used, each counted once for each instruction of a warp.
     pub used_bytes: u64,
-    /// Instructions of warps.
+    /// The number of access instructions of warps.
     pub requests: u64,
 }
 
-/// Accesses to shared memory.
+/// Traffic of shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct SharedTraffic {
-    /// Bytes that threads asked for. An atomic counts as a load and a store.
+    /// Bytes that threads loaded. An atomic counts as a load and a store.
     pub load_bytes: u64,
     /// Bytes that threads stored.
     pub store_bytes: u64,
-    /// Instructions of warps.
+    /// The number of access instructions of warps.
     pub requests: u64,
-    /// Passes over the banks: in one, each bank gives one word, to any number of threads.
+    /// Passes over the banks. In one pass each bank delivers one word to any number of threads.
     pub wavefronts: u64,
-    /// How many there would be without bank conflicts.
+    /// The number of passes without bank conflicts.
     pub ideal_wavefronts: u64,
 }
 
 impl Traffic {
-    /// Sectors of loads and stores.
+    /// The sectors of loads and stores.
     pub fn sectors(&self) -> u64 {
         self.load_sectors + self.store_sectors
     }
 
-    /// The part of the moved bytes that a thread used, from 0 to 1; 1 if nothing was moved.
+    /// The part of the transferred bytes that threads used, from 0 to 1; 1 if there were no transfers.
     pub fn efficiency(&self) -> f64 {
         match self.sectors() {
             0 => 1.0,
@@ -92,7 +92,7 @@ impl Traffic {
 }
 
 impl SharedTraffic {
-    /// Passes that are lost because threads want different words of one bank.
+    /// The extra passes because threads access different words of one bank.
     pub fn bank_conflicts(&self) -> u64 {
         self.wavefronts - self.ideal_wavefronts
     }
@@ -120,7 +120,7 @@ impl SharedTraffic {
         self.record_store(lanes, addresses, bytes);
     }
 
-    /// Counts the passes of one instruction: lanes take turns in halves if each wants 8 bytes, in quarters if 16.
+    /// Counts the passes of one instruction. The warp accesses memory in two halves for accesses of 8 bytes, and in quarters for 16 bytes.
     fn record(&mut self, lanes: Lanes, addresses: &Row, bytes: u32) {
         self.requests += 1;
         let together = WARP / (bytes / 4).clamp(1, 4) as usize;
@@ -134,7 +134,7 @@ impl SharedTraffic {
     }
 }
 
-/// Bytes that the lanes use, and sectors that they touch, each counted once.
+/// The number of different bytes that the lanes use, and of different sectors that they touch.
 fn sectors(lanes: Lanes, addresses: &Row, bytes: u32) -> (u64, u64) {
     let mut sorted = [0; WARP];
     let mut count = 0;
@@ -159,7 +159,7 @@ fn sectors(lanes: Lanes, addresses: &Row, bytes: u32) -> (u64, u64) {
     (used, sectors)
 }
 
-/// Passes that these accesses need: as many as the busiest bank has different words to give.
+/// The number of passes that these accesses need: the maximum over the banks of the number of different words.
 fn wavefronts(addresses: impl Iterator<Item = u64>, bytes: u32) -> u64 {
     let mut words = [0; 4 * WARP];
     let mut count = 0;
@@ -193,7 +193,7 @@ mod tests {
         std::array::from_fn(|lane| address(lane as u64))
     }
 
-    /// Sectors and efficiency of one load of the whole warp.
+    /// The sectors and the efficiency of one load by a whole warp.
     fn load(bytes: u32, address: impl Fn(u64) -> u64) -> (u64, f64) {
         let mut traffic = Traffic::default();
         traffic.record_load(Lanes::ALL, &row(address), bytes);
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(traffic, expected);
     }
 
-    /// Passes and lost passes of one load of the whole warp.
+    /// The passes and the bank conflicts of one load by a whole warp.
     fn shared(bytes: u32, address: impl Fn(u64) -> u64) -> (u64, u64) {
         let mut traffic = SharedTraffic::default();
         traffic.record_load(Lanes::ALL, &row(address), bytes);
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_matrix_of_eight_rows_is_one_pass_if_its_rows_are_swizzled() {
-        // A matrix of `ldmatrix` is read by eight lanes, 16 bytes each.
+        // Eight lanes read a matrix of `ldmatrix`, 16 bytes each.
         let matrix = |address: fn(u64) -> u64| {
             let mut traffic = SharedTraffic::default();
             traffic.record_load(Lanes::first(8), &std::array::from_fn(|row| address(row as u64)), 16);

@@ -30,7 +30,7 @@ struct Store {
     policy: Option<Value>,
 }
 
-/// A register to load into, and its bits: a signed value is extended to all of them.
+/// A destination register and its width. Signed values are sign-extended to the width.
 #[derive(Clone, Copy)]
 struct Destination {
     register: Option<Register>,
@@ -57,7 +57,7 @@ pub(crate) fn decode_load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, U
     Ok(Box::new(Load { access, ordering, address, ty, destinations, policy }))
 }
 
-/// Decodes `ldu`: a load of global memory that is the same in all threads, which is advice and no promise.
+/// Decodes `ldu`: a load from global memory. Its uniformity over all threads is a hint that the simulator does not check.
 pub(crate) fn decode_uniform_load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     let space = form.space();
     if !matches!(space, Space::Global | Space::Generic) {
@@ -108,7 +108,7 @@ fn check_semantics(form: &Form<'_>, ordering: Ordering, space: Space, has_operat
     Ok(())
 }
 
-/// Takes `.v2` or `.v4` and the type of an element.
+/// Takes `.v2` or `.v4`, and the element type.
 fn shape(form: &mut Form<'_>, is_mmio: bool) -> Result<(usize, Type), Unsupported> {
     let count = form.one_of(&[("v2", 2), ("v4", 4), ("v8", 8)]).unwrap_or(1);
     if is_mmio && count > 1 {
@@ -153,7 +153,7 @@ fn sources(form: &mut Form<'_>, count: usize, ty: Type) -> Result<Vec<Value>, Un
     parts.iter().map(take).collect()
 }
 
-/// A register of a floating-point type takes bits of its size, or its own type.
+/// Checks that the register fits the type: a floating-point register accepts its own type and untyped bits of its size.
 fn check_kind(form: &Form<'_>, own: Type, ty: Type) -> Result<(), Unsupported> {
     let is_bits = matches!(ty, Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128);
     if own.is_float() && !is_bits && own != ty {
@@ -162,7 +162,7 @@ fn check_kind(form: &Form<'_>, own: Type, ty: Type) -> Result<(), Unsupported> {
     Ok(())
 }
 
-/// A strong access of memory that CTAs share is there to see what others do.
+/// Whether the access may observe other CTAs: a strong access to memory that CTAs share.
 fn crosses_ctas(access: Access) -> bool {
     access.scope.is_some() && matches!(access.space, Space::Global | Space::Generic)
 }
@@ -171,7 +171,7 @@ fn class(space: Space) -> Class {
     if matches!(space, Space::Shared | Space::SharedCluster) { Class::Shared } else { Class::Memory }
 }
 
-/// An element of a value that was loaded, as a register of `register_bits` holds it.
+/// Extends a loaded element to a register of `register_bits`.
 fn extend(bits: u64, ty: Type, register_bits: u32) -> u64 {
     if !ty.is_signed() || register_bits <= ty.bits() {
         return bits;
@@ -244,13 +244,13 @@ impl Instruction for Store {
     }
 }
 
-/// The lanes that miss any of these bytes.
+/// The lanes in which one of these bytes is uninitialised.
 fn unknown(missing: &[Missing], first: u32, bytes: u32) -> Unknowns {
     let mask = (u16::MAX >> (16 - bytes.min(16))) << first;
     missing.iter().filter(|missing| missing.bytes & mask != 0).map(|missing| (missing.lane, missing.unknown.clone())).collect()
 }
 
-/// A policy is opaque, but its register must have been written.
+/// Reads a cache policy. The policy is opaque, but its register must be initialised.
 fn read_policy(cx: &Cx<'_>, policy: Option<Value>) -> Result<(), Trap> {
     policy.map_or(Ok(()), |policy| cx.read(policy).map(drop))
 }
@@ -262,7 +262,7 @@ mod tests {
     use crate::instructions::harness::{Failure, Harness};
     use crate::memory::GlobalMemory;
 
-    /// A pointer of each lane to its own 16 bytes of global memory, `%g`, and of shared memory, `%s`.
+    /// Each lane has a pointer `%g` to its own 16 bytes of global memory, and a pointer `%s` to its own 16 bytes of shared memory.
     fn harness() -> Harness {
         let memory = GlobalMemory::new(1 << 20);
         let address = memory.allocate(512).expect("there is room");
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// A byte of a lane's own 16.
+    /// A byte of a lane's own 16 bytes.
     fn byte(lane: usize, place: usize) -> u64 {
         ((16 * lane + place) * 7 + 0x80) as u64 & 0xff
     }
@@ -356,13 +356,13 @@ mod tests {
         assert!(matches!(misaligned, Err(Failure::Trap(0, FaultKind::Misaligned { alignment: 16, .. }))), "{misaligned:?}");
         let outside = harness.run("ld.global.v4.b32 {%a, %b, %c, %d}, [%g+16];");
         assert!(matches!(outside, Err(Failure::Trap(31, FaultKind::OutOfBounds { bytes: 16, .. }))), "{outside:?}");
-        // Nobody wrote the second word, and the first can be used.
+        // The second word is uninitialised, but the first word is usable.
         run(&mut harness, "st.shared.b32 [%s], 5;");
         run(&mut harness, "ld.shared.v2.b32 {%a, %b}, [%s];");
         run(&mut harness, "st.shared.b32 [%s], %a;");
         let unwritten = harness.run("st.shared.b32 [%s], %b;");
         assert!(matches!(unwritten, Err(Failure::Trap(0, FaultKind::UninitialisedMemory { address: 4, .. }))), "{unwritten:?}");
-        // The policy's register is read like any other.
+        // The register of the policy must be initialised.
         harness.declare("%policy", Type::B64);
         let policy = harness.run("ld.global.L2::cache_hint.b32 %a, [%g], %policy;");
         assert!(matches!(policy, Err(Failure::Trap(0, FaultKind::UninitialisedRegister { .. }))), "{policy:?}");

@@ -1,10 +1,10 @@
-//! `cvta` and `isspacep`: generic addresses and those of one state space: PTX ISA, 9.7.9.19 and 9.7.9.20.
+//! `cvta` and `isspacep`: conversions between generic addresses and addresses of a state space (PTX ISA, 9.7.9.19 and 9.7.9.20).
 //!
-//! Global and constant memory stand at the same addresses in the generic space; the others have windows in it:
+//! Global and constant addresses equal their generic addresses. The other spaces have windows in the generic address space:
 //!
 //! | space | generic address |
 //! |---|---|
-//! | shared | `0x1_0000_0000 +` offset; bits 24 and up of the offset name a CTA of the cluster, 0 the own one |
+//! | shared | `0x1_0000_0000 +` offset; from bit 24 on, the offset has the number of a CTA of the cluster, or 0 for the thread's own CTA |
 //! | local | `0x2_0000_0000 +` offset |
 //! | kernel parameters | `0x3_0000_0000 +` offset |
 
@@ -15,7 +15,7 @@ use crate::instructions::{Form, Instruction, Progress, Register, Unsupported, Va
 use crate::machine::{Cx, window};
 use crate::ptx::{Space, Type};
 
-/// Where a space begins in the generic one.
+/// The start of a space's window in the generic address space.
 fn start(form: &Form<'_>, space: Space) -> Result<u64, Unsupported> {
     match space {
         Space::Global | Space::Const => Ok(0),
@@ -31,7 +31,7 @@ pub(super) fn cvta(form: &mut Form<'_>) -> Decoded {
     let to_space = form.flag("to");
     let space = form.space();
     let start = start(form, space)?;
-    // Generic addresses have 64 bits here, so there is no `.u32`.
+    // Generic addresses have 64 bits here, so `.u32` is unsupported.
     let ty = type_of(form, &[Type::U64])?;
     let destination = form.destination(ty)?;
     let source = form.source(ty)?;
@@ -73,7 +73,7 @@ impl Instruction for IsSpace {
     }
 }
 
-/// Is the generic address in that space? `own` is the number of the own CTA in an address.
+/// Whether a generic address belongs to a space. `own` is the number of the thread's own CTA in an address.
 fn is_in(space: Space, address: u64, own: u64) -> bool {
     let is_shared = window::SHARED.contains(&address);
     match space {

@@ -1,4 +1,4 @@
-//! `ex2 lg2 sin cos tanh` and the approximate forms of `rcp sqrt rsqrt div`; `testp` and `copysign`: PTX ISA, 9.7.3 and 9.7.4.
+//! `ex2 lg2 sin cos tanh`, the approximate forms of `rcp sqrt rsqrt div`, `testp` and `copysign` (PTX ISA, 9.7.3 and 9.7.4).
 
 use crate::counters::Class;
 use crate::instructions::float::Modifiers;
@@ -9,7 +9,7 @@ use crate::numerics::float::{Bf16, F16, F32, F64, Float};
 use crate::numerics::small_float::Rounding;
 use crate::ptx::Type;
 
-/// `ex2.approx{.ftz}.f32`, and of the 16-bit types: `.f16` never flushes, `.bf16` always does.
+/// `ex2.approx{.ftz}.f32`, and the 16-bit types: `.f16` never flushes subnormals, `.bf16` always does.
 pub(super) fn ex2(form: &mut Form<'_>) -> Decoded {
     approx(form)?;
     let ty = type_of(form, &[Type::F32, Type::F16, Type::F16x2, Type::Bf16, Type::Bf16x2])?;
@@ -42,7 +42,7 @@ pub(super) fn tanh(form: &mut Form<'_>) -> Decoded {
     function(form, ty, false, approximate::tanh)
 }
 
-/// `rcp.approx{.ftz}.f32`, `rcp.approx.ftz.f64`; `.approx` is taken already.
+/// `rcp.approx{.ftz}.f32`, `rcp.approx.ftz.f64`; the caller has taken `.approx`.
 pub(super) fn rcp(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &[Type::F32, Type::F64])?;
     let flushes = form.flag("ftz");
@@ -53,7 +53,7 @@ pub(super) fn rcp(form: &mut Form<'_>) -> Decoded {
     }
 }
 
-/// `sqrt.approx{.ftz}.f32`; `.approx` is taken already.
+/// `sqrt.approx{.ftz}.f32`; the caller has taken `.approx`.
 pub(super) fn sqrt(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &[Type::F32])?;
     let flushes = form.flag("ftz");
@@ -68,7 +68,7 @@ pub(super) fn rsqrt(form: &mut Form<'_>) -> Decoded {
     if ty == Type::F64 && flushes { coarse(form, approximate::rsqrt) } else { function(form, ty, flushes, approximate::rsqrt) }
 }
 
-/// `div.approx{.ftz}.f32`; type and `.approx` are taken already.
+/// `div.approx{.ftz}.f32`; the caller has taken the type and `.approx`.
 pub(super) fn div(form: &mut Form<'_>) -> Decoded {
     let modifiers = Modifiers { flushes: form.flag("ftz"), ..Modifiers::NONE };
     let destination = form.destination(Type::F32)?;
@@ -90,7 +90,7 @@ fn single(form: &mut Form<'_>, compute: fn(f64) -> f64) -> Decoded {
     function(form, ty, flushes, compute)
 }
 
-/// A function of one operand: computed in `f64`, and rounded.
+/// A function of one operand, computed in `f64` and rounded.
 fn function(form: &mut Form<'_>, ty: Type, flushes: bool, compute: fn(f64) -> f64) -> Decoded {
     let destination = form.destination(ty)?;
     let sources = sources(form, [ty])?;
@@ -115,10 +115,10 @@ fn function(form: &mut Form<'_>, ty: Type, flushes: bool, compute: fn(f64) -> f6
     }
 }
 
-/// The NaN of the `.ftz` forms of `.f64`.
+/// The NaN result of the `.ftz` forms of `.f64`.
 const COARSE_NAN: u64 = 0x7fff_ffff_0000_0000;
 
-/// The `.ftz` forms of `.f64`: upper half in, upper half out, and no subnormals.
+/// The `.ftz` forms of `.f64`: operand and result have only an upper half, and subnormals are flushed.
 fn coarse(form: &mut Form<'_>, compute: fn(f64) -> f64) -> Decoded {
     let destination = form.destination(Type::F64)?;
     let sources = sources(form, [Type::F64])?;
@@ -129,7 +129,7 @@ fn coarse(form: &mut Form<'_>, compute: fn(f64) -> f64) -> Decoded {
     })
 }
 
-/// What `testp` asks.
+/// The properties that `testp` can test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Property {
     Finite,
@@ -170,7 +170,7 @@ fn has<T: Float>(bits: u64, property: Property) -> bool {
         Property::Infinite => magnitude == infinity,
         Property::Number => !T::is_nan(bits),
         Property::NotANumber => T::is_nan(bits),
-        // A zero is a normal number here: PTX ISA, 9.7.3.1.
+        // `testp.normal` also accepts a zero (PTX ISA, 9.7.3.1).
         Property::Normal => magnitude < infinity && !T::FORMAT.is_subnormal(bits),
         Property::Subnormal => T::FORMAT.is_subnormal(bits),
     }

@@ -1,6 +1,6 @@
-//! `add sub mul mad fma div rem abs neg min max`: tells integers, floats and the carry flag apart.
+//! `add sub mul mad fma div rem abs neg min max`: selects the integer, floating-point or extended-precision (`.cc`) module.
 //!
-//! PTX has one word for each of these operations and says by the type which one is meant.
+//! PTX uses one opcode for these operations; the type selects the operation.
 
 use crate::instructions::lanewise::Decoded;
 use crate::instructions::{Form, extended, float, integer};

@@ -1,4 +1,4 @@
-//! Memory as asynchronous operations and mbarriers use it: whole ranges, in the async proxy or by one thread.
+//! Memory accesses of asynchronous operations and mbarriers: whole ranges, by the async proxy or by a single thread.
 
 use std::ops::Range;
 
@@ -8,21 +8,21 @@ use crate::machine::{self, Cluster, Cx, Grid, Issuer, window};
 use crate::memory::{Agent, Allocation, Moment, Operation, Proxy, Queue, Stamp, Touch, Unordered};
 use crate::ptx::Space;
 
-/// A place in the shared memory of a CTA of the cluster.
+/// An address in the shared memory of a CTA of the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place {
     pub(super) rank: usize,
     pub(super) offset: u32,
 }
 
-/// Bytes that an operation in flight holds, and whose they are.
+/// The bytes that an operation in flight holds, and its issuer.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Held {
     pub(super) range: Range<u64>,
     pub(super) owner: Issuer,
 }
 
-/// The shared memory that a lane's address names; checks its CTA, its alignment and that the bytes exist.
+/// Resolves a lane's address to shared memory. Checks the CTA, the alignment and the bounds.
 pub(super) fn shared_place(cx: &Cx<'_>, lane: usize, space: Space, address: u64, bytes: u32, alignment: u32) -> Result<Place, Trap> {
     let fault = |kind| Trap::new(lane, kind);
     let machine::Place::Shared { rank, offset } = cx.resolve(space, address).map_err(fault)? else {
@@ -42,33 +42,33 @@ pub(super) fn shared_place(cx: &Cx<'_>, lane: usize, space: Space, address: u64,
     Ok(Place { rank, offset: offset as u32 })
 }
 
-/// A shared address as messages and other instructions see it, of that CTA.
+/// The shared address of an offset in the CTA of this rank.
 pub(super) fn remote_address(rank: usize, offset: u64) -> u64 {
     (rank as u64 + 1) << 24 | offset & 0xff_ffff
 }
 
-/// The rank of the CTA that a shared address names; none for the own one.
+/// The rank of the CTA in a shared address; `None` for the thread's own CTA.
 pub(super) fn rank_of(shared: u64) -> Option<u64> {
     (shared >> 24).checked_sub(1)
 }
 
-/// A generic address of shared memory as a shared address, if it is one.
+/// Converts a generic address to a shared address; `None` if it is outside the shared window.
 pub(super) fn shared_of_generic(address: u64) -> Option<u64> {
     window::SHARED.contains(&address).then(|| address - window::SHARED.start)
 }
 
-/// The generic address of a shared address.
+/// Converts a shared address to a generic address.
 pub(super) fn generic_of_shared(address: u64) -> u64 {
     window::SHARED.start + address
 }
 
-/// What a thread lets others know.
+/// A release by a thread.
 pub(super) fn release(cx: &mut Cx<'_>, lane: usize) -> Stamp {
     let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
     cx.cluster.clocks.release(warp, lane)
 }
 
-/// A thread learns what others let it know.
+/// An acquire by a thread.
 pub(super) fn acquire(cx: &mut Cx<'_>, lane: usize, stamp: &Stamp) {
     let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
     cx.cluster.clocks.acquire(warp, lane, stamp);
@@ -80,7 +80,7 @@ pub(super) fn issue(cx: &mut Cx<'_>, lane: usize, proxy: Proxy, queue: Queue) ->
     cx.cluster.clocks.issue(warp, lane, proxy, queue)
 }
 
-/// A plain store of up to 8 bytes by a lane.
+/// A weak store of up to 8 bytes by a lane.
 pub(super) fn store_as_thread(
     cx: &mut Cx<'_>,
     lane: usize,
@@ -95,13 +95,13 @@ pub(super) fn store_as_thread(
     ctas[place.rank].shared.store(agent, clocks, u64::from(place.offset), bytes, u128::from(value), touch)
 }
 
-/// What a lane does now, by its time.
+/// The identity of a lane's current access.
 pub(super) fn moment(cx: &Cx<'_>, lane: usize) -> Moment {
     let clocks = &cx.cluster.clocks;
     clocks.moment(Agent::Thread { warp: clocks.warp(cx.rank, cx.warp.index), lane })
 }
 
-/// A lane uses what another made earlier, at that line: a race is found if it does not know of it.
+/// Checks that a lane's access is ordered after an earlier access by another thread, made at the given line. Otherwise they race.
 pub(super) fn check_after(
     cx: &Cx<'_>,
     lane: usize,
@@ -125,17 +125,17 @@ pub(super) fn check_after(
     })
 }
 
-/// Up to 8 bytes of shared memory, without any check; all ones outside of it.
+/// Loads up to 8 bytes of shared memory without checks; all ones outside it.
 pub(super) fn peek(cluster: &Cluster, place: Place, bytes: u32) -> u64 {
     cluster.ctas[place.rank].shared.peek(u64::from(place.offset), bytes).map_or(u64::MAX, |value| value as u64)
 }
 
-/// Writes up to 8 bytes of shared memory, without any check.
+/// Stores up to 8 bytes of shared memory without checks.
 pub(super) fn poke(cluster: &mut Cluster, place: Place, bytes: u32, value: u64) -> Result<(), FaultKind> {
     cluster.ctas[place.rank].shared.poke(u64::from(place.offset), bytes, u128::from(value))
 }
 
-/// An asynchronous operation reads shared memory.
+/// A read of shared memory by an asynchronous operation.
 pub(super) fn load_shared(
     cluster: &mut Cluster,
     operation: &Operation,
@@ -147,7 +147,7 @@ pub(super) fn load_shared(
     ctas[place.rank].shared.load_bytes(Agent::Async(operation), clocks, u64::from(place.offset), bytes, touch)
 }
 
-/// An asynchronous operation writes shared memory.
+/// A write of shared memory by an asynchronous operation.
 pub(super) fn store_shared(
     cluster: &mut Cluster,
     operation: &Operation,
@@ -159,7 +159,7 @@ pub(super) fn store_shared(
     ctas[place.rank].shared.store_bytes(Agent::Async(operation), clocks, u64::from(place.offset), bytes, touch)
 }
 
-/// An asynchronous operation replaces up to 16 bytes of shared memory.
+/// An atomic update of up to 16 bytes of shared memory by an asynchronous operation.
 pub(super) fn update_shared(
     cluster: &mut Cluster,
     operation: &Operation,
@@ -172,7 +172,7 @@ pub(super) fn update_shared(
     ctas[place.rank].shared.update(Agent::Async(operation), clocks, u64::from(place.offset), bytes, touch, change).map(|_| ())
 }
 
-/// Who accesses global memory, and how.
+/// The context of an asynchronous operation's access to global memory.
 pub(super) struct GlobalAccess<'a> {
     pub(super) cluster: &'a mut Cluster,
     pub(super) grid: &'a Grid,
@@ -180,7 +180,7 @@ pub(super) struct GlobalAccess<'a> {
     pub(super) touch: Touch,
 }
 
-/// An asynchronous operation reads global memory from any address.
+/// A read of global memory by an asynchronous operation, at any address.
 pub(super) fn load_global(access: GlobalAccess<'_>, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
     let GlobalAccess { cluster: Cluster { clocks, global, .. }, grid, operation, touch } = access;
     each_part(address, bytes.len(), |range, address| {
@@ -194,7 +194,7 @@ pub(super) fn load_global(access: GlobalAccess<'_>, address: u64, bytes: &mut [u
     })
 }
 
-/// An asynchronous operation writes global memory at any address.
+/// A write of global memory by an asynchronous operation, at any address.
 pub(super) fn store_global(access: GlobalAccess<'_>, address: u64, bytes: &[u8]) -> Result<(), FaultKind> {
     let GlobalAccess { cluster: Cluster { clocks, global, .. }, grid, operation, touch } = access;
     each_part(address, bytes.len(), |range, address| {
@@ -211,7 +211,7 @@ pub(super) fn store_global(access: GlobalAccess<'_>, address: u64, bytes: &[u8])
     })
 }
 
-/// An asynchronous operation replaces an element of global memory, indivisibly. Its address must be a multiple of its size.
+/// An atomic update of an element of global memory by an asynchronous operation. The address must be naturally aligned.
 pub(super) fn update_global(access: GlobalAccess<'_>, address: u64, size: u32, change: impl Fn(u128) -> u128) -> Result<(), FaultKind> {
     let GlobalAccess { cluster: Cluster { clocks, global, .. }, grid, operation, touch } = access;
     let (allocation, offset) = grid.global.find(address, size)?;
@@ -234,7 +234,7 @@ fn check_written(grid: &Grid, allocation: &Allocation, offset: u64, size: u32) -
     }
 }
 
-/// Reads bytes at a generic address that is in global memory or in the kernel's parameters, such as a tensor map.
+/// Reads bytes at a generic address in global memory or in the kernel's parameters, such as a tensor map.
 pub(super) fn load_generic(cx: &Cx<'_>, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
     let size = bytes.len();
     match cx.resolve(Space::Generic, address)? {
@@ -256,7 +256,7 @@ pub(super) fn load_generic(cx: &Cx<'_>, address: u64, bytes: &mut [u8]) -> Resul
     }
 }
 
-/// Splits a range into parts of 1 to 16 bytes at multiples of their size.
+/// Splits a range into naturally aligned parts of 1 to 16 bytes.
 fn each_part(address: u64, bytes: usize, mut visit: impl FnMut(Range<usize>, u64) -> Result<(), FaultKind>) -> Result<(), FaultKind> {
     let mut place = 0;
     while place < bytes {
@@ -271,7 +271,7 @@ fn each_part(address: u64, bytes: usize, mut visit: impl FnMut(Range<usize>, u64
     Ok(())
 }
 
-/// Reads an operand that has no effect, such as a cache policy: its register must have been written all the same.
+/// Reads an operand without effect, such as a cache policy. Its register must be initialised.
 pub(super) fn read_unused(cx: &Cx<'_>, value: Option<Value>) -> Result<(), Trap> {
     value.map_or(Ok(()), |value| cx.read(value).map(|_| ()))
 }

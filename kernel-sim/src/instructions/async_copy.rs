@@ -1,8 +1,8 @@
-//! `cp.async` and its groups: copies from global to shared memory that a thread issues and later waits for (PTX ISA, 9.7.9.25.3).
+//! `cp.async` and its groups: asynchronous copies from global to shared memory (PTX ISA, 9.7.9.25.3).
 //!
-//! The bytes are read, and the accesses checked, when the copy is issued; it is the *knowledge* of them that arrives late. Until its wait
-//! no thread may touch the destination ([`FaultKind::PendingAsync`]), and after the wait it is the waiting thread that knows of the
-//! copy: others must be ordered after that wait.
+//! The simulator reads the bytes and checks the accesses when the copy is issued. Only the happens-before order arrives later: until a
+//! wait, no thread may access the destination ([`FaultKind::PendingAsync`]). After the wait, the copy happens before later operations of
+//! the waiting thread. Accesses of other threads must be ordered after this wait.
 //!
 //! [`FaultKind::PendingAsync`]: crate::fault::FaultKind::PendingAsync
 
@@ -19,7 +19,7 @@ use crate::machine::{Access, AsyncOperation, Cluster, Cx, Grid, InFlight, Issuer
 use crate::memory::{Agent, Operation, Proxy, Queue, Stamp, Touch};
 use crate::ptx::{Operand, Space, Type};
 
-/// Copies of a warp's threads that were not waited for.
+/// The copies of a warp's threads without a completed wait.
 #[derive(Default)]
 pub(crate) struct Copies {
     lanes: [LaneCopies; WARP],
@@ -27,11 +27,11 @@ pub(crate) struct Copies {
 
 #[derive(Default)]
 struct LaneCopies {
-    /// Issued since the last `commit_group`.
+    /// The copies issued since the last `commit_group`.
     open: Vec<Flying>,
-    /// Committed, the oldest first. A group may be empty.
+    /// The committed groups, oldest first. A group may be empty.
     groups: VecDeque<Vec<Flying>>,
-    /// How many mbarriers followed copies so far.
+    /// The number of `cp.async.mbarrier.arrive` executed so far.
     arrivals: u64,
 }
 
@@ -52,12 +52,12 @@ struct Copy {
     policy: Option<Value>,
 }
 
-/// How much of a copy is read; the rest is zeros.
+/// The number of bytes that a copy reads. The rest of the destination is zero-filled.
 enum Size {
     Whole,
-    /// That many bytes.
+    /// This number of bytes.
     Bytes(Value),
-    /// Nothing, where the predicate holds.
+    /// No bytes, if the predicate is true.
     Ignore(Value),
 }
 
@@ -66,22 +66,22 @@ struct Commit;
 
 /// `cp.async.wait_group` and `wait_all`
 struct Wait {
-    /// Committed groups that may stay in flight.
+    /// The number of committed groups that may stay in flight.
     allowed: usize,
-    /// Do copies that were not committed count too?
+    /// Whether the wait includes copies that are not committed.
     is_all: bool,
 }
 
 /// `cp.async.mbarrier.arrive`
 struct Arrive {
     address: Address,
-    /// Does the phase wait for one arrival more because of it? Not with `.noinc`.
+    /// Whether the arrival also increments the pending count of the phase. `.noinc` makes this false.
     is_counted: bool,
 }
 
-/// An arrival at an mbarrier once these copies are done.
+/// An arrival at an mbarrier after these copies.
 struct Arriving {
-    /// It is that one of the thread.
+    /// The number of this arrival among those of the thread.
     number: u64,
     copies: Vec<Flying>,
     mbarrier: async_access::Place,
@@ -141,7 +141,7 @@ fn decode_copy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported>
     Ok(Box::new(Copy { destination, source, bytes: bytes as u32, size, policy }))
 }
 
-/// A predicate says whether the source is ignored; anything else is a number of bytes.
+/// The optional size operand: a predicate that ignores the source, or a number of bytes.
 fn decode_size(form: &mut Form<'_>, bytes: u64) -> Result<Size, Unsupported> {
     let operand = form.operand()?;
     match operand {
@@ -184,7 +184,7 @@ impl Instruction for Copy {
 }
 
 impl Copy {
-    /// How many bytes each lane reads.
+    /// The number of bytes that each lane reads.
     fn sizes(&self, cx: &Cx<'_>) -> Result<[u32; WARP], Trap> {
         match self.size {
             Size::Whole => Ok([self.bytes; WARP]),
@@ -207,8 +207,8 @@ fn check_alignment(lanes: Lanes, space: Space, addresses: &Row, alignment: u32) 
     }
 }
 
-/// Reads what each lane copies, zeros behind it. Lanes that read equally much make one access; a size that is no power of two is read in
-/// parts, each aligned because the larger ones come first.
+/// Reads the source of each lane, padded with zeros. Lanes that read the same number of bytes make one access. Other sizes than powers of
+/// two are read in parts, larger parts first, so that each part is aligned.
 fn load(cx: &mut Cx<'_>, sources: &Row, sizes: &[u32; WARP], operations: &[Option<Operation>]) -> Result<WideRow, Trap> {
     let lanes = cx.lanes;
     let mut values = [0; WARP];
@@ -238,7 +238,7 @@ fn load_parts(cx: &mut Cx<'_>, sources: &Row, size: u32, operations: &[Option<Op
     Ok(())
 }
 
-/// Writes what a lane copies, and keeps others away from it until the copy is waited for.
+/// Writes the destination of a lane, and marks it as pending until a wait.
 fn store(cx: &mut Cx<'_>, lane: usize, address: u64, bytes: u32, value: u128, operation: Operation) -> Result<(), FaultKind> {
     let Place::Shared { rank, offset } = cx.resolve(Space::Shared, address)? else {
         return Err(FaultKind::Illegal { reason: format!("{address:#x} is no address in shared memory") });
@@ -278,11 +278,11 @@ impl Instruction for Wait {
             if self.is_all {
                 done.append(&mut copies.open);
             }
-            // Copies that an mbarrier follows are older than these. The arrival itself stays in flight.
+            // The copies that an mbarrier tracks are older than these. The arrival itself stays in flight.
             let issuer = cx.issuer(lane);
             done.splice(..0, followed(cx.cluster, issuer, u64::MAX));
             if let Some(last) = arrive(cx.cluster, &done) {
-                // Copies of a thread are done in order, so who knows of the last one knows of all.
+                // Copies of a thread complete in order, so the clock of the last one includes all.
                 let stamp = last.operation.done();
                 cx.cluster.clocks.acquire(warp, lane, &stamp);
             }
@@ -307,10 +307,10 @@ impl Instruction for Arrive {
             }
             let issuer = cx.issuer(lane);
             let own = &mut cx.warp.copies.lanes[lane];
-            // The groups stay, empty: a later `wait_group` still counts them.
+            // The groups stay as empty groups: a later `wait_group` still counts them.
             let mut copies: Vec<Flying> = own.groups.iter_mut().flat_map(std::mem::take).collect();
             copies.append(&mut own.open);
-            // It is the copies that arrive, not the thread: what else the thread did is not released.
+            // The arrival belongs to the copies, not to the thread: it releases only the copies, no other operation of the thread.
             let stamp = copies.last().map_or_else(Stamp::default, |last| last.operation.done());
             own.arrivals += 1;
             let operation = Box::new(Arriving { number: own.arrivals, copies, mbarrier: place, stamp });
@@ -326,7 +326,7 @@ impl Instruction for Arrive {
 
 impl AsyncOperation for Arriving {
     fn complete(&mut self, cluster: &mut Cluster, _: &Grid, issuer: Issuer) -> Result<(), Trap> {
-        // All earlier copies of the thread are done too.
+        // All earlier copies of the thread are complete, too.
         let earlier = followed(cluster, issuer, self.number);
         arrive(cluster, &earlier);
         arrive(cluster, &self.copies);
@@ -338,7 +338,7 @@ impl AsyncOperation for Arriving {
     }
 }
 
-/// Takes the copies of a thread that its mbarriers before that one follow.
+/// Takes the copies of a thread that its earlier mbarrier arrivals (numbers below `before`) track.
 fn followed(cluster: &mut Cluster, issuer: Issuer, before: u64) -> Vec<Flying> {
     let is_own = |other: Issuer| (other.rank, other.warp, other.lane) == (issuer.rank, issuer.warp, issuer.lane);
     let own = cluster.in_flight.iter_mut().filter(|flying| is_own(flying.issuer));
@@ -346,7 +346,7 @@ fn followed(cluster: &mut Cluster, issuer: Issuer, before: u64) -> Vec<Flying> {
     arrivals.filter(|arriving| arriving.number < before).flat_map(|arriving| std::mem::take(&mut arriving.copies)).collect()
 }
 
-/// Copies are done: their destinations may be touched. Gives the last of them.
+/// Completes copies: their destinations are accessible again. Returns the last one.
 fn arrive<'a>(cluster: &mut Cluster, copies: &'a [Flying]) -> Option<&'a Flying> {
     for copy in copies {
         cluster.ctas[copy.rank].shared.clear_pending(copy.range.clone(), copy.owner);
@@ -361,7 +361,8 @@ mod tests {
     use crate::memory::GlobalMemory;
     use crate::ptx::{Space, Type};
 
-    /// 512 bytes of global memory at `%src`, 16 for each lane, that count from 0; and 512 of shared memory, written, at `%dst`.
+    /// 512 initialised bytes of global memory at `%src`, 16 bytes for each lane, with ascending words; and 512 initialised bytes of shared
+    /// memory at `%dst`.
     fn harness() -> Harness {
         let memory = GlobalMemory::new(1 << 20);
         let address = memory.allocate(512).expect("there is room");
@@ -385,7 +386,7 @@ mod tests {
         }
     }
 
-    /// The four words that each lane finds.
+    /// The four words of each lane in shared memory.
     fn words(harness: &mut Harness) -> Vec<[u64; 4]> {
         run(harness, "ld.shared.v4.u32 {%a, %b, %c, %d}, [%dst];");
         let [a, b, c, d] = ["%a", "%b", "%c", "%d"].map(|name| harness.value(name));
@@ -405,7 +406,7 @@ mod tests {
         let mut harness = harness();
         run(&mut harness, "cp.async.cg.shared.global [%dst], [%src], 16;");
         assert!(is_pending(&mut harness));
-        // It belongs to no group yet, so a wait for all groups is none for it.
+        // The copy belongs to no group yet, so a wait for all groups does not include it.
         run(&mut harness, "cp.async.wait_group 0;");
         assert!(is_pending(&mut harness));
         run(&mut harness, "cp.async.commit_group;");

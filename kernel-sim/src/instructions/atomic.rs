@@ -19,14 +19,14 @@ struct Atomic {
     operation: Reduction,
     ty: Type,
     destinations: Vec<Option<Register>>,
-    /// The operand `b`, an element each.
+    /// The operand `b`, one value for each element.
     operands: Vec<Value>,
     /// The operand `c` of `cas`.
     replacement: Option<Value>,
     policy: Option<Value>,
 }
 
-/// What is done to the value in memory.
+/// The operation of an atomic.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reduction {
     And,
@@ -66,7 +66,7 @@ pub(crate) fn decode_atomic(form: &mut Form<'_>) -> Result<Box<dyn Instruction>,
     decode(form, ordering, true)
 }
 
-/// Decodes `red`: an `atom` that gives nothing back, and so can not acquire.
+/// Decodes `red`: an `atom` without a result, which therefore cannot acquire.
 pub(crate) fn decode_reduction(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     let ordering = ordering::take_atomic(form, &[("relaxed", Semantics::Relaxed), ("release", Semantics::Release)]);
     decode(form, ordering, false)
@@ -107,7 +107,7 @@ fn decode(form: &mut Form<'_>, ordering: Ordering, has_result: bool) -> Result<B
     Ok(Box::new(Atomic { access, ordering, address, operation, ty, destinations, operands, replacement, policy }))
 }
 
-/// Which types an operation has. A vector is for `.add` of `.f32`, and for `.add`, `.min` and `.max` of halves.
+/// Checks the type of an operation. Vectors are legal for `.add` of `.f32`, and for `.add`, `.min` and `.max` of the half types.
 fn check_type(form: &Form<'_>, operation: Reduction, ty: Type, count: Option<usize>) -> Result<(), Unsupported> {
     use Reduction::*;
     let name = REDUCTIONS.iter().find(|(_, known)| *known == operation).map_or("", |(name, _)| name);
@@ -159,7 +159,7 @@ impl Instruction for Atomic {
     }
 
     fn crosses_ctas(&self) -> bool {
-        // Sums of integers, bounds and logic end the same in any order, so without a result nobody sees which came first.
+        // Integer sums, bounds and logic operations are commutative, so without a result the order is unobservable.
         let is_order_free = match self.operation {
             Reduction::And | Reduction::Or | Reduction::Xor | Reduction::Min | Reduction::Max => true,
             Reduction::Add => !self.ty.is_float(),
@@ -175,7 +175,7 @@ impl Instruction for Atomic {
 }
 
 impl Atomic {
-    /// Which lanes touch shared memory. A vector may not.
+    /// The lanes whose address is in shared memory. A vector must not be there.
     fn shared_lanes(&self, cx: &Cx<'_>, addresses: &Row) -> Result<[bool; WARP], Trap> {
         let shared = match self.access.space {
             Space::Shared | Space::SharedCluster => [true; WARP],
@@ -199,10 +199,10 @@ fn read_wide(cx: &Cx<'_>, value: Value, bits: u32) -> Result<WideRow, Trap> {
     Ok(wide.map(|bits| bits & mask))
 }
 
-/// The new value. All bits are those of the type.
+/// The new value of the element.
 ///
-/// An `.f32` addition in global memory takes and gives no subnormals (they become zeros of their sign), and one in shared memory does
-/// (PTX ISA, 9.7.13.5, "current implementation"); `flushes` says which it is.
+/// An `.f32` addition in global memory flushes subnormal operands and results to zeros of their sign; an addition in shared memory does not
+/// (PTX ISA, 9.7.13.5, "current implementation"). `flushes` selects the behaviour.
 pub(crate) fn apply(operation: Reduction, ty: Type, old: u128, operand: u128, replacement: u128, flushes: bool) -> u128 {
     let (a, b) = (old as u64, operand as u64);
     match operation {
@@ -235,8 +235,8 @@ fn add(ty: Type, a: u64, b: u64, flushes: bool) -> u64 {
     }
 }
 
-/// The sum of doubles. Of NaNs, global memory keeps the operand's and then the old one as they are; shared memory the old one and then
-/// the operand's, made quiet.
+/// The sum of doubles. For NaNs, global memory returns the operand or else the old value, unchanged; shared memory returns the old value or
+/// else the operand, made quiet.
 fn add_f64(old: u64, operand: u64, is_global: bool) -> u64 {
     let is_nan = |bits: u64| f64::from_bits(bits).is_nan();
     let sum = (f64::from_bits(old) + f64::from_bits(operand)).to_bits();
@@ -245,7 +245,7 @@ fn add_f64(old: u64, operand: u64, is_global: bool) -> u64 {
         (true, false, true) => old,
         (true, _, false) => old | 1 << 51,
         (false, true, false) => operand | 1 << 51,
-        // Infinities of both signs give the NaN with a sign and no payload.
+        // The sum of infinities with opposite signs is the NaN with a sign and no payload.
         (false, false, _) => {
             if is_nan(sum) {
                 0xfff8_0000_0000_0000
@@ -256,9 +256,9 @@ fn add_f64(old: u64, operand: u64, is_global: bool) -> u64 {
     }
 }
 
-/// The NaN that single precision gives.
+/// The NaN result of single precision.
 const NAN_F32: u32 = 0x7fff_ffff;
-/// The NaN that halves give, of both kinds.
+/// The NaN result of both half types.
 const NAN_HALF: u16 = 0x7fff;
 
 fn add_f32(a: u32, b: u32, flushes: bool) -> u32 {
@@ -267,7 +267,7 @@ fn add_f32(a: u32, b: u32, flushes: bool) -> u32 {
     if sum.is_nan() { NAN_F32 } else { flush(sum.to_bits()) }
 }
 
-/// The sum of two halves: the `f32` between has more than twice their digits and two more, so the second rounding changes nothing.
+/// The sum of two halves. The intermediate `f32` has more than twice their precision plus two bits, so double rounding is harmless.
 fn add_half(ty: Type, a: u16, b: u16) -> u16 {
     let sum = half_to_f32(ty, a) + half_to_f32(ty, b);
     match ty {
@@ -281,7 +281,7 @@ fn half_to_f32(ty: Type, bits: u16) -> f32 {
     if matches!(ty, Type::F16 | Type::F16x2) { f16::from_bits(bits).to_f32() } else { bf16::from_bits(bits).to_f32() }
 }
 
-/// The smaller or the larger of two values.
+/// The minimum or the maximum of two values.
 fn choose(larger: bool, ty: Type, a: u64, b: u64) -> u64 {
     let take_b = match ty {
         Type::S32 => (b as i32) < a as i32,
@@ -293,7 +293,7 @@ fn choose(larger: bool, ty: Type, a: u64, b: u64) -> u64 {
     if take_b != larger { b } else { a }
 }
 
-/// A NaN loses against a number, and -0 is smaller than +0.
+/// If one operand is a NaN, the result is the other one; -0 is less than +0.
 fn choose_half(larger: bool, ty: Type, a: u16, b: u16) -> u16 {
     let (x, y) = (half_to_f32(ty, a), half_to_f32(ty, b));
     match (x.is_nan(), y.is_nan()) {
@@ -310,7 +310,7 @@ fn choose_half(larger: bool, ty: Type, a: u16, b: u16) -> u16 {
     }
 }
 
-/// Each half of a pair by itself.
+/// Applies an operation to each half of a pair.
 fn halves(ty: Type, a: u64, b: u64, each: impl Fn(Type, u16, u16) -> u16) -> u64 {
     let low = each(ty, a as u16, b as u16);
     let high = each(ty, (a >> 16) as u16, (b >> 16) as u16);
@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(add_f32(tiny, tiny, true), 0);
         assert_eq!(add_f32(tiny, tiny, false), 2);
         assert_eq!(add_f32(0x8000_0001, 0x8000_0000, true), 0x8000_0000);
-        // A difference of normal numbers may be subnormal.
+        // A difference of normal numbers can be subnormal.
         assert_eq!(add_f32(smallest_normal + 1, smallest_normal | 0x8000_0000, true), 0);
         assert_eq!(add_f32(smallest_normal + 1, smallest_normal | 0x8000_0000, false), 1);
         assert_eq!(add_f32(0x7f80_0000, 0xff80_0000, false), NAN_F32);
@@ -359,14 +359,14 @@ mod tests {
     fn halves_keep_subnormals_and_prefer_numbers() {
         assert_eq!(of(Reduction::Add, Type::F16, 1, 1), 2);
         assert_eq!(of(Reduction::Add, Type::Bf16, 1, 1), 2);
-        // 2048 + 1 is halfway, and 2048 is even; 2050 + 1 goes up.
+        // 2048 + 1 is a tie, and 2048 is even; 2050 + 1 rounds up.
         assert_eq!(of(Reduction::Add, Type::F16x2, 0x6800_6801, 0x3c00_3c00), 0x6800_6802);
         assert_eq!(of(Reduction::Min, Type::F16x2, 0x7e00_0000, 0x3c00_8000), 0x3c00_8000);
         assert_eq!(of(Reduction::Max, Type::Bf16, 0x8000, 0x0000), 0);
         assert_eq!(of(Reduction::Max, Type::Bf16, 0x7fc0, 0xffc1), 0x7fff);
     }
 
-    /// All lanes count on one word, after it was 5: each finds what the lanes before it left.
+    /// All lanes add to one word with the initial value 5: each lane reads the sum of its predecessors.
     #[test]
     fn lanes_take_turns() {
         let mut harness = Harness::new();
@@ -383,7 +383,7 @@ mod tests {
         run("atom.shared.exch.b32 %seen, [64], %lane;");
         let expected: Row = std::array::from_fn(|lane| 5 + (lane * lane.saturating_sub(1) / 2) as u64);
         assert_eq!(harness.value("%old"), expected);
-        // `cas` of lane 0 finds 5 + 31 * 32 / 2, and leaves 0; then each lane finds what the one before it put there.
+        // The `cas` of lane 0 reads 5 + 31 * 32 / 2 and stores 0. Each later lane reads the value that its predecessor stored.
         assert_eq!(harness.value("%seen"), std::array::from_fn(|lane| lane.saturating_sub(1) as u64));
     }
 }

@@ -13,7 +13,7 @@ use crate::ptx::{Operand, Type};
 struct CtaBarrier {
     barrier: Value,
     count: Option<Value>,
-    /// Does it wait? `arrive` does not.
+    /// Whether the instruction waits; `arrive` does not.
     waits: bool,
     reduction: Option<Reduce>,
     is_aligned: bool,
@@ -185,7 +185,8 @@ impl CtaBarrier {
     }
 }
 
-/// Ends the barrier's phase if all have arrived: those who waited know what all knew.
+/// Completes the barrier's phase if all threads have arrived: the operations of all arrived threads happen before the later operations of
+/// the waiting threads.
 fn settle(cx: &mut Cx<'_>, number: usize, threads: Threads) {
     let Some(completed) = cx.cta().barriers.settle(number, threads) else { return };
     let rank = cx.rank;
@@ -218,7 +219,7 @@ impl Instruction for WarpBarrier {
     }
 }
 
-/// Threads of the cluster that did not exit.
+/// The number of threads of the cluster that have not exited.
 fn live_threads(cx: &Cx<'_>) -> u32 {
     cx.cluster.ctas.iter().map(|cta| cta.live_threads).sum()
 }
@@ -233,7 +234,7 @@ impl Instruction for ClusterArrive {
         let mut stamp = None;
         let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
         for lane in cx.lanes {
-            // A relaxed arrival after a fence, such as `fence.mbarrier_init`, releases what was fenced.
+            // A relaxed arrival releases only the operations before an earlier fence, such as `fence.mbarrier_init`.
             let own = match self.is_release {
                 true => Some(cx.cluster.clocks.release(warp, lane)),
                 false => cx.warp.fences.fenced(lane, Scope::Cluster).cloned(),
@@ -260,7 +261,7 @@ impl Instruction for ClusterArrive {
 
 impl Instruction for ClusterWait {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-        // Threads that exit may be the last that the barrier waited for.
+        // The barrier may be complete because threads exited.
         let live = live_threads(cx);
         if cx.cluster.barrier.settle(live) {
             cx.cluster.happened();
@@ -293,7 +294,7 @@ mod tests {
     use crate::lanes::Lanes;
     use crate::ptx::Type;
 
-    /// A warp of a program of two.
+    /// A warp of a program with two warps.
     fn harness() -> Harness {
         let mut harness = Harness::new();
         harness.grid.block = [64, 1, 1];
@@ -302,7 +303,7 @@ mod tests {
         harness
     }
 
-    /// Executes as that warp.
+    /// Executes an instruction as this warp.
     fn as_warp(harness: &mut Harness, warp: usize, tickets: &mut [[u64; 32]; 2], text: &str) -> Progress {
         harness.warp.index = warp;
         harness.warp.tickets = tickets[warp];
@@ -322,7 +323,7 @@ mod tests {
         assert_eq!(as_warp(&mut harness, 1, &mut tickets, "barrier.cta.sync 3, 64;"), Progress::Done);
         assert!(harness.cluster.events > events);
         assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.sync 3;"), Progress::Done);
-        // The next phase begins from nothing.
+        // The next phase has no arrivals.
         assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.sync 3;"), Progress::Wait);
         assert_eq!(harness.cluster.ctas[0].barriers.waiting().as_deref(), Some("barrier 3 has 32 of 64 threads"));
         harness.cluster.ended(0, 1, Lanes::ALL);
@@ -364,7 +365,7 @@ mod tests {
                     as_warp(&mut harness, 0, &mut tickets, "fence.acq_rel.cta;");
                 }
                 as_warp(&mut harness, 0, &mut tickets, write);
-                // The fences of a warp are its own.
+                // Fences belong to a warp.
                 harness.warp.fences = crate::instructions::Fences::default();
                 as_warp(&mut harness, 1, &mut tickets, read);
                 if fences_after {

@@ -1,6 +1,6 @@
-//! The barriers of a CTA and of a cluster: who arrived, and when a barrier is complete (PTX ISA, 9.7.13.1 and 9.7.13.3).
+//! The state of the barriers of a CTA and of a cluster: arrivals and the completion of phases (PTX ISA, 9.7.13.1 and 9.7.13.3).
 //!
-//! Nothing here executes an instruction; `barrier.rs` does, and tells the scheduler who waits.
+//! This module executes no instructions; `barrier.rs` does, and reports waiting lanes to the scheduler.
 
 use std::collections::HashMap;
 
@@ -15,40 +15,40 @@ pub(crate) struct Barriers {
     barriers: [Barrier; 16],
 }
 
-/// One of the barriers.
+/// The state of a barrier.
 #[derive(Default)]
 struct Barrier {
-    /// How often it was complete.
+    /// The number of completed phases.
     phase: u64,
-    /// What it is used for in this phase; none before the first arrival.
+    /// The usage in this phase; `None` before the first arrival.
     usage: Option<Usage>,
-    /// How many threads the last one that looked waits for.
+    /// The expected number of threads at the last check.
     expected: u32,
-    /// Who arrived in this phase, warp by warp.
+    /// The threads that have arrived in this phase, by warp.
     parts: Vec<Part>,
-    /// What those knew who do not wait.
+    /// The release of the threads that arrived without waiting.
     stamp: Option<Stamp>,
-    /// Predicates that were true.
+    /// The number of true predicates.
     ayes: u32,
-    /// Phases that are complete and whose waiting threads did not all go on yet.
+    /// The completed phases that waiting threads have not left yet.
     results: HashMap<u64, Finished>,
 }
 
-/// What all threads must agree on in a phase.
+/// The properties on which all threads of a phase must agree.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Usage {
-    /// Threads; none for all of the CTA.
+    /// The number of threads; `None` for all threads of the CTA.
     count: Option<u32>,
     reduction: Option<Reduction>,
 }
 
-/// Threads of a warp that arrived.
+/// The threads of a warp that have arrived.
 struct Part {
     warp: usize,
     arrived: Lanes,
-    /// Those of them that wait.
+    /// The arrived threads that wait.
     waiting: Lanes,
-    /// Threads of the warp that did not exit.
+    /// The threads of the warp that have not exited.
     live: Lanes,
 }
 
@@ -58,42 +58,42 @@ struct Finished {
     waiting: u32,
 }
 
-/// What `bar.red` makes of the predicates.
+/// The reduction of the predicates by `bar.red`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reduction {
-    /// How many are true.
+    /// The number of true predicates.
     Count,
-    /// Are all?
+    /// Whether all are true.
     And,
-    /// Is any?
+    /// Whether at least one is true.
     Or,
 }
 
-/// Threads that come to a barrier together.
+/// Threads that arrive at a barrier together.
 pub(crate) struct Arrival {
     pub(crate) barrier: usize,
     pub(crate) warp: usize,
     pub(crate) lanes: Lanes,
-    /// Lanes of the warp that did not exit.
+    /// The lanes of the warp that have not exited.
     pub(crate) live: Lanes,
-    /// Threads that take part; none for all of the CTA.
+    /// The number of participating threads; `None` for all threads of the CTA.
     pub(crate) count: Option<u32>,
     pub(crate) waits: bool,
-    /// What is reduced, and who says yes.
+    /// The reduction, and the lanes whose predicate is true.
     pub(crate) reduction: Option<(Reduction, Lanes)>,
-    /// What those know who do not wait.
+    /// The release of threads that arrive without waiting.
     pub(crate) stamp: Option<Stamp>,
 }
 
-/// A phase that has just become complete.
+/// A phase that was just completed.
 pub(crate) struct Completed {
-    /// Who waited.
+    /// The threads that waited.
     pub(crate) waiting: Vec<(usize, Lanes)>,
-    /// What those knew who did not.
+    /// The release of the threads that arrived without waiting.
     pub(crate) stamp: Option<Stamp>,
 }
 
-/// How many threads a CTA has, and how many of them did not exit.
+/// The number of threads of a CTA, and the number of those that have not exited.
 #[derive(Clone, Copy)]
 pub(crate) struct Threads {
     pub(crate) all: u32,
@@ -101,7 +101,7 @@ pub(crate) struct Threads {
 }
 
 impl Barriers {
-    /// Threads arrive. Gives the phase that they are part of.
+    /// Records an arrival, and returns the phase that the threads belong to.
     pub(crate) fn arrive(&mut self, arrival: Arrival, threads: Threads) -> Result<u64, FaultKind> {
         let Arrival { barrier: number, warp, lanes, live, count, waits, reduction, stamp } = arrival;
         let fault = |reason: String| FaultKind::Barrier { barrier: number as u32, reason };
@@ -155,7 +155,7 @@ impl Barriers {
         Ok(barrier.phase)
     }
 
-    /// Ends the phase if all have arrived.
+    /// Completes the phase if all threads have arrived.
     pub(crate) fn settle(&mut self, number: usize, threads: Threads) -> Option<Completed> {
         let barrier = &mut self.barriers[number];
         barrier.expected = barrier.usage?.count.unwrap_or(threads.live);
@@ -175,7 +175,7 @@ impl Barriers {
         Some(Completed { waiting, stamp: barrier.stamp.take() })
     }
 
-    /// The result of a phase for that many threads that wait for it, if it is complete: they go on.
+    /// The result of a phase, if it is complete, for this number of waiting threads, which then continue.
     pub(crate) fn go_on(&mut self, number: usize, phase: u64, reduction: Option<Reduction>, threads: u32) -> Option<u32> {
         let results = &mut self.barriers[number].results;
         let finished = results.get_mut(&phase)?;
@@ -192,7 +192,7 @@ impl Barriers {
         Some(result)
     }
 
-    /// Says which barriers wait for whom, such as `barrier 0 has 96 of 128 threads`; none if none does.
+    /// A description of the incomplete barriers, such as `barrier 0 has 96 of 128 threads`; `None` if there are none.
     pub(crate) fn waiting(&self) -> Option<String> {
         let open = self.barriers.iter().enumerate().filter(|(_, barrier)| barrier.usage.is_some());
         let texts = open.map(|(number, barrier)| format!("barrier {number} has {} of {} threads", barrier.arrived(), barrier.expected));
@@ -214,8 +214,8 @@ impl Barriers {
 }
 
 impl Barrier {
-    /// Threads that count. A number of threads is a number of whole warps, so with one a warp counts in full when all of it came that
-    /// is left.
+    /// The number of arrived threads. An explicit thread count is a multiple of the warp size. With such a count, a warp counts as a full
+    /// warp when all its live lanes have arrived.
     fn arrived(&self) -> u32 {
         let is_counted = self.usage.is_some_and(|usage| usage.count.is_some());
         let count = |part: &Part| if is_counted && part.arrived.contains(part.live) { WARP as u32 } else { part.arrived.count() };
@@ -226,25 +226,25 @@ impl Barrier {
 /// The barrier of a cluster.
 #[derive(Default)]
 pub(crate) struct ClusterBarrier {
-    /// By rank and warp.
+    /// Indexed by rank and warp.
     parts: HashMap<(usize, usize), ClusterPart>,
-    /// What those know that arrived in this phase.
+    /// The joined releases of this phase's arrivals.
     arriving: Stamp,
-    /// What those knew that arrived in the last phase. It lasts long enough: a phase needs the arrival of all, and a thread arrives
-    /// again only after its wait.
+    /// The joined releases of the last phase's arrivals. One phase is enough: a phase needs the arrival of all threads, and a thread
+    /// arrives again only after its wait.
     complete: Stamp,
 }
 
 #[derive(Default)]
 struct ClusterPart {
-    /// Arrived in this phase.
+    /// The lanes that have arrived in this phase.
     arrived: Lanes,
-    /// Arrived in this phase or the last one, and did not wait yet.
+    /// The lanes that have arrived in this phase or the last one, and have not waited yet.
     owing: Lanes,
 }
 
 impl ClusterBarrier {
-    /// Threads arrive. With `live` threads of the cluster left, true if the phase is complete now.
+    /// Records an arrival, with `live` threads of the cluster left. Returns true if the phase is now complete.
     pub(crate) fn arrive(&mut self, rank: usize, warp: usize, lanes: Lanes, stamp: Option<&Stamp>, live: u32) -> Result<bool, FaultKind> {
         let part = self.parts.entry((rank, warp)).or_default();
         if let Some(lane) = part.owing.and(lanes).lowest() {
@@ -260,7 +260,7 @@ impl ClusterBarrier {
         Ok(self.settle(live))
     }
 
-    /// Ends the phase if all have arrived; true if it does.
+    /// Completes the phase if all threads have arrived; returns true if so.
     pub(crate) fn settle(&mut self, live: u32) -> bool {
         let arrived: u32 = self.parts.values().map(|part| part.arrived.count()).sum();
         if arrived == 0 || arrived < live {
@@ -271,7 +271,7 @@ impl ClusterBarrier {
         true
     }
 
-    /// Threads wait: gives what the others knew if they may go on.
+    /// Lets threads wait: returns the release of the arrived threads if the phase is complete.
     pub(crate) fn wait(&mut self, rank: usize, warp: usize, lanes: Lanes) -> Result<Option<&Stamp>, FaultKind> {
         let part = self.parts.entry((rank, warp)).or_default();
         if let Some(lane) = lanes.without(part.owing).lowest() {
@@ -286,14 +286,14 @@ impl ClusterBarrier {
         Ok(Some(&self.complete))
     }
 
-    /// Says how many threads arrived, such as `the barrier of the cluster has 96 of 128 threads`; none if none did.
+    /// A description of the arrivals, such as `the barrier of the cluster has 96 of 128 threads`; `None` if there are none.
     pub(crate) fn waiting(&self, live: u32) -> Option<String> {
         let arrived: u32 = self.parts.values().map(|part| part.arrived.count()).sum();
         (arrived > 0).then(|| format!("the barrier of the cluster has {arrived} of {live} threads"))
     }
 }
 
-/// Threads exited: barriers of all threads wait for them no longer.
+/// Records that threads exited: barriers of all threads no longer wait for them.
 pub(crate) fn exited(cluster: &mut Cluster, rank: usize, warp: usize, lanes: Lanes) {
     cluster.ctas[rank].barriers.exited(warp, lanes);
     if let Some(part) = cluster.barrier.parts.get_mut(&(rank, warp)) {
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn a_count_is_of_whole_warps() {
         let mut barriers = Barriers::default();
-        // The last warp of a program of 80 threads has 16 lanes.
+        // The last warp of a program with 80 threads has 16 lanes.
         let threads = Threads { all: 80, live: 80 };
         assert_eq!(barriers.arrive(Arrival { live: Lanes::first(16), ..arrival(2, Lanes::first(16), Some(64), false) }, threads), Ok(0));
         assert_eq!(barriers.arrive(arrival(0, Lanes::ALL, Some(64), true), threads), Ok(0));
@@ -382,7 +382,7 @@ mod tests {
             }
             assert!(barriers.settle(1, threads).is_some());
             assert_eq!(barriers.go_on(1, 0, Some(reduction), 32), Some(expected));
-            // The other warp still finds its result when the barrier is in use again.
+            // The other warp can still read its result after the barrier is reused.
             let reduction_of_next = Some((reduction, Lanes::NONE));
             assert_eq!(barriers.arrive(Arrival { reduction: reduction_of_next, ..arrival(0, Lanes::ALL, None, true) }, threads), Ok(1));
             assert_eq!(barriers.go_on(1, 0, Some(reduction), 32), Some(expected));
@@ -401,7 +401,7 @@ mod tests {
         assert_eq!(barrier.arrive(1, 0, Lanes::ALL, None, 64), Ok(true));
         assert!(barrier.wait(0, 0, Lanes::ALL).is_ok_and(|stamp| stamp.is_some()));
         assert!(barrier.wait(0, 0, Lanes::ALL).is_err());
-        // The one that waited may arrive for the next phase before the other has waited.
+        // The program that waited may arrive for the next phase before the other one has waited.
         assert_eq!(barrier.arrive(0, 0, Lanes::ALL, None, 64), Ok(false));
         assert!(barrier.wait(1, 0, Lanes::ALL).is_ok_and(|stamp| stamp.is_some()));
         assert!(barrier.wait(0, 0, Lanes::ALL).is_ok_and(|stamp| stamp.is_none()));

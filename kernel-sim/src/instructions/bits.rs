@@ -1,4 +1,4 @@
-//! Counts and bit fields, and the sums of products of bytes: PTX ISA, 9.7.1.13 to 9.7.1.24.
+//! Bit counts, bit fields, and byte dot products (PTX ISA, 9.7.1.13 to 9.7.1.24).
 
 use crate::counters::Class;
 use crate::instructions::lanewise::{Decoded, binary, lanewise, mask, number, sources, ternary, type_of, unary};
@@ -20,7 +20,7 @@ pub(super) fn clz(form: &mut Form<'_>) -> Decoded {
     unary(form, Class::Integer, [Type::U32, ty], move |a| u64::from(a.leading_zeros() + ty.bits() - 64))
 }
 
-/// `bfind{.shiftamt}`: the highest bit that is not a copy of the sign, or all ones if there is none.
+/// `bfind{.shiftamt}`: the position of the highest bit that differs from the sign, or all ones if there is none.
 pub(super) fn bfind(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &WORDS)?;
     let shift_amount = form.flag("shiftamt");
@@ -35,7 +35,7 @@ pub(super) fn bfind(form: &mut Form<'_>) -> Decoded {
     })
 }
 
-/// `fns`: the place of the `|offset|`-th set bit of `mask`, from `base` on upwards or downwards; all ones if there is none.
+/// `fns`: the position of the `|offset|`-th set bit of `mask`, counting from `base` upwards or downwards; all ones if there is none.
 pub(super) fn fns(form: &mut Form<'_>) -> Decoded {
     type_of(form, &[Type::B32])?;
     ternary(form, Class::Integer, [Type::B32, Type::B32, Type::B32, Type::S32], |mask, base, offset| {
@@ -63,17 +63,18 @@ pub(super) fn brev(form: &mut Form<'_>) -> Decoded {
     unary(form, Class::Integer, [ty; 2], move |a| a.reverse_bits() >> (64 - ty.bits()))
 }
 
-/// `bfe`: a bit field, extended with its sign if the type has one.
+/// `bfe`: extracts a bit field, sign-extended if the type is signed.
 pub(super) fn bfe(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &WORDS)?;
-    // The ISA allows 0 to 255 for both. Of more, hardware takes the low byte in 32 bits, and takes it as large in 64.
+    // The ISA allows 0 to 255 for both operands. For larger values, hardware takes the low byte in the 32-bit forms and clamps to 255 in
+    // the 64-bit forms.
     let byte = move |value: u64| (if ty.bits() == 32 { value & 0xff } else { value.min(0xff) }) as u32;
     ternary(form, Class::Integer, [ty, ty, Type::U32, Type::U32], move |a, start, length| {
         let (start, length) = (byte(start), byte(length));
         if length == 0 {
             return 0;
         }
-        // Bits beyond the word are copies of the sign, or zeros. So are those above the field.
+        // Bits beyond the word are copies of the sign or zeros, as are the bits above the field.
         let shifted = number(a, ty) >> start.min(64);
         let field = if length >= ty.bits() {
             shifted
@@ -86,7 +87,7 @@ pub(super) fn bfe(form: &mut Form<'_>) -> Decoded {
     })
 }
 
-/// `bfi`: `b` with a field of it replaced by the low bits of `a`.
+/// `bfi`: `b` with a field replaced by the low bits of `a`.
 pub(super) fn bfi(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &BIT_WORDS)?;
     let destination = form.destination(ty)?;
@@ -101,7 +102,7 @@ pub(super) fn bfi(form: &mut Form<'_>) -> Decoded {
     })
 }
 
-/// Does a length or a place beyond 32 count as 32, or are its upper bits ignored?
+/// Whether a length or position beyond 32 is clamped to 32 (`.clamp`), or only its low bits are used (`.wrap`).
 fn clamps(form: &mut Form<'_>) -> Result<bool, Unsupported> {
     let clamps = form.one_of(&[("clamp", true), ("wrap", false)]);
     clamps.ok_or_else(|| form.error(format!("`{}` needs `.clamp` or `.wrap`", form.opcode())))
@@ -111,7 +112,7 @@ fn limited(value: u64, clamps: bool) -> u32 {
     (if clamps { value.min(32) } else { value & 0x1f }) as u32
 }
 
-/// `szext`: the low `b` bits, extended.
+/// `szext`: extends the low `b` bits.
 pub(super) fn szext(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &[Type::U32, Type::S32])?;
     let clamps = clamps(form)?;
@@ -123,27 +124,27 @@ pub(super) fn szext(form: &mut Form<'_>) -> Decoded {
     })
 }
 
-/// `bmsk`: `b` ones from bit `a` on.
+/// `bmsk`: `b` one bits from bit `a` on.
 pub(super) fn bmsk(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &[Type::B32])?;
     let clamps = clamps(form)?;
     binary(form, Class::Integer, [ty, ty, ty], move |start, length| mask(limited(length, clamps)) << limited(start, clamps) & mask(32))
 }
 
-/// Takes the two types of `dp4a` and `dp2a`: is the first factor signed, and the second?
+/// Takes the two types of `dp4a` and `dp2a`; returns whether each factor is signed.
 fn signedness(form: &mut Form<'_>) -> Result<[bool; 2], Unsupported> {
     let first = type_of(form, &[Type::U32, Type::S32])?;
     let second = type_of(form, &[Type::U32, Type::S32])?;
     Ok([first.is_signed(), second.is_signed()])
 }
 
-/// The `place`-th part of a register of parts of so many bits.
+/// Part number `place` of a register, with parts of `bits` bits.
 fn part(value: u64, bits: u32, place: u32, signed: bool) -> i64 {
     let top = (value << (64 - bits * (place + 1))) as i64;
     if signed { top >> (64 - bits) } else { (top as u64 >> (64 - bits)) as i64 }
 }
 
-/// `dp4a`: `c` and the products of four pairs of bytes.
+/// `dp4a`: adds the products of four pairs of bytes to `c`.
 pub(super) fn dp4a(form: &mut Form<'_>) -> Decoded {
     let [first, second] = signedness(form)?;
     ternary(form, Class::Integer, [Type::B32; 4], move |a, b, c| {
@@ -152,7 +153,7 @@ pub(super) fn dp4a(form: &mut Form<'_>) -> Decoded {
     })
 }
 
-/// `dp2a`: `c` and the products of two 16-bit halves with the two low or high bytes.
+/// `dp2a`: adds the products of two 16-bit halves and the two low or high bytes to `c`.
 pub(super) fn dp2a(form: &mut Form<'_>) -> Decoded {
     let offset = form.one_of(&[("lo", 0), ("hi", 2)]).ok_or_else(|| form.error("`dp2a` needs `.lo` or `.hi`"))?;
     let [first, second] = signedness(form)?;

@@ -1,4 +1,4 @@
-//! `cp.async.bulk` and `cp.reduce.async.bulk`: copies of ranges by the async proxy (PTX ISA, "Data Movement and Conversion
+//! `cp.async.bulk` and `cp.reduce.async.bulk`: copies of contiguous ranges by the async proxy (PTX ISA, "Data Movement and Conversion
 //! Instructions: Bulk copy").
 
 mod groups;
@@ -20,10 +20,10 @@ use crate::machine::{Cx, InFlight};
 use crate::memory::{Proxy, Queue};
 use crate::ptx::{Space, Type};
 
-/// What every address and size of a bulk copy is a multiple of.
+/// The alignment of every address and size of a bulk copy.
 const UNIT: u32 = 16;
 
-/// Decodes `cp`: bulk copies here, and those of a thread by themselves.
+/// Decodes `cp`: bulk copies here, and `cp.async` without `.bulk` in `async_copy`.
 pub(super) fn decode_copy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     if form.has(&["bulk"]) { decode(form) } else { async_copy::decode(form) }
 }
@@ -120,11 +120,11 @@ pub(super) struct Mbarriers {
     pub(super) addresses: Row,
 }
 
-/// What a copy into shared memory writes.
+/// The writes of a copy into shared memory.
 pub(super) struct Parts {
-    /// The first byte.
+    /// The address of the first byte.
     pub(super) target: Place,
-    /// Bytes from there that may not be touched meanwhile.
+    /// The number of bytes from there that threads must not access before the copy completes.
     pub(super) span: u32,
     pub(super) transaction_bytes: u32,
     pub(super) pieces: Vec<Piece>,
@@ -132,7 +132,7 @@ pub(super) struct Parts {
     pub(super) rounds: bool,
 }
 
-/// Sends a copy into shared memory on its way; a multicast goes to the same offsets of each CTA of the mask.
+/// Issues a copy into shared memory. A multicast writes the same offsets in each CTA of the mask.
 pub(super) fn issue_load(
     cx: &mut Cx<'_>,
     lane: usize,
@@ -229,7 +229,7 @@ impl Instruction for BulkStore {
     }
 }
 
-/// Sends a copy from shared to global memory on its way: it reads inside of these bytes from the source on.
+/// Issues a copy from shared to global memory. It reads only inside the `span` bytes at the source.
 pub(super) fn issue_store(cx: &mut Cx<'_>, lane: usize, source: Place, span: u32, pieces: Vec<Piece>, combine: Option<Combine>) {
     let operation = async_access::issue(cx, lane, Proxy::Async, Queue::Bulk);
     let writing = async_access::issue(cx, lane, Proxy::Async, Queue::BulkWrite);
@@ -244,7 +244,7 @@ pub(super) fn issue_store(cx: &mut Cx<'_>, lane: usize, source: Place, span: u32
     cx.cluster.in_flight.push_back(InFlight { issuer: owner, operation: Box::new(store) });
 }
 
-/// Counts what a copy really moves, to so many CTAs.
+/// Counts the bytes that a copy moves to this number of CTAs.
 fn count_bytes(cx: &mut Cx<'_>, pieces: &[Piece], targets: usize) {
     let bytes: u32 = pieces.iter().filter(|piece| piece.other.is_some()).map(|piece| piece.bytes).sum();
     let line = cx.line;
@@ -287,7 +287,7 @@ impl Instruction for Prefetch {
     }
 }
 
-/// The size of a bulk copy, which must be a multiple of 16.
+/// Checks the size of a bulk copy, which must be a multiple of 16.
 fn size(cx: &Cx<'_>, lane: usize, size: u64) -> Result<u32, Trap> {
     let bytes = size as u32;
     if bytes == 0 || !bytes.is_multiple_of(UNIT) {
@@ -296,7 +296,7 @@ fn size(cx: &Cx<'_>, lane: usize, size: u64) -> Result<u32, Trap> {
     Ok(bytes)
 }
 
-/// A global address of a bulk copy, which must be a multiple of 16.
+/// Checks a global address of a bulk copy, which must be a multiple of 16.
 fn global(lane: usize, address: u64) -> Result<u64, Trap> {
     if address.is_multiple_of(u64::from(UNIT)) {
         Ok(address)
@@ -305,19 +305,19 @@ fn global(lane: usize, address: u64) -> Result<u64, Trap> {
     }
 }
 
-/// Takes how the end of a copy is made known.
+/// Takes the completion mechanism of a copy.
 pub(super) fn completion(form: &mut Form<'_>, name: &str) -> Result<(), Unsupported> {
     if form.flag(name) { Ok(()) } else { Err(form.error(format!("`.{name}` is missing"))) }
 }
 
-/// Takes the operation of a reduction, of `cp.reduce.async.bulk.tensor`.
+/// Takes the operation of a reduction by `cp.reduce.async.bulk.tensor`.
 pub(super) fn reduction(form: &mut Form<'_>) -> Result<Reduction, Unsupported> {
     let choices = atomic::REDUCTIONS;
     let found = form.one_of(&choices).filter(|reduction| !matches!(reduction, Reduction::Exchange | Reduction::CompareAndSwap));
     found.ok_or_else(|| form.error("a reduction needs its operation, such as `.add`"))
 }
 
-/// Takes the operation and the type of a reduction, of `cp.reduce.async.bulk`.
+/// Takes the operation and the type of a reduction by `cp.reduce.async.bulk`.
 fn combine(form: &mut Form<'_>, has: fn(Type, Reduction) -> bool) -> Result<Combine, Unsupported> {
     let reduction = reduction(form)?;
     let keeps_subnormals = form.flag("noftz");
@@ -332,7 +332,7 @@ fn combine(form: &mut Form<'_>, has: fn(Type, Reduction) -> bool) -> Result<Comb
 }
 
 impl Type {
-    /// Can elements in shared memory be combined so?
+    /// Whether elements in shared memory support this reduction.
     pub(super) fn is_shared_reducible(self, reduction: Reduction) -> bool {
         match reduction {
             Reduction::And | Reduction::Or | Reduction::Xor => self == Type::B32,
@@ -343,7 +343,7 @@ impl Type {
         }
     }
 
-    /// Can elements in global memory be combined so?
+    /// Whether elements in global memory support this reduction.
     pub(super) fn is_global_reducible(self, reduction: Reduction) -> bool {
         use Type::*;
         match reduction {

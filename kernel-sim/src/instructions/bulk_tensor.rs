@@ -1,5 +1,5 @@
-//! `cp.async.bulk.tensor` and its relatives: boxes of a tensor between global and shared memory (PTX ISA, "Tensors", "Data Movement and
-//! Conversion Instructions: Tensor copy").
+//! `cp.async.bulk.tensor` and related instructions: copy boxes of a tensor between global and shared memory (PTX ISA, "Tensors", "Data
+//! Movement and Conversion Instructions: Tensor copy").
 
 use super::async_access::{self, Place};
 use super::atomic::Reduction;
@@ -12,13 +12,13 @@ use crate::machine::{Access, Cx};
 use crate::ptx::{Space, Type};
 use crate::tensor_map::{BoxRow, ElementType, Field, TENSOR_MAP_BYTES, TensorMap};
 
-/// What a tensor map's address is a multiple of.
+/// The alignment of a tensor map.
 const MAP_ALIGNMENT: u64 = 64;
 
-/// What the shared address of a box is a multiple of.
+/// The alignment of a box in shared memory.
 const BOX_ALIGNMENT: u32 = 128;
 
-/// Decodes what follows `cp.async.bulk.tensor` or `cp.reduce.async.bulk.tensor`.
+/// Decodes the rest of `cp.async.bulk.tensor` or `cp.reduce.async.bulk.tensor`.
 pub(super) fn decode(form: &mut Form<'_>, is_reduction: bool) -> Result<Box<dyn Instruction>, Unsupported> {
     if form.modifier_where(|modifier| modifier.starts_with("im2col")).is_some() {
         return Err(form.error("the simulator knows `.tile` only, not `.im2col`"));
@@ -47,7 +47,7 @@ struct Tensor {
     coordinates: Vec<Value>,
 }
 
-/// The same, read.
+/// The values of the operand in each lane.
 struct Boxes {
     maps: Row,
     coordinates: Vec<Row>,
@@ -69,7 +69,7 @@ impl Tensor {
 }
 
 impl Boxes {
-    /// The tensor map of a lane, and the first coordinates of its box.
+    /// The tensor map of a lane, and the coordinates of its box.
     fn of(&self, cx: &Cx<'_>, lane: usize) -> Result<(TensorMap, Vec<i32>), Trap> {
         let map = load_map(cx, lane, self.maps[lane])?;
         if map.rank() != self.coordinates.len() {
@@ -89,14 +89,15 @@ fn load_map(cx: &Cx<'_>, lane: usize, address: u64) -> Result<TensorMap, Trap> {
     TensorMap::decode(&bytes).map_err(|reason| cx.illegal(lane, reason))
 }
 
-/// The pieces of a box that lies at that shared offset: each at its swizzled place, and inside or outside of the tensor as a whole.
+/// The pieces of a box at this shared offset. Each piece has its swizzled offset, and is completely inside or completely outside the
+/// tensor.
 fn pieces(map: &TensorMap, coordinates: &[i32], shared: u32) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for BoxRow { shared: row, before, inside, after, global } in map.rows(coordinates) {
         let total = before + inside + after;
         let mut at = 0;
         while at < total {
-            // A swizzle moves 16 bytes together, and a piece ends where the tensor begins or ends.
+            // A swizzle moves units of 16 bytes. A piece also ends at the edges of the tensor.
             let unit_end = at - at % 16 + 16;
             let (end, other) = if at < before {
                 (before, None)
@@ -205,7 +206,7 @@ impl Instruction for TensorStore {
     }
 }
 
-/// The type in which a tensor's elements are combined.
+/// The type in which a reduction combines a tensor's elements.
 fn combine(cx: &Cx<'_>, lane: usize, reduction: Reduction, element: ElementType) -> Result<Combine, Trap> {
     let is_bitwise = matches!(reduction, Reduction::And | Reduction::Or | Reduction::Xor);
     let ty = match element {
@@ -214,7 +215,7 @@ fn combine(cx: &Cx<'_>, lane: usize, reduction: Reduction, element: ElementType)
         ElementType::U32 => Type::U32,
         ElementType::S32 => Type::S32,
         ElementType::U64 => Type::U64,
-        // Two's complement: a sum has the same bits with and without a sign.
+        // In two's complement, signed and unsigned sums have the same bits.
         ElementType::S64 if reduction == Reduction::Add => Type::U64,
         ElementType::S64 => Type::S64,
         ElementType::F16 => Type::F16,
@@ -255,7 +256,7 @@ impl Instruction for TensorPrefetch {
     }
 }
 
-/// The shared memory of a box.
+/// The address of a box in shared memory.
 fn shared_box(cx: &Cx<'_>, lane: usize, space: Space, address: u64, map: &TensorMap) -> Result<Place, Trap> {
     async_access::shared_place(cx, lane, space, address, map.box_span(), BOX_ALIGNMENT)
 }
@@ -364,7 +365,7 @@ mod tests {
         let piece = |shared, other: u64, bytes| Piece { shared, other: Some(0x10_0000_0000 + other), bytes };
         assert_eq!(pieces.len(), 16);
         assert_eq!(pieces[..2], [piece(1024, 0, 16), piece(1040, 16, 16)]);
-        // Row 2 begins 128 bytes on, where the first two pieces change places.
+        // Row 2 begins at byte 128, where the first two chunks are exchanged.
         assert_eq!(pieces[8..10], [piece(1024 + 128 + 16, 2 * 208, 16), piece(1024 + 128, 2 * 208 + 16, 16)]);
     }
 

@@ -1,5 +1,5 @@
-//! Instructions that only advise the caches: `prefetch`, `prefetchu`, `createpolicy`, `discard`, `applypriority` (PTX ISA, 9.7.9.15 to
-//! 9.7.9.18). They touch no data here; their operands are read and checked.
+//! Cache hints: `prefetch`, `prefetchu`, `createpolicy`, `discard`, `applypriority` (PTX ISA, 9.7.9.15 to 9.7.9.18). The simulator reads
+//! and checks their operands; the instructions have no other effect.
 
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
@@ -8,28 +8,28 @@ use crate::lanes::WARP;
 use crate::machine::Cx;
 use crate::ptx::{Space, Type};
 
-/// `prefetch`, `discard`, `applypriority`: an address.
+/// `prefetch`, `discard` and `applypriority`, which have an address operand.
 struct Advice {
     address: Address,
-    /// What the address must be a multiple of.
+    /// The required alignment of the address.
     alignment: u64,
 }
 
 /// `createpolicy`
 struct CreatePolicy {
     destination: Option<Register>,
-    /// What stands for the policy. Nothing but the hint of an access ever reads it.
+    /// The bits of the policy. Only cache hints of accesses read them.
     bits: u64,
     kind: Policy,
 }
 
-/// How a policy is made.
+/// The kinds of policies.
 enum Policy {
-    /// For that share of the accesses.
+    /// For a fraction of the accesses.
     Fractional(Option<Value>),
-    /// For a window of memory.
+    /// For a range of addresses.
     Range { address: Address, primary_bytes: Value, total_bytes: Value },
-    /// From an access property of CUDA.
+    /// From an access property of the CUDA API.
     Convert(Value),
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn decode_prefetch_uniform(form: &mut Form<'_>) -> Result<Box<dyn Ins
     Ok(Box::new(Advice { address: form.address(Space::Generic)?, alignment: 1 }))
 }
 
-/// Decodes `discard` and `applypriority`, which are for 128 bytes.
+/// Decodes `discard` and `applypriority`, which operate on 128 bytes.
 pub(crate) fn decode_line(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     let level = if form.opcode() == "discard" { "L2" } else { "L2::evict_normal" };
     let space = form.space();

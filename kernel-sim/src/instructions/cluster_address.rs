@@ -1,4 +1,4 @@
-//! `mapa` and `getctarank`: addresses of shared memory in other CTAs of the cluster (PTX ISA, "Data Movement and Conversion
+//! `mapa` and `getctarank`: addresses in the shared memory of other CTAs of the cluster (PTX ISA, "Data Movement and Conversion
 //! Instructions: mapa, getctarank").
 
 use super::{Form, Instruction, Progress, Register, Unsupported, Value, async_access};
@@ -83,7 +83,7 @@ fn address_type(form: &mut Form<'_>) -> Result<Type, Unsupported> {
     }
 }
 
-/// The shared address that a lane gave.
+/// The shared address of a lane's operand.
 fn shared(cx: &Cx<'_>, lane: usize, address: u64, is_shared: bool) -> Result<u64, Trap> {
     if is_shared {
         return Ok(address);

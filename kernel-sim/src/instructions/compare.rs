@@ -1,4 +1,4 @@
-//! `setp set selp slct`: PTX ISA, 9.7.6, "Comparison and Selection Instructions", and 9.7.7 for 16-bit floats.
+//! `setp set selp slct` (PTX ISA, 9.7.6, "Comparison and Selection Instructions", and 9.7.7 for 16-bit floats).
 
 use std::cmp::Ordering;
 
@@ -10,13 +10,13 @@ use crate::machine::{Cx, Unknowns};
 use crate::numerics::float::{Bf16, F16, F32, F64, Float};
 use crate::ptx::Type;
 
-/// A comparison: which of the four possible relations it accepts.
+/// A comparison, as the set of relations for which it is true.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Comparison {
     less: bool,
     equal: bool,
     greater: bool,
-    /// One of the two is a NaN.
+    /// At least one operand is a NaN.
     unordered: bool,
 }
 
@@ -31,7 +31,7 @@ impl Comparison {
     }
 }
 
-/// A row of [`COMPARISONS`] from the letters of the relations that it accepts.
+/// A comparison from the symbols of its relations.
 const fn accepting(relations: &str) -> Comparison {
     let mut comparison = Comparison { less: false, equal: false, greater: false, unordered: false };
     let bytes = relations.as_bytes();
@@ -48,12 +48,12 @@ const fn accepting(relations: &str) -> Comparison {
     comparison
 }
 
-/// Which types a comparison is for.
+/// The types that support a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum For {
-    /// All.
+    /// All types.
     Any,
-    /// All with an order: not `.b32`.
+    /// All ordered types: not `.b32`.
     Ordered,
     /// Unsigned integers.
     Unsigned,
@@ -61,7 +61,7 @@ enum For {
     Floats,
 }
 
-/// PTX ISA, 9.3.1: the name, what is accepted (`?`: one is a NaN), and for which types.
+/// The comparisons of PTX ISA, 9.3.1: name, accepted relations (`?` means unordered), and types.
 const COMPARISONS: [(&str, (Comparison, For)); 18] = [
     ("eq", (accepting("="), For::Any)),
     ("ne", (accepting("<>"), For::Any)),
@@ -83,7 +83,7 @@ const COMPARISONS: [(&str, (Comparison, For)); 18] = [
     ("nan", (accepting("?"), For::Floats)),
 ];
 
-/// How the result of a comparison and another predicate become one.
+/// The boolean operator that combines the result of a comparison with another predicate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Combine {
     And,
@@ -100,7 +100,7 @@ impl Combine {
         }
     }
 
-    /// The predicate that decides the result whatever the comparison gives.
+    /// The value of the other predicate that determines the result of the operator alone.
     fn absorbing(self) -> Option<u64> {
         match self {
             Combine::And => Some(0),
@@ -112,7 +112,7 @@ impl Combine {
 
 const COMBINES: [(&str, Combine); 3] = [("and", Combine::And), ("or", Combine::Or), ("xor", Combine::Xor)];
 
-/// The types that can be compared, besides those of two halves.
+/// The types that can be compared, besides pairs of halves.
 const COMPARED: [Type; 13] = [
     Type::B16,
     Type::B32,
@@ -129,7 +129,7 @@ const COMPARED: [Type; 13] = [
     Type::F64,
 ];
 
-/// Takes a comparison for that type.
+/// Takes a comparison that this type supports.
 fn comparison(form: &mut Form<'_>, ty: Type) -> Result<Comparison, Unsupported> {
     let Some((comparison, group)) = form.one_of(&COMPARISONS) else {
         return Err(form.error(format!("`{}` needs a comparison, such as `.eq`", form.opcode())));
@@ -144,7 +144,7 @@ fn comparison(form: &mut Form<'_>, ty: Type) -> Result<Comparison, Unsupported> 
     if fits { Ok(comparison) } else { Err(form.error(format!("type `{ty}` has no such comparison"))) }
 }
 
-/// Takes `.ftz`, where a type has it.
+/// Takes `.ftz`, if the type supports it.
 fn flushes(form: &mut Form<'_>, ty: Type) -> bool {
     matches!(ty, Type::F32 | Type::F16 | Type::F16x2) && form.flag("ftz")
 }
@@ -154,7 +154,7 @@ fn relation_of_floats<T: Float>(a: u64, b: u64, flushes: bool) -> Option<Orderin
     value(a).partial_cmp(&value(b))
 }
 
-/// How two values of a type are related; none if one is a NaN.
+/// The relation of two values of a type; `None` if one is a NaN.
 fn relation(ty: Type, flushes: bool) -> fn(u64, u64) -> Option<Ordering> {
     match (ty, flushes) {
         (Type::F16 | Type::F16x2, false) => |a, b| relation_of_floats::<F16>(a, b, false),
@@ -174,7 +174,7 @@ fn halves(ty: Type) -> bool {
     matches!(ty, Type::F16x2 | Type::Bf16x2)
 }
 
-/// Takes the predicate of a `.BoolOp`: without one, something that leaves the comparison as it is.
+/// Takes the predicate of a `.BoolOp`. Without an operator, returns a neutral predicate.
 fn other(form: &mut Form<'_>, combine: Option<Combine>) -> Result<(Combine, Value), Unsupported> {
     match combine {
         Some(combine) => Ok((combine, form.source(Type::Pred)?)),
@@ -182,8 +182,8 @@ fn other(form: &mut Form<'_>, combine: Option<Combine>) -> Result<(Combine, Valu
     }
 }
 
-/// `setp.CmpOp{.BoolOp}{.ftz}.type p|q, a, b, c`: `q` is what `p` would be if the comparison had the other result. For types of two
-/// halves, `p` is of the low halves and `q` of the high ones.
+/// `setp.CmpOp{.BoolOp}{.ftz}.type p|q, a, b, c`: `q` is computed like `p`, but from the inverse result of the comparison. For types of two
+/// halves, `p` belongs to the low halves and `q` to the high halves.
 pub(super) fn setp(form: &mut Form<'_>) -> Decoded {
     let ty = form.ty()?;
     if !COMPARED.contains(&ty) && !halves(ty) {
@@ -215,7 +215,7 @@ pub(super) fn setp(form: &mut Form<'_>) -> Decoded {
     })
 }
 
-/// `set.CmpOp{.BoolOp}{.ftz}.dtype.stype d, a, b, c`: all ones or 1.0 if it holds, otherwise 0.
+/// `set.CmpOp{.BoolOp}{.ftz}.dtype.stype d, a, b, c`: the result is all ones or 1.0 if the condition is true, otherwise 0.
 pub(super) fn set(form: &mut Form<'_>) -> Decoded {
     let result = form.ty()?;
     let ty = form.ty()?;
@@ -240,7 +240,7 @@ pub(super) fn set(form: &mut Form<'_>) -> Decoded {
     let class = if ty.is_float() { Class::Float } else { Class::Integer };
     let absorbing = [None, None, combine.absorbing()];
     if halves(ty) {
-        let truth = match result {
+        let on_true = match result {
             Type::F16x2 => F16::ONE,
             Type::Bf16x2 => Bf16::ONE,
             _ => 0xffff,
@@ -248,19 +248,19 @@ pub(super) fn set(form: &mut Form<'_>) -> Decoded {
         return absorbed(class, destination, [a, b, other], absorbing, move |[a, b, other]| {
             let half = |shift: u32| {
                 let holds = comparison.accepts(relation(a >> shift & 0xffff, b >> shift & 0xffff));
-                if combine.apply(holds, other != 0) { truth << shift } else { 0 }
+                if combine.apply(holds, other != 0) { on_true << shift } else { 0 }
             };
             half(16) | half(0)
         });
     }
-    let truth = match result {
+    let on_true = match result {
         Type::F16 => F16::ONE,
         Type::Bf16 => Bf16::ONE,
         Type::F32 => F32::ONE,
         _ => mask(result.bits()),
     };
     absorbed(class, destination, [a, b, other], absorbing, move |[a, b, other]| {
-        if combine.apply(comparison.accepts(relation(a, b)), other != 0) { truth } else { 0 }
+        if combine.apply(comparison.accepts(relation(a, b)), other != 0) { on_true } else { 0 }
     })
 }
 
@@ -268,7 +268,7 @@ pub(super) fn set(form: &mut Form<'_>) -> Decoded {
 const SELECTED: [Type; 11] =
     [Type::B16, Type::B32, Type::B64, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64, Type::F32, Type::F64];
 
-/// `selp`: `a` if the predicate holds, otherwise `b`.
+/// `selp`: `a` if the predicate is true, otherwise `b`.
 pub(super) fn selp(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &SELECTED)?;
     let destination = form.destination(ty)?;
@@ -276,7 +276,7 @@ pub(super) fn selp(form: &mut Form<'_>) -> Decoded {
     Ok(Box::new(Select { destination, first, second, predicate }))
 }
 
-/// `selp`. Compilers make it of branches, so a lane needs only the operand that it takes: the other may hold nothing.
+/// `selp`. Compilers replace branches by `selp`, so the operand that a lane does not select may be uninitialised.
 struct Select {
     destination: Option<Register>,
     first: Value,
@@ -301,7 +301,7 @@ impl Instruction for Select {
     }
 }
 
-/// `slct`: `a` if the third operand is at least zero, otherwise `b`; so is a NaN.
+/// `slct`: `a` if the third operand is at least zero, otherwise `b`; a NaN selects `b`.
 pub(super) fn slct(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &SELECTED)?;
     let selector = type_of(form, &[Type::S32, Type::F32])?;
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn every_comparison_of_floats() {
         let (small, large, nan) = (u64::from(1f32.to_bits()), u64::from(2f32.to_bits()), u64::from(f32::NAN.to_bits()));
-        // For less, equal, greater, unordered.
+        // The columns: less, equal, greater, unordered.
         for (name, expected) in [
             ("eq", [0, 1, 0, 0]),
             ("ne", [1, 0, 1, 0]),

@@ -1,7 +1,7 @@
-//! `cvt` from one number to one number: PTX ISA, 9.7.9.21. Forms that pack two results are in `convert_packed.rs`.
+//! `cvt` from one number to one number (PTX ISA, 9.7.9.21). Forms with two packed results are in `convert_packed.rs`.
 //!
-//! Registers may be wider than the types: of a source the low bits count, and a destination gets the result extended by its sign or
-//! by zeros.
+//! Registers may be wider than the types. A source uses the low bits of its register. A result is sign-extended or zero-extended to the
+//! width of its register.
 
 use crate::counters::Class;
 use crate::instructions::float::is_lifted;
@@ -17,12 +17,12 @@ const TO_FLOAT: [(&str, Rounding); 4] =
 const TO_WHOLE: [(&str, Rounding); 4] =
     [("rni", Rounding::NearestEven), ("rzi", Rounding::Zero), ("rmi", Rounding::Down), ("rpi", Rounding::Up)];
 
-/// What stands between the types.
+/// The modifiers between the opcode and the types.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Modifiers {
-    /// How a result that is no number of the type is rounded.
+    /// The rounding mode for results that the type cannot represent.
     rounding: Rounding,
-    /// Becomes a whole number, in the format that it has.
+    /// Whether the result is rounded to an integral value in its own format.
     is_whole: bool,
     flushes: bool,
     saturates: bool,
@@ -63,7 +63,7 @@ fn is_integer(ty: Type) -> bool {
     matches!(ty, Type::U8 | Type::U16 | Type::U32 | Type::U64 | Type::S8 | Type::S16 | Type::S32 | Type::S64)
 }
 
-/// Takes the modifiers that these types have, and refuses to go on without those that they need.
+/// Takes the modifiers that these types allow. A missing mandatory modifier is an error.
 fn modifiers(form: &mut Form<'_>, to: Type, from: Type) -> Result<Modifiers, Unsupported> {
     let (rounding, is_whole) = match (is_integer(to), is_integer(from)) {
         (true, true) => (None, false),
@@ -76,7 +76,7 @@ fn modifiers(form: &mut Form<'_>, to: Type, from: Type) -> Result<Modifiers, Uns
             (Some(rounding.ok_or_else(|| form.error(format!("`cvt{to}{from}` needs a rounding, such as `.rn`")))?), false)
         }
         (false, false) if to == from => (form.one_of(&TO_WHOLE), true),
-        // Nothing is rounded, but a rounding may stand there.
+        // The conversion is exact, but a rounding modifier is allowed.
         (false, false) if from == Type::Bf16 && is_exact(to, from) => (form.one_of(&TO_FLOAT), false),
         (false, false) if is_exact(to, from) => (None, false),
         (false, false) if to.bits() == from.bits() => (Some(form.one_of(&TO_FLOAT).unwrap_or(Rounding::NearestEven)), false),
@@ -91,7 +91,7 @@ fn modifiers(form: &mut Form<'_>, to: Type, from: Type) -> Result<Modifiers, Uns
     Ok(Modifiers { rounding: rounding.unwrap_or(Rounding::NearestEven), is_whole, flushes, saturates })
 }
 
-/// Has a conversion a `.sat`? Between integers only if a result can be out of range, and with `.bf16` never.
+/// Whether a conversion allows `.sat`: between integers only if a result can be out of range, and never with `.bf16`.
 fn can_saturate(to: Type, from: Type) -> bool {
     if is_integer(to) && is_integer(from) {
         let [(to_lowest, to_highest), (from_lowest, from_highest)] = [to, from].map(|ty| range(ty.bits(), ty.is_signed()));
@@ -100,12 +100,12 @@ fn can_saturate(to: Type, from: Type) -> bool {
     to != Type::Bf16 && from != Type::Bf16
 }
 
-/// Has the first type every number of the second?
+/// Whether the first type represents every number of the second.
 fn is_exact(to: Type, from: Type) -> bool {
     to.bits() > from.bits()
 }
 
-/// How a result of a type fills a register.
+/// The extension of a result to the width of a register.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Widen {
     ty: Type,
@@ -118,7 +118,7 @@ impl Widen {
     }
 }
 
-/// Chops or extends; with `.sat` clamps.
+/// Truncates or extends; with `.sat` clamps.
 fn integers(destination: Option<Register>, source: Value, from: Type, widen: Widen, saturates: bool) -> Decoded {
     if saturates {
         let (lowest, highest) = range(widen.ty.bits(), widen.ty.is_signed());
@@ -127,7 +127,7 @@ fn integers(destination: Option<Register>, source: Value, from: Type, widen: Wid
     lanewise(Class::Integer, destination, [source], move |[a]| widen.apply(number(a, from)))
 }
 
-/// A conversion of which one side is a float.
+/// A conversion in which exactly one side is a float.
 enum Towards {
     Integer { destination: Option<Register>, source: Value, widen: Widen, modifiers: Modifiers },
     Float { destination: Option<Register>, source: Value, from: Type, modifiers: Modifiers },
@@ -144,7 +144,7 @@ fn by_format(format: Type, towards: Towards) -> Decoded {
 
 fn with_integer<T: Float>(towards: Towards) -> Decoded {
     match towards {
-        // A float is clamped to the integer's range also without `.sat`.
+        // A float is clamped to the range of the integer even without `.sat`.
         Towards::Integer { destination, source, widen, modifiers } => lanewise(Class::Float, destination, [source], move |[a]| {
             let a = low::<T>(a);
             let a = if modifiers.flushes { T::flush(a) } else { a };
@@ -179,7 +179,7 @@ fn floats(destination: Option<Register>, source: Value, to: Type, from: Type, mo
 fn between<To: Float, From: Float>(destination: Option<Register>, source: Value, modifiers: Modifiers) -> Decoded {
     lanewise(Class::Float, destination, [source], move |[a]| {
         let a = low::<From>(a);
-        // Only `.f32` numbers are flushed.
+        // Only `.f32` values are flushed.
         let a = if modifiers.flushes && From::BITS == 32 { From::flush(a) } else { a };
         let value = if modifiers.is_whole { to_whole(From::value(a), modifiers.rounding) } else { From::value(a) };
         let result = match value.is_nan() {
@@ -200,8 +200,9 @@ fn round<To: Float>(value: f64, rounding: Rounding) -> u64 {
     To::round(value, rounding, &[])
 }
 
-/// What a NaN becomes. Most conversions give the one NaN of the result's format; those between `.f64` and others keep its sign and the
-/// upper bits of its payload, made quiet. `.bf16` to `.f32` only shifts. `.ftz` makes the NaN that of `.f32` before anything else.
+/// The result for a NaN. Most conversions return the canonical NaN of the result's format. Conversions between `.f64` and other formats
+/// keep the sign and the upper bits of the payload, and make the NaN quiet. `.bf16` to `.f32` only shifts. `.ftz` first replaces the NaN by
+/// the NaN of `.f32`.
 fn nan<To: Float, From: Float>(a: u64, flushes: bool) -> u64 {
     if From::BITS == 64 || To::BITS == 64 {
         let a = if flushes && From::BITS == 32 { From::nan(&[a]) } else { a };
@@ -303,7 +304,7 @@ mod tests {
         assert_eq!(run("cvt.rp.ftz.f16.f32 %h0, %r1;", 1), 0);
     }
 
-    /// Every `.f16` and `.bf16` goes to `.f32` and back, and agrees with another implementation.
+    /// Converts every `.f16` and `.bf16` to `.f32` and back, and compares with an independent implementation.
     #[test]
     fn sixteen_bits_there_and_back() {
         let mut harness = with_registers();

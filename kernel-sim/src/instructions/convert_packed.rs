@@ -1,4 +1,4 @@
-//! `cvt` to and from formats of two numbers, to `.tf32`, with `.relu` and `.satfinite`; `cvt.pack`: PTX ISA, 9.7.9.21 and 9.7.9.22.
+//! `cvt` with packed pairs, to `.tf32`, with `.relu` and `.satfinite`, and `cvt.pack` (PTX ISA, 9.7.9.21 and 9.7.9.22).
 
 use crate::counters::Class;
 use crate::instructions::lanewise::{Decoded, lanewise, mask, number, sources, type_of};
@@ -16,7 +16,7 @@ struct Narrow {
     rounding: Rounding,
     /// Negative numbers become 0.
     relu: bool,
-    /// What is too large, infinities too, becomes the largest number.
+    /// Whether overflows and infinities become the largest finite number (`.satfinite`).
     finite: bool,
 }
 
@@ -26,20 +26,20 @@ impl Narrow {
         if self.relu && value.is_sign_negative() {
             return 0;
         }
-        // Of the same sign, a larger number has larger bits.
+        // For numbers of the same sign, the order of the values is the order of the bits.
         if self.finite { result.min(self.format.pack(value.is_sign_negative(), 1, i32::from(i16::MAX), Rounding::Zero)) } else { result }
     }
 }
 
-/// The NaN that `cvt.rn.tf32.f32` gives.
+/// The NaN result of `cvt.rn.tf32.f32`.
 const NAN_TF32: u64 = 0x7fff_e000;
 
-/// Is this conversion decoded here?
+/// Whether this module decodes the conversion.
 pub(super) fn is_packed(to: Type, from: Type) -> bool {
     matches!(to, Type::F16x2 | Type::Bf16x2 | Type::Tf32 | Type::E4m3x2 | Type::E5m2x2) || matches!(from, Type::E4m3x2 | Type::E5m2x2)
 }
 
-/// `cvt` with such types.
+/// Decodes `cvt` with these types.
 pub(super) fn cvt(form: &mut Form<'_>, to: Type, from: Type) -> Decoded {
     match (to, from) {
         (Type::F16x2, Type::E4m3x2) => from_bytes(form, e4m3_to_f16, to, from),
@@ -70,13 +70,13 @@ pub(super) fn cvt(form: &mut Form<'_>, to: Type, from: Type) -> Decoded {
     }
 }
 
-/// `cvt.rna.tf32.f32`: half of the last bit is added, and the bits below it are cut. Those of a NaN are only cut, as hardware has it.
+/// `cvt.rna.tf32.f32`: adds half of the last bit and truncates. A NaN is only truncated, as in hardware.
 fn to_tf32(a: u64) -> u64 {
     let is_finite = a & 0x7fff_ffff < 0x7f80_0000;
     (if is_finite { a + 0x1000 } else { a }) & 0xffff_e000
 }
 
-/// `cvt.rna.satfinite.tf32.f32`: an infinity is one place above the highest number, and hardware steps NaNs down too.
+/// `cvt.rna.satfinite.tf32.f32`: an infinity is one step above the highest number. Hardware decrements NaNs, too.
 fn finite_tf32(a: u64) -> u64 {
     let rounded = to_tf32(a);
     if rounded & 0x7fff_ffff >= 0x7f80_0000 { rounded - 0x2000 } else { rounded }
@@ -90,7 +90,7 @@ pub(super) fn one(form: &mut Form<'_>, to: Type) -> Decoded {
     lanewise(Class::Float, destination, sources, move |[a]| narrow.apply(F32::value(a)))
 }
 
-/// Takes the modifiers of a conversion to that type.
+/// Takes the modifiers of a conversion to this type.
 fn take(form: &mut Form<'_>, to: Type) -> Result<Narrow, Unsupported> {
     let (format, nan) = match to {
         Type::F16 | Type::F16x2 => (Format::F16, F16::nan(&[])),
@@ -113,7 +113,7 @@ fn take(form: &mut Form<'_>, to: Type) -> Result<Narrow, Unsupported> {
     Ok(Narrow { format, nan, rounding, relu, finite })
 }
 
-/// Two bytes to two `.f16`: exact.
+/// Converts two bytes to two `.f16`, exactly.
 fn from_bytes(form: &mut Form<'_>, convert: fn(u8) -> u16, to: Type, from: Type) -> Decoded {
     if !form.flag("rn") {
         return Err(form.error(format!("`cvt{to}{from}` is written with `.rn`")));
@@ -130,7 +130,7 @@ fn from_bytes(form: &mut Form<'_>, convert: fn(u8) -> u16, to: Type, from: Type)
     })
 }
 
-/// `cvt.pack.sat.to.from{.b32} d, a, b{, c}`: two clamped integers, above what was in `c`; `.pack` is taken already.
+/// `cvt.pack.sat.to.from{.b32} d, a, b{, c}`: packs two clamped integers and, above them, bits of `c`. The caller has taken `.pack`.
 pub(super) fn pack(form: &mut Form<'_>) -> Decoded {
     if !form.flag("sat") {
         return Err(form.error("`cvt.pack` is written with `.sat`"));
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(to_tf32(0x7f7f_f000), 0x7f80_0000, "rounded to infinity");
     }
 
-    /// For each `.f32` on a grid that holds every tie and its neighbours: the same as conversions written for these formats alone.
+    /// Compares with independent conversions, for each `.f32` on a grid that contains every tie and its neighbours.
     #[test]
     fn bytes_agree_with_another_implementation() {
         use crate::numerics::small_float::{e4m3_from_f32, e5m2_from_f32};

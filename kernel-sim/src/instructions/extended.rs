@@ -1,7 +1,7 @@
-//! Arithmetic with the carry flag: PTX ISA, 9.7.2, "Extended-Precision Integer Arithmetic Instructions".
+//! Arithmetic with the carry flag (PTX ISA, 9.7.2, "Extended-Precision Integer Arithmetic Instructions").
 //!
-//! The flag belongs to the thread, and only these instructions touch it. A subtraction is the sum of `a`, the inverted `b` and the flag,
-//! so after it the flag says "no borrow"; that can be seen where sums and differences follow each other.
+//! The flag belongs to the thread, and only these instructions use it. A subtraction adds `a`, the inverted `b` and the flag, so after a
+//! subtraction a set flag means "no borrow". Programs can observe this in mixed sequences of additions and subtractions.
 
 use crate::instructions::integer::{Part, product};
 use crate::instructions::lanewise::{Carry, Decoded, carrying, mask, type_of};
@@ -34,7 +34,7 @@ pub(super) fn subc(form: &mut Form<'_>) -> Decoded {
     sub(form, true, writes)
 }
 
-/// `mad{.hi,.lo}.cc`: the carry is that of the addition.
+/// `mad{.hi,.lo}.cc`: the carry out is that of the addition.
 pub(super) fn mad(form: &mut Form<'_>, reads: bool, writes: bool) -> Decoded {
     let ty = type_of(form, &WORDS)?;
     let part = part(form)?;
@@ -96,7 +96,7 @@ mod tests {
         for (name, value) in [("%r1", a), ("%r2", a >> 32), ("%r3", b), ("%r4", b >> 32)] {
             harness.define(name, Type::B32, |_| value & 0xffff_ffff);
         }
-        // The schoolbook way, as `__int128` products are compiled.
+        // Schoolbook multiplication, as compilers emit for products of `__int128`.
         for text in [
             "mul.lo.u32 %r5, %r1, %r3;",
             "mul.hi.u32 %r6, %r1, %r3;",

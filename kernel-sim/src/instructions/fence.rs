@@ -1,4 +1,4 @@
-//! Fences: `membar`, `fence` (PTX ISA, 9.7.13.4).
+//! Fences: `membar` and `fence` (PTX ISA, 9.7.13.4).
 
 use crate::counters::Class;
 use crate::fault::Trap;
@@ -13,13 +13,13 @@ struct Fence {
 }
 
 enum Kind {
-    /// Between accesses of the generic proxy; is it one of the sequential order?
+    /// A fence between accesses of the generic proxy; the flag is true for `fence.sc`.
     Memory(Scope, bool),
-    /// Towards a proxy without a race detector.
+    /// A fence to a proxy that the race check does not cover.
     Nothing,
-    /// Towards the async proxy, for these memories.
+    /// A proxy fence to the async proxy, for these memories.
     Async(&'static [View]),
-    /// For a tensor map that was changed in memory.
+    /// A proxy fence for a tensor map that was modified in memory.
     TensorMap(Option<Address>),
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn decode_membar(form: &mut Form<'_>) -> Result<Box<dyn Instruction>,
     }
     let scope = form.one_of(&[("cta", Scope::Cta), ("gl", Scope::Gpu), ("sys", Scope::Gpu)]);
     let scope = scope.ok_or_else(|| form.error("`membar` needs a level: `.cta`, `.gl` or `.sys`"))?;
-    // `membar` is `fence.sc`.
+    // `membar` is a synonym of `fence.sc`.
     Ok(Box::new(Fence { kind: Kind::Memory(scope, true) }))
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn decode_fence(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, 
     Ok(Box::new(Fence { kind: Kind::Memory(scope, semantics == Some("sc")) }))
 }
 
-/// Takes `.sync_restrict::shared::..`, which belongs to one direction.
+/// Takes `.sync_restrict::shared::..`, which must match the direction of the fence.
 fn take_restriction(form: &mut Form<'_>, semantics: Option<&str>) -> Result<(), Unsupported> {
     let Some(restriction) = form.modifier_where(|modifier| modifier.starts_with("sync_restrict")) else { return Ok(()) };
     match (semantics, restriction) {

@@ -1,6 +1,6 @@
-//! Floating-point arithmetic: PTX ISA, 9.7.3 to 9.7.5. Approximate functions are in `approximate.rs`.
+//! Floating-point arithmetic (PTX ISA, 9.7.3 to 9.7.5). Approximate functions are in `approximate.rs`.
 //!
-//! An operation is a type with a generic [`Operation::compute`], so that each format's loop over the lanes is compiled for itself.
+//! Each operation is a type with a generic [`Operation::compute`], so the compiler emits a specialised loop over the lanes for each format.
 
 use crate::counters::Class;
 use crate::instructions::lanewise::{Decoded, lanewise, no_type, sources, type_of};
@@ -9,11 +9,11 @@ use crate::numerics::float::{Bf16, Extremum, F16, F32, F64, Float, extremum, sum
 use crate::numerics::small_float::Rounding;
 use crate::ptx::Type;
 
-/// What an instruction computes from `N` operands, in any format.
+/// The computation of an instruction with `N` operands, in any format.
 pub(super) trait Operation<const N: usize>: 'static {
     fn compute<T: Float>(operands: [u64; N], rounding: Rounding) -> u64;
 
-    /// The exact result, or one rounded to odd, where it may lie between a subnormal number and a normal one.
+    /// The exact result, or the result rounded to odd. Only for operations whose result can lie between a subnormal and a normal number.
     fn exact<T: Float>(_: [u64; N]) -> Option<f64> {
         None
     }
@@ -76,48 +76,49 @@ impl Operation<3> for Fma {
     }
 }
 
-/// Hardware changes signs while it adds -0 to the operand: of a NaN comes what any sum makes of it.
+/// Hardware changes a sign while it adds -0 to the operand, so a NaN gives the NaN result of a sum.
 fn change_sign<T: Float>(a: u64, changed: u64) -> u64 {
     if T::is_nan(a) { T::nan(&[a]) } else { changed }
 }
 
-/// Is it the NaN with which a tensor copy fills what lies outside of a tensor? The ISA does not say its bits; hardware takes these.
+/// Whether the value is the NaN with which a tensor copy fills elements outside the tensor. The ISA does not define its bits; these are
+/// those of the hardware.
 fn is_out_of_bounds(bits: u64) -> bool {
     bits & 0x7fff == 0x7ff7
 }
 
-/// `.xorsign.abs`: compares magnitudes, and gives the product's sign.
+/// `.xorsign.abs`: compares the magnitudes; the sign of the result is the xor of the signs.
 fn with_signs<T: Float>(a: u64, b: u64, which: Extremum, propagates: bool) -> u64 {
     let magnitude = extremum::<T>(a & !T::SIGN, b & !T::SIGN, which, propagates);
     if T::is_nan(magnitude) { magnitude } else { magnitude | (a ^ b) & T::SIGN }
 }
 
-/// Was a result lifted to the lowest normal number by rounding alone? Hardware flushes by what it would have been with all its bits
-/// and no lowest exponent.
+/// Whether rounding alone lifted a result to the lowest normal number. For flushing, hardware looks at the result rounded without a lower
+/// bound of the exponent.
 pub(super) fn is_lifted<T: Float>(result: u64, exact: f64, rounding: Rounding) -> bool {
     let lowest_normal = 1 << T::FORMAT.fraction_bits();
-    // So far up there is no lowest exponent near, in any format.
+    // The scale is large enough that the minimum exponent of every format is far away.
     let far = f64::from(1 << 20);
     result & !T::SIGN == lowest_normal && T::value(T::round(exact * far, rounding, &[])).abs() < T::value(lowest_normal) * far
 }
 
-/// What the modifiers of an instruction say.
+/// The modifiers of an instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Modifiers {
     pub(super) rounding: Rounding,
-    /// Subnormal operands and results become zeros.
+    /// Whether subnormal operands and results become zeros.
     pub(super) flushes: bool,
-    /// The result is clamped to 0 to 1.
+    /// Whether the result is clamped to the range 0 to 1.
     pub(super) saturates: bool,
-    /// A negative result becomes 0.
+    /// Whether a negative result becomes 0.
     pub(super) relu: bool,
 }
 
 impl Modifiers {
-    /// None of them.
+    /// No modifiers.
     pub(super) const NONE: Modifiers = Modifiers { rounding: Rounding::NearestEven, flushes: false, saturates: false, relu: false };
 
-    /// Computes in one format.
+    /// Computes in one format with the modifiers applied.
     #[inline]
     pub(super) fn apply<const N: usize, T: Float>(self, operands: [u64; N], compute: impl Fn([u64; N]) -> u64) -> u64 {
         if !self.flushes {
@@ -126,7 +127,7 @@ impl Modifiers {
         T::flush(self.finish::<T>(compute(operands.map(T::flush))))
     }
 
-    /// Computes an operation in one format.
+    /// Computes an operation in one format with the modifiers applied.
     #[inline]
     fn perform<O: Operation<N>, const N: usize, T: Float>(self, operands: [u64; N]) -> u64 {
         self.apply::<N, T>(operands, |operands| {
@@ -150,7 +151,7 @@ impl Modifiers {
 const ROUNDINGS: [(&str, Rounding); 4] =
     [("rn", Rounding::NearestEven), ("rz", Rounding::Zero), ("rm", Rounding::Down), ("rp", Rounding::Up)];
 
-/// Takes the rounding that a type can have: only `.rn` for the 16-bit ones.
+/// Takes the rounding mode, if the type supports it; 16-bit types support only `.rn`.
 fn rounding(form: &mut Form<'_>, ty: Type) -> Option<Rounding> {
     let known = if matches!(ty, Type::F32 | Type::F64) { &ROUNDINGS[..] } else { &ROUNDINGS[..1] };
     form.one_of(known)
@@ -175,7 +176,7 @@ fn modifiers(form: &mut Form<'_>, ty: Type) -> Modifiers {
     }
 }
 
-/// Takes the destination and `N` operands of that type: both halves are computed of a type of two.
+/// Takes the destination and `N` operands of this type. For a packed type, both halves are computed.
 pub(super) fn operation<O: Operation<N>, const N: usize>(form: &mut Form<'_>, ty: Type, modifiers: Modifiers) -> Decoded {
     let destination = form.destination(ty)?;
     let sources = sources(form, [ty; N])?;
@@ -221,7 +222,7 @@ pub(super) fn mul(form: &mut Form<'_>, ty: Type) -> Decoded {
     operation::<Mul, 2>(form, ty, modifiers)
 }
 
-/// `fma.rnd{.ftz}{.sat}`, `.relu` and `.oob` for 16 bits.
+/// `fma.rnd{.ftz}{.sat}`; 16-bit types also have `.relu` and `.oob`.
 pub(super) fn fma(form: &mut Form<'_>) -> Decoded {
     let ty = form.ty()?;
     let Some(rounding) = rounding(form, ty) else { return Err(needs_rounding(form)) };
@@ -233,7 +234,7 @@ pub(super) fn fma(form: &mut Form<'_>) -> Decoded {
     if out_of_bounds { operation::<FmaOutOfBounds, 3>(form, ty, modifiers) } else { operation::<Fma, 3>(form, ty, modifiers) }
 }
 
-/// `mad.rnd{.ftz}{.sat}.f32`, `mad.rnd.f64`: another word for `fma`.
+/// `mad.rnd{.ftz}{.sat}.f32`, `mad.rnd.f64`: a synonym of `fma`.
 pub(super) fn mad(form: &mut Form<'_>, ty: Type) -> Decoded {
     check(form, ty, &[Type::F32, Type::F64])?;
     let Some(rounding) = rounding(form, ty) else { return Err(needs_rounding(form)) };
@@ -241,7 +242,7 @@ pub(super) fn mad(form: &mut Form<'_>, ty: Type) -> Decoded {
     operation::<Fma, 3>(form, ty, modifiers)
 }
 
-/// `div.rnd`; `div.full` and `div.approx` have results within their 2 ulp.
+/// `div.rnd`; `div.full` and `div.approx` results are within their documented 2 ulp.
 pub(super) fn div(form: &mut Form<'_>, ty: Type) -> Decoded {
     check(form, ty, &[Type::F32, Type::F64])?;
     if ty == Type::F32 && form.flag("approx") {

@@ -1,4 +1,4 @@
-//! An instruction while it is decoded: its modifiers and operands, taken one after the other.
+//! The decoder's view of an instruction: takes modifiers and operands one after the other.
 
 use std::cell::RefCell;
 
@@ -6,7 +6,7 @@ use crate::instructions::Uses;
 use crate::program::{Named, Scope};
 use crate::ptx::{AddressBase, Instruction as Written, Operand, Space, Type};
 
-/// Why an instruction can not be decoded: what is wrong, in the words of PTX.
+/// The reason why an instruction cannot be decoded, in PTX terms.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Unsupported(pub(crate) String);
 
@@ -16,7 +16,8 @@ impl Unsupported {
     }
 }
 
-/// A register, by its place in the register file of a thread. A `.b128` register takes this place (low half) and the next.
+/// A register, by its index in the register file of a thread. A `.b128` register uses this index for its low half and the next one for its
+/// high half.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Register(pub(crate) u32);
 
@@ -27,21 +28,21 @@ impl Register {
     }
 }
 
-/// A source operand: something that has bits in each lane. A predicate is 0 or 1.
+/// A source operand with a value in each lane. A predicate is 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Value {
     /// A register.
     Register(Register),
     /// `!%p`
     Not(Register),
-    /// The same bits in each lane: a number, or the address of a variable.
+    /// The same bits in each lane: a constant, or the address of a variable.
     Bits(u64),
     /// A special register.
     Special(Special),
 }
 
 impl Value {
-    /// The register that is read, if it is one.
+    /// The register of the operand, if it is one.
     pub(crate) fn register(self) -> Option<Register> {
         match self {
             Value::Register(register) | Value::Not(register) => Some(register),
@@ -50,7 +51,7 @@ impl Value {
     }
 }
 
-/// The special registers; axes are 0 to 2.
+/// The special registers; the axes are 0 to 2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Special {
     Tid(usize),
@@ -83,7 +84,7 @@ pub(crate) enum Special {
 }
 
 impl Special {
-    /// The special register that is written so, such as `%tid.x`.
+    /// The special register with this name, such as `%tid.x`.
     pub(crate) fn parse(name: &str) -> Option<Special> {
         if let Some((base, axis)) = name.split_once('.') {
             let axis = ["x", "y", "z"].iter().position(|&known| known == axis)?;
@@ -127,17 +128,17 @@ impl Special {
 /// An address operand: `[base+offset]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Address {
-    /// The space that the instruction names; [`Space::Generic`] if none.
+    /// The state space of the instruction; [`Space::Generic`] if it has none.
     pub(crate) space: Space,
-    /// The address of a variable, a number, or a register of 32 or 64 bits.
+    /// The address of a variable, a constant, or a register of 32 or 64 bits.
     pub(crate) base: Value,
-    /// Bytes to add, wrapping at the register's width.
+    /// The offset in bytes; the sum wraps at the register's width.
     pub(crate) offset: i64,
-    /// Is the base a 32-bit register?
+    /// Whether the base is a 32-bit register.
     pub(crate) is_32_bit: bool,
 }
 
-/// An instruction while it is decoded.
+/// An instruction during decoding.
 pub(crate) struct Form<'a> {
     written: &'a Written,
     scope: &'a Scope,
@@ -152,60 +153,60 @@ impl<'a> Form<'a> {
         Form { written, scope, modifiers, operands: written.operands.iter(), uses: RefCell::default() }
     }
 
-    /// The registers of the operands that were taken.
+    /// The registers of the operands taken so far.
     pub(crate) fn into_uses(self) -> Uses {
         self.uses.into_inner()
     }
 
-    /// The word before the first dot.
+    /// The opcode, before the first dot.
     pub(crate) fn opcode(&self) -> &'a str {
         &self.written.opcode
     }
 
-    /// Is one of these modifiers there? None is taken.
+    /// Whether the instruction has one of these modifiers. Takes none.
     pub(crate) fn has(&self, names: &[&str]) -> bool {
         self.modifiers.iter().any(|modifier| names.contains(modifier))
     }
 
-    /// Takes the modifier, if it is there.
+    /// Takes the modifier, if present.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
         let found = self.modifiers.iter().position(|&modifier| modifier == name);
         found.map(|place| self.modifiers.remove(place)).is_some()
     }
 
-    /// Takes the first of these modifiers that is there.
+    /// Takes the first present modifier of these.
     pub(crate) fn one_of<T: Copy>(&mut self, choices: &[(&str, T)]) -> Option<T> {
         choices.iter().find_map(|&(name, choice)| self.flag(name).then_some(choice))
     }
 
-    /// The modifier that comes next, not taken.
+    /// The next modifier, without taking it.
     pub(crate) fn peek_modifier(&self) -> Option<&'a str> {
         self.modifiers.first().copied()
     }
 
-    /// Takes the modifier that comes next.
+    /// Takes the next modifier.
     pub(crate) fn next_modifier(&mut self) -> Option<&'a str> {
         (!self.modifiers.is_empty()).then(|| self.modifiers.remove(0))
     }
 
-    /// Takes the first modifier that the test accepts.
+    /// Takes the first modifier that satisfies the test.
     pub(crate) fn modifier_where(&mut self, test: impl Fn(&str) -> bool) -> Option<&'a str> {
         let place = self.modifiers.iter().position(|modifier| test(modifier))?;
         Some(self.modifiers.remove(place))
     }
 
-    /// Takes the first modifier that is a type.
+    /// Takes the first modifier that is a type; an error if there is none.
     pub(crate) fn ty(&mut self) -> Result<Type, Unsupported> {
         self.maybe_ty().ok_or_else(|| self.error("a type is missing"))
     }
 
-    /// Takes the first modifier that is a type, if there is one.
+    /// Takes the first modifier that is a type, if present.
     pub(crate) fn maybe_ty(&mut self) -> Option<Type> {
         let place = self.modifiers.iter().position(|modifier| Type::parse(modifier).is_some())?;
         Type::parse(self.modifiers.remove(place))
     }
 
-    /// Takes the state space, the first of several; without one the address is generic.
+    /// Takes the first state space; without one the address is generic.
     pub(crate) fn space(&mut self) -> Space {
         const SPACES: [(&str, Space); 9] = [
             ("global", Space::Global),
@@ -222,34 +223,34 @@ impl<'a> Form<'a> {
         self.modifier_where(|modifier| known(modifier).is_some()).and_then(known).unwrap_or(Space::Generic)
     }
 
-    /// How many operands are left.
+    /// The number of operands left.
     pub(crate) fn operands_left(&self) -> usize {
         self.operands.len()
     }
 
-    /// The operand that comes next, not taken.
+    /// The next operand, without taking it.
     pub(crate) fn peek(&self) -> Option<&'a Operand> {
         self.operands.as_slice().first()
     }
 
-    /// Takes the operand that comes next.
+    /// Takes the next operand.
     pub(crate) fn operand(&mut self) -> Result<&'a Operand, Unsupported> {
         self.operands.next().ok_or_else(|| self.error("an operand is missing"))
     }
 
-    /// Takes a register to write, of exactly the type's width; none for the sink `_`.
+    /// Takes a destination register of exactly the type's width; `None` for the sink `_`.
     pub(crate) fn destination(&mut self, ty: Type) -> Result<Option<Register>, Unsupported> {
         let operand = self.operand()?;
         self.as_destination(operand, ty, false)
     }
 
-    /// Takes a register to write that may be wider than the type, as `ld` and `cvt` allow.
+    /// Takes a destination register that may be wider than the type, as in `ld` and `cvt`.
     pub(crate) fn wider_destination(&mut self, ty: Type) -> Result<Option<Register>, Unsupported> {
         let operand = self.operand()?;
         self.as_destination(operand, ty, true)
     }
 
-    /// Takes `p|q`, `p` or `_`: two registers to write, of these types.
+    /// Takes `p|q`, `p` or `_`: two destination registers of these types.
     pub(crate) fn destination_pair(&mut self, first: Type, second: Type) -> Result<[Option<Register>; 2], Unsupported> {
         match self.operand()? {
             Operand::Pair(p, q) => Ok([self.named_destination(p, first, false)?, self.named_destination(q, second, false)?]),
@@ -257,31 +258,31 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Takes `{a, b, ..}` of that many registers to write (one register alone if `count` is 1); they may be wider than the type.
+    /// Takes `{a, b, ..}` with `count` destination registers, or a single register if `count` is 1. They may be wider than the type.
     pub(crate) fn destinations(&mut self, count: usize, ty: Type) -> Result<Vec<Option<Register>>, Unsupported> {
         let parts = self.parts(count)?;
         parts.into_iter().map(|part| self.as_destination(part, ty, true)).collect()
     }
 
-    /// Takes a value of exactly the type's width.
+    /// Takes a source operand of exactly the type's width.
     pub(crate) fn source(&mut self, ty: Type) -> Result<Value, Unsupported> {
         let operand = self.operand()?;
         self.as_source(operand, ty, false)
     }
 
-    /// Takes a value whose register may be wider than the type, as `st` and `cvt` allow; the upper bits are to be ignored.
+    /// Takes a source operand whose register may be wider than the type, as in `st` and `cvt`. The instruction must ignore the upper bits.
     pub(crate) fn wider_source(&mut self, ty: Type) -> Result<Value, Unsupported> {
         let operand = self.operand()?;
         self.as_source(operand, ty, true)
     }
 
-    /// Takes `{a, b, ..}` of that many values (one alone if `count` is 1); their registers may be wider than the type.
+    /// Takes `{a, b, ..}` with `count` source operands, or a single operand if `count` is 1. Registers may be wider than the type.
     pub(crate) fn sources(&mut self, count: usize, ty: Type) -> Result<Vec<Value>, Unsupported> {
         let parts = self.parts(count)?;
         parts.into_iter().map(|part| self.as_source(part, ty, true)).collect()
     }
 
-    /// Takes a number.
+    /// Takes a constant integer.
     pub(crate) fn immediate(&mut self) -> Result<u64, Unsupported> {
         match self.operand()? {
             Operand::Int(bits) => Ok(*bits),
@@ -289,7 +290,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Takes `[base+offset]` in that space.
+    /// Takes `[base+offset]` in this state space.
     pub(crate) fn address(&mut self, space: Space) -> Result<Address, Unsupported> {
         match self.operand()? {
             Operand::Address { base, offset, coordinates } if coordinates.is_empty() => self.as_address(base, *offset, space),
@@ -297,7 +298,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Takes `[base+offset, {x, y, ..}]`: an address and coordinates of that type.
+    /// Takes `[base+offset, {x, y, ..}]`: an address, and coordinates of this type.
     pub(crate) fn address_with_coordinates(&mut self, space: Space, ty: Type) -> Result<(Address, Vec<Value>), Unsupported> {
         match self.operand()? {
             Operand::Address { base, offset, coordinates } => {
@@ -313,7 +314,7 @@ impl<'a> Form<'a> {
         Unsupported::new(reason)
     }
 
-    /// An error if a modifier or an operand is left.
+    /// Fails if a modifier or an operand is left.
     pub(crate) fn finish(&self) -> Result<(), Unsupported> {
         if let Some(modifier) = self.modifiers.first() {
             return Err(self.error(format!("the simulator does not know `.{modifier}` here")));
@@ -336,7 +337,7 @@ impl<'a> Form<'a> {
         Ok(parts)
     }
 
-    /// An operand as a register to write.
+    /// Converts an operand to a destination register.
     pub(crate) fn as_destination(&self, operand: &Operand, ty: Type, or_wider: bool) -> Result<Option<Register>, Unsupported> {
         match operand {
             Operand::Name(name) => self.named_destination(name, ty, or_wider),
@@ -359,7 +360,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// The type with which an operand was declared, if it is a register.
+    /// The declared type of an operand, if it is a register.
     pub(crate) fn register_type(&self, operand: &Operand) -> Option<Type> {
         let Operand::Name(name) = operand else { return None };
         match self.scope.lookup(name) {
@@ -368,7 +369,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// An operand as a value.
+    /// Converts an operand to a source value.
     pub(crate) fn as_source(&self, operand: &Operand, ty: Type, or_wider: bool) -> Result<Value, Unsupported> {
         let mask = if ty.bits() >= 64 { u64::MAX } else { (1 << ty.bits()) - 1 };
         match operand {
@@ -413,7 +414,7 @@ impl<'a> Form<'a> {
                     self.uses.borrow_mut().read(register, ty);
                     (Value::Register(register), space, ty.bits() == 32)
                 }
-                // Parameters of device functions and of calls live in the thread's local memory.
+                // Parameters of device functions and of calls are in the thread's local memory.
                 Some(Named::Variable { address, space: own }) if space == Space::Param => (Value::Bits(address), own, false),
                 Some(Named::Variable { address, .. }) => (Value::Bits(address), space, false),
                 Some(_) => return Err(self.error(format!("`{name}` is no address"))),

@@ -1,9 +1,9 @@
-//! For tests: one warp, its registers by name, and one instruction at a time, written as PTX.
+//! Test harness: one warp with named registers, which executes single instructions written in PTX.
 //!
 //! ```text
 //! let mut harness = Harness::new();
 //! harness.define("%a", Type::U32, |lane| lane as u64);   // a register with a value in each lane
-//! harness.declare("%d", Type::U32);                      // one that nobody wrote yet
+//! harness.declare("%d", Type::U32);                      // an uninitialised register
 //! harness.run("add.u32 %d, %a, 1;")?;
 //! assert_eq!(harness.value("%d")[3], 4);
 //! ```
@@ -17,23 +17,23 @@ use crate::memory::GlobalView;
 use crate::program::{Named, Scope};
 use crate::ptx::{AddressBase, Instruction, Operand, Position, SourceLine, Space, Type};
 
-/// One warp of one CTA, and the names of its registers and variables.
+/// A warp of a CTA, and the names of its registers and variables.
 pub(crate) struct Harness {
     pub(crate) scope: Scope,
     pub(crate) warp: Warp,
     pub(crate) cluster: Cluster,
     pub(crate) grid: Grid,
-    /// The lanes that execute: all 32 at first.
+    /// The active lanes; initially all 32.
     pub(crate) lanes: Lanes,
     names: Vec<String>,
 }
 
-/// What kept an instruction from being executed.
+/// The reason why an instruction was not executed.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Failure {
-    /// It was not decoded.
+    /// The decoder rejected the instruction.
     Unsupported(String),
-    /// It was executed, and that lane trapped.
+    /// The instruction trapped in this lane.
     Trap(usize, FaultKind),
 }
 
@@ -71,7 +71,7 @@ impl Harness {
         register
     }
 
-    /// Declares a register, unless it is, and gives it a value in each lane.
+    /// Declares a register, unless it exists, and sets its value in each lane.
     pub(crate) fn define(&mut self, name: &str, ty: Type, value: impl Fn(usize) -> u64) {
         let register = match self.scope.lookup(name) {
             Some(Named::Register { register, .. }) => register,
@@ -81,12 +81,12 @@ impl Harness {
         self.warp.defined[register.0 as usize] = Lanes::ALL;
     }
 
-    /// Declares a variable at an address of a space.
+    /// Declares a variable at an address of a state space.
     pub(crate) fn variable(&mut self, name: &str, space: Space, address: u64) {
         assert!(self.scope.declare(name, Named::Variable { space, address }), "{name} is declared twice");
     }
 
-    /// Decodes the instruction and executes it once. Its guard is ignored.
+    /// Decodes an instruction and executes it once. The guard is ignored.
     pub(crate) fn run(&mut self, text: &str) -> Result<Progress, Failure> {
         let written = read(text);
         let unsupported = |Unsupported(reason)| Failure::Unsupported(reason);
@@ -96,14 +96,14 @@ impl Harness {
         instruction.execute(&mut cx).map_err(|trap| Failure::Trap(trap.lane, *trap.kind))
     }
 
-    /// Which lanes the instruction wants together.
+    /// The convergence requirement of an instruction.
     pub(crate) fn convergence(&self, text: &str) -> Result<Convergence, Failure> {
         let written = read(text);
         let unsupported = |Unsupported(reason)| Failure::Unsupported(reason);
         Ok(instructions::decode(&mut Form::new(&written, &self.scope)).map_err(unsupported)?.convergence())
     }
 
-    /// What a register holds.
+    /// The value of a register in each lane.
     pub(crate) fn value(&self, name: &str) -> Row {
         self.warp.registers[self.place(name)]
     }
@@ -116,8 +116,7 @@ impl Harness {
     }
 }
 
-/// Why this instruction is not decoded, in a harness without registers but those of the names: `%p0` a predicate, `%h0` 16 bits,
-/// `%r0` 32, `%d0` 64, up to 9 each.
+/// The decoder's error for an instruction; `None` if it is accepted. The registers are those of [`with_registers`].
 pub(crate) fn refusal(text: &str) -> Option<String> {
     match with_registers().run(text) {
         Err(Failure::Unsupported(reason)) => Some(reason),
@@ -125,8 +124,8 @@ pub(crate) fn refusal(text: &str) -> Option<String> {
     }
 }
 
-/// A harness with the registers `%p0`.. (predicates), `%b0`.. (8 bits), `%h0`.. (16), `%r0`.. (32), `%d0`.. (64) up to 9, and
-/// `%q0`.. (128), all defined: 0.
+/// A harness with initialised registers of value 0: `%p0` to `%p9` (predicates), `%b0`.. (8 bits), `%h0`.. (16), `%r0`.. (32), `%d0`.. (64)
+/// and `%q0`.. (128).
 pub(crate) fn with_registers() -> Harness {
     let mut harness = Harness::new();
     for (letter, ty) in [('p', Type::Pred), ('b', Type::B8), ('h', Type::B16), ('r', Type::B32), ('d', Type::B64), ('q', Type::B128)] {
@@ -136,7 +135,7 @@ pub(crate) fn with_registers() -> Harness {
     harness
 }
 
-/// Reads one instruction, without its guard.
+/// Parses an instruction without a guard.
 fn read(text: &str) -> Instruction {
     let text = text.trim().trim_end_matches(';');
     let (words, operands) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -151,7 +150,7 @@ fn read(text: &str) -> Instruction {
     }
 }
 
-/// Splits at the commas outside of brackets.
+/// Splits at the commas outside brackets.
 fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0, 0);

@@ -1,29 +1,29 @@
-//! Modifiers that advise the caches. They change no result, and are checked all the same: PTX ISA, 9.7.9.1 and 9.7.9.2.
+//! Cache hints of accesses. They do not change results, but the decoder checks them (PTX ISA, 9.7.9.1 and 9.7.9.2).
 
 use crate::instructions::{Form, Unsupported, Value};
 use crate::ptx::{Space, Type};
 
-/// What an instruction takes of them.
+/// The hints that an instruction accepts.
 #[derive(Clone, Copy)]
 pub(crate) struct Allowed {
     /// Cache operators, such as `ca`.
     pub(crate) operators: &'static [&'static str],
-    /// `.L1::evict_last` and its like?
+    /// Whether `.L1::evict_last` and other L1 priorities are accepted.
     pub(crate) level1: bool,
-    /// `.L2::128B` and its like?
+    /// Whether prefetch sizes such as `.L2::128B` are accepted.
     pub(crate) prefetch: bool,
 }
 
-/// The modifiers of one instruction, taken.
+/// The hints taken from an instruction.
 #[derive(Clone, Copy)]
 pub(crate) struct Hints {
-    /// Is there a policy operand?
+    /// Whether there is a policy operand.
     pub(crate) has_policy: bool,
-    /// Was there any cache operator or eviction priority? Strong accesses take none of the operators.
+    /// Whether there was a cache operator or an eviction priority. Strong accesses accept no cache operator.
     pub(crate) has_operator: bool,
 }
 
-/// Takes the modifiers.
+/// Takes the hints.
 pub(crate) fn take(form: &mut Form<'_>, space: Space, allowed: Allowed) -> Result<Hints, Unsupported> {
     let operator = form.modifier_where(|modifier| allowed.operators.contains(&modifier));
     let level1 = match form.modifier_where(|modifier| modifier.starts_with("L1::")) {
@@ -54,7 +54,7 @@ pub(crate) fn take(form: &mut Form<'_>, space: Space, allowed: Allowed) -> Resul
 }
 
 impl Hints {
-    /// Takes the cache policy, the last operand, if `.L2::cache_hint` promises one.
+    /// Takes the cache policy, which is the last operand, if there was `.L2::cache_hint`.
     pub(crate) fn policy(self, form: &mut Form<'_>) -> Result<Option<Value>, Unsupported> {
         if self.has_policy { form.source(Type::B64).map(Some) } else { Ok(None) }
     }

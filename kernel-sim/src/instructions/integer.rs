@@ -1,4 +1,4 @@
-//! Integer arithmetic: PTX ISA, 9.7.1, "Integer Arithmetic Instructions". Bit fields and counts are in `bits.rs`.
+//! Integer arithmetic (PTX ISA, 9.7.1, "Integer Arithmetic Instructions"). Bit fields and bit counts are in `bits.rs`.
 
 use crate::counters::Class;
 use crate::instructions::lanewise::{Decoded, binary, mask, no_type, number, ternary, type_of, unary};
@@ -32,17 +32,17 @@ pub(super) fn sub(form: &mut Form<'_>, ty: Type) -> Decoded {
     binary(form, Class::Integer, [ty; 3], move |a, b| a.wrapping_sub(b) & mask)
 }
 
-/// Which part of a product is the result.
+/// The part of a product that is the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Part {
     Low,
     High,
-    /// All of it, in a register twice as wide.
+    /// The whole product, in a register of twice the width.
     Wide,
 }
 
 impl Part {
-    /// Takes `.lo`, `.hi` or, for types that have it, `.wide`.
+    /// Takes `.lo`, `.hi`, or `.wide` if the type supports it.
     pub(super) fn take(form: &mut Form<'_>, ty: Type) -> Result<Part, Unsupported> {
         match form.one_of(&[("lo", Part::Low), ("hi", Part::High), ("wide", Part::Wide)]) {
             Some(Part::Wide) if ty.bits() == 64 => Err(form.error(format!("`{}.wide` has no type `{ty}`", form.opcode()))),
@@ -61,9 +61,9 @@ impl Part {
     }
 }
 
-/// That part of a product, as the bits of the result's register.
+/// The given part of a product, as the bits of the result's register.
 pub(super) fn product(a: u64, b: u64, ty: Type, part: Part) -> u64 {
-    // The 128 bits are right for any two numbers of 64 bits: signed products fit, and unsigned ones wrap into the sign.
+    // The 128 bits are correct for any 64-bit operands: signed products fit, and unsigned products wrap into the sign bit.
     let product = number(a, ty).wrapping_mul(number(b, ty)) as u128;
     match part {
         Part::Low => product as u64 & mask(ty.bits()),
@@ -108,7 +108,7 @@ fn saturating_sum(a: u64, b: u64) -> u64 {
     u64::from((a as i32).saturating_add(b as i32) as u32)
 }
 
-/// A part of the 48-bit product of two 24-bit numbers: its low or its high 32 bits.
+/// The low or the high 32 bits of the 48-bit product of two 24-bit numbers.
 fn product_24(a: u64, b: u64, ty: Type, part: Part) -> u64 {
     let low = |value: u64| if ty == Type::S32 { i64::from((value as i32) << 8 >> 8) } else { (value & 0xff_ffff) as i64 };
     let product = low(a) * low(b);
@@ -159,18 +159,18 @@ pub(super) fn rem(form: &mut Form<'_>) -> Decoded {
     binary(form, Class::Integer, [ty; 3], move |a, b| quotient_and_remainder(a, b, ty).1)
 }
 
-/// The ISA leaves division by zero open; hardware gives all ones, for the quotient and for the remainder.
+/// The ISA leaves division by zero undefined. Hardware returns all ones for the quotient and for the remainder.
 fn quotient_and_remainder(a: u64, b: u64, ty: Type) -> (u64, u64) {
     let mask = mask(ty.bits());
     let (a, b) = (number(a, ty), number(b, ty));
     if b == 0 {
         return (mask, mask);
     }
-    // The lowest number divided by -1 is itself again, as only the low bits are kept.
+    // The lowest number divided by -1 is the lowest number, because only the low bits are kept.
     ((a / b) as u64 & mask, (a % b) as u64 & mask)
 }
 
-/// `abs`: the lowest number stays itself.
+/// `abs`: the lowest number is unchanged.
 pub(super) fn abs(form: &mut Form<'_>, ty: Type) -> Decoded {
     check(form, ty, &SIGNED)?;
     unary(form, Class::Integer, [ty; 2], move |a| number(a, ty).unsigned_abs() as u64 & mask(ty.bits()))
@@ -205,7 +205,7 @@ fn extremum(form: &mut Form<'_>, ty: Type, choose: fn(i128, i128) -> i128) -> De
     binary(form, Class::Integer, [ty; 3], move |a, b| choose(number(a, ty), number(b, ty)).max(floor) as u64 & mask(ty.bits()))
 }
 
-/// Computes both 16-bit halves by themselves.
+/// Computes both 16-bit halves separately.
 fn by_halves(a: u64, b: u64, compute: impl Fn(u64, u64) -> u64) -> u64 {
     let half = |shift: u32| (compute(a >> shift & 0xffff, b >> shift & 0xffff) & 0xffff) << shift;
     half(16) | half(0)
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use crate::instructions::harness::{refusal, with_registers};
 
-    /// The result of an instruction on `%d1`, `%d2`, `%d3` (or their `%r`, `%h`), the same in all lanes.
+    /// The result of an instruction on `%d1`, `%d2`, `%d3` (or the `%r` or `%h` registers), with the same operands in all lanes.
     fn run(text: &str, operands: [u64; 3]) -> u64 {
         let mut harness = with_registers();
         for (place, value) in operands.into_iter().enumerate() {

@@ -1,9 +1,9 @@
-//! Instructions that compute each lane by itself, from `N` operands: most of PTX.
+//! Instructions that compute each lane separately from `N` operands. They are most of PTX.
 //!
-//! The computation is a closure over raw bits, and the loop over the lanes is compiled for it alone; all else is compiled once. It is run for all
-//! 32 lanes, also those that do not execute, so it must take any bits.
+//! The computation is a closure over raw bits. The compiler specialises only the loop over the lanes for each closure. The loop runs over
+//! all 32 lanes, including inactive ones, so the closure must accept any bits.
 //!
-//! If nobody knows the value of an operand, nobody knows the result, unless another operand decides it alone.
+//! If an operand is unknown, the result is unknown, unless another operand determines the result alone.
 
 use crate::counters::Class;
 use crate::fault::Trap;
@@ -12,15 +12,15 @@ use crate::lanes::{Lanes, Row, WARP};
 use crate::machine::{Cx, Unknowns};
 use crate::ptx::Type;
 
-/// The results of all lanes, from the operands of all lanes.
+/// Computes the results of all lanes from the operands of all lanes.
 type Compute<const N: usize, R> = Box<dyn Fn(&[Row; N]) -> R + Send + Sync>;
 
-/// An instruction of `N` operands and one result.
+/// An instruction with `N` operands and one result.
 struct Lanewise<const N: usize> {
     class: Class,
     destination: Option<Register>,
     sources: [Value; N],
-    /// For each operand, the value that decides the result whatever the others are.
+    /// For each operand, the absorbing value: it determines the result, whatever the other operands are.
     absorbing: [Option<u64>; N],
     compute: Compute<N, Row>,
 }
@@ -38,7 +38,7 @@ impl<const N: usize> Instruction for Lanewise<N> {
     }
 }
 
-/// An instruction of `N` operands and two results.
+/// An instruction with `N` operands and two results.
 struct Paired<const N: usize> {
     class: Class,
     destinations: [Option<Register>; 2],
@@ -71,7 +71,7 @@ fn column<const N: usize>(rows: &[Row; N], lane: usize) -> [u64; N] {
     column
 }
 
-/// An instruction that may read the carry flag and may write it.
+/// An instruction that may read and write the carry flag.
 struct Carrying<const N: usize, F> {
     destination: Option<Register>,
     sources: [Value; N],
@@ -106,10 +106,10 @@ impl<const N: usize, F: Fn([u64; N], bool) -> (u64, bool) + Send + Sync> Instruc
     }
 }
 
-/// What a decoder gives.
+/// The result of a decoder.
 pub(crate) type Decoded = Result<Box<dyn Instruction>, Unsupported>;
 
-/// An instruction of those operands, decoded already.
+/// An instruction with these decoded operands.
 pub(crate) fn lanewise<const N: usize>(
     class: Class,
     destination: Option<Register>,
@@ -119,7 +119,7 @@ pub(crate) fn lanewise<const N: usize>(
     absorbed(class, destination, sources, [None; N], compute)
 }
 
-/// The same, with the value of each operand that decides the result whatever the others are.
+/// As [`lanewise`], with the absorbing value of each operand.
 pub(crate) fn absorbed<const N: usize>(
     class: Class,
     destination: Option<Register>,
@@ -147,7 +147,7 @@ pub(crate) fn paired<const N: usize>(
     paired_absorbed(class, destinations, sources, [None; N], compute)
 }
 
-/// The same, with the value of each operand that decides both results whatever the others are.
+/// As [`paired`], with the value of each operand that determines both results.
 pub(crate) fn paired_absorbed<const N: usize>(
     class: Class,
     destinations: [Option<Register>; 2],
@@ -165,15 +165,15 @@ pub(crate) fn paired_absorbed<const N: usize>(
     Ok(Box::new(Paired { class, destinations, sources, absorbing, compute: Box::new(compute) }))
 }
 
-/// Which sides of the carry flag an instruction uses.
+/// Whether an instruction reads and writes the carry flag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Carry {
     pub(crate) reads: bool,
     pub(crate) writes: bool,
 }
 
-/// An instruction with the carry flag: takes the destination and `N` values of that type. `compute` gets the flag (false if it is
-/// not read) and gives the next one.
+/// An instruction with the carry flag. Takes the destination and `N` operands of this type. `compute` receives the flag, or false if the
+/// instruction does not read it, and returns the new flag.
 pub(crate) fn carrying<const N: usize>(
     form: &mut Form<'_>,
     ty: Type,
@@ -213,7 +213,7 @@ pub(crate) fn ternary(
     lanewise(class, destination, sources(form, [a, b, c])?, move |[a, b, c]| compute(a, b, c))
 }
 
-/// Takes values of exactly those types.
+/// Takes source operands of exactly these types.
 pub(crate) fn sources<const N: usize>(form: &mut Form<'_>, types: [Type; N]) -> Result<[Value; N], Unsupported> {
     let mut sources = [Value::Bits(0); N];
     for (source, ty) in sources.iter_mut().zip(types) {
@@ -228,7 +228,7 @@ pub(crate) fn type_of(form: &mut Form<'_>, known: &[Type]) -> Result<Type, Unsup
     if known.contains(&ty) { Ok(ty) } else { Err(no_type(form, ty)) }
 }
 
-/// The error for a type that the instruction does not have.
+/// The error for a type that the instruction does not support.
 pub(crate) fn no_type(form: &Form<'_>, ty: Type) -> Unsupported {
     form.error(format!("`{}` has no type `{ty}` in this form", form.opcode()))
 }
@@ -238,7 +238,7 @@ pub(crate) fn mask(bits: u32) -> u64 {
     if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
 }
 
-/// The value as a number: its low `bits` bits, extended with the sign or with zeros.
+/// The value as an integer: sign-extended or zero-extended from the type's width.
 pub(crate) fn number(value: u64, ty: Type) -> i128 {
     let bits = ty.bits();
     let low = value & mask(bits);

@@ -1,9 +1,10 @@
-//! Which texts the assembler takes and which it refuses: `ptxas` 13.0, `.version 8.7`, `.target sm_90a`. Each line here was given to it.
+//! Tests of the decoder against the assembler: instructions that `ptxas` 13.0 accepts or rejects with `.version 8.7`, `.target sm_90a`.
+//! `ptxas` was run on every line.
 
 use crate::instructions::harness::{self, Harness};
 use crate::ptx::{Space, Type};
 
-/// Taken.
+/// Accepted by `ptxas`.
 const LEGAL: &str = "
 atom.global.add.u64 %d2,[%d0],%d1;
 atom.global.cas.b16 %h2,[%d0],%h0,%h0;
@@ -154,7 +155,7 @@ applypriority.global.L2::evict_normal [%d0],128;
 applypriority.L2::evict_normal [%d0],128;
 ";
 
-/// Refused.
+/// Rejected by `ptxas`.
 const ILLEGAL: &str = "
 atom.global.add.s64 %d2,[%d0],%d1;
 atom.global.add.b32 %r2,[%d0],%r0;

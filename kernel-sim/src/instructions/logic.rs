@@ -1,4 +1,4 @@
-//! Logic, shifts and the permutation of bytes: PTX ISA, 9.7.8, "Logic and Shift Instructions", and `prmt` of 9.7.9.
+//! Logic operations, shifts and byte permutation (PTX ISA, 9.7.8, "Logic and Shift Instructions", and `prmt` of 9.7.9).
 
 use crate::counters::Class;
 use crate::instructions::lanewise::{Decoded, absorbed, binary, mask, number, paired, sources, ternary, type_of, unary};
@@ -34,13 +34,13 @@ pub(super) fn not(form: &mut Form<'_>) -> Decoded {
     unary(form, Class::Integer, [ty; 2], move |a| a ^ mask)
 }
 
-/// `cnot`: is it zero?
+/// `cnot`: 1 if the operand is zero, otherwise 0.
 pub(super) fn cnot(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &BITS[1..])?;
     unary(form, Class::Integer, [ty; 2], |a| u64::from(a == 0))
 }
 
-/// `lop3`, `lop3.BoolOp`: any function of three bits, by its table.
+/// `lop3`, `lop3.BoolOp`: any bitwise function of three operands, given as a truth table.
 pub(super) fn lop3(form: &mut Form<'_>) -> Decoded {
     let combine = form.one_of(&[("or", true), ("and", false)]);
     let ty = type_of(form, &[Type::B32])?;
@@ -66,7 +66,7 @@ fn table(form: &mut Form<'_>) -> Result<u64, Unsupported> {
     if table < 256 { Ok(table) } else { Err(form.error(format!("the table of `lop3` has 8 bits, and {table:#x} has more"))) }
 }
 
-/// Bit `4a + 2b + c` of the table is the result for the bits `a`, `b`, `c`.
+/// Bit `4a + 2b + c` of the truth table is the result for the bits `a`, `b`, `c`.
 fn by_table(a: u64, b: u64, c: u64, table: u64) -> u64 {
     let row = |number: u64| {
         let pick = |bits: u64, wanted: bool| if wanted { bits } else { !bits };
@@ -75,14 +75,14 @@ fn by_table(a: u64, b: u64, c: u64, table: u64) -> u64 {
     (0..8).fold(0, |bits, number| bits | row(number)) & mask(32)
 }
 
-/// `shl`: a shift by the width or more leaves nothing.
+/// `shl`: a shift by the width or more gives 0.
 pub(super) fn shl(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &BITS[1..])?;
     let mask = mask(ty.bits());
     binary(form, Class::Integer, [ty, ty, Type::U32], move |a, amount| a.checked_shl(amount as u32).unwrap_or(0) & mask)
 }
 
-/// `shr`: the sign comes in from above if the type has one, otherwise zeros.
+/// `shr`: arithmetic for signed types, otherwise logical.
 pub(super) fn shr(form: &mut Form<'_>) -> Decoded {
     const TYPES: [Type; 9] = [Type::B16, Type::B32, Type::B64, Type::U16, Type::U32, Type::U64, Type::S16, Type::S32, Type::S64];
     let ty = type_of(form, &TYPES)?;
@@ -94,7 +94,7 @@ pub(super) fn shr(form: &mut Form<'_>) -> Decoded {
     binary(form, Class::Integer, [ty, ty, Type::U32], |a, amount| a.checked_shr(amount as u32).unwrap_or(0))
 }
 
-/// `shf.{l,r}.{clamp,wrap}`: a shift of the 64 bits of two registers, of which one half is kept.
+/// `shf.{l,r}.{clamp,wrap}`: a funnel shift of the 64 bits of two registers; the result is one half.
 pub(super) fn shf(form: &mut Form<'_>) -> Decoded {
     let left = form.one_of(&[("l", true), ("r", false)]).ok_or_else(|| form.error("`shf` needs `.l` or `.r`"))?;
     let clamps = form.one_of(&[("clamp", true), ("wrap", false)]).ok_or_else(|| form.error("`shf` needs `.clamp` or `.wrap`"))?;
@@ -106,7 +106,7 @@ pub(super) fn shf(form: &mut Form<'_>) -> Decoded {
     })
 }
 
-/// Which four bytes a mode of `prmt` takes for each value of the selector, lowest result byte last: PTX ISA, 9.7.9.7.
+/// The four source bytes of a `prmt` mode for each value of the selector, lowest result byte last (PTX ISA, 9.7.9.7).
 type Choice = [u64; 4];
 
 const MODES: [(&str, Choice); 6] = [
@@ -127,7 +127,7 @@ pub(super) fn prmt(form: &mut Form<'_>) -> Decoded {
     }
 }
 
-/// Each nibble of the selector names a byte of `b:a`; with its top bit it asks for the byte's sign instead.
+/// Each nibble of the selector selects a byte of `b:a`. If the nibble's top bit is set, the byte's sign is replicated instead.
 fn permute(a: u64, b: u64, selector: u64) -> u64 {
     let both = b << 32 | a;
     (0..4).fold(0, |bits, place| {

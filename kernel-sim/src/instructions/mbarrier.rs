@@ -1,4 +1,4 @@
-//! `mbarrier`: barriers in shared memory that count arrivals and bytes (PTX ISA, "Parallel Synchronization and Communication
+//! `mbarrier`: barriers in shared memory that count arrivals and transaction bytes (PTX ISA, "Parallel Synchronization and Communication
 //! Instructions: mbarrier").
 
 mod object;
@@ -16,7 +16,7 @@ use crate::machine::{Cluster, Cx};
 use crate::memory::Stamp;
 use crate::ptx::{Space, Type};
 
-/// Bytes of an mbarrier object, and what its address is a multiple of.
+/// The size and the alignment of an mbarrier object.
 const BYTES: u32 = 8;
 
 /// Decodes `mbarrier`.
@@ -52,7 +52,7 @@ impl Instruction for Init {
         each_place(cx, self.address, |cx, lane, place| {
             let initialised = (async_access::moment(cx, lane), cx.line.line);
             let object = Object::new(counts[lane] as u32, initialised).map_err(|reason| fault(place, reason))?;
-            // An object may be initialised anew only after `inval`: whoever still waits on it would wait for ever.
+            // An object may be initialised again only after `inval`: otherwise threads that still wait on it would wait forever.
             if let Some(old) = cx.cluster.ctas[place.rank].mbarriers.get(&place.offset)
                 && async_access::peek(cx.cluster, place, BYTES) == old.bits()
             {
@@ -99,7 +99,7 @@ impl Instruction for Inval {
 struct Arrive {
     state: Option<Register>,
     address: Address,
-    /// Arrivals; with `.expect_tx` bytes, and one arrival.
+    /// The number of arrivals. With `.expect_tx` the number of bytes, and there is one arrival.
     count: Value,
     is_drop: bool,
     expects_bytes: bool,
@@ -213,7 +213,7 @@ fn wait(form: &mut Form<'_>, may_suspend: bool) -> Result<Box<dyn Instruction>, 
     let address = form.address(space)?;
     let phase = form.source(if is_parity { Type::U32 } else { Type::B64 })?;
     if may_suspend && form.operands_left() > 0 {
-        // How long to sleep at most: time means nothing here.
+        // The time limit of the suspension, which is ignored: the simulator has no time.
         form.source(Type::U32)?;
     }
     Ok(Box::new(Wait { complete, address, phase, is_parity, is_acquire }))
@@ -278,26 +278,27 @@ impl Instruction for PendingCount {
     }
 }
 
-/// Which mbarriers of a CTA are waited for, and what they wait for, in words.
+/// A description of each mbarrier of a CTA that threads wait for.
 pub(crate) fn waiting(mbarriers: &Mbarriers) -> Vec<String> {
     let mut waited: Vec<_> = mbarriers.iter().filter(|(_, object)| object.is_waited_for).collect();
     waited.sort_by_key(|(offset, _)| **offset);
     waited.into_iter().map(|(offset, object)| format!("mbarrier at shared address {offset:#x}: {}", object.describe())).collect()
 }
 
-/// An arrival by an operation instead of a thread: `cp.async.mbarrier.arrive`, which without `.noinc` first makes the phase wait for it.
+/// An arrival by an asynchronous operation: `cp.async.mbarrier.arrive`. Without `.noinc`, the caller first calls [`add_pending`].
 pub(super) fn arrive_later(cluster: &mut Cluster, place: Place, stamp: &Stamp) -> Result<(), FaultKind> {
     object(cluster, place)?.arrive(1, Some(stamp)).map_err(|reason| fault(place, reason))?;
     update(cluster, place)
 }
 
-/// The phase waits for one arrival more.
+/// Increments the pending count of the phase.
 pub(super) fn add_pending(cluster: &mut Cluster, place: Place) -> Result<(), FaultKind> {
     object(cluster, place)?.add_pending().map_err(|reason| fault(place, reason))?;
     update(cluster, place)
 }
 
-/// An asynchronous operation has written these shared bytes of the mbarrier's CTA: they count, and who waits knows what `stamp` knows.
+/// Completes the transaction of an asynchronous operation that has written these shared bytes of the mbarrier's CTA. Threads that wait for
+/// the phase acquire `stamp`.
 pub(super) fn complete_bytes(cluster: &mut Cluster, place: Place, bytes: u32, landed: &[Held], stamp: &Stamp) -> Result<(), FaultKind> {
     let object = object(cluster, place)?;
     object.change_transactions(-i64::from(bytes)).map_err(|reason| fault(place, reason))?;
@@ -305,7 +306,7 @@ pub(super) fn complete_bytes(cluster: &mut Cluster, place: Place, bytes: u32, la
     update(cluster, place)
 }
 
-/// Checks that there is an mbarrier to count an operation that is about to be issued.
+/// Checks that there is an mbarrier for an operation that is about to be issued.
 pub(super) fn check_issue(cx: &mut Cx<'_>, lane: usize, place: Place) -> Result<(), FaultKind> {
     if !place.offset.is_multiple_of(BYTES) {
         return Err(FaultKind::Misaligned { space: Space::Shared, address: u64::from(place.offset), alignment: BYTES });
@@ -313,7 +314,7 @@ pub(super) fn check_issue(cx: &mut Cx<'_>, lane: usize, place: Place) -> Result<
     touch(cx, lane, place, "mbarrier.complete_tx")
 }
 
-/// A thread uses an object: whoever initialised it must have done so before.
+/// Checks that a thread's use of an object is ordered after the object's initialisation.
 fn touch(cx: &mut Cx<'_>, lane: usize, place: Place, name: &'static str) -> Result<(), FaultKind> {
     let (moment, line) = object(cx.cluster, place)?.initialised;
     async_access::check_after(cx, lane, place, name, (moment, "mbarrier.init", line))
@@ -326,7 +327,7 @@ fn expect(object: &mut Object, place: Place, bytes: u64) -> Result<(), FaultKind
     object.change_transactions(bytes as i64).map_err(|reason| fault(place, reason))
 }
 
-/// The object at that place, if there is one and nothing was stored over it.
+/// The object at this address, if it was initialised and not overwritten.
 fn object(cluster: &mut Cluster, place: Place) -> Result<&mut Object, FaultKind> {
     let bits = async_access::peek(cluster, place, BYTES);
     match cluster.ctas[place.rank].mbarriers.get_mut(&place.offset) {
@@ -338,7 +339,7 @@ fn object(cluster: &mut Cluster, place: Place) -> Result<&mut Object, FaultKind>
     }
 }
 
-/// After a change: begins the next phase if this one is complete, and writes the bits to memory.
+/// Starts the next phase if this one is complete, and writes the object's bits to memory. To be called after each change.
 fn update(cluster: &mut Cluster, place: Place) -> Result<(), FaultKind> {
     let Some(object) = cluster.ctas[place.rank].mbarriers.get_mut(&place.offset) else { return Ok(()) };
     let phase = object.advance();
@@ -376,7 +377,7 @@ fn b64(form: &mut Form<'_>) -> Result<(), Unsupported> {
     if form.flag("b64") { Ok(()) } else { Err(form.error("`.b64` is missing")) }
 }
 
-/// Takes the order of memory accesses; without one it is what stands here.
+/// Takes the memory semantics; `usual` is the default.
 fn ordering(form: &mut Form<'_>, usual: &str) -> bool {
     let is_relaxed = form.flag("relaxed");
     if !is_relaxed {
@@ -387,11 +388,11 @@ fn ordering(form: &mut Form<'_>, usual: &str) -> bool {
 }
 
 fn scope(form: &mut Form<'_>) {
-    // All orders are those of the widest scope here.
+    // The simulator treats every scope as the widest one.
     form.one_of(&[("cta", ()), ("cluster", ())]);
 }
 
-/// Takes a space that is the own CTA's shared memory.
+/// Takes a state space, which must be the shared memory of the thread's own CTA.
 fn own_shared(form: &mut Form<'_>) -> Result<Space, Unsupported> {
     match form.space() {
         space @ (Space::Shared | Space::Generic) => Ok(space),

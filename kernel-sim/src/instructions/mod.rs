@@ -1,7 +1,7 @@
-//! What each instruction does: one family a file, and one table of them all.
+//! The instructions: one file for each family, and one table of all.
 //!
-//! A family decodes its instructions from their text ([`Form`]) into something that executes for a whole warp at once ([`Instruction`]).
-//! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
+//! A family decodes its instructions from the text ([`Form`]) into an object that executes for a whole warp at once ([`Instruction`]). A
+//! modifier or an operand that the decoder does not take is an error.
 
 mod access;
 mod address_space;
@@ -58,55 +58,56 @@ use crate::counters::Class;
 use crate::fault::Trap;
 use crate::machine::Cx;
 
-/// An instruction, decoded.
+/// A decoded instruction.
 pub(crate) trait Instruction: Send + Sync {
-    /// Executes it for `cx.lanes`: lanes that are here together and whose guard holds. There is at least one.
+    /// Executes the instruction for the active lanes `cx.lanes`: the converged lanes whose guard predicate is true. There is at least one.
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap>;
 
-    /// Which lanes must come here together.
+    /// The lanes that must execute the instruction together.
     fn convergence(&self) -> Convergence {
         Convergence::Free
     }
 
-    /// Can a CTA see through it what another does while both run: an atomic on global memory, a strong access? Then the CTAs of a
-    /// launch take turns in a fixed order, so that two runs give the same bytes.
+    /// Whether the instruction can observe another running CTA, as atomics on global memory and strong accesses can. The CTAs of such a
+    /// launch are interleaved in a fixed order, so that two runs give the same bytes.
     fn crosses_ctas(&self) -> bool {
         false
     }
 
-    /// What the report counts it as.
+    /// The class of the instruction in the report.
     fn class(&self) -> Class;
 }
 
-/// What became of an instruction.
+/// The result of an execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Progress {
-    /// It is done.
+    /// The instruction is complete.
     Done,
-    /// It is done, and the program probably asks again: others go first (a `try_wait` that failed, `nanosleep`).
+    /// The instruction is complete, and the program probably polls, so other warps should run first (a failed `try_wait`, `nanosleep`).
     Yield,
-    /// It can not go on. It is executed again, by the same lanes, when something has happened ([`Cluster::happened`]).
+    /// The instruction cannot complete now. The same lanes execute it again after the next event ([`Cluster::happened`]).
     ///
     /// [`Cluster::happened`]: crate::machine::Cluster::happened
     Wait,
 }
 
-/// Which lanes must execute an instruction together.
+/// The convergence requirement of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Convergence {
-    /// Any.
+    /// Any lanes.
     Free,
-    /// All running lanes of the warp, guard included: `.aligned`.
+    /// `.aligned`: all live lanes of the warp, with a true guard predicate.
     Aligned,
-    /// Those that a member mask names, which must have the same value in each and name the executing lane: `.sync`. Lanes wait
-    /// for those that are still elsewhere.
+    /// `.sync`: the lanes in a member mask, which must be the same in each of them and must contain the executing lane. Lanes wait for
+    /// members that have not arrived.
     Members(Value),
 }
 
-/// How an instruction is decoded: by the word before its first dot.
+/// The decoder of an opcode.
 type Decode = fn(&mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported>;
 
-/// THE TABLE of instructions. Branches, `call`, `ret` and `exit` are not here: they are the program's shape, not work.
+/// The table of instructions, by opcode. Branches, `call`, `ret` and `exit` are missing, because the program represents them as control
+/// flow.
 const TABLE: &[(&str, Decode)] = &[
     // Integer and floating-point arithmetic.
     ("add", arithmetic::add),
@@ -179,14 +180,14 @@ const TABLE: &[(&str, Decode)] = &[
     ("stmatrix", matrix::decode_stmatrix),
     ("movmatrix", matrix::decode_movmatrix),
     ("wgmma", wgmma::decode),
-    // Lanes of a warp.
+    // Exchange between the lanes of a warp.
     ("shfl", shuffle::decode_shuffle),
     ("vote", shuffle::decode_vote),
     ("match", shuffle::decode_match),
     ("redux", shuffle::decode_reduce),
     ("elect", shuffle::decode_elect),
     ("activemask", shuffle::decode_active_mask),
-    // What asynchronous copies, warpgroups and clusters need.
+    // Instructions for asynchronous copies, warpgroups and clusters.
     ("mbarrier", mbarrier::decode),
     ("tensormap", bulk_tensor::decode_replace),
     ("setmaxnreg", set_registers::decode),

@@ -1,4 +1,4 @@
-//! `mov`: registers, numbers, addresses of variables, special registers; packing and unpacking: PTX ISA, 9.7.9.2 and 9.7.9.3.
+//! `mov` of registers, constants, addresses of variables and special registers, and packing and unpacking (PTX ISA, 9.7.9.2 and 9.7.9.3).
 
 use crate::counters::Class;
 use crate::fault::Trap;
@@ -39,12 +39,12 @@ pub(super) fn mov(form: &mut Form<'_>) -> Decoded {
         let sources = whole(source, ty);
         return Ok(Box::new(Pack { destination, is_wide: true, sources, bits: 64 }));
     }
-    // The address of a variable and a special register may have more bits than the type.
+    // The address of a variable or a special register may be wider than the type.
     let mask = mask(ty.bits());
     lanewise(Class::Integer, destination, [source], move |[a]| a & mask)
 }
 
-/// The type of one part of a vector that is as wide as `ty`.
+/// The element type of a vector of `count` elements that is as wide as `ty`.
 fn part(form: &Form<'_>, ty: Type, count: usize) -> Result<Type, Unsupported> {
     let has_parts = matches!(ty, Type::B16 | Type::B32 | Type::B64 | Type::B128);
     match (has_parts, ty.bits() as usize / count.max(1)) {
@@ -71,7 +71,7 @@ fn unpack(form: &mut Form<'_>, ty: Type, count: usize) -> Decoded {
     Ok(Box::new(Unpack { destinations, sources: whole(source, ty), bits: part.bits() }))
 }
 
-/// The words of a value: two for `.b128`.
+/// The 64-bit words of a value: two for `.b128`.
 fn whole(value: Value, ty: Type) -> Vec<Value> {
     match value {
         Value::Register(register) if ty == Type::B128 => vec![value, Value::Register(register.high())],
@@ -79,12 +79,12 @@ fn whole(value: Value, ty: Type) -> Vec<Value> {
     }
 }
 
-/// Puts parts together, the first lowest.
+/// Packs elements into one value, lowest first.
 struct Pack {
     destination: Option<Register>,
     is_wide: bool,
     sources: Vec<Value>,
-    /// Bits of a part.
+    /// The width of an element in bits.
     bits: u32,
 }
 
@@ -106,11 +106,11 @@ impl Instruction for Pack {
     }
 }
 
-/// Takes a value apart, lowest part first.
+/// Unpacks a value into elements, lowest first.
 struct Unpack {
     destinations: Vec<Option<Register>>,
     sources: Vec<Value>,
-    /// Bits of a part.
+    /// The width of an element in bits.
     bits: u32,
 }
 
@@ -214,7 +214,7 @@ mod tests {
         }
         let Err(Failure::Trap(0, kind)) = harness.run("st.shared.u32 [0], %r3;") else { panic!("it was stored") };
         assert_eq!(kind, FaultKind::UninitialisedRegister { register: "%r2".to_owned() });
-        // The other operand decides.
+        // The other operand determines the result.
         harness.run("and.b32 %r3, %r3, %zero;").unwrap();
         harness.run("st.shared.u32 [0], %r3;").unwrap();
         harness.run("setp.eq.and.u32 %p1, %r2, 5, 0;").unwrap();

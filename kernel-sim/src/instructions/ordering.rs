@@ -8,10 +8,10 @@ use crate::machine::{self, Cluster, Cx};
 use crate::memory::{Clocks, Released, Scope, Stamp};
 use crate::ptx::Space;
 
-/// What an access promises beside its bytes.
+/// The memory semantics of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Semantics {
-    /// Nothing; the default of loads and stores.
+    /// The default of loads and stores.
     Weak,
     /// `.volatile`: as `.relaxed.sys`.
     Volatile,
@@ -46,40 +46,40 @@ impl Ordering {
     /// A weak access.
     pub(crate) const WEAK: Ordering = Ordering { semantics: Semantics::Weak, scope: None };
 
-    /// Is it strong?
+    /// Whether the access is strong.
     pub(crate) fn is_strong(self) -> bool {
         self.scope.is_some()
     }
 }
 
-/// What was released at the addresses of a memory by strong accesses, for threads that read there. A strong store begins anew; an
-/// atomic adds to what was released before, as all of them are one release sequence.
+/// The releases at the addresses of a memory, for threads that read there. A strong store starts a new release sequence. An atomic extends
+/// the previous one.
 #[derive(Default)]
 pub(crate) struct Published {
-    /// By rank (none for global memory) and address.
+    /// Indexed by the rank of the CTA (`None` for global memory) and the address.
     places: HashMap<(Option<usize>, u64), Place>,
 }
 
-/// What was released at an address, by how far it reaches: an acquire of a narrow scope learns of its own CTA or cluster only, and so does
-/// any other of what was released in a narrow scope.
+/// The releases at an address, by scope. An acquire with a narrow scope observes only releases of its own CTA or cluster. A release with a
+/// narrow scope reaches only threads inside that scope.
 #[derive(Default)]
 struct Place {
     of_ctas: HashMap<(u32, usize), Level>,
     of_clusters: HashMap<u32, Level>,
     of_all: Level,
-    /// What happened before fences in the sequential order that the stores were ordered after.
+    /// The clocks at `fence.sc` of GPU scope that happen before the stores.
     sequenced: Level,
 }
 
-/// What was released, and the same as a cluster sees it that looked.
+/// A release, and a cached copy of it as seen by one cluster.
 #[derive(Default)]
 struct Level {
     released: Released,
     seen: Option<(u32, Stamp)>,
 }
 
-/// What the fences of a warp's lanes order: a fence before a strong store makes that a release, and one after a strong load makes that an
-/// acquire (PTX ISA, 8.8, "release patterns" and "acquire patterns"). For each scope: fences of that scope or a wider one.
+/// The fences of a warp's lanes. A fence before a strong store forms a release pattern, and a fence after a strong load forms an acquire
+/// pattern (PTX ISA, 8.8). Each scope has an entry, which covers fences of that scope or a wider one.
 #[derive(Default)]
 pub(crate) struct Fences {
     fenced: [[Option<Stamp>; WARP]; 3],
@@ -87,14 +87,14 @@ pub(crate) struct Fences {
 }
 
 impl Fences {
-    /// What a lane knew at its last fence of that scope.
+    /// The clocks of a lane at its last fence of this scope.
     pub(crate) fn fenced(&self, lane: usize, scope: Scope) -> Option<&Stamp> {
         self.fenced[scope as usize][lane].as_ref()
     }
 }
 
 impl Place {
-    /// What reaches a CTA of a cluster through that scope.
+    /// The releases that reach a CTA of a cluster through this scope.
     fn level(&mut self, scope: Scope, cluster: u32, rank: usize) -> Option<&mut Level> {
         match scope {
             Scope::Cta => self.of_ctas.get_mut(&(cluster, rank)),
@@ -119,7 +119,7 @@ impl Level {
         self.seen = None;
     }
 
-    /// What was released, as the cluster of these clocks sees it.
+    /// The release, as seen by the cluster of these clocks.
     fn gathered(&mut self, clocks: &Clocks) -> &Stamp {
         let (cluster, stamp) = self.seen.get_or_insert_with(|| (clocks.cluster(), clocks.gathered(&self.released)));
         if *cluster != clocks.cluster() {
@@ -129,12 +129,12 @@ impl Level {
     }
 }
 
-/// The scopes that one includes.
+/// The scopes that are included in a scope.
 fn within(scope: Scope) -> impl Iterator<Item = Scope> {
     Scope::ALL.into_iter().filter(move |&narrow| narrow <= scope)
 }
 
-/// The lanes execute a fence of that scope: `fence.sc`, or one that is not in the sequential order.
+/// Executes a fence of this scope by the active lanes; `is_sequential` is true for `fence.sc`.
 pub(crate) fn fence(cx: &mut Cx<'_>, scope: Scope, is_sequential: bool) {
     let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
     for lane in cx.lanes {
@@ -153,7 +153,7 @@ pub(crate) fn fence(cx: &mut Cx<'_>, scope: Scope, is_sequential: bool) {
     }
 }
 
-/// The lanes have stored at these addresses; an atomic has also read what it replaced.
+/// Records strong stores by the active lanes. An atomic has also read the old value.
 pub(crate) fn publish(cx: &mut Cx<'_>, ordering: Ordering, is_atomic: bool, space: Space, addresses: &Row) {
     let Some(scope) = ordering.scope else { return };
     let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
@@ -181,7 +181,7 @@ pub(crate) fn publish(cx: &mut Cx<'_>, ordering: Ordering, is_atomic: bool, spac
     }
 }
 
-/// The lanes have loaded from these addresses.
+/// Records loads by the active lanes.
 pub(crate) fn observe(cx: &mut Cx<'_>, ordering: Ordering, space: Space, addresses: &Row) {
     let Some(scope) = ordering.scope else { return };
     let Cluster { clocks, published, global, .. } = &mut *cx.cluster;
@@ -218,12 +218,12 @@ fn key(cx: &Cx<'_>, space: Space, address: u64) -> Option<(Option<usize>, u64)> 
     }
 }
 
-/// Takes a scope, if there is one.
+/// Takes a scope, if present.
 pub(crate) fn take_scope(form: &mut Form<'_>) -> Option<Scope> {
     form.one_of(&[("cta", Scope::Cta), ("cluster", Scope::Cluster), ("gpu", Scope::Gpu), ("sys", Scope::Gpu)])
 }
 
-/// Takes the semantics and the scope of a `ld` (`synchronising` is `acquire`) or a `st` (`release`).
+/// Takes the semantics and the scope of `ld` (`synchronising` is `acquire`) or `st` (`release`).
 pub(crate) fn take_access(form: &mut Form<'_>, synchronising: (&str, Semantics)) -> Result<Ordering, Unsupported> {
     let is_mmio = form.flag("mmio");
     let choices = [("weak", Semantics::Weak), ("volatile", Semantics::Volatile), ("relaxed", Semantics::Relaxed), synchronising];
@@ -247,7 +247,7 @@ pub(crate) fn take_access(form: &mut Form<'_>, synchronising: (&str, Semantics))
     }
 }
 
-/// Takes the semantics and the scope of an atomic: `.relaxed` and `.gpu` if they are not written.
+/// Takes the semantics and the scope of an atomic; the defaults are `.relaxed` and `.gpu`.
 pub(crate) fn take_atomic(form: &mut Form<'_>, choices: &[(&str, Semantics)]) -> Ordering {
     let semantics = form.one_of(choices).unwrap_or(Semantics::Relaxed);
     Ordering { semantics, scope: Some(take_scope(form).unwrap_or(Scope::Gpu)) }

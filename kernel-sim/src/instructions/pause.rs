@@ -1,5 +1,5 @@
-//! Instructions that stop a thread, or would: `nanosleep`, `trap`, `brkpt`, `pmevent`, `griddepcontrol` (PTX ISA, 9.7.13.15, 9.7.13.16
-//! and 9.7.19).
+//! Instructions that pause or stop a thread: `nanosleep`, `trap`, `brkpt`, `pmevent`, `griddepcontrol` (PTX ISA, 9.7.13.15, 9.7.13.16 and
+//! 9.7.19).
 
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
@@ -8,11 +8,11 @@ use crate::machine::Cx;
 use crate::ptx::Type;
 
 enum Pause {
-    /// `nanosleep`: others go first. There is no time to wait for.
+    /// `nanosleep`: other warps run first. The simulator has no time to wait for.
     Sleep(Value),
     /// `trap`, `brkpt`: the launch ends.
     Stop(&'static str),
-    /// `pmevent`, `griddepcontrol`: nothing. Launches follow each other here, so what a launch depends on is done.
+    /// `pmevent`, `griddepcontrol`: no effect. Launches run one after the other, so each earlier launch is already complete.
     Nothing,
 }
 
@@ -65,7 +65,7 @@ impl Instruction for Pause {
     }
 }
 
-/// What calling `__assertfail` does.
+/// The effect of a call of `__assertfail`.
 pub(crate) fn failed_assertion() -> Box<dyn Instruction> {
     struct FailedAssertion;
     impl Instruction for FailedAssertion {

@@ -30,7 +30,7 @@ impl Instruction for SetRegisters {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let SetRegisters { count, increases } = *self;
         let group = wgmma::warpgroup(cx)?;
-        // Zero until the first change: what the kernel began with is the driver's to say.
+        // Zero until the first change, because the driver determines the initial number.
         let old = cx.warp.max_registers;
         if old != 0 && (if increases { count < old } else { count > old }) {
             let verb = if increases { "raise" } else { "lower" };

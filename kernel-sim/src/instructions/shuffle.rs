@@ -1,5 +1,5 @@
-//! Lanes of a warp that look at each other's registers: `shfl.sync`, `vote.sync`, `match.sync`, `redux.sync`, `elect.sync`,
-//! `activemask` (PTX ISA, 9.7.9.6 and 9.7.13.9 to 9.7.13.14).
+//! Exchange between the lanes of a warp: `shfl.sync`, `vote.sync`, `match.sync`, `redux.sync`, `elect.sync`, `activemask` (PTX ISA, 9.7.9.6
+//! and 9.7.13.9 to 9.7.13.14).
 
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
@@ -8,7 +8,7 @@ use crate::lanes::{Lanes, Row, WARP};
 use crate::machine::{Cx, Unknowns};
 use crate::ptx::Type;
 
-/// An instruction of the lanes that a member mask names; it gives a value and perhaps a predicate.
+/// An instruction of the lanes in a member mask. It returns a value and possibly a predicate.
 struct Exchange {
     kind: Kind,
     destinations: [Option<Register>; 2],
@@ -16,7 +16,7 @@ struct Exchange {
     members: Value,
 }
 
-/// What the lanes do with their values.
+/// The operation on the values of the lanes.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Shuffle { mode: Mode, distance: Value, bounds: Value },
@@ -27,7 +27,7 @@ enum Kind {
     Elect,
 }
 
-/// Where a lane of `shfl` reads.
+/// The mode of `shfl`, which determines the source lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
     Up,
@@ -200,7 +200,7 @@ impl Instruction for Exchange {
 }
 
 impl Exchange {
-    /// What each of the lanes gets, all of the same member mask.
+    /// The results of the lanes, which all have the same member mask.
     fn exchange(&self, lanes: Lanes, source: &Row, distances: &Row, bounds: &Row) -> [Row; 2] {
         match self.kind {
             Kind::Shuffle { mode, .. } => shuffle(mode, lanes, source, distances, bounds),
@@ -216,7 +216,7 @@ impl Exchange {
             }
             Kind::Reduce { operation, is_signed } => [[reduce(operation, is_signed, lanes, source); WARP], [0; WARP]],
             Kind::Elect => {
-                // The ISA lets the hardware choose; it may only not choose differently for the same mask.
+                // The ISA lets the hardware choose the leader, as long as the same mask gives the same leader.
                 let leader = lanes.lowest().unwrap_or(0);
                 [[leader as u64; WARP], std::array::from_fn(|lane| u64::from(lane == leader))]
             }
@@ -224,7 +224,7 @@ impl Exchange {
     }
 }
 
-/// The executing lanes, apart by the member masks that name them: two halves of a warp may each be among themselves.
+/// Splits the active lanes by their member masks: for example, the two halves of a warp may each use their own mask.
 pub(crate) fn member_sets(cx: &Cx<'_>, members: Value) -> Result<Vec<Lanes>, Trap> {
     let masks = cx.read(members)?;
     let mut sets = Vec::new();
@@ -248,8 +248,8 @@ impl Instruction for ActiveMask {
     }
 }
 
-/// The lane that a lane of `shfl` reads, and whether it is in range (PTX ISA, 9.7.9.6). `bounds` holds the clamp in bits 0 to 4 and the
-/// segment mask in bits 8 to 12: bits of a lane number that are set in the mask never change.
+/// The source lane of a lane in `shfl`, and whether it is in range (PTX ISA, 9.7.9.6). `bounds` has the clamp in bits 0 to 4 and the
+/// segment mask in bits 8 to 12. Bits of the lane number that are set in the segment mask never change.
 fn shuffle_source(mode: Mode, lane: usize, distance: u64, bounds: u64) -> (usize, bool) {
     let lane = lane as i64;
     let distance = (distance & 31) as i64;
@@ -268,13 +268,13 @@ fn shuffle_source(mode: Mode, lane: usize, distance: u64, bounds: u64) -> (usize
     if is_in_range { (source as usize, true) } else { (lane as usize, false) }
 }
 
-/// Lanes that read one that does not take part, and which: what they get is not defined.
+/// The lanes whose source lane does not participate, and this source lane. The values that these lanes read are undefined.
 fn strays(mode: Mode, lanes: Lanes, distances: &Row, bounds: &Row) -> impl Iterator<Item = (usize, usize)> {
     let with_sources = lanes.into_iter().map(move |lane| (lane, shuffle_source(mode, lane, distances[lane], bounds[lane]).0));
     with_sources.filter(move |(_, source)| !lanes.has(*source))
 }
 
-/// What the lanes get that read one of those whose value nobody knows.
+/// The lanes whose source lane has an unknown value, and the origin of the value.
 fn passed(mode: Mode, lanes: Lanes, distances: &Row, bounds: &Row, unknown: &Unknowns) -> Unknowns {
     if unknown.is_empty() {
         return Unknowns::new();
@@ -324,13 +324,13 @@ fn reduce(operation: Reduction, is_signed: bool, lanes: Lanes, values: &Row) -> 
 mod tests {
     use super::*;
 
-    /// Each lane's value is its number plus 100.
+    /// The result of a shuffle of the lane numbers plus 100.
     fn shuffled(mode: Mode, lanes: Lanes, distance: u64, bounds: u64) -> [Row; 2] {
         let values = std::array::from_fn(|lane| 100 + lane as u64);
         shuffle(mode, lanes, &values, &[distance; WARP], &[bounds; WARP])
     }
 
-    /// The sources that the whole warp reads.
+    /// The source lanes of a shuffle by the whole warp.
     fn sources(mode: Mode, distance: u64, bounds: u64) -> Vec<(u64, bool)> {
         let [values, flags] = shuffled(mode, Lanes::ALL, distance, bounds);
         values.iter().zip(flags).map(|(value, flag)| (value - 100, flag == 1)).collect()
@@ -338,14 +338,14 @@ mod tests {
 
     #[test]
     fn a_prefix_sum_step_stops_at_lane_0() {
-        // `shfl.sync.up.b32 Ry|p, Rx, 4, 0x0`, as in the ISA's sum over 32 lanes.
+        // `shfl.sync.up.b32 Ry|p, Rx, 4, 0x0`, as in the ISA's prefix sum over 32 lanes.
         let expected: Vec<_> = (0..32).map(|lane| if lane < 4 { (lane, false) } else { (lane - 4, true) }).collect();
         assert_eq!(sources(Mode::Up, 4, 0), expected);
     }
 
     #[test]
     fn down_stays_in_its_segment_of_8() {
-        // CUDA's width 8: the segment mask is 0b11000.
+        // Width 8 in CUDA: the segment mask is 0b11000.
         let bounds = (0b11000 << 8) | 31;
         let expected: Vec<_> = (0..32).map(|lane| if lane % 8 < 6 { (lane + 2, true) } else { (lane, false) }).collect();
         assert_eq!(sources(Mode::Down, 2, bounds), expected);
@@ -362,7 +362,7 @@ mod tests {
     fn a_butterfly_swaps_and_clamps() {
         let whole: Vec<_> = (0..32).map(|lane| (lane ^ 16, true)).collect();
         assert_eq!(sources(Mode::Butterfly, 16, 31), whole);
-        // Segments of 16 with a clamp at 15: a partner in the upper segment is out of range, one below is not.
+        // Segments of 16 with a clamp of 15: a source lane in the upper segment is out of range, one in the lower segment is not.
         let halves: Vec<_> = (0..32).map(|lane| if lane < 16 { (lane, false) } else { (lane ^ 16, true) }).collect();
         assert_eq!(sources(Mode::Butterfly, 16, (0b10000 << 8) | 15), halves);
     }
@@ -371,7 +371,7 @@ mod tests {
     fn an_index_is_taken_inside_the_segment() {
         let expected: Vec<_> = (0..32).map(|lane| (lane / 4 * 4 + 3, true)).collect();
         assert_eq!(sources(Mode::Index, 7, (0b11100 << 8) | 31), expected);
-        // A clamp of 5 without segments: lane 7 is beyond it.
+        // A clamp of 5 without segments: lane 7 is out of range.
         let beyond: Vec<_> = (0..32).map(|lane| (lane, false)).collect();
         assert_eq!(sources(Mode::Index, 7, 5), beyond);
     }
@@ -380,7 +380,7 @@ mod tests {
     fn a_lane_that_is_absent_can_not_be_read() {
         let found = |mode, bounds| strays(mode, Lanes::first(16), &[8; WARP], &[bounds; WARP]).collect::<Vec<_>>();
         assert_eq!(found(Mode::Down, 31), (8..16).map(|lane| (lane, lane + 8)).collect::<Vec<_>>());
-        // Out of range is no read.
+        // A lane that is out of range reads its own value.
         assert_eq!(found(Mode::Up, 0), []);
     }
 

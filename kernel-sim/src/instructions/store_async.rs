@@ -1,4 +1,4 @@
-//! `st.async` and `red.async`: stores and reductions in the shared memory of another CTA, counted by an mbarrier there (PTX ISA, "Data
+//! `st.async` and `red.async`: stores and reductions in the shared memory of another CTA that complete on an mbarrier there (PTX ISA, "Data
 //! Movement and Conversion Instructions: st.async", "Parallel Synchronization and Communication Instructions: red.async").
 
 use std::any::Any;
@@ -14,7 +14,7 @@ use crate::machine::{AsyncOperation, Cluster, Cx, Grid, InFlight, Issuer};
 use crate::memory::{Operation, Proxy, Queue};
 use crate::ptx::{Space, Type};
 
-/// Decodes `st`: `st.async` here, the others as stores of a thread.
+/// Decodes `st`: `st.async` here, other forms in `access`.
 pub(super) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     if !form.flag("async") {
         return access::decode_store(form);
@@ -24,7 +24,7 @@ pub(super) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, 
     decode(form, count, None)
 }
 
-/// Decodes `red`: `red.async` here, the others as reductions of a thread.
+/// Decodes `red`: `red.async` here, other forms in `atomic`.
 pub(super) fn decode_reduction(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     if !form.flag("async") {
         return atomic::decode_reduction(form);
@@ -36,7 +36,7 @@ pub(super) fn decode_reduction(form: &mut Form<'_>) -> Result<Box<dyn Instructio
     decode(form, 1, Some(reduction))
 }
 
-/// A store or a reduction of each lane.
+/// `st.async` or `red.async`.
 struct StoreAsync {
     target: Address,
     values: Vec<Value>,
@@ -99,7 +99,7 @@ impl Instruction for StoreAsync {
     }
 }
 
-/// One lane's bytes on their way.
+/// The store or reduction of one lane, in flight.
 struct Flying {
     target: Place,
     mbarrier: Place,
@@ -152,7 +152,7 @@ mod tests {
         harness.run("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%r1], {5, 6}, [%r2];").unwrap();
         harness.run("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r1], 10, [%r2];").unwrap();
         assert_eq!(harness.run("mbarrier.try_wait.parity.shared::cta.b64 %p0, [bar], 0;"), Ok(Progress::Yield));
-        // The reduction is not ordered after the store: two strong accesses would be, one of them is not.
+        // The reduction is not ordered after the store. Two strong accesses would not race, but the store is weak.
         let mut store = harness.cluster.in_flight.pop_front().expect("the store is in flight");
         store.operation.complete(&mut harness.cluster, &harness.grid, store.issuer).unwrap();
         let mut reduction = harness.cluster.in_flight.pop_front().expect("the reduction is in flight");

@@ -1,14 +1,14 @@
-//! The registers that an instruction names, noted while it is decoded.
+//! The registers that an instruction uses, recorded during decoding.
 
 use crate::instructions::{Register, Special};
 use crate::ptx::Type;
 
-/// What an instruction reads and writes. Its guard is not among it.
+/// The registers that an instruction reads and writes. The guard predicate is not included.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Uses {
     pub(crate) reads: Vec<Register>,
     pub(crate) writes: Vec<Register>,
-    /// Does it read a register that counts time?
+    /// Whether the instruction reads a clock register.
     pub(crate) reads_clock: bool,
 }
 

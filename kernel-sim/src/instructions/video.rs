@@ -1,22 +1,23 @@
-//! `vabsdiff2 vabsdiff4`: PTX ISA, "Video Instructions". Of that family, the SIMD forms of what CUDA's intrinsics become.
+//! `vabsdiff2` and `vabsdiff4` (PTX ISA, "Video Instructions"): the SIMD forms that CUDA's intrinsics compile to. Other video instructions
+//! are unsupported.
 
 use crate::counters::Class;
 use crate::instructions::Form;
 use crate::instructions::lanewise::{Decoded, mask, no_type, number, ternary};
 use crate::ptx::Type;
 
-/// `vabsdiff2.dtype.atype.btype{.sat, .add} d, a, b, c`: differences of halves.
+/// `vabsdiff2.dtype.atype.btype{.sat, .add} d, a, b, c`: absolute differences of halves.
 pub(super) fn vabsdiff2(form: &mut Form<'_>) -> Decoded {
     differences(form, [Type::U16, Type::S16])
 }
 
-/// `vabsdiff4.dtype.atype.btype{.sat, .add} d, a, b, c`: differences of bytes.
+/// `vabsdiff4.dtype.atype.btype{.sat, .add} d, a, b, c`: absolute differences of bytes.
 pub(super) fn vabsdiff4(form: &mut Form<'_>) -> Decoded {
     differences(form, [Type::U8, Type::S8])
 }
 
-/// How far apart the parts of `a` and `b` are: as parts of `d`, where `.sat` keeps them in their range, or with `.add` as a sum with
-/// `c`. Without masks of parts, nothing else is taken from `c`.
+/// The absolute differences of the parts of `a` and `b`. The result is either a packed value, in which `.sat` clamps each part, or with
+/// `.add` the sum of the differences and `c`. Without part masks, `c` is used only for `.add`.
 fn differences(form: &mut Form<'_>, [unsigned, signed]: [Type; 2]) -> Decoded {
     let mut part = || match form.ty()? {
         Type::U32 => Ok(unsigned),

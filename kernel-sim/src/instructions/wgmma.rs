@@ -1,5 +1,4 @@
-//! `wgmma`: matrix products of a warpgroup, that is of four warps together (PTX ISA, "Asynchronous Warpgroup Level Matrix
-//! Instructions").
+//! `wgmma`: matrix products of a warpgroup, which consists of four warps (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions").
 
 mod descriptor;
 mod fragment;
@@ -68,7 +67,7 @@ impl Instruction for Commit {
 }
 
 struct Wait {
-    /// How many of the youngest committed groups may still be under way.
+    /// The number of most recent committed groups that may stay in flight.
     allowed: u64,
 }
 
@@ -93,7 +92,7 @@ impl Instruction for Wait {
     }
 }
 
-/// The number of the warp's warpgroup, which must be whole.
+/// The number of the warp's warpgroup. The warpgroup must be complete.
 pub(super) fn warpgroup(cx: &Cx<'_>) -> Result<usize, Trap> {
     let group = cx.warp.index / WARPS;
     let threads = cx.grid.block.iter().product::<u32>() as usize;

@@ -1,4 +1,4 @@
-//! Accesses of a warp to memory: which memory each lane means, every check, and what is counted.
+//! Memory accesses of a warp: resolves the address of each lane to a memory, performs every check, and updates the counters.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use crate::machine::{Access, Cluster, Cx, Grid, Unknown, window};
 use crate::memory::{Agent, Allocation, Operation, Scope, Touch};
 use crate::ptx::Space;
 
-/// Where the rank of a CTA begins in a shared address: 0 is the own CTA, `r + 1` the one of rank `r`.
+/// Bit position of the CTA rank in a shared address. The value 0 means the thread's own CTA; `r + 1` means the CTA of rank `r`.
 const RANK_SHIFT: u32 = 24;
 
-/// What an address means.
+/// A resolved address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// Global memory.
     Global(u64),
-    /// Shared memory of the CTA with that rank in the cluster.
+    /// Shared memory of the CTA with this rank in the cluster.
     Shared { rank: usize, offset: u64 },
     /// Local memory of the thread.
     Local(u64),
@@ -25,16 +25,16 @@ pub(crate) enum Place {
     Param(u64),
 }
 
-/// A lane that loaded bytes of shared or local memory that nobody wrote.
+/// A lane that loaded uninitialised bytes of shared or local memory.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Missing {
     pub(crate) lane: usize,
-    /// A bit for each such byte of the access.
+    /// A bit for each uninitialised byte of the access.
     pub(crate) bytes: u16,
     pub(crate) unknown: Unknown,
 }
 
-/// The memories that an instruction may reach.
+/// The memories that an access can reach.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Window {
     Global,
@@ -44,7 +44,7 @@ enum Window {
 }
 
 impl Cx<'_> {
-    /// What an address of that space means to the warp's threads.
+    /// Resolves an address of a state space to a memory, as seen by the threads of the warp.
     pub(crate) fn resolve(&self, space: Space, address: u64) -> Result<Place, FaultKind> {
         let (window, address) = window_of(space, address);
         Ok(match window {
@@ -58,13 +58,13 @@ impl Cx<'_> {
         })
     }
 
-    /// Loads: checks every access and counts it. Lanes that do not execute read 0.
+    /// Loads: checks and counts every access. Inactive lanes read 0.
     pub(crate) fn load(&mut self, access: Access, addresses: &Row) -> Result<WideRow, Trap> {
         let (row, missing) = self.load_through(access, addresses)?;
         missing.first().map_or(Ok(row), |missing| Err(missing.unknown.trap(missing.lane)))
     }
 
-    /// Loads from global memory for asynchronous operations, one for each executing lane.
+    /// Loads from global memory for asynchronous operations, one operation for each active lane.
     pub(crate) fn load_asynchronously(
         &mut self,
         access: Access,
@@ -77,8 +77,8 @@ impl Cx<'_> {
         Ok(row)
     }
 
-    /// The same, but lanes may load bytes of shared or local memory that nobody wrote, as long as nothing depends on them. In global
-    /// memory that is a fault: a thread has no reason to look at what it was not given.
+    /// Loads like [`Self::load`], but lanes may load uninitialised bytes of shared or local memory as long as nothing depends on the
+    /// values. An uninitialised byte of global memory is a fault: a kernel has no reason to read data that it was not given.
     pub(crate) fn load_through(&mut self, access: Access, addresses: &Row) -> Result<(WideRow, Vec<Missing>), Trap> {
         self.check_alignment(access, addresses)?;
         let mut row = [0; WARP];
@@ -96,7 +96,7 @@ impl Cx<'_> {
         Ok((row, missing))
     }
 
-    /// Stores the low `access.bytes` bytes of each value: checks every access and counts it.
+    /// Stores the low `access.bytes` bytes of each value: checks and counts every access.
     pub(crate) fn store(&mut self, access: Access, addresses: &Row, values: &WideRow) -> Result<(), Trap> {
         self.check_alignment(access, addresses)?;
         self.will_store(access, addresses, values);
@@ -108,7 +108,7 @@ impl Cx<'_> {
         })
     }
 
-    /// Replaces the bytes at each address by what `update` makes of them, one lane after the other, each indivisibly; gives what was there.
+    /// Atomically replaces the value at each address by `update(lane, value)`, one lane after the other; returns the old values.
     pub(crate) fn update(&mut self, access: Access, addresses: &Row, update: &dyn Fn(usize, u128) -> u128) -> Result<WideRow, Trap> {
         self.check_alignment(access, addresses)?;
         let access = Access { scope: access.scope.or(Some(Scope::Gpu)), ..access };
@@ -139,7 +139,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Executes the part of each memory that the lanes mean, and gives the fault of the lowest lane.
+    /// Splits the lanes by the memory that their addresses resolve to, executes each part, and returns the fault of the lowest lane.
     fn in_each_window(
         &mut self,
         space: Space,
@@ -330,18 +330,18 @@ impl Cx<'_> {
         })
     }
 
-    /// What the instruction's source line did.
+    /// The counters of the instruction's source line.
     fn here(&mut self) -> &mut LineCounters {
         self.cluster.counters.at(self.line)
     }
 
-    /// The warp's number in its cluster, and the access as races show it.
+    /// The warp's number in its cluster, and the access as the race check records it.
     fn toucher(&self, access: Access) -> (usize, Touch) {
         let touch = Touch { scope: access.scope, ..Touch::plain(access.name, self.line.line) };
         (self.cluster.clocks.warp(self.rank, self.warp.index), touch)
     }
 
-    /// The CTA that a shared address means, and the offset in its memory.
+    /// The rank of the CTA that a shared address refers to, and the offset in that CTA's shared memory.
     fn shared_place(&self, space: Space, address: u64, bytes: u32) -> Result<(usize, u64), FaultKind> {
         let (rank, offset) = (address >> RANK_SHIFT, address & ((1 << RANK_SHIFT) - 1));
         let nearest = match rank.checked_sub(1) {
@@ -368,7 +368,7 @@ impl Grid {
     }
 }
 
-/// The memory that an address means, and the address there.
+/// The memory that an address refers to, and the address inside it.
 fn window_of(space: Space, address: u64) -> (Window, u64) {
     match space {
         Space::Global | Space::Const => (Window::Global, address),
@@ -386,7 +386,7 @@ fn each_lane(lanes: Lanes, mut execute: impl FnMut(usize) -> Result<(), FaultKin
     lanes.into_iter().try_for_each(|lane| execute(lane).map_err(|kind| Trap::new(lane, kind)))
 }
 
-/// Finds an allocation; mostly it is that of the last lane.
+/// Finds the allocation of an access. Tries the allocation of the previous lane first, because neighbouring lanes mostly use the same one.
 fn find<'a>(grid: &'a Grid, last: &mut Option<&'a Allocation>, address: u64, bytes: u32) -> Result<(&'a Allocation, u64), FaultKind> {
     if let Some(allocation) = last
         && allocation.holds(address, bytes)
@@ -416,18 +416,18 @@ fn check_writable(allocation: &Allocation, access: Access, address: u64) -> Resu
     }
 }
 
-/// The bytes of an access.
+/// The address range of an access.
 fn bytes_of(access: Access, address: u64) -> Range<u64> {
     address..address + u64::from(access.bytes)
 }
 
-/// What an allocation holds where an access is.
+/// The value that an allocation has at an offset, for an access of this size.
 fn value(access: Access, allocation: &Allocation, offset: u64) -> u128 {
     let bytes = access.bytes.min(access.alignment);
     pieces(access).rev().fold(0, |value, piece| value << (8 * (bytes % 16)) | allocation.load(offset + piece, bytes))
 }
 
-/// The offsets of the parts of an access that are aligned to their size: most often one.
+/// The offsets of the naturally aligned parts of an access; mostly there is one part.
 fn pieces(access: Access) -> impl DoubleEndedIterator<Item = u64> {
     let bytes = access.bytes.min(access.alignment).max(1);
     (0..access.bytes / bytes).map(move |piece| u64::from(piece * bytes))
@@ -460,7 +460,7 @@ mod tests {
         std::array::from_fn(|lane| value(lane as u64))
     }
 
-    /// A machine with an allocation of 512 bytes that the host wrote.
+    /// A machine with an initialised allocation of 512 bytes.
     fn with_global() -> (Harness, GlobalMemory, u64) {
         let memory = GlobalMemory::new(1 << 20);
         let address = memory.allocate(512).unwrap();
@@ -531,7 +531,7 @@ mod tests {
         assert_eq!(cx.load(access(Space::Param, 4), &[4; WARP]).unwrap(), [0x0807_0605; WARP]);
         assert!(matches!(*cx.load(access(Space::Param, 8), &[8; WARP]).unwrap_err().kind, FaultKind::OutOfBounds { .. }));
         assert!(matches!(*cx.store(access(Space::Param, 4), &[0; WARP], &[0; WARP]).unwrap_err().kind, FaultKind::ReadOnly { .. }));
-        // Lane 1 means global memory, and the shared memory of lanes 0 and 2 is visited before.
+        // Lane 1 has an address of global memory. Lanes 0 and 2 have addresses of shared memory, which is handled first.
         let mixed = row(|lane| match lane {
             0 => window::SHARED.start,
             1 => 64,

@@ -1,4 +1,4 @@
-//! What an instruction sees while it executes: registers of its lanes, memory, and the rest of its cluster.
+//! The context of an executing instruction: the registers of its lanes, memory, and the state of its cluster.
 
 use crate::counters::Counters;
 use crate::fault::{FaultKind, Trap};
@@ -8,48 +8,48 @@ use crate::machine::{Cluster, Cta, Grid, Issuer, Warp};
 use crate::memory::Scope;
 use crate::ptx::{SourceLine, Space};
 
-/// What an instruction sees while it executes.
+/// The context of an executing instruction.
 pub(crate) struct Cx<'a> {
-    /// The lanes that execute.
+    /// The active lanes.
     pub(crate) lanes: Lanes,
     pub(crate) warp: &'a mut Warp,
     pub(crate) cluster: &'a mut Cluster,
-    /// Rank of the warp's CTA in its cluster: 0 without clusters.
+    /// The rank of the warp's CTA in its cluster; 0 without clusters.
     pub(crate) rank: usize,
     pub(crate) grid: &'a Grid,
-    /// The instruction's place in the program.
+    /// The index of the instruction's step in the program.
     pub(crate) step: u32,
-    /// The source line, for counters and races.
+    /// The source line, for counters and the race check.
     pub(crate) line: SourceLine,
-    /// Names of registers, for messages.
+    /// The names of registers, for messages.
     pub(crate) names: &'a [String],
 }
 
-/// An access to memory: what is the same in all lanes.
+/// The properties of a memory access that are the same in all lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Access {
     pub(crate) space: Space,
-    /// 1, 2, 4, 8 or 16 bytes for each lane.
+    /// The size of each lane's access: 1, 2, 4, 8 or 16 bytes.
     pub(crate) bytes: u32,
-    /// What the address must be a multiple of: mostly `bytes`.
+    /// The required alignment of the address: mostly `bytes`.
     pub(crate) alignment: u32,
-    /// What a message calls it: `load`, `store`, `atomic`.
+    /// The name of the access in messages: `load`, `store`, `atomic`.
     pub(crate) name: &'static str,
-    /// Bytes of an element: a vector access has several.
+    /// The size of an element in bytes. A vector access has several elements.
     pub(crate) element: u32,
-    /// The scope of a strong access (`.volatile`, `.relaxed`, `.acquire`, `.release`, an atomic); none if it is weak.
+    /// The scope of a strong access (`.volatile`, `.relaxed`, `.acquire`, `.release`, an atomic); `None` if the access is weak.
     pub(crate) scope: Option<Scope>,
 }
 
 impl Access {
-    /// A plain access, aligned to its size.
+    /// A weak access, aligned to its size.
     pub(crate) fn plain(name: &'static str, space: Space, bytes: u32) -> Access {
         Access { space, bytes, alignment: bytes, name, element: bytes, scope: None }
     }
 }
 
 impl Cx<'_> {
-    /// The CTA that executes.
+    /// The CTA of the warp.
     pub(crate) fn cta(&mut self) -> &mut Cta {
         &mut self.cluster.ctas[self.rank]
     }
@@ -58,17 +58,17 @@ impl Cx<'_> {
         &mut self.cluster.counters
     }
 
-    /// Who a lane is, for an asynchronous operation.
+    /// The issuer of an asynchronous operation of this lane.
     pub(crate) fn issuer(&self, lane: usize) -> Issuer {
         Issuer { rank: self.rank, warp: self.warp.index, lane, step: self.step }
     }
 
-    /// Reads an operand. Lanes that do not execute have any bits.
+    /// Reads an operand. The values of inactive lanes are arbitrary.
     pub(crate) fn read(&self, value: Value) -> Result<Row, Trap> {
         self.read_lanes(self.lanes, value)
     }
 
-    /// Reads an operand that only some of the executing lanes need. The others have any bits.
+    /// Reads an operand that only some of the active lanes need. The values of the other lanes are arbitrary.
     pub(crate) fn read_lanes(&self, lanes: Lanes, value: Value) -> Result<Row, Trap> {
         if let Some(register) = value.register() {
             self.check_defined(lanes, register)?;
@@ -76,7 +76,7 @@ impl Cx<'_> {
         Ok(self.bits(value))
     }
 
-    /// The bits of an operand, also where nobody knows them.
+    /// The bits of an operand, without a check that they are defined.
     pub(crate) fn bits(&self, value: Value) -> Row {
         match value {
             Value::Register(register) => self.warp.registers[register.0 as usize],
@@ -86,7 +86,7 @@ impl Cx<'_> {
         }
     }
 
-    /// Reads an operand whose value must be the same in all executing lanes; `what` names it in the message.
+    /// Reads an operand that must be the same in all active lanes; `what` names the operand in the message.
     pub(crate) fn read_uniform(&self, value: Value, what: &str) -> Result<u64, Trap> {
         let row = self.read(value)?;
         let first = self.lanes.lowest().unwrap_or(0);
@@ -98,12 +98,12 @@ impl Cx<'_> {
         }
     }
 
-    /// Writes a register in the executing lanes. Bits above the register's width must be zero.
+    /// Writes a register in the active lanes. Bits above the register's width must be zero.
     pub(crate) fn write(&mut self, register: Option<Register>, row: &Row) {
         self.write_lanes(register, self.lanes, row);
     }
 
-    /// Writes a register in some lanes.
+    /// Writes a register in the given lanes.
     pub(crate) fn write_lanes(&mut self, register: Option<Register>, lanes: Lanes, row: &Row) {
         let Some(register) = register else { return };
         let place = register.0 as usize;
@@ -117,7 +117,7 @@ impl Cx<'_> {
         self.warp.matrices.wrote(register);
     }
 
-    /// The addresses of an operand, one for each lane, in the space that it names.
+    /// The address operand of each lane, in the operand's state space.
     pub(crate) fn addresses(&self, address: Address) -> Result<Row, Trap> {
         let mut row = self.read(address.base)?;
         for bits in &mut row {
@@ -129,12 +129,12 @@ impl Cx<'_> {
         Ok(row)
     }
 
-    /// An [`FaultKind::Illegal`] of that lane.
+    /// A [`FaultKind::Illegal`] of the given lane.
     pub(crate) fn illegal(&self, lane: usize, reason: impl Into<String>) -> Trap {
         Trap::new(lane, FaultKind::Illegal { reason: reason.into() })
     }
 
-    /// What a message calls a register.
+    /// The name of a register in messages.
     pub(crate) fn register_name(&self, register: Register) -> String {
         self.names.get(register.0 as usize).cloned().unwrap_or_default()
     }

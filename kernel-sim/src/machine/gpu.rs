@@ -1,4 +1,4 @@
-//! The simulated GPU as its user sees it: memory, modules, launches.
+//! The public interface of the simulated GPU: memory, modules and launches.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,23 +11,23 @@ use crate::memory::{GlobalMemory, MemoryError};
 use crate::program::{self, Program};
 use crate::ptx::{self, PtxError};
 
-/// What a GPU has.
+/// The properties of a GPU.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Gpu {
-    /// Its name.
+    /// The name of the GPU.
     pub name: String,
-    /// Major and minor.
+    /// The major and minor compute capability.
     pub compute_capability: (u32, u32),
-    /// How many multiprocessors it has.
+    /// The number of multiprocessors.
     pub num_sms: u32,
-    /// Shared memory that one CTA can have, in bytes.
+    /// The maximum shared memory of a CTA, in bytes.
     pub shared_bytes: u32,
-    /// Global memory, in bytes.
+    /// The size of global memory, in bytes.
     pub memory_bytes: u64,
 }
 
 impl Gpu {
-    /// An NVIDIA H200, of compute capability 9.0. Its global memory is limited to 64 GiB, for the host's sake.
+    /// An NVIDIA H200, of compute capability 9.0. Its global memory is limited to 64 GiB, because the host has to provide it.
     pub fn h200() -> Gpu {
         Gpu { name: "simulated H200".to_owned(), compute_capability: (9, 0), num_sms: 132, shared_bytes: 227 << 10, memory_bytes: 64 << 30 }
     }
@@ -80,19 +80,19 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A GPU with nothing in its memory.
+    /// Creates a GPU without allocations.
     pub fn new(gpu: Gpu) -> Machine {
         let memory = GlobalMemory::new(gpu.memory_bytes);
         Machine { gpu, memory }
     }
 
-    /// What it is.
+    /// The properties of the GPU.
     pub fn gpu(&self) -> &Gpu {
         &self.gpu
     }
 
-    /// Reserves memory: an address that is a multiple of 256, and not null even for 0 bytes. Until it is written, reading it
-    /// is a fault of a kernel.
+    /// Allocates memory. The address is a multiple of 256, and not null even for 0 bytes. A kernel that reads a byte of the allocation
+    /// before the byte is written faults.
     ///
     /// # Errors
     /// [`MemoryError::OutOfMemory`]
@@ -100,15 +100,15 @@ impl Machine {
         self.memory.allocate(bytes)
     }
 
-    /// Gives memory back. Its addresses are never used again, so that a later access is found.
+    /// Frees an allocation. Its addresses are never used again, so that later accesses are detected.
     ///
     /// # Errors
-    /// No allocation begins there.
+    /// No allocation begins at the address.
     pub fn free(&self, address: u64) -> Result<(), MemoryError> {
         self.memory.free(address)
     }
 
-    /// Copies from the host.
+    /// Copies from the host to the GPU.
     ///
     /// # Errors
     /// The range is not inside one allocation.
@@ -116,7 +116,7 @@ impl Machine {
         self.memory.write(address, bytes)
     }
 
-    /// Copies to the host. Bytes that nobody wrote are `0xff`.
+    /// Copies from the GPU to the host. Uninitialised bytes are `0xff`.
     ///
     /// # Errors
     /// The range is not inside one allocation.
@@ -124,7 +124,7 @@ impl Machine {
         self.memory.read(address, bytes)
     }
 
-    /// Copies inside the GPU; what was not written stays so.
+    /// Copies inside the GPU. Uninitialised bytes of the source make the bytes of the target uninitialised.
     ///
     /// # Errors
     /// A range is not inside one allocation.
@@ -140,16 +140,15 @@ impl Machine {
         self.memory.fill(address, pattern, count)
     }
 
-    /// Free and total bytes of its memory.
+    /// The free and the total bytes of global memory.
     pub fn free_and_total(&self) -> (u64, u64) {
         self.memory.free_and_total()
     }
 
-    /// Reads PTX, and makes all its kernels ready to run. Every instruction is decoded now: one that the simulator does not know is
-    /// an error, also where it would never be executed.
+    /// Loads PTX and decodes all its kernels. An instruction that the simulator does not support is an error, even if it is never executed.
     ///
     /// # Errors
-    /// What is wrong with the text, and where.
+    /// The first problem of the text, with its position.
     pub fn load(&self, text: &str) -> Result<Module, PtxError> {
         let module = ptx::parse(text)?;
         let located = |problem: program::Problem| PtxError::new(text, problem.position, problem.message);
@@ -162,11 +161,11 @@ impl Machine {
         Ok(Module { kernels, globals, files: module.files })
     }
 
-    /// Runs a kernel to its end, and says what it did. CTAs run in parallel on the host's cores; two runs with the same seed give
-    /// the same bytes, counters and faults.
+    /// Runs a kernel to its end and returns its counters. CTAs run in parallel on the host's cores. Two runs with the same seed give the
+    /// same bytes, counters and faults.
     ///
     /// # Errors
-    /// A launch that no GPU would accept, or the first fault in the order of CTAs.
+    /// A launch that no GPU would accept, or the first fault in the order of the CTAs.
     pub fn launch(&self, kernel: &Kernel, launch: &Launch<'_>) -> Result<Counters, LaunchError> {
         launch::run(&self.gpu, &self.memory, &kernel.program, launch)
     }
@@ -178,7 +177,7 @@ impl fmt::Debug for Machine {
     }
 }
 
-/// PTX that is loaded.
+/// Loaded PTX.
 #[derive(Clone, Debug)]
 pub struct Module {
     kernels: HashMap<String, Kernel>,
@@ -187,12 +186,12 @@ pub struct Module {
 }
 
 impl Module {
-    /// The kernel of that name.
+    /// The kernel with this name.
     pub fn kernel(&self, name: &str) -> Option<Kernel> {
         self.kernels.get(name).cloned()
     }
 
-    /// The names of all kernels, in no order.
+    /// The names of all kernels, in no particular order.
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
         self.kernels.keys().map(String::as_str)
     }
@@ -202,25 +201,25 @@ impl Module {
         self.globals.get(name).copied()
     }
 
-    /// The names of source files that lines of the report count on, by their numbers.
+    /// The number and name of each source file. The lines of a report refer to these numbers.
     pub fn files(&self) -> &[(u32, String)] {
         &self.files
     }
 }
 
-/// A kernel that is ready to run. Cloning is cheap.
+/// A kernel that is ready to be launched. Cloning is cheap.
 #[derive(Clone)]
 pub struct Kernel {
     program: Arc<Program>,
 }
 
 impl Kernel {
-    /// Its name.
+    /// The name of the kernel.
     pub fn name(&self) -> &str {
         &self.program.name
     }
 
-    /// Is it the same kernel of the same module, loaded once?
+    /// Whether both handles refer to one kernel of one loaded module.
     pub fn is_same(&self, other: &Kernel) -> bool {
         Arc::ptr_eq(&self.program, &other.program)
     }

@@ -1,42 +1,44 @@
-//! The lanes of a warp that run together, how branches part them and where they meet again.
+//! Divergence and reconvergence of the lanes of a warp.
 //!
-//! A warp is a set of groups, each with a place in the program. A branch that sends lanes two ways suspends the group at the branch's
-//! immediate post-dominator and lets two groups run; lanes that come to that place join the suspended group, and when none
-//! is missing it goes on. Unlike with a stack, every group that is not suspended can run, so lanes may wait for lanes on the other side of a branch
-//! (ElTantawy et al., *A scalable multi-path microarchitecture for efficient GPU control flow*, 2014).
+//! A warp is a set of groups, each with a next step of the program. A divergent branch suspends the group at the branch's immediate
+//! post-dominator and creates two running groups. Lanes that reach this step join the suspended group. The suspended group continues when
+//! no lane is missing.
+//!
+//! In contrast to a reconvergence stack, every group that is not suspended can run. Lanes can therefore wait for lanes on the other side of
+//! a branch (ElTantawy et al., *A scalable multi-path microarchitecture for efficient GPU control flow*, 2014).
 
 use crate::lanes::Lanes;
 
 /// Lanes that run together.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
-    /// The step that comes next.
+    /// The index of the next step.
     pub(crate) place: u32,
     pub(crate) lanes: Lanes,
     pub(crate) state: State,
-    /// The group that the lanes join at its place.
+    /// The group that the lanes join when they reach its step.
     parent: Option<usize>,
 }
 
-/// What a group does. `since` is when it began to wait: a count of the cluster's steps.
+/// The state of a group. `since` is the time at which the group began to wait, as a count of the cluster's steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
     Running,
-    /// Until that many groups have joined it or ended.
+    /// Waits until this number of groups has joined it or ended.
     Suspended {
         missing: u32,
     },
-    /// Until more happened in the cluster than this.
+    /// Waits until the event counter of the cluster exceeds `events`.
     Blocked {
         events: u64,
         since: u64,
     },
-    /// Until all of these lanes have come to the same place.
+    /// Waits until all of these lanes have reached the same step.
     Meeting {
         lanes: Lanes,
         since: u64,
     },
-    /// Until all running lanes have come to the same place.
+    /// Waits until all live lanes have reached the same step.
     MeetingAll {
         since: u64,
     },
@@ -49,7 +51,7 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// All lanes, at the first step.
+    /// One group of all lanes, at the first step.
     pub(crate) fn new(lanes: Lanes) -> Groups {
         Groups { slots: vec![Some(Group { place: 0, lanes, state: State::Running, parent: None })] }
     }
@@ -68,7 +70,7 @@ impl Groups {
         }
     }
 
-    /// Since when a group waits, if it does.
+    /// The time at which a group began to wait; `None` if it does not wait.
     pub(crate) fn waits_since(&self, group: usize) -> Option<u64> {
         match self.get(group)?.state {
             State::Blocked { since, .. } | State::Meeting { since, .. } | State::MeetingAll { since } => Some(since),
@@ -76,7 +78,7 @@ impl Groups {
         }
     }
 
-    /// Sends all lanes of a group to one place.
+    /// Sets the next step of a group.
     pub(crate) fn go(&mut self, group: usize, place: u32) {
         let Some(mover) = self.slots[group].as_mut() else { return };
         mover.place = place;
@@ -84,7 +86,7 @@ impl Groups {
         self.join_if_there(group);
     }
 
-    /// Parts a group: each set of lanes goes to its place; they meet again at `meeting`.
+    /// Splits a group: each set of lanes continues at its own step. The lanes reconverge at step `meeting`.
     pub(crate) fn part(&mut self, group: usize, ways: &[(Lanes, u32)], meeting: Option<u32>) {
         if let [(_, place)] = ways {
             return self.go(group, *place);
@@ -92,7 +94,7 @@ impl Groups {
         let Some(parted) = self.slots[group].clone() else { return };
         let at_parent = parted.parent.and_then(|parent| self.get(parent)).map(|parent| parent.place);
         if meeting.is_none() || meeting == at_parent {
-            // They meet where the group would join its parent anyway, or nowhere: its parts are its equals.
+            // The lanes reconverge at the parent's step, or never. Their new groups therefore have the same parent as the group.
             self.add_missing(parted.parent, ways.len() as u32);
             self.slots[group] = None;
             ways.iter().for_each(|&(lanes, place)| self.add(lanes, place, parted.parent));
@@ -104,7 +106,7 @@ impl Groups {
         }
     }
 
-    /// Ends lanes of a group. Those that are left go on at `place`.
+    /// Ends some lanes of a group. The remaining lanes continue at `place`.
     pub(crate) fn end(&mut self, group: usize, ended: Lanes, place: u32) {
         let Some(ending) = self.slots[group].as_mut() else { return };
         ending.lanes = ending.lanes.without(ended);
@@ -146,7 +148,7 @@ impl Groups {
         }
     }
 
-    /// One of a suspended group's parts has joined it or ended.
+    /// One part of a suspended group has joined it or ended.
     fn one_less_missing(&mut self, group: Option<usize>) {
         let Some(number) = group else { return };
         let Some(waiting) = self.slots[number].as_mut() else { return };
@@ -195,7 +197,7 @@ mod tests {
     #[test]
     fn lanes_that_leave_a_loop_wait_for_the_others() {
         let mut groups = Groups::new(Lanes(7));
-        // Step 5 is the loop's test, 9 its exit.
+        // Step 5 is the loop's test, step 9 its exit.
         for round in [1, 2] {
             let group = group_of(&groups, 7 & !(round - 1));
             let stays = groups.get(group).unwrap().lanes.without(Lanes(round));

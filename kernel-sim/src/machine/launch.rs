@@ -1,4 +1,4 @@
-//! Launches: checked as the driver checks them, then run cluster by cluster on the host's cores.
+//! Launches: checks the launch parameters as the driver does, and runs the clusters on the host's cores.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,44 +13,45 @@ use crate::machine::{Gpu, Grid};
 use crate::memory::{GlobalMemory, GlobalView, LaunchRecord};
 use crate::program::Program;
 
-/// A launch of a kernel.
+/// The parameters of a kernel launch.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
-    /// CTAs along each axis.
+    /// The number of CTAs along each axis.
     pub grid: [u32; 3],
-    /// Threads of a CTA along each axis.
+    /// The number of threads of a CTA along each axis.
     pub block: [u32; 3],
-    /// CTAs of a cluster along each axis; none: each CTA is alone.
+    /// The number of CTAs of a cluster along each axis; `None` for a launch without clusters.
     pub cluster: Option<[u32; 3]>,
-    /// Dynamic shared memory of a CTA, in bytes.
+    /// The dynamic shared memory of a CTA, in bytes.
     pub shared_bytes: u32,
     /// The bytes of each parameter, in order.
     pub params: &'a [&'a [u8]],
-    /// The memory among the parameters, which faults name by argument and element. Of a parameter that is not described and holds an address, they
-    /// count bytes.
+    /// The memory that parameters point to. Faults name it by argument and element. For a pointer parameter that is not described here,
+    /// faults count bytes.
     pub arguments: &'a [Argument<'a>],
-    /// How it is run.
+    /// Options of the simulation.
     pub options: Options,
 }
 
 impl<'a> Launch<'a> {
-    /// A launch without clusters and dynamic shared memory.
+    /// A launch without clusters and without dynamic shared memory.
     pub fn new(grid: [u32; 3], block: [u32; 3], params: &'a [&'a [u8]]) -> Launch<'a> {
         Launch { grid, block, cluster: None, shared_bytes: 0, params, arguments: &[], options: Options::default() }
     }
 }
 
-/// How a launch is run.
+/// Options of the simulation of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Picks the order in which warps have their turns and asynchronous operations happen: another one for each number.
-    /// With 0, warps run in order, each as far as it can, and asynchronous operations happen as late as possible.
+    /// Determines the order in which warps run and asynchronous operations complete; each number gives another order. With 0, warps run in
+    /// order, each as far as it can, and asynchronous operations complete as late as possible.
     pub seed: u64,
-    /// Is it no fault to read memory that nobody wrote?
+    /// Allows reads of uninitialised memory.
     pub allow_uninitialised: bool,
-    /// Is it no fault if accesses to global memory race? Then nothing is kept of them, and a launch takes less time and memory.
+    /// Allows races in global memory. Accesses to global memory are then not recorded, which saves time and memory.
     pub allow_races: bool,
-    /// More instructions of one warp are a fault: the kernel probably never ends. By default 2^28, which take about a minute.
+    /// The maximum number of instructions of a warp; a warp that executes more faults, as its kernel probably never ends. The default is
+    /// 2^28, which takes about a minute.
     pub max_instructions: u64,
 }
 
@@ -60,19 +61,19 @@ impl Default for Options {
     }
 }
 
-/// Why a launch failed.
+/// The reason why a launch failed.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// The kernel did something wrong.
+    /// A mistake in the kernel.
     #[error(transparent)]
     Fault(Box<Fault>),
-    /// No GPU would accept the launch: why.
+    /// Launch parameters that no GPU would accept.
     #[error("launch of `{kernel}`: {reason}")]
     Invalid {
-        /// The kernel.
+        /// The name of the kernel.
         kernel: String,
-        /// Why.
+        /// The reason for the rejection.
         reason: String,
     },
 }
@@ -107,7 +108,7 @@ pub(crate) fn run(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &
     if !has_fault {
         return outcome.map_err(LaunchError::Fault);
     }
-    // What is reported shall depend neither on cores nor on the seed, if it can be found without them.
+    // Reruns with seed 0 first: the report then depends neither on the number of cores nor on the seed, if seed 0 shows the fault.
     let seeds = if job.seed == 0 { vec![0] } else { vec![0, job.seed] };
     let mut again = Ok(Counters::default());
     for seed in seeds {
@@ -120,9 +121,9 @@ pub(crate) fn run(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &
     again.and_then(|counters| outcome.map(|_| counters)).map_err(LaunchError::Fault)
 }
 
-/// Runs clusters that do not see each other's work on all cores.
+/// Runs clusters that do not see each other's work in parallel on all cores.
 fn side_by_side(clusters: u64, job: &Job<'_>) -> Result<Counters, Box<Fault>> {
-    // The first cluster that failed so far: those behind it need not run, those before it must.
+    // The first cluster that has failed so far. Later clusters need not run; earlier ones must.
     let failed = AtomicU64::new(u64::MAX);
     let outcome = (0..clusters).into_par_iter().filter(|number| *number < failed.load(Ordering::Relaxed)).map(|number| {
         let mut run = ClusterRun::new(number, job);
@@ -225,7 +226,7 @@ fn grid(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &Launch<'_>
     })
 }
 
-/// What faults call the memory of a launch: as its caller describes it, else by the parameters that hold an address.
+/// The names of the launch's memory in faults: the arguments that the caller describes, then the pointer parameters.
 fn arguments(global: &GlobalView, program: &Program, launch: &Launch<'_>) -> Arguments {
     let mut arguments = Arguments::new(launch.arguments);
     for (param, given) in program.params.iter().zip(launch.params) {

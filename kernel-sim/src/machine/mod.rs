@@ -1,4 +1,4 @@
-//! The simulated GPU: memory, warps, and what they may touch.
+//! The simulated GPU: launches, clusters, warps, and their accesses to memory.
 
 mod access;
 mod cx;

@@ -1,33 +1,36 @@
-//! Loops in which nothing can change any more: how they are known, and what they look at.
+//! Detection of loops without progress, and of the memory that such a loop polls.
 //!
-//! A set of lanes that comes back to a step with the registers that it had there, while no byte of memory has changed in between, will do so for ever: what it
-//! does follows from its registers and from memory, and barriers only make it wait. So for each set of lanes the watch takes its registers at a backward branch
-//! as a reference, and compares when the lanes are there again; which visit is the reference follows Brent (*An improved Monte Carlo factorization algorithm*,
-//! 1980), so that a cycle of any length is found within three rounds of it. Only registers that decide anything inside the cycle are compared (those
-//! from which a branch, an address or a stored value follows), so that a loop that counts its attempts is found, and a loop that ends by its count is not.
+//! Lanes that return to a step with the same registers, without a change of memory in between, repeat the same steps forever: their
+//! behaviour follows from their registers and from memory, and barriers only delay them. At a backward branch, the check therefore compares
+//! the registers of a set of lanes with a reference from an earlier visit. The reference visit is chosen by Brent's method (*An improved
+//! Monte Carlo factorization algorithm*, 1980), which finds a cycle of any length within three iterations of it.
 //!
-//! That all lanes of a cluster are in such cycles, or wait since before the cycles began, is for `run` to see.
+//! Only decisive registers are compared: those from which a branch, an address or a stored value inside the cycle follows. A polling loop
+//! that counts its attempts is therefore detected, while a loop whose count decides when it ends is not.
+//!
+//! `run` decides whether all lanes of a cluster are in such cycles, or have waited since before the cycles began.
 
 use crate::fault::FaultKind;
 use crate::lanes::{Lanes, Row, WideRow};
 use crate::machine::{Access, Cx, Place, Warp};
 use crate::program::{Action, Effect, Program};
 
-/// How often memory, or anything else that lanes may look at, has changed: in the cluster, and in global memory by all clusters that run side by side.
+/// A count of the changes to memory and to everything else that lanes can observe: in the cluster, and in global memory by all clusters
+/// that run interleaved.
 pub(crate) type Version = (u64, u64);
 
-/// What a cluster knows about its progress.
+/// The progress of a cluster.
 #[derive(Default)]
 pub(crate) struct Progress {
-    /// Is the watch on? Without it every access to memory that writes counts as a change.
+    /// Whether stores are compared with the old values. If not, every write access counts as a change.
     pub(crate) is_watched: bool,
     pub(crate) version: Version,
-    /// Steps that were executed.
+    /// The number of executed steps.
     pub(crate) time: u64,
 }
 
 impl Progress {
-    /// Something happened that lanes may see.
+    /// Records a change that lanes can observe.
     pub(crate) fn changed(&mut self) {
         self.version.0 += 1;
     }
@@ -38,15 +41,15 @@ impl Progress {
     }
 }
 
-/// What a warp is known to repeat.
+/// The sets of lanes of a warp that are checked for cycles.
 #[derive(Default)]
 pub(crate) struct Cycles {
     sets: Vec<Cycle>,
-    /// What was read last, by [`Poll::rank`].
+    /// The last reads of memory, by [`Poll::rank`].
     polls: [Option<Poll>; 3],
 }
 
-/// Lanes that came to backward branches since the version changed.
+/// Lanes that took backward branches since the version changed.
 struct Cycle {
     lanes: Lanes,
     version: Version,
@@ -54,19 +57,19 @@ struct Cycle {
     reference: Option<Reference>,
 }
 
-/// What the lanes had at one of the visits.
+/// The state of the lanes at one of the visits.
 struct Reference {
     place: u32,
     carry: Lanes,
-    /// A hash for each register, of the lanes' values and of whether they have one.
+    /// A hash for each register, over the values of the lanes and whether each value is defined.
     registers: Vec<u64>,
-    /// Steps that were executed since, a bit each.
+    /// The steps executed since the visit, one bit each.
     visited: Vec<u64>,
-    /// A register that differed when it was looked at last.
+    /// The register that differed in the last comparison.
     witness: Option<usize>,
-    /// Since when nothing but repetition is known: the visit before the last one.
+    /// The time of the visit before the last one. From there on, the lanes can only have repeated themselves.
     since: u64,
-    /// The last time that the lanes were back.
+    /// The time of the last return in the same state.
     came_back: Option<u64>,
 }
 
@@ -76,14 +79,14 @@ pub(crate) struct Poll {
     pub(crate) step: u32,
     pub(crate) lane: usize,
     pub(crate) place: Place,
-    /// What was there.
+    /// The value that was read.
     pub(crate) value: u128,
     time: u64,
     is_strong: bool,
 }
 
 impl Poll {
-    /// What a loop waits for is more likely a strong read of global memory than any other.
+    /// The likelihood that a loop polls this read. Strong reads of global memory rank highest.
     pub(crate) fn rank(&self) -> usize {
         match self.place {
             Place::Global(_) if self.is_strong => 2,
@@ -93,18 +96,18 @@ impl Poll {
     }
 }
 
-/// More sets of lanes of a warp are not watched at once.
+/// The maximum number of sets of lanes that are checked at once in a warp.
 const MAX_SETS: usize = 64;
 
 impl Cycles {
-    /// A step was executed.
+    /// Records the execution of a step.
     pub(crate) fn visit(&mut self, step: u32) {
         for reference in self.sets.iter_mut().filter_map(|set| set.reference.as_mut()) {
             reference.visited[step as usize / 64] |= 1 << (step % 64);
         }
     }
 
-    /// The lanes came to a step by a backward branch. True if they have been there before in the same state.
+    /// Records that lanes reached a step by a backward branch. Returns true if they were there before in the same state.
     pub(crate) fn came_around(&mut self, program: &Program, warp: &Warp, lanes: Lanes, place: u32, progress: &Progress) -> bool {
         let fresh = || Cycle { lanes, version: progress.version, visits: 0, reference: None };
         let number = match self.sets.iter().position(|set| set.lanes == lanes) {
@@ -130,7 +133,7 @@ impl Cycles {
             reference.came_back = Some(progress.time);
             return true;
         }
-        // The first visit is left out: most loops change memory before the second one.
+        // The first visit is skipped: most loops change memory before the second visit.
         let is_known = set.reference.as_ref().is_some_and(|reference| reference.came_back.is_some());
         if set.visits > 1 && set.visits.is_power_of_two() && !is_known {
             set.reference = Some(Reference {
@@ -146,12 +149,12 @@ impl Cycles {
         false
     }
 
-    /// Since when these lanes are known to repeat themselves, if they are and nothing has changed.
+    /// The time since which these lanes are known to repeat themselves; `None` if they are not, or if something has changed.
     pub(crate) fn repeats_since(&self, lanes: Lanes, version: Version) -> Option<u64> {
         self.cycle(lanes, version).map(|reference| reference.since)
     }
 
-    /// What these lanes look at in their cycle: the read that most likely keeps them there, or the step that they come back to.
+    /// The read that most likely keeps these lanes in their cycle, or the step at which the cycle begins.
     pub(crate) fn awaited(&self, lanes: Lanes, version: Version) -> Option<Result<Poll, u32>> {
         let reference = self.cycle(lanes, version)?;
         let is_inside = |poll: &&Poll| reference.visited[poll.step as usize / 64] >> (poll.step % 64) & 1 == 1;
@@ -180,8 +183,8 @@ impl Reference {
     }
 }
 
-/// The registers from which it follows what these steps do beside computing registers: each branch, guard, address, stored value and operand of a barrier, and
-/// whatever these are computed from. The order of the steps is not asked, so that there may be too many.
+/// The registers that decide what these steps do apart from computing registers: operands of branches, guards, addresses, stored values and
+/// barriers, and the registers from which these are computed. The order of the steps is ignored, so the set may be too large.
 fn decisive(program: &Program, visited: &[u64]) -> Vec<bool> {
     let steps: Vec<_> =
         (0..program.steps.len()).filter(|step| visited[step / 64] >> (step % 64) & 1 == 1).map(|step| &program.steps[step]).collect();
@@ -195,7 +198,7 @@ fn decisive(program: &Program, visited: &[u64]) -> Vec<bool> {
     }
     loop {
         let mut is_done = true;
-        // What is computed late is looked at first, as operands are computed before.
+        // Visits the steps backwards, because operands are mostly computed before their uses.
         for step in steps.iter().rev() {
             if !step.uses.writes.iter().any(|register| decisive[register.0 as usize]) {
                 continue;
@@ -210,19 +213,19 @@ fn decisive(program: &Program, visited: &[u64]) -> Vec<bool> {
     }
 }
 
-/// 64 bits of the lanes' values of a register.
+/// A 64-bit hash of a register's values in these lanes.
 fn hash(warp: &Warp, register: usize, lanes: Lanes) -> u64 {
     let row = &warp.registers[register];
     let start = u64::from(warp.defined[register].and(lanes).0);
     lanes.into_iter().fold(start, |hash, lane| {
-        // The mixing step of SplitMix64.
+        // The mixing function of SplitMix64.
         let mixed = (hash ^ row[lane]).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed ^ mixed >> 29
     })
 }
 
 impl Cx<'_> {
-    /// To be called before a store: it counts as a change if a byte will differ.
+    /// Must be called before a store. The store counts as a change if it changes a byte.
     pub(crate) fn will_store(&mut self, access: Access, addresses: &Row, values: &WideRow) {
         if !self.cluster.progress.is_watched {
             return self.cluster.progress.wrote_anywhere();
@@ -235,7 +238,7 @@ impl Cx<'_> {
         }
     }
 
-    /// To be called behind an update: it counts as a change if a byte differs now.
+    /// Must be called after an update. The update counts as a change if a byte differs from the old value.
     pub(crate) fn has_updated(&mut self, access: Access, addresses: &Row, old: &WideRow, update: &dyn Fn(usize, u128) -> u128) {
         if !self.cluster.progress.is_watched {
             return self.cluster.progress.wrote_anywhere();
@@ -248,7 +251,7 @@ impl Cx<'_> {
         }
     }
 
-    /// To be called behind a read of memory, for what a fault says of a loop.
+    /// Must be called after a read of memory: records the read for the fault message of a loop.
     pub(crate) fn has_read(&mut self, access: Access, addresses: &Row, values: &WideRow) {
         let Some(lane) = self.lanes.lowest().filter(|_| self.cluster.progress.is_watched) else { return };
         let Ok(place @ (Place::Global(_) | Place::Shared { .. })) = self.resolve(access.space, addresses[lane]) else { return };
@@ -268,7 +271,7 @@ impl Cx<'_> {
         }
     }
 
-    /// The bytes at a place; none if nobody may look at them, or if they are not read as one.
+    /// The current value at an address; `None` if the memory is inaccessible or the access is not read as one value.
     fn now_holds(&self, access: Access, lane: usize, place: Place) -> Option<u128> {
         if access.bytes > access.alignment {
             return None;

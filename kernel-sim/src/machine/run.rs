@@ -1,4 +1,4 @@
-//! A cluster that runs: whose turn it is, when asynchronous operations happen, and what it means when nobody can go on.
+//! The scheduler of a cluster: the order of its warps, the completion of asynchronous operations, and the detection of deadlocks.
 
 use std::collections::VecDeque;
 
@@ -10,16 +10,17 @@ use crate::machine::{Cluster, Cta, GlobalState, Grid, Issuer, Version, Warp, wai
 use crate::program::Program;
 use crate::ptx::SourceLine;
 
-/// Steps of one warp before the next has its turn, when nothing else ends it: long, so that what depends on the order is seen to.
+/// The maximum number of steps in one time slice of a warp. Time slices are long, so that missing synchronisation between warps shows.
 const TURN: u64 = 4096;
 
-/// Instructions of a warp of a kernel whose CTAs do not see each other, before anybody looks whether it still makes progress: most end earlier, and pay nothing.
+/// The number of instructions of a warp after which the scheduler begins to watch for loops without progress. Most warps end earlier, and
+/// so avoid the cost.
 const UNWATCHED: u64 = 1 << 14;
 
-/// Rounds in which every warp only asks whether something has happened.
+/// The number of rounds after which warps that only poll, without any progress in the cluster, are taken for deadlocked.
 const MAX_IDLE_ROUNDS: u32 = 20_000;
 
-/// What all clusters of a launch share.
+/// The data that all clusters of a launch share.
 pub(crate) struct Job<'a> {
     pub(crate) program: &'a Program,
     pub(crate) grid: &'a Grid,
@@ -27,30 +28,30 @@ pub(crate) struct Job<'a> {
     pub(crate) max_instructions: u64,
 }
 
-/// How far a cluster came.
+/// The result of a scheduling round of a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Advance {
     Ended,
-    /// It had its turn.
+    /// The cluster made progress.
     Busy,
-    /// It asks again and again whether something has happened.
+    /// All threads poll or wait.
     Idle,
-    /// Without a change from outside, no thread of it goes on: each repeats what it did, or waits.
+    /// Every thread repeats itself or waits, and no thread can continue without a change from outside the cluster.
     Standstill,
 }
 
-/// A cluster that runs.
+/// A running cluster.
 pub(crate) struct ClusterRun {
     pub(super) cluster: Cluster,
     pub(super) warps: Vec<Running>,
     random: Random,
     idle_rounds: u32,
-    /// What the version was when nobody could go on.
+    /// The version at which no thread could continue.
     standstill: Option<Version>,
 }
 
 impl ClusterRun {
-    /// The cluster with that number, its CTAs loaded and nothing executed.
+    /// Creates the cluster with this number. Its CTAs are loaded, and nothing is executed yet.
     pub(crate) fn new(number: u64, job: &Job<'_>) -> ClusterRun {
         let Job { program, grid, seed, .. } = job;
         let threads = grid.block.iter().product::<u32>() as usize;
@@ -71,24 +72,26 @@ impl ClusterRun {
         ClusterRun { cluster, warps, random, idle_rounds: 0, standstill: None }
     }
 
-    /// Takes what clusters before it did in global memory, or gives that back with what this one did.
+    /// Swaps the state of global memory with that of this cluster: once to pass the state of earlier clusters in, and once to take the
+    /// result out.
     pub(crate) fn exchange(&mut self, state: &mut GlobalState) {
         std::mem::swap(&mut self.cluster.global, state);
     }
 
-    /// It ended, and no other cluster saw what it did: compares that with theirs.
+    /// Compares the accesses of an ended cluster with those of other clusters. Only for clusters that run in parallel and do not see each
+    /// other's work.
     pub(crate) fn compare(&self, job: &Job<'_>) {
         if let (Some(record), Some(shadow)) = (&job.grid.record, &self.cluster.global.shadow) {
             record.ended(self.cluster.clocks.cluster(), shadow);
         }
     }
 
-    /// What it did.
+    /// The counters of the cluster.
     pub(crate) fn into_counters(self) -> Counters {
         self.cluster.counters
     }
 
-    /// Runs to the end.
+    /// Runs the cluster to its end.
     pub(crate) fn run(&mut self, job: &Job<'_>) -> Result<(), Box<Fault>> {
         loop {
             match self.round(job)? {
@@ -99,7 +102,7 @@ impl ClusterRun {
         }
     }
 
-    /// One turn of every warp.
+    /// Gives every warp one time slice.
     pub(crate) fn round(&mut self, job: &Job<'_>) -> Result<Advance, Box<Fault>> {
         if self.standstill == Some(self.cluster.progress.version) {
             return Ok(Advance::Standstill);
@@ -136,7 +139,7 @@ impl ClusterRun {
             return Ok(Advance::Standstill);
         }
         self.idle_rounds += 1;
-        // Those that ask again and again may count how often they do.
+        // Polling threads may give up after a number of attempts.
         let may_go_on = yielded && !job.program.is_cooperative && self.idle_rounds < MAX_IDLE_ROUNDS;
         Ok(match yielded {
             _ if may_go_on => Advance::Busy,
@@ -145,8 +148,8 @@ impl ClusterRun {
         })
     }
 
-    /// Does every thread repeat what it did, or wait since before the others began to? Those that wait can only be released by others, and each of these has
-    /// done since all that it will ever do.
+    /// Whether every thread repeats itself, or has waited since before the other threads began to repeat themselves. Only the repeating
+    /// threads could release the waiting ones, and since then each of them has executed everything that it will ever execute.
     fn stands_still(&self) -> bool {
         let version = self.cluster.progress.version;
         let mut all = Standstill::default();
@@ -158,7 +161,7 @@ impl ClusterRun {
         all.repeats_since.is_some_and(|repeats| all.waits_since.is_none_or(|waits| waits <= repeats))
     }
 
-    /// One turn of a warp. `Stuck` if it could not do a single step.
+    /// Gives a warp one time slice. The result is `Stuck` if the warp could not execute a step.
     fn turn(&mut self, number: usize, job: &Job<'_>) -> Result<Outcome, Box<Fault>> {
         let (steps, pick) = match job.seed {
             0 => (TURN, None),
@@ -174,9 +177,9 @@ impl ClusterRun {
             if !matches!(outcome, Outcome::Stepped | Outcome::Repeated) {
                 break outcome;
             }
-            // Once more around the same cycle would show nothing.
+            // Another iteration of the same cycle would show nothing new.
             if done == steps || outcome == Outcome::Repeated {
-                // Groups that wait for each other need turns too.
+                // Groups that wait for each other need steps, too.
                 turn = Some(1);
                 let result = self.warps[number].step(job.program, job.grid, &mut self.cluster, turn);
                 break result.map_err(|failure| self.fault(number, failure, job))?;
@@ -192,7 +195,8 @@ impl ClusterRun {
         Ok(if outcome == Outcome::Stuck && executed > before { Outcome::Stepped } else { outcome })
     }
 
-    /// Completes an asynchronous operation that is ready: the oldest, or with a seed any. False if there is none.
+    /// Completes an asynchronous operation that is ready: the oldest one, or a random one if there is a seed. Returns false if none is
+    /// ready.
     fn complete_one(&mut self, job: &Job<'_>) -> Result<bool, Box<Fault>> {
         let ready: Vec<usize> = (0..self.cluster.in_flight.len()).filter(|&at| self.cluster.in_flight[at].operation.is_ready()).collect();
         if ready.is_empty() {
@@ -236,17 +240,17 @@ impl ClusterRun {
     }
 }
 
-/// Runs clusters that may see each other's work: side by side, in a fixed order, as many at a time as the GPU holds.
+/// Runs clusters that may see each other's work: interleaved in a fixed order on one core, as many at a time as the GPU has space for.
 pub(crate) fn run_in_turns(clusters: u64, resident: usize, job: &Job<'_>, mut done: impl FnMut(Counters)) -> Result<(), Box<Fault>> {
     let mut state = GlobalState::new(job.grid);
     let mut next = 0;
     let mut running: VecDeque<ClusterRun> = VecDeque::new();
     let mut idle = 0;
-    // How often global memory has changed, and how many clusters in a row stood still since.
+    // The number of changes of global memory, and the number of consecutive clusters without progress since the last change.
     let mut changes = 0;
     let mut still = 0;
     loop {
-        // Whoever did not end in its turn may wait for one that has not started.
+        // The running clusters may wait for a cluster that has not started.
         if next < clusters && running.len() < resident {
             running.push_front(ClusterRun::new(next, job));
             next += 1;
@@ -287,7 +291,7 @@ pub(crate) fn run_in_turns(clusters: u64, resident: usize, job: &Job<'_>, mut do
     }
 }
 
-/// Runs clusters one after the other, each with what those before it did in global memory.
+/// Runs clusters one after the other. Each cluster gets the state of global memory that its predecessors left.
 pub(crate) fn run_in_order(clusters: u64, job: &Job<'_>, mut done: impl FnMut(Counters)) -> Result<(), Box<Fault>> {
     let mut state = GlobalState::new(job.grid);
     for number in 0..clusters {
@@ -300,7 +304,7 @@ pub(crate) fn run_in_order(clusters: u64, job: &Job<'_>, mut done: impl FnMut(Co
     Ok(())
 }
 
-/// Turns in which every cluster only asks whether something has happened.
+/// The number of rounds after which clusters that all only poll are taken for deadlocked.
 const MAX_IDLE_TURNS: usize = 2_000;
 
 /// SplitMix64 (Steele, Lea, Flood, *Fast splittable pseudorandom number generators*, 2014).

@@ -1,4 +1,4 @@
-//! What a launch is made of while it runs: the grid, clusters of CTAs, warps.
+//! The state of a running launch: the grid, clusters of CTAs, and warps.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -13,148 +13,148 @@ use crate::lanes::{Lanes, Row, WARP};
 use crate::machine::{Cycles, Progress, Unknown};
 use crate::memory::{Agent, Allocation, Clocks, Conflict, GlobalView, LaunchRecord, LocalMemory, Shadow, SharedMemory, Touch, View};
 
-/// What is the same for all threads of a launch.
+/// The data that all threads of a launch share.
 pub(crate) struct Grid {
-    /// The memory that the launch may touch.
+    /// The global memory that the launch can access.
     pub(crate) global: GlobalView,
     /// The bytes of the kernel's parameters.
     pub(crate) params: Vec<u8>,
-    /// The memory among them, for faults.
+    /// The memory that parameters point to, for faults.
     pub(crate) arguments: Arguments,
-    /// CTAs along each axis.
+    /// The number of CTAs along each axis.
     pub(crate) grid: [u32; 3],
-    /// Threads along each axis.
+    /// The number of threads of a CTA along each axis.
     pub(crate) block: [u32; 3],
-    /// CTAs of a cluster along each axis.
+    /// The number of CTAs of a cluster along each axis.
     pub(crate) cluster: [u32; 3],
-    /// Was a cluster asked for?
+    /// Whether the launch specifies a cluster.
     pub(crate) is_explicit_cluster: bool,
     pub(crate) dynamic_shared_bytes: u32,
     pub(crate) total_shared_bytes: u32,
     pub(crate) num_sms: u32,
-    /// May memory be read that nobody wrote?
+    /// Whether reads of uninitialised memory are allowed.
     pub(crate) allow_uninitialised: bool,
-    /// What is kept to find races in global memory; none where they are allowed.
+    /// The record for races in global memory; `None` if the launch allows races.
     pub(crate) record: Option<LaunchRecord>,
 }
 
-/// A warp: registers of its 32 lanes, and which of them still run.
+/// A warp: the registers of its 32 lanes, and the set of running lanes.
 pub(crate) struct Warp {
-    /// Its number in its CTA.
+    /// The warp's number in its CTA.
     pub(crate) index: usize,
-    /// Lanes that exist and did not exit.
+    /// The lanes that exist and have not exited.
     pub(crate) live: Lanes,
-    /// By [`Register`].
+    /// Indexed by [`Register`].
     pub(crate) registers: Vec<Row>,
-    /// Lanes in which a register was written.
+    /// For each register, the lanes in which it is defined.
     pub(crate) defined: Vec<Lanes>,
-    /// Registers of lanes that were written with a value that nobody knows. Looked up only where the register is not `defined`.
+    /// Lanes whose register was written with an unknown value. Only looked up for registers that are not `defined`.
     pub(crate) unknown: HashMap<(Register, usize), Unknown>,
-    /// Lanes whose carry flag is set (`CC.CF`): PTX ISA, 9.7.2.
+    /// The lanes whose carry flag `CC.CF` is set (PTX ISA, 9.7.2).
     pub(crate) carry: Lanes,
     /// Local memory of each lane.
     pub(crate) local: LocalMemory,
-    /// What a lane that waits has been promised: 0, or a ticket of the instruction it waits in. Only that instruction reads it.
+    /// For each waiting lane, the ticket of the instruction that it waits in, or 0. Only that instruction reads the ticket.
     pub(crate) tickets: [u64; WARP],
-    /// Registers of matrix instructions in flight, and the lanes for which they may not be touched.
+    /// The registers of matrix instructions in flight, and the lanes that must not access them.
     pub(crate) pending: HashMap<Register, Lanes>,
-    /// Copies of `cp.async` that were not waited for.
+    /// The `cp.async` copies without a completed wait.
     pub(crate) copies: Copies,
-    /// What its fences order.
+    /// The state of the warp's fences.
     pub(crate) fences: Fences,
-    /// Instructions executed.
+    /// The number of executed instructions.
     pub(crate) executed: u64,
-    /// The limit of registers a `setmaxnreg` left it.
+    /// The register limit that the last `setmaxnreg` set.
     pub(crate) max_registers: u32,
-    /// Matrix products in flight.
+    /// The matrix products in flight.
     pub(crate) matrices: Matrices,
-    /// What its lanes repeat.
+    /// The loops without progress of the warp's lanes.
     pub(crate) cycles: Cycles,
 }
 
-/// A CTA: what its threads share.
+/// A CTA: the state that its threads share.
 pub(crate) struct Cta {
-    /// Its index in the grid.
+    /// The index of the CTA in the grid.
     pub(crate) id: [u32; 3],
     pub(crate) shared: SharedMemory,
-    /// The 16 barriers of `bar`; the family that executes them says what is in it.
+    /// The 16 barriers of `bar`. The module of these instructions defines their state.
     pub(crate) barriers: Barriers,
     /// The mbarrier objects in its shared memory.
     pub(crate) mbarriers: Mbarriers,
-    /// What its warpgroups do together.
+    /// The state of warpgroup instructions.
     pub(crate) warpgroups: Warpgroups,
-    /// Threads that did not exit.
+    /// The number of threads that have not exited.
     pub(crate) live_threads: u32,
 }
 
-/// CTAs that can reach each other's shared memory: most often one alone.
+/// CTAs that can access each other's shared memory; without clusters, a single CTA.
 pub(crate) struct Cluster {
-    /// Its index in the grid of clusters.
+    /// The index of the cluster in the grid of clusters.
     pub(crate) id: [u32; 3],
-    /// By rank.
+    /// Indexed by rank.
     pub(crate) ctas: Vec<Cta>,
     /// The barrier of `barrier.cluster`.
     pub(crate) barrier: ClusterBarrier,
-    /// What was released in shared memory.
+    /// The releases to shared memory.
     pub(crate) published: Published,
-    /// What accesses to global memory left for later ones.
+    /// The state of global memory for the race check.
     pub(crate) global: GlobalState,
-    /// Asynchronous operations in flight, oldest first. The scheduler completes them at a time of its choice, and so may an
-    /// instruction that waits for one.
+    /// The asynchronous operations in flight, oldest first. The scheduler completes them at a time of its choice. An instruction that waits
+    /// for an operation may complete it, too.
     pub(crate) in_flight: VecDeque<InFlight>,
-    /// The bulk groups of its threads.
+    /// The bulk groups of the cluster's threads.
     pub(crate) bulk_groups: BulkGroups,
-    /// Counts what may set a waiting lane free.
+    /// The number of events that may release a waiting lane.
     pub(crate) events: u64,
-    /// How often something has changed that lanes may look at.
+    /// The number of changes that lanes can observe.
     pub(crate) progress: Progress,
-    /// Which thread knows of which, for races.
+    /// The vector clocks of the threads, for the race check.
     pub(crate) clocks: Clocks,
     pub(crate) counters: Counters,
 }
 
-/// What accesses to global memory left for later ones, of this cluster and of those that run in turns with it.
+/// The state of global memory for the race check: accesses of this cluster and of the clusters that run interleaved with it.
 #[derive(Default)]
 pub(crate) struct GlobalState {
-    /// What was released there.
+    /// The releases to global memory.
     pub(crate) published: Published,
-    /// For races; none where they are allowed.
+    /// The recorded accesses; `None` if the launch allows races.
     pub(crate) shadow: Option<Shadow>,
 }
 
-/// An asynchronous operation, and who issued it.
+/// An asynchronous operation and its issuer.
 pub(crate) struct InFlight {
     pub(crate) issuer: Issuer,
     pub(crate) operation: Box<dyn AsyncOperation>,
 }
 
-/// Who issued an operation.
+/// The thread and the instruction that issued an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Issuer {
-    /// Rank of the CTA in its cluster.
+    /// The rank of the CTA in its cluster.
     pub(crate) rank: usize,
     pub(crate) warp: usize,
     pub(crate) lane: usize,
-    /// The instruction, by its place in the program, for messages.
+    /// The index of the instruction's step, for messages.
     pub(crate) step: u32,
 }
 
-/// Something that happens later than the instruction that asks for it.
+/// An operation that completes later than the instruction that issues it.
 pub(crate) trait AsyncOperation: Send {
-    /// Makes it happen.
+    /// Performs the operation.
     fn complete(&mut self, cluster: &mut Cluster, grid: &Grid, issuer: Issuer) -> Result<(), Trap>;
 
-    /// May it happen now, by itself? An operation that only starts with its group's `commit` says no until then.
+    /// Whether the operation may complete now. An operation that starts with its group's `commit` returns false until then.
     fn is_ready(&self) -> bool {
         true
     }
 
-    /// To find it again.
+    /// Access to the concrete type, to find the operation again.
     fn as_any(&mut self) -> &mut dyn std::any::Any;
 }
 
 impl Warp {
-    /// A warp whose lanes have done nothing.
+    /// A warp that has executed nothing.
     pub(crate) fn new(index: usize, lanes: Lanes, registers: usize, local_bytes: u32) -> Warp {
         Warp {
             index,
@@ -177,7 +177,7 @@ impl Warp {
 }
 
 impl Cta {
-    /// A CTA whose threads have done nothing.
+    /// A CTA whose threads have executed nothing.
     pub(crate) fn new(id: [u32; 3], threads: u32, grid: &Grid) -> Cta {
         Cta {
             id,
@@ -191,7 +191,7 @@ impl Cta {
 }
 
 impl Cluster {
-    /// A cluster of these CTAs, each of that many threads.
+    /// A cluster of these CTAs, each with a block of this shape.
     pub(crate) fn new(id: [u32; 3], ctas: Vec<Cta>, block: [u32; 3]) -> Cluster {
         let clocks = Clocks::new(ctas.len(), block);
         Cluster {
@@ -209,7 +209,7 @@ impl Cluster {
         }
     }
 
-    /// Lanes of a warp exited: barriers no longer wait for them.
+    /// Records that lanes of a warp exited: barriers no longer wait for them.
     pub(crate) fn ended(&mut self, rank: usize, warp: usize, lanes: Lanes) {
         self.ctas[rank].live_threads -= lanes.count();
         instructions::exited(self, rank, warp, lanes);
@@ -217,20 +217,20 @@ impl Cluster {
         self.happened();
     }
 
-    /// To be called when something happened that may set a waiting lane free: a barrier completed, an mbarrier changed phase, data arrived.
+    /// Must be called after each event that may release a waiting lane: a barrier completed, an mbarrier changed phase, data arrived.
     pub(crate) fn happened(&mut self) {
         self.events += 1;
     }
 }
 
 impl GlobalState {
-    /// Nothing was done yet.
+    /// A state without accesses.
     pub(crate) fn new(grid: &Grid) -> GlobalState {
         let shadow = grid.record.as_ref().map(|_| Shadow::new(View::AsyncGlobal));
         GlobalState { published: Published::default(), shadow }
     }
 
-    /// An agent reads these bytes of an allocation.
+    /// Records and checks a read of these bytes of an allocation.
     pub(crate) fn read(
         &mut self,
         (grid, clocks, allocation): (&Grid, &Clocks, &Allocation),
@@ -246,7 +246,8 @@ impl GlobalState {
         shadow.read(agent, clocks, range, touch).map_err(|conflict| grid.race(&conflict, clocks, touch, element))
     }
 
-    /// An agent writes these bytes of an allocation; `unchanged(range)` says whether it leaves some of them as they are.
+    /// Records and checks a write of these bytes of an allocation. `unchanged(range)` returns whether the write leaves the bytes of a range
+    /// unchanged.
     pub(crate) fn write(
         &mut self,
         (grid, clocks, allocation): (&Grid, &Clocks, &Allocation),
@@ -309,7 +310,7 @@ impl Grid {
         }
     }
 
-    /// The index of the cluster of that number, and of its CTA of that rank.
+    /// The index of the cluster with this number, and the index of its CTA of this rank.
     pub(crate) fn cta(&self, cluster: u64, rank: u32) -> ([u32; 3], [u32; 3]) {
         let clusters: [u64; 3] = std::array::from_fn(|axis| u64::from(self.grid[axis] / self.cluster[axis]));
         let id = [cluster % clusters[0], cluster / clusters[0] % clusters[1], cluster / clusters[0] / clusters[1]].map(|id| id as u32);
@@ -318,7 +319,7 @@ impl Grid {
         (id, std::array::from_fn(|axis| id[axis] * self.cluster[axis] + inside[axis]))
     }
 
-    /// The fault of an access to global memory that is not ordered after another one.
+    /// The fault of an access to global memory that is not ordered after an earlier access.
     pub(crate) fn race(&self, conflict: &Conflict, clocks: &Clocks, touch: Touch, element_bytes: u32) -> FaultKind {
         let (offset, allocation) = self.global.place(conflict.address);
         FaultKind::GlobalRace {

@@ -1,4 +1,4 @@
-//! One step of a warp: which group goes on, and what its instruction does to it.
+//! One step of a warp: selects a group of lanes, and executes its next instruction.
 
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
@@ -8,9 +8,9 @@ use crate::machine::groups::{Group, Groups, State};
 use crate::machine::{Cluster, Cx, Grid, Version, Warp};
 use crate::program::{Action, Effect, Program, Step};
 
-/// A warp that runs.
+/// A running warp.
 pub(crate) struct Running {
-    /// Rank of its CTA.
+    /// The rank of the warp's CTA.
     pub(crate) rank: usize,
     pub(crate) warp: Warp,
     pub(crate) groups: Groups,
@@ -18,31 +18,31 @@ pub(crate) struct Running {
     current: usize,
 }
 
-/// What became of a step.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
-    /// Something was executed.
+    /// An instruction was executed.
     Stepped,
-    /// Something was executed that asks for others to go first.
+    /// An instruction was executed, and other warps should run next.
     Yielded,
-    /// Something was executed, and lanes are where they have been before in the same state.
+    /// An instruction was executed, and lanes returned to a step in the same state as before.
     Repeated,
-    /// No group can go on now.
+    /// No group can continue now.
     Stuck,
     /// No lane is left.
     Ended,
 }
 
-/// Lanes that do not go on.
+/// The state of lanes that do not make progress.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Standstill {
-    /// Since when all of those that repeat themselves do; none if there are none.
+    /// The time since which all repeating lanes repeat themselves; `None` if there are none.
     pub(crate) repeats_since: Option<u64>,
-    /// Since when all of the others wait; none if there are none.
+    /// The time since which all waiting lanes wait; `None` if there are none.
     pub(crate) waits_since: Option<u64>,
 }
 
-/// A trap, and the step that it happened at.
+/// A trap, and the step of its instruction.
 pub(crate) type Failure = (u32, Trap);
 
 impl Running {
@@ -51,7 +51,7 @@ impl Running {
         Running { rank, warp, groups, current: 0 }
     }
 
-    /// Executes one instruction of one group. `turn` picks another group than the last one.
+    /// Executes one instruction of one group. A value in `turn` selects another group than the last one.
     pub(crate) fn step(&mut self, program: &Program, grid: &Grid, cluster: &mut Cluster, turn: Option<u64>) -> Result<Outcome, Failure> {
         if self.warp.live.is_empty() {
             return Ok(Outcome::Ended);
@@ -108,7 +108,7 @@ impl Running {
         }
     }
 
-    /// The group that goes on: the last one while it can, another one on a turn.
+    /// Selects the group to run: the last one while it can run, or another one if there is a value in `turn`.
     fn choose(&mut self, events: u64, turn: Option<u64>) -> Option<usize> {
         let live = self.warp.live;
         let can_run = |groups: &Groups, number: usize| {
@@ -129,7 +129,7 @@ impl Running {
         (!able.is_empty()).then(|| able[(after + turn.unwrap_or(0) as usize) % able.len()])
     }
 
-    /// The lanes for which the guard holds.
+    /// The lanes whose guard predicate holds.
     fn guarded(&self, step: &Step, lanes: Lanes, program: &Program) -> Result<Lanes, Trap> {
         let Some((Register(register), wanted)) = step.guard else { return Ok(lanes) };
         let undefined = lanes.without(self.warp.defined[register as usize]);
@@ -158,7 +158,7 @@ impl Running {
         let own = self.lanes_of(group);
         let since = self.groups.waits_since(group).unwrap_or(cluster.progress.time);
         let mut active = self.guarded(step, own, program)?;
-        // Groups that have met at this step execute it together.
+        // Groups that have converged at this step execute it together.
         let met = here(&self.groups, place).or(own);
         let mut together = own;
         match work.convergence() {
@@ -199,7 +199,7 @@ impl Running {
             numbers.into_iter().for_each(|group| self.groups.set_state(group, state));
             return Ok(Outcome::Stepped);
         }
-        // What lanes that met here give each other does not follow from what one set of them had before.
+        // The exchange between lanes of several groups does not follow from the earlier state of one set of lanes.
         if step.effect == Effect::Progress || step.effect == Effect::Registers && numbers.len() > 1 {
             cluster.progress.changed();
         }
@@ -208,7 +208,7 @@ impl Running {
         Ok(if progress == Progress::Yield { Outcome::Yielded } else { Outcome::Stepped })
     }
 
-    /// Checks the member masks of lanes that execute together, and gives the named lanes that are not among `own`.
+    /// Checks the member masks of the active lanes, and returns the named lanes that are not in `own`.
     fn awaited(&self, masks: &Row, active: Lanes, own: Lanes) -> Result<Lanes, Trap> {
         let mut awaited = Lanes::NONE;
         for lane in active {
@@ -230,7 +230,7 @@ impl Running {
         Ok(awaited)
     }
 
-    /// The groups at this place whose lanes are among these.
+    /// The groups at this step whose lanes are in this set.
     fn groups_within(&self, place: u32, lanes: Lanes) -> Vec<usize> {
         let is_there = |state| !matches!(state, State::Suspended { .. });
         let found = self.groups.iter().filter(|(_, group)| group.place == place && is_there(group.state) && lanes.contains(group.lanes));
@@ -246,9 +246,9 @@ impl Running {
         Cx { lanes, warp: &mut self.warp, cluster, rank: self.rank, grid, step: place, line, names: &program.registers }
     }
 
-    /// Lanes went back to a step. Have they been there before in the same state?
+    /// Whether lanes that took a backward branch return to the step in the same state as before.
     fn came_around(&mut self, target: u32, lanes: Lanes, program: &Program, cluster: &Cluster) -> bool {
-        // They may have joined others there.
+        // The lanes may have joined other lanes at the step.
         let is_there = |group: &Group| group.place == target && group.state == State::Running && group.lanes.contains(lanes);
         let Some(lanes) = self.groups.iter().map(|(_, group)| group).find(|group| is_there(group)).map(|group| group.lanes) else {
             return false;
@@ -262,7 +262,7 @@ impl Running {
         came_around
     }
 
-    /// What is known if all lanes either repeat themselves or wait; none if some of them may go on.
+    /// The state of the warp if all lanes either repeat themselves or wait; `None` if some lane can continue.
     pub(crate) fn standstill(&self, version: Version) -> Option<Standstill> {
         let mut all = Standstill::default();
         for (number, group) in self.groups.iter().filter(|(_, group)| !group.lanes.is_empty()) {
@@ -276,7 +276,7 @@ impl Running {
         Some(all)
     }
 
-    /// What keeps the warp from going on, as a fault of the lanes that wait; `None` if it only waits for others.
+    /// The reason why the warp cannot continue, as a fault of its waiting lanes; `None` if it only waits for other warps.
     pub(crate) fn obstacle(&self, version: Version) -> Option<Failure> {
         self.groups.iter().find_map(|(_, group)| {
             let lane = group.lanes.lowest()?;
@@ -296,13 +296,13 @@ impl Running {
         })
     }
 
-    /// Where its lanes wait: the step of the first group, and its lowest lane.
+    /// The step of the first group, and the group's lowest lane.
     pub(crate) fn waits_at(&self) -> Option<(u32, usize)> {
         self.groups.iter().find(|(_, group)| !group.lanes.is_empty()).map(|(_, group)| (group.place, group.lanes.lowest().unwrap_or(0)))
     }
 }
 
-/// The lanes that wait at a place for others to come there.
+/// The lanes that wait at a step for other lanes to reach it.
 fn here(groups: &Groups, place: u32) -> Lanes {
     let waits = |state| matches!(state, State::Meeting { .. } | State::MeetingAll { .. });
     let at_place = groups.iter().filter(|(_, group)| group.place == place && waits(group.state));

@@ -1,48 +1,47 @@
-//! Values that nobody knows: read from registers, shared or local memory that nobody wrote, or from a lane that takes no part in a
-//! shuffle.
+//! Unknown values: values read from uninitialised registers, shared memory or local memory, or from a lane that does not execute a shuffle.
 //!
-//! To have such a value is no mistake, to depend on it is. Compilers load and compute before a branch what only one side of it needs,
-//! and libraries read beyond their data and drop what they found. So instructions that compute each lane by itself pass it on, as `shfl`
-//! does; it is a fault where it comes to memory, an address, a branch or any other instruction. The fault names the place where
-//! the value was read, as that is where the mistake is.
+//! An unknown value is not a mistake; a dependence on the value is. Compilers hoist loads and computations that only one side of a branch
+//! needs. Libraries read beyond their data and discard the result. Therefore instructions that compute each lane by itself, and `shfl`,
+//! propagate unknown values. All other uses are faults: memory, addresses, branches and all other instructions. The fault names the
+//! instruction that read the value, because the mistake is there.
 
 use crate::fault::{FaultKind, Trap};
 use crate::instructions::{Register, Value};
 use crate::lanes::{Lanes, Row};
 use crate::machine::{Cx, Warp};
 
-/// Where a value that nobody knows came from.
+/// The origin of an unknown value.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Unknown {
     kind: FaultKind,
-    /// The step that read it.
+    /// The step that read the value.
     step: u32,
 }
 
-/// Lanes that read such a value.
+/// The lanes that read an unknown value.
 pub(crate) type Unknowns = Vec<(usize, Unknown)>;
 
 impl Unknown {
-    /// The fault of a lane that depends on it.
+    /// The fault of a lane that depends on the value.
     pub(crate) fn trap(&self, lane: usize) -> Trap {
         Trap::new(lane, self.kind.clone()).at(self.step)
     }
 }
 
 impl Warp {
-    /// Where the value of a register came from that is not defined in a lane; none if nobody wrote the register.
+    /// The origin of the unknown value of a register that is not defined in a lane; `None` if the register was never written.
     pub(crate) fn unknown(&self, register: Register, lane: usize) -> Option<&Unknown> {
         self.unknown.get(&(register, lane))
     }
 }
 
 impl Cx<'_> {
-    /// A value that this instruction reads and nobody knows, because of that.
+    /// An unknown value that this instruction reads, with the fault that a dependence on it causes.
     pub(crate) fn unknown(&self, kind: FaultKind) -> Unknown {
         Unknown { kind, step: self.step }
     }
 
-    /// Reads an operand. Lanes in which nobody knows its value are added to `unknown`, and have any bits.
+    /// Reads an operand. Lanes in which the value is unknown are added to `unknown`; their bits are arbitrary.
     pub(crate) fn read_through(&self, lanes: Lanes, value: Value, unknown: &mut Unknowns) -> Result<Row, Trap> {
         if let Some(register) = value.register() {
             self.check_pending(lanes, register)?;
@@ -52,19 +51,19 @@ impl Cx<'_> {
         Ok(self.bits(value))
     }
 
-    /// Checks that the lanes know a register's value: the instruction depends on it.
+    /// Checks that a register is defined in these lanes, because the instruction depends on its value.
     pub(crate) fn check_defined(&self, lanes: Lanes, register: Register) -> Result<(), Trap> {
         self.check_pending(lanes, register)?;
         let undefined = lanes.without(self.warp.defined[register.0 as usize]);
         undefined.lowest().map_or(Ok(()), |lane| Err(self.undefined(register, lane).trap(lane)))
     }
 
-    /// Does a lane know the value of an operand?
+    /// Whether a lane knows the value of an operand.
     pub(crate) fn knows(&self, lane: usize, value: Value) -> bool {
         value.register().is_none_or(|register| self.warp.defined[register.0 as usize].has(lane))
     }
 
-    /// After a write: the value of these lanes is nobody's.
+    /// Marks the register as unknown in these lanes. To be called after a write.
     pub(crate) fn write_unknown<'a>(&mut self, register: Option<Register>, unknown: impl IntoIterator<Item = &'a (usize, Unknown)>) {
         let Some(register) = register else { return };
         for (lane, unknown) in unknown {

@@ -1,4 +1,4 @@
-//! The first values of a module's variables, and their places in global memory.
+//! The initial values of a module's variables, and their addresses in global memory.
 
 use half::{bf16, f16};
 
@@ -6,7 +6,7 @@ use crate::memory::GlobalMemory;
 use crate::program::{Globals, Problem, bytes_of};
 use crate::ptx::{Init, Linkage, Module, Space, Type, Variable};
 
-/// Places the `.global` and `.const` variables of a module.
+/// Allocates the `.global` and `.const` variables of a module.
 pub(crate) fn place(module: &Module, memory: &GlobalMemory) -> Result<Globals, Problem> {
     let mut globals = Globals::new();
     let is_placed = |variable: &&Variable| matches!(variable.space, Space::Global | Space::Const) && variable.linkage != Linkage::Extern;
@@ -22,7 +22,7 @@ pub(crate) fn place(module: &Module, memory: &GlobalMemory) -> Result<Globals, P
     Ok(globals)
 }
 
-/// Writes an initial value at the start of `target`, which holds elements of these extents.
+/// Writes an initial value to the start of `target`, which has elements of these extents.
 fn put(variable: &Variable, init: &Init, extents: &[Option<u64>], target: &mut [u8], globals: &Globals) -> Result<(), Problem> {
     let too_many = || Problem::new(variable.position, format!("`{}` has more initial values than elements", variable.name));
     let Init::List(items) = init else {
@@ -31,7 +31,7 @@ fn put(variable: &Variable, init: &Init, extents: &[Option<u64>], target: &mut [
         element.copy_from_slice(bits.get(..element.len()).unwrap_or(&bits));
         return Ok(());
     };
-    // Below the dimensions are the elements of a vector.
+    // The innermost dimension is the elements of a vector.
     let inner = extents.get(1..).unwrap_or_default();
     let per_item = inner.iter().map(|extent| extent.unwrap_or(0) as usize).product::<usize>() * variable.ty.bytes() as usize;
     let stride = if extents.is_empty() { variable.ty.bytes() as usize } else { per_item * variable.vector as usize };

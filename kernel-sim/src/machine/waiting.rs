@@ -1,4 +1,4 @@
-//! Why no thread goes on: who waits, where, and for what.
+//! Deadlock messages: the threads that wait, their lines, and the events that they wait for.
 
 use crate::arguments::phrase;
 use crate::fault::{Fault, FaultKind, Trap};
@@ -6,17 +6,17 @@ use crate::instructions::waiting_mbarriers;
 use crate::machine::run::{ClusterRun, Job};
 use crate::machine::{Place, progress::Poll};
 
-/// More programs that wait for different things are not listed.
+/// The maximum number of listed groups of waiting programs.
 const MAX_LISTED: usize = 8;
 
-/// Warps that wait at one place for one thing, by the programs that they belong to.
+/// The programs whose warps wait at one line for one event.
 struct Waiting {
     what: String,
     programs: Vec<[u32; 3]>,
     warps: usize,
 }
 
-/// The fault of clusters none of which goes on: of the first thread that waits.
+/// The fault of clusters without progress. The fault belongs to the first waiting thread.
 pub(super) fn fault(runs: &[&ClusterRun], job: &Job<'_>) -> Box<Fault> {
     for run in runs {
         for (number, running) in run.warps.iter().enumerate() {
@@ -25,7 +25,7 @@ pub(super) fn fault(runs: &[&ClusterRun], job: &Job<'_>) -> Box<Fault> {
             }
         }
     }
-    // Programs in their order, whichever had its turn last.
+    // Sorts the programs by index, so that the order of execution does not matter.
     let mut runs = runs.to_vec();
     runs.sort_by_key(|run| {
         let [x, y, z] = run.cluster.id;
@@ -53,8 +53,8 @@ pub(super) fn fault(runs: &[&ClusterRun], job: &Job<'_>) -> Box<Fault> {
     run.fault(number, (place, Trap::new(lane, FaultKind::Deadlock { description: parts.join("; ") })), job)
 }
 
-/// The warps of each program that repeat themselves: their numbers, where and which lane. Programs wait for what one of their warps looks at in global memory; the others
-/// are told by it.
+/// The repeating warps of each program: number, step and lane. Each program is listed with the most likely read of global memory that one
+/// of its warps polls.
 fn repeating(run: &ClusterRun, job: &Job<'_>, all: &mut Vec<Waiting>) -> Vec<(usize, u32, usize)> {
     let version = run.cluster.progress.version;
     let mut found = Vec::new();
@@ -124,7 +124,7 @@ impl std::fmt::Display for Waiting {
     }
 }
 
-/// `` line 7, `bar.sync 0;` ``
+/// The line of a step, such as `` line 7, `bar.sync 0;` ``.
 fn line(step: u32, job: &Job<'_>) -> String {
     let step = &job.program.steps[step as usize];
     let line = if step.line.line > 0 { format!("line {}", step.line.line) } else { format!("PTX line {}", step.position.line) };
@@ -142,7 +142,7 @@ fn place(poll: &Poll, job: &Job<'_>) -> String {
     }
 }
 
-/// Small numbers as people count, and others as bits.
+/// Formats small numbers in decimal and other numbers in hexadecimal.
 fn number_of(value: u128) -> String {
     if value < 1 << 20 { value.to_string() } else { format!("{value:#x}") }
 }

@@ -1,24 +1,23 @@
-//! Which thread knows of which: vector clocks over the threads of a cluster, which say whether two accesses are ordered.
+//! Vector clocks over the threads of a cluster. They decide whether one access happens before another.
 //!
-//! Each warp has a time, which advances whenever one of its lanes lets others know what it did. An access is named by its thread and
-//! the warp's time then; it is ordered before another thread if that thread *knows* of it, that is of all that its thread did up to
-//! a later or the same time. Knowledge is spread by barriers ([`Clocks::barrier`]) and by pairs of a release and an acquire.
+//! Each warp has a time. The time advances after each release by one of the warp's lanes. An access is identified by its thread and the
+//! warp's time. The access happens before an operation of another thread if the other thread's clock for this thread is at least that time.
+//! Barriers ([`Clocks::barrier`]) and pairs of a release and an acquire pass clocks on.
 //!
-//! What was written in the generic proxy is seen in the async proxy after a proxy fence only, so there are two more kinds of knowledge:
-//! what was known at the last `fence.proxy.async` for shared memory, and at the last one for global memory; one's own or that of one
-//! who spread it ([`View`]).
+//! The async proxy sees a write of the generic proxy only after a proxy fence. Each thread therefore has two more clocks: the one at its
+//! last `fence.proxy.async` for shared memory, and the same for global memory. Both include the fences that the thread learned of from
+//! other threads ([`View`]).
 //!
-//! A `fence.sc` need not stand beside the store that others see, nor beside their load: all such fences have one order, and what is before
-//! one of them in the causality order, by a barrier or otherwise, is known behind a later one ("Fence-SC order"). The order is
-//! only taken from a store that was seen between the two, so two more kinds of knowledge are carried along: what was before a fence, and
-//! what such a store showed.
+//! A `fence.sc` need not be adjacent to the store that other threads read, nor to their load. All such fences have one order: an operation
+//! before one fence in causality order, by a barrier or otherwise, is known after a later fence ("Fence-SC order"). The order is only
+//! inferred from a store that was read between the two fences. Two more clocks are therefore propagated: the one at the last such fence,
+//! and the one that such a store showed.
 //!
-//! Each cluster has clocks of its own. What is released in global memory reaches other clusters as [`Released`], which says of each cluster
-//! what is known of its threads.
+//! Each cluster has its own clocks. A release to global memory reaches other clusters as [`Released`], which has a clock for each cluster.
 //!
-//! Vector clocks: Mattern, "Virtual Time and Global States of Distributed Systems" (1988); that most accesses need the time of one
-//! thread only: Flanagan and Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009). The order itself: PTX ISA,
-//! "Memory Consistency Model".
+//! Sources: Mattern, "Virtual Time and Global States of Distributed Systems" (1988), for vector clocks; Flanagan and Freund, "FastTrack:
+//! Efficient and Precise Dynamic Race Detection" (PLDI 2009), for the observation that most accesses need the time of only one thread; PTX
+//! ISA, "Memory Consistency Model", for the order itself.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -26,52 +25,53 @@ use std::sync::Arc;
 use crate::lanes::{Lanes, WARP};
 use crate::memory::knowledge::{Clusters, Knowledge, join_clusters};
 
-/// Clocks of all threads of a cluster. Warps are numbered through the cluster: `rank * warps of a CTA + warp`.
+/// The clocks of all threads of a cluster. Warps are numbered through the cluster: `rank * warps of a CTA + warp`.
 pub(crate) struct Clocks {
     /// The number of the cluster in the grid.
     cluster: u32,
     warps: Vec<WarpClock>,
     block: [u32; 3],
     warps_of_a_cta: usize,
-    /// In each queue of each warp: the time of the last operation, and the lanes that issued one at that time.
+    /// For each queue of each warp: the time of the last operation, and the lanes that issued an operation at that time.
     issued: Vec<(u32, Lanes)>,
     tracked: u64,
-    /// The last knowledge of each kind that was put together: the lanes of a warp mostly learn the same from the same.
+    /// The last join for each view. The lanes of a warp mostly join the same clocks, so the result is reused.
     last_joins: [Option<[Arc<Knowledge>; 3]>; VIEWS],
 }
 
-/// A copy of what a thread knew.
+/// A snapshot of a thread's clocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stamp {
-    /// By [`View`].
+    /// Indexed by [`View`].
     views: [Arc<Knowledge>; VIEWS],
 }
 
-/// What threads of any clusters let others know: the same as a [`Stamp`], which is of one cluster.
+/// The clocks that a release publishes to threads of any cluster. A [`Stamp`] holds those of one cluster.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Released {
-    /// By [`View`].
+    /// Indexed by [`View`].
     views: [Clusters; VIEWS],
 }
 
-/// The kinds of knowledge.
+/// The kinds of clocks of a thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum View {
-    /// What happened before.
+    /// Operations that happen before.
     Known,
-    /// What a proxy fence made visible to the async proxy in shared memory.
+    /// Writes to shared memory that a proxy fence made visible to the async proxy.
     AsyncShared,
-    /// The same in global memory.
+    /// Writes to global memory that a proxy fence made visible to the async proxy.
     AsyncGlobal,
-    /// What happened before a `fence.sc` of all the GPU that is itself known.
+    /// Operations that happen before the last known `fence.sc` of GPU scope.
     Sequenced,
-    /// What such fences elsewhere ordered, by atomics and flags that were seen; it is known from the next `fence.sc` on.
+    /// Operations before `fence.sc` of other threads, as learned from atomics and flags that this thread read. They are known from this
+    /// thread's next `fence.sc` on.
     Observed,
 }
 
 const VIEWS: usize = 5;
 
-/// Who accesses memory.
+/// The originator of an access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Agent<'a> {
     /// A thread.
@@ -80,7 +80,7 @@ pub(crate) enum Agent<'a> {
     Async(&'a Operation),
 }
 
-/// An asynchronous operation: who issued it, what that thread knew then, and a name for its accesses.
+/// An asynchronous operation: its issuer, the issuer's clocks at the time of issue, and the identity of its accesses.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) warp: usize,
@@ -89,7 +89,7 @@ pub(crate) struct Operation {
     moment: Moment,
 }
 
-/// The way to memory that an access takes (PTX ISA, "Proxies").
+/// The proxy of an access (PTX ISA, "Proxies").
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Proxy {
     /// Loads, stores, `cp.async`.
@@ -98,42 +98,42 @@ pub(crate) enum Proxy {
     Async,
 }
 
-/// How one learns that an asynchronous operation is done.
+/// The mechanism that reports the completion of an asynchronous operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Queue {
-    /// `cp.async`: done after all earlier ones of the thread.
+    /// `cp.async`: operations of a thread complete in order.
     Copy,
-    /// Bulk copies in bulk groups, as far as they read: done after all earlier ones of the thread.
+    /// The reads of bulk copies in bulk groups: operations of a thread complete in order.
     Bulk,
-    /// `wgmma`: done after all earlier ones of the thread.
+    /// `wgmma`: operations of a thread complete in order.
     Matrix,
-    /// By an mbarrier: in any order.
+    /// An mbarrier: operations complete in any order.
     Mbarrier,
-    /// Bulk copies in bulk groups, as far as they write: done after all earlier ones of the thread.
+    /// The writes of bulk copies in bulk groups: operations of a thread complete in order.
     BulkWrite,
 }
 
-/// Names an access: who, and that one's time.
+/// The identity of an access: its originator, and the originator's time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moment {
-    /// Lanes of a warp, or the operations of a queue of these lanes, at that time.
+    /// Lanes of a warp, or the operations in a queue of these lanes, at one time.
     Lanes { row: u32, lanes: Lanes, time: u32 },
-    /// An operation that an mbarrier follows, by its number, and who issued it.
+    /// An operation that an mbarrier tracks: its number and its issuer.
     Tracked { number: u64, warp: u16, lane: u8 },
 }
 
-/// Why two accesses are not ordered.
+/// The reason why two accesses are not ordered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unordered {
-    /// The later one does not know of the earlier one by that lane.
+    /// The earlier access, by this lane, does not happen before the later one.
     Unknown { warp: usize, lane: usize },
-    /// It does not know that the asynchronous operation is done.
+    /// The later access is not ordered after the completion of the asynchronous operation.
     NotWaited { warp: usize, lane: usize },
-    /// It knows, but no proxy fence makes it see what was written.
+    /// The earlier access happens before the later one, but no proxy fence makes its write visible.
     NotFenced { warp: usize, lane: usize },
 }
 
-/// What the lanes of a warp know; one copy as long as all know the same.
+/// The clocks of a warp's lanes: one copy as long as all lanes have the same clock.
 enum Shared {
     All(Arc<Knowledge>),
     Each(Box<[Arc<Knowledge>; WARP]>),
@@ -141,17 +141,17 @@ enum Shared {
 
 struct WarpClock {
     time: Cell<u32>,
-    /// Was something let known at this time? Then it ends before the next access: accesses of the same time are found together more
-    /// often, and the knowledge of lanes that release one after the other stays small.
+    /// Whether a release happened at this time. If so, the next access advances the time. Because the time advances only then, accesses of
+    /// one time stay together longer, and the clocks of lanes that release one after the other stay small.
     is_over: Cell<bool>,
-    /// By [`View`].
+    /// Indexed by [`View`].
     views: [Shared; VIEWS],
-    /// Lanes without a thread: they never do anything, so all of it is known.
+    /// Lanes without a thread. They never execute, so all their operations count as known.
     absent: Lanes,
 }
 
 impl Clocks {
-    /// Clocks for that many CTAs of that many threads along each axis.
+    /// Clocks for this number of CTAs with a block of this shape.
     pub(crate) fn new(ctas: usize, block: [u32; 3]) -> Clocks {
         let threads = block.iter().product::<u32>() as usize;
         let warps_of_a_cta = threads.div_ceil(WARP);
@@ -165,7 +165,7 @@ impl Clocks {
         Clocks { cluster: 0, warps: warps.collect(), block, warps_of_a_cta, issued: Vec::new(), tracked: 0, last_joins: Default::default() }
     }
 
-    /// The same clocks for the cluster of that number; the first one's if nothing is said.
+    /// Sets the number of the cluster. The default is the first cluster.
     pub(crate) fn of_cluster(self, cluster: u32) -> Clocks {
         Clocks { cluster, ..self }
     }
@@ -192,12 +192,12 @@ impl Clocks {
         [linear % width, linear / width % height, linear / width / height]
     }
 
-    /// Are two warps of the same CTA?
+    /// Whether two warps belong to one CTA.
     pub(crate) fn same_cta(&self, warp: usize, other: usize) -> bool {
         self.rank(warp) == self.rank(other)
     }
 
-    /// All of these threads know what all of them know and did.
+    /// A barrier: orders all earlier operations of the participants before all their later ones.
     pub(crate) fn barrier(&mut self, participants: &[(usize, Lanes)]) {
         let times: Vec<_> = participants.iter().map(|&(warp, _)| self.warps[warp].time.get()).collect();
         for view in 0..VIEWS {
@@ -220,7 +220,7 @@ impl Clocks {
         }
     }
 
-    /// What a thread knows and did; whoever acquires it is ordered after that.
+    /// A release: returns the clocks that an acquire of this thread's earlier operations joins.
     pub(crate) fn release(&mut self, warp: usize, lane: usize) -> Stamp {
         let clock = &mut self.warps[warp];
         let mut views = clock.views.each_ref().map(|view| view.of(lane).clone());
@@ -229,7 +229,7 @@ impl Clocks {
         Stamp { views }
     }
 
-    /// A thread learns what was released.
+    /// An acquire: joins the clocks of a release.
     pub(crate) fn acquire(&mut self, warp: usize, lane: usize, stamp: &Stamp) {
         let clock = &mut self.warps[warp];
         for ((view, other), last) in clock.views.iter_mut().zip(&stamp.views).zip(&mut self.last_joins) {
@@ -241,7 +241,7 @@ impl Clocks {
         }
     }
 
-    /// A thread executes a `fence.sc` of all the GPU.
+    /// A `fence.sc` of GPU scope by a thread.
     pub(crate) fn fence_sequential(&mut self, warp: usize, lane: usize) {
         let clock = &mut self.warps[warp];
         let observed = clock.views[View::Observed as usize].of(lane);
@@ -253,7 +253,7 @@ impl Clocks {
         clock.views[View::Sequenced as usize].set(Lanes::of(lane), &sequenced);
     }
 
-    /// What happened before the last `fence.sc` of all the GPU that a thread knows, for threads that see what it stores now.
+    /// The clock at the last `fence.sc` of GPU scope that a thread knows of, for threads that read the value that this thread stores now.
     pub(crate) fn sequenced(&self, warp: usize, lane: usize) -> Option<Stamp> {
         let sequenced = self.warps[warp].views[View::Sequenced as usize].of(lane);
         let mut stamp = Stamp::default();
@@ -261,26 +261,27 @@ impl Clocks {
         (!sequenced.is_empty()).then_some(stamp)
     }
 
-    /// A thread saw what was stored behind such a fence.
+    /// Joins the clock at a `fence.sc` of another thread, after a read of a value that was stored after that fence.
     pub(crate) fn observe(&mut self, warp: usize, lane: usize, stamp: &Stamp) {
         let view = &mut self.warps[warp].views[View::Observed as usize];
         let observed = join(view.of(lane), &stamp.views[View::Known as usize], &mut self.last_joins[View::Observed as usize]);
         view.set(Lanes::of(lane), &observed);
     }
 
-    /// What was released in this cluster, for readers in any.
+    /// Converts a release in this cluster for readers in any cluster.
     pub(crate) fn spread(&self, stamp: &Stamp) -> Released {
         Released { views: stamp.views.each_ref().map(|view| view.spread(self.cluster)) }
     }
 
-    /// What was released in any cluster, for a reader in this one.
+    /// Converts a release of any cluster for a reader in this cluster.
     pub(crate) fn gathered(&self, released: &Released) -> Stamp {
         Stamp { views: released.views.each_ref().map(|view| Knowledge::gathered(view, self.cluster)) }
     }
 
-    /// `fence.proxy.async`: what the threads know and did becomes visible to the async proxy, in the memories of these views.
+    /// `fence.proxy.async`: makes all operations known to these threads visible to the async proxy, in the memories of these views.
     ///
-    /// Each then takes what any of them fenced for fenced. That is exact in effect: who acts on it must also *know* of the write.
+    /// Afterwards each of the threads counts the writes that any of them fenced as fenced. This gives exact results, because an access of
+    /// the async proxy must also be ordered after the write itself.
     pub(crate) fn fence_proxy_async(&mut self, warp: usize, lanes: Lanes, spaces: &[View]) {
         let clock = &mut self.warps[warp];
         for &space in spaces {
@@ -294,7 +295,7 @@ impl Clocks {
         clock.is_over.set(true);
     }
 
-    /// A thread issues an asynchronous operation, which is ordered after what the thread knows and did.
+    /// A thread issues an asynchronous operation. All earlier operations known to the thread happen before the operation.
     pub(crate) fn issue(&mut self, warp: usize, lane: usize, proxy: Proxy, queue: Queue) -> Operation {
         let stamp = self.release(warp, lane);
         let moment = match queue {
@@ -303,11 +304,11 @@ impl Clocks {
                 Moment::Tracked { number: self.tracked, warp: warp as u16, lane: lane as u8 }
             }
             Queue::Copy | Queue::Bulk | Queue::Matrix | Queue::BulkWrite => {
-                // The queues stand in the vectors behind the warps, as if each were a warp of its own.
+                // The rows of queues follow the rows of warps, as if each queue were a warp.
                 let row = self.warps.len() * queue as usize + warp;
                 self.issued.resize(self.issued.len().max(row + 1), (0, Lanes::ALL));
                 let (time, lanes) = &mut self.issued[row];
-                // The lanes of an instruction issue at one time, so that their accesses are found together.
+                // The lanes of an instruction issue at one time, so that their accesses are recorded together.
                 if lanes.has(lane) {
                     (*time, *lanes) = (*time + 1, Lanes::NONE);
                 }
@@ -318,7 +319,7 @@ impl Clocks {
         Operation { warp, proxy, stamp, moment }
     }
 
-    /// The name of what that agent does now.
+    /// The identity of the agent's current access.
     pub(crate) fn moment(&self, agent: Agent<'_>) -> Moment {
         match agent {
             Agent::Thread { warp, lane } => {
@@ -332,8 +333,8 @@ impl Clocks {
         }
     }
 
-    /// Is that moment of a thread of that cluster ordered before what the agent does now? With `needs_fence`, it must also have been fenced
-    /// for the async proxy.
+    /// Checks that an earlier access of a thread of this cluster happens before the agent's current access. With `needs_fence`, a proxy
+    /// fence must also have made it visible to the async proxy.
     pub(crate) fn order(&self, cluster: u32, earlier: Moment, agent: Agent<'_>, needs_fence: Option<View>) -> Result<(), Unordered> {
         let fence = needs_fence.unwrap_or(View::Known) as usize;
         let (known, fenced, own) = match agent {
@@ -353,7 +354,7 @@ impl Clocks {
         self.known_of(earlier, known, fenced, None, needs_fence.is_some())
     }
 
-    /// The same for one of whose cluster that much is known; `own` is the row and the lane of the thread itself.
+    /// The same check, given the known clocks of the earlier access's cluster; `own` is the row and the lane of the thread itself.
     fn known_of(
         &self,
         earlier: Moment,
@@ -385,7 +386,7 @@ impl Clocks {
 }
 
 impl Stamp {
-    /// Adds what another one knew.
+    /// Joins the clocks of another stamp.
     pub(crate) fn join(&mut self, other: &Stamp) {
         for (own, other) in self.views.iter_mut().zip(&other.views) {
             if own.is_empty() {
@@ -398,14 +399,14 @@ impl Stamp {
 }
 
 impl Released {
-    /// Adds what others let know.
+    /// Joins the clocks of another release.
     pub(crate) fn join(&mut self, other: &Released) {
         self.views.iter_mut().zip(&other.views).for_each(|(own, other)| join_clusters(own, other));
     }
 }
 
 impl Operation {
-    /// What one learns from its completion: that it is done. What its issuer knew is not part of it.
+    /// The clocks that a wait for this operation joins: only the completion of the operation. The clocks of the issuer are not included.
     pub(crate) fn done(&self) -> Stamp {
         let mut known = Knowledge::default();
         match self.moment {
@@ -426,7 +427,7 @@ impl Shared {
         }
     }
 
-    /// Visits what these lanes know, equal neighbours once.
+    /// Visits the clocks of these lanes. A clock that all lanes share is visited once.
     fn each<'a>(&'a self, lanes: Lanes, mut visit: impl FnMut(&'a Arc<Knowledge>)) {
         match self {
             Shared::All(knowledge) => visit(knowledge),
@@ -454,7 +455,7 @@ impl Shared {
     }
 }
 
-/// What one knows and another knew; `last` are the two that were put together before, and what came of it.
+/// Joins two clocks; `last` caches the two inputs and the result of the previous join.
 fn join(own: &Arc<Knowledge>, other: &Arc<Knowledge>, last: &mut Option<[Arc<Knowledge>; 3]>) -> Arc<Knowledge> {
     if Arc::ptr_eq(own, other) || other.is_empty() {
         return own.clone();
@@ -474,7 +475,7 @@ fn join(own: &Arc<Knowledge>, other: &Arc<Knowledge>, last: &mut Option<[Arc<Kno
     result
 }
 
-/// Puts knowledge together, most of which is mostly the same.
+/// A join of many clocks, most of which are equal.
 #[derive(Default)]
 struct Union {
     all: Option<Arc<Knowledge>>,

@@ -1,7 +1,8 @@
-//! Global memory: allocations at virtual addresses, which remember what was written and what was freed.
+//! Global memory: allocations at virtual addresses. The module records which bytes were written and which allocations were freed.
 //!
-//! Addresses are never used twice and lie far apart, so an access beside an allocation, or to one that was freed, is always found.
-//! Words are atomic: CTAs run on several host threads, and a kernel may race in global memory without harm to the simulator.
+//! Addresses are never reused, and a gap separates allocations. An access next to an allocation or to a freed allocation is therefore
+//! always detected. Words are atomic, because CTAs run on several host threads and a race in the kernel must be no data race in the
+//! simulator.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -10,28 +11,28 @@ use crate::fault::FaultKind;
 use crate::memory::POISON;
 use crate::ptx::Space;
 
-/// The first address that is given away. What lies below is for shared, local and parameter memory.
+/// The first address of an allocation. Lower addresses belong to the windows of shared, local and parameter memory.
 const FIRST: u64 = 0x10_0000_0000;
-/// What every allocation is aligned to.
+/// The alignment of every allocation.
 const ALIGNMENT: u64 = 256;
-/// What lies between two allocations at least.
+/// The minimum distance between two allocations.
 const GAP: u64 = 64 << 10;
 
-/// Why the host could not do what it wanted with the memory of the simulated GPU.
+/// The reason why an operation of the host on global memory failed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// There is not enough memory left.
     #[error("out of memory: {requested} bytes are wanted, and {free} of {total} bytes are free")]
     OutOfMemory {
-        /// How many bytes are wanted.
+        /// The number of requested bytes.
         requested: u64,
-        /// How many are free.
+        /// The number of free bytes.
         free: u64,
-        /// How many there are.
+        /// The total number of bytes.
         total: u64,
     },
-    /// No allocation is there, or begins there.
+    /// No allocation contains the address, or begins there.
     #[error("no allocation at address {address:#x}")]
     UnknownAddress {
         /// The address.
@@ -43,27 +44,27 @@ pub enum MemoryError {
         /// The address.
         address: u64,
     },
-    /// A range reaches beyond its allocation.
+    /// A range extends beyond its allocation.
     #[error("{bytes} bytes at address {address:#x} reach beyond the {length}-byte allocation at {start:#x}")]
     OutOfRange {
-        /// Where the range begins.
+        /// The start of the range.
         address: u64,
-        /// Its length.
+        /// The length of the range.
         bytes: u64,
-        /// Where the allocation begins.
+        /// The start of the allocation.
         start: u64,
-        /// The allocation's length.
+        /// The length of the allocation.
         length: u64,
     },
-    /// A pattern to fill with has no length that a GPU knows.
+    /// The length of a fill pattern is not 1, 2, 4 or 8 bytes.
     #[error("a pattern of {bytes} bytes: 1, 2, 4 or 8 are possible")]
     Pattern {
-        /// Its length.
+        /// The length of the pattern.
         bytes: usize,
     },
 }
 
-/// The memory of one simulated GPU.
+/// The global memory of one simulated GPU.
 pub(crate) struct GlobalMemory {
     total: u64,
     state: RwLock<State>,
@@ -75,30 +76,30 @@ struct State {
     used: u64,
 }
 
-/// The allocations at one time, such as the begin of a launch. The bytes in them are shared with everyone else who sees them.
+/// The set of allocations at one time, such as the start of a launch. All views share the bytes of the allocations.
 #[derive(Clone, Default)]
 pub(crate) struct GlobalView {
-    /// By address.
+    /// Live allocations, sorted by address.
     live: Arc<Vec<Arc<Allocation>>>,
-    /// First address and length of those that were freed, by address.
+    /// The address and the length of each freed allocation, sorted by address.
     freed: Arc<Vec<(u64, u64)>>,
 }
 
-/// A piece of global memory.
+/// An allocation of global memory.
 pub(crate) struct Allocation {
     address: u64,
     bytes: u64,
-    /// The name of a variable; none for memory that the host asked for.
+    /// The name of a variable; `None` for memory that the host allocated.
     label: Option<String>,
     is_read_only: bool,
     words: Box<[AtomicU64]>,
-    /// One bit for each byte: was it written?
+    /// One bit for each byte: whether the byte was written.
     written: Box<[AtomicU64]>,
-    /// Held by updates of more than one word.
+    /// Locked during atomic updates of more than one word.
     wide: Mutex<()>,
 }
 
-/// What some bytes of memory held.
+/// A copy of some bytes of memory.
 pub(crate) struct Snapshot {
     address: u64,
     words: Vec<u64>,
@@ -106,28 +107,28 @@ pub(crate) struct Snapshot {
 }
 
 impl GlobalMemory {
-    /// Memory of that many bytes, none of them in use.
+    /// A memory of this size without allocations.
     pub(crate) fn new(total: u64) -> GlobalMemory {
         GlobalMemory { total, state: RwLock::new(State { view: GlobalView::default(), next: FIRST, used: 0 }) }
     }
 
-    /// What can be seen now.
+    /// The current set of allocations.
     pub(crate) fn view(&self) -> GlobalView {
         self.state.read().unwrap_or_else(PoisonError::into_inner).view.clone()
     }
 
-    /// Reserves memory that nobody has written.
+    /// Allocates uninitialised memory.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<u64, MemoryError> {
         self.reserve(bytes as u64, None, false, &[])
     }
 
-    /// Free and total bytes.
+    /// The free and the total bytes.
     pub(crate) fn free_and_total(&self) -> (u64, u64) {
         let used = self.state.read().unwrap_or_else(PoisonError::into_inner).used;
         (self.total - used, self.total)
     }
 
-    /// Places a variable of a module, with its first value.
+    /// Allocates a variable of a module, with its initial value.
     pub(crate) fn place(&self, name: &str, value: &[u8], is_read_only: bool) -> Result<u64, MemoryError> {
         self.reserve(value.len() as u64, Some(name.to_owned()), is_read_only, value)
     }
@@ -147,7 +148,7 @@ impl GlobalMemory {
         Ok(address)
     }
 
-    /// Gives an allocation back; the address is where it begins.
+    /// Frees the allocation that begins at this address.
     pub(crate) fn free(&self, address: u64) -> Result<(), MemoryError> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let Ok(place) = state.view.live.binary_search_by_key(&address, |allocation| allocation.address) else {
@@ -161,7 +162,7 @@ impl GlobalMemory {
         Ok(())
     }
 
-    /// Copies bytes of the host into one allocation.
+    /// Copies bytes from the host into one allocation.
     pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {
         let view = self.view();
         let (allocation, offset) = view.range(address, bytes.len() as u64)?;
@@ -169,7 +170,7 @@ impl GlobalMemory {
         Ok(())
     }
 
-    /// Copies bytes of one allocation to the host. Bytes that nobody wrote are all ones.
+    /// Copies bytes of one allocation to the host. Uninitialised bytes are `0xff`.
     pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryError> {
         let view = self.view();
         let (allocation, offset) = view.range(address, bytes.len() as u64)?;
@@ -177,7 +178,7 @@ impl GlobalMemory {
         Ok(())
     }
 
-    /// Copies between allocations, or inside one. What nobody wrote stays so.
+    /// Copies between allocations, or inside one. Uninitialised bytes stay uninitialised.
     pub(crate) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), MemoryError> {
         let view = self.view();
         let (source, start) = view.range(from, bytes as u64)?;
@@ -199,7 +200,7 @@ impl GlobalMemory {
         }
         let view = self.view();
         let (allocation, offset) = view.range(address, (pattern.len() as u64).saturating_mul(count as u64))?;
-        // Not all at once, so that a large fill needs little memory of the host.
+        // Works in chunks, so that a large fill needs little host memory.
         let chunk = pattern.repeat(count.min(4096));
         let total = pattern.len() * count;
         for start in (0..total).step_by(chunk.len().max(1)) {
@@ -210,13 +211,13 @@ impl GlobalMemory {
 }
 
 impl GlobalView {
-    /// The allocation with all bytes of the access, and the offset in it.
+    /// The allocation that contains all bytes of the access, and the offset in it.
     pub(crate) fn find(&self, address: u64, bytes: u32) -> Result<(&Allocation, u64), FaultKind> {
         let allocation = self.before(address).filter(|allocation| allocation.holds(address, bytes));
         allocation.map(|allocation| (allocation, address - allocation.address)).ok_or_else(|| self.outside(address, bytes))
     }
 
-    /// Makes memory what it was.
+    /// Restores memory from a snapshot.
     pub(crate) fn restore(&self, before: &Snapshot) {
         let Some(allocation) = self.before(before.address) else { return };
         let offset = before.address - allocation.address;
@@ -225,13 +226,13 @@ impl GlobalView {
         words.chain(written).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
     }
 
-    /// Where an address is: the offset in an allocation, and what that is called.
+    /// The offset of an address in its allocation, and the description of the allocation.
     pub(crate) fn place(&self, address: u64) -> (u64, String) {
         self.before(address)
             .map_or((address, "no allocation".to_owned()), |allocation| (address - allocation.address, allocation.describe()))
     }
 
-    /// The last allocation that begins at the address or before it.
+    /// The last allocation that begins at or before the address.
     fn before(&self, address: u64) -> Option<&Allocation> {
         let after = self.live.partition_point(|allocation| allocation.address <= address);
         after.checked_sub(1).map(|place| &*self.live[place])
@@ -242,7 +243,7 @@ impl GlobalView {
         after > 0 && address.saturating_add(bytes) <= self.freed[after - 1].0 + self.freed[after - 1].1
     }
 
-    /// How many bytes of an allocation, also of one that was freed, lie at an address and behind it; none if no allocation is there.
+    /// The number of bytes from an address to the end of its allocation, live or freed; `None` if no allocation contains the address.
     pub(crate) fn bytes_from(&self, address: u64) -> Option<u64> {
         let live = self.before(address).map(|allocation| (allocation.address, allocation.bytes));
         let freed = self.freed.partition_point(|&(start, _)| start <= address).checked_sub(1).map(|place| self.freed[place]);
@@ -257,7 +258,7 @@ impl GlobalView {
         FaultKind::OutOfBounds { space: Space::Global, address, bytes, nearest: self.nearest(address) }
     }
 
-    /// Says where an address is that belongs to no allocation.
+    /// Describes an address outside every allocation, relative to the nearest allocation.
     fn nearest(&self, address: u64) -> Option<String> {
         if address < GAP {
             return Some("a null pointer".to_owned());
@@ -303,7 +304,7 @@ impl Allocation {
         Allocation { address, bytes, label, is_read_only, words, written, wide: Mutex::new(()) }
     }
 
-    /// Where it begins.
+    /// The address of the first byte.
     pub(crate) fn address(&self) -> u64 {
         self.address
     }
@@ -312,12 +313,12 @@ impl Allocation {
         self.is_read_only
     }
 
-    /// Does it hold all these bytes?
+    /// Whether the allocation contains all these bytes.
     pub(crate) fn holds(&self, address: u64, bytes: u32) -> bool {
         address >= self.address && address - self.address <= self.bytes && self.bytes - (address - self.address) >= u64::from(bytes)
     }
 
-    /// Loads 1, 2, 4, 8 or 16 bytes at a multiple of that. The bytes must be inside.
+    /// Loads 1, 2, 4, 8 or 16 naturally aligned bytes. The caller checks bounds.
     pub(crate) fn load(&self, offset: u64, bytes: u32) -> u128 {
         let word = (offset / 8) as usize;
         if bytes == 16 {
@@ -326,7 +327,7 @@ impl Allocation {
         u128::from(self.word(word) >> (offset % 8 * 8) & low_bytes(bytes))
     }
 
-    /// Stores 1, 2, 4, 8 or 16 bytes at a multiple of that. The bytes must be inside.
+    /// Stores 1, 2, 4, 8 or 16 naturally aligned bytes. The caller checks bounds.
     pub(crate) fn store(&self, offset: u64, bytes: u32, value: u128) {
         self.mark_written(offset, bytes);
         let word = (offset / 8) as usize;
@@ -342,7 +343,7 @@ impl Allocation {
         }
     }
 
-    /// Replaces 1, 2, 4, 8 or 16 bytes at a multiple of that, indivisibly, and gives what was there.
+    /// Atomically updates 1, 2, 4, 8 or 16 naturally aligned bytes, and returns the old value.
     pub(crate) fn update(&self, offset: u64, bytes: u32, change: impl Fn(u128) -> u128) -> u128 {
         self.mark_written(offset, bytes);
         let word = (offset / 8) as usize;
@@ -367,7 +368,8 @@ impl Allocation {
         }
     }
 
-    /// What those of these bytes hold that are inside. The range begins and ends at multiples of 64 from the first byte.
+    /// Copies the part of the range that is inside the allocation. The range begins and ends at multiples of 64 bytes from the allocation's
+    /// start.
     pub(crate) fn snapshot(&self, address: u64, bytes: u64) -> Snapshot {
         let start = address.max(self.address) - self.address;
         let end = (address + bytes - self.address).min(self.bytes);
@@ -378,7 +380,7 @@ impl Allocation {
         Snapshot { address: self.address + start, words: copy(&self.words, 8), written: copy(&self.written, 64) }
     }
 
-    /// The offset of the first of these (at most 16, aligned) bytes that nobody wrote.
+    /// The offset of the first uninitialised byte among these bytes (at most 16, aligned).
     pub(crate) fn first_unwritten(&self, offset: u64, bytes: u32) -> Option<u64> {
         let missing = !(self.written[(offset / 64) as usize].load(Ordering::Relaxed) >> (offset % 64)) & ((1 << bytes) - 1);
         (missing != 0).then(|| offset + u64::from(missing.trailing_zeros()))
@@ -398,7 +400,7 @@ impl Allocation {
 
     /// Stores bytes at any offset.
     fn put(&self, offset: u64, bytes: &[u8]) {
-        // Single bytes up to a whole word, whole words, and what is left.
+        // Stores single bytes up to a word boundary, whole words, and the remaining bytes.
         let first = (offset.next_multiple_of(8) - offset) as usize;
         let (head, rest) = bytes.split_at(first.min(bytes.len()));
         let (words, tail) = rest.as_chunks::<8>();

@@ -1,24 +1,24 @@
-//! What a thread knows of others: for each lane of each warp the time up to which it knows all, and a set of operations.
+//! Vector clocks: for each lane of each warp, the time up to which all its operations are known, and a set of completed operations.
 
 use std::sync::Arc;
 
 use crate::lanes::{Lanes, WARP};
 
-/// What one knows. A row is a warp, or a queue of asynchronous operations of a warp; one time stands for all 32 lanes of a row as long
+/// A vector clock. A row is a warp, or a queue of asynchronous operations of a warp. A single time represents all 32 lanes of a row as long
 /// as they agree.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Knowledge {
-    /// By row: the time up to which all lanes are known. Rows at the end that are 0 may be missing.
+    /// Indexed by row: the time up to which all lanes are known. Trailing rows with time 0 may be missing.
     all: Vec<u32>,
-    /// Rows of which more is known in some lanes, sorted.
+    /// The rows of which some lanes are known further, sorted.
     some: Vec<(u32, Box<[u32; WARP]>)>,
-    /// Operations that are known to be done: ranges of their numbers, first and last, sorted and apart from each other.
+    /// The operations that are known to be complete: ranges of their numbers, first and last, sorted and not adjacent.
     operations: Vec<(u64, u64)>,
-    /// The same of other clusters.
+    /// The clocks of other clusters.
     others: Clusters,
 }
 
-/// What is known of several clusters: by their numbers, ascending. What stands here of a cluster has no `others` itself.
+/// The clocks of several clusters, in ascending order of the cluster number. Each of these clocks has an empty `others`.
 pub(crate) type Clusters = Vec<(u32, Arc<Knowledge>)>;
 
 impl Knowledge {
@@ -26,7 +26,7 @@ impl Knowledge {
         self.all.is_empty() && self.some.is_empty() && self.operations.is_empty() && self.others.is_empty()
     }
 
-    /// Now all that these lanes did up to that time is known.
+    /// Adds all operations of these lanes up to this time.
     pub(crate) fn learn(&mut self, row: usize, lanes: Lanes, time: u32) {
         if self.of_all(row) >= time {
             return;
@@ -54,12 +54,12 @@ impl Knowledge {
         self.normalise(place);
     }
 
-    /// Now that operation is known to be done.
+    /// Adds a completed operation.
     pub(crate) fn learn_operation(&mut self, number: u64) {
         self.join_operations(&[(number, number)]);
     }
 
-    /// Adds what another one knows.
+    /// Joins another clock.
     pub(crate) fn join(&mut self, other: &Knowledge) {
         if self.all.len() < other.all.len() {
             self.all.resize(other.all.len(), 0);
@@ -88,12 +88,12 @@ impl Knowledge {
         join_clusters(&mut self.others, &other.others);
     }
 
-    /// What is known of another cluster.
+    /// The clock of another cluster.
     pub(crate) fn of_cluster(&self, cluster: u32) -> Option<&Arc<Knowledge>> {
         find(&self.others, cluster)
     }
 
-    /// All that one of that cluster knows, for readers in any cluster.
+    /// Converts the clock of a thread in this cluster for readers in any cluster.
     pub(crate) fn spread(self: &Arc<Knowledge>, cluster: u32) -> Clusters {
         if self.is_empty() {
             return Vec::new();
@@ -107,7 +107,7 @@ impl Knowledge {
         clusters
     }
 
-    /// What was spread, as one of that cluster sees it.
+    /// Converts published clocks for a reader in this cluster.
     pub(crate) fn gathered(clusters: &Clusters, cluster: u32) -> Arc<Knowledge> {
         let own = find(clusters, cluster).cloned().unwrap_or_default();
         if clusters.iter().all(|&(number, _)| number == cluster) {
@@ -117,7 +117,7 @@ impl Knowledge {
         Arc::new(Knowledge { others, ..Arc::unwrap_or_clone(own) })
     }
 
-    /// The first of these lanes of which not all up to that time is known.
+    /// The first of these lanes that is not known up to this time.
     pub(crate) fn first_unknown(&self, row: usize, lanes: Lanes, time: u32) -> Option<usize> {
         if lanes.is_empty() || self.of_all(row) >= time {
             return None;
@@ -141,7 +141,7 @@ impl Knowledge {
         self.some.binary_search_by_key(&(row as u32), |&(known, _)| known)
     }
 
-    /// Brings a row with different lanes to its shortest form.
+    /// Brings a row with different times to its shortest representation.
     fn normalise(&mut self, place: usize) {
         let row = self.some[place].0 as usize;
         let all = self.of_all(row);
@@ -181,7 +181,7 @@ fn find(clusters: &Clusters, cluster: u32) -> Option<&Arc<Knowledge>> {
     clusters.binary_search_by_key(&cluster, |&(number, _)| number).ok().map(|place| &clusters[place].1)
 }
 
-/// Adds what is known of some clusters to what is known of others.
+/// Joins the clocks of other clusters.
 pub(crate) fn join_clusters(own: &mut Clusters, others: &[(u32, Arc<Knowledge>)]) {
     if own.is_empty() {
         own.extend_from_slice(others);

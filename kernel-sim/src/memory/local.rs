@@ -1,21 +1,21 @@
-//! Local memory: the bytes of each lane of a warp, which remember whether they were written.
+//! Local memory: the bytes of each lane of a warp, and a record of which bytes were written.
 
 use crate::fault::FaultKind;
 use crate::lanes::WARP;
 use crate::memory::POISON;
 use crate::ptx::Space;
 
-/// Local memory of the lanes of a warp.
+/// The local memory of a warp's lanes.
 pub(crate) struct LocalMemory {
     bytes_of_a_lane: usize,
-    /// Lane after lane; empty until something is stored.
+    /// The bytes of lane 0, then those of lane 1, and so on; empty until the first store.
     bytes: Vec<u8>,
-    /// One for each byte.
+    /// One flag for each byte.
     written: Vec<bool>,
 }
 
 impl LocalMemory {
-    /// That many bytes for each lane.
+    /// Local memory of this many bytes for each lane.
     pub(crate) fn new(bytes_of_a_lane: usize) -> LocalMemory {
         LocalMemory { bytes_of_a_lane, bytes: Vec::new(), written: Vec::new() }
     }
@@ -34,7 +34,7 @@ impl LocalMemory {
         Ok((0..bytes as usize).rev().fold(0, |value, byte| value << 8 | place(byte)))
     }
 
-    /// A bit for each of up to 16 bytes of a lane that was never stored to.
+    /// A bit for each uninitialised byte of an access of up to 16 bytes by a lane.
     pub(crate) fn unwritten(&self, lane: usize, offset: u64, bytes: u32) -> Result<u16, FaultKind> {
         let first = self.check(lane, offset, bytes)?;
         let is_missing = |place: usize| !self.written.get(first + place).copied().unwrap_or(false);

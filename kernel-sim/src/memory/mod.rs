@@ -1,4 +1,4 @@
-//! Memory that remembers who wrote it: global, shared and local.
+//! Global, shared and local memory, with a record of written bytes and of the accesses to them.
 
 mod clocks;
 mod global;
@@ -22,5 +22,5 @@ pub(crate) use shadow::{Conflict, Shadow};
 pub(crate) use shared::SharedMemory;
 pub(crate) use touch::{Scope, Touch};
 
-/// Every byte that nobody wrote. In each floating-point format it makes a NaN, and a negative integer.
+/// The value of every uninitialised byte. It makes a NaN in each floating-point format, and a negative integer.
 const POISON: u8 = 0xff;

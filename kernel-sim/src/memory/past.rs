@@ -1,7 +1,8 @@
-//! Sets of accesses, as the record of a byte holds them: in one word.
+//! Sets of accesses to a byte, each stored in one word.
 //!
-//! A set with the accesses of one instruction is written out. A larger one is a list in an arena; equal lists that grew in the same way
-//! are one, because most bytes of a tensor have the same past. Lists never change, so what an access makes of a set is computed once.
+//! A set with the accesses of one instruction is stored inline. A larger set is a list in an arena. Equal lists that grew in the same way
+//! are shared, because most bytes of a tensor have the same history. Lists are immutable, so the result of adding an access to a set is
+//! computed once.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,50 +12,50 @@ use crate::lanes::Lanes;
 /// Accesses of some lanes of a warp in one instruction at one time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Mark {
-    /// Its number, from 1 on.
+    /// The number of the event, from 1 on.
     pub(crate) event: u32,
     pub(crate) lanes: Lanes,
 }
 
-/// A set of accesses: nothing, a mark, or with the highest bit the number of a list.
+/// A set of accesses: empty, a mark, or the number of a list if the highest bit is set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub(crate) struct Past(u64);
 
 const LIST: u64 = 1 << 63;
 
-/// Lists of accesses.
+/// The arena of lists of accesses.
 #[derive(Default)]
 pub(crate) struct Lists {
     nodes: Vec<Node>,
-    /// Lists by what they are made of.
+    /// Lists by their parts.
     known: HashMap<(Past, Mark), Past, Mixed>,
-    /// What an access made of a set.
+    /// The results of adding an access to a set.
     grown: HashMap<(Past, Mark), Past, Mixed>,
 }
 
-/// The newest access of a list, and the others.
+/// The newest access of a list, and the rest of the list.
 struct Node {
     mark: Mark,
     below: Past,
-    /// The part of the list from its first access on that may race with atomics.
+    /// The longest tail of the list that begins with an access that may race with atomics.
     racy: Past,
     length: u32,
-    /// A list that is longer is looked through for accesses that no longer matter.
+    /// The length from which outdated accesses are dropped from the list.
     limit: u32,
 }
 
-/// A length at which lists are not worth looking through.
+/// Shorter lists are never searched for outdated accesses.
 const SHORT: u32 = 32;
-/// How many accesses at the front are compared with a new one each time.
+/// The number of newest accesses that each new access is compared with.
 const FRONT: usize = 8;
 
-/// How a new access is compared with those in a set.
+/// The comparison of a new access with the accesses in a set.
 pub(crate) trait Compare {
-    /// Does the new one stand for that one, too?
+    /// Whether the new access makes this one redundant.
     fn covers(&self, mark: Mark) -> bool;
-    /// Could that one race with an atomic of another program?
+    /// Whether this access may race with an atomic of another program.
     fn is_racy(&self, mark: Mark) -> bool;
-    /// Of two of a thread's own accesses: the thread, and whether the later one stands for the earlier.
+    /// The cluster and the clock row of an access. A later access of the same row can make this one redundant.
     fn row(&self, mark: Mark) -> (u32, u32);
 }
 
@@ -69,14 +70,14 @@ impl Past {
         self.0 == 0
     }
 
-    /// The mark, if it is one alone.
+    /// The mark, if the set consists of one mark.
     pub(crate) fn mark(self) -> Option<Mark> {
         (self.0 & LIST == 0 && self.0 != 0).then_some(Mark { event: (self.0 >> 32) as u32, lanes: Lanes(self.0 as u32) })
     }
 }
 
 impl Lists {
-    /// The newest access of a set, and the others.
+    /// The newest access of a set, and the rest.
     fn first(&self, past: Past) -> Option<(Mark, Past)> {
         match past.mark() {
             Some(mark) => Some((mark, Past::NONE)),
@@ -88,7 +89,7 @@ impl Lists {
         }
     }
 
-    /// All accesses of a set, the newest first.
+    /// All accesses of a set, newest first.
     pub(crate) fn each(&self, past: Past) -> impl Iterator<Item = Mark> {
         let mut rest = past;
         std::iter::from_fn(move || {
@@ -98,7 +99,7 @@ impl Lists {
         })
     }
 
-    /// Those of them that may race with an atomic of another program.
+    /// The accesses of a set that may race with an atomic of another program.
     pub(crate) fn each_racy(&self, past: Past, compare: &impl Compare) -> impl Iterator<Item = Mark> {
         let mut rest = self.racy(past, compare);
         std::iter::from_fn(move || {
@@ -117,7 +118,7 @@ impl Lists {
         }
     }
 
-    /// The set with one access more.
+    /// The set with one more access.
     pub(crate) fn add(&mut self, past: Past, mark: Mark, compare: &impl Compare) -> Past {
         match past.mark() {
             None if past.is_none() => return Past::of(mark),
@@ -156,9 +157,9 @@ impl Lists {
         self.push(below, mark, limit, compare)
     }
 
-    /// Drops accesses whose lanes all did the same again later. They are sorted, the newest first.
+    /// Drops accesses whose lanes all made the same access again later. The marks are sorted, newest first.
     fn drop_outdated(&self, marks: &mut Vec<Mark>, compare: &impl Compare) {
-        // By cluster and row: lanes with a later access of any kind, and with one that races with atomics.
+        // For each cluster and row: the lanes with any later access, and the lanes with a later access that races with atomics.
         let mut later: HashMap<(u32, u32), (Lanes, Lanes)> = HashMap::new();
         marks.retain(|&mark| {
             let (any, racy) = later.entry(compare.row(mark)).or_default();
@@ -172,12 +173,12 @@ impl Lists {
         });
     }
 
-    /// How many lists there are.
+    /// The number of lists.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// A set in an arena of its own; `event` gives the new numbers of events. What was moved before is in `moved`.
+    /// Copies a set into another arena; `event` maps the numbers of events. Sets that are already copied are in `moved`.
     pub(crate) fn move_to(
         &self,
         past: Past,

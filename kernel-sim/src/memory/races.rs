@@ -1,4 +1,4 @@
-//! Tests of which accesses race: worked cases, and random ones against a model with a full clock for each thread.
+//! Tests of the race check: worked cases, and random programs compared with a model that has a full clock for each thread.
 
 use proptest::prelude::*;
 
@@ -105,7 +105,7 @@ fn one_instruction_may_write_one_value_from_many_lanes() {
     }
     let other = world.shared.store(thread(0, 2), &world.clocks, 0, 4, 6, STORE);
     assert_eq!(race(other), Some((": lanes of one instruction write different values", [0, 0, 0])));
-    // Whoever comes next must be ordered after each of them.
+    // The next access must be ordered after each of the stores.
     world.clocks.barrier(&[(0, Lanes::first(31))]);
     assert_eq!(race(world.load(thread(0, 0), 0)), Some((": `bar.warp.sync` or a barrier is missing", [31, 0, 0])));
 }
@@ -147,14 +147,14 @@ fn the_async_proxy_sees_what_was_fenced() {
     world.barrier(&[0, 1]);
     let operation = world.clocks.issue(1, 0, Proxy::Async, Queue::Bulk);
     assert_eq!(race(world.copy_out(&operation, 0)), hint);
-    // `cp.async` works in the generic proxy.
+    // `cp.async` uses the generic proxy.
     let operation = world.clocks.issue(1, 0, Proxy::Generic, Queue::Copy);
     world.copy_out(&operation, 0).unwrap();
-    // The issuer fences, after the barrier.
+    // The issuer executes the fence after the barrier.
     world.clocks.fence_proxy_async(1, Lanes::of(0), &[View::AsyncShared]);
     let operation = world.clocks.issue(1, 0, Proxy::Async, Queue::Bulk);
     world.copy_out(&operation, 0).unwrap();
-    // The writers fence, before the barrier.
+    // The writing threads execute the fence before the barrier.
     let mut world = World::new(64);
     world.store(thread(0, 0), 0).unwrap();
     world.clocks.fence_proxy_async(0, Lanes::ALL, &[View::AsyncShared]);
@@ -163,7 +163,7 @@ fn the_async_proxy_sees_what_was_fenced() {
     let operation = world.clocks.issue(1, 0, Proxy::Async, Queue::Matrix);
     world.copy_out(&operation, 0).unwrap();
     assert_eq!(race(world.copy_out(&operation, 64)), hint, "that was written after the fence");
-    // A fence orders nothing without a barrier.
+    // A fence without a barrier orders nothing.
     let mut world = World::new(64);
     world.store(thread(0, 0), 0).unwrap();
     world.clocks.fence_proxy_async(0, Lanes::of(0), &[View::AsyncShared]);
@@ -184,7 +184,7 @@ fn what_an_operation_writes_is_for_those_who_waited() {
         assert_eq!(race(world.load(thread(1, 0), 0)), not_waited);
         world.barrier(&[0, 1]);
         world.load(thread(1, 0), 0).unwrap();
-        // The next one into the same bytes must come after that load.
+        // The next operation on these bytes must be ordered after that load.
         let early = world.clocks.issue(0, 0, Proxy::Async, queue);
         assert_eq!(race(world.copy_into(&early, 0)), Some((": a barrier is missing", [32, 0, 0])));
         world.barrier(&[0, 1]);
@@ -260,7 +260,7 @@ fn bytes_in_flight_are_for_their_operation() {
     world.store(thread(0, 0), 16).unwrap_err();
 }
 
-/// A step of a random program: two warps of which four lanes do something.
+/// A step of a random program. In each of two warps four lanes execute steps.
 #[derive(Clone, Debug)]
 enum Step {
     Load { thread: usize, offset: u64, size: u32 },
@@ -286,7 +286,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// Each thread with a clock of all threads, and every access kept.
+/// A model with a clock of all threads for each thread, and a list of all accesses.
 #[derive(Default)]
 struct Model {
     known: [[u32; THREADS]; THREADS],
@@ -305,7 +305,7 @@ impl Model {
         model
     }
 
-    /// Does it race with an earlier one?
+    /// Whether the access races with an earlier access.
     fn access(&mut self, thread: usize, offset: u64, size: u32, is_store: bool) -> bool {
         let races = self.accesses.iter().any(|&(other, time, start, bytes, other_stores)| {
             let overlaps = start < offset + u64::from(size) && offset < start + u64::from(bytes);
@@ -325,7 +325,7 @@ impl Model {
     }
 }
 
-/// Four threads of each of two warps.
+/// The warp and the lane of a thread: four threads in each of two warps.
 fn place(thread: usize) -> (usize, usize) {
     (thread / 4, [0, 1, 17, 31][thread % 4])
 }

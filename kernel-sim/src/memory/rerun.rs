@@ -1,9 +1,10 @@
-//! What is kept of a launch to find races between its programs, and to run it once more: how each cluster used memory, and what memory
-//! held before.
+//! The record of a launch, for two purposes: to find races between its programs, and to run the launch again. It holds how each cluster
+//! used memory, and the old contents of the written memory.
 //!
-//! Clusters that run side by side on several cores have a [`Shadow`] each, and what one did is compared with the others at its end.
-//! The comparison depends on no order: for each record it is known which cluster, or that several, wrote it, read it, or used atomics.
-//! It says only that there is a race; the launch is then run again, one cluster after the other, which shows both accesses.
+//! Clusters that run in parallel on several cores have a [`Shadow`] each. At the end of a cluster its accesses are compared with those of
+//! the other clusters. For each byte range the record stores which cluster wrote it, read it or used atomics on it, or that several did;
+//! the result therefore does not depend on the order of clusters. The comparison only shows that there is a race. The launch is then run
+//! again, one cluster after the other, to show both accesses.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,31 +14,31 @@ use crate::memory::global::{Allocation, GlobalView, Snapshot};
 use crate::memory::past::Mixed;
 use crate::memory::shadow::{PAGE, Shadow, Uses};
 
-/// What is kept of a launch.
+/// The record of a launch.
 pub(crate) struct LaunchRecord {
     shards: Vec<Mutex<HashMap<u64, PageRecord, Mixed>>>,
     has_race: AtomicBool,
 }
 
-/// How many parts of the record can be changed at the same time.
+/// The number of shards, each with its own lock.
 const SHARDS: u64 = 64;
 
 #[derive(Default)]
 struct PageRecord {
-    /// What the page held before the first write to it.
+    /// The contents of the page before the first write.
     before: Option<Snapshot>,
     users: Option<Users>,
 }
 
-/// The clusters that used the records of a page.
+/// The clusters that accessed the records of a page.
 enum Users {
-    /// All of them in the same way.
+    /// All records of the page were accessed in the same way.
     Whole(User),
-    /// Each record has `1 << shift` bytes.
+    /// The access differs between records of `1 << shift` bytes.
     Each { shift: u32, users: Vec<User> },
 }
 
-/// The clusters that used a record.
+/// The clusters that accessed a record, for each kind of access.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct User {
     weak_write: Who,
@@ -45,19 +46,19 @@ struct User {
     weak_read: Who,
 }
 
-/// No cluster, one, or several.
+/// No cluster, one cluster, or several clusters.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Who(u32);
 
 const SEVERAL: Who = Who(u32::MAX);
 
 impl LaunchRecord {
-    /// Nothing was used yet.
+    /// A record without accesses.
     pub(crate) fn new() -> LaunchRecord {
         LaunchRecord { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), has_race: AtomicBool::new(false) }
     }
 
-    /// To be called before the first write of a cluster to the page of an address, which is in the allocation.
+    /// Must be called before a cluster's first write to the page of an address in this allocation.
     pub(crate) fn before_write(&self, allocation: &Allocation, address: u64) {
         let number = address / PAGE;
         let mut shard = self.shard(number);
@@ -65,7 +66,7 @@ impl LaunchRecord {
         page.before.get_or_insert_with(|| allocation.snapshot(number * PAGE, PAGE));
     }
 
-    /// Makes memory what it was before the launch.
+    /// Restores memory to its contents before the launch.
     pub(crate) fn restore(&self, memory: &GlobalView) {
         for shard in &self.shards {
             for page in shard.lock().unwrap_or_else(PoisonError::into_inner).values() {
@@ -76,7 +77,7 @@ impl LaunchRecord {
         }
     }
 
-    /// A cluster ended: compares what it did with what others did.
+    /// Adds the accesses of an ended cluster, and compares them with those of the other clusters.
     pub(crate) fn ended(&self, cluster: u32, shadow: &Shadow) {
         shadow.each_page(|number, shift, uses| {
             let mut shard = self.shard(number);
@@ -87,7 +88,7 @@ impl LaunchRecord {
         });
     }
 
-    /// Did clusters race with each other?
+    /// Whether clusters raced with each other.
     pub(crate) fn has_race(&self) -> bool {
         self.has_race.load(Ordering::Relaxed)
     }
@@ -98,7 +99,7 @@ impl LaunchRecord {
 }
 
 impl Users {
-    /// Adds how a cluster used each record of the page. True if it races with another one.
+    /// Adds the accesses of a cluster to each record of the page. Returns true if there is a race with another cluster.
     fn add(&mut self, cluster: u32, shift: u32, uses: &[Uses]) -> bool {
         if let Users::Whole(user) = self
             && uses.iter().all(|other| *other == uses[0])
@@ -140,7 +141,7 @@ impl User {
         }
     }
 
-    /// Is there a write of one cluster and an access of another, not both atomic?
+    /// Whether one cluster wrote and another cluster accessed the record, and not both accesses are strong.
     fn has_race(&self) -> bool {
         let User { weak_write, strong, weak_read } = *self;
         weak_write.differs(weak_write) || weak_write.differs(strong) || weak_write.differs(weak_read) || strong.differs(weak_read)
@@ -148,7 +149,7 @@ impl User {
 }
 
 impl Who {
-    /// Is there one of these and another one of those?
+    /// Whether an access in `self` and an access in `other` are by different clusters.
     fn differs(self, other: Who) -> bool {
         let nobody = Who::default();
         self != nobody && other != nobody && (self == SEVERAL || self != other)

@@ -1,10 +1,10 @@
-//! Which threads used which bytes of a memory last, to find accesses that nothing orders.
+//! Shadow memory: the last accesses to each byte of a memory, to find conflicting accesses without happens-before.
 //!
-//! Records exist for pages that were used only. A record is of as many bytes as the smallest access to its page so far: a warp that loads
-//! 16 bytes a lane leaves 32 records, and one that later stores single bytes splits them, each part with the same past.
+//! Only used pages have records. The size of a record is the smallest access to its page so far. A warp that loads 16 bytes per lane
+//! creates 32 records. If it later stores single bytes, the records are split, and each part inherits the history.
 //!
-//! Two weak stores of one source line by threads of one cluster that leave the same bytes do not race: a compiler stores an element that
-//! several threads hold from each of them.
+//! Two weak stores of one source line by threads of one cluster do not race if the second store leaves the bytes unchanged: if several
+//! threads hold the same element, the compiler lets each of them store it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,55 +14,55 @@ use crate::memory::clocks::{Agent, Clocks, Moment, Proxy, Unordered, View};
 use crate::memory::past::{Compare, Lists, Mark, Mixed, Past};
 use crate::memory::touch::{Scope, Touch};
 
-/// Records of the bytes of one memory.
+/// The records of the bytes of one memory.
 pub(crate) struct Shadow {
-    /// What a proxy fence must have been for.
+    /// The proxy fence that this memory needs.
     fence: View,
     pages: Vec<Page>,
-    /// Pages by their number: the address in units of [`PAGE`].
+    /// Page indices by page number, which is the address divided by [`PAGE`].
     index: HashMap<u64, u32, Mixed>,
-    /// The page that was found last, and its number.
+    /// The number of the last looked-up page, and its index.
     last: (u64, u32),
-    /// What accesses are there, so that an event needs a number only.
+    /// Access sites. Events store only the index of a site.
     sites: Vec<Site>,
     last_site: usize,
-    /// By number; the first is none.
+    /// Events by number; event 0 is a placeholder for no event.
     events: Vec<Event>,
     last_event: u32,
-    /// The last event of a row (and its cluster) at a site.
+    /// The last event for each cluster, row and site.
     latest: HashMap<((u32, u32), u32), u32, Mixed>,
     lists: Lists,
-    /// With more events and lists than this, those that no record names are dropped.
+    /// The total number of events and lists above which unreferenced ones are dropped.
     limit: usize,
 }
 
-/// The least such limit: some megabytes.
+/// The minimum of `limit`, which takes a few megabytes.
 const MIN_LIMIT: usize = 1 << 17;
 
-/// Bytes of a page.
+/// The size of a page in bytes.
 pub(crate) const PAGE: u64 = 1024;
 
-/// Records of the bytes of a page.
+/// The records of the bytes of a page.
 struct Page {
-    /// A record has `1 << shift` bytes.
+    /// The size of a record is `1 << shift` bytes.
     shift: u32,
     records: Vec<Record>,
     is_written: bool,
 }
 
-/// What was done to some bytes, as far as it matters for what may be done next.
+/// The earlier accesses to some bytes that later accesses are checked against.
 #[derive(Clone, Copy, Default)]
 struct Record {
     writes: Past,
-    /// Reads that are not ordered before one of the writes.
+    /// The reads that do not happen before one of the writes.
     reads: Past,
 }
 
-/// What is the same of accesses of several lanes: a row of the clocks of a cluster, a time and an instruction.
+/// The common properties of accesses of several lanes: a row of a cluster's clocks, a time and an instruction.
 #[derive(Clone, Copy)]
 struct Event {
     cluster: u32,
-    /// The CTA in the cluster.
+    /// The rank of the CTA in the cluster.
     rank: u32,
     moment: Moment,
     site: u32,
@@ -74,30 +74,30 @@ struct Site {
     proxy: Proxy,
 }
 
-/// Two accesses that are not ordered.
+/// Two conflicting accesses that are not ordered.
 #[derive(Debug)]
 pub(crate) struct Conflict {
-    /// The first byte that both use.
+    /// The address of the first common byte.
     pub(crate) address: u64,
-    /// The earlier access: what it was, the cluster, the warp in it and the lane.
+    /// The earlier access; the fields below have its cluster, the warp in the cluster, and the lane.
     pub(crate) touch: Touch,
     pub(crate) cluster: u32,
     pub(crate) warp: usize,
     pub(crate) lane: usize,
-    /// What is missing, with a leading `: `.
+    /// The missing synchronisation, with a leading `: `.
     pub(crate) hint: &'static str,
 }
 
-/// How accesses of a cluster used some bytes, for the comparison with other clusters.
+/// The kinds of accesses of a cluster to some bytes, for the comparison with other clusters.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Uses {
     pub(crate) weak_write: bool,
-    /// Atomics and other strong accesses that all programs of the grid see.
+    /// Atomics and other strong accesses of GPU scope.
     pub(crate) strong: bool,
     pub(crate) weak_read: bool,
 }
 
-/// An access while it is checked.
+/// An access that is being checked.
 struct Check<'a> {
     agent: Agent<'a>,
     clocks: &'a Clocks,
@@ -110,7 +110,7 @@ struct Check<'a> {
 }
 
 impl Shadow {
-    /// No bytes were used yet. The view says which proxy fence is for this memory.
+    /// A shadow memory without accesses. `fence` is the proxy fence that this memory needs.
     pub(crate) fn new(fence: View) -> Shadow {
         let nobody = Event { cluster: u32::MAX, rank: 0, moment: Moment::Tracked { number: 0, warp: 0, lane: 0 }, site: 0 };
         Shadow {
@@ -128,12 +128,12 @@ impl Shadow {
         }
     }
 
-    /// A read of these bytes.
+    /// Records and checks a read of these bytes.
     pub(crate) fn read(&mut self, agent: Agent<'_>, clocks: &Clocks, range: Range<u64>, touch: Touch) -> Result<(), Box<Conflict>> {
         self.visit(agent, clocks, touch, range, |check, lists, record, _| check.read(lists, record))
     }
 
-    /// A write. `unchanged(range)` says whether it leaves these bytes as they are.
+    /// Records and checks a write of these bytes. `unchanged(range)` returns whether the write leaves the bytes of a range unchanged.
     pub(crate) fn write(
         &mut self,
         agent: Agent<'_>,
@@ -145,13 +145,13 @@ impl Shadow {
         self.visit(agent, clocks, touch, range, |check, lists, record, bytes| check.write(lists, record, || unchanged(bytes)))
     }
 
-    /// Was a byte of that page written? After this call it counts as written.
+    /// Returns true at the first call for a page, and marks the page as written.
     pub(crate) fn is_first_write(&mut self, address: u64) -> bool {
         let page = self.page(address / PAGE);
         !std::mem::replace(&mut self.pages[page].is_written, true)
     }
 
-    /// Visits what was used: the number of a page, and how each record of `1 << shift` bytes was used.
+    /// Visits each used page: its number, and the accesses to each record of `1 << shift` bytes.
     pub(crate) fn each_page(&self, mut visit: impl FnMut(u64, u32, &[Uses])) {
         let mut uses = Vec::new();
         for (&number, &page) in &self.index {
@@ -219,7 +219,7 @@ impl Shadow {
         Ok(())
     }
 
-    /// Names an access.
+    /// The mark of an access. Creates an event if necessary.
     fn mark(&mut self, agent: Agent<'_>, clocks: &Clocks, touch: Touch) -> Mark {
         let proxy = match agent {
             Agent::Thread { .. } => Proxy::Generic,
@@ -251,7 +251,7 @@ impl Shadow {
         Mark { event, lanes }
     }
 
-    /// Drops events and lists that no record names. A loop that waits makes new ones for as long as it does.
+    /// Drops events and lists that no record references. A polling loop would otherwise create new ones without limit.
     fn collect(&mut self) {
         let mut events = vec![self.events[0]];
         let mut numbers = vec![0u32; self.events.len()];
@@ -302,7 +302,7 @@ impl Shadow {
 }
 
 impl Page {
-    /// Makes records of `1 << shift` bytes.
+    /// Splits the records into records of `1 << shift` bytes.
     fn split(&mut self, shift: u32) {
         let parts = 1 << (self.shift - shift);
         self.records = self.records.iter().flat_map(|record| std::iter::repeat_n(*record, parts)).collect();
@@ -311,7 +311,7 @@ impl Page {
 }
 
 impl Site {
-    /// Do atomics of all programs of the grid go well with it?
+    /// Whether atomics of all programs of the grid are compatible with this access.
     fn is_strong(&self) -> bool {
         self.touch.scope == Some(Scope::Gpu) && self.proxy == Proxy::Generic
     }
@@ -344,7 +344,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Is this access ordered after all of these, as far as it matters?
+    /// Checks that this access is ordered after each of the accesses in `past` that it conflicts with.
     fn after_all(&self, lists: &Lists, past: Past, are_writes: bool) -> Result<(), (Mark, Unordered)> {
         if past.is_none() {
             return Ok(());
@@ -355,8 +355,8 @@ impl Check<'_> {
             Some(mark) => after(mark),
             None if self.site.is_strong() => lists.each_racy(past, self).try_for_each(after),
             None => {
-                // An atomic that this access comes after has seen those before it, and so this one comes after them, too (PTX ISA, 8.9,
-                // "observation order" and "causality order").
+                // An atomic that happens before this access has observed the strong accesses before it. These therefore happen before this
+                // access, too (PTX ISA, 8.9, "observation order" and "causality order").
                 let mut is_seen = false;
                 lists.each(past).try_for_each(|mark| {
                     let site = &self.sites[self.events[mark.event as usize].site as usize];
@@ -370,7 +370,7 @@ impl Check<'_> {
         }
     }
 
-    /// Is this access ordered after that one, or does it not matter?
+    /// Checks that this access is ordered after the earlier one, or that the pair needs no order.
     fn after(&self, earlier: Mark, is_write: bool) -> Result<(), Unordered> {
         let event = &self.events[earlier.event as usize];
         let site = &self.sites[event.site as usize];
@@ -381,7 +381,8 @@ impl Check<'_> {
         self.clocks.order(event.cluster, event.moment.of(earlier.lanes), self.agent, needs_fence.then_some(self.fence))
     }
 
-    /// Are both strong, in the same proxy, and does each have a scope that includes the other's thread (PTX ISA, 8.5, "morally strong")?
+    /// Whether both accesses are morally strong: both are strong, in the same proxy, and the scope of each includes the other's thread (PTX
+    /// ISA, 8.5).
     fn both_strong(&self, event: &Event, site: &Site) -> bool {
         let needed = self.common_scope(event);
         let includes = |scope: Option<Scope>| scope.is_some_and(|scope| scope >= needed);
@@ -397,7 +398,7 @@ impl Check<'_> {
         }
     }
 
-    /// Is that a weak store of the same source line by a thread of the same cluster?
+    /// Whether the earlier access is a weak store of the same source line by a thread of the same cluster.
     fn is_repeated(&self, earlier: Mark) -> bool {
         let event = &self.events[earlier.event as usize];
         let site = self.sites[event.site as usize];
@@ -429,7 +430,8 @@ impl Check<'_> {
 }
 
 impl Compare for Check<'_> {
-    /// Is every access that comes after this one ordered after that one, too, and does every one that races with that one race with this?
+    /// Two conditions: every access ordered after this one is also ordered after the earlier one, and every access that races with the
+    /// earlier one races with this one.
     fn covers(&self, mark: Mark) -> bool {
         let event = &self.events[mark.event as usize];
         let site = &self.sites[event.site as usize];
@@ -455,7 +457,7 @@ impl Compare for Check<'_> {
 }
 
 impl Moment {
-    /// A moment of no lanes, and the lanes.
+    /// Splits a moment into a moment without lanes, and the lanes.
     fn parted(self) -> (Moment, Lanes) {
         match self {
             Moment::Lanes { row, lanes, time } => (Moment::Lanes { row, lanes: Lanes::NONE, time }, lanes),
@@ -463,7 +465,7 @@ impl Moment {
         }
     }
 
-    /// The same moment of these lanes.
+    /// The same moment with these lanes.
     fn of(self, lanes: Lanes) -> Moment {
         match self {
             Moment::Lanes { row, time, .. } => Moment::Lanes { row, lanes, time },
@@ -471,7 +473,7 @@ impl Moment {
         }
     }
 
-    /// A number that only accesses of one row have, or those of an operation that an mbarrier follows.
+    /// A number that identifies the row of the access, or the operation that an mbarrier tracks.
     fn row(self) -> u32 {
         match self {
             Moment::Lanes { row, .. } => row,
@@ -511,7 +513,7 @@ mod tests {
         let mut shadow = Shadow::new(View::AsyncShared);
         for _ in 0..1000 {
             (0..WARP).for_each(|lane| read(&mut shadow, &clocks, lane, 1));
-            // Ends the time, so that the next reads are not of the same.
+            // Advances the time, so that the next reads belong to another event.
             clocks.release(0, 0);
         }
         let reads = shadow.lists.each(shadow.pages[0].records[0].reads).count();

@@ -1,4 +1,4 @@
-//! Shared memory of a CTA: bytes that remember whether they were written, who used them, and which operations are not done with them.
+//! Shared memory of a CTA: its bytes, and records of which bytes were written, of the accesses to them, and of the operations in flight.
 
 use std::ops::Range;
 
@@ -10,33 +10,33 @@ use crate::memory::shadow::{Conflict, Shadow};
 use crate::memory::touch::Touch;
 use crate::ptx::Space;
 
-/// Shared memory of a CTA. Offsets count from its first byte.
+/// The shared memory of a CTA. Offsets are relative to its first byte.
 pub(crate) struct SharedMemory {
     bytes: Vec<u8>,
-    /// One bit for each byte: was it written?
+    /// One bit for each byte: whether the byte was written.
     written: Vec<u64>,
     allow_uninitialised: bool,
     shadow: Shadow,
-    /// By offset in units of [`PIECE`]: operations that are not done with it.
+    /// Operations in flight, indexed by the offset divided by [`PIECE`].
     pending: Vec<Vec<Pending>>,
 }
 
-/// Bytes for which operations in flight are listed together.
+/// The size of the granules in which operations in flight are listed.
 const PIECE: usize = 128;
 
-/// Bytes that an operation in flight uses.
+/// The bytes that an operation in flight uses.
 #[derive(Clone, Debug)]
 struct Pending {
     range: Range<usize>,
     operation: &'static str,
     issued_line: u32,
     owner: Issuer,
-    /// It only reads them, so others may read them too.
+    /// The operation only reads the bytes, so other threads may read them, too.
     only_reads: bool,
 }
 
 impl SharedMemory {
-    /// That many bytes, which nobody wrote.
+    /// Uninitialised shared memory of this many bytes.
     pub(crate) fn new(bytes: usize, allow_uninitialised: bool) -> SharedMemory {
         SharedMemory {
             bytes: vec![POISON; bytes],
@@ -47,19 +47,19 @@ impl SharedMemory {
         }
     }
 
-    /// How many bytes there are.
+    /// The size in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Loads up to 16 bytes, little-endian: checks bounds, order, and that they were written.
+    /// Loads up to 16 bytes, little-endian. Checks bounds, races, and that the bytes are initialised.
     pub(crate) fn load(&mut self, agent: Agent<'_>, clocks: &Clocks, offset: u64, bytes: u32, touch: Touch) -> Result<u128, FaultKind> {
         let mut buffer = [0; 16];
         self.load_bytes(agent, clocks, offset, &mut buffer[..bytes as usize], touch)?;
         Ok(u128::from_le_bytes(buffer))
     }
 
-    /// Stores the low bytes, at most 16, of a value: checks bounds and order.
+    /// Stores the low bytes of a value, at most 16. Checks bounds and races.
     pub(crate) fn store(
         &mut self,
         agent: Agent<'_>,
@@ -72,7 +72,7 @@ impl SharedMemory {
         self.store_bytes(agent, clocks, offset, &value.to_le_bytes()[..bytes as usize], touch)
     }
 
-    /// Loads bytes, with the same checks.
+    /// Loads bytes, with the same checks as [`Self::load`].
     pub(crate) fn load_bytes(
         &mut self,
         agent: Agent<'_>,
@@ -83,14 +83,14 @@ impl SharedMemory {
     ) -> Result<(), FaultKind> {
         let range = self.check(offset, bytes.len())?;
         self.check_pending(agent, &range, true)?;
-        // The thread did look at bytes that nobody wrote: who writes them later must be ordered after it.
+        // A read of uninitialised bytes is recorded, too: a later write of these bytes must be ordered after it.
         self.shadow.read(agent, clocks, wide(&range), touch).map_err(|conflict| race(*conflict, clocks, touch))?;
         self.check_written(&range)?;
         bytes.copy_from_slice(&self.bytes[range]);
         Ok(())
     }
 
-    /// Stores bytes, with the same checks.
+    /// Stores bytes, with the same checks as [`Self::store`].
     pub(crate) fn store_bytes(
         &mut self,
         agent: Agent<'_>,
@@ -112,7 +112,7 @@ impl SharedMemory {
         Ok(())
     }
 
-    /// Replaces up to 16 bytes by what `change` makes of them, and gives what was there; with the same checks.
+    /// Atomically replaces up to 16 bytes by `change(old)`, and returns the old value. Checks as for loads and stores.
     pub(crate) fn update(
         &mut self,
         agent: Agent<'_>,
@@ -131,36 +131,36 @@ impl SharedMemory {
         Ok(old)
     }
 
-    /// A bit for each of up to 16 bytes that nobody wrote.
+    /// A bit for each uninitialised byte of an access of up to 16 bytes.
     pub(crate) fn unwritten(&self, offset: u64, bytes: u32) -> Result<u16, FaultKind> {
         let range = self.check(offset, bytes as usize)?;
         let is_missing = |place: usize| self.written[place / 64] >> (place % 64) & 1 == 0;
         Ok((0..bytes as usize).filter(|&byte| is_missing(range.start + byte)).fold(0, |bits, byte| bits | 1 << byte))
     }
 
-    /// Up to 16 bytes, little-endian: checks bounds only.
+    /// Loads up to 16 bytes, little-endian. Checks only bounds.
     pub(crate) fn peek(&self, offset: u64, bytes: u32) -> Result<u128, FaultKind> {
         Ok(self.value(&self.check(offset, bytes as usize)?))
     }
 
-    /// Stores the low bytes, at most 16, of a value: checks bounds only.
+    /// Stores the low bytes of a value, at most 16. Checks only bounds.
     pub(crate) fn poke(&mut self, offset: u64, bytes: u32, value: u128) -> Result<(), FaultKind> {
         let range = self.check(offset, bytes as usize)?;
         self.put(range, &value.to_le_bytes()[..bytes as usize]);
         Ok(())
     }
 
-    /// An operation in flight will write these bytes: until it is done with them, threads may not touch them.
+    /// Marks bytes that an operation in flight will write. Threads must not access them until the operation completes.
     pub(crate) fn mark_pending(&mut self, range: Range<u64>, operation: &'static str, issued_line: u32, owner: Issuer) {
         self.add_pending(range, operation, issued_line, owner, false);
     }
 
-    /// An operation in flight will read these bytes: until it is done with them, threads may not write them.
+    /// Marks bytes that an operation in flight will read. Threads must not write them until the operation completes.
     pub(crate) fn mark_pending_read(&mut self, range: Range<u64>, operation: &'static str, issued_line: u32, owner: Issuer) {
         self.add_pending(range, operation, issued_line, owner, true);
     }
 
-    /// The operation of that owner is done with exactly that range.
+    /// Clears the mark of an operation of this owner with exactly this range.
     pub(crate) fn clear_pending(&mut self, range: Range<u64>, owner: Issuer) {
         let range = range.start as usize..range.end as usize;
         for piece in pieces(&range) {
@@ -260,7 +260,7 @@ fn race(conflict: Conflict, clocks: &Clocks, touch: Touch) -> FaultKind {
     }
 }
 
-/// The pieces that a range touches.
+/// The granules that overlap a range.
 fn pieces(range: &Range<usize>) -> Range<usize> {
     if range.is_empty() { 0..0 } else { range.start / PIECE..(range.end - 1) / PIECE + 1 }
 }

@@ -1,26 +1,26 @@
-//! Accesses to memory, as far as races depend on them.
+//! The properties of memory accesses that decide whether they race.
 
-/// An access, as messages show it.
+/// An access, as the race check and its messages describe it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Touch {
-    /// `load`, `store` and their like.
+    /// The kind of the access, such as `load` or `store`.
     pub(crate) name: &'static str,
     /// The source line.
     pub(crate) line: u32,
-    /// The scope of a strong access; none if it is weak. Two strong accesses do not race if both scopes include both threads.
+    /// The scope of a strong access; `None` if the access is weak. Two strong accesses do not race if both scopes include both threads.
     pub(crate) scope: Option<Scope>,
-    /// Does it read and write in one?
+    /// Whether the access is an atomic read-modify-write.
     pub(crate) is_atomic: bool,
 }
 
-/// The threads for which a strong access, or a fence, has effect (PTX ISA, 8.5).
+/// The scope of a strong access or a fence (PTX ISA, 8.5).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Scope {
-    /// Those of the CTA.
+    /// The threads of the CTA.
     Cta,
-    /// Those of the cluster.
+    /// The threads of the cluster.
     Cluster,
-    /// All of the GPU. `.sys` is the same here: the host does nothing while a kernel runs.
+    /// All threads of the GPU. `.sys` has the same effect, because the host does not access memory while a kernel runs.
     Gpu,
 }
 

@@ -1,19 +1,19 @@
-//! The functions that hardware approximates: `ex2 lg2 sin cos tanh rcp rsqrt sqrt div`, PTX ISA 9.7.3 and 9.7.4.
+//! Functions that hardware approximates: `ex2 lg2 sin cos tanh rcp rsqrt sqrt div` (PTX ISA, 9.7.3 and 9.7.4).
 //!
-//! Each is computed in `f64`, to be rounded once by the caller: closer to the true value than any documented error. The values that
-//! the ISA's tables name are exact.
+//! The functions compute in `f64`, and the caller rounds once. The results are closer to the exact value than any documented error. Values
+//! that the tables of the ISA define are exact.
 
 /// `2^x`
 pub(crate) fn ex2(x: f64) -> f64 {
     x.exp2()
 }
 
-/// `log2 x`: negative infinity for both zeros, NaN below.
+/// `log2 x`: negative infinity for both zeros, NaN for negative operands.
 pub(crate) fn lg2(x: f64) -> f64 {
     x.log2()
 }
 
-/// `sin x`: NaN for infinities. A large argument loses nothing here; hardware is only as good as its documentation near zero.
+/// `sin x`: NaN for infinities. Large operands lose no precision here, whereas hardware meets its documented error only near zero.
 pub(crate) fn sin(x: f64) -> f64 {
     x.sin()
 }
@@ -33,7 +33,7 @@ pub(crate) fn rcp(x: f64) -> f64 {
     1.0 / x
 }
 
-/// `1 / sqrt x`: the infinity of its sign for a zero, NaN below.
+/// `1 / sqrt x`: an infinity with the sign of a zero operand, NaN for negative operands.
 pub(crate) fn rsqrt(x: f64) -> f64 {
     if x == 0.0 { 1.0 / x } else { 1.0 / x.sqrt() }
 }
@@ -43,13 +43,13 @@ pub(crate) fn sqrt(x: f64) -> f64 {
     x.sqrt()
 }
 
-/// `div.approx.f32`: `a * (1 / b)`, where the inverse of a very large number is 0.
+/// `div.approx.f32`: `a * (1 / b)`, with 0 as the reciprocal of a very large number.
 pub(crate) fn div(a: f64, b: f64) -> f64 {
     let large = 2f64.powi(126);
     if b.is_finite() && b.abs() > large { a * 0f64.copysign(b) } else { a / b }
 }
 
-/// The `f64` functions with `.ftz` see the upper half of their operand, and give an upper half.
+/// The upper half of an `f64`: the `f64` functions with `.ftz` use only the upper half of their operand and result.
 pub(crate) fn upper_half(bits: u64) -> u64 {
     bits & !0xffff_ffff
 }

@@ -1,8 +1,8 @@
-//! The arithmetic of `.f16`, `.bf16`, `.f32` and `.f64` in the four rounding modes, on raw bits: PTX ISA, 9.7.3 to 9.7.5.
+//! Arithmetic of `.f16`, `.bf16`, `.f32` and `.f64` in the four rounding modes, on raw bits (PTX ISA, 9.7.3 to 9.7.5).
 //!
-//! The three narrow formats are computed in `f64`, rounded to odd: an inexact result gets a last bit of 1. As an `f64` has more than
-//! twice their bits and two more, rounding that once more to the narrow format is the same as rounding the exact result
-//! (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
+//! The three narrow formats are computed in `f64` with rounding to odd: the last bit of an inexact result is 1. An `f64` has more than
+//! twice their precision plus two bits. Rounding such a result to the narrow format therefore equals rounding the exact result (Boldo and
+//! Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
 
 use rustc_apfloat::Float as _;
 use rustc_apfloat::Round;
@@ -13,40 +13,40 @@ use crate::numerics::small_float::{Format, Rounding, Unpacked};
 /// A floating-point format with arithmetic.
 pub(crate) trait Float: Send + Sync + 'static {
     const FORMAT: Format;
-    /// Bits of a value.
+    /// The number of bits of a value.
     const BITS: u32;
     /// 1.0
     const ONE: u64;
-    /// The exact value.
+    /// The exact value as an `f64`.
     fn value(bits: u64) -> f64;
-    /// The NaN that an operation gives for these operands.
+    /// The NaN result of an operation with these operands.
     fn nan(operands: &[u64]) -> u64;
     fn add(a: u64, b: u64, rounding: Rounding) -> u64;
     fn mul(a: u64, b: u64, rounding: Rounding) -> u64;
     fn fma(a: u64, b: u64, c: u64, rounding: Rounding) -> u64;
     fn div(a: u64, b: u64, rounding: Rounding) -> u64;
     fn sqrt(a: u64, rounding: Rounding) -> u64;
-    /// The nearest number in a direction; `operands` are what a NaN comes from.
+    /// Rounds to the format; `operands` determine the bits of a NaN.
     fn round(value: f64, rounding: Rounding, operands: &[u64]) -> u64;
 
-    /// The sign alone.
+    /// The sign bit.
     const SIGN: u64 = 1 << (Self::BITS - 1);
 
     fn is_nan(bits: u64) -> bool {
         bits & !Self::SIGN > Self::FORMAT.infinity()
     }
 
-    /// A subnormal becomes a zero of its sign; anything else stays.
+    /// Replaces a subnormal by a zero of the same sign.
     fn flush(bits: u64) -> u64 {
         if Self::FORMAT.is_subnormal(bits) { bits & Self::SIGN } else { bits }
     }
 
-    /// Clamped to 0 to 1; NaN becomes 0: `.sat`.
+    /// `.sat`: clamps to the range 0 to 1; NaN becomes 0.
     fn saturate(bits: u64) -> u64 {
         if bits & Self::SIGN != 0 || Self::is_nan(bits) { 0 } else { bits.min(Self::ONE) }
     }
 
-    /// Negative numbers become 0, NaN stays: `.relu`.
+    /// `.relu`: negative numbers become 0; NaN is unchanged.
     fn relu(bits: u64) -> u64 {
         if bits & Self::SIGN != 0 && !Self::is_nan(bits) { 0 } else { bits }
     }
@@ -85,7 +85,7 @@ macro_rules! narrow {
             }
 
             fn fma(a: u64, b: u64, c: u64, rounding: Rounding) -> u64 {
-                // The product of two significands of at most 24 bits is exact in 53.
+                // The product of two significands of at most 24 bits is exact in 53 bits.
                 Self::round(sum_to_odd(Self::value(a) * Self::value(b), Self::value(c), rounding), rounding, &[])
             }
 
@@ -107,7 +107,7 @@ macro_rules! narrow {
 narrow!(F16, Format::F16, 16, 0x3c00, 0x7fff, |bits| half::f16::from_bits(bits as u16).to_f64());
 narrow!(Bf16, Format::BF16, 16, 0x3f80, 0x7fff, |bits: u64| f64::from(f32::from_bits((bits as u32) << 16)));
 
-/// The NaN of every `.f32` operation.
+/// The NaN result of every `.f32` operation.
 pub(crate) const NAN_F32: u64 = 0x7fff_ffff;
 
 fn single(value: f32) -> u64 {
@@ -171,14 +171,14 @@ impl Float for F32 {
     }
 }
 
-/// `.f64` keeps the payload of a NaN, made quiet: that of the first of these operands that is one, which each operation lists in the
-/// order of hardware. An operation without a value gives the NaN with a sign and no payload.
+/// The NaN result of an `.f64` operation: the first NaN among these operands, made quiet, with its payload. Each operation lists its
+/// operands in the order of the hardware. An invalid operation returns the NaN with a sign and no payload.
 fn nan_f64(operands: &[u64]) -> u64 {
     let quiet = 1 << 51;
     operands.iter().find(|&&bits| F64::is_nan(bits)).map_or(0xfff8_0000_0000_0000, |bits| bits | quiet)
 }
 
-/// The result of an operation on `f64`s: natively if rounded to nearest.
+/// The result of an operation on `f64`: native for rounding to nearest.
 fn double(operands: &[u64], rounding: Rounding, native: impl Fn() -> f64, directed: impl Fn(Round) -> Double) -> u64 {
     let result = match rounding {
         Rounding::NearestEven => native().to_bits(),
@@ -237,7 +237,7 @@ impl Float for F64 {
         if rounding == Rounding::NearestEven || root == 0.0 || root.is_infinite() {
             return root.to_bits();
         }
-        // Far from the smallest numbers, so that the rest below is exact.
+        // Scales tiny values, so that the remainder below is exact.
         let is_tiny = value < 2f64.powi(-900);
         let (scaled, scaled_root) = if is_tiny { (value * 2f64.powi(200), root * 2f64.powi(100)) } else { (value, root) };
         let rest = (-scaled_root).mul_add(scaled_root, scaled);
@@ -253,17 +253,17 @@ impl Float for F64 {
     }
 }
 
-/// The bits of an `f64` rounded to a format; none for a NaN.
+/// Rounds an `f64` to a format; `None` for a NaN.
 pub(crate) fn pack_f64(format: Format, value: f64, rounding: Rounding) -> Option<u64> {
     match Format::F64.unpack(value.to_bits()) {
         Unpacked::Finite { negative, significand, exponent } => Some(format.pack(negative, u128::from(significand), exponent, rounding)),
-        // So large that every format says infinity, whatever bits of it do not count.
+        // The exponent is so large that every format returns an infinity, even if it ignores low bits.
         Unpacked::Infinite { negative } => Some(format.pack(negative, 1, i32::from(i16::MAX), Rounding::NearestEven)),
         Unpacked::Nan => None,
     }
 }
 
-/// The sum rounded to odd, with the sign of an exact zero that the rounding asks for.
+/// The sum, rounded to odd. The sign of an exact zero follows the rounding mode.
 pub(crate) fn sum_to_odd(x: f64, y: f64, rounding: Rounding) -> f64 {
     let sum = x + y;
     if sum == 0.0 && rounding == Rounding::Down && x.is_sign_negative() != y.is_sign_negative() {
@@ -272,7 +272,7 @@ pub(crate) fn sum_to_odd(x: f64, y: f64, rounding: Rounding) -> f64 {
     if !sum.is_finite() {
         return sum;
     }
-    // Knuth's exact error of a sum.
+    // The exact error of a sum, by Knuth.
     let of_y = sum - x;
     let error = (x - (sum - of_y)) + (y - of_y);
     to_odd(sum, error)
@@ -295,7 +295,7 @@ fn root_to_odd(x: f64) -> f64 {
     to_odd(root, (-root).mul_add(root, x))
 }
 
-/// `nearest` is the exact value rounded to nearest, and `error` has the sign of what it lacks.
+/// Rounds to odd: `nearest` is the exact value rounded to nearest, and `error` has the sign of the exact value less `nearest`.
 fn to_odd(nearest: f64, error: f64) -> f64 {
     let bits = nearest.to_bits();
     if error == 0.0 || bits & 1 == 1 {
@@ -305,14 +305,14 @@ fn to_odd(nearest: f64, error: f64) -> f64 {
     f64::from_bits(if grows { bits + 1 } else { bits - 1 })
 }
 
-/// Is the minimum wanted, or the maximum?
+/// Selects the minimum or the maximum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extremum {
     Min,
     Max,
 }
 
-/// `min` and `max`: -0 is less than +0. Of a number and a NaN the number is the result, unless `propagates`.
+/// `min` and `max`: -0 is less than +0. If one operand is a NaN, the result is the other operand, unless `propagates`.
 pub(crate) fn extremum<T: Float>(a: u64, b: u64, which: Extremum, propagates: bool) -> u64 {
     match (T::is_nan(a), T::is_nan(b)) {
         (true, true) => T::nan(&[b, a]),
@@ -320,7 +320,7 @@ pub(crate) fn extremum<T: Float>(a: u64, b: u64, which: Extremum, propagates: bo
         (true, false) => b,
         (false, true) => a,
         (false, false) => {
-            // As integers of sign and magnitude, numbers are in order.
+            // As sign-magnitude integers, numbers are ordered.
             let key = |bits: u64| {
                 let magnitude = (bits & !T::SIGN) as i64;
                 if bits & T::SIGN != 0 { -magnitude - 1 } else { magnitude }
@@ -344,7 +344,7 @@ mod tests {
         (Rounding::Up, Round::TowardPositive),
     ];
 
-    /// Bits of a format: any, or with an exponent close to the middle, the lowest or the highest, so that sums cancel, results are
+    /// Bits of a format: random ones, or with an exponent near the middle, the lowest or the highest. Then sums cancel, results are
     /// subnormal, and sums are ties.
     fn bits(format: Format) -> impl Strategy<Value = u64> {
         let top = format.infinity();
@@ -417,7 +417,7 @@ mod tests {
         }
     }
 
-    /// Compares with the root of a whole number of about 110 bits.
+    /// Compares with the square root of an integer of about 110 bits.
     fn root_agrees<T: Float>(a: u64) {
         let Unpacked::Finite { negative: false, significand, exponent } = T::FORMAT.unpack(a) else { return };
         if significand == 0 {
@@ -427,7 +427,7 @@ mod tests {
         let shift = shift - (exponent - shift).rem_euclid(2);
         let (square, exponent) = (u128::from(significand) << shift, exponent - shift);
         let root = square.isqrt();
-        // One bit more says whether the root is exact.
+        // One more bit records whether the root is exact.
         let root = root << 1 | u128::from(root * root != square);
         for (rounding, _) in ROUNDINGS {
             assert_eq!(T::sqrt(a, rounding), T::FORMAT.pack(false, root, exponent / 2 - 1, rounding), "sqrt {a:#x} {rounding:?}");

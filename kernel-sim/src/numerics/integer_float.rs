@@ -1,9 +1,9 @@
-//! Conversions between integers and floats: PTX ISA, 9.7.9.21, `cvt`.
+//! Conversions between integers and floats (PTX ISA, 9.7.9.21, `cvt`).
 
 use crate::numerics::float::Float;
 use crate::numerics::small_float::Rounding;
 
-/// A whole number in a direction. The sign of a zero is that of `value`.
+/// Rounds to an integral value. A zero result has the sign of `value`.
 pub(crate) fn to_whole(value: f64, rounding: Rounding) -> f64 {
     match rounding {
         Rounding::NearestEven => value.round_ties_even(),
@@ -15,13 +15,13 @@ pub(crate) fn to_whole(value: f64, rounding: Rounding) -> f64 {
     }
 }
 
-/// The lowest and the highest integer of so many bits.
+/// The lowest and the highest integer with this number of bits.
 pub(crate) fn range(bits: u32, is_signed: bool) -> (i128, i128) {
     if is_signed { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// The integer for a float, clamped to what the type holds. For a NaN it is 0, or `1 << (bits - 1)` if the float has 64 bits or the
-/// integer has.
+/// Converts a float to an integer, clamped to the range of the type. A NaN becomes 0, or `1 << (bits - 1)` if the float or the integer has
+/// 64 bits.
 pub(crate) fn to_integer<T: Float>(a: u64, rounding: Rounding, bits: u32, is_signed: bool) -> i128 {
     let value = T::value(a);
     if value.is_nan() {
@@ -31,7 +31,7 @@ pub(crate) fn to_integer<T: Float>(a: u64, rounding: Rounding, bits: u32, is_sig
     (to_whole(value, rounding) as i128).clamp(lowest, highest)
 }
 
-/// The float for an integer.
+/// Converts an integer to a float.
 pub(crate) fn from_integer<T: Float>(value: i128, rounding: Rounding) -> u64 {
     T::FORMAT.pack(value < 0, value.unsigned_abs(), 0, rounding)
 }

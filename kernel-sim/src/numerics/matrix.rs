@@ -1,36 +1,36 @@
-//! What tensor cores compute: one element of `A * B + C`, to the bit, as a Hopper GPU does it.
+//! The arithmetic of tensor cores: an element of `A * B + C` with the bits that a Hopper GPU computes.
 //!
-//! The ISA leaves the order and the precision of these sums open. The rules here were found by experiments on an H200, in the manner of
-//! Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science 7 (2021), and every recorded
-//! result of those experiments is a test.
+//! The ISA leaves the order and the precision of these sums open. The rules here come from experiments on an H200, with the method of Fasi,
+//! Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science 7 (2021). Every recorded result of
+//! these experiments is a test.
 //!
 //! | factors | instruction | sum |
 //! |---|---|---|
-//! | f16, bf16, tf32 | `mma`, `wgmma` | all products of one instruction and C at once, 25 bits below the highest exponent |
-//! | e4m3, e5m2 | `wgmma` | the same with 13 bits; an f32 result keeps 13 bits of fraction |
-//! | e4m3, e5m2 | `mma` | converted to f16; two sums without C, one into the other; then C is added in the result's format |
-//! | f64 | `mma` | fused multiply-adds, k upwards from C |
+//! | f16, bf16, tf32 | `mma`, `wgmma` | all products of one instruction and C in one fused sum, 25 bits below the highest exponent |
+//! | e4m3, e5m2 | `wgmma` | as above with 13 bits; an f32 result keeps 13 bits of fraction |
+//! | e4m3, e5m2 | `mma` | converted to f16; two chained sums without C; then C is added in the result's format |
+//! | f64 | `mma` | fused multiply-adds, starting from C in ascending k |
 //! | integers, bits | `mma`, `wgmma` | exact, then saturated or wrapped |
 //!
-//! A sum at once: each product is exact, its exponent is the sum of its factors' exponents. Every term is cut off towards zero below the
-//! unit that the highest exponent of all nonzero terms gives (an exponent of -133 at least), the rest is added exactly, and the
-//! sum is cut off to f32 or rounded to the nearest f16. A zero is always +0.
+//! A fused sum computes exact products; the exponent of a product is the sum of the exponents of its factors. The highest exponent of all
+//! nonzero terms, or -133 if that is higher, defines the unit. Every term is truncated to this unit, and the truncated terms are added
+//! exactly. The sum is truncated to f32 or rounded to the nearest f16. A zero result is always +0.
 
 use crate::numerics::small_float::{Format, Rounding, Unpacked, e4m3_to_f16, e5m2_to_f16};
 use crate::ptx::Type;
 
-/// Which arithmetic.
+/// The arithmetic of a matrix instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// One sum of all products and C.
+    /// One fused sum of all products and C.
     Fused { a: Format, b: Format, result: Sum },
-    /// 8-bit floats as f16, in two sums.
+    /// 8-bit floats, converted to f16, in two sums.
     Emulated { a: Type, b: Type, result: Sum },
-    /// A chain of f64 fused multiply-adds.
+    /// A chain of fused multiply-adds in f64.
     Double,
-    /// Integers of so many bits.
+    /// Integers.
     Integer { a: Integer, b: Integer, saturate: bool },
-    /// Single bits: the count of ones of `a ^ b` or of `a & b`.
+    /// Single bits: the population count of `a ^ b` or of `a & b`.
     Bits { xor: bool },
 }
 
@@ -41,21 +41,21 @@ pub(crate) struct Integer {
     signed: bool,
 }
 
-/// How a sum of floats is made and rounded.
+/// The precision and the rounding of a floating-point sum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Sum {
     /// The format of C and of the result.
     format: Format,
     rounding: Rounding,
-    /// Bits kept below the highest exponent.
+    /// The number of bits kept below the highest exponent.
     kept: i32,
-    /// Bits of the result that stay zero.
+    /// The bits of the result that are cleared.
     cleared: u64,
-    /// The NaN that any invalid sum gives.
+    /// The NaN result of an invalid sum.
     nan: u64,
 }
 
-/// Rows of A and D, columns of B and D, terms of each sum.
+/// The rows of A and D, the columns of B and D, and the terms of each sum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     pub(crate) m: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Shape {
 }
 
 impl Kind {
-    /// The arithmetic of `mma.sync` with elements of these types; none if there is none. Single bits are [`Kind::Bits`].
+    /// The arithmetic of `mma.sync` with elements of these types; `None` for an illegal combination. Single bits use [`Kind::Bits`].
     pub(crate) fn mma(a: Type, b: Type, result: Type, saturate: bool) -> Option<Kind> {
         let is_small = |ty| matches!(ty, Type::E4m3 | Type::E5m2);
         match (a, b) {
@@ -76,7 +76,7 @@ impl Kind {
         }
     }
 
-    /// The arithmetic of `wgmma.mma_async` with elements of these types; none if there is none.
+    /// The arithmetic of `wgmma.mma_async` with elements of these types; `None` for an illegal combination.
     pub(crate) fn wgmma(a: Type, b: Type, result: Type, saturate: bool) -> Option<Kind> {
         match (small_format(a), small_format(b)) {
             (Some(a), Some(b)) if !saturate => Sum::of(result, NARROW).map(|result| Kind::Fused { a, b, result }),
@@ -99,7 +99,7 @@ impl Kind {
         Sum::of(result, WIDE).map(|result| Kind::Fused { a: format, b: format, result })
     }
 
-    /// `d = a * b + d`. A is given row after row, B column after column, D row after row, one element a word.
+    /// Computes `d = a * b + d`. A and D are row-major, B is column-major; each word has one element.
     pub(crate) fn multiply(self, shape: Shape, a: &[u64], b: &[u64], d: &mut [u64]) {
         match self {
             Kind::Fused { a: a_format, b: b_format, result } => {
@@ -111,7 +111,7 @@ impl Kind {
                 let a: Vec<Factor> = a.iter().map(|&bits| Factor::widened(a_type, bits)).collect();
                 let b: Vec<Factor> = b.iter().map(|&bits| Factor::widened(b_type, bits)).collect();
                 each(shape, &a, &b, d, |a, b, c| {
-                    // The conversion takes the low two of the four elements of a register first.
+                    // The conversion first takes the low two of the four elements of a register.
                     let half = |low: bool| a.iter().zip(b).enumerate().filter(move |(k, _)| (k % 4 < 2) == low).map(|(_, pair)| pair);
                     result.plus(result.add(half(false), result.add(half(true), 0)), c)
                 });
@@ -141,16 +141,16 @@ fn each<T>(shape: Shape, a: &[T], b: &[T], d: &mut [u64], element: impl Fn(&[T],
     }
 }
 
-/// Bits kept below the highest exponent, of f16, bf16 and tf32 factors.
+/// The number of bits kept below the highest exponent for factors of f16, bf16 and tf32.
 const WIDE: i32 = 25;
 
-/// The same of 8-bit factors.
+/// The number of bits kept for 8-bit factors.
 const NARROW: i32 = 13;
 
-/// The highest exponent counts as this at least.
+/// The minimum of the highest exponent.
 const LOWEST_EXPONENT: i32 = -133;
 
-/// The exponent of zero, below every other.
+/// The exponent of zero, lower than every other exponent.
 const ZERO_EXPONENT: i32 = -100_000;
 
 fn small_format(ty: Type) -> Option<Format> {
@@ -173,14 +173,14 @@ impl Integer {
     }
 }
 
-/// A number that is multiplied or added, as a tensor core sees it: the sign of a zero is gone.
+/// A factor or addend in the tensor core. The sign of a zero is dropped.
 #[derive(Clone, Copy)]
 struct Factor {
-    /// With its sign; 1 or -1 of an infinity.
+    /// The significand with its sign; 1 or -1 for an infinity.
     significand: i64,
-    /// The exponent of the hidden bit; a subnormal number has that of the lowest normal ones.
+    /// The exponent of the hidden bit. A subnormal number has the exponent of the smallest normal numbers.
     exponent: i32,
-    /// Bits of the significand below the hidden one.
+    /// The number of bits of the significand below the hidden bit.
     fraction_bits: i32,
     class: Class,
 }
@@ -208,7 +208,7 @@ impl Factor {
         }
     }
 
-    /// An 8-bit number as the f16 of the same value.
+    /// Converts an 8-bit number to an f16 of the same value.
     fn widened(ty: Type, bits: u64) -> Factor {
         let half = if ty == Type::E4m3 { e4m3_to_f16(bits as u8) } else { e5m2_to_f16(bits as u8) };
         Factor::new(Format::F16, half.into())
@@ -233,7 +233,7 @@ impl Factor {
         }
     }
 
-    /// The number in units of `2^unit`, cut off towards zero.
+    /// The number in units of `2^unit`, truncated.
     fn in_units(&self, unit: i32) -> i64 {
         let shift = self.exponent - self.fraction_bits - unit;
         if shift >= 0 {
@@ -257,7 +257,7 @@ impl Sum {
         }
     }
 
-    /// All products and C, at once.
+    /// The fused sum of all products and C.
     fn add<'a>(&self, pairs: impl Iterator<Item = (&'a Factor, &'a Factor)> + Clone, c: u64) -> u64 {
         let c = Factor::new(self.format, c);
         let mut highest = c.exponent.max(LOWEST_EXPONENT);
@@ -276,7 +276,7 @@ impl Sum {
         if bits == self.format.sign_bit() { 0 } else { bits }
     }
 
-    /// A sum with infinities or NaNs in it.
+    /// The result of a sum with infinities or NaNs.
     fn special(&self, terms: impl Iterator<Item = Factor>) -> u64 {
         let (mut above, mut below) = (false, false);
         for term in terms {
@@ -291,20 +291,20 @@ impl Sum {
         if above && below { self.nan } else { sign | self.format.infinity() }
     }
 
-    /// The ordinary sum of two numbers, rounded to the nearest.
+    /// The IEEE sum of two numbers, rounded to nearest.
     fn plus(&self, lhs: u64, rhs: u64) -> u64 {
         if self.format == Format::F32 {
             let sum = f32::from_bits(lhs as u32) + f32::from_bits(rhs as u32);
             if sum.is_nan() { self.nan } else { sum.to_bits().into() }
         } else {
-            // An f32 has more than twice the bits of an f16, so that rounding the sum twice is as good as once.
+            // An f32 has more than twice the precision of an f16, so double rounding is harmless.
             let sum = half::f16::from_bits(lhs as u16) + half::f16::from_bits(rhs as u16);
             if sum.is_nan() { self.nan } else { sum.to_bits().into() }
         }
     }
 }
 
-/// A fused multiply-add of f64, with the NaN that the hardware passes on: that of `b`, else of `c`, else of `a`.
+/// A fused multiply-add of f64. A NaN result is the NaN of `b`, else of `c`, else of `a`, as in hardware.
 fn fused_f64(a: u64, b: u64, c: u64) -> u64 {
     const QUIET: u64 = 1 << 51;
     const INVALID: u64 = 0xfff8 << 48;

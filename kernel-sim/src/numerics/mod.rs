@@ -1,4 +1,4 @@
-//! Arithmetic to the bit: rounding modes, small floats, sums of products. Pure functions of bits.
+//! Bit-exact arithmetic: rounding modes, small floats, sums of products. All functions are pure functions of bits.
 
 pub(crate) mod approximate;
 pub(crate) mod float;

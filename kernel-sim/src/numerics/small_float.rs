@@ -1,23 +1,24 @@
-//! Floating-point formats taken apart and put together: what a number of few bits is worth, exactly, and its rounding.
+//! Floating-point formats: unpacks numbers of up to 64 bits exactly, and packs them with rounding.
 //!
-//! The formats are those of the PTX ISA, 5.2.2 "Fundamental Types" and 5.2.3 "Alternate Floating-Point Data Formats"; `e4m3` and
-//! `e5m2` are those of the Open Compute Project's 8-bit floating point specification, revision 1.0.
+//! The formats are those of the PTX ISA, 5.2.2 "Fundamental Types" and 5.2.3 "Alternate Floating-Point Data Formats". `e4m3` and `e5m2` are
+//! those of the Open Compute Project's 8-bit floating point specification, revision 1.0.
 
-/// A binary floating-point format of at most 64 bits: sign, exponent, fraction, from the top.
+/// A binary floating-point format of at most 64 bits: sign, exponent and fraction, from the highest bit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Format {
     exponent_bits: u32,
     fraction_bits: u32,
-    /// Bits below the fraction that do not count: 13 in a `.tf32` register.
+    /// The number of ignored bits below the fraction: 13 in a `.tf32` register.
     ignored_bits: u32,
-    /// Is the highest exponent one of infinities and NaNs? If not, only all ones is a NaN, and there is no infinity.
+    /// Whether the highest exponent is reserved for infinities and NaNs. If not, only the pattern of all ones is a NaN, and there is no
+    /// infinity.
     has_infinity: bool,
 }
 
-/// What a bit pattern stands for.
+/// The value of a bit pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Unpacked {
-    /// `significand * 2^exponent`, with a sign that a zero has too.
+    /// `significand * 2^exponent`, with a sign. Zeros have a sign, too.
     Finite { negative: bool, significand: u64, exponent: i32 },
     /// An infinity.
     Infinite { negative: bool },
@@ -25,24 +26,24 @@ pub(crate) enum Unpacked {
     Nan,
 }
 
-/// How a value between two numbers of a format is rounded.
+/// Rounding modes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rounding {
-    /// To the nearest, in a tie to the even one: `.rn`.
+    /// `.rn`: to nearest, ties to even.
     NearestEven,
-    /// To the nearest, in a tie to the larger magnitude: `.rna`.
+    /// `.rna`: to nearest, ties away from zero.
     #[cfg(test)]
     NearestAway,
-    /// Towards zero: `.rz`.
+    /// `.rz`: towards zero.
     Zero,
-    /// Towards negative infinity: `.rm`.
+    /// `.rm`: towards negative infinity.
     Down,
-    /// Towards positive infinity: `.rp`.
+    /// `.rp`: towards positive infinity.
     Up,
 }
 
 impl Rounding {
-    /// Is the magnitude made larger, if the bits that are dropped are so much?
+    /// Whether rounding increments the magnitude, given the dropped bits.
     pub(crate) fn grows(self, negative: bool, is_odd: bool, dropped: Dropped) -> bool {
         match self {
             Rounding::NearestEven => dropped == Dropped::MoreThanHalf || dropped == Dropped::Half && is_odd,
@@ -55,7 +56,7 @@ impl Rounding {
     }
 }
 
-/// How much lies below the last bit that is kept.
+/// The size of the dropped bits, relative to the last kept bit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Dropped {
     Nothing,
@@ -65,7 +66,7 @@ pub(crate) enum Dropped {
 }
 
 impl Dropped {
-    /// The low `shift` bits of the magnitude, compared with half of the bit above them.
+    /// Classifies the low `shift` bits of a magnitude.
     pub(crate) fn of(magnitude: u128, shift: u32) -> Dropped {
         if shift == 0 || magnitude == 0 {
             return Dropped::Nothing;
@@ -106,7 +107,7 @@ impl Format {
         1 << (self.exponent_bits + self.fraction_bits)
     }
 
-    /// Bits of the fraction.
+    /// The number of bits of the fraction.
     pub(crate) fn fraction_bits(self) -> u32 {
         self.fraction_bits
     }
@@ -115,7 +116,7 @@ impl Format {
         (1 << self.exponent_bits) - 1
     }
 
-    /// The bits of positive infinity; of the NaN where there is no infinity.
+    /// The bits of positive infinity, or of the NaN if the format has no infinity.
     pub(crate) fn infinity(self) -> u64 {
         if self.has_infinity { self.exponent_ones() << self.fraction_bits } else { self.sign_bit() - 1 }
     }
@@ -125,13 +126,13 @@ impl Format {
         self.infinity() - 1
     }
 
-    /// Is it neither zero nor at least the lowest number with a full significand?
+    /// Whether the number is subnormal.
     pub(crate) fn is_subnormal(self, bits: u64) -> bool {
         let magnitude = (bits >> self.ignored_bits) & (self.sign_bit() - 1);
         magnitude != 0 && magnitude >> self.fraction_bits == 0
     }
 
-    /// What the bits stand for.
+    /// Unpacks a bit pattern.
     pub(crate) fn unpack(self, bits: u64) -> Unpacked {
         let bits = bits >> self.ignored_bits;
         let negative = bits & self.sign_bit() != 0;
@@ -145,8 +146,8 @@ impl Format {
         Unpacked::Finite { negative, significand: hidden | fraction, exponent: self.lowest_exponent() + stored.max(1) - 1 }
     }
 
-    /// The bits of `magnitude * 2^exponent`, rounded. Too large a value becomes the infinity (the NaN of `e4m3`), or with rounding
-    /// in the direction of zero the highest number.
+    /// The bits of `magnitude * 2^exponent`, rounded. On overflow the result is an infinity (the NaN of `e4m3`), or the highest finite
+    /// number if the mode rounds towards zero.
     pub(crate) fn pack(self, negative: bool, magnitude: u128, exponent: i32, rounding: Rounding) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
         let finite = self.round(negative, magnitude, exponent, rounding);
@@ -154,26 +155,26 @@ impl Format {
         (sign | finite.unwrap_or(largest)) << self.ignored_bits
     }
 
-    /// As [`Format::pack`], but too large a value becomes the infinity with any rounding, as in a tensor core.
+    /// As [`Format::pack`], but every overflow becomes an infinity, as in a tensor core.
     pub(crate) fn pack_or_infinity(self, negative: bool, magnitude: u128, exponent: i32, rounding: Rounding) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
         (sign | self.round(negative, magnitude, exponent, rounding).unwrap_or(self.infinity())) << self.ignored_bits
     }
 
-    /// As [`Format::pack`], rounded to nearest, but too large a value becomes the highest number: `.satfinite`.
+    /// As [`Format::pack`] with rounding to nearest, but an overflow becomes the highest finite number: `.satfinite`.
     #[cfg(test)]
     pub(crate) fn pack_saturating(self, negative: bool, magnitude: u128, exponent: i32) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
         (sign | self.round(negative, magnitude, exponent, Rounding::NearestEven).unwrap_or(self.highest())) << self.ignored_bits
     }
 
-    /// The bits of a finite result without its sign.
+    /// The bits of a finite result without the sign; `None` on overflow.
     fn round(self, negative: bool, magnitude: u128, exponent: i32, rounding: Rounding) -> Option<u64> {
         if magnitude == 0 {
             return Some(0);
         }
         let top = 127 - magnitude.leading_zeros() as i32;
-        // The exponent of the result's last bit: a full significand, or what a subnormal has.
+        // The exponent of the result's last bit, for a full significand or for a subnormal.
         let last = (exponent + top - self.fraction_bits as i32).max(self.lowest_exponent());
         let shift = last - exponent;
         let significand = if shift <= 0 {
@@ -182,40 +183,40 @@ impl Format {
             let kept = magnitude.checked_shr(shift as u32).unwrap_or(0) as u64;
             kept + u64::from(rounding.grows(negative, kept & 1 == 1, Dropped::of(magnitude, shift as u32)))
         };
-        // A carry out of the fraction steps the exponent, as the two stand side by side.
+        // A carry out of the fraction increments the exponent, because the two fields are adjacent.
         let stored = (last - self.lowest_exponent()) as u64;
         let bits = (stored << self.fraction_bits) + significand;
         (stored <= self.exponent_ones() && bits <= self.highest()).then_some(bits)
     }
 }
 
-/// `cvt.rn.satfinite.e4m3x2.f32`, one half (PTX ISA, 9.7.9.22), written apart from the conversions: tests compare the two.
+/// One half of `cvt.rn.satfinite.e4m3x2.f32` (PTX ISA, 9.7.9.22), independent of the simulator's conversions: tests compare the two.
 #[cfg(test)]
 pub(crate) fn e4m3_from_f32(x: f32, relu: bool) -> u8 {
     saturating_from_f32(Format::E4M3, x, relu)
 }
 
-/// `cvt.rn.satfinite.e5m2x2.f32`, one half, likewise.
+/// One half of `cvt.rn.satfinite.e5m2x2.f32`, also independent.
 #[cfg(test)]
 pub(crate) fn e5m2_from_f32(x: f32, relu: bool) -> u8 {
     saturating_from_f32(Format::E5M2, x, relu)
 }
 
-/// `cvt.rn.f16x2.e4m3x2`, one half: exact.
+/// One half of `cvt.rn.f16x2.e4m3x2`, which is exact.
 pub(crate) fn e4m3_to_f16(bits: u8) -> u16 {
     exact_to_f16(Format::E4M3, bits)
 }
 
-/// `cvt.rn.f16x2.e5m2x2`, one half: exact.
+/// One half of `cvt.rn.f16x2.e5m2x2`, which is exact.
 pub(crate) fn e5m2_to_f16(bits: u8) -> u16 {
     exact_to_f16(Format::E5M2, bits)
 }
 
-/// The NaN that conversions to an 8-bit format give.
+/// The NaN result of conversions to an 8-bit format.
 #[cfg(test)]
 const NAN_8: u8 = 0x7f;
 
-/// The NaN that conversions to `.f16` give.
+/// The NaN result of conversions to `.f16`.
 const NAN_F16: u16 = 0x7fff;
 
 #[cfg(test)]
@@ -242,7 +243,7 @@ fn exact_to_f16(format: Format, bits: u8) -> u16 {
 mod tests {
     use super::*;
 
-    /// The value, as an `f64`.
+    /// The value as an `f64`.
     fn value(format: Format, bits: u64) -> f64 {
         match format.unpack(bits) {
             Unpacked::Nan => f64::NAN,
@@ -254,7 +255,7 @@ mod tests {
                 }
             }
             Unpacked::Finite { negative, significand, exponent } => {
-                // In two steps, as a power of two below the normal numbers would lose bits.
+                // In two steps, because a power of two below the normal range would lose bits.
                 let magnitude = significand as f64 * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2);
                 if negative { -magnitude } else { magnitude }
             }
@@ -291,13 +292,13 @@ mod tests {
         let mut state = 1u64;
         for _ in 0..100_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            // Exponents around those of the formats, so that subnormals and overflows are among them.
+            // Exponents near those of the formats, so that subnormals and overflows occur.
             let double = f64::from_bits(state & 0x8003_ffff_ffff_ffff | (0x300 + (state >> 20) % 0x200) << 52);
             let Unpacked::Finite { negative, significand, exponent } = Format::F64.unpack(double.to_bits()) else { continue };
             let pack = |format: Format| format.pack(negative, significand.into(), exponent, Rounding::NearestEven);
             assert_eq!(pack(Format::F32), u64::from((double as f32).to_bits()), "{double:e}");
             assert_eq!(pack(Format::F64), double.to_bits());
-            // `half` looks at the upper half of an `f64` only.
+            // `half` uses only the upper half of an `f64`.
             let double = f64::from_bits(double.to_bits() & !0xffff_ffff);
             let Unpacked::Finite { negative, significand, exponent } = Format::F64.unpack(double.to_bits()) else { continue };
             let pack = |format: Format| format.pack(negative, significand.into(), exponent, Rounding::NearestEven);

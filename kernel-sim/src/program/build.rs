@@ -1,4 +1,4 @@
-//! From the syntax tree of a kernel to its steps: every name looked up, every call expanded in place.
+//! Translates the syntax tree of a kernel to its steps: resolves every name, and expands every call inline.
 
 mod call;
 
@@ -10,14 +10,14 @@ use crate::instructions::{self, Form, Register, Unsupported, Uses};
 use crate::program::callers::Callers;
 use crate::ptx::{Function, Instruction, Module, Operand, Position, SourceLine, Space, Statement, Type, Variable};
 
-/// Steps that calls may expand to: enough for any kernel, and an end for calls that call themselves in ever new ways.
+/// The maximum number of steps after the expansion of calls: enough for any kernel, and a bound on the expansion of deeply nested calls.
 const MAX_STEPS: usize = 4 << 20;
 
-/// The most bytes of parameters of a kernel, and as many before PTX ISA 8.1 (PTX ISA, "Kernel Function Parameters").
+/// The maximum total size of a kernel's parameters, and the maximum before PTX ISA 8.1 (PTX ISA, "Kernel Function Parameters").
 const PARAM_BYTES: u32 = 32764;
 const OLD_PARAM_BYTES: u32 = 4352;
 
-/// Makes a kernel of a module ready to run.
+/// Builds the program of a kernel of a module.
 pub(crate) fn build(module: &Module, globals: &Globals, kernel: &Function) -> Result<Program, Problem> {
     let mut params = Vec::new();
     let mut builder = Builder {
@@ -92,20 +92,20 @@ struct Builder<'a> {
     callers: Callers,
     /// The kernel, and the functions whose bodies are being expanded.
     calls: Vec<&'a str>,
-    /// The blocks around, innermost last.
+    /// The labels of the enclosing blocks, innermost last.
     blocks: Vec<Labels<'a>>,
-    /// Targets of branch tables, by the table's name.
+    /// The targets of branch tables, by the name of the table.
     tables: HashMap<&'a str, &'a [String]>,
 }
 
-/// The labels of a block, and the branches inside it that name one.
+/// The labels of a block, and the branches inside it that have a label as target.
 #[derive(Default)]
 struct Labels<'a> {
     places: HashMap<&'a str, u32>,
     branches: Vec<Branch<'a>>,
 }
 
-/// A branch whose target is not known yet: the step, and which entry of its table.
+/// A branch with an unresolved target: the step, and the entry of the branch table.
 struct Branch<'a> {
     step: usize,
     entry: usize,
@@ -113,11 +113,11 @@ struct Branch<'a> {
     position: Position,
 }
 
-/// Where a `ret` of a function goes: to the end of its expansion.
+/// The target of `ret` in a function: the end of its expansion.
 const END_OF_CALL: &str = "";
 
 impl<'a> Builder<'a> {
-    /// Expands a body. A `ret` ends the thread, or goes to the end of the body if it is a callee's.
+    /// Expands a body. A `ret` of the kernel ends the thread; a `ret` of a callee branches to the end of the body.
     fn body(&mut self, statements: &'a [Statement], callee: Option<&'a Function>) -> Result<(), Problem> {
         self.blocks.push(Labels::default());
         self.statements(statements, callee.is_some())?;
@@ -172,7 +172,7 @@ impl<'a> Builder<'a> {
         self.declare(name, Named::Register { register, ty }, position)
     }
 
-    /// A register that no name stands for yet.
+    /// A new register without an entry in the scope.
     fn fresh(&mut self, name: &str, ty: Type) -> Register {
         let register = Register(self.registers.len() as u32);
         self.registers.extend(std::iter::repeat_n(name.to_owned(), if ty.bits() > 64 { 2 } else { 1 }));
@@ -184,7 +184,7 @@ impl<'a> Builder<'a> {
             Space::Shared | Space::SharedCluster => {
                 Named::Variable { space: Space::Shared, address: u64::from(self.shared.offsets[&key(variable.position)]) }
             }
-            // Parameters of calls are memory of the thread, as local variables are.
+            // Parameters of calls are in local memory, as local variables are.
             Space::Local | Space::Param => Named::Variable { space: Space::Local, address: self.local(variable)? },
             Space::Generic => return self.register(&variable.name, variable.ty, variable.position),
             Space::Global | Space::Const => {
@@ -194,7 +194,7 @@ impl<'a> Builder<'a> {
         self.declare(&variable.name, named, variable.position)
     }
 
-    /// A place in local memory.
+    /// The address of a variable in local memory.
     fn local(&mut self, variable: &Variable) -> Result<u64, Problem> {
         let offset = self.local_bytes.next_multiple_of(alignment(variable).max(16));
         let end = u32::try_from(bytes(variable)?).ok().and_then(|bytes| offset.checked_add(bytes));
@@ -212,13 +212,13 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Leaves a block: its labels are known now, and what they do not answer is asked of the block around.
+    /// Leaves a block: resolves branches to its labels, and passes the other branches to the enclosing block.
     fn close_block(&mut self) -> Result<(), Problem> {
         let Some(block) = self.blocks.pop() else { return Ok(()) };
         for branch in block.branches {
             let Some(&place) = block.places.get(branch.label) else {
                 match self.blocks.last_mut() {
-                    // A body is closed to the labels around its call.
+                    // The labels around a call are invisible in the body of the callee.
                     Some(outer) if !block.places.contains_key(END_OF_CALL) => outer.branches.push(branch),
                     _ => return Err(Problem::new(branch.position, format!("there is no label `{}`", branch.label))),
                 }
@@ -238,7 +238,7 @@ impl<'a> Builder<'a> {
         self.steps.push(Step { action, guard, uses: Uses::default(), effect: Effect::Progress, line, callers, position, text });
     }
 
-    /// Adds an instruction of which the registers are known.
+    /// Adds an instruction with known registers.
     fn push_using(&mut self, action: Action, guard: Option<(Register, bool)>, written: &Instruction, uses: Uses) {
         let effect = if let Action::Work(work) = &action { effect::of(written, work.class(), &uses) } else { Effect::Registers };
         self.push(action, guard, written.position, &written.text);
@@ -310,7 +310,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Notes that the next step branches to a label.
+    /// Records that the next step branches to a label.
     fn branch(&mut self, label: &'a str, entry: usize, position: Position) {
         let step = self.steps.len();
         if let Some(block) = self.blocks.last_mut() {

@@ -1,7 +1,7 @@
-//! Who called the code that a `.loc` names. Compilers inline functions and say so line by line (PTX ISA, 11.5.3, `.loc`); what they
-//! leave as calls is expanded here.
+//! The call stack of each source line. Compilers inline functions and record each inlined call in `.loc` (PTX ISA, 11.5.3, `.loc`); the
+//! simulator expands the remaining calls.
 //!
-//! `inlined_at` names one line. If that one was inlined too, the last `.loc` before it that names it says where.
+//! `inlined_at` gives one line. If that line was inlined, too, the last earlier `.loc` of that line gives its caller.
 
 use std::collections::HashMap;
 use std::mem;
@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use crate::ptx::SourceLine;
 
-/// Lines in calls in lines in calls: more are cut off, so that texts that go round in circles have an end.
+/// The maximum depth of a call stack; longer ones are cut off. This also bounds circular `inlined_at` records.
 const DEPTH: usize = 16;
 
 /// The callers of the current line.
 #[derive(Default)]
 pub(super) struct Callers {
-    /// For each inlined line that was named, its caller.
+    /// The caller of each inlined line.
     of_lines: HashMap<SourceLine, SourceLine>,
     /// The callers of the body that is being expanded.
     of_body: Arc<[SourceLine]>,
@@ -23,7 +23,7 @@ pub(super) struct Callers {
 }
 
 impl Callers {
-    /// Goes into the body of a function that the current line calls. Gives what `leave` wants.
+    /// Enters the body of a function that the current line calls. The result is for [`Self::leave`].
     pub(super) fn call(&mut self, line: SourceLine) -> [Arc<[SourceLine]>; 2] {
         let of_body = std::iter::once(line).chain(self.chain.iter().copied()).take(DEPTH).collect();
         let before = [mem::replace(&mut self.of_body, of_body), self.chain.clone()];
@@ -31,12 +31,12 @@ impl Callers {
         before
     }
 
-    /// Comes back from that body.
+    /// Leaves the body.
     pub(super) fn leave(&mut self, [of_body, chain]: [Arc<[SourceLine]>; 2]) {
         (self.of_body, self.chain) = (of_body, chain);
     }
 
-    /// Goes to the line of a `.loc`.
+    /// Sets the current line from a `.loc`.
     pub(super) fn enter(&mut self, current: &mut SourceLine, line: SourceLine, inlined_at: Option<SourceLine>) {
         *current = line;
         match inlined_at {

@@ -1,4 +1,4 @@
-//! A kernel, ready to run: names looked up, calls expanded, branches resolved.
+//! Programs: kernels with resolved names, expanded calls and resolved branches.
 
 mod build;
 mod callers;
@@ -17,28 +17,28 @@ pub(crate) use effect::Effect;
 pub(crate) use place::{Globals, bytes as bytes_of, place_shared};
 pub(crate) use scope::{Named, Scope};
 
-/// A kernel, ready to run.
+/// A kernel that is ready to run.
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) steps: Vec<Step>,
-    /// Names of registers, by [`Register`].
+    /// The names of registers, indexed by [`Register`].
     pub(crate) registers: Vec<String>,
     pub(crate) params: Vec<Param>,
-    /// Static shared memory.
+    /// The size of static shared memory in bytes.
     pub(crate) shared_bytes: u32,
-    /// What the start of dynamic shared memory is a multiple of; it comes after the static part.
+    /// The start of dynamic shared memory, after the static part and aligned.
     pub(crate) dynamic_shared_start: u32,
-    /// Local memory of a thread.
+    /// The size of a thread's local memory in bytes.
     pub(crate) local_bytes: u32,
-    /// `.reqntid` and its like.
+    /// Performance directives such as `.reqntid`.
     pub(crate) directives: Vec<(String, Vec<u64>)>,
-    /// File names that a `.loc` may number.
+    /// The numbers and names of `.file`.
     pub(crate) files: Vec<(u32, String)>,
-    /// May one CTA see what another did while both run?
+    /// Whether a CTA may observe the work of another running CTA.
     pub(crate) is_cooperative: bool,
 }
 
-/// Where a parameter stands among the bytes of them all.
+/// The offset of a parameter among the bytes of all parameters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Param {
     pub(crate) name: String,
@@ -49,31 +49,31 @@ pub(crate) struct Param {
 /// One instruction of a program.
 pub(crate) struct Step {
     pub(crate) action: Action,
-    /// The predicate, and the value it must have.
+    /// The predicate register, and the required value.
     pub(crate) guard: Option<(Register, bool)>,
-    /// The registers of its operands.
+    /// The registers of the operands.
     pub(crate) uses: Uses,
     pub(crate) effect: Effect,
     pub(crate) line: SourceLine,
-    /// The lines that called the function that the line is in, innermost first.
+    /// The call sites of the function that contains the line, innermost first.
     pub(crate) callers: Arc<[SourceLine]>,
     pub(crate) position: Position,
     pub(crate) text: String,
 }
 
-/// What a step does.
+/// The action of a step.
 pub(crate) enum Action {
-    /// An instruction of the table.
+    /// A decoded instruction.
     Work(Box<dyn Instruction>),
-    /// Goes to another step.
+    /// A branch to another step.
     Branch { target: u32, reconverge: Option<u32> },
-    /// Goes to the step of a table.
+    /// An indexed branch to a step of a table.
     BranchTable { index: Value, targets: Vec<u32>, reconverge: Option<u32> },
-    /// Ends the thread.
+    /// Exit of the thread.
     Exit,
 }
 
-/// What is wrong with a text, and where.
+/// A problem of a text, and its position.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Problem {
     pub(crate) position: Position,

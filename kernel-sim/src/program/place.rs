@@ -1,4 +1,4 @@
-//! Where variables stand in shared memory, and where those of the module stand in global memory.
+//! Addresses of variables: allocates a kernel's shared variables, and defines the table of the module's global addresses.
 
 use std::collections::HashMap;
 
@@ -6,21 +6,22 @@ use crate::ptx::{Function, Linkage, Module, Position, Space, Statement, Variable
 
 use super::Problem;
 
-/// Addresses of the module's `.global` and `.const` variables.
+/// The addresses of the module's `.global` and `.const` variables.
 pub(crate) type Globals = HashMap<String, u64>;
 
-/// Where the shared variables of a kernel stand.
+/// The offsets of a kernel's shared variables.
 #[derive(Debug, Default)]
 pub(crate) struct SharedPlaces {
-    /// By the place of the declaration, which is one in a module.
+    /// Indexed by the position of the declaration, which is unique in a module.
     pub(crate) offsets: HashMap<(u32, u32), u32>,
-    /// Bytes of all static variables.
+    /// The total size of the static variables.
     pub(crate) static_bytes: u32,
-    /// Where dynamic shared memory begins.
+    /// The start of dynamic shared memory.
     pub(crate) dynamic_start: u32,
 }
 
-/// Places every shared variable that the kernel can see: static ones first, `.extern` ones all at the start of the dynamic part.
+/// Allocates every shared variable that the kernel can access: first the static ones, then all `.extern` ones at the start of the dynamic
+/// part.
 pub(crate) fn place_shared(module: &Module, kernel: &Function) -> Result<SharedPlaces, Problem> {
     let mut variables: Vec<&Variable> = module.variables.iter().filter(|variable| variable.space == Space::Shared).collect();
     let mut functions = vec![kernel];
@@ -60,17 +61,17 @@ pub(crate) fn place_shared(module: &Module, kernel: &Function) -> Result<SharedP
     Ok(places)
 }
 
-/// A name for a declaration.
+/// The key of a declaration.
 pub(crate) fn key(position: Position) -> (u32, u32) {
     (position.line, position.column)
 }
 
-/// What the variable's address is a multiple of.
+/// The alignment of a variable's address.
 pub(crate) fn alignment(variable: &Variable) -> u32 {
     variable.align.unwrap_or(variable.ty.bytes() * variable.vector).max(1)
 }
 
-/// The size of a variable; one of unknown extent has none.
+/// The size of a variable; 0 if its extent is unknown.
 pub(crate) fn bytes(variable: &Variable) -> Result<u64, Problem> {
     let element = u64::from(variable.ty.bytes() * variable.vector);
     let count = variable.extents.iter().try_fold(1u64, |count, extent| count.checked_mul(extent.unwrap_or(0)));

@@ -1,13 +1,13 @@
-//! Where lanes that a branch parted come together again: the branch's immediate post-dominator.
+//! Reconvergence points: the lanes of a divergent branch reconverge at the immediate post-dominator of the branch.
 //!
-//! The algorithm is that of Cooper, Harvey and Kennedy, *A Simple, Fast Dominance Algorithm* (2001), on the reversed graph.
+//! The algorithm is that of Cooper, Harvey and Kennedy, *A Simple, Fast Dominance Algorithm* (2001), on the reversed control-flow graph.
 
 use super::{Action, Step};
 
-/// The end of every path.
+/// The node at the end of every path.
 const END: usize = 0;
 
-/// Fills in `reconverge` of every branch.
+/// Sets `reconverge` of every branch.
 pub(crate) fn run(steps: &mut [Step]) {
     let (starts, block_of) = blocks(steps);
     // Node 0 is the end; block `b` is node `b + 1`.
@@ -18,7 +18,7 @@ pub(crate) fn run(steps: &mut [Step]) {
         let meeting = post_dominators[block + 1].filter(|&node| node != END).map(|node| starts[node - 1] as u32);
         match &mut steps[last].action {
             Action::Branch { reconverge, .. } | Action::BranchTable { reconverge, .. } => *reconverge = meeting,
-            // The lanes whose guard does not hold go on.
+            // Lanes without the guard predicate continue with the next step.
             Action::Work(_) | Action::Exit => {}
         }
     }
@@ -46,7 +46,7 @@ fn blocks(steps: &[Step]) -> (Vec<usize>, Vec<usize>) {
     (starts, block_of)
 }
 
-/// The nodes that a block may go to.
+/// The successor nodes of a block.
 fn successors(steps: &[Step], starts: &[usize], block_of: &[usize], block: usize) -> Vec<usize> {
     let end = starts.get(block + 1).copied().unwrap_or(steps.len());
     let next = if end < steps.len() { block_of[end] + 1 } else { END };
@@ -64,14 +64,14 @@ fn successors(steps: &[Step], starts: &[usize], block_of: &[usize], block: usize
     nodes
 }
 
-/// The immediate post-dominator of each node; none for the end, and for nodes from which the end can not be reached.
+/// The immediate post-dominator of each node; `None` for the end and for nodes without a path to the end.
 fn post_dominators(successors: &[Vec<usize>]) -> Vec<Option<usize>> {
     let nodes = successors.len() + 1;
     let mut predecessors = vec![Vec::new(); nodes];
     for (block, targets) in successors.iter().enumerate() {
         targets.iter().for_each(|&target| predecessors[target].push(block + 1));
     }
-    // Post-order of the reversed graph, from the end.
+    // Post-order of the reversed graph, starting at the end.
     let mut order = Vec::with_capacity(nodes);
     let mut rank = vec![usize::MAX; nodes];
     let mut seen = vec![false; nodes];
@@ -112,7 +112,7 @@ fn post_dominators(successors: &[Vec<usize>]) -> Vec<Option<usize>> {
     dominator
 }
 
-/// The nearest node that post-dominates both.
+/// The nearest common post-dominator of two nodes.
 fn meet(mut a: usize, mut b: usize, dominator: &[Option<usize>], rank: &[usize]) -> usize {
     while a != b {
         while rank[a] < rank[b] {
@@ -129,7 +129,7 @@ fn meet(mut a: usize, mut b: usize, dominator: &[Option<usize>], rank: &[usize])
 mod tests {
     use super::*;
 
-    /// Post-dominators of blocks, as blocks; the end is `None`.
+    /// The immediate post-dominators of blocks, as blocks; the end is `None`.
     fn of(successors: &[&[usize]]) -> Vec<Option<usize>> {
         let shifted: Vec<Vec<usize>> = successors.iter().map(|targets| targets.to_vec()).collect();
         post_dominators(&shifted)[1..].iter().map(|node| node.filter(|&node| node != END).map(|node| node - 1)).collect()

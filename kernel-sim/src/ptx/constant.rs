@@ -1,23 +1,23 @@
-//! Constants and the expressions that are made of them.
+//! Constants and constant expressions.
 //!
-//! An integer is signed unless it is written with a `U` or does not fit; the usual conversions of C follow (PTX ISA, 4.5).
+//! An integer literal is signed unless it has the suffix `U` or does not fit. The usual conversions of C apply (PTX ISA, 4.5).
 
 /// The value of a constant expression.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Constant {
     Signed(i64),
     Unsigned(u64),
-    /// `0f..`: exact bits, which take no part in expressions.
+    /// `0f..`: exact bits. Constants of this kind cannot be operands of expressions.
     F32(u32),
     F64(f64),
 }
 
-/// Operators of two operands by how tightly they bind, the loosest first.
+/// The binary operators by precedence, lowest first.
 pub(super) const LEVELS: [&[&str]; 10] =
     [&["||"], &["&&"], &["|"], &["^"], &["&"], &["==", "!="], &["<", ">", "<=", ">="], &["<<", ">>"], &["+", "-"], &["*", "/", "%"]];
 
 impl Constant {
-    /// Reads a number.
+    /// Parses a number.
     pub(super) fn parse(text: &str) -> Result<Constant, String> {
         let lower = text.to_ascii_lowercase();
         let hexadecimal = |digits: &str, count: usize| {
@@ -51,7 +51,7 @@ impl Constant {
         })
     }
 
-    /// The 64 bits of an integer.
+    /// The bits of an integer.
     pub(super) fn integer(self) -> Option<u64> {
         match self {
             Constant::Signed(value) => Some(value as u64),
@@ -60,7 +60,7 @@ impl Constant {
         }
     }
 
-    /// `-x`, `+x`, `~x`, `!x`, or a cast.
+    /// Applies `-x`, `+x`, `~x`, `!x` or a cast.
     pub(super) fn unary(self, operator: &str) -> Result<Constant, String> {
         Ok(match (operator, self) {
             ("-", Constant::Signed(value)) => Constant::Signed(value.wrapping_neg()),
@@ -78,9 +78,9 @@ impl Constant {
         })
     }
 
-    /// `self operator other`.
+    /// Computes `self operator other`.
     pub(super) fn binary(self, operator: &str, other: Constant) -> Result<Constant, String> {
-        let truth = |value: bool| Ok(Constant::Signed(i64::from(value)));
+        let boolean = |value: bool| Ok(Constant::Signed(i64::from(value)));
         let zero = || "division by zero".to_owned();
         match (self, other) {
             (Constant::F64(a), Constant::F64(b)) => match operator {
@@ -88,15 +88,15 @@ impl Constant {
                 "-" => Ok(Constant::F64(a - b)),
                 "*" => Ok(Constant::F64(a * b)),
                 "/" => Ok(Constant::F64(a / b)),
-                "<" => truth(a < b),
-                ">" => truth(a > b),
-                "<=" => truth(a <= b),
-                ">=" => truth(a >= b),
-                "==" => truth(a == b),
-                "!=" => truth(a != b),
+                "<" => boolean(a < b),
+                ">" => boolean(a > b),
+                "<=" => boolean(a <= b),
+                ">=" => boolean(a >= b),
+                "==" => boolean(a == b),
+                "!=" => boolean(a != b),
                 _ => Err(format!("`{operator}` can not be applied to floating-point constants")),
             },
-            // The left operand alone decides the type of a shift.
+            // The type of a shift is the type of its left operand.
             (Constant::Signed(a), b) if operator == ">>" => Ok(Constant::Signed(a >> shift(b)?.min(63))),
             (Constant::Unsigned(a), b) if operator == ">>" => Ok(Constant::Unsigned(a.checked_shr(shift(b)?).unwrap_or(0))),
             (Constant::Signed(a), b) if operator == "<<" => Ok(Constant::Signed(a.checked_shl(shift(b)?).unwrap_or(0))),
@@ -109,10 +109,10 @@ impl Constant {
                 "%" if b == 0 => Err(zero()),
                 "/" => Ok(Constant::Signed(a.wrapping_div(b))),
                 "%" => Ok(Constant::Signed(a.wrapping_rem(b))),
-                "<" => truth(a < b),
-                ">" => truth(a > b),
-                "<=" => truth(a <= b),
-                ">=" => truth(a >= b),
+                "<" => boolean(a < b),
+                ">" => boolean(a > b),
+                "<=" => boolean(a <= b),
+                ">=" => boolean(a >= b),
                 "&" => Ok(Constant::Signed(a & b)),
                 "|" => Ok(Constant::Signed(a | b)),
                 "^" => Ok(Constant::Signed(a ^ b)),
@@ -128,10 +128,10 @@ impl Constant {
                     "*" => Ok(Constant::Unsigned(a.wrapping_mul(b))),
                     "/" => a.checked_div(b).map(Constant::Unsigned).ok_or_else(zero),
                     "%" => a.checked_rem(b).map(Constant::Unsigned).ok_or_else(zero),
-                    "<" => truth(a < b),
-                    ">" => truth(a > b),
-                    "<=" => truth(a <= b),
-                    ">=" => truth(a >= b),
+                    "<" => boolean(a < b),
+                    ">" => boolean(a > b),
+                    "<=" => boolean(a <= b),
+                    ">=" => boolean(a >= b),
                     "&" => Ok(Constant::Unsigned(a & b)),
                     "|" => Ok(Constant::Unsigned(a | b)),
                     "^" => Ok(Constant::Unsigned(a ^ b)),
@@ -142,19 +142,19 @@ impl Constant {
     }
 }
 
-/// Operators that mean the same for signed and unsigned integers.
+/// Operators with the same result for signed and unsigned integers.
 fn same(operator: &str, a: u64, b: u64) -> Result<Constant, String> {
-    let truth = match operator {
+    let boolean = match operator {
         "==" => a == b,
         "!=" => a != b,
         "&&" => a != 0 && b != 0,
         "||" => a != 0 || b != 0,
         _ => return Err(format!("`{operator}` is no operator of constants")),
     };
-    Ok(Constant::Signed(i64::from(truth)))
+    Ok(Constant::Signed(i64::from(boolean)))
 }
 
-/// A distance to shift by: 64 and more shift everything out.
+/// A shift distance. Distances of 64 and more shift all bits out.
 fn shift(distance: Constant) -> Result<u32, String> {
     let distance = distance.integer().ok_or("a shift needs an integer")?;
     Ok(distance.min(64) as u32)

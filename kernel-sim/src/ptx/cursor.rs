@@ -1,22 +1,22 @@
-//! A place between the tokens of a module, and what every rule of the grammar asks for there.
+//! The cursor over the tokens of a module, with the operations that all grammar rules use.
 
 use std::collections::HashMap;
 
 use super::lexer::{self, Kind, Token};
 use super::{Position, PtxError};
 
-/// How deep blocks, expressions and initial values may be nested: real modules stay below ten, and each level uses stack.
+/// The maximum nesting depth of blocks, expressions and initial values. Real modules need less than ten levels, and each level uses stack.
 const MAX_DEPTH: u32 = 100;
 
-/// A place between the tokens of a module.
+/// The position of the parser in the tokens of a module.
 pub(super) struct Cursor<'a> {
     text: &'a str,
     tokens: Vec<Token<'a>>,
     place: usize,
     depth: u32,
-    /// Where each line begins.
+    /// The start of each line.
     lines: Vec<usize>,
-    /// Vector registers (`.reg .v4 .f32 v`) of the blocks around this place, and how many elements they have.
+    /// The vector registers (`.reg .v4 .f32 v`) of the enclosing blocks, and their numbers of elements.
     vectors: Vec<HashMap<&'a str, u32>>,
 }
 
@@ -28,49 +28,49 @@ impl<'a> Cursor<'a> {
         Ok(Cursor { text, tokens, place: 0, depth: 0, lines, vectors: Vec::new() })
     }
 
-    /// The token that comes next.
+    /// The next token.
     pub(super) fn peek(&self) -> Token<'a> {
         self.peek_after(0)
     }
 
-    /// The token after that many others; at the end always [`Kind::End`].
+    /// The token `count` tokens after the next one; [`Kind::End`] after the last one.
     pub(super) fn peek_after(&self, count: usize) -> Token<'a> {
         let end = Token { kind: Kind::End, text: "", start: self.text.len(), end: self.text.len() };
         self.tokens.get(self.place + count).copied().unwrap_or(end)
     }
 
-    /// Takes the token that comes next.
+    /// Consumes the next token.
     pub(super) fn advance(&mut self) -> Token<'a> {
         let token = self.peek();
         self.place += 1;
         token
     }
 
-    /// Takes the sign if it comes next.
+    /// Consumes the next token if it is this sign.
     pub(super) fn accept(&mut self, sign: &str) -> bool {
         let found = self.peek().is(sign);
         self.place += usize::from(found);
         found
     }
 
-    /// Takes the sign, which must come next.
+    /// Consumes the next token, which must be this sign.
     pub(super) fn expect(&mut self, sign: &str) -> Result<Token<'a>, PtxError> {
         if self.peek().is(sign) { Ok(self.advance()) } else { Err(self.expected(&format!("`{sign}`"))) }
     }
 
-    /// Takes the token of that kind, which must come next.
+    /// Consumes the next token, which must be of this kind.
     pub(super) fn take(&mut self, kind: Kind, what: &str) -> Result<&'a str, PtxError> {
         if self.peek().kind == kind { Ok(self.advance().text) } else { Err(self.expected(what)) }
     }
 
-    /// Takes `.word` if it comes next.
+    /// Consumes the next token if it is `.word`.
     pub(super) fn accept_dotted(&mut self, word: &str) -> bool {
         let found = self.peek().kind == Kind::Dotted && self.peek().text == word;
         self.place += usize::from(found);
         found
     }
 
-    /// Takes what stands between commas, up to a sign that closes it, which is taken too.
+    /// Parses a list separated by commas, and consumes the closing sign.
     pub(super) fn list<T>(
         &mut self,
         close: &str,
@@ -91,7 +91,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Parses something nested, unless it is nested too deep.
+    /// Parses a nested construct. Too deep nesting is an error.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Cursor<'a>) -> Result<T, PtxError>) -> Result<T, PtxError> {
         if self.depth == MAX_DEPTH {
             return Err(self.error(format!("this is nested deeper than {MAX_DEPTH} levels")));
@@ -102,19 +102,19 @@ impl<'a> Cursor<'a> {
         result
     }
 
-    /// Where the token that comes next is.
+    /// The position of the next token.
     pub(super) fn position(&self) -> Position {
         self.position_of(self.peek())
     }
 
-    /// Where a token is.
+    /// The position of a token.
     pub(super) fn position_of(&self, token: Token<'_>) -> Position {
         let line = self.lines.partition_point(|&start| start <= token.start);
         let start = self.lines.get(line.saturating_sub(1)).copied().unwrap_or(0);
         Position { line: lexer::small(line), column: lexer::small(token.start - start + 1) }
     }
 
-    /// An error at the token that comes next.
+    /// An error at the next token.
     pub(super) fn error(&self, message: impl Into<String>) -> PtxError {
         self.error_at(self.peek(), message)
     }
@@ -124,7 +124,7 @@ impl<'a> Cursor<'a> {
         PtxError::new(self.text, self.position_of(token), message)
     }
 
-    /// The error that something else should come next.
+    /// The error for an unexpected token; `what` names the expected token.
     pub(super) fn expected(&self, what: &str) -> PtxError {
         let token = self.peek();
         let found = match token.kind {
@@ -134,12 +134,12 @@ impl<'a> Cursor<'a> {
         self.error(format!("expected {what}, found {found}"))
     }
 
-    /// How many tokens were taken.
+    /// The number of consumed tokens.
     pub(super) fn taken(&self) -> usize {
         self.place
     }
 
-    /// The text since that many tokens were taken, without comments, and with single blanks.
+    /// The text of all tokens after the first `taken` ones that are consumed, without comments and with single spaces.
     pub(super) fn text_since(&self, taken: usize) -> String {
         let tokens = self.tokens.get(taken..self.place.min(self.tokens.len())).unwrap_or_default();
         let mut text = String::with_capacity(tokens.last().map_or(0, |last| last.end - tokens[0].start));
@@ -154,24 +154,24 @@ impl<'a> Cursor<'a> {
         text
     }
 
-    /// Enters a block of vector registers' names.
+    /// Enters a scope of vector registers.
     pub(super) fn enter(&mut self) {
         self.vectors.push(HashMap::new());
     }
 
-    /// Leaves it.
+    /// Leaves the scope.
     pub(super) fn leave(&mut self) {
         self.vectors.pop();
     }
 
-    /// Remembers a vector register of the innermost block.
+    /// Declares a vector register in the innermost block.
     pub(super) fn declare_vector(&mut self, name: &'a str, count: u32) {
         if let Some(block) = self.vectors.last_mut() {
             block.insert(name, count);
         }
     }
 
-    /// How many elements the vector register of that name has, if there is one.
+    /// The number of elements of a vector register; `None` if the name denotes no vector register.
     pub(super) fn vector(&self, name: &str) -> Option<u32> {
         self.vectors.iter().rev().find_map(|block| block.get(name).copied())
     }

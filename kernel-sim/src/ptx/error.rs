@@ -1,10 +1,10 @@
-//! What is wrong with a module's text, and where.
+//! Errors of PTX text, with their positions.
 
 use super::Position;
 
-/// A mistake in PTX, or something that the simulator does not know: what, where, and the line.
+/// A mistake in PTX or a construct that the simulator does not support, with its position and its line.
 ///
-/// Its text shows the line with a caret below the place:
+/// The message shows the line with a caret below the position:
 ///
 /// ```text
 /// PTX line 3, column 20: expected `;`, found `%r3`
@@ -14,23 +14,23 @@ use super::Position;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("PTX line {}, column {}: {message}\n  {}\n  {}^", position.line, position.column, line.trim_end(), self.indent())]
 pub struct PtxError {
-    /// Where it is.
+    /// The position of the mistake.
     pub position: Position,
-    /// What is wrong.
+    /// The description of the mistake.
     pub message: String,
-    /// The text of that line.
+    /// The text of the line.
     pub line: String,
 }
 
 impl PtxError {
-    /// An error at that place of the text.
+    /// An error at this position of the text.
     pub(crate) fn new(text: &str, position: Position, message: impl Into<String>) -> PtxError {
         let row = position.line.saturating_sub(1) as usize;
         let line = text.split('\n').nth(row).unwrap_or_default().trim_end_matches('\r').to_owned();
         PtxError { position, message: message.into(), line }
     }
 
-    /// What stands before the caret: as wide as the line up to there, so tabs stay tabs.
+    /// The spaces before the caret. Tabs of the line stay tabs.
     fn indent(&self) -> String {
         let before = self.position.column.saturating_sub(1) as usize;
         let characters = self.line.char_indices().take_while(|&(place, _)| place < before);

@@ -1,46 +1,46 @@
-//! PTX text, cut into tokens.
+//! The lexer: splits PTX text into tokens.
 
 use super::{Position, PtxError};
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// A name: `ld`, `%r1`, `$L__BB0_1`, `_`.
     Name,
-    /// A dot and the word after it: `.global`, `.L2::128B`, `.2d`. The text of the token leaves the dot out.
+    /// A dot and a word: `.global`, `.L2::128B`, `.2d`. The text of the token excludes the dot.
     Dotted,
     /// A number, in any notation.
     Number,
-    /// `".."`; the text of the token leaves the quotes out.
+    /// `".."`; the text of the token excludes the quotes.
     Text,
     /// One or two characters: `,`, `[`, `<<`.
     Sign,
-    /// Nothing is left.
+    /// The end of the text.
     End,
 }
 
-/// A token: what it is, and where its text begins and ends.
+/// A token: its kind, its text and its range in the input.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind,
     pub(super) text: &'a str,
-    /// Where it begins in the text, dots and quotes included.
+    /// The start in the input, including dots and quotes.
     pub(super) start: usize,
-    /// Where it ends.
+    /// The end in the input.
     pub(super) end: usize,
 }
 
 impl Token<'_> {
-    /// Is it this sign?
+    /// Whether the token is this sign.
     pub(super) fn is(&self, sign: &str) -> bool {
         self.kind == Kind::Sign && self.text == sign
     }
 }
 
-/// Cuts the text into tokens, the last of which is [`Kind::End`]. Comments are left out.
+/// Splits the text into tokens; the last one is [`Kind::End`]. Comments are dropped.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, PtxError> {
     if let Some((place, c)) = text.char_indices().find(|(_, c)| !c.is_ascii()) {
-        // As NVIDIA's assembler does, which takes none in comments and names of files either.
+        // NVIDIA's assembler also rejects such characters, even in comments and file names.
         return Err(error(text, place, format!("PTX is ASCII, and has no `{c}`")));
     }
     let mut tokens = Vec::with_capacity(text.len() / 4 + 1);
@@ -56,7 +56,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, PtxError> {
     }
 }
 
-/// The line and column of a place in the text.
+/// The line and the column of an offset in the text.
 pub(super) fn position(text: &str, place: usize) -> Position {
     let before = text.as_bytes().get(..place).unwrap_or_default();
     let line = before.iter().filter(|&&byte| byte == b'\n').count();
@@ -64,7 +64,7 @@ pub(super) fn position(text: &str, place: usize) -> Position {
     Position { line: small(line + 1), column: small(place - start + 1) }
 }
 
-/// Positions count in 32 bits; what lies past that is shown at the end.
+/// Converts a line or column to 32 bits; larger values saturate.
 pub(super) fn small(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
@@ -73,7 +73,7 @@ fn error(text: &str, place: usize, message: impl Into<String>) -> PtxError {
     PtxError::new(text, position(text, place), message)
 }
 
-/// The place of the next byte that is neither blank nor in a comment.
+/// The offset of the next byte that is neither white space nor part of a comment.
 fn skip_blanks(text: &str, mut place: usize) -> Result<usize, PtxError> {
     let bytes = text.as_bytes();
     loop {
@@ -130,7 +130,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$')
 }
 
-/// Where a number ends: digits and letters, a fraction, and an exponent with its sign. What it is worth is decided later.
+/// The end of a number: digits and letters, a fraction, and an exponent with its sign. The parser decides the value.
 fn number_end(bytes: &[u8], start: usize) -> usize {
     let digits = |from: usize| from + bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut end = digits(start);

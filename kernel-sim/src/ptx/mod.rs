@@ -1,4 +1,4 @@
-//! PTX text and its syntax tree.
+//! The PTX front end: lexer, parser and syntax tree.
 
 mod constant;
 mod cursor;

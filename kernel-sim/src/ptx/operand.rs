@@ -5,10 +5,10 @@ use super::cursor::Cursor;
 use super::lexer::Kind;
 use super::{AddressBase, Operand, PtxError};
 
-/// The elements of a vector register.
+/// The names of the elements of a vector register.
 pub(super) const ELEMENTS: [&str; 4] = ["x", "y", "z", "w"];
 
-/// An operand of an instruction; in a `call`, parentheses hold a list of arguments.
+/// Parses an operand of an instruction. In a `call`, parentheses enclose a list of arguments.
 pub(super) fn operand(cursor: &mut Cursor<'_>, is_call: bool) -> Result<Operand, PtxError> {
     cursor.nested(|cursor| operand_inside(cursor, is_call))
 }
@@ -44,7 +44,7 @@ fn operand_inside(cursor: &mut Cursor<'_>, is_call: bool) -> Result<Operand, Ptx
     })
 }
 
-/// An operand that begins with a name.
+/// Parses an operand that begins with a name.
 fn named(cursor: &mut Cursor<'_>) -> Result<Operand, PtxError> {
     let first = cursor.peek();
     let name = name(cursor)?;
@@ -68,7 +68,7 @@ fn named(cursor: &mut Cursor<'_>) -> Result<Operand, PtxError> {
     })
 }
 
-/// A name with its `.x`, if any.
+/// Parses a name with an optional element such as `.x`.
 fn name(cursor: &mut Cursor<'_>) -> Result<String, PtxError> {
     let base = cursor.take(Kind::Name, "a name")?;
     if cursor.peek().kind != Kind::Dotted {
@@ -77,14 +77,14 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String, PtxError> {
     let element = cursor.advance().text;
     let colours = ["r", "g", "b", "a"];
     let element = match colours.iter().position(|&colour| colour == element) {
-        // A vector's elements have two sets of names.
+        // The elements of a vector have two sets of names.
         Some(place) if cursor.vector(base).is_some() => ELEMENTS[place],
         _ => element,
     };
     Ok(format!("{base}.{element}"))
 }
 
-/// What comes after `[`.
+/// Parses the part of an address after `[`.
 fn address(cursor: &mut Cursor<'_>) -> Result<Operand, PtxError> {
     let token = cursor.peek();
     let (base, offset) = if token.kind == Kind::Name && token.text != "WARP_SZ" {
@@ -106,7 +106,7 @@ fn address(cursor: &mut Cursor<'_>) -> Result<Operand, PtxError> {
     Ok(Operand::Address { base, offset, coordinates })
 }
 
-/// `+4`, `-4`, `+4+4`, or nothing, after a name.
+/// Parses the offset after a name: `+4`, `-4`, `+4+4`, or nothing.
 pub(super) fn offset(cursor: &mut Cursor<'_>) -> Result<i64, PtxError> {
     let mut sum = 0i64;
     loop {
@@ -122,13 +122,13 @@ pub(super) fn offset(cursor: &mut Cursor<'_>) -> Result<i64, PtxError> {
     }
 }
 
-/// A constant expression that must be an integer: its 64 bits.
+/// Parses a constant expression that must be an integer, and returns its 64 bits.
 pub(super) fn integer(cursor: &mut Cursor<'_>) -> Result<u64, PtxError> {
     let first = cursor.peek();
     expression(cursor)?.integer().ok_or_else(|| cursor.error_at(first, "an integer is wanted"))
 }
 
-/// A constant expression.
+/// Parses a constant expression.
 pub(super) fn expression(cursor: &mut Cursor<'_>) -> Result<Constant, PtxError> {
     cursor.nested(|cursor| {
         let first = cursor.peek();
@@ -147,7 +147,7 @@ pub(super) fn expression(cursor: &mut Cursor<'_>) -> Result<Constant, PtxError> 
     })
 }
 
-/// Operators of that level and of those that bind tighter, from left to right.
+/// Parses operators of this level and of higher precedence, from left to right.
 fn binary(cursor: &mut Cursor<'_>, level: usize) -> Result<Constant, PtxError> {
     let Some(operators) = LEVELS.get(level) else {
         return cursor.nested(unary);

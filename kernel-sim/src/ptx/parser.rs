@@ -1,4 +1,4 @@
-//! Modules, functions and statements, read from their tokens by recursive descent.
+//! The parser of modules, functions and statements, by recursive descent.
 
 use super::cursor::Cursor;
 use super::lexer::Kind;
@@ -6,9 +6,9 @@ use super::operand::{ELEMENTS, integer, operand};
 use super::variable::{attribute, count, head, parameter, space, variables};
 use super::{Function, Instruction, Linkage, Module, PtxError, SourceLine, Statement};
 
-/// Reads a module.
+/// Parses a module.
 ///
-/// What stands in `.section` (debug information) and `.pragma` is passed over; everything else is kept or is an error.
+/// The parser skips `.section` (debug information) and `.pragma`. Everything else becomes part of the tree or is an error.
 pub fn parse(text: &str) -> Result<Module, PtxError> {
     let cursor = &mut Cursor::new(text)?;
     let mut module = Module { version: version(cursor)?, target: target(cursor)?, ..Module::default() };
@@ -53,11 +53,11 @@ fn target(cursor: &mut Cursor<'_>) -> Result<String, PtxError> {
     }
 }
 
-/// A directive of a module.
+/// Parses a directive of a module.
 fn item(cursor: &mut Cursor<'_>, module: &mut Module) -> Result<(), PtxError> {
     let token = cursor.peek();
     if token.is("@") && cursor.peek_after(1).is("@") {
-        // `@@DWARF ..`, as old compilers write debug information: one line.
+        // `@@DWARF ..`: debug information of old compilers, on one line.
         let line = cursor.position().line;
         while cursor.peek().kind != Kind::End && cursor.position().line == line {
             cursor.advance();
@@ -138,7 +138,7 @@ fn source_line(cursor: &mut Cursor<'_>) -> Result<SourceLine, PtxError> {
     Ok(SourceLine { file: number(cursor)?, line: number(cursor)?, column: number(cursor)? })
 }
 
-/// A number alone, of 32 bits: `.loc` has several in a row, with nothing between them.
+/// Parses a single 32-bit number: `.loc` has several numbers in a row without separators.
 fn number(cursor: &mut Cursor<'_>) -> Result<u32, PtxError> {
     let token = cursor.peek();
     let text = cursor.take(Kind::Number, "a number")?;
@@ -151,7 +151,7 @@ fn pragma(cursor: &mut Cursor<'_>) -> Result<(), PtxError> {
     cursor.list(";", |cursor| cursor.take(Kind::Text, "the text of a pragma")).map(|_| ())
 }
 
-/// `.section name { .. }`: data for debuggers, not instructions.
+/// `.section name { .. }`: debug information.
 fn section(cursor: &mut Cursor<'_>) -> Result<(), PtxError> {
     cursor.advance();
     cursor.take(Kind::Dotted, "the name of a section")?;
@@ -189,7 +189,7 @@ fn function(cursor: &mut Cursor<'_>, linkage: Linkage) -> Result<Function, PtxEr
     Ok(Function { is_kernel, linkage, name, returns, params, directives, body, position })
 }
 
-/// What stands between the parameters of a function and its body.
+/// Parses the directives between the parameters of a function and its body.
 fn directives(cursor: &mut Cursor<'_>) -> Result<Vec<(String, Vec<u64>)>, PtxError> {
     const KNOWN: [&str; 14] = [
         "maxntid",
@@ -226,7 +226,7 @@ fn directives(cursor: &mut Cursor<'_>) -> Result<Vec<(String, Vec<u64>)>, PtxErr
     Ok(directives)
 }
 
-/// The statements after a `{`, with the `}`.
+/// Parses the statements after a `{`, and the `}`.
 fn block(cursor: &mut Cursor<'_>) -> Result<Vec<Statement>, PtxError> {
     cursor.nested(|cursor| {
         let mut statements = Vec::new();
@@ -305,7 +305,7 @@ fn registers<'a>(cursor: &mut Cursor<'a>, statements: &mut Vec<Statement>) -> Re
         if head.vector == 1 {
             return Ok(vec![(name.to_owned(), count)]);
         }
-        // A vector register is one register for each element.
+        // A vector register becomes one register for each element.
         let elements = |name: &str| ELEMENTS.iter().take(head.vector as usize).map(|element| (format!("{name}.{element}"), None)).collect();
         if count.is_some() || head.vector as usize > ELEMENTS.len() {
             return Err(cursor.error("the simulator does not know vector registers of this kind"));

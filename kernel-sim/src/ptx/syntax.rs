@@ -1,10 +1,10 @@
-//! The syntax tree of PTX: what the text says, before names are looked up.
+//! The syntax tree of PTX, before name resolution.
 //!
 //! It follows the chapters "Syntax", "State Spaces, Types, and Variables" and "Directives" of NVIDIA's *PTX ISA*.
 
 use std::fmt;
 
-/// A place in the text of a module: line and column, from 1.
+/// A position in the text of a module: line and column, from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Position {
     /// The line.
@@ -13,10 +13,10 @@ pub struct Position {
     pub column: u32,
 }
 
-/// A line of the source that a `.loc` names.
+/// A source line, as given by `.loc`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct SourceLine {
-    /// The number that a `.file` gave the file; 0 if there was no `.loc` yet.
+    /// The number of the file in `.file`; 0 before the first `.loc`.
     pub file: u32,
     /// The line.
     pub line: u32,
@@ -41,7 +41,7 @@ pub struct Module {
     pub aliases: Vec<(String, String)>,
 }
 
-/// Where a variable lives, or what an access names.
+/// The state space of a variable or of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Space {
     /// `.global`
@@ -73,10 +73,10 @@ impl fmt::Display for Space {
     }
 }
 
-/// `.visible`, `.extern` and their like.
+/// Linkage directives such as `.visible` and `.extern`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Linkage {
-    /// Seen in the module only.
+    /// Visible only in the module.
     #[default]
     Internal,
     /// `.visible`
@@ -92,23 +92,23 @@ pub enum Linkage {
 /// A variable of a state space, or a parameter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Variable {
-    /// Who may see it.
+    /// The linkage.
     pub linkage: Linkage,
-    /// Where it lives.
+    /// The state space.
     pub space: Space,
-    /// `.align`, if written.
+    /// `.align`, if present.
     pub align: Option<u32>,
     /// The element type.
     pub ty: Type,
-    /// 1, 2 or 4 elements: `.v2`, `.v4`.
+    /// The number of vector elements: 1, 2 (`.v2`) or 4 (`.v4`).
     pub vector: u32,
-    /// Its name; parameters of a declaration may be `_`.
+    /// The name; may be `_` for parameters of a declaration.
     pub name: String,
-    /// The extent of each dimension, none for a scalar; the first may be unknown (`name[]`).
+    /// The extent of each dimension; empty for a scalar. The first extent may be unknown (`name[]`).
     pub extents: Vec<Option<u64>>,
-    /// The initial value, nested as it is written; elements that are missing are 0.
+    /// The initial value, nested as in the text. Missing elements are 0.
     pub init: Option<Init>,
-    /// Where it is declared.
+    /// The position of the declaration.
     pub position: Position,
 }
 
@@ -117,22 +117,22 @@ pub struct Variable {
 pub enum Init {
     /// The bits of an integer.
     Int(u64),
-    /// A float: exact in `f64`.
+    /// A float. `f64` represents it exactly.
     Float(f64),
     /// The address of a variable plus an offset; with `generic(..)` a generic address.
     Symbol {
         /// The variable.
         name: String,
-        /// Bytes to add.
+        /// The offset in bytes.
         offset: i64,
-        /// Was it written in `generic(..)`?
+        /// Whether the address is wrapped in `generic(..)`.
         generic: bool,
     },
-    /// `0xff00(name)`: the bits of an address that the mask names, moved down to bit 0.
+    /// `0xff00(name)`: the bits of an address that the mask selects, shifted down to bit 0.
     Masked {
         /// The mask.
         mask: u64,
-        /// The address: always [`Init::Symbol`].
+        /// The address: always an [`Init::Symbol`].
         symbol: Box<Init>,
     },
     /// `{ .. }`
@@ -142,82 +142,83 @@ pub enum Init {
 /// `.entry` or `.func`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Function {
-    /// Is it a kernel (`.entry`)?
+    /// Whether the function is a kernel (`.entry`).
     pub is_kernel: bool,
-    /// Who may see it.
+    /// The linkage.
     pub linkage: Linkage,
-    /// Its name.
+    /// The name.
     pub name: String,
     /// Return parameters of a `.func`.
     pub returns: Vec<Variable>,
-    /// Parameters: `.param`, or `.reg` of a `.func` (then [`Space::Generic`] stands for the register).
+    /// The parameters: `.param`, or `.reg` for a `.func`. [`Space::Generic`] represents `.reg`.
     pub params: Vec<Variable>,
-    /// `.maxntid 128, 1, 1`, `.reqntid`, `.reqnctapercluster`, `.maxnreg` and their like: the name without the dot, and the numbers.
+    /// Performance directives such as `.maxntid 128, 1, 1`, `.reqntid`, `.reqnctapercluster` and `.maxnreg`: the name without the dot, and
+    /// the numbers.
     pub directives: Vec<(String, Vec<u64>)>,
-    /// The body; none for a declaration.
+    /// The body; `None` for a declaration.
     pub body: Option<Vec<Statement>>,
-    /// Where it is declared.
+    /// The position of the declaration.
     pub position: Position,
 }
 
-/// A statement of a body.
+/// A statement of a function body.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Statement {
     /// `.reg .b32 %a, %r<5>;`
     Registers {
-        /// The type of them all.
+        /// The type of the registers.
         ty: Type,
-        /// Each name, and its count if there are angle brackets: `%r<5>` names `%r0` to `%r4`.
+        /// Each name, with a count if the name has angle brackets: `%r<5>` declares `%r0` to `%r4`.
         names: Vec<(String, Option<u32>)>,
-        /// Where.
+        /// The position.
         position: Position,
     },
-    /// `.shared`, `.local`, `.param` and other variables of a body.
+    /// `.shared`, `.local`, `.param` and other variables in a body.
     Variable(Variable),
     /// `name:`
     Label(String, Position),
     /// `.loc file line column, function_name label, inlined_at file line column`; the name is ignored.
     Location {
-        /// The line that the next instructions come from.
+        /// The source line of the next instructions.
         line: SourceLine,
-        /// The line that calls the function which was inlined there.
+        /// The call site, if the line belongs to an inlined function.
         inlined_at: Option<SourceLine>,
     },
     /// An instruction.
     Instruction(Instruction),
-    /// `{ .. }`: names declared inside are not seen outside.
+    /// `{ .. }`: names declared inside are local to the block.
     Block(Vec<Statement>),
     /// `name: .branchtargets a, b, c;`
     BranchTargets {
-        /// The table's name.
+        /// The name of the table.
         name: String,
         /// The labels.
         targets: Vec<String>,
-        /// Where.
+        /// The position.
         position: Position,
     },
-    /// `name: .callprototype ..;`: kept by name only.
+    /// `name: .callprototype ..;`: only the name is stored.
     CallPrototype(String, Position),
 }
 
-/// One instruction as it is written.
+/// An instruction, as written in the text.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Instruction {
     /// `@%p` or `@!%p`: the predicate, and whether it is negated.
     pub guard: Option<(String, bool)>,
-    /// The word before the first dot: `ld`, `cvta`, `wgmma`.
+    /// The opcode, before the first dot: `ld`, `cvta`, `wgmma`.
     pub opcode: String,
-    /// The words after it, without their dots: `["global", "L2::128B", "v4", "f32"]`.
+    /// The modifiers without their dots: `["global", "L2::128B", "v4", "f32"]`.
     pub modifiers: Vec<String>,
     /// The operands.
     pub operands: Vec<Operand>,
-    /// The whole text, for messages.
+    /// The whole text of the instruction, for messages.
     pub text: String,
-    /// Where it begins.
+    /// The position of the instruction.
     pub position: Position,
 }
 
-/// An operand as it is written.
+/// An operand, as written in the text.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Operand {
     /// A register, special register (`%tid.x`), label, function or variable; `_` is the sink.
@@ -226,52 +227,52 @@ pub enum Operand {
     Not(String),
     /// `%p|%q`
     Pair(String, String),
-    /// An integer: its 64 bits.
+    /// An integer, as 64 bits.
     Int(u64),
     /// `0f3F800000`: the bits of an `f32`.
     F32(u32),
     /// `0d3FF0000000000000` or a decimal float: the bits of an `f64`.
     F64(u64),
-    /// `name+4`, outside of brackets.
+    /// `name+4`, outside brackets.
     Sum(String, i64),
     /// `[base+offset]`, `[base+offset, {x, y}]`.
     Address {
-        /// What stands first.
+        /// The base.
         base: AddressBase,
-        /// Bytes to add.
+        /// The offset in bytes.
         offset: i64,
-        /// What stands after a comma, as the coordinates of a tensor.
+        /// The operands after a comma, such as the coordinates of a tensor.
         coordinates: Vec<Operand>,
     },
     /// `{a, b, c, d}`
     Vector(Vec<Operand>),
-    /// `(a, b)`, of a call.
+    /// `(a, b)` in a call.
     List(Vec<Operand>),
 }
 
-/// What an address starts from.
+/// The base of an address.
 #[derive(Clone, PartialEq, Debug)]
 pub enum AddressBase {
     /// A register or a variable.
     Name(String),
-    /// A number alone.
+    /// A constant address.
     Absolute(u64),
 }
 
 macro_rules! types {
     ($($name:ident $text:literal $bits:literal),* $(,)?) => {
-        /// A type of PTX, of a register or of what an instruction does.
+        /// A type of PTX: of a register, or of an instruction.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[expect(missing_docs, reason = "the names are PTX's own")]
         pub enum Type { $($name),* }
 
         impl Type {
-            /// The type that is written so, without the dot.
+            /// The type with this name; the name is given without the dot.
             pub fn parse(text: &str) -> Option<Type> {
                 Some(match text { $($text => Type::$name,)* _ => return None })
             }
 
-            /// Bits of a value; a predicate counts 1.
+            /// The number of bits of a value; 1 for a predicate.
             pub fn bits(self) -> u32 {
                 match self { $(Type::$name => $bits),* }
             }
@@ -298,17 +299,17 @@ types! {
 }
 
 impl Type {
-    /// Bytes in memory: a part of a byte counts as one.
+    /// The number of bytes in memory, rounded up.
     pub fn bytes(self) -> u32 {
         self.bits().div_ceil(8)
     }
 
-    /// Is it `.s8` to `.s64`?
+    /// Whether the type is a signed integer.
     pub fn is_signed(self) -> bool {
         matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64)
     }
 
-    /// Is it a floating-point type?
+    /// Whether the type is a floating-point type.
     pub fn is_float(self) -> bool {
         !matches!(
             self,

@@ -1,4 +1,4 @@
-//! Declarations of variables and parameters, and initial values.
+//! The parser of variable and parameter declarations, and of initial values.
 
 use super::constant::Constant;
 use super::cursor::Cursor;
@@ -6,21 +6,21 @@ use super::lexer::{Kind, Token};
 use super::operand::{expression, integer, offset};
 use super::{Init, Linkage, PtxError, Space, Type, Variable};
 
-/// No device has as much memory, and sizes below it can be added and multiplied without care.
+/// The maximum size of a variable. No device has as much memory, and arithmetic on smaller sizes cannot overflow.
 const MAX_BYTES: u64 = 1 << 40;
 
-/// What stands before the names of a declaration.
+/// The part of a declaration before the names.
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub(super) linkage: Linkage,
-    /// None for `.reg`.
+    /// `None` for `.reg`.
     pub(super) space: Option<Space>,
     align: Option<u32>,
     pub(super) vector: u32,
     pub(super) ty: Type,
 }
 
-/// The space of variables that is written so, without the dot.
+/// The state space of variables with this name; the name is given without the dot.
 pub(super) fn space(word: &str) -> Option<Space> {
     Some(match word {
         "global" => Space::Global,
@@ -32,7 +32,7 @@ pub(super) fn space(word: &str) -> Option<Space> {
     })
 }
 
-/// `.space .align 4 .v2 .f32`, with the attributes of a parameter; the space or `.reg` comes next.
+/// Parses `.space .align 4 .v2 .f32`, with the attributes of a parameter. The cursor is at the space or at `.reg`.
 pub(super) fn head(cursor: &mut Cursor<'_>, linkage: Linkage) -> Result<Head, PtxError> {
     let first = cursor.advance();
     let space = match first.text {
@@ -51,7 +51,7 @@ pub(super) fn head(cursor: &mut Cursor<'_>, linkage: Linkage) -> Result<Head, Pt
         let token = cursor.advance();
         match token.text {
             "align" => {
-                // After `.ptr` it tells of the memory that the parameter points to.
+                // After `.ptr`, the alignment is that of the memory that the parameter points to.
                 let align = alignment(cursor)?;
                 head.align = if is_pointer { head.align } else { Some(align) };
             }
@@ -75,7 +75,7 @@ fn alignment(cursor: &mut Cursor<'_>) -> Result<u32, PtxError> {
     value.ok_or_else(|| cursor.error_at(first, "an alignment must be a power of two, at most 65536"))
 }
 
-/// `.attribute(.managed, .unified(1, 2))`, which changes nothing here.
+/// Parses `.attribute(.managed, .unified(1, 2))`, which has no effect in the simulator.
 pub(super) fn attribute(cursor: &mut Cursor<'_>) -> Result<(), PtxError> {
     cursor.expect("(")?;
     cursor.list(")", |cursor| {
@@ -88,7 +88,7 @@ pub(super) fn attribute(cursor: &mut Cursor<'_>) -> Result<(), PtxError> {
     Ok(())
 }
 
-/// A parameter of a function.
+/// Parses a parameter of a function.
 pub(super) fn parameter(cursor: &mut Cursor<'_>) -> Result<Variable, PtxError> {
     let first = cursor.peek();
     let head = head(cursor, Linkage::Internal)?;
@@ -101,7 +101,7 @@ pub(super) fn parameter(cursor: &mut Cursor<'_>) -> Result<Variable, PtxError> {
     Ok(variable(cursor, &head, name, name.text.to_owned(), extents))
 }
 
-/// The variables of a declaration: what comes after its head, up to `;`.
+/// Parses the variables of a declaration, from after its head up to `;`.
 pub(super) fn variables(cursor: &mut Cursor<'_>, head: &Head) -> Result<Vec<Variable>, PtxError> {
     let mut variables = Vec::new();
     loop {
@@ -141,13 +141,13 @@ fn variable(cursor: &Cursor<'_>, head: &Head, token: Token<'_>, name: String, ex
     }
 }
 
-/// `<5>`: a name that stands for five.
+/// Parses `<5>`: the name declares five registers.
 pub(super) fn count(cursor: &mut Cursor<'_>) -> Result<Option<u32>, PtxError> {
     const MAX: u64 = 1 << 20;
     if !cursor.accept("<") {
         return Ok(None);
     }
-    // A whole expression would take the closing `>` for a comparison.
+    // A constant expression would parse the closing `>` as a comparison.
     let token = cursor.peek();
     let text = cursor.take(Kind::Number, "a number")?;
     let count = Constant::parse(text).ok().and_then(Constant::integer).filter(|count| *count <= MAX);
@@ -199,7 +199,7 @@ fn leaves(init: &Init) -> u64 {
     }
 }
 
-/// An initial value of that element type.
+/// Parses an initial value of this element type.
 fn value(cursor: &mut Cursor<'_>, ty: Type) -> Result<Init, PtxError> {
     if cursor.accept("{") {
         return Ok(Init::List(cursor.nested(|cursor| cursor.list("}", |cursor| value(cursor, ty)))?));

@@ -1,4 +1,4 @@
-//! The bytes of a tensor map, and the fields that `tensormap.replace` writes one by one.
+//! The encoding of tensor maps, and the fields that `tensormap.replace` writes.
 
 use super::{ElementType, Fill, Interleave, MARK, MAX_RANK, Promotion, Swizzle, TENSOR_MAP_BYTES, TensorMap};
 
@@ -14,7 +14,7 @@ const STRIDES: usize = 48;
 const BOX: usize = 80;
 const ELEMENT_STRIDES: usize = 90;
 
-/// A field that `tensormap.replace` can write; those with a number are of that dimension.
+/// A field that `tensormap.replace` can write. Fields with a number belong to that dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Field {
     GlobalAddress,
@@ -30,7 +30,7 @@ pub(crate) enum Field {
 }
 
 impl Field {
-    /// Writes the field of an encoded map, as `tensormap.replace` takes it: the rank is written less 1.
+    /// Writes a field of an encoded map, from the operand of `tensormap.replace`. For the rank this operand is the rank less 1.
     pub(crate) fn replace(self, bytes: &mut [u8; TENSOR_MAP_BYTES], value: u64) {
         let low = value as u8;
         match self {
@@ -48,7 +48,7 @@ impl Field {
     }
 }
 
-/// The bytes of a map that was checked.
+/// Encodes a valid map.
 pub(super) fn encode(map: &TensorMap) -> [u8; TENSOR_MAP_BYTES] {
     let mut bytes = [0; TENSOR_MAP_BYTES];
     put(&mut bytes, 0, &MARK);
@@ -67,7 +67,7 @@ pub(super) fn encode(map: &TensorMap) -> [u8; TENSOR_MAP_BYTES] {
     bytes
 }
 
-/// The map of these bytes, not yet checked.
+/// Decodes a map without checking it.
 pub(super) fn decode(bytes: &[u8; TENSOR_MAP_BYTES]) -> Result<TensorMap, String> {
     if bytes[..4] != MARK {
         return Err("these 128 bytes are no tensor map".to_owned());
@@ -96,7 +96,7 @@ fn put(bytes: &mut [u8; TENSOR_MAP_BYTES], place: usize, part: &[u8]) {
     bytes[place..place + part.len()].copy_from_slice(part);
 }
 
-/// Eight bytes from there on.
+/// Eight bytes from this offset on.
 fn word(bytes: &[u8; TENSOR_MAP_BYTES], place: usize) -> u64 {
     (0..8).fold(0, |word, byte| word | u64::from(bytes[place + byte]) << (8 * byte))
 }

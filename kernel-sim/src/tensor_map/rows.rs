@@ -1,34 +1,36 @@
-//! The rows of a box: which bytes of global memory belong to which bytes of shared memory.
+//! The rows of a box: maps bytes of global memory to bytes of shared memory.
 
 use super::{Fill, Swizzle, TensorMap};
 
-/// One row of a box along the innermost dimension.
+/// A row of a box along the innermost dimension.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct BoxRow {
-    /// Where its first byte lies in the box, before the swizzle.
+    /// The offset of the first byte in the box, before the swizzle.
     pub(crate) shared: u32,
-    /// Bytes of the row in front of the tensor.
+    /// The bytes of the row before the start of the tensor.
     pub(crate) before: u32,
     /// Bytes of the row inside the tensor.
     pub(crate) inside: u32,
-    /// Bytes of the row behind the tensor.
+    /// The bytes of the row after the end of the tensor.
     pub(crate) after: u32,
-    /// The address of the first byte inside; of no use if there is none.
+    /// The address of the first byte inside the tensor; meaningless if there is none.
     pub(crate) global: u64,
 }
 
 impl TensorMap {
-    /// Elements that a box holds along a dimension. Along the innermost one the element stride counts for nothing without interleave.
+    /// The number of elements of a box along a dimension. Along the innermost dimension the element stride has no effect without
+    /// interleave.
     fn box_count(&self, dimension: usize) -> u32 {
         if dimension == 0 { self.box_extents[0] } else { self.box_extents[dimension].div_ceil(self.element_strides[dimension]) }
     }
 
-    /// Bytes of a row of a box.
+    /// The bytes of a row of a box.
     fn row_bytes(&self) -> u32 {
         self.box_extents[0] * self.element.bytes()
     }
 
-    /// Bytes from one row of a box to the next in shared memory: with a swizzle always its span, also where a row is shorter.
+    /// The distance of consecutive rows of a box in shared memory, in bytes. With a swizzle it is the span of the swizzle, even for shorter
+    /// rows.
     pub(crate) fn row_pitch(&self) -> u32 {
         if self.swizzle == Swizzle::None { self.row_bytes() } else { self.swizzle.span() }
     }
@@ -37,17 +39,17 @@ impl TensorMap {
         (1..self.rank()).map(|dimension| self.box_count(dimension)).product()
     }
 
-    /// Bytes that a box takes in shared memory.
+    /// The size of a box in shared memory, in bytes.
     pub(crate) fn box_span(&self) -> u32 {
         self.box_rows() * self.row_pitch()
     }
 
-    /// Bytes that a copy of a box counts on its mbarrier, whether they are inside of the tensor or not.
+    /// The transaction count of a copy of a box on its mbarrier, in bytes. It includes bytes outside the tensor.
     pub(crate) fn transaction_bytes(&self) -> u32 {
         self.box_rows() * self.row_bytes()
     }
 
-    /// The rows of the box whose first element has these coordinates, in the order in which they lie in shared memory.
+    /// The rows of the box with its first element at these coordinates, in the order of shared memory.
     pub(crate) fn rows(&self, coordinates: &[i32]) -> Vec<BoxRow> {
         let size = i64::from(self.element.bytes());
         let first = i64::from(coordinates[0]);
@@ -74,7 +76,7 @@ impl TensorMap {
             .collect()
     }
 
-    /// The bytes that an element outside of the tensor reads as. A NaN is the same 16 bits over and over in each type, as an H200 has it.
+    /// The bytes of an element outside the tensor. On an H200, a NaN repeats the same 16 bits in each type.
     pub(crate) fn fill_bytes(&self) -> Vec<u8> {
         let bytes = self.element.bytes() as usize;
         match self.fill {
@@ -139,7 +141,7 @@ mod tests {
         assert_eq!(globals, [16 + 32 + 192, 16 + 64 + 192, 16 + 32 + 288, 16 + 64 + 288]);
     }
 
-    /// As an H200 writes a box of 16 words and 4 rows: rows of 64 bytes stand 128 bytes apart, and only their own bytes count.
+    /// As on an H200 for a box of 16 words and 4 rows: the distance of rows of 64 bytes is 128 bytes, but only their own bytes count.
     #[test]
     fn short_rows_take_the_whole_span_of_the_swizzle() {
         let map = TensorMap { element: ElementType::U32, box_extents: vec![16, 4], ..matrix() };

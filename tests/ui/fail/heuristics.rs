@@ -1,4 +1,4 @@
-//! Heuristics that speak of no argument, that are of another type than their constant, and a closure that returns no truth.
+//! Heuristics that speak of no argument, that are of another type than their constant, and a closure that returns no boolean.
 
 use galatea::prelude::*;
 

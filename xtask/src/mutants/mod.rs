@@ -1,7 +1,7 @@
-//! `cargo xtask mutants`: plants defects in the compiler, one at a time, and tells which of them no test notices.
+//! `cargo xtask mutants`: plants defects in the compiler, one at a time, and lists those that no test notices.
 //!
-//! The lists in `xtask/mutants` say what is planted where ([`list`]). All defects are built into one copy of the workspace ([`tree`]), whose
-//! tests then run once for each of them, up to the first that fails ([`run()`]). What becomes of each is kept in the target directory
+//! The lists in `xtask/mutants` define the defects ([`list`]). All defects are built into one copy of the workspace ([`tree`]). The tests
+//! of the copy run once for each defect, up to the first failure ([`run()`]). The outcomes are stored in the target directory
 //! ([`results`]).
 
 mod list;
@@ -23,42 +23,42 @@ use run::{Bench, Ended, Outcome};
 
 #[derive(clap::Args, Default)]
 pub(crate) struct Args {
-    /// Only defects whose names hold one of these texts (all of them by default)
+    /// Run only defects whose names contain one of these texts [default: all]
     names: Vec<String>,
-    /// Only defects of files whose paths hold this text
+    /// Run only defects of files whose paths contain this text
     #[arg(long, value_name = "TEXT")]
     file: Option<String>,
-    /// Only defects that have no result yet, or were changed since
+    /// Run only defects that have no result yet, or have changed since
     #[arg(long)]
     new: bool,
-    /// Only defects that no test of results noticed when they last ran
+    /// Run only defects that no test of results noticed in their last run
     #[arg(long)]
     survivors: bool,
-    /// Only so many of those that a test of `tests/kernels` is known to notice, drawn by the seed, and only by that test
+    /// Run a random sample of the defects that a test of `tests/kernels` is known to notice, with only that test
     #[arg(long, value_name = "COUNT")]
     sample: Option<usize>,
-    /// What draws the sample (a number that the last commit gives by default)
+    /// Seed of the sample [default: derived from the last commit]
     #[arg(long, value_name = "NUMBER", requires = "sample")]
     seed: Option<u64>,
-    /// Only the tests that the list names for each defect; one that they do not notice gets no result
+    /// Run only the tests that the list names for each defect; a defect that they do not notice gets no result
     #[arg(long)]
     own: bool,
-    /// How many test executables run side by side (the number of cores by default)
+    /// Number of test executables to run in parallel [default: number of cores]
     #[arg(long, value_name = "COUNT")]
     jobs: Option<usize>,
-    /// Names the defects and what is known of them, and runs nothing
+    /// List the defects and their results, without running tests
     #[arg(long)]
     list: bool,
-    /// Writes docs/mutants.md from the results, and runs nothing
+    /// Write docs/mutants.md from the results, without running tests
     #[arg(long)]
     report: bool,
-    /// Writes into the lists which test noticed each defect; with --report of earlier runs, too
+    /// Write the test that noticed each defect into the lists; with --report, from earlier runs too
     #[arg(long)]
     record: bool,
 }
 
 impl Args {
-    /// So many defects, which the last commit draws.
+    /// The arguments for a sample of `count` defects, with the seed of the last commit.
     pub(crate) fn sample(count: usize) -> Args {
         Args { sample: Some(count), ..Args::default() }
     }
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The defects that the arguments mean, with their numbers.
+/// The defects that the arguments select, with their numbers.
 fn chosen<'d>(args: &Args, defects: &'d [Defect], results: &Results) -> Result<Vec<(Number, &'d Defect)>> {
     let is_meant = |defect: &Defect| {
         let outcome = results.outcome(defect);
@@ -115,7 +115,7 @@ fn chosen<'d>(args: &Args, defects: &'d [Defect], results: &Results) -> Result<V
     let mut chosen: Vec<(Number, &Defect)> =
         defects.iter().enumerate().map(|(at, defect)| (at + 1, defect)).filter(|(_, defect)| is_meant(defect)).collect();
     if let Some(count) = args.sample {
-        // These are soon done: one executable is built, and its tests take no time.
+        // These defects are fast to run: one executable is built, and its tests take almost no time.
         chosen.retain(|(_, defect)| defect.noticed_by.as_ref().is_some_and(|tests| tests.executable == run::WRITTEN_FOR_SURVIVORS));
         let mut state = match args.seed {
             Some(seed) => seed,
@@ -123,7 +123,7 @@ fn chosen<'d>(args: &Args, defects: &'d [Defect], results: &Results) -> Result<V
         };
         println!("a sample of {count}, drawn by --seed {state}");
         while chosen.len() > count {
-            // Knuth's multiplier; the high bits are the random ones.
+            // Knuth's multiplier; only the high bits are random.
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             chosen.remove((state >> 33) as usize % chosen.len());
         }
@@ -131,13 +131,13 @@ fn chosen<'d>(args: &Args, defects: &'d [Defect], results: &Results) -> Result<V
     Ok(chosen)
 }
 
-/// Each commit draws another sample.
+/// The seed of the last commit, so that each commit draws another sample.
 fn seed_of_commit() -> Result<u64> {
     let hash = process::output(&mut process::command("git rev-parse HEAD"))?;
     u64::from_str_radix(hash.get(..8).unwrap_or_default(), 16).context("git names no commit")
 }
 
-/// The list, and behind it what [`check_itself`] runs: a defect that is none, and one that leaves nothing of a kernel.
+/// The list, followed by the two checks of [`check_itself`]: a change that is no defect, and one that empties every kernel.
 fn with_checks(defects: &[Defect]) -> Vec<Defect> {
     let checks = "file kernel-lang/src/backend/ptx/mod.rs\n\
                   defect nothing changes\n- emitter.region(func.body);\n+ emitter.region(func.body);\n\
@@ -146,7 +146,7 @@ fn with_checks(defects: &[Defect]) -> Vec<Defect> {
     defects.iter().cloned().chain(checks).collect()
 }
 
-/// Without a defect no test may fail, nor with one that changes nothing; with empty kernels one must.
+/// Checks the tool itself. Without a defect, or with a change that is none, no test may fail; with empty kernels, a test must fail.
 fn check_itself(bench: &Bench, count: usize) -> Result<()> {
     for (number, expects) in [(0, true), (count + 1, true), (count + 2, false)] {
         let ended = bench.check(number)?;
@@ -158,12 +158,14 @@ fn check_itself(bench: &Bench, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Runs tests for each of the defects: first those that are about its file, and where none of these notices, all; gives the names of survivors that nothing explains.
+/// Runs tests for each of the defects: first the tests for its file and, if none of these notices, all others. Returns the names of
+/// survivors without a reason.
 fn judge_all(bench: &Bench, chosen: &[(Number, &Defect)], jobs: usize, own: bool, results: &mut Results) -> Result<Vec<String>> {
-    // A run that is cut short has then seen something of every file.
+    // Shuffle the defects, so that a run that is stopped early has covered every file.
     let step = (chosen.len() * 5 / 8..).find(|step| is_coprime(*step, chosen.len())).unwrap_or(1);
     let shuffled = (0..chosen.len()).map(|at| chosen[at * step % chosen.len()]);
-    // With each whether the tests about its file have run. What they do not notice waits until all others have been through them.
+    // The flag says whether the tests for the defect's file have passed. Such a defect goes to the end of the queue, after the first tests
+    // of all others.
     let queue: Mutex<VecDeque<(Number, &Defect, bool)>> = Mutex::new(shuffled.map(|(number, defect)| (number, defect, false)).collect());
     let done = Mutex::new((0, results, Vec::new()));
     let work = || -> Result<()> {

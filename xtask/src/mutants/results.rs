@@ -1,4 +1,4 @@
-//! What is known of the defects: kept from run to run, counted by file, and written as a page.
+//! The results of all defects: stored between runs, counted by file, and written as a page.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -12,7 +12,7 @@ use super::list::{self, Defect};
 use super::run::{self, Outcome};
 use crate::process;
 
-/// By a defect's name: its content, what became of it, and how long that took.
+/// For each defect's name: its content, its outcome, and the time of its tests.
 #[derive(Default)]
 pub(super) struct Results(BTreeMap<String, (String, Outcome, Duration)>);
 
@@ -21,7 +21,7 @@ fn path() -> PathBuf {
 }
 
 impl Results {
-    /// What earlier runs found out.
+    /// Reads the results of earlier runs.
     pub(super) fn read() -> Results {
         let text = fs::read_to_string(path()).unwrap_or_default();
         let row = |line: &str| {
@@ -53,21 +53,21 @@ impl Results {
         fs::write(path(), text).with_context(|| format!("cannot write {}", path().display()))
     }
 
-    /// What became of a defect, if it has not been changed since.
+    /// The outcome of a defect, if the defect has not changed since.
     pub(super) fn outcome(&self, defect: &Defect) -> Option<&Outcome> {
         self.0.get(&defect.name).filter(|(content, ..)| *content == defect.content()).map(|(_, outcome, _)| outcome)
     }
 }
 
-/// Defects of a file, or of all, and how many of them tests notice.
+/// The number of defects of a file, or of all files, and how many of them tests notice.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     all: usize,
-    /// By others than `tests/kernels`, which was written for what the tests of a file did not notice.
+    /// Noticed by tests other than `tests/kernels`, which was written for defects that the tests of their files do not notice.
     by_its_own: usize,
     noticed: usize,
     with_goldens: usize,
-    /// No defects, as their sentences say.
+    /// Changes that are not defects, with a reason in the list.
     explained: usize,
 }
 
@@ -81,19 +81,19 @@ impl Counts {
         self.explained += usize::from(!matches!(outcome, Outcome::Noticed(_)) && defect.survives.is_some());
     }
 
-    /// How many of those that are defects.
+    /// The percentage of `of` among the actual defects.
     fn rate(self, of: usize) -> String {
         let counted = (self.all - self.explained).max(1);
         format!("{:.1} %", 100.0 * of as f64 / counted as f64)
     }
 }
 
-/// Is it a survivor of whom nobody has said why?
+/// Returns whether the defect survived and the list has no reason for it.
 pub(super) fn is_unexpected(defect: &Defect, outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::Noticed(_)) && defect.survives.is_none()
 }
 
-/// The page, of all defects that have a result: counts by file, then the survivors.
+/// The page with all defects that have a result: counts by file, then the survivors.
 pub(super) fn page(defects: &[Defect], results: &Results) -> String {
     let mut files: BTreeMap<&str, Counts> = BTreeMap::new();
     let (mut total, mut survivors, mut untried) = (Counts::default(), String::new(), 0);
@@ -154,14 +154,14 @@ fn short(file: &str) -> &str {
 
 /// Writes the page.
 pub(super) fn write_page(defects: &[Defect], results: &Results) -> Result<()> {
-    // Those that are noticed have results sooner: of a part there is no rate.
+    // Noticed defects get results sooner, so a rate of incomplete results would be biased.
     let missing = defects.iter().filter(|defect| results.outcome(defect).is_none()).count();
     ensure!(missing == 0, "{missing} of {} defects have no result yet: run `cargo xtask mutants --new`", defects.len());
     let path = process::root().join("docs/mutants.md");
     fs::write(&path, page(defects, results)).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes into the lists which test noticed each defect, so that it runs first from then on.
+/// Writes the test that noticed each defect into the lists, so that this test runs first from then on.
 pub(super) fn record(results: &Results) -> Result<()> {
     for path in list::lists(&process::root().join("xtask/mutants"))? {
         let text = fs::read_to_string(&path)?;
@@ -173,7 +173,7 @@ pub(super) fn record(results: &Results) -> Result<()> {
     Ok(())
 }
 
-/// A list whose defects name the tests that noticed them.
+/// The text of a list with the tests that noticed its defects.
 fn with_tests(text: &str, results: &Results) -> Result<String> {
     let defects = list::parse(text)?;
     let mut out: Vec<String> = Vec::new();
@@ -187,7 +187,7 @@ fn with_tests(text: &str, results: &Results) -> Result<String> {
             let name = line.trim().strip_prefix("defect").unwrap_or_default().trim();
             let outcome = defects.iter().find(|defect| defect.name == name).and_then(|defect| results.outcome(defect));
             if let Some(Outcome::Noticed(test) | Outcome::NoticedByGoldens(test)) = outcome
-                // Of executables that end otherwise than by a failing test, the test is not known.
+                // If an executable ended without a failing test, the test is unknown.
                 && !test.contains('(')
             {
                 noticed = Some(format!("  noticed by  {test}"));

@@ -1,4 +1,4 @@
-//! Runs tests with one defect on, and finds out whether any notices.
+//! Runs tests with one defect on, and determines whether any test notices it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -16,15 +16,16 @@ use super::tree::VARIABLE;
 use crate::artifacts::Executable;
 use crate::process;
 
-/// Tests that run in one process.
+/// A set of tests that run in one process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Suite {
     executable: &'static str,
-    /// Of the tests' names; an empty one means all.
+    /// A filter of test names; an empty filter selects all.
     filter: &'static str,
 }
 
-/// Tests that compare results: with other devices, with `f64` references, with what must hold. Those that notice much in little time come first.
+/// Tests that compare results: with other devices, with `f64` references, or with invariants. Suites that notice much in a short time come
+/// first.
 pub(super) const BEHAVIOUR: [Suite; 12] = [
     Suite { executable: WRITTEN_FOR_SURVIVORS, filter: "" },
     Suite { executable: "tiles", filter: "" },
@@ -35,52 +36,52 @@ pub(super) const BEHAVIOUR: [Suite; 12] = [
     Suite { executable: "ops", filter: "sim::" },
     Suite { executable: "math", filter: "" },
     Suite { executable: "rows", filter: "" },
-    // Of an older target, which lacks some instructions.
+    // An older target, which lacks some instructions.
     Suite { executable: "run", filter: "sim:sm" },
     Suite { executable: "ops", filter: "sim:sm" },
     Suite { executable: "conformance", filter: "sim::" },
 ];
 
-/// The executable of tests that were written for defects which the tests of their files did not notice; it is soon built, and runs in no time.
+/// The executable with tests for defects that the tests of their files did not notice. It is fast to build and to run.
 pub(super) const WRITTEN_FOR_SURVIVORS: &str = "kernels";
 
-/// Tests that compare texts with what the compiler wrote before: they notice nearly everything, and are blessed as easily.
+/// Tests that compare the compiler's output with goldens. They notice nearly everything, but are easily blessed.
 pub(super) const GOLDENS: [Suite; 1] = [Suite { executable: "filetests", filter: "" }];
 
-/// The shortest suite, by which the tool itself is checked.
+/// The shortest suite, used to check the tool itself.
 pub(super) const QUICK: Suite = BEHAVIOUR[0];
 
-/// The most memory that a test may take, in KiB: a defect may make the compiler grow without end.
+/// The memory limit of a test in KiB: a defect may make the compiler allocate without bound.
 const MOST_MEMORY_KIB: u64 = 12 << 20;
-/// A test that computes for longer hangs.
+/// The CPU time after which a test counts as hanging.
 const LONGEST_TEST: Duration = Duration::from_secs(120);
-/// One that computes little, in so much more time, hangs as well: other programs may keep a machine busy.
+/// The factor for the wall-clock limit. A test that uses little CPU time hangs as well, but other programs may keep the machine busy.
 const LONGEST_WAIT: u32 = 15;
-/// How often a running test is looked at.
+/// The interval between checks of a running test.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// How a run of tests ended.
+/// The result of a run of tests.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Ended {
     Passed,
-    /// The test that failed, or how else the executable ended.
+    /// The name of the test that failed, or a description of how the executable ended.
     Failed(String),
 }
 
-/// What became of a defect.
+/// The outcome of a defect.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
-    /// By which executable's test.
+    /// A test of results noticed it: the executable and the test.
     Noticed(String),
-    /// By no test that compares results, but by one that compares texts.
+    /// Only a test of goldens noticed it.
     NoticedByGoldens(String),
     Survived,
 }
 
-/// Where tests run.
+/// The test executables.
 pub(super) struct Bench {
     executables: BTreeMap<String, PathBuf>,
-    /// Does a test pass while no defect is on? By its executable and name, as far as somebody asked.
+    /// Whether a test passes without a defect, by executable and name. Filled on demand.
     passes: Mutex<BTreeMap<(String, String), bool>>,
 }
 
@@ -96,18 +97,18 @@ impl Bench {
         Bench { executables, passes: Mutex::default() }
     }
 
-    /// Runs the tool's quickest suite.
+    /// Runs the shortest suite.
     pub(super) fn check(&self, number: Number) -> Result<Ended> {
         self.run(number, QUICK.executable, &[QUICK.filter])
     }
 
-    /// Runs tests up to the first that fails because of the defect.
+    /// Runs tests up to the first one that fails because of the defect.
     fn notices(&self, number: Number, tests: &Tests) -> Result<Option<String>> {
         let mut arguments = vec![tests.filter.clone()];
         loop {
             let given: Vec<&str> = arguments.iter().map(String::as_str).collect();
             let Ended::Failed(test) = self.run(number, &tests.executable, &given)? else { return Ok(None) };
-            // A test that fails without a defect, because the copy is no original, says nothing.
+            // Ignore a test that fails without a defect, because the copy differs from the original.
             if self.passes(&tests.executable, &test)? {
                 return Ok(Some(format!("{} {test}", tests.executable)));
             }
@@ -116,7 +117,7 @@ impl Bench {
     }
 
     fn passes(&self, executable: &str, test: &str) -> Result<bool> {
-        // Not a test, but how the executable ended.
+        // This is not a test but a description of how the executable ended.
         if test.starts_with('(') {
             return Ok(true);
         }
@@ -133,7 +134,7 @@ impl Bench {
         Ok(passes)
     }
 
-    /// Do the tests that are said to notice a defect do so? Of those that were built.
+    /// Runs the tests that the list names for the defect, as far as they were built.
     pub(super) fn judge_first(&self, number: Number, defect: &Defect) -> Result<Option<Outcome>> {
         let named = defect.noticed_by.iter().chain(&defect.first);
         for tests in named.filter(|tests| self.executables.contains_key(&tests.executable)) {
@@ -145,7 +146,7 @@ impl Bench {
         Ok(None)
     }
 
-    /// Does any test notice a defect?
+    /// Runs all tests until one notices the defect.
     pub(super) fn judge(&self, number: Number) -> Result<Outcome> {
         for suite in BEHAVIOUR {
             if let Some(test) = self.notices(number, &suite.tests())? {
@@ -160,14 +161,14 @@ impl Bench {
         Ok(Outcome::Survived)
     }
 
-    /// Runs tests one after the other, up to the first that fails.
+    /// Runs tests sequentially, up to the first failure.
     fn run(&self, number: Number, executable: &str, arguments: &[&str]) -> Result<Ended> {
         let path = self.executables.get(executable).with_context(|| format!("there is no test executable `{executable}`"))?;
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -v {MOST_MEMORY_KIB} -c 0; exec \"$@\""), "sh"]).arg(path).arg("--test-threads=1");
         command.args(arguments.iter().filter(|argument| !argument.is_empty()));
         command.env(VARIABLE, number.to_string()).env("GALATEA_CACHE", "off").env("RAYON_NUM_THREADS", "1").env("RUST_BACKTRACE", "0");
-        // The same inputs in every run.
+        // Use the same inputs in every run.
         command.env("GALATEA_SEED", "1").env_remove("BLESS").current_dir(super::tree::folder());
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().with_context(|| format!("cannot start {}", path.display()))?;
@@ -186,7 +187,7 @@ impl Bench {
                 Ok(line) => {
                     since = (Instant::now(), computed(child.id()));
                     if let Some((test, verdict)) = line.strip_prefix("test ").and_then(|line| line.split_once(" ... ")) {
-                        // Of a test that should panic, the line says so behind its name.
+                        // For a test with `should_panic`, the line has this note after the name.
                         last = test.split(" - ").next().unwrap_or(test).trim().to_owned();
                         if verdict.trim_end().ends_with("FAILED") {
                             break Ended::Failed(last);
@@ -206,7 +207,7 @@ impl Bench {
                 }
             }
         };
-        // It may have ended by itself.
+        // The process may have ended already.
         let _ = child.kill();
         child.wait()?;
         drop(receiver);
@@ -215,21 +216,21 @@ impl Bench {
     }
 }
 
-/// How long a process has computed: the fields `utime` and `stime` of `/proc/PID/stat`, in hundredths of a second. Nothing where there is no such file.
+/// The CPU time of a process: the fields `utime` and `stime` of `/proc/PID/stat`, in hundredths of a second. Zero if there is no such file.
 fn computed(process: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The second field, a name in parentheses, may hold spaces.
+    // The second field, a name in parentheses, may contain spaces.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
     let ticks: u64 = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum();
     Duration::from_millis(10 * ticks)
 }
 
-/// How many processes run side by side unless somebody says otherwise.
+/// The default number of parallel processes.
 pub(super) fn usual_jobs() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The folder of what a run leaves.
+/// The folder for the output of runs.
 pub(super) fn folder() -> PathBuf {
     process::target_dir().join("mutants")
 }

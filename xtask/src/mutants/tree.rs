@@ -1,7 +1,7 @@
 //! A copy of the workspace with all defects planted, and the test executables that are built from it.
 //!
-//! A defect is off unless the environment variable [`VARIABLE`] holds its number: one build serves the whole list. In the copy, kernels that
-//! are launched are compiled in process, because what the macro embeds was compiled while no defect was on.
+//! A defect is off unless the environment variable [`VARIABLE`] holds its number, so one build serves the whole list. In the copy, launched
+//! kernels are compiled in process, because the macro compiled its embedded variants with no defect on.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::list::{Defect, Number, planted};
 use crate::artifacts::{self, Executable};
 use crate::process;
 
-/// Which defect is on.
+/// The environment variable with the number of the active defect.
 pub(super) const VARIABLE: &str = "GALATEA_MUTANT";
 
-/// The module that the copy's compiler has besides.
+/// The source of a module that the copy's compiler has in addition.
 const PLANTED: &str = r#"//! Which planted defect is on.
 
 use std::sync::LazyLock;
@@ -29,16 +29,16 @@ pub fn is_on(number: u32) -> bool {
 }
 "#;
 
-/// What else the copy has otherwise: a file, its text, and what stands there instead.
+/// Other changes of the copy: the file, the original text, and its replacement.
 const CHANGES: [(&str, &str, &str); 3] = [
     (
         "kernel-lang/src/lib.rs",
         "pub mod diagnostic;",
         "#![allow(warnings, reason = \"planted code is as it is written in the list\")]\n\npub mod diagnostic;\npub mod planted;",
     ),
-    // No embedded variant is used.
-    ("kernel-runtime/src/kernel.rs", "self.variants.iter().filter_map(target)", "self.variants.iter().take(0).filter_map(target)"),
-    // Nor is one compiled, but where tuning must know which configurations are left out.
+    // Embedded variants are not used.
+    ("kernel-runtime/src/kernel/mod.rs", "self.variants.iter().filter_map(target)", "self.variants.iter().take(0).filter_map(target)"),
+    // The macros compile none, except where tuning must know which configurations are left out.
     (
         "kernel-lang/src/frontend/variants.rs",
         "|instance| kept.or_made(instance, || one(func, instance))",
@@ -46,7 +46,7 @@ const CHANGES: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Test executables of the copy: `(package, target)`.
+/// The test executables of the copy: `(package, target)`.
 pub(super) const TESTS: [(&str, &str); 11] = [
     ("kernel-lang", UNIT_TESTS),
     ("kernel-lang", "layout"),
@@ -64,12 +64,12 @@ pub(super) const TESTS: [(&str, &str); 11] = [
 /// The compiler's own unit tests.
 const UNIT_TESTS: &str = "kernel_lang";
 
-/// Where the copy lies.
+/// The folder of the copy.
 pub(super) fn folder() -> PathBuf {
     process::target_dir().join("mutants/tree")
 }
 
-/// Writes the copy, or brings it up to date.
+/// Writes or updates the copy.
 pub(super) fn write(defects: &[Defect]) -> Result<()> {
     let (root, tree) = (process::root(), folder());
     let list = process::output(&mut process::command("git ls-files --cached --others --exclude-standard"))?;
@@ -95,7 +95,7 @@ pub(super) fn write(defects: &[Defect]) -> Result<()> {
     remove_strangers(&tree, &tree, &files)
 }
 
-/// Copies a file with its time, by which Cargo knows that nothing has changed.
+/// Copies a file with its modification time, from which Cargo sees that the file has not changed.
 fn copy(from: &Path, to: &Path, bytes: &[u8]) -> Result<()> {
     if update(to, bytes)? {
         let modified = fs::metadata(from)?.modified()?;
@@ -104,7 +104,7 @@ fn copy(from: &Path, to: &Path, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file unless it is as it should be; answers whether it wrote.
+/// Writes a file unless its contents are equal. Returns whether it wrote.
 fn update(path: &Path, bytes: &[u8]) -> Result<bool> {
     if fs::read(path).is_ok_and(|known| known == bytes) {
         return Ok(false);
@@ -114,7 +114,7 @@ fn update(path: &Path, bytes: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes files of the copy that the workspace no longer has.
+/// Removes files of the copy that no longer exist in the workspace.
 fn remove_strangers(folder: &Path, tree: &Path, files: &[&str]) -> Result<()> {
     for entry in folder.read_dir()? {
         let path = entry?.path();
@@ -128,7 +128,7 @@ fn remove_strangers(folder: &Path, tree: &Path, files: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Builds test executables of the copy: these, or all.
+/// Builds test executables of the copy: those in `only`, or all.
 pub(super) fn build(only: Option<&[&str]>) -> Result<Vec<Executable>> {
     let target = process::target_dir().join("mutants/target");
     seed(&target)?;
@@ -155,7 +155,7 @@ pub(super) fn build(only: Option<&[&str]>) -> Result<Vec<Executable>> {
     Ok(built)
 }
 
-/// Begins with the dependencies that the workspace has built: their sources and their places in it are the same.
+/// Starts with the dependencies that the workspace has built, because their sources and paths are the same.
 fn seed(target: &Path) -> Result<()> {
     let (from, to) = (process::target_dir().join("debug"), target.join("debug"));
     if to.exists() || !from.join(".fingerprint").exists() {

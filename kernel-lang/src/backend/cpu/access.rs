@@ -1,7 +1,8 @@
-//! Loads and stores.
+//! Loads and stores of the CPU executor.
 //!
-//! Along each row the lanes inside the tensor and the active ones are ranges, if the offsets are affine and the mask is made of conditions:
-//! what is in both is copied at once. Otherwise, or where an offset wraps around, lanes are taken in blocks with a bit for each.
+//! If the offsets are affine and the mask consists of conditions, the elements of a row that are inside the tensor form a range, and so do
+//! the active ones. Their intersection is copied at once. Otherwise, or if an offset wraps around, elements are processed in blocks with
+//! one bit each.
 
 use std::ops::Range;
 
@@ -12,23 +13,23 @@ use crate::backend::cpu::memory;
 use crate::backend::cpu::shared::{self, Bits};
 use crate::dtype::Dtype;
 
-/// Lanes that are taken together where they are no range.
+/// The number of elements in a block, for elements that do not form a range.
 pub(super) const BLOCK: usize = 64;
 
-/// Lanes `0..count` of `start + lane * step` that are in `0..length`; `None` if an offset wraps around.
+/// The range of `i` in `0..count` for which `start + i * step` is in `0..length`; `None` if an offset wraps around.
 fn inside(start: i64, step: i64, count: usize, length: u64) -> Option<Range<usize>> {
     let span = step.checked_mul(i64::try_from(count).ok()? - 1)?;
     start.checked_add(span)?;
     let (start, step, length) = (i128::from(start), i128::from(step), i128::from(length));
     let clamp = |lane: i128| lane.clamp(0, count as i128) as usize;
-    // The first lane whose offset is at least `bound`, for a positive step.
+    // The first element whose offset is at least `bound`, for a positive step.
     let reaches = |start: i128, step: i128, bound: i128| clamp((bound - start + step - 1).div_euclid(step));
     let range = match step {
         1 => clamp(-start)..clamp(length - start),
         0 if (0..length).contains(&start) => 0..count,
         0 => 0..0,
         _ if step > 0 => reaches(start, step, 0)..reaches(start, step, length),
-        // Falling offsets: count down from the end of the tensor.
+        // For decreasing offsets, count down from the end of the tensor.
         _ => reaches(-start, -step, 1 - length)..reaches(-start, -step, 1),
     };
     Some(range.start..range.end.max(range.start))
@@ -40,10 +41,10 @@ fn intersection(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
 }
 
 impl Machine<'_> {
-    /// The lanes of a row where every condition holds; `None` if they may be no range.
+    /// The elements of a row for which every condition holds; `None` if they may not form a range.
     ///
     /// # Safety
-    /// The conditions are of tiles with these extents, in slots of this machine.
+    /// The conditions are those of tiles with these extents, in slots of this machine.
     pub(super) unsafe fn active(&self, conditions: &[Condition], extents: &[usize], row: usize) -> Option<Range<usize>> {
         let count = extents.last().copied().unwrap_or(1);
         let mut active = 0..count;
@@ -57,7 +58,7 @@ impl Machine<'_> {
                         [lhs, rhs].map(|affine| unsafe { (self.row_start(affine, extents, row), self.linear(affine.innermost())) });
                     left.checked_add(left_step.checked_mul(count as i64 - 1)?)?;
                     right.checked_add(right_step.checked_mul(count as i64 - 1)?)?;
-                    // left + left_step * lane < right + right_step * lane
+                    // left + left_step * i < right + right_step * i
                     let room = i128::from(right) - i128::from(left) + i128::from(*or_equal);
                     let clamp = |lane: i128| lane.clamp(0, count as i128) as usize;
                     match left_step.checked_sub(right_step)? {
@@ -73,10 +74,10 @@ impl Machine<'_> {
         Some(active)
     }
 
-    /// Does every condition hold for that lane of a row?
+    /// Whether every condition holds for this element of a row.
     ///
     /// # Safety
-    /// As [`Machine::active`].
+    /// See [`Machine::active`].
     pub(super) unsafe fn holds(&self, conditions: &[Condition], extents: &[usize], row: usize, lane: usize) -> bool {
         conditions.iter().all(|condition| match condition {
             // SAFETY: the slot holds a `bool`.
@@ -93,9 +94,9 @@ impl Machine<'_> {
     }
 
     /// # Safety
-    /// The slots of the access are those of this machine, its tensor is as [`super::Program::run`] demands.
+    /// The slots of the access belong to this machine, and its tensor meets the requirements of [`super::Program::run`].
     pub(super) unsafe fn load(&self, access: &Access) -> Result<(), Violation> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match self.aim(access) {
                 true => Ok(()),
@@ -106,55 +107,56 @@ impl Machine<'_> {
     }
 
     /// # Safety
-    /// As [`Machine::load`].
+    /// See [`Machine::load`].
     pub(super) unsafe fn store(&self, access: &Access) -> Result<(), Violation> {
-        // What the op before has written to the tensor is stored.
+        // The previous op has written to the tensor directly.
         if access.view.is_some_and(|view| self.at(view) != self.at(access.data)) {
             return Ok(());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { if self.conflicts(access) { self.shared_access(access, false) } else { self.access::<false>(access, false) } }
     }
 
-    /// May another program access the same elements at the same time, one of the two storing? Then each element is accessed by an atomic.
+    /// Whether another program may access the same elements concurrently and one of the two stores. If so, each element is accessed by an
+    /// atomic.
     #[inline(always)]
     fn conflicts(&self, access: &Access) -> bool {
         self.conflicts.get(access.number as usize) == Some(&true)
     }
 
-    /// Stands apart, so that the code of plain accesses is as if there were no others.
+    /// Not inlined, so that it does not affect the code of plain accesses.
     #[inline(never)]
     unsafe fn shared_access(&self, access: &Access, is_load: bool) -> Result<(), Violation> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.access::<true>(access, is_load) }
     }
 
-    /// Sets the view of an access, if it has one: to the tensor, and then returns true, or to its own tile.
+    /// Sets the view of an access, if it has one: to the tensor, with the result true, or to its own tile.
     ///
     /// # Safety
-    /// As [`Machine::load`].
+    /// See [`Machine::load`].
     pub(super) unsafe fn aim(&self, access: &Access) -> bool {
         let Some(Slot(view)) = access.view else { return false };
         let (count, width) = (access.extents[0], access.dtype.bytes());
-        // SAFETY: the slots hold what the access says.
+        // SAFETY: the slots hold the values that the access describes.
         let address = match unsafe { self.ranges(access, 0, count, self.length(access)) } {
-            // Through a view, elements are accessed by slices, so that no other program may access them meanwhile.
+            // A view accesses elements through slices, so no other program may access them concurrently.
             Some((start, 1, inside, active)) if inside.len() == count && active.len() == count && !self.conflicts(access) => {
                 Some(tensor(self.address(access), start, width)).filter(|address| address.addr() % width == 0)
             }
             _ => None,
         };
-        // SAFETY: the view has room for an address, aligned for it.
+        // SAFETY: the slot of the view has the size and alignment of an address.
         unsafe { self.at(Slot(view & !VIEW)).cast::<*mut u8>().write(address.unwrap_or(self.at(access.data))) };
         address.is_some()
     }
 
-    /// A load or a store; if `SHARED`, other programs may access the same elements, and each is accessed by an atomic.
+    /// A load or a store. If `SHARED`, other programs may access the same elements, and each element is accessed by an atomic.
     unsafe fn access<const SHARED: bool>(&self, access: &Access, is_load: bool) -> Result<(), Violation> {
         let count = access.extents.last().copied().unwrap_or(1);
         let length = self.length(access);
         for row in 0..rows(&access.extents) {
-            // SAFETY: the slots hold what the access says.
+            // SAFETY: the slots hold the values that the access describes.
             let ranges = unsafe { self.ranges(access, row, count, length) };
             let Some((start, step, inside, active)) = ranges else {
                 // SAFETY: as above.
@@ -197,27 +199,27 @@ impl Machine<'_> {
     }
 
     fn length(&self, access: &Access) -> u64 {
-        // SAFETY: as above: the length is the next word.
+        // SAFETY: as above; the length is the next word.
         unsafe { self.scratch.cast::<u64>().add(access.word + 1).read() }
     }
 
-    /// Of a row: its first offset, the step, and the lanes inside the tensor and the active ones, if they are ranges.
+    /// For a row: its first offset, the step, the range inside the tensor and the range of active elements; `None` if they are not ranges.
     unsafe fn ranges(&self, access: &Access, row: usize, count: usize, length: u64) -> Option<(i64, i64, Range<usize>, Range<usize>)> {
         let (Offsets::Affine(affine), Mask::Conditions(conditions)) = (&access.offsets, &access.mask) else { return None };
         // SAFETY: the slots hold `i64`s.
         let (start, step) = unsafe { (self.row_start(affine, &access.extents, row), self.linear(affine.innermost())) };
-        // SAFETY: the conditions are of tiles with these extents.
+        // SAFETY: the conditions are those of tiles with these extents.
         Some((start, step, inside(start, step, count, length)?, unsafe { self.active(conditions, &access.extents, row)? }))
     }
 
-    /// Writes `other` to lanes of a row of a load; `data` is the row, `first` its first lane in the tile.
+    /// Writes `other` to elements of a row of a load. `data` is the row, `first` the tile index of its first element.
     unsafe fn rest(&self, access: &Access, data: *mut u8, first: usize, lanes: Range<usize>) {
         if lanes.is_empty() {
             return;
         }
         let width = access.dtype.bytes();
         let to = data.wrapping_add(lanes.start * width);
-        // SAFETY: the tile has these lanes, and so has `other`.
+        // SAFETY: the tile and `other` have these elements.
         unsafe {
             match access.other {
                 Other::Zero => to.write_bytes(0, lanes.len() * width),
@@ -229,19 +231,20 @@ impl Machine<'_> {
         }
     }
 
-    /// A row lane by lane.
+    /// Accesses a row element by element.
     unsafe fn blocks<const SHARED: bool>(&self, access: &Access, is_load: bool, row: usize, count: usize) -> Result<(), Violation> {
         let width = access.dtype.bytes();
         for first in (0..count).step_by(BLOCK) {
             let lanes = first..count.min(first + BLOCK);
             let mut offsets = [0i64; BLOCK];
-            // SAFETY: the slots hold what the access says.
+            // SAFETY: the slots hold the values that the access describes.
             let chosen = unsafe { self.chosen(access, row, lanes.clone(), &mut offsets)? };
             let at = row * count + first;
             let data = self.at(access.data).wrapping_add(at * width);
             let tensor = |offset: i64| tensor(self.address(access), offset, width);
             let bits = || (0..lanes.len()).filter(|bit| chosen >> bit & 1 != 0);
-            // SAFETY: a chosen lane is inside the tensor, and the tile has these lanes. If they are shared, all threads access them by atomics.
+            // SAFETY: a chosen element is inside the tensor, and the tile has these elements. If they are shared, all threads access them
+            // by atomics.
             unsafe {
                 if is_load {
                     self.rest(access, data, at, 0..lanes.len());
@@ -263,10 +266,10 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Which of some lanes of a row are active and inside the tensor, a bit each; and their offsets.
+    /// A bit for each of some elements of a row: whether it is active and inside the tensor; and the offsets of these elements.
     ///
     /// # Safety
-    /// As [`Machine::load`].
+    /// See [`Machine::load`].
     pub(super) unsafe fn chosen(
         &self,
         access: &Access,
@@ -276,12 +279,12 @@ impl Machine<'_> {
     ) -> Result<u64, Violation> {
         let (count, length) = (access.extents.last().copied().unwrap_or(1), self.length(access));
         let first = lanes.start;
-        // SAFETY: the slots hold what the access says.
+        // SAFETY: the slots hold the values that the access describes.
         let active = unsafe {
             self.offsets(access, row, lanes.clone(), count, offsets);
             self.active_bits(access, row, lanes, count)
         };
-        // A negative offset is a large one.
+        // As an unsigned number, a negative offset is beyond every length.
         let inside = offsets.iter().enumerate().fold(0, |bits, (bit, offset)| bits | u64::from((*offset as u64) < length) << bit);
         let chosen = inside & active;
         if self.checked && chosen != active {
@@ -291,10 +294,10 @@ impl Machine<'_> {
         Ok(chosen)
     }
 
-    /// The offsets of some lanes of a row.
+    /// The offsets of some elements of a row.
     unsafe fn offsets(&self, access: &Access, row: usize, lanes: Range<usize>, count: usize, to: &mut [i64; BLOCK]) {
         match &access.offsets {
-            // SAFETY: the tile has these lanes.
+            // SAFETY: the tile has these elements.
             Offsets::Tile(slot) => unsafe {
                 let from = self.at(*slot).cast::<i64>().add(row * count + lanes.start);
                 to.as_mut_ptr().copy_from_nonoverlapping(from, lanes.len());
@@ -309,15 +312,15 @@ impl Machine<'_> {
         }
     }
 
-    /// Which of some lanes of a row are active, a bit each.
+    /// A bit for each of some elements of a row: whether it is active.
     unsafe fn active_bits(&self, access: &Access, row: usize, lanes: Range<usize>, count: usize) -> u64 {
         let bits =
             |holds: &dyn Fn(usize) -> bool| lanes.clone().enumerate().fold(0, |bits, (bit, lane)| bits | u64::from(holds(lane)) << bit);
         match &access.mask {
             Mask::Conditions(conditions) if conditions.is_empty() => bits(&|_| true),
-            // SAFETY: the conditions are of tiles with these extents.
+            // SAFETY: the conditions are those of tiles with these extents.
             Mask::Conditions(conditions) => bits(&|lane| unsafe { self.holds(conditions, &access.extents, row, lane) }),
-            // SAFETY: the tile has these lanes.
+            // SAFETY: the tile has these elements.
             Mask::Tile(slot) => bits(&|lane| unsafe { self.at(*slot).add(row * count + lane).read() != 0 }),
         }
     }
@@ -340,7 +343,7 @@ impl Machine<'_> {
     }
 }
 
-/// The address of an element, which may be none: an empty tensor has no address.
+/// The address of an element. It may be invalid: an empty tensor has no address.
 pub(super) fn tensor(address: u64, offset: i64, width: usize) -> *mut u8 {
     let address = address.wrapping_add((offset as u64).wrapping_mul(width as u64));
     std::ptr::with_exposed_provenance_mut(address as usize)

@@ -1,4 +1,4 @@
-//! Gives tiles their places in the scratch: two that are never needed at once may share one.
+//! Scratch allocation: assigns offsets in the scratch to tiles. Tiles with disjoint lifetimes may share memory.
 //!
 //! before: lifetimes, in instructions: a 0..3, b 1..2, c 3..5, d 4..5
 //! after:  a at 0, b at 4096, c at 4096, d at 0
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use crate::backend::cpu::code::{Instr, PENDING, Slot, VIEW};
 
-/// From where to where in the list of instructions a tile is needed.
+/// The lifetime of a tile: the first and last instruction that use it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lifetime {
     pub(super) bytes: usize,
@@ -24,8 +24,8 @@ impl Lifetime {
 
 const ALIGN: usize = 64;
 
-/// Replaces the slots of tiles by places from `start` on and returns where the last one ends. `loops` are the first and the last
-/// instruction of each loop, an inner one before the one around it; `views` are the tiles that addresses may point to.
+/// Replaces the slots of tiles by offsets, from `start` on, and returns the end of the last one. `loops` lists the first and the last
+/// instruction of each loop, inner loops before outer ones; `views` lists the tiles to which addresses may point.
 pub(super) fn allocate(
     instrs: &mut [Instr],
     lifetimes: &mut [Lifetime],
@@ -33,7 +33,7 @@ pub(super) fn allocate(
     views: &HashMap<u32, Slot>,
     start: usize,
 ) -> usize {
-    // Which tiles each instruction names, those of an instruction from `names` on.
+    // The tiles that each instruction uses; those of instruction `i` begin at `names[i]`.
     let (mut named, mut names) = (Vec::new(), Vec::new());
     for (at, instr) in instrs.iter_mut().enumerate() {
         names.push(named.len());
@@ -47,7 +47,7 @@ pub(super) fn allocate(
             }
         });
     }
-    // What was made before a loop and is needed in it is needed by each of its rounds.
+    // A tile that is defined before a loop and used in it is live to the end of the loop, because each iteration uses it.
     for (begin, end) in loops {
         let behind = names.get(end + 1).copied().unwrap_or(named.len());
         for index in &named[names[*begin]..behind] {
@@ -72,14 +72,14 @@ fn pending(slot: Slot) -> Option<usize> {
     (slot.0 & PENDING != 0).then_some((slot.0 & !PENDING) as usize)
 }
 
-/// First fit, in the order of first use.
+/// First-fit allocation, in the order of first use.
 fn place(lifetimes: &[Lifetime], start: usize) -> (Vec<u32>, usize) {
     let mut order: Vec<usize> = (0..lifetimes.len()).filter(|index| lifetimes[*index].first != usize::MAX).collect();
     order.sort_by_key(|index| lifetimes[*index].first);
     let mut places = vec![0; lifetimes.len()];
-    // Where nothing lies, from where to where.
+    // The free ranges, from begin to end.
     let mut free: BTreeMap<usize, usize> = BTreeMap::from([(start, usize::MAX)]);
-    // What is placed and still needed: the last instruction, begin and end; what is needed shortest comes out first.
+    // The live tiles: last instruction, begin and end. The tile with the earliest last use is popped first.
     let mut live: BinaryHeap<Reverse<(usize, usize, usize)>> = BinaryHeap::new();
     let mut top = start;
     for index in order {
@@ -104,7 +104,7 @@ fn place(lifetimes: &[Lifetime], start: usize) -> (Vec<u32>, usize) {
     (places, top)
 }
 
-/// Frees a range, which becomes one with the free ones beside it.
+/// Frees a range and merges it with the adjacent free ranges.
 fn give_back(free: &mut BTreeMap<usize, usize>, mut begin: usize, mut end: usize) {
     if let Some((&before, _)) = free.range(..begin).next_back().filter(|(_, end)| **end == begin) {
         free.remove(&before);
@@ -128,7 +128,7 @@ mod tests {
     fn the_example_of_the_module() {
         let lifetimes = [lifetime(0, 3), lifetime(1, 2), lifetime(3, 5), lifetime(4, 5)];
         let (places, end) = place(&lifetimes, 0);
-        // 4000 bytes take 63 blocks of 64.
+        // 4000 bytes need 63 blocks of 64.
         assert_eq!(places, [0, 4032, 4032, 0]);
         assert_eq!(end, 2 * 4032);
     }
@@ -136,7 +136,8 @@ mod tests {
     #[test]
     fn what_a_loop_needs_lives_to_its_end() {
         let copy = |to: u32, from: u32| Instr::Copy { to: Slot(to | PENDING), from: Slot(from | PENDING), bytes: 64 };
-        // 0 is made before the loop 1..=3 and read at its begin; 2 is made after that read, and must not take its place.
+        // Tile 0 is defined before the loop 1..=3 and read at its start. Tile 2 is defined after this read and must not reuse the memory of
+        // tile 0.
         let mut instrs = [copy(0, 0), copy(1, 0), copy(2, 1), Instr::Jump(1)];
         let mut lifetimes = [Lifetime::new(64), Lifetime::new(64), Lifetime::new(64)];
         let end = allocate(&mut instrs, &mut lifetimes, &[(1, 3)], &HashMap::new(), 0);

@@ -1,4 +1,4 @@
-//! Atomics, on the host's own: programs run side by side.
+//! Atomics of the CPU executor, by atomics of the host, because programs run concurrently.
 
 use std::hint;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -13,10 +13,10 @@ use crate::ir::{AtomicOp, Semantics};
 use crate::scalar::{self, Scalar};
 
 impl Machine<'_> {
-    /// Lane by lane, in the order of the tile.
+    /// Executes an atomic for each element, in the order of the tile.
     ///
     /// # Safety
-    /// As [`Machine::load`].
+    /// See [`Machine::load`].
     pub(super) unsafe fn atomic(&self, atomic: &Atomic) -> Result<(), Violation> {
         let access = &atomic.access;
         let count = access.extents.last().copied().unwrap_or(1);
@@ -26,14 +26,14 @@ impl Machine<'_> {
                 let lanes = first..count.min(first + BLOCK);
                 let at = row * count + first;
                 let mut offsets = [0i64; BLOCK];
-                // SAFETY: the slots hold what the access says.
+                // SAFETY: the slots hold the values that the access describes.
                 let chosen = unsafe { self.chosen(access, row, lanes.clone(), &mut offsets)? };
                 if atomic.op.has_result() {
-                    // SAFETY: the result has these lanes.
+                    // SAFETY: the result has these elements.
                     unsafe { self.at(access.data).add(at * width).write_bytes(0, lanes.len() * width) };
                 }
                 for bit in (0..lanes.len()).filter(|bit| chosen >> bit & 1 != 0) {
-                    // SAFETY: the operands and the result have this lane, and a chosen one is inside the tensor.
+                    // SAFETY: the operands and the result have this element, and a chosen element is inside the tensor.
                     unsafe {
                         let operands = atomic.operands.map(|slot| element(self.at(slot), at + bit, width));
                         let old = step(atomic, tensor(self.address(access), offsets[bit], width), operands);
@@ -50,11 +50,11 @@ impl Machine<'_> {
 
 /// The bits of an element of a tile.
 unsafe fn element(tile: *const u8, lane: usize, width: usize) -> u64 {
-    // SAFETY: the caller's promise: the tile has that lane.
+    // SAFETY: the caller guarantees that the tile has this element.
     memory::by_bytes!(width, T => unsafe { Into::<u64>::into(tile.cast::<T>().add(lane).read()) })
 }
 
-/// Changes an element, and gives what it was.
+/// Applies the atomic to an element and returns its old value.
 ///
 /// # Safety
 /// The address is that of an element of a tensor.
@@ -63,7 +63,7 @@ unsafe fn step(atomic: &Atomic, address: *mut u8, operands: [u64; 2]) -> u64 {
     let dtype = atomic.access.dtype;
     macro_rules! step {
         ($Cell:ident, $T:ident) => {{
-            // SAFETY: the tensor is aligned for its elements, and programs that share one access it by atomics.
+            // SAFETY: the tensor is aligned for its elements, and programs that share an element access it by atomics.
             let cell = unsafe { $Cell::from_ptr(address.cast()) };
             let [a, b] = operands.map(|bits| bits as $T);
             let old: $T = match atomic.op {
@@ -74,7 +74,7 @@ unsafe fn step(atomic: &Atomic, address: *mut u8, operands: [u64; 2]) -> u64 {
                 }
                 AtomicOp::Exchange => cell.swap(a, both),
                 AtomicOp::CompareAndSwap => cell.compare_exchange(a, b, both, load).unwrap_or_else(|old| {
-                    // Who waits for a lock asks again at once.
+                    // A spin lock retries at once.
                     hint::spin_loop();
                     old
                 }),
@@ -100,7 +100,7 @@ unsafe fn step(atomic: &Atomic, address: *mut u8, operands: [u64; 2]) -> u64 {
     if dtype == Dtype::Bool { u64::from(old != 0) } else { old }
 }
 
-/// What loading, storing and doing both promise.
+/// The orderings of a load, a store, and a read-modify-write.
 fn orderings(sem: Semantics) -> (Ordering, Ordering, Ordering) {
     match sem {
         Semantics::AcquireRelease => (Ordering::Acquire, Ordering::Release, Ordering::AcqRel),

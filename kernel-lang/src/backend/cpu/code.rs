@@ -1,4 +1,4 @@
-//! The instructions, and what they work on.
+//! Instructions of the CPU executor, and their operands.
 
 use crate::backend::cpu::conflicts::Decider;
 use crate::backend::cpu::lookup::Lookup;
@@ -7,18 +7,18 @@ use crate::ir::{AccessKind, AtomicOp, Semantics};
 use crate::location::{Loc, Name};
 use crate::scalar::lanes::Lanes;
 
-/// Lanes that stand for a uniform tile: loops take operands of a uniform tile in chunks of this many.
+/// The elements that represent a uniform tile: loops read operands that are uniform tiles in chunks of this size.
 pub(super) const CHUNK: usize = 128;
 
-/// A place in the scratch: its byte offset. While translating, tiles have the number of a [`super::allocate::Lifetime`] instead, marked by
-/// [`PENDING`]. A slot marked by [`VIEW`] is that of an address: the value is there, in a tensor or elsewhere in the scratch.
+/// A byte offset in the scratch. During translation a tile's slot is the number of a [`super::allocate::Lifetime`], marked by [`PENDING`].
+/// A slot marked by [`VIEW`] holds an address: the value is at that address, in a tensor or elsewhere in the scratch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Slot(pub(super) u32);
 
-/// Marks the slot of a tile that has no place yet.
+/// Marks the slot of a tile that is not allocated yet.
 pub(super) const PENDING: u32 = 1 << 31;
 
-/// Marks the slot of a value's address.
+/// Marks a slot that holds the address of a value.
 pub(super) const VIEW: u32 = 1 << 30;
 
 /// An `i64` scalar.
@@ -35,21 +35,21 @@ pub(super) struct Affine {
     pub(super) coefficients: Vec<Linear>,
 }
 
-/// A `bool` tile that holds on one range of lanes a row (unless offsets wrap).
+/// A `bool` tile that is true on one range of elements in each row (unless offsets wrap).
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Condition {
-    /// The same scalar for every lane.
+    /// The same scalar for every element.
     Uniform(Slot),
-    /// `lhs < rhs`, or `lhs <= rhs`; along the innermost axis each grows by 0 or 1.
+    /// `lhs < rhs`, or `lhs <= rhs`; each side grows by 0 or 1 along the innermost axis.
     Less { lhs: Affine, rhs: Affine, or_equal: bool },
 }
 
-/// Which lanes are active.
+/// The active elements of an access.
 #[derive(Clone, Debug)]
 pub(super) enum Mask {
-    /// Those where every condition holds.
+    /// The elements for which every condition holds.
     Conditions(Vec<Condition>),
-    /// Those where the tile is 1.
+    /// The elements for which the tile is 1.
     Tile(Slot),
 }
 
@@ -60,7 +60,7 @@ pub(super) enum Offsets {
     Tile(Slot),
 }
 
-/// What inactive lanes of a load read.
+/// The value that inactive elements of a load read.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Other {
     Zero,
@@ -68,39 +68,40 @@ pub(super) enum Other {
     Tile(Slot),
 }
 
-/// A load, a store, or where an atomic acts.
+/// The memory access of a load, a store or an atomic.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     pub(super) kind: AccessKind,
-    /// The word of the scratch that holds the address; the length is the next.
+    /// The word of the scratch that holds the address; the next word holds the length.
     pub(super) word: usize,
-    /// The pointer's name; empty if it was made of an address.
+    /// The pointer's name; empty if the pointer was made from an address.
     pub(super) parameter: Name,
     pub(super) loc: Loc,
     pub(super) extents: Vec<usize>,
     pub(super) dtype: Dtype,
     pub(super) offsets: Offsets,
     pub(super) mask: Mask,
-    /// What a load writes and a store reads.
+    /// The tile that a load writes and a store reads.
     pub(super) data: Slot,
     pub(super) other: Other,
-    /// The slot of an address that is to be the tensor's, if every lane is active, inside and contiguous, and `data`'s otherwise.
+    /// The slot of the view, if the access has one. Its address is that of the tensor if every element is active, inside and contiguous,
+    /// and otherwise that of `data`.
     pub(super) view: Option<Slot>,
-    /// Its number among all accesses in the order of the kernel's text.
+    /// The number of the access among all accesses, in the order of the kernel's text.
     pub(super) number: u32,
 }
 
-/// An atomic: its access holds the old values.
+/// An atomic. The data of its access is the tile of old values.
 #[derive(Clone, Debug)]
 pub(super) struct Atomic {
     pub(super) access: Access,
     pub(super) op: AtomicOp,
     pub(super) sem: Semantics,
-    /// Those that the op lacks are the data again: they are not used.
+    /// The operands. Missing ones repeat the data and are not read.
     pub(super) operands: [Slot; 2],
 }
 
-/// Which element of a tile stands at an index: `first + sum of strides[axis] * index[axis]`.
+/// A walk over the elements of a tile: the element at an index is `first + sum of strides[axis] * index[axis]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Walk {
     pub(super) first: usize,
@@ -108,7 +109,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Row-major over a tile of those extents.
+    /// The row-major walk over a tile of these extents.
     pub(super) fn rows(extents: &[usize]) -> Walk {
         let mut strides = vec![1; extents.len()];
         for axis in (1..extents.len()).rev() {
@@ -123,7 +124,7 @@ pub(super) type Label = usize;
 
 #[derive(Clone, Debug)]
 pub(super) enum Instr {
-    /// An elementwise op. `strides[0]` and `strides[1..]` are the bytes from lane to lane of the result and the operands, 0 for uniform ones.
+    /// An elementwise op. `strides[0]` is the stride of the result in bytes, `strides[1..]` are those of the operands, 0 for uniform ones.
     Lanes {
         lanes: Lanes,
         count: usize,
@@ -132,20 +133,20 @@ pub(super) enum Instr {
         strides: [u32; 4],
         chunked: bool,
     },
-    /// `count` elements of `width` bytes, all as the first one at `from`.
+    /// Sets `count` elements of `width` bytes to the element at `from`.
     Fill {
         to: Slot,
         from: Slot,
         width: usize,
         count: usize,
     },
-    /// Bytes.
+    /// Copies bytes.
     Copy {
         to: Slot,
         from: Slot,
         bytes: usize,
     },
-    /// Elements of `width` bytes from where one walk over `extents` leads to where the other does.
+    /// Copies elements of `width` bytes from the positions of one walk over `extents` to those of the other.
     Rearrange {
         to: Slot,
         to_walk: Walk,
@@ -154,39 +155,39 @@ pub(super) enum Instr {
         width: usize,
         extents: Vec<usize>,
     },
-    /// An `i64` tile from its form.
+    /// Computes the elements of an `i64` tile from its form.
     Index {
         to: Slot,
         affine: Affine,
         extents: Vec<usize>,
     },
-    /// A `bool` tile from its form.
+    /// Computes the elements of a `bool` tile from its form.
     Conditions {
         to: Slot,
         conditions: Vec<Condition>,
         extents: Vec<usize>,
     },
     Load(Box<Access>),
-    /// Sets the view of the store that comes after the next op, so that this op writes to the tensor itself.
+    /// Sets the view of the store that follows the next op, so that this op writes to the tensor directly.
     Aim(Box<Access>),
     Store(Box<Access>),
-    /// Of a checked run: ends it unless the `bool` holds.
+    /// Ends a checked run if the `bool` is false.
     Assert {
         cond: Slot,
         message: Name,
         loc: Loc,
     },
     Atomic(Box<Atomic>),
-    /// Elements where data says.
+    /// A data-dependent op.
     Lookup {
         to: Slot,
         from: Slot,
         lookup: Box<Lookup>,
     },
     Jump(Label),
-    /// Goes on unless the `bool` holds.
+    /// Jumps if the `bool` is false.
     JumpUnless(Slot, Label),
-    /// Sets the index to `lower`, or leaves.
+    /// Sets the index to `lower`, or jumps to `exit` if there is no iteration.
     ForBegin {
         index: Slot,
         lower: Slot,
@@ -195,7 +196,7 @@ pub(super) enum Instr {
         dtype: Dtype,
         exit: Label,
     },
-    /// Advances the index and repeats, or goes on.
+    /// Advances the index and jumps to the body if there is another iteration.
     ForNext {
         index: Slot,
         upper: Slot,
@@ -210,13 +211,13 @@ pub(super) enum Instr {
 #[derive(Debug)]
 pub(super) struct Code {
     pub(super) instrs: Vec<Instr>,
-    /// Argument words.
+    /// The number of argument words.
     pub(super) words: usize,
-    /// What the scratch holds at first: argument words, program index and grid (3 words each), scalars, constants.
+    /// The initial content of the scratch: argument words, program index and grid (3 words each), scalars, constants.
     pub(super) constants: Vec<u8>,
     pub(super) scratch_bytes: usize,
     pub(super) file_names: Vec<Name>,
-    /// Says at each launch which accesses conflict.
+    /// Computes the conflicting accesses of each launch.
     pub(super) decider: Decider,
 }
 
@@ -229,7 +230,7 @@ impl Linear {
 }
 
 impl Affine {
-    /// The coefficient of the innermost axis; 0 of a scalar.
+    /// The coefficient of the innermost axis; 0 for a scalar.
     pub(super) fn innermost(&self) -> Linear {
         self.coefficients.last().copied().unwrap_or(Linear::Const(0))
     }
@@ -271,7 +272,7 @@ impl Access {
 }
 
 impl Instr {
-    /// Calls `f` with every slot it reads or writes.
+    /// Calls `f` with every slot that the instruction reads or writes.
     pub(super) fn visit_slots(&mut self, f: &mut dyn FnMut(&mut Slot)) {
         match self {
             Instr::Lanes { result, operands, .. } => {

@@ -1,24 +1,24 @@
-//! IR to instructions: `reduce` and `scan`.
+//! Reductions and scans: translates `reduce` and `scan` to instructions.
 //!
-//! Neighbours are combined in pairs, all pairs at once, so that the region's scalar ops become loops over tiles. Half as many elements are
-//! left, and again, until each run is one:
+//! Elements are combined in pairs, all pairs at once, so that the region's scalar ops become loops over tiles. Each step halves the number
+//! of elements, until one is left in each run:
 //!
 //! ```text
 //! reduce [a b c d]:   [a c] with [b d] gives [ab cd];  [ab] with [cd] gives [abcd]
-//! scan [a b c d]:     the pairs' scan [ab abcd] stands behind each pair; in front of it, [ab] with [c] gives [abc], and a stays
+//! scan [a b c d]:     the scan of the pairs, [ab abcd], gives the second element of each pair; [ab] with [c] gives [abc]; a is unchanged
 //! ```
 //!
-//! So sums of floats are as exact as pairwise ones, and the order of operands is kept.
+//! Sums of floats are therefore pairwise sums, and the order of operands is preserved.
 
 use crate::backend::cpu::code::{CHUNK, Instr, Slot, Walk};
 use crate::backend::cpu::translate::{Place, Translator};
 use crate::ir::{Region, SideTable, Value};
 
-/// What is combined: by which region, elements of which widths, along which axis.
+/// The parameters of a reduction or a scan: the region, the widths of the elements, and the axis.
 struct Combine {
     region: Region,
     widths: Vec<usize>,
-    /// How many elements stand in front of the axis and behind it.
+    /// The number of elements before the axis and after it.
     outer: usize,
     inner: usize,
     reverse: bool,
@@ -61,7 +61,7 @@ impl Translator<'_> {
         (Combine { region, widths, outer, inner, reverse }, extents[axis], at)
     }
 
-    /// Copies what has been combined to places of its own: two results may be one value of the region.
+    /// Copies the combined tiles to their own slots, because two results may be the same value of the region.
     fn finish(&mut self, cx: &Combine, at: &[Slot], results: &[Value]) {
         for ((result, from), width) in results.iter().zip(at).zip(&cx.widths) {
             let bytes = self.func.ty(*result).numel() * width;
@@ -81,7 +81,7 @@ impl Translator<'_> {
         let results: Vec<Slot> = cx.widths.iter().map(|width| self.new_tile(cx.outer * extent * cx.inner * width)).collect();
         let [first, second] = places(cx.reverse);
         self.copy_along(cx, (&results, extent, second), (&ends, half, ALL), half);
-        // The first pair's first element is itself: with `reverse`, the last pair's second one.
+        // The first element of the first pair is unchanged; with `reverse`, the second element of the last pair.
         let (begin, rest, before) = if cx.reverse { (half - 1, 0, 1) } else { (0, 1, 0) };
         let from = |pair: usize| Every { first: first.first + 2 * pair, step: 2 };
         self.copy_along(cx, (&results, extent, from(begin)), (&earlier, half, Every { first: begin, step: 1 }), 1);
@@ -99,14 +99,14 @@ impl Translator<'_> {
         places(cx.reverse).map(|every| self.pick(cx, at, extent, every, extent / 2))
     }
 
-    /// `count` elements along the axis as tiles of their own.
+    /// Copies `count` elements along the axis into new tiles.
     fn pick(&mut self, cx: &Combine, at: &[Slot], extent: usize, every: Every, count: usize) -> Vec<Slot> {
         let to: Vec<Slot> = cx.widths.iter().map(|width| self.new_tile(cx.outer * count * cx.inner * width)).collect();
         self.copy_along(cx, (&to, count, ALL), (at, extent, every), count);
         to
     }
 
-    /// Copies `count` elements along the axis between tiles of those extents.
+    /// Copies `count` elements along the axis between tiles of these extents.
     fn copy_along(&mut self, cx: &Combine, to: (&[Slot], usize, Every), from: (&[Slot], usize, Every), count: usize) {
         let walk = |extent: usize, every: Every| {
             let strides = if cx.inner == 1 { vec![extent, every.step] } else { vec![extent * cx.inner, every.step * cx.inner, 1] };
@@ -125,7 +125,7 @@ impl Translator<'_> {
         }
     }
 
-    /// The region on all pairs of two lists of tiles with `extent` elements along the axis.
+    /// Applies the region to all pairs of two lists of tiles with `extent` elements along the axis.
     fn combine(&mut self, cx: &Combine, earlier: &[Slot], later: &[Slot], extent: usize) -> Vec<Slot> {
         let func = self.func;
         let count = cx.outer * extent * cx.inner;
@@ -155,7 +155,7 @@ impl Translator<'_> {
         yielded.iter().zip(&cx.widths).map(spread).collect()
     }
 
-    /// The scalars from outside that a region uses.
+    /// The scalars from outside the region that the region uses.
     fn captured(&self, region: Region) -> Vec<Value> {
         let func = self.func;
         let mut known: SideTable<Value, bool> = SideTable::new();
@@ -175,7 +175,7 @@ impl Translator<'_> {
     }
 }
 
-/// Where the earlier and where the later element of each pair stands.
+/// The earlier and the later element of each pair.
 fn places(reverse: bool) -> [Every; 2] {
     let [even, odd] = [0, 1].map(|first| Every { first, step: 2 });
     if reverse { [odd, even] } else { [even, odd] }

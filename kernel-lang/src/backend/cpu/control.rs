@@ -1,7 +1,7 @@
-//! IR to instructions: `if`, `for` and `while` as jumps.
+//! Control flow: translates `if`, `for` and `while` to jumps.
 //!
-//! A loop's carried values have places of their own, which the end of the body overwrites with the next values. An affine tile is carried as
-//! its base, a scalar.
+//! A loop's carried values have their own slots. The end of the body overwrites them with the next values. An affine tile is carried as its
+//! base, a scalar.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::backend::cpu::translate::{Place, Symbol, Translator};
 use crate::dtype::Dtype;
 use crate::ir::{Op, Region, Type, Value};
 
-/// One carried value: its type and where it is kept.
+/// A carried value: its type and its slot.
 struct Carried {
     ty: Type,
     to: Slot,
@@ -31,7 +31,7 @@ impl Translator<'_> {
         self.land(end);
     }
 
-    /// Runs a region and copies what it yields. The places are new, so that no copy overwrites what a later one reads.
+    /// Translates a region and copies its yielded values. The slots are new, so no copy overwrites the source of a later one.
     fn region_into(&mut self, region: Region, slots: &[Slot]) {
         self.region(region);
         for (value, to) in self.func.yielded(region).iter().zip(slots) {
@@ -59,7 +59,7 @@ impl Translator<'_> {
         results.iter().zip(&carried).for_each(|(result, carried)| self.bind(*result, carried));
     }
 
-    /// `while`: the body's parameters and the results are what the test passes on, where it is.
+    /// `while`: the parameters of the body and the results share the slots of the values that the test passes on.
     pub(super) fn repeat(&mut self, init: &[Value], test: Region, body: Region, results: &[Value]) {
         let func = self.func;
         let params = &func.region(test).params;
@@ -84,14 +84,14 @@ impl Translator<'_> {
         self.land(leave);
     }
 
-    /// A place for a carried value.
+    /// Allocates a slot for a carried value.
     fn carry(&mut self, param: Value) -> Carried {
         let symbolic = self.forms.is_symbolic(param);
         let ty = if symbolic { Type::scalar(Dtype::I64) } else { self.func.ty(param).clone() };
         Carried { to: self.new_slot(&ty), ty, symbolic }
     }
 
-    /// Lets a parameter or result be the carried value.
+    /// Binds a parameter or a result to the carried value.
     fn bind(&mut self, value: Value, carried: &Carried) {
         match self.forms.of(value) {
             Form::Affine { coefficients, .. } if carried.symbolic => {
@@ -103,7 +103,7 @@ impl Translator<'_> {
         }
     }
 
-    /// Gives all carried values their next ones at once: what another one's copy would overwrite is saved first.
+    /// Assigns the next values to all carried values in parallel: a value that another copy would overwrite is saved first.
     fn assign(&mut self, carried: &[Carried], values: &[Value]) {
         let mut moves = Vec::new();
         for (carried, value) in carried.iter().zip(values) {

@@ -1,4 +1,4 @@
-//! Running the instructions.
+//! Execution of the instructions.
 
 use crate::backend::cpu::code::{Affine, CHUNK, Code, Condition, Instr, Label, Linear, Slot, VIEW};
 use crate::backend::cpu::memory;
@@ -7,20 +7,20 @@ use crate::backend::cpu::{Conflicts, Violation};
 use crate::dtype::Dtype;
 use crate::location::{Loc, Name};
 
-/// A run: the code, the memory it computes in, and what it was called with.
+/// A run: the code, its memory, and the arguments of the call.
 pub(super) struct Machine<'a> {
     pub(super) code: &'a Code,
     pub(super) scratch: *mut u8,
     pub(super) program: [u32; 3],
     pub(super) checked: bool,
-    /// Is the access with that number made by relaxed atomics? Nothing if none is.
+    /// By access number: whether the access uses relaxed atomics. Empty if none does.
     pub(super) conflicts: &'a [bool],
 }
 
 /// Runs one program.
 ///
 /// # Safety
-/// `scratch` is memory prepared for the code and used by nobody else; the rest as in [`super::Program::run`].
+/// `scratch` is memory that was prepared for the code and that nothing else uses; the rest is as in [`super::Program::run`].
 pub(super) unsafe fn run(
     code: &Code,
     scratch: *mut u8,
@@ -31,7 +31,7 @@ pub(super) unsafe fn run(
     conflicts: &Conflicts,
 ) -> Result<(), Violation> {
     let machine = Machine { code, scratch, program, checked, conflicts: conflicts.as_slice() };
-    // SAFETY: the front of the scratch has room for these words.
+    // SAFETY: the front of the scratch has space for these words.
     unsafe {
         scratch.cast::<u64>().copy_from_nonoverlapping(args.as_ptr(), args.len());
         for axis in 0..3 {
@@ -44,13 +44,13 @@ pub(super) unsafe fn run(
 
 impl Machine<'_> {
     /// # Safety
-    /// As [`run`].
+    /// See [`run`].
     unsafe fn run(&self) -> Result<(), Violation> {
         let mut next: Label = 0;
         loop {
             let instr = &self.code.instrs[next];
             next += 1;
-            // SAFETY: the translator gave the instruction slots of its sizes and loops of its types.
+            // SAFETY: the translator gave the instruction slots of the right sizes and loops of the right types.
             unsafe {
                 match instr {
                     Instr::Lanes { lanes, count, result, operands, chunked: false, .. } => {
@@ -118,13 +118,13 @@ impl Machine<'_> {
 
     /// The memory of a slot.
     pub(super) fn at(&self, slot: Slot) -> *mut u8 {
-        // Within the scratch: the translator counted its bytes.
+        // Inside the scratch: the translator counted its bytes.
         let at = self.scratch.wrapping_add((slot.0 & !VIEW) as usize);
         // SAFETY: the slot of a view holds an address once the access that sets it has run.
         if slot.0 & VIEW == 0 { at } else { unsafe { at.cast::<*mut u8>().read() } }
     }
 
-    /// An elementwise op of which some operand is a uniform tile.
+    /// An elementwise op with an operand that is a uniform tile.
     ///
     /// # Safety
     /// `instr` is such an op.
@@ -134,15 +134,15 @@ impl Machine<'_> {
             let at = |slot: Slot, stride: u32| self.at(slot).wrapping_add(lane * stride as usize);
             let [a, b, c] = *operands;
             let operands = [at(a, strides[1]).cast_const(), at(b, strides[2]).cast_const(), at(c, strides[3]).cast_const()];
-            // SAFETY: a uniform operand has a chunk of lanes or the whole count, the others have all.
+            // SAFETY: a uniform operand has a chunk of elements or the whole count, the others have all elements.
             unsafe { lanes(at(*result, strides[0]), operands, CHUNK.min(count - lane)) };
         }
     }
 
-    /// An integer of that type.
+    /// An integer of this type.
     unsafe fn int(&self, slot: Slot, dtype: Dtype) -> i128 {
         let at = self.at(slot);
-        // SAFETY: the slot holds a scalar of that type.
+        // SAFETY: the slot holds a scalar of this type.
         unsafe {
             match dtype {
                 Dtype::I8 => at.cast::<i8>().read().into(),
@@ -159,7 +159,7 @@ impl Machine<'_> {
 
     /// Writes an integer that fits its type.
     unsafe fn set_int(&self, slot: Slot, dtype: Dtype, value: i128) {
-        // SAFETY: the slot holds a scalar of that type.
+        // SAFETY: the slot holds a scalar of this type.
         memory::by_bytes!(dtype.bytes(), T => unsafe { self.at(slot).cast::<T>().write(value as T) });
     }
 
@@ -172,7 +172,7 @@ impl Machine<'_> {
         }
     }
 
-    /// An affine tile at the first lane of a row.
+    /// The value of an affine tile at the first element of a row.
     pub(super) unsafe fn row_start(&self, affine: &Affine, extents: &[usize], row: usize) -> i64 {
         // SAFETY: as for `linear`, here and below.
         let mut start = unsafe { self.linear(affine.base) };
@@ -209,7 +209,7 @@ impl Machine<'_> {
         for row in 0..rows(extents) {
             // SAFETY: the tile has these extents.
             let to = unsafe { std::slice::from_raw_parts_mut(self.at(to).add(row * lanes), lanes) };
-            // SAFETY: the conditions are of tiles with these extents.
+            // SAFETY: the conditions are those of tiles with these extents.
             match unsafe { self.active(conditions, extents, row) } {
                 Some(active) => {
                     to.fill(0);
@@ -224,7 +224,7 @@ impl Machine<'_> {
     }
 }
 
-/// How many rows a tile has.
+/// The number of rows of a tile.
 pub(super) fn rows(extents: &[usize]) -> usize {
     extents.split_last().map_or(1, |(_, outer)| outer.iter().product())
 }

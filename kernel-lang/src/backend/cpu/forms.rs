@@ -1,8 +1,8 @@
-//! Which tiles are functions of the lane's index, so that they need not be computed lane by lane.
+//! Forms: the tiles that are functions of an element's index, so that they need not be computed element by element.
 //!
-//! An `i64` tile is *affine* if it is `base + sum of coefficient * index` over its axes; a `bool` tile is a *mask* if it compares such tiles
-//! so that it holds on one range of each row. Loads and stores work with the forms; other ops need the tile itself, and a value may be
-//! wanted both ways.
+//! An `i64` tile is *affine* if it is `base + sum of coefficient * index` over its axes. A `bool` tile is a *mask* if it compares such
+//! tiles and holds on one range of each row. Loads and stores work with the forms. Other ops need the elements, and a value may be needed
+//! in both ways.
 //!
 //! ```text
 //! %3 = arange {start = 0, end = 64}     affine [1]
@@ -10,26 +10,26 @@
 //! %5 = add %4, %3                       affine [1]
 //! %6 = broadcast %n                     affine [0]
 //! %7 = lt %5, %6                        mask
-//! %8 = load %x, %5 {mask = %7}          neither %5 nor %7 is ever a tile
+//! %8 = load %x, %5 {mask = %7}          the elements of %5 and %7 are never computed
 //! ```
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, Function, Inst, Op, Region, SideTable, UnaryOp, Value};
 
-/// A tile of more conditions is computed once, element by element.
+/// The maximum number of conditions in a mask. A mask with more is computed once, element by element.
 const MOST_CONDITIONS: usize = 16;
-/// So often the search for the forms of carried tiles starts over; tiles that a loop carries are then plain where any of them is.
+/// The maximum number of searches for the forms of loop-carried tiles. In the last search all loop-carried tiles are plain.
 const MOST_SEARCHES: usize = 8;
 
-/// What is known of a value.
+/// The form of a value.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) enum Form {
-    /// Only its elements.
+    /// No form: the value has only its elements.
     #[default]
     Plain,
-    /// An affine `i64` tile: the coefficient of each axis where it is a constant, and the base if that is one.
+    /// An affine `i64` tile: the coefficient of each axis and the base, as far as they are constants.
     Affine { coefficients: Vec<Option<i64>>, base: Option<i64> },
-    /// A `bool` tile of so many conditions on affine tiles.
+    /// A `bool` tile: a conjunction of `conditions` conditions on affine tiles.
     Mask { conditions: usize },
 }
 
@@ -45,31 +45,31 @@ impl Forms {
         &self.form[value]
     }
 
-    /// Is it not plain?
+    /// Whether the value has a form other than plain.
     pub(super) fn is_symbolic(&self, value: Value) -> bool {
         self.form[value] != Form::Plain
     }
 
-    /// Does any op need its elements?
+    /// Whether an op needs the elements of the value.
     pub(super) fn wants_tile(&self, value: Value) -> bool {
         !self.is_symbolic(value) || self.wanted[value]
     }
 
-    /// May an access work with that offset's form?
+    /// Whether an access can use the form of this offset.
     pub(super) fn is_affine(&self, func: &Function, offset: Value) -> bool {
         func.ty(offset).is_scalar() || matches!(self.form[offset], Form::Affine { .. })
     }
 
-    /// May an access work with that mask's form, given its offset?
+    /// Whether an access with an affine offset can use the form of this mask.
     pub(super) fn is_mask(&self, func: &Function, mask: Value) -> bool {
         func.ty(mask).is_scalar() || matches!(self.form[mask], Form::Mask { .. })
     }
 }
 
-/// Finds the forms.
+/// Computes the forms.
 ///
-/// A tile that a `for` carries is first taken to keep the coefficients it starts with; where the body breaks that, it is plain and the search
-/// starts over.
+/// The search first assumes that a tile carried by a `for` keeps its initial coefficients. If the body changes them, the tile is plain, and
+/// the search starts over.
 pub(super) fn compute(func: &Function) -> Forms {
     let mut refused = SideTable::new();
     let mut searches = 0;
@@ -91,7 +91,7 @@ struct Search<'a> {
     form: SideTable<Value, Form>,
     refused: SideTable<Value, bool>,
     again: bool,
-    /// Is every carried tile plain now?
+    /// Whether every carried tile is plain in this search.
     is_last: bool,
 }
 
@@ -197,7 +197,7 @@ impl Search<'_> {
     }
 }
 
-/// The constant that a scalar is.
+/// The value of a scalar that is a constant.
 pub(super) fn scalar_constant(func: &Function, value: Value) -> Option<i64> {
     match func.def_op(value) {
         Some(Op::Const { value }) => value.as_int().map(|int| int as i64),
@@ -231,7 +231,7 @@ fn affine_binary(op: BinaryOp, lhs: &Form, rhs: &Form) -> Form {
     }
 }
 
-/// Marks the operands of which an op needs the elements.
+/// Marks the operands whose elements an op needs.
 fn want_operands(func: &Function, inst: Inst, forms: &mut Forms) {
     let data = func.inst(inst);
     if data.results.iter().any(|result| forms.is_symbolic(*result)) && !data.op.has_effects() {
@@ -265,7 +265,7 @@ fn want_operands(func: &Function, inst: Inst, forms: &mut Forms) {
         Op::While { init, test, body } => {
             init.iter().chain(func.yielded(*test)).chain(func.yielded(*body)).for_each(want);
         }
-        // The op around them knows which values it needs.
+        // The enclosing op determines which values it needs.
         Op::Yield { .. } | Op::Condition { .. } => {}
         op => op.for_each_operand(&mut |value| want(&value)),
     }

@@ -1,4 +1,4 @@
-//! Elements that go where data says, or across a bit of their index: `gather`, `histogram`, `sort`, `butterfly`.
+//! Data-dependent ops of the CPU executor: `gather`, `histogram` and `sort`, and the exchange `butterfly`.
 
 use crate::backend::cpu::code::{Instr, Slot, Walk};
 use crate::backend::cpu::execute::Machine;
@@ -7,14 +7,14 @@ use crate::backend::cpu::translate::Translator;
 use crate::dtype::Dtype;
 use crate::ir::Value;
 
-/// What is looked up, at which places.
+/// A data-dependent op and its sizes.
 #[derive(Clone, Debug)]
 pub(super) enum Lookup {
-    /// Along the axis between `outer` and `inner`: `count` elements where the `i64`s say, of `extent`.
+    /// Along the axis between `outer` and `inner`: `count` elements at the `i64` indices, out of `extent`.
     Gather { index: Slot, width: usize, outer: usize, extent: usize, count: usize, inner: usize },
-    /// How many of `count` integers are each bin's number.
+    /// For each bin, the number of the `count` integers that are equal to its index.
     Histogram { mask: Option<Slot>, dtype: Dtype, count: usize, bins: usize },
-    /// Each of `rows` runs of `extent` elements in order.
+    /// Sorts each of `rows` runs of `extent` elements.
     Sort { dtype: Dtype, rows: usize, extent: usize, descending: bool },
 }
 
@@ -45,7 +45,7 @@ impl Translator<'_> {
         self.lookup(x, Lookup::Sort { dtype: ty.dtype(), rows: ty.numel() / extent, extent, descending }, result);
     }
 
-    /// Runs of elements with the bit 0 and with the bit 1 exchange their places.
+    /// Swaps the runs of elements whose index has the bit 0 with those whose index has the bit 1.
     pub(super) fn butterfly(&mut self, x: Value, axis: usize, bit: u32, result: Value) {
         let ty = self.func.ty(x);
         let (width, count) = (ty.dtype().bytes(), ty.numel());
@@ -83,7 +83,7 @@ impl Machine<'_> {
         match *lookup {
             Lookup::Gather { index, width, outer, extent, count, inner } => {
                 let index = self.at(index).cast::<i64>();
-                // SAFETY: the tiles have these extents, and the index is looked at before it is used.
+                // SAFETY: the tiles have these extents, and the index is checked before use.
                 memory::by_bytes!(width, T => unsafe {
                     for at in 0..outer * count * inner {
                         let (run, column) = (at / (count * inner), at % inner);
@@ -95,7 +95,7 @@ impl Machine<'_> {
                 });
             }
             Lookup::Histogram { mask, dtype, count, bins } => {
-                // SAFETY: the tiles have these sizes; a bin is looked at before it is used.
+                // SAFETY: the tiles have these sizes; a bin is checked before use.
                 unsafe {
                     let to = std::slice::from_raw_parts_mut(to.cast::<i32>(), bins);
                     to.fill(0);
@@ -109,7 +109,7 @@ impl Machine<'_> {
             }
             Lookup::Sort { dtype, rows, extent, descending } => {
                 let shift = 64 - 8 * dtype.bytes() as u32;
-                // Integers in the order of the elements.
+                // Integers with the same order as the elements.
                 let key = |bits: u64| {
                     let signed = (bits << shift) as i64;
                     match dtype {
@@ -137,7 +137,7 @@ impl Machine<'_> {
 /// An element of a tile of integers.
 unsafe fn integer(tile: *const u8, at: usize, dtype: Dtype) -> i128 {
     let unused = 64 - dtype.bits();
-    // SAFETY: the caller's promise: the tile has that element.
+    // SAFETY: the caller guarantees that the tile has this element.
     let bits = memory::by_bytes!(dtype.bytes(), T => unsafe { Into::<u64>::into(tile.cast::<T>().add(at).read()) });
     if dtype.is_signed_int() { ((bits << unused) as i64 >> unused).into() } else { bits.into() }
 }

@@ -1,10 +1,10 @@
-//! Moving elements by their width.
+//! Memory operations on elements, by their width in bytes.
 
 use std::ops::Range;
 
 use crate::backend::cpu::code::Walk;
 
-/// The expression with the alias `$T` standing for the unsigned type of that many bytes.
+/// Evaluates the expression with the alias `$T` for the unsigned type of that width.
 macro_rules! by_bytes {
     ($width:expr, $T:ident => $body:expr) => {
         match $width {
@@ -29,28 +29,28 @@ macro_rules! by_bytes {
 }
 pub(super) use by_bytes;
 
-/// Lets `count` elements be as the one at `from`, which may be the first of them.
+/// Sets `count` elements to the element at `from`, which may be the first of them.
 ///
 /// # Safety
-/// `from` points to an element of `width` bytes and `to` to room for `count`, aligned for it.
+/// `from` points to an element of `width` bytes and `to` to memory for `count` elements, aligned for them.
 pub(super) unsafe fn fill(to: *mut u8, from: *const u8, width: usize, count: usize) {
-    // SAFETY: the caller's promise; the element is read before the slice is made.
+    // SAFETY: guaranteed by the caller; the element is read before the slice is made.
     by_bytes!(width, T => unsafe {
         let element = from.cast::<T>().read();
         std::slice::from_raw_parts_mut(to.cast::<T>(), count).fill(element);
     });
 }
 
-/// `to[lane] = from[lane * from_step]` and the like for the lanes of a range; both pointers are to lane 0.
+/// `to[i * to_step] = from[i * from_step]` for each `i` of a range; both pointers are to element 0.
 ///
 /// # Safety
-/// Both elements of each lane of the range are valid; none of `to` is one of `from`.
+/// For each `i` of the range both elements are valid; no element of `to` is one of `from`.
 pub(super) unsafe fn copy_strided(to: *mut u8, to_step: i64, from: *const u8, from_step: i64, width: usize, lanes: Range<usize>) {
     if lanes.is_empty() {
         return;
     }
     if (to_step, from_step) == (1, 1) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let (to, from) = (to.wrapping_add(lanes.start * width), from.wrapping_add(lanes.start * width));
             to.copy_from_nonoverlapping(from, lanes.len() * width);
@@ -58,7 +58,7 @@ pub(super) unsafe fn copy_strided(to: *mut u8, to_step: i64, from: *const u8, fr
         return;
     }
     let at = |lane: usize, step: i64| (lane as isize).wrapping_mul(step as isize);
-    // SAFETY: the caller's promise. A tensor on the host is aligned, but nothing is lost by not relying on it.
+    // SAFETY: guaranteed by the caller. Unaligned accesses cost nothing here, so alignment of the tensor is not required.
     by_bytes!(width, T => unsafe {
         let (to, from) = (to.cast::<T>(), from.cast::<T>());
         for lane in lanes {
@@ -71,7 +71,7 @@ pub(super) unsafe fn copy_strided(to: *mut u8, to_step: i64, from: *const u8, fr
 /// Copies the elements of one walk over `extents` to those of another.
 ///
 /// # Safety
-/// Both tiles hold the elements that their walks lead to, and do not overlap.
+/// Both tiles hold the elements that their walks visit, and the tiles do not overlap.
 pub(super) unsafe fn rearrange(to: (*mut u8, &Walk), from: (*const u8, &Walk), width: usize, extents: &[usize]) {
     let Some((inner, outer)) = extents.split_last() else { return };
     let start = |walk: &Walk, row: usize| {
@@ -84,7 +84,7 @@ pub(super) unsafe fn rearrange(to: (*mut u8, &Walk), from: (*const u8, &Walk), w
     };
     let (to_step, from_step) = (to.1.strides[outer.len()], from.1.strides[outer.len()]);
     for row in 0..outer.iter().product() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let (to, from) = (to.0.add(start(to.1, row)), from.0.add(start(from.1, row)));
             match (to_step, from_step) {
@@ -95,12 +95,12 @@ pub(super) unsafe fn rearrange(to: (*mut u8, &Walk), from: (*const u8, &Walk), w
     }
 }
 
-/// Lets every byte be 1 that is not 0.
+/// Replaces every nonzero byte by 1.
 ///
 /// # Safety
-/// `count` initialised bytes.
+/// `at` points to `count` initialised bytes.
 pub(super) unsafe fn normalise_bools(at: *mut u8, count: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { std::slice::from_raw_parts_mut(at, count) };
     bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
 }

@@ -1,21 +1,22 @@
-//! The CPU executor: runs one program of a grid, a tile at a time.
+//! CPU executor: runs one program of a grid, one tile at a time.
 //!
-//! [`Program::compile`] translates specialised Tile IR once: each op becomes an instruction that is one tight loop over a tile, with its
-//! operands at fixed places of a [`Scratch`] which liveness keeps small enough for the L1 cache. [`Program::run`] executes the list. It is
-//! the default without a GPU, the reference for every GPU result, and, with `checked`, the debugger.
+//! [`Program::compile`] translates specialised Tile IR once. Each op becomes an instruction, which is one tight loop over a tile. Its
+//! operands have fixed offsets in a [`Scratch`], which liveness analysis keeps small enough for the L1 cache. [`Program::run`] executes the
+//! list of instructions. The executor is the default without a GPU, the reference for every GPU result, and, with `checked`, the debugger.
 //!
-//! | file | what it knows |
+//! | file | concept |
 //! |---|---|
-//! | `forms` | which tiles are functions of the lane's index: offsets `a + b * lane`, masks `offset < n` |
-//! | `translate`, `transfer`, `symbolic`, `control`, `combine` | IR to instructions |
-//! | `allocate` | instructions to places in the scratch |
-//! | `conflicts` | which loads and stores may meet those of other programs |
+//! | `forms` | tiles that are functions of an element's index: offsets `a + b * index`, masks `offset < n` |
+//! | `translate`, `transfer`, `symbolic`, `control`, `combine` | translation of IR to instructions |
+//! | `allocate` | allocation of offsets in the scratch |
+//! | `conflicts` | loads and stores that may conflict with those of other programs |
 //! | `code` | the instructions |
-//! | `execute`, `access`, `atomic`, `lookup`, `memory`, `shared` | running them |
+//! | `execute`, `access`, `atomic`, `lookup`, `memory`, `shared` | execution of the instructions |
 //!
-//! **Memory.** Lanes outside their tensor never touch memory, in `unchecked` kernels too. Programs of one launch run in parallel over the same
-//! tensors. Two programs may store to one element, or one may load what another stores: such an element is accessed by relaxed atomics, so that a load
-//! gives one of the values that were stored, whole. An access is plain only where `conflicts` proves that no other program accesses its elements.
+//! **Memory.** Elements with an offset outside their tensor never access memory, in `unchecked` kernels too. Programs of one launch run in
+//! parallel over the same tensors. Two programs may store to one element, or one may load what another stores. Such an element is accessed
+//! by relaxed atomics, so that a load returns one of the stored values, never a mixture. An access is plain only if `conflicts` proves that
+//! no other program accesses its elements.
 
 mod access;
 mod allocate;
@@ -42,10 +43,10 @@ use code::Code;
 
 pub use conflicts::Conflicts;
 
-/// A kernel translated for the CPU. Immutable: any number of threads may run it, each with a [`Scratch`] of its own.
+/// A kernel translated for the CPU. It is immutable: any number of threads can run it, each with its own [`Scratch`].
 #[derive(Debug)]
 pub struct Program {
-    /// Tells scratches apart that were prepared for different programs.
+    /// Identifies the program for which a scratch was prepared.
     id: u64,
     code: Code,
 }
@@ -57,23 +58,23 @@ impl Program {
         Program { id: NEXT.fetch_add(1, Ordering::Relaxed), code: translate::translate(kernel.func()) }
     }
 
-    /// How many argument words [`Program::run`] takes: two for a pointer (address, then length in elements), one for a scalar.
+    /// The number of argument words of [`Program::run`]: two for a pointer (address, then length in elements), one for a scalar.
     pub fn words(&self) -> usize {
         self.code.words
     }
 
-    /// How many bytes of scratch memory a run works in.
+    /// The bytes of scratch memory that a run uses.
     pub fn scratch_bytes(&self) -> usize {
         self.code.scratch_bytes
     }
 
-    /// Which loads and stores may conflict with those of other programs of a launch, when programs run at the same time. `args` and `grid` are as for
-    /// [`Program::run`].
+    /// The loads and stores that may conflict with those of other programs of a launch when programs run concurrently. `args` and `grid`
+    /// are as for [`Program::run`].
     ///
-    /// Costs some microseconds; the last answer is remembered.
+    /// Costs some microseconds; the last result is cached.
     ///
     /// # Panics
-    /// If `args` has not [`Program::words`] words.
+    /// If the length of `args` is not [`Program::words`].
     pub fn conflicts(&self, args: &[u64], grid: [u32; 3]) -> Conflicts {
         assert_eq!(args.len(), self.code.words, "the kernel takes {} argument words", self.code.words);
         self.code.decider.conflicts(args, grid)
@@ -81,21 +82,21 @@ impl Program {
 
     /// Runs the program at index `program` of a grid of `grid` programs.
     ///
-    /// `args` are the parameter words in the order of the signature; a scalar's bits are zero-extended. Lanes outside their tensor read
-    /// `other`, or 0, and store nothing; with `checked` the first such lane whose mask is true ends the run.
+    /// `args` are the parameter words in the order of the signature; a scalar's bits are zero-extended. Elements with an offset outside
+    /// their tensor read `other`, or 0, and store nothing. With `checked` the first such element whose mask is true ends the run.
     ///
     /// # Errors
-    /// With `checked`: the first access outside its tensor or assertion that does not hold, in the order of the kernel's text.
+    /// With `checked`: the first access outside its tensor or the first failed assertion, in the order of the kernel's text.
     ///
     /// # Panics
-    /// If `args` has not [`Program::words`] words.
+    /// If the length of `args` is not [`Program::words`].
     ///
     /// # Safety
-    /// For each pointer parameter, the address is that of `length` initialised elements that live through the call, aligned for their type if
-    /// the kernel has atomics on them, or `length` is 0.
-    /// Those of a `ptr_mut` overlap no other parameter's, unless the kernel is `unchecked`, and nobody but programs of this launch accesses them
-    /// during the call. Programs of the launch may run on other threads at the same time if `conflicts` is what [`Program::conflicts`] gives for
-    /// these `args` and this `grid`, for all of them; with [`Conflicts::none`] they run one after another.
+    /// For each pointer parameter, the address is that of `length` initialised elements that live through the call, aligned for their type
+    /// if the kernel has atomics on them, or `length` is 0. The elements of a `ptr_mut` overlap no other parameter's, unless the kernel is
+    /// `unchecked`, and only programs of this launch access them during the call. Programs of the launch may run concurrently on other
+    /// threads if all of them get the `conflicts` that [`Program::conflicts`] returns for these `args` and this `grid`. With
+    /// [`Conflicts::none`] the programs run one after another.
     pub unsafe fn run(
         &self,
         args: &[u64],
@@ -112,14 +113,14 @@ impl Program {
     }
 }
 
-/// The memory that a program computes in: make one a thread and reuse it.
+/// The memory in which a program computes. Make one per thread and reuse it.
 #[derive(Debug, Default)]
 pub struct Scratch {
     blocks: Vec<Block>,
     prepared_for: u64,
 }
 
-/// What the scratch is made of: aligned for every element and for vector code.
+/// The unit of the scratch, aligned for every element type and for vector code.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Block([u8; Block::BYTES]);
@@ -129,12 +130,12 @@ impl Block {
 }
 
 impl Scratch {
-    /// An empty one; it grows when a program first runs in it.
+    /// An empty scratch. It grows when a program first runs in it.
     pub fn new() -> Scratch {
         Scratch::default()
     }
 
-    /// Makes room for a program and writes its constants, unless the last program that ran here is the same.
+    /// Grows the scratch for a program and writes its constants, unless the last program that ran here is the same.
     fn prepare(&mut self, program: &Program) -> *mut u8 {
         if self.prepared_for != program.id {
             let blocks = program.code.scratch_bytes.div_ceil(Block::BYTES);
@@ -148,28 +149,28 @@ impl Scratch {
     }
 }
 
-/// What ends a checked run: an access outside its tensor, by a lane whose mask was true, or an assertion that does not hold.
+/// The reason for the end of a checked run: an access outside its tensor by an element whose mask is true, or a failed assertion.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// What a failed assertion says: then there is no access, and `index`, `length`, `parameter` and `lane` mean nothing.
+    /// The message of a failed assertion. In this case there is no access, and `index`, `length`, `parameter` and `lane` have no meaning.
     pub assertion: Option<Name>,
-    /// The word that accesses: `load`, `store`, `atomic_add`; or `device_assert!`.
+    /// The name of the access: `load`, `store`, `atomic_add`; or `device_assert!`.
     pub op: &'static str,
-    /// The source file; empty if the kernel names none.
+    /// The source file; empty if the kernel has none.
     pub file: Name,
     /// The line, from 1; 0 if unknown.
     pub line: u32,
     /// The column, from 1.
     pub column: u32,
-    /// Which program of the grid.
+    /// The index of the program in the grid.
     pub program_id: [u32; 3],
-    /// The offset of the lane in elements.
+    /// The offset of the element, in elements of the tensor.
     pub index: i64,
     /// The length of the tensor in elements.
     pub length: u64,
     /// The pointer's name in the kernel's signature.
     pub parameter: Name,
-    /// Which lane of the tile, in row-major order.
+    /// The index of the element in the tile, in row-major order.
     pub lane: usize,
 }
 

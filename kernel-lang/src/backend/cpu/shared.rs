@@ -1,24 +1,25 @@
-//! Elements that several threads access at a time: by relaxed atomics.
+//! Shared elements: accesses by relaxed atomics to elements that several threads access concurrently.
 //!
-//! All accesses to a tensor that may conflict have one width and alignment, those of its elements. So atomics of different widths never meet: they are of whole
-//! elements or, where a tensor is not aligned, of single bytes. (Only an address of an `unchecked` kernel may be unaligned.)
+//! All accesses to a tensor that may conflict have the same width and alignment, those of its elements. Atomics of different widths
+//! therefore never overlap: they access whole elements or, if a tensor is not aligned, single bytes. (Only an address of an `unchecked`
+//! kernel can be unaligned.)
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use crate::backend::cpu::memory::by_bytes;
 
-/// An element's bits.
+/// The bits of an element.
 pub(super) trait Bits: Copy {
-    /// The atomic of that width.
+    /// The atomic type of this width.
     type Cell;
 
     /// # Safety
-    /// An element that no other thread accesses but by atomics of this width.
+    /// The pointer is to a valid element, and other threads access the element only by atomics of this width.
     unsafe fn load(from: *mut Self) -> Self;
 
     /// # Safety
-    /// As [`Bits::load`].
+    /// See [`Bits::load`].
     unsafe fn store(to: *mut Self, element: Self);
 
     fn load_cell(cell: &Self::Cell) -> Self;
@@ -33,12 +34,13 @@ macro_rules! bits {
             #[inline(always)]
             unsafe fn load(from: *mut $T) -> $T {
                 if from.is_aligned() {
-                    // SAFETY: aligned, and the caller's promise.
+                    // SAFETY: the pointer is aligned; the caller guarantees the rest.
                     return Self::load_cell(unsafe { <$Cell>::from_ptr(from) });
                 }
                 let mut bytes = [0; size_of::<$T>()];
                 for (at, byte) in bytes.iter_mut().enumerate() {
-                    // SAFETY: the caller's promise: where one access finds the element not aligned, all do, and all come here.
+                    // SAFETY: the caller guarantees it: if the element is unaligned for one access, it is for all, so all of them take this
+                    // path.
                     *byte = unsafe { AtomicU8::from_ptr(from.cast::<u8>().add(at)) }.load(Ordering::Relaxed);
                 }
                 <$T>::from_ne_bytes(bytes)
@@ -47,7 +49,7 @@ macro_rules! bits {
             #[inline(always)]
             unsafe fn store(to: *mut $T, element: $T) {
                 if to.is_aligned() {
-                    // SAFETY: aligned, and the caller's promise.
+                    // SAFETY: the pointer is aligned; the caller guarantees the rest.
                     return Self::store_cell(unsafe { <$Cell>::from_ptr(to) }, element);
                 }
                 for (at, byte) in element.to_ne_bytes().into_iter().enumerate() {
@@ -75,12 +77,13 @@ bits! {
     u64: AtomicU64;
 }
 
-/// `to[lane] = from[lane * step]` for the lanes of a range, `from` in a tensor; both pointers are to lane 0.
+/// `to[i] = from[i * step]` for each `i` of a range, with `from` in a tensor; both pointers are to element 0.
 ///
 /// # Safety
-/// Both elements of each lane of the range are valid, those of `to` this thread's own, those of `from` as [`Bits::load`] demands.
+/// For each `i` of the range both elements are valid. Those of `to` belong to this thread; those of `from` meet the requirements of
+/// [`Bits::load`].
 pub(super) unsafe fn load_row(to: *mut u8, from: *mut u8, step: i64, width: usize, lanes: Range<usize>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     by_bytes!(width, T => unsafe {
         let (to, from) = (to.cast::<T>(), from.cast::<T>());
         if let Some(cells) = cells(from, step, &lanes) {
@@ -95,12 +98,12 @@ pub(super) unsafe fn load_row(to: *mut u8, from: *mut u8, step: i64, width: usiz
     });
 }
 
-/// `to[lane * step] = from[lane]` for the lanes of a range, `to` in a tensor; both pointers are to lane 0.
+/// `to[i * step] = from[i]` for each `i` of a range, with `to` in a tensor; both pointers are to element 0.
 ///
 /// # Safety
-/// As [`load_row`], the other way round.
+/// As for [`load_row`], with `to` and `from` exchanged.
 pub(super) unsafe fn store_row(to: *mut u8, step: i64, from: *const u8, width: usize, lanes: Range<usize>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     by_bytes!(width, T => unsafe {
         let (to, from) = (to.cast::<T>(), from.cast::<T>());
         if let Some(cells) = cells(to, step, &lanes) {
@@ -115,14 +118,14 @@ pub(super) unsafe fn store_row(to: *mut u8, step: i64, from: *const u8, width: u
     });
 }
 
-/// The elements of a range of lanes, if they are neighbours and aligned.
+/// The elements of a range, if they are adjacent and aligned.
 ///
 /// # Safety
-/// As [`load_row`] demands of `from`, for `'a`.
+/// The requirements of [`load_row`] on `from`, for the lifetime `'a`.
 unsafe fn cells<'a, T: Bits>(at: *mut T, step: i64, lanes: &Range<usize>) -> Option<&'a [T::Cell]> {
     if step != 1 || lanes.is_empty() || !at.is_aligned() {
         return None;
     }
-    // SAFETY: an atomic lies in memory as the integer does, and may be shared.
+    // SAFETY: an atomic has the memory layout of the integer, and can be shared.
     Some(unsafe { std::slice::from_raw_parts(at.wrapping_add(lanes.start).cast::<T::Cell>(), lanes.len()) })
 }

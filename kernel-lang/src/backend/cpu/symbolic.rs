@@ -1,6 +1,6 @@
-//! IR to instructions: tiles that are functions of the lane's index.
+//! Symbolic tiles: translation of tiles that are functions of an element's index.
 //!
-//! Of `%5 = add %4, %3` only the sum of the bases is computed, a scalar. Where an op needs the elements after all, they are made from the form.
+//! For `%5 = add %4, %3` only the sum of the bases is computed, a scalar. If an op needs the elements, they are computed from the form.
 
 use crate::backend::cpu::code::{Affine, Condition, Instr, Linear, Slot};
 use crate::backend::cpu::forms::scalar_constant;
@@ -10,13 +10,13 @@ use crate::ir::{BinaryOp, CompareOp, Op, UnaryOp, Value};
 use crate::scalar::{Scalar, lanes};
 
 impl Translator<'_> {
-    /// An op whose result has a form.
+    /// Translates an op whose result has a form.
     pub(super) fn symbolic(&mut self, op: &Op, result: Value) {
         let symbol = self.symbol(op, result);
         self.set_symbol(result, symbol);
     }
 
-    /// Sets the form of a value and makes its elements if they are wanted.
+    /// Sets the form of a value, and computes its elements if an op needs them.
     pub(super) fn set_symbol(&mut self, value: Value, symbol: Symbol) {
         if self.forms.wants_tile(value) {
             self.elements(value, &symbol);
@@ -120,7 +120,7 @@ impl Translator<'_> {
         Affine { base, coefficients: tile.coefficients.into_iter().map(|a| self.linear_binary(op, a, factor)).collect() }
     }
 
-    /// A sum, difference or product of scalars: at once where constants decide it.
+    /// A sum, difference or product of scalars, folded if constants determine the result.
     fn linear_binary(&mut self, op: BinaryOp, a: Linear, b: Linear) -> Linear {
         match (op, a, b) {
             (BinaryOp::Add, Linear::Const(a), Linear::Const(b)) => Linear::Const(a.wrapping_add(b)),
@@ -137,7 +137,7 @@ impl Translator<'_> {
         }
     }
 
-    /// The place of a scalar.
+    /// The slot of a scalar.
     pub(super) fn slot(&mut self, linear: Linear) -> Slot {
         match linear {
             Linear::Slot(slot) => slot,
@@ -150,7 +150,7 @@ fn int(value: Option<i128>) -> i64 {
     value.expect("a specialised kernel's constants are literals") as i64
 }
 
-/// Changes the coefficients of every affine tile that a form is made of.
+/// Maps the coefficients of every affine tile in a form.
 fn map_affine(symbol: Symbol, map: &dyn Fn(&mut Vec<Linear>)) -> Symbol {
     match symbol {
         Symbol::Affine(mut affine) => {

@@ -1,7 +1,7 @@
-//! IR to instructions: loads, stores and atomics.
+//! Memory accesses: translates loads, stores and atomics to instructions.
 //!
-//! Where the lanes turn out to be neighbours, nothing is copied: what uses a loaded tile reads it in the tensor, and the op that computes what is
-//! stored writes there. Whether they are is known when the access runs, so that a slot holds the address, a view.
+//! If the elements of an access are contiguous, nothing is copied: the users of a loaded tile read the tensor, and the op that computes a
+//! stored tile writes to the tensor. This is only known when the access runs, so a slot holds the address: a view.
 
 use crate::backend::cpu::code::{Access, Affine, Atomic, Condition, Instr, Linear, Mask, Offsets, Other, Slot, VIEW};
 use crate::backend::cpu::translate::{Place, Symbol, Translator};
@@ -10,7 +10,7 @@ use crate::ir::{self, Handle, Inst, Op, Type, UNKNOWN_LENGTH, Value};
 use crate::scalar::Scalar;
 
 impl Translator<'_> {
-    /// Its words lie among the scalars: the address, then the length.
+    /// The words of the pointer are scalars: the address, then the length.
     pub(super) fn pointer(&mut self, address: Value, result: Value) {
         let (to, from) = (self.new_scalar(), self.place(address).slot);
         self.front_constant(Scalar::from_bits(Dtype::I64, UNKNOWN_LENGTH as u64), 1);
@@ -28,7 +28,7 @@ impl Translator<'_> {
         });
         let tile = self.new_place(result);
         let mut access = self.access(inst, tile, other);
-        // What a kernel may store to is copied at once: the load must not see later stores.
+        // A tile from memory that the kernel may store to is copied at once, because the load must not see later stores.
         let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. }) && !func.unchecked && !volatile;
         if is_constant && func.ty(base).dtype() != Dtype::Bool && may_view(&access) {
             let view = self.new_view(tile);
@@ -96,24 +96,24 @@ impl Translator<'_> {
         }
     }
 
-    /// A slot for an address, of `tile` or of a tensor.
+    /// A slot for an address, either of `tile` or of a tensor.
     fn new_view(&mut self, tile: Slot) -> Slot {
         let Slot(cell) = self.new_scalar();
         self.views.insert(cell | VIEW, tile);
         Slot(cell | VIEW)
     }
 
-    /// Does no other value lie where this one does?
+    /// Whether no other value shares the slot of this value.
     fn owns_place(&self, value: Value) -> bool {
         let op = self.func.def_op(value);
         matches!(op, Some(Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } | Op::Fma { .. } | Op::Select { .. } | Op::Cast { .. }))
     }
 
-    /// Lets the op that computes what is stored, if it is the last one, write where the store goes. It reads no tensor that the kernel
+    /// If the last op computes the stored tile, lets this op write to the destination of the store. The op reads no tensor that the kernel
     /// may store to.
     fn aim(&mut self, access: &mut Access) {
         match self.instrs.last() {
-            // If a jump led behind it, it would have to stay before that place.
+            // If a jump led to the point after the op, the store would have to stay before that point.
             Some(Instr::Lanes { result, .. }) if *result == access.data && self.landed < self.instrs.len() => {}
             _ => return,
         }
@@ -126,7 +126,7 @@ impl Translator<'_> {
     }
 }
 
-/// May an access turn out to be of contiguous elements?
+/// Whether the elements of an access may be contiguous at run time.
 fn may_view(access: &Access) -> bool {
     let contiguous = matches!(&access.offsets, Offsets::Affine(affine) if affine.innermost() == Linear::Const(1));
     access.extents.len() == 1 && contiguous && matches!(access.mask, Mask::Conditions(_))

@@ -1,8 +1,8 @@
-//! IR to instructions: the elementwise ops and shapes.
+//! Translation to instructions: elementwise ops and shape ops.
 //!
-//! Every value gets a place: scalars, argument words and constants at the front of the scratch for good, tiles where [`super::allocate`] puts
-//! them. A tile whose elements are all equal is kept as one chunk of lanes. `bitcast`, `expand_dims` and the like are no instructions: their
-//! result lies where the operand does.
+//! Every value gets a slot. Scalars, argument words and constants have permanent slots at the front of the scratch; [`super::allocate`]
+//! assigns those of tiles. A tile whose elements are all equal is stored as one chunk of elements. `bitcast`, `expand_dims` and similar ops
+//! need no instruction: their result shares the operand's slot.
 
 use std::collections::HashMap;
 
@@ -15,15 +15,15 @@ use crate::ir::{ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value, r
 use crate::scalar::Scalar;
 use crate::scalar::lanes::{self, Lanes};
 
-/// Where a value is.
+/// The location of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) slot: Slot,
-    /// Is it one chunk of lanes that stands for all?
+    /// Whether the slot is one chunk of elements that represents the whole tile.
     pub(super) uniform: bool,
 }
 
-/// A value as a function of the lane's index.
+/// A value as a function of an element's index.
 #[derive(Clone, Debug)]
 pub(super) enum Symbol {
     Affine(Affine),
@@ -37,22 +37,22 @@ pub(super) struct Translator<'a> {
     pub(super) loops: Vec<(Label, Label)>,
     pub(super) symbols: SideTable<Value, Option<Symbol>>,
     places: SideTable<Value, Option<Place>>,
-    /// The word of each pointer's address: an argument, or among the scalars. The length is the next.
+    /// The word of each pointer's address, an argument or a scalar. The next word is the length.
     pub(super) words: SideTable<Value, usize>,
     front: Vec<u8>,
     tiles: Vec<Lifetime>,
-    /// The tiles that the addresses in view slots may point to.
+    /// The tiles to which the addresses in view slots may point.
     pub(super) views: HashMap<u32, Slot>,
     pub(super) uses: Vec<u32>,
     /// The number of each access in the order of the kernel's text.
     pub(super) numbers: SideTable<Inst, u32>,
-    /// The last place that a jump leads to.
+    /// The last instruction to which a jump leads.
     pub(super) landed: Label,
-    /// Inside a region that combines elements: for how many pairs at once each of its scalars stands.
+    /// Inside a region that combines elements: the number of pairs that each of its scalars represents.
     pub(super) lane_count: Option<usize>,
 }
 
-/// Where the program index and the extents of the grid stand behind `words` argument words.
+/// The slot of the program index or of the grid's extent along an axis, after `words` argument words.
 pub(super) fn grid_slot(words: usize, num_programs: bool, axis: usize) -> Slot {
     Slot((8 * (words + 3 * usize::from(num_programs) + axis)) as u32)
 }
@@ -132,20 +132,19 @@ impl Translator<'_> {
             Op::Load { .. } => self.load(inst),
             Op::Store { .. } => self.store(inst),
             Op::Atomic { .. } => self.atomic(inst),
-            // One thread runs all lanes.
-            // A launch on the CPU begins when the one before is over.
+            // One thread runs all elements of a program, and a launch on the CPU begins when the previous one has ended.
             Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} => {}
             Op::If { cond, then_region, else_region } => self.branch(*cond, [*then_region, *else_region], &data.results),
             Op::For { lower, upper, step, init, body, .. } => self.count([*lower, *upper, *step], init, *body, &data.results),
             Op::While { init, test, body } => self.repeat(init, *test, *body, &data.results),
             Op::Return {} => self.instrs.push(Instr::Return),
-            // The op around a region takes what it yields.
+            // The op that contains the region takes its yielded values.
             Op::Yield { .. } | Op::Condition { .. } => {}
             Op::Assert { cond, message, .. } => {
                 let cond = self.place(*cond).slot;
                 self.instrs.push(Instr::Assert { cond, message: message.as_str().into(), loc: data.loc });
             }
-            // A checked run here looks at every access itself.
+            // A checked run on the CPU checks every access itself.
             Op::Report { .. } => {}
             Op::Arange { .. } => unreachable!("`arange` is affine"),
             Op::Permute { x, order } => self.permute(*x, order, data.results[0]),
@@ -158,7 +157,7 @@ impl Translator<'_> {
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
             Op::InlinePtx { .. } => unreachable!("a kernel for the CPU computes what the text stands for"),
-            Op::Ring { .. } | Op::Fetch { .. } | Op::FetchGroup {} | Op::FetchWait { .. } | Op::Fetched { .. } => {
+            Op::AsyncBuffer { .. } | Op::AsyncCopy { .. } | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } | Op::LocalLoad { .. } => {
                 unreachable!("a kernel for the CPU loads where it stands")
             }
             Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Print { .. } => {
@@ -167,7 +166,7 @@ impl Translator<'_> {
         }
     }
 
-    /// An op that computes each element from those at the same place.
+    /// An op that computes each element from the operands' elements at the same index.
     fn elementwise(&mut self, op: &Op, results: &[Value]) {
         let func = self.func;
         let dtype = |value: Value| func.ty(value).dtype();
@@ -194,7 +193,7 @@ impl Translator<'_> {
         }
     }
 
-    /// Lets a result lie where the operand does.
+    /// Lets the result share the operand's slot.
     fn stay(&mut self, x: Value, result: Value) {
         let Place { slot, uniform } = self.place(x);
         self.set_place(result, slot, uniform);
@@ -205,7 +204,7 @@ impl Translator<'_> {
         self.set_scalar(result, grid_slot(words, num_programs, axis as usize));
     }
 
-    /// Lets a scalar be the one at `from`.
+    /// Sets a scalar to the one at `from`.
     fn set_scalar(&mut self, value: Value, from: Slot) {
         match self.lane_count {
             Some(_) => self.uniform(value, from),
@@ -213,7 +212,7 @@ impl Translator<'_> {
         }
     }
 
-    /// How many elements the value has.
+    /// The number of elements of the value.
     fn count_of(&self, value: Value) -> usize {
         self.lane_count.unwrap_or_else(|| self.func.ty(value).numel())
     }
@@ -230,31 +229,31 @@ impl Translator<'_> {
         self.places[value] = Some(Place { slot, uniform });
     }
 
-    /// A new tile of that many bytes.
+    /// Allocates a tile of `bytes` bytes.
     pub(super) fn new_tile(&mut self, bytes: usize) -> Slot {
         self.tiles.push(Lifetime::new(bytes));
         Slot((self.tiles.len() - 1) as u32 | PENDING)
     }
 
-    /// A new scalar.
+    /// Allocates a scalar.
     pub(super) fn new_scalar(&mut self) -> Slot {
         self.front.extend([0; 8]);
         Slot((self.front.len() - 8) as u32)
     }
 
-    /// A new place for a whole value of that type.
+    /// Allocates a slot for a whole value of this type.
     pub(super) fn new_slot(&mut self, ty: &Type) -> Slot {
         if ty.is_scalar() { self.new_scalar() } else { self.new_tile(ty.numel() * ty.dtype().bytes()) }
     }
 
-    /// A new place for that value.
+    /// Allocates a slot for this value.
     pub(super) fn new_place(&mut self, value: Value) -> Slot {
         let slot = self.new_slot(self.func.ty(value));
         self.set_place(value, slot, false);
         slot
     }
 
-    /// Where the whole value is; a uniform tile is spread out first.
+    /// The slot of the whole value; a uniform tile is expanded first.
     pub(super) fn full(&mut self, value: Value) -> Slot {
         let Place { slot, uniform } = self.place(value);
         if !uniform {
@@ -274,7 +273,7 @@ impl Translator<'_> {
         });
     }
 
-    /// An elementwise op; uniform if its operands are.
+    /// An elementwise op; its result is uniform if its operands are.
     fn lanes(&mut self, lanes: Lanes, result: Value, operands: &[Value]) {
         let ty = self.func.ty(result);
         let places: Vec<Place> = operands.iter().map(|operand| self.place(*operand)).collect();
@@ -283,7 +282,7 @@ impl Translator<'_> {
         let count = if uniform { self.count_of(result).min(CHUNK) } else { self.count_of(result) };
         let slot = if !is_tile { self.new_scalar() } else { self.new_tile(count * ty.dtype().bytes()) };
         let chunked = !uniform && places.iter().any(|place| place.uniform);
-        // Operands that the op lacks are the first one again: they are not read.
+        // Missing operands repeat the first one and are not read.
         let operand = |index: usize| places.get(index).map_or(places[0].slot, |place| place.slot);
         let stride = |index: usize| {
             let width = operands.get(index).map_or(0, |operand| self.func.ty(*operand).dtype().bytes());
@@ -309,7 +308,7 @@ impl Translator<'_> {
         self.set_place(result, slot, ty.is_tile() || self.lane_count.is_some());
     }
 
-    /// Equal lanes at the front of the scratch.
+    /// Writes `count` equal elements to the front of the scratch.
     pub(super) fn front_constant(&mut self, scalar: Scalar, count: usize) -> Slot {
         let width = scalar.dtype().bytes();
         let begin = self.front.len().next_multiple_of(if count > 1 { 64 } else { 8 });
@@ -368,7 +367,7 @@ impl Translator<'_> {
         self.instrs.push(Instr::Rearrange { to, to_walk, from: slot, from_walk, width, extents });
     }
 
-    /// Makes a value the uniform tile of a scalar.
+    /// Sets a value to the uniform tile of a scalar.
     pub(super) fn uniform(&mut self, value: Value, from: Slot) {
         let ty = self.func.ty(value);
         let (width, count) = (ty.dtype().bytes(), self.count_of(value).min(CHUNK));
@@ -377,7 +376,7 @@ impl Translator<'_> {
         self.set_place(value, to, true);
     }
 
-    /// An `i64` scalar, as a constant if it is one.
+    /// An `i64` scalar, as a constant if possible.
     pub(super) fn linear(&self, value: Value) -> Linear {
         forms::scalar_constant(self.func, value).map_or_else(|| Linear::Slot(self.place(value).slot), Linear::Const)
     }
@@ -388,13 +387,13 @@ impl Translator<'_> {
         self.instrs.len() - 1
     }
 
-    /// The place of the next instruction, for jumps that lead there.
+    /// The label of the next instruction, as a target of jumps.
     pub(super) fn here(&mut self) -> Label {
         self.landed = self.instrs.len();
         self.landed
     }
 
-    /// Lets the jump at `at` lead to the next instruction.
+    /// Sets the target of the jump at `at` to the next instruction.
     pub(super) fn land(&mut self, at: Label) {
         let here = self.here();
         match &mut self.instrs[at] {

@@ -1,15 +1,15 @@
-//! Branches and loops. Conditions are scalars, the same in every thread, so no branch diverges.
+//! Branches and loops. Conditions are scalars with the same value in every thread, so no branch diverges.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::ir::{Op, Region, Value};
 
-use super::registers::{Class, Reg, asm};
-use super::{Emitter, Lanes, arithmetic_type};
+use crate::backend::ptx::text::registers::{Class, Reg, asm};
+use crate::backend::ptx::{Emitter, Lanes, arithmetic_type};
 
 impl Emitter<'_> {
     pub(super) fn control(&mut self, op: &Op, results: &[Value]) {
-        // Once for all ways.
+        // Wait once, for all paths.
         self.await_cluster();
         match op {
             Op::If { cond, then_region, else_region } => self.branch(*cond, *then_region, *else_region, results),
@@ -19,16 +19,16 @@ impl Emitter<'_> {
         }
     }
 
-    /// A region in a scope of its own: addresses computed inside are not known outside.
+    /// Emits a region in its own scope: addresses computed inside are not available outside.
     pub(super) fn scoped(&mut self, region: Region) {
         self.addresses.push(HashMap::new());
-        self.rooms.push(HashMap::new());
+        self.slacks.push(HashMap::new());
         self.region(region);
         self.addresses.pop();
-        self.rooms.pop();
+        self.slacks.pop();
     }
 
-    /// Registers that a value is assigned to at several places.
+    /// Registers for a value that is assigned in several branches or iterations.
     fn variable(&mut self, value: Value) -> Lanes {
         let class = Class::of(self.func.ty(value).dtype());
         let lanes = match self.layout(value) {
@@ -39,7 +39,7 @@ impl Emitter<'_> {
         lanes
     }
 
-    /// Assigns values to variables, all at once: a value may be another variable's old one.
+    /// Assigns values to variables in parallel: a value may be the old value of another variable.
     fn assign(&mut self, variables: &[Lanes], values: &[Value]) {
         let mut moves: Vec<(Reg, Reg)> = Vec::new();
         for (variable, value) in variables.iter().zip(values) {
@@ -104,7 +104,7 @@ impl Emitter<'_> {
         self.scoped(body);
         self.end_loop(opened);
         self.assign(&variables[1..], self.func.yielded(body));
-        // What is left is positive, also where `index + step` would overflow.
+        // The remainder is positive, also if `index + step` would overflow.
         let (left, more) = (self.reg(index.class), self.reg(Class::Pred));
         let bits = if index.class == Class::B64 { 64 } else { 32 };
         asm!(self, "sub.s{bits} {left}, {upper}, {index}");
@@ -124,7 +124,7 @@ impl Emitter<'_> {
         self.assign(&variables, init);
         self.asm.place(&again);
         self.addresses.push(HashMap::new());
-        self.rooms.push(HashMap::new());
+        self.slacks.push(HashMap::new());
         self.region(test);
         let tested = self.fork();
         let Op::Condition { cond, values } = &self.func.inst(self.func.terminator(test)).op else {
@@ -138,7 +138,7 @@ impl Emitter<'_> {
         asm!(self, "@!{cond} bra.uni {end}");
         self.scoped(body);
         self.addresses.pop();
-        self.rooms.pop();
+        self.slacks.pop();
         self.end_loop(opened);
         self.join(tested);
         self.assign(&variables, self.func.yielded(body));

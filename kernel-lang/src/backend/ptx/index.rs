@@ -1,4 +1,4 @@
-//! Indices: `uniform + thread part + register part`.
+//! Index and address computation: each index is a sum `uniform + thread part + register part`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,10 +7,11 @@ use crate::analysis::polynomial::Polynomial;
 use crate::ir::Value;
 use crate::layout::{Layout, Level};
 
-use super::registers::{Class, Reg, asm};
-use super::{Emitter, Lanes};
+use crate::backend::ptx::text::registers::{Class, Reg, asm};
+use crate::backend::ptx::{Emitter, Lanes};
 
-/// What names an address: base, the offset's terms that are the same for every thread, its steps, and the layout that spreads it over threads.
+/// The key of an address: the base, the terms of the offset that are the same for every thread, the strides, and the layout that
+/// distributes the elements over threads.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct AddressKey {
     base: Option<Value>,
@@ -20,36 +21,36 @@ pub(super) struct AddressKey {
     bytes: i64,
 }
 
-/// The thread's own part of an index along an axis, by layout; and who stores elements that several threads hold.
+/// The thread's part of an index along an axis, by layout; and the predicates of the threads that store elements held by several threads.
 #[derive(Default)]
 pub(super) struct ThreadParts {
     pub(super) parts: HashMap<(Layout, usize), Option<Reg>>,
     owner: HashMap<Option<Layout>, Option<Reg>>,
-    /// Register of the thread's number in its CTA.
+    /// The register with the thread's index in its CTA.
     thread: Option<Reg>,
-    /// Register of the CTA's number in its cluster, where there are several.
+    /// The register with the CTA's rank in its cluster, if there are several CTAs.
     block: Option<Reg>,
 }
 
 impl ThreadParts {
-    /// The CTA's number in its cluster.
+    /// The CTA's rank in its cluster.
     pub(super) fn block(&self) -> Reg {
         self.block.expect("there are several CTAs")
     }
 
-    /// The thread's number in its CTA.
+    /// The thread's index in its CTA.
     pub(super) fn number(&self) -> Reg {
         self.thread.expect("what depends on the thread only is emitted first")
     }
 }
 
 impl Emitter<'_> {
-    /// Emits at the top, where it reaches every use, what depends on the thread only.
+    /// Emits the values that depend only on the thread, at the top of the kernel, where they dominate every use.
     pub(super) fn thread_parts(&mut self) {
         let thread = self.reg(Class::B32);
         asm!(self, "mov.u32 {thread}, %tid.x");
         self.threads.thread = Some(thread);
-        // The threads of a program are numbered through: those of its first CTA, then those of the second.
+        // Threads are numbered across the CTAs of a program: the threads of its first CTA, then those of the second.
         let mut of_program = thread;
         if self.schedule.num_ctas > 1 {
             let block = self.reg(Class::B32);
@@ -78,7 +79,7 @@ impl Emitter<'_> {
         self.threads.owner.insert(None, owner);
     }
 
-    /// Is this the thread whose `free` bits are all zero? `None` if every thread is.
+    /// The predicate of the thread whose `free` bits are all zero; `None` if this holds for every thread.
     pub(super) fn owner(&mut self, free: u32, thread: Reg) -> Option<Reg> {
         if free == 0 {
             return None;
@@ -89,7 +90,7 @@ impl Emitter<'_> {
         Some(owns)
     }
 
-    /// The thread's part along an axis: runs of thread bits that become runs of index bits, shifted into place.
+    /// The thread's part along an axis: shifts each run of thread bits to its run of index bits.
     fn thread_part(&mut self, layout: &Layout, axis: usize, thread: Reg) -> Option<Reg> {
         let bases: Vec<u32> = [Level::Lane, Level::Warp, Level::Block]
             .into_iter()
@@ -119,7 +120,7 @@ impl Emitter<'_> {
         sum
     }
 
-    /// `((thread >> from) & (2^length - 1)) << to`, without the steps that do nothing.
+    /// `((thread >> from) & (2^length - 1)) << to`, without the operations that have no effect.
     fn shifted_bits(&mut self, thread: Reg, from: usize, length: usize, to: u32, bits: usize) -> Reg {
         let mut at = thread;
         if from + length < bits {
@@ -145,12 +146,12 @@ impl Emitter<'_> {
         moved
     }
 
-    /// The predicate under which this thread stores elements of that layout: of elements that several threads hold, one stores.
+    /// The predicate under which this thread stores elements of that layout. If several threads hold an element, one of them stores it.
     pub(super) fn owner_of(&self, layout: Option<&Layout>) -> Option<Reg> {
         self.threads.owner.get(&layout.cloned()).copied().flatten()
     }
 
-    /// As [`Emitter::owner_of`], among the threads of this CTA: each CTA has shared memory of its own.
+    /// Like [`Emitter::owner_of`], among the threads of this CTA, because each CTA has its own shared memory.
     pub(super) fn owner_in_cta(&mut self, layout: &Layout) -> Option<Reg> {
         let free = layout.free_bits();
         if free.block == 0 {
@@ -160,7 +161,7 @@ impl Emitter<'_> {
         self.owner(free.lane | free.warp << 5, thread)
     }
 
-    /// What register number `register` adds to an index by the steps that are known: the same for every thread.
+    /// The offset that register `register` adds to an index, as far as the strides are constants. It is the same for every thread.
     pub(super) fn register_part(layout: Option<&Layout>, affine: &Affine, register: usize) -> i64 {
         let Some(layout) = layout else { return 0 };
         let position = layout.apply(register as u32, 0, 0, 0);
@@ -168,7 +169,7 @@ impl Emitter<'_> {
         position.iter().zip(known).map(|(at, lane)| i64::from(*at).wrapping_mul(lane)).fold(0, i64::wrapping_add)
     }
 
-    /// `base + bytes * (uniform + thread part)`, computed once in a region for all accesses alike. Constants are left to the caller.
+    /// `base + bytes * (uniform + thread part)`, computed once per region and shared by all accesses. The caller adds the constants.
     pub(super) fn address(
         &mut self,
         base: Option<Reg>,
@@ -219,8 +220,8 @@ impl Emitter<'_> {
         address
     }
 
-    /// Where the elements lie that a thread holds: an address for each, if a step is an argument, or one for all; and the constants to be
-    /// added to them.
+    /// The addresses of the elements of a thread, and the constant offset of each. There is one address per element if a stride is an
+    /// argument, and otherwise one for all.
     pub(super) fn addresses(
         &mut self,
         base: Option<(Reg, Value)>,
@@ -240,8 +241,8 @@ impl Emitter<'_> {
         (addresses, (0..count).map(constant).collect())
     }
 
-    /// The addresses of a thread's elements, as far as they differ by steps that are arguments: each from one that is known, and of elements at the
-    /// same place along those axes only one.
+    /// The addresses of a thread's elements, as far as they differ by strides that are arguments. Each address is computed from an earlier
+    /// one, and elements with equal indices along those axes share one address.
     fn stepping(&mut self, first: Reg, affine: &Affine, layout: &Layout, count: usize, bytes: i64) -> Vec<Reg> {
         let axes: Vec<usize> = (0..affine.lanes.len()).filter(|axis| affine.lanes[*axis].as_constant().is_none()).collect();
         let places: Vec<Vec<u32>> = (0..count)
@@ -255,7 +256,7 @@ impl Emitter<'_> {
             let address = match places[..register].iter().position(|place| *place == places[register]) {
                 Some(same) => addresses[same],
                 None => {
-                    // From the element that differs in the highest bit only.
+                    // Start from the element that differs only in the highest bit.
                     let near = register ^ 1 << register.ilog2();
                     let mut address = addresses[near];
                     for (index, axis) in axes.iter().enumerate() {
@@ -273,7 +274,7 @@ impl Emitter<'_> {
         addresses
     }
 
-    /// `factor * lane`, computed once in a region.
+    /// `factor * lane`, computed once per region.
     pub(super) fn step(&mut self, lane: &Polynomial, factor: i64) -> Reg {
         let step = self.address(None, None, &Affine::uniform(lane.clone(), 0), None, factor);
         match lane.constant.wrapping_mul(factor) {
@@ -316,13 +317,13 @@ impl Emitter<'_> {
         total
     }
 
-    /// Puts a tile of indices into registers.
+    /// Materialises a tile of indices in registers.
     pub(super) fn index_tile(&mut self, result: Value, affine: &Affine) {
         let lanes = Lanes::Each(self.index_registers(result, affine));
         self.define(result, lanes);
     }
 
-    /// The indices of a tile, or of a scalar, in registers: one for each that the thread holds.
+    /// The indices of a tile or of a scalar in registers, one for each element that the thread holds.
     pub(super) fn index_registers(&mut self, value: Value, affine: &Affine) -> Vec<Reg> {
         let layout = self.layout(value).cloned();
         let (bases, constants) = self.addresses(None, affine, layout.as_ref(), self.lane_count(value), 1);

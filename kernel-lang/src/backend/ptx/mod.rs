@@ -1,48 +1,27 @@
-//! PTX text from IR whose tiles have layouts.
+//! PTX backend: translates IR whose tiles have layouts to PTX text.
 //!
 //! # Model
 //!
-//! A program is one CTA of `32 * num_warps` threads, or a cluster of `num_ctas` such CTAs. A scalar is computed by every thread. Of a tile each thread holds the elements
-//! that the tile's layout gives it, one virtual register an element. `bool` is a predicate; integers narrower than 32 bits live
-//! extended in 32-bit registers; `f16` and `bf16` are only loaded, stored and converted, because arithmetic on them was expanded to
-//! `f32` before. Float instructions name their rounding (`.rn`), so the assembler fuses nothing.
+//! A program is one CTA of `32 * num_warps` threads, or a cluster of `num_ctas` such CTAs. Every thread computes every scalar. Of a tile,
+//! each thread holds the elements that the tile's layout assigns to it, in one virtual register per element. `bool` is a predicate.
+//! Integers narrower than 32 bits are extended in 32-bit registers. `f16` and `bf16` are only loaded, stored and converted, because earlier
+//! passes expand their arithmetic to `f32`. Float instructions state their rounding (`.rn`), so that the assembler fuses none of them.
 //!
-//! Indices are not computed element by element: [`index`](self) parts are `uniform + thread part + register part`, the uniform part in
-//! 64 bits once, the thread part once per thread, the register part as the constant in `[address+constant]`. A tile of indices that only
-//! addresses memory never becomes registers.
+//! Indices are not computed element by element. An [`index`](self) is a sum `uniform + thread part + register part`. The uniform part is
+//! computed once, in 64 bits; the thread part once per thread; and the register part is the constant in `[address+constant]`. A tile of
+//! indices that only addresses memory needs no registers.
 
-mod atomic;
-mod budget;
-mod compare;
+mod arithmetic;
 mod control;
-mod convert;
-mod elementwise;
 mod exchange;
-mod float8;
 mod index;
-mod inline;
-mod lookup;
-mod math;
 mod memory;
-mod order;
-mod parts;
-mod quotient;
-mod reduce;
-mod registers;
-mod relayout;
-mod remainder;
-mod report;
-mod ring;
-mod shared;
-mod since;
-mod slices;
-mod spelling;
-mod words;
+mod text;
 
 use std::collections::HashMap;
 
 use crate::analysis::affine::AffineFacts;
-use crate::analysis::one_reader::{self, Reader};
+use crate::analysis::uniform_loads::{self, Reader};
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, InstData, Op, Region, SideTable, Stage, Type, UNKNOWN_LENGTH, Value, Verified};
 use crate::layout::Layout;
@@ -50,29 +29,29 @@ use crate::location::Loc;
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
-pub use budget::SharedUse;
-pub(crate) use budget::{check as check_shared, check_params};
-pub use report::{REPORT_BYTES, Site};
+pub use exchange::budget::SharedUse;
+pub(crate) use exchange::budget::{check as check_shared, check_params};
+pub use memory::checked_report::{REPORT_BYTES, Site};
 
-use compare::{PositionTest, Tests};
-use registers::{Assembly, Class, Reg, asm};
+use arithmetic::compare::{PositionTest, Tests};
+use text::registers::{Assembly, Class, Reg, asm};
 
 /// The registers of a value in one thread.
 #[derive(Clone, Debug)]
 enum Lanes {
-    /// One register for all elements: scalars, and tiles that are the same everywhere.
+    /// One register for all elements: scalars, and tiles whose elements are all equal.
     Splat(Reg),
-    /// A register per element that the thread holds.
+    /// One register for each element that the thread holds.
     Each(Vec<Reg>),
 }
 
-/// Where the elements of a value come from.
+/// The source of the elements of a value.
 #[derive(Clone, Debug)]
 enum Source {
     Registers(Lanes),
-    /// Truths that are cheaper to compute at each use than to keep: a thread has seven predicates.
+    /// Comparisons that are recomputed at each use, because a thread has only seven predicate registers.
     Tests(Tests),
-    /// Products of two values, which a sum may take up as it goes.
+    /// Products of two values, which a sum can contract into fused multiply-adds.
     Product(Value, Value),
 }
 
@@ -89,63 +68,64 @@ struct Emitter<'a> {
     func: &'a Function,
     asm: Assembly,
     sources: SideTable<Value, Option<Source>>,
-    /// Which values some instruction needs in registers.
+    /// Whether some instruction needs the value in registers, by value.
     needed: Vec<bool>,
-    /// Which products only a sum uses, in a kernel that allows to round both at once.
+    /// Whether only a sum uses the product, in a kernel that permits contraction, by value.
     summed: Vec<bool>,
     facts: AffineFacts,
-    /// Computed once, at the top: what depends on the thread only.
+    /// The values that depend only on the thread, computed once at the top.
     threads: index::ThreadParts,
-    /// Byte offsets of the thread's part, by the region where they are valid.
+    /// Byte offsets of the thread's part, by the region in which they are valid.
     addresses: Vec<HashMap<index::AddressKey, Reg>>,
-    /// How far a thread's places are from numbers, by the region where they are valid.
-    rooms: Vec<HashMap<compare::RoomKey, Reg>>,
-    /// How many neighbouring registers a mask has alike, in this region: of masks of wide accesses.
+    /// The slack between a thread's indices and a limit, by the region in which it is valid.
+    slacks: Vec<HashMap<arithmetic::compare::SlackKey, Reg>>,
+    /// For the masks of vectorised accesses in this region: the number of adjacent registers in which the mask is equal.
     runs: HashMap<Value, usize>,
-    /// Addresses and lengths of pointers.
+    /// The address and the length of each pointer.
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
-    /// Who performs loads of elements that several threads hold.
+    /// The threads that perform each load of elements that several threads hold.
     readers: SideTable<Value, Reader>,
-    /// What the L2 is told about accesses of these priorities.
+    /// The L2 cache policies for these eviction priorities.
     policies: Vec<(Evict, Reg)>,
     sites: Vec<Site>,
-    /// The PTX ISA version, major and minor: the lowest that knows the target and every instruction, so that old drivers take the module.
+    /// The PTX ISA version, major and minor: the lowest that supports the target and every instruction, so that old drivers accept the
+    /// module.
     ptx_version: (u32, u32),
-    /// Does the module need the bits of 2/pi?
+    /// Whether the module needs the bits of 2/pi.
     uses_two_over_pi: bool,
-    /// May it begin while the launch before it still writes?
+    /// Whether the kernel may begin while the previous launch still writes.
     begins_early: bool,
-    shared: shared::Shared,
-    /// Where the CTAs of a program tell each other scalars.
-    exchange: Option<exchange::Exchange>,
-    rings: ring::Rings,
-    order: order::Order,
+    shared: exchange::shared::Shared,
+    /// The exchange of scalars between the CTAs of a program.
+    exchange: Option<exchange::cluster::Exchange>,
+    buffers: memory::async_buffer::AsyncBuffers,
+    hazards: memory::hazards::Hazards,
     loc: Loc,
     target: &'a Asked,
     schedule: Schedule,
 }
 
-/// A kernel's PTX.
+/// The PTX of a kernel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Module {
     /// The text, which has one entry.
     pub text: String,
-    /// The entry: the kernel's name as PTX can spell it.
+    /// The entry: the kernel's name as a valid PTX identifier.
     pub entry: String,
-    /// The accesses that report, if the kernel is checked.
+    /// The accesses and assertions that report, if the kernel is checked.
     pub sites: Vec<Site>,
-    /// Bytes of dynamic shared memory that a launch must give: it may be more than the target has.
+    /// Bytes of dynamic shared memory that a launch must provide. This may exceed the limit of the target.
     pub shared_bytes: u32,
-    /// The ops that hold them.
+    /// The ops that use the shared memory.
     pub shared_uses: Vec<SharedUse>,
 }
 
-/// The PTX module of a kernel.
+/// Emits the PTX module of a kernel.
 ///
 /// # Panics
-/// If `func` is verified at another stage than [`Stage::Gpu`].
+/// If `func` is verified at a stage other than [`Stage::Gpu`].
 pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     let Stage::Gpu(schedule) = func.stage() else { panic!("only a kernel that is verified with its layouts is emitted") };
     let func = func.func();
@@ -154,24 +134,24 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         asm: Assembly::default(),
         sources: SideTable::new(),
         needed: needed(func),
-        summed: reduce::summed_products(func),
+        summed: exchange::reduce::summed_products(func),
         facts: AffineFacts::new(),
         threads: index::ThreadParts::default(),
         addresses: vec![HashMap::new()],
-        rooms: vec![HashMap::new()],
+        slacks: vec![HashMap::new()],
         runs: HashMap::new(),
         pointers: SideTable::new(),
         report_buffer: None,
-        readers: one_reader::compute(func),
+        readers: uniform_loads::compute(func),
         policies: Vec::new(),
         sites: Vec::new(),
-        ptx_version: target.name().ptx_version().max(budget::version_for_params(func)),
+        ptx_version: target.name().ptx_version().max(exchange::budget::version_for_params(func)),
         uses_two_over_pi: false,
         begins_early: func.overlaps() && target.ask(Target::has_dependent_launches),
-        shared: shared::Shared::default(),
+        shared: exchange::shared::Shared::default(),
         exchange: None,
-        rings: ring::Rings::of(func),
-        order: order::Order::of(func),
+        buffers: memory::async_buffer::AsyncBuffers::of(func),
+        hazards: memory::hazards::Hazards::of(func),
         loc: Loc::NONE,
         target,
         schedule,
@@ -183,15 +163,15 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     emitter.region(func.body);
     let body = std::mem::take(&mut emitter.asm).finish();
 
-    let (entry, (major, minor)) = (spelling::entry(&func.name), emitter.ptx_version);
+    let (entry, (major, minor)) = (text::names::entry(&func.name), emitter.ptx_version);
     let mut text = format!("//\n// {entry} by galatea\n//\n\n.version {major}.{minor}\n.target {}\n.address_size 64\n\n", target.name());
     if emitter.uses_two_over_pi {
-        let words: Vec<String> = math::TWO_OVER_PI.iter().map(|word| format!("{word:#010x}")).collect();
-        text.push_str(&format!(".const .align 4 .b32 {}[{}] = {{{}}};\n\n", math::TABLE_NAME, words.len(), words.join(", ")));
+        let words: Vec<String> = arithmetic::math::TWO_OVER_PI.iter().map(|word| format!("{word:#010x}")).collect();
+        text.push_str(&format!(".const .align 4 .b32 {}[{}] = {{{}}};\n\n", arithmetic::math::TABLE_NAME, words.len(), words.join(", ")));
     }
     if emitter.shared.bytes > 0 {
         text.push_str(&format!("// shared memory: {} bytes a CTA\n", emitter.shared.bytes));
-        text.push_str(&format!(".extern .shared .align 16 .b8 {}[];\n\n", shared::NAME));
+        text.push_str(&format!(".extern .shared .align 16 .b8 {}[];\n\n", exchange::shared::NAME));
     }
     text.push_str(&format!(".visible .entry {entry}(\n"));
     let mut params: Vec<String> =
@@ -209,9 +189,9 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     }
     text.push_str(&format!("{{\n{body}}}\n"));
     for (index, file) in func.files.iter().enumerate() {
-        text.push_str(&format!("\n.file {} {}\n", index + 1, spelling::file(file)));
+        text.push_str(&format!("\n.file {} {}\n", index + 1, text::names::file(file)));
     }
-    let shared_uses = budget::uses(func, &emitter.shared.peak);
+    let shared_uses = exchange::budget::uses(func, &emitter.shared.peak);
     Module { text, entry, sites: emitter.sites, shared_bytes: emitter.shared.bytes, shared_uses }
 }
 
@@ -225,7 +205,7 @@ fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String
     }
 }
 
-/// The type of an element in `ld`, `st` and `.param`: its width in memory.
+/// The type of an element in `ld`, `st` and `.param`, which is its width in memory.
 fn memory_type(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Bool | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => "u8",
@@ -242,7 +222,7 @@ fn memory_type(dtype: Dtype) -> &'static str {
     }
 }
 
-/// The type of an element in arithmetic: narrow integers are 32 bits wide there. Floats of 8 bits are cast first.
+/// The type of an element in arithmetic, where narrow integers are 32 bits wide. 8-bit floats are cast first.
 fn arithmetic_type(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Bool => "pred",
@@ -257,13 +237,13 @@ fn arithmetic_type(dtype: Dtype) -> &'static str {
     }
 }
 
-/// Values that must be in registers: all operands but the offsets of accesses that are sums of lane terms.
+/// The values that must be in registers: all operands except offsets of accesses that are affine.
 fn needed(func: &Function) -> Vec<bool> {
     let mut facts = AffineFacts::new();
     let mut needed = vec![false; func.value_count()];
     let mut insts = func.all_insts();
     insts.reverse();
-    // A loop hands values backwards: repeat until nothing is added.
+    // Loops pass values backwards, so iterate to a fixpoint.
     loop {
         let mut changed = false;
         for inst in &insts {
@@ -278,7 +258,7 @@ fn needed(func: &Function) -> Vec<bool> {
             if let Op::Load { base, .. }
             | Op::Store { base, .. }
             | Op::Atomic { base, .. }
-            | Op::Fetch { base, .. }
+            | Op::AsyncCopy { base, .. }
             | Op::Report { base, .. } = &data.op
             {
                 need(*base);
@@ -297,7 +277,7 @@ fn needed(func: &Function) -> Vec<bool> {
                     values.iter().copied().chain(*mask).for_each(&mut need);
                     offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
                 }
-                Op::Fetch { slot, on, offset, mask, .. } => {
+                Op::AsyncCopy { slot, on, offset, mask, .. } => {
                     [*slot, *on].into_iter().chain(*mask).for_each(&mut need);
                     offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
                 }
@@ -308,12 +288,12 @@ fn needed(func: &Function) -> Vec<bool> {
                 op if let Some(test) = data.results.first().and_then(|result| PositionTest::of(func, &mut facts, op, *result)) => {
                     test.operands().for_each(need);
                 }
-                op if let Some((_, index, length)) = compare::bounds_test(func, &mut facts, op) => {
+                op if let Some((_, index, length)) = arithmetic::compare::bounds_test(func, &mut facts, op) => {
                     index.scalars().for_each(&mut need);
                     need(length);
                 }
                 op => match data.results.first().filter(|result| func.ty(**result).is_tile()).and_then(|result| facts.get(func, *result)) {
-                    // A needed tile of indices is computed from its affine form, whatever op made it.
+                    // A tile of indices that is needed is computed from its affine form, whatever op defines it.
                     Some(affine) if op.is_pure() => affine.scalars().for_each(need),
                     _ => op.for_each_operand(&mut need),
                 },
@@ -337,7 +317,7 @@ impl Emitter<'_> {
         self.asm.reg(class)
     }
 
-    /// What the machine calls the threads of a program, in names such as `%ctaid`.
+    /// The prefix of special registers for a program, as in `%ctaid`.
     fn program(&self) -> &'static str {
         if self.schedule.num_ctas == 1 { "cta" } else { "cluster" }
     }
@@ -346,7 +326,7 @@ impl Emitter<'_> {
         self.func.layouts[value].as_ref()
     }
 
-    /// How many elements of a value one thread holds.
+    /// The number of elements of a value that one thread holds.
     fn lane_count(&self, value: Value) -> usize {
         self.layout(value).map_or(1, |layout| layout.registers_per_thread() as usize)
     }
@@ -359,7 +339,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What the elements of a value can be taken from one by one, with [`Emitter::at`].
+    /// The source of the elements of a value, for [`Emitter::at`].
     fn source(&self, value: Value) -> Source {
         let source = self.sources[value].clone().unwrap_or_else(|| panic!("{value} is used before it is emitted"));
         match (source, self.runs.get(&value)) {
@@ -424,7 +404,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// The ops of a region but its terminator.
+    /// Emits the ops of a region, except its terminator.
     fn region(&mut self, region: Region) {
         let func = self.func;
         let mut outside = Vec::new();
@@ -442,7 +422,7 @@ impl Emitter<'_> {
                 self.release_rings(*inst);
             }
         }
-        // What was noted last is undone first.
+        // Restore in reverse order.
         for (mask, run) in outside.into_iter().rev() {
             match run {
                 Some(run) => self.runs.insert(mask, run),
@@ -451,7 +431,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Tells profilers and sanitizers the user's line.
+    /// Emits the user's line, for profilers and sanitizers.
     fn place(&mut self, loc: Loc) {
         if loc.is_some() && loc != self.loc && !self.func.files.is_empty() {
             self.asm.directive(format_args!(".loc {} {} {}", loc.file + 1, loc.line, loc.column));
@@ -498,13 +478,13 @@ impl Emitter<'_> {
             Op::Barrier {} => self.program_barrier(),
             Op::GdcWait {} if self.target.ask(Target::has_dependent_launches) => asm!(self, "griddepcontrol.wait"),
             Op::GdcLaunchDependents {} if self.target.ask(Target::has_dependent_launches) => asm!(self, "griddepcontrol.launch_dependents"),
-            // No launch overlaps with another there.
+            // On such a target launches never overlap.
             Op::GdcWait {} | Op::GdcLaunchDependents {} => {}
-            Op::Ring { slots } => self.ring(*slots, data.results[0]),
-            Op::Fetch { .. } => self.fetch(&data.op),
-            Op::FetchGroup {} => asm!(self, "cp.async.commit_group"),
-            Op::FetchWait { pending } => asm!(self, "cp.async.wait_group {pending}"),
-            Op::Fetched { ring, slot } => self.fetched(*ring, *slot, data.results[0]),
+            Op::AsyncBuffer { slots } => self.buffer(*slots, data.results[0]),
+            Op::AsyncCopy { .. } => self.async_copy(&data.op),
+            Op::AsyncCommitGroup {} => asm!(self, "cp.async.commit_group"),
+            Op::AsyncWait { pending } => asm!(self, "cp.async.wait_group {pending}"),
+            Op::LocalLoad { buffer, slot } => self.local_load(*buffer, *slot, data.results[0]),
             Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::Return {} => {
@@ -518,7 +498,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Defines a result of which more is known than its op says: places in a tile, comparisons of places, factors of a sum.
+    /// Defines a result from known facts rather than its op: affine indices, comparisons of indices, products of a sum.
     fn define_by_facts(&mut self, data: &InstData) -> bool {
         let func = self.func;
         let &[result] = &data.results[..] else { return false };
@@ -533,7 +513,7 @@ impl Emitter<'_> {
             self.test_positions(&test, result);
             return true;
         }
-        if let Some(test) = compare::bounds_test(func, &mut self.facts, &data.op) {
+        if let Some(test) = arithmetic::compare::bounds_test(func, &mut self.facts, &data.op) {
             self.test_bounds(test, result);
             return true;
         }
@@ -552,7 +532,7 @@ impl Emitter<'_> {
         true
     }
 
-    /// A pointer that lies in memory, or was computed.
+    /// A pointer that was loaded from memory or computed.
     fn pointer(&mut self, address: Value, result: Value) {
         let [pointer, length] = [0; 2].map(|_| self.reg(Class::B64));
         asm!(self, "cvta.to.global.u64 {pointer}, {}", self.scalar(address));

@@ -1,4 +1,4 @@
-//! The configurations: `Config { .. }` one by one, and `product(BLOCK_M = [64, 128], num_warps = [4, 8]) if BLOCK_M * num_warps < 1024`.
+//! Configurations: `Config { .. }` one by one, and `product(BLOCK_M = [64, 128], num_warps = [4, 8]) if BLOCK_M * num_warps < 1024`.
 
 use syn::parse::ParseStream;
 
@@ -9,36 +9,36 @@ use crate::dtype::Dtype;
 use crate::frontend::attributes::{Attributes, SCHEDULE, const_value, schedule};
 use crate::frontend::evaluate::{Evaluator, Known};
 use crate::frontend::parse::plain;
-use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::Signature;
+use crate::frontend::span::{Errors, SourceSpan};
 
-/// `Config { BLOCK_SIZE: 1024, num_warps: 4 }`
+/// `Config { BLOCK_SIZE: 1024, num_warps: 4 }`.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Config {
-    /// One for each of [`Autotune::tuned`].
+    /// One value for each of [`Autotune::tuned`].
     pub(crate) values: Vec<i128>,
     pub(crate) schedule: Schedule,
 }
 
-/// What stands behind `configs =`.
+/// The value of `configs =`.
 pub(super) struct Items {
     list: Vec<Item>,
-    /// Is it a list, or one product?
+    /// Is it a list, or a single product?
     is_list: bool,
 }
 
 struct Item {
     value: syn::Expr,
-    /// What stands behind `if`.
+    /// The condition after `if`.
     condition: Option<syn::Expr>,
 }
 
-/// More than this of one product are not compiled: it is a slip.
+/// The maximum number of configurations of one product; more are probably a mistake.
 const MOST: usize = 4096;
 
 const PRODUCT: &str = "write `product(BLOCK_M = [64, 128], num_warps = [4, 8]) if BLOCK_M * num_warps < 1024`";
 
-/// Reads a list, or a product alone.
+/// Parses a list, or a single product.
 pub(super) fn read(input: ParseStream<'_>) -> syn::Result<Items> {
     if !input.peek(syn::token::Bracket) {
         return Ok(Items { list: vec![item(input)?], is_list: false });
@@ -61,23 +61,23 @@ fn item(input: ParseStream<'_>) -> syn::Result<Item> {
     Ok(Item { value, condition })
 }
 
-/// One value of a configuration.
+/// One field of a configuration.
 struct Field<'a> {
     ident: &'a syn::Ident,
     name: String,
     value: Option<&'a syn::Expr>,
 }
 
-/// A configuration as it is written, and where.
+/// A configuration as written, with its span.
 struct Written<'a> {
-    place: Place,
+    span: SourceSpan,
     fields: Vec<Field<'a>>,
     condition: Option<&'a syn::Expr>,
 }
 
-/// Reads the items into `autotune`.
+/// Converts the items and adds them to `autotune`.
 pub(super) fn list(
-    place: Place,
+    span: SourceSpan,
     items: &Items,
     signature: &Signature,
     attributes: &Attributes,
@@ -85,17 +85,17 @@ pub(super) fn list(
     errors: &mut Errors,
 ) {
     if items.list.is_empty() {
-        errors.push_help(place, "the list of configurations is empty", FORM);
+        errors.push_help(span, "the list of configurations is empty", FORM);
     }
     let mut written: Vec<Written<'_>> = Vec::new();
     for item in &items.list {
         match &item.value {
             syn::Expr::Call(call) if is_product(call) => product(call, item.condition.as_ref(), &mut written, errors),
-            other if !items.is_list => errors.push_help(Place::of(other), "the configurations are a list, or a `product`", FORM),
+            other if !items.is_list => errors.push_help(SourceSpan::of(other), "the configurations are a list, or a `product`", FORM),
             other => {
                 if let Some(condition) = &item.condition {
                     errors.push_help(
-                        Place::of(condition),
+                        SourceSpan::of(condition),
                         "only a `product` has a condition",
                         "leave the configuration out where it does not hold",
                     );
@@ -105,17 +105,17 @@ pub(super) fn list(
         }
     }
     fix(&written, signature, attributes, autotune, errors);
-    let mut kept_of_product: Vec<(Place, bool)> = Vec::new();
+    let mut kept_of_product: Vec<(SourceSpan, bool)> = Vec::new();
     for written in &written {
         let Some(read) = fields(written, signature, attributes, &autotune.tuned, errors) else {
-            kept_of_product.extend(written.condition.map(|condition| (Place::of(condition), true)));
+            kept_of_product.extend(written.condition.map(|condition| (SourceSpan::of(condition), true)));
             continue;
         };
         if let Some(condition) = written.condition {
             let kept = holds(condition, written, &read, signature, autotune, errors);
-            kept_of_product.push((Place::of(condition), kept != Some(false)));
+            kept_of_product.push((SourceSpan::of(condition), kept != Some(false)));
             if kept != Some(true) {
-                // Said once of the whole product.
+                // The error has been reported once for the whole product.
                 if kept.is_none() {
                     return;
                 }
@@ -123,7 +123,7 @@ pub(super) fn list(
             }
         }
         if autotune.configs.contains(&read) {
-            errors.push_help(written.place, "this configuration is listed twice", "remove one of them");
+            errors.push_help(written.span, "this configuration is listed twice", "remove one of them");
         } else {
             autotune.configs.push(read);
         }
@@ -141,7 +141,7 @@ fn config<'a>(elem: &'a syn::Expr, errors: &mut Errors) -> Option<Written<'a>> {
     match elem {
         syn::Expr::Struct(config) if config.path.is_ident("Config") => {
             if let Some(rest) = &config.rest {
-                errors.push_help(Place::of(rest), "a configuration names all of its values", "write them out");
+                errors.push_help(SourceSpan::of(rest), "a configuration names all of its values", "write them out");
             }
             let mut fields = Vec::new();
             for field in &config.fields {
@@ -151,16 +151,16 @@ fn config<'a>(elem: &'a syn::Expr, errors: &mut Errors) -> Option<Written<'a>> {
                         fields.push(Field { ident, name: plain(ident), value });
                     }
                     member @ syn::Member::Unnamed(_) => {
-                        errors.push_help(Place::of(member), "the values of a configuration have names", FORM);
+                        errors.push_help(SourceSpan::of(member), "the values of a configuration have names", FORM);
                     }
                 }
             }
-            Some(Written { place: Place::of(config), fields, condition: None })
+            Some(Written { span: SourceSpan::of(config), fields, condition: None })
         }
         syn::Expr::Group(group) => config(&group.expr, errors),
         other => {
             errors.push_help(
-                Place::of(other),
+                SourceSpan::of(other),
                 "a configuration is written `Config { .. }`, several `product(..)`",
                 "write `Config { BLOCK_SIZE: 1024, num_warps: 4 }`",
             );
@@ -181,26 +181,26 @@ fn product<'a>(call: &'a syn::ExprCall, condition: Option<&'a syn::Expr>, writte
             _ => (None, argument),
         };
         let Some(ident) = name else {
-            return errors.push_help(Place::of(argument), "a product names what it lists", PRODUCT);
+            return errors.push_help(SourceSpan::of(argument), "a product names what it lists", PRODUCT);
         };
         let values: Vec<&syn::Expr> = match value {
             syn::Expr::Array(array) => array.elems.iter().collect(),
             value => vec![value],
         };
         if values.is_empty() {
-            return errors.push_help(Place::of(value), format!("`{ident}` has no values"), PRODUCT);
+            return errors.push_help(SourceSpan::of(value), format!("`{ident}` has no values"), PRODUCT);
         }
         if axes.iter().any(|(earlier, _)| *earlier == ident) {
-            return errors.push_help(Place::from(ident), format!("`{ident}` is given twice"), "remove one of them");
+            return errors.push_help(SourceSpan::from(ident), format!("`{ident}` is given twice"), "remove one of them");
         }
         axes.push((ident, values));
     }
     if axes.is_empty() {
-        return errors.push_help(Place::of(call), "a product of nothing is no configuration", PRODUCT);
+        return errors.push_help(SourceSpan::of(call), "a product of nothing is no configuration", PRODUCT);
     }
     let count = axes.iter().try_fold(1usize, |count, (_, values)| count.checked_mul(values.len())).unwrap_or(usize::MAX);
     if count > MOST {
-        return errors.push_help(Place::of(call), format!("this product has more than {MOST} configurations"), "list fewer values");
+        return errors.push_help(SourceSpan::of(call), format!("this product has more than {MOST} configurations"), "list fewer values");
     }
     for mut number in 0..count {
         let mut fields = Vec::new();
@@ -209,11 +209,11 @@ fn product<'a>(call: &'a syn::ExprCall, condition: Option<&'a syn::Expr>, writte
             number /= values.len();
         }
         fields.reverse();
-        written.push(Written { place: Place::of(call), fields, condition });
+        written.push(Written { span: SourceSpan::of(call), fields, condition });
     }
 }
 
-/// Whatever one configuration fixes, all must.
+/// All configurations must set the same fields.
 fn fix(written: &[Written<'_>], signature: &Signature, attributes: &Attributes, autotune: &mut Autotune, errors: &mut Errors) {
     let mut told: Vec<&str> = Vec::new();
     for field in written.iter().flat_map(|written| &written.fields) {
@@ -221,7 +221,7 @@ fn fix(written: &[Written<'_>], signature: &Signature, attributes: &Attributes, 
         if heuristic && !told.contains(&field.name.as_str()) {
             told.push(&field.name);
             let message = format!("`{}` is given by a heuristic too", field.name);
-            errors.push_help(Place::from(field.ident), message, "remove one of them");
+            errors.push_help(SourceSpan::from(field.ident), message, "remove one of them");
         }
         if let Some(index) = signature.consts.iter().position(|generic| generic.name.text == field.name)
             && !autotune.tuned.contains(&index)
@@ -229,7 +229,7 @@ fn fix(written: &[Written<'_>], signature: &Signature, attributes: &Attributes, 
             autotune.tuned.push(index);
             if attributes.consts[index].is_some() {
                 let help = "a constant is fixed by the configurations or listed in `#[kernel(..)]`, not both";
-                errors.push_help(Place::from(field.ident), format!("`{}` is listed in `#[kernel(..)]` too", field.name), help);
+                errors.push_help(SourceSpan::from(field.ident), format!("`{}` is listed in `#[kernel(..)]` too", field.name), help);
             }
         }
     }
@@ -237,21 +237,21 @@ fn fix(written: &[Written<'_>], signature: &Signature, attributes: &Attributes, 
 }
 
 fn fields(written: &Written<'_>, signature: &Signature, attributes: &Attributes, tuned: &[usize], errors: &mut Errors) -> Option<Config> {
-    // The same mistake of another combination is told once, and none the less a mistake of this one.
+    // The same error in another combination is reported once, but makes this configuration invalid too.
     let (all, errors) = (errors, &mut Errors::default());
     let mut values: Vec<Option<i128>> = vec![None; tuned.len()];
     let mut read = Config { values: Vec::new(), schedule: attributes.schedule };
     let mut seen: Vec<&str> = Vec::new();
     for Field { ident, name, value } in &written.fields {
-        let (name, place) = (name.as_str(), Place::from(*ident));
+        let (name, span) = (name.as_str(), SourceSpan::from(*ident));
         if seen.contains(&name) {
-            errors.push_help(place, format!("`{name}` is given twice"), "remove one of them");
+            errors.push_help(span, format!("`{name}` is given twice"), "remove one of them");
             continue;
         }
         seen.push(name);
         let at = tuned.iter().position(|index| signature.consts[*index].name.text == name);
         let Some(value) = value else {
-            errors.push_help(place, format!("`{name}` needs a value"), format!("write `{name}: 4`"));
+            errors.push_help(span, format!("`{name}` needs a value"), format!("write `{name}: 4`"));
             if let Some(at) = at {
                 values[at] = Some(0);
             }
@@ -263,7 +263,7 @@ fn fields(written: &Written<'_>, signature: &Signature, attributes: &Attributes,
             None if signature.types.iter().any(|generic| generic.name.text == name) => {
                 let help =
                     format!("each type that launches name is tuned by itself; `#[kernel({name} = [f32, bf16])]` lists what is compiled");
-                errors.push_help(place, format!("`{name}` is a type, and configurations fix constants"), help);
+                errors.push_help(span, format!("`{name}` is a type, and configurations fix constants"), help);
             }
             None => {
                 let names = signature.consts.iter().map(|generic| generic.name.text.as_str()).chain(SCHEDULE);
@@ -271,21 +271,21 @@ fn fields(written: &Written<'_>, signature: &Signature, attributes: &Attributes,
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("declare it: `fn {}<const {name}: usize>(..)`", signature.name.text),
                 };
-                errors.push_help(place, format!("the kernel has no constant parameter `{name}`"), help);
+                errors.push_help(span, format!("the kernel has no constant parameter `{name}`"), help);
             }
         }
     }
     for (value, index) in values.iter().zip(tuned) {
         if value.is_none() {
             let name = &signature.consts[*index].name.text;
-            errors.push_help(written.place, format!("this configuration has no `{name}`"), "every configuration fixes the same constants");
+            errors.push_help(written.span, format!("this configuration has no `{name}`"), "every configuration fixes the same constants");
         }
     }
     read.values = values.into_iter().map(|value| value.unwrap_or(0)).collect();
     (!all.append(std::mem::take(errors))).then_some(read)
 }
 
-/// Does the condition hold for this configuration? None if that has been reported as a mistake.
+/// Does the condition hold for this configuration? `None` if an error in the condition has been reported.
 fn holds(
     condition: &syn::Expr,
     written: &Written<'_>,
@@ -323,12 +323,16 @@ fn holds(
         }
         (None, Some([Known::Bool(holds)])) => Some(*holds),
         (None, Some([Known::Int(_), ..])) => {
-            errors.push_help(Place::of(condition), "a condition is true or false", PRODUCT);
+            errors.push_help(SourceSpan::of(condition), "a condition is true or false", PRODUCT);
             None
         }
-        // Truths that hang on what cannot be computed are either.
+        // A condition on values that cannot be computed may be true or false.
         (None, _) => {
-            errors.push_help(Place::of(condition), "this cannot be computed", "it overflows, divides by zero, or mixes numbers and truths");
+            errors.push_help(
+                SourceSpan::of(condition),
+                "this cannot be computed",
+                "it overflows, divides by zero, or mixes numbers and booleans",
+            );
             None
         }
     }

@@ -1,28 +1,28 @@
-//! `key = [n, bucket(m), bucket(k, 512), extent(x, 1)]`: which launches share a choice.
+//! The tuning key: `key = [n, bucket(m), bucket(k, 512), extent(x, 1)]`. Launches with the same key share a configuration.
 
 use quote::ToTokens;
 
 use super::{name_of, parameter, several};
 use crate::frontend::attributes::integer;
-use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::Signature;
+use crate::frontend::span::{Errors, SourceSpan};
 use crate::ir::{Elem, Type};
 
-/// One argument word, and which of its values are alike.
+/// One argument word, and the equivalence of its values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct KeyPart {
     pub(crate) word: usize,
     pub(crate) bucket: Bucket,
 }
 
-/// Which values are alike.
+/// The equivalence of values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Bucket {
-    /// Each is alone.
+    /// Each value is distinct.
     Exact,
-    /// Those with the same next power of two.
+    /// Values with the same next power of two are equivalent.
     PowerOfTwo,
-    /// Those with the same next multiple.
+    /// Values with the same next multiple are equivalent.
     Multiple(u64),
 }
 
@@ -35,7 +35,7 @@ pub(super) fn parse(value: &syn::Expr, signature: &Signature, key: &mut Vec<KeyP
                 Some(name) => format!("`{name}` is listed twice"),
                 None => format!("what `{text}` is made of is listed already"),
             };
-            errors.push_help(Place::of(value), message, "remove one of them");
+            errors.push_help(SourceSpan::of(value), message, "remove one of them");
         } else {
             key.push(part);
         }
@@ -55,13 +55,13 @@ fn part(value: &syn::Expr, signature: &Signature, errors: &mut Errors) -> Option
                     Some(step) => (&call.args[0], Bucket::Multiple(step)),
                     None => {
                         let help = "`bucket(n)` is the next power of two, `bucket(n, 512)` the next multiple of 512";
-                        errors.push_help(Place::of(&call.args[1]), "a bucket's size is a number above 1", help);
+                        errors.push_help(SourceSpan::of(&call.args[1]), "a bucket's size is a number above 1", help);
                         return None;
                     }
                 },
                 _ => {
                     errors.push_help(
-                        Place::of(value),
+                        SourceSpan::of(value),
                         "`bucket` takes a size, and a number if need be",
                         "write `bucket(n)` or `bucket(n, 512)`",
                     );
@@ -80,29 +80,29 @@ fn part(value: &syn::Expr, signature: &Signature, errors: &mut Errors) -> Option
         }
         _ => {
             let help = "write `key = [n]`, `key = [bucket(n)]` or, of a view, `key = [extent(x, 1)]`";
-            errors.push_help(Place::of(value), "the key lists parameters of the kernel", help);
+            errors.push_help(SourceSpan::of(value), "the key lists parameters of the kernel", help);
             None
         }
     }
 }
 
 fn scalar(value: &syn::Expr, signature: &Signature, errors: &mut Errors) -> Option<usize> {
-    let place = Place::of(value);
+    let span = SourceSpan::of(value);
     let Some(name) = name_of(value) else {
-        errors.push_help(place, "the key lists parameters of the kernel", "write `key = [n]`");
+        errors.push_help(span, "the key lists parameters of the kernel", "write `key = [n]`");
         return None;
     };
-    let index = parameter(&name, place, "the key lists parameters of the kernel, such as its sizes", signature, errors)?;
+    let index = parameter(&name, span, "the key lists parameters of the kernel, such as its sizes", signature, errors)?;
     if signature.params[index].view.is_some() {
         errors.push_help(
-            place,
+            span,
             format!("`{name}` is a view, and every tensor would be tuned anew"),
             format!("write `key = [extent({name}, 0)]`"),
         );
         return None;
     }
     if signature.params[index].is_pointer() {
-        errors.push_help(place, format!("`{name}` is a pointer, and every tensor would be tuned anew"), "list the sizes: `key = [n]`");
+        errors.push_help(span, format!("`{name}` is a pointer, and every tensor would be tuned anew"), "list the sizes: `key = [n]`");
         return None;
     }
     Some(signature.word_of(index))
@@ -118,23 +118,27 @@ fn is_size(value: &syn::Expr, signature: &Signature, errors: &mut Errors) -> Opt
         Some(_) => false,
     };
     if !is_int {
-        errors.push_help(Place::of(value), format!("`{name}` is no integer, and buckets are of sizes"), format!("write `key = [{name}]`"));
+        errors.push_help(
+            SourceSpan::of(value),
+            format!("`{name}` is no integer, and buckets are of sizes"),
+            format!("write `key = [{name}]`"),
+        );
     }
     is_int.then_some(())
 }
 
 /// `extent(x, 1)` of a view.
 fn extent(call: &syn::ExprCall, signature: &Signature, errors: &mut Errors) -> Option<usize> {
-    let place = Place::of(call);
+    let span = SourceSpan::of(call);
     let form = "write `extent(x, 0)`, of a parameter that is a view";
     let (Some(name), 2) = (call.args.first().and_then(name_of), call.args.len()) else {
-        errors.push_help(place, "`extent` takes a view and an axis", form);
+        errors.push_help(span, "`extent` takes a view and an axis", form);
         return None;
     };
-    let index = parameter(&name, Place::of(&call.args[0]), form, signature, errors)?;
+    let index = parameter(&name, SourceSpan::of(&call.args[0]), form, signature, errors)?;
     let Some(rank) = signature.params[index].view else {
         if signature.params[index].ty.is_some() {
-            errors.push_help(place, format!("`{name}` is no view, and has no extents"), form);
+            errors.push_help(span, format!("`{name}` is no view, and has no extents"), form);
         }
         return None;
     };
@@ -142,7 +146,7 @@ fn extent(call: &syn::ExprCall, signature: &Signature, errors: &mut Errors) -> O
         Some(axis) => Some(signature.word_of(index) + 2 + axis),
         None => {
             let help = format!("its axes are 0 to {}", rank - 1);
-            errors.push_help(Place::of(&call.args[1]), format!("`{name}` has {rank} axes, and not this one"), help);
+            errors.push_help(SourceSpan::of(&call.args[1]), format!("`{name}` has {rank} axes, and not this one"), help);
             None
         }
     }

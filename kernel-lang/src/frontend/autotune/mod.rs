@@ -1,7 +1,8 @@
-//! `#[autotune(configs = [Config { BLOCK_SIZE: 1024, num_warps: 4 }, ..], key = [n], prune = |config| config.BLOCK_SIZE < n, ..)]`
+//! Arguments of the `#[autotune]` attribute:
+//! `#[autotune(configs = [Config { BLOCK_SIZE: 1024, num_warps: 4 }, ..], key = [n], prune = |config| config.BLOCK_SIZE < n, ..)]`.
 //!
-//! What configurations there are is [`configs`]'s business, what tells launches apart [`key`]'s. A kernel with heuristics and no `#[autotune]`
-//! is one with a single configuration.
+//! [`configs`] handles the configurations, and [`key`] the tuning key. A kernel with heuristics and without `#[autotune]` is treated as one
+//! with a single configuration.
 
 mod configs;
 mod key;
@@ -16,47 +17,47 @@ use crate::diagnostic::did_you_mean;
 use crate::frontend::attributes::{Attributes, integer};
 use crate::frontend::heuristics::{self, Heuristic};
 use crate::frontend::parse::plain;
-use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::Signature;
+use crate::frontend::span::{Errors, SourceSpan};
 use crate::ir::{Function, Type};
 
 pub(crate) use configs::Config;
 pub(crate) use key::{Bucket, KeyPart};
 pub(crate) use verify::{Reference, Verify};
 
-/// What `#[autotune(..)]` says, checked against the signature.
+/// The arguments of `#[autotune(..)]`, checked against the signature.
 #[derive(Default)]
 pub(crate) struct Autotune {
-    /// The constant parameters that the configurations fix, by their index.
+    /// The constant parameters that the configurations set, by index.
     pub(crate) tuned: Vec<usize>,
     pub(crate) configs: Vec<Config>,
-    /// What every launch computes behind its configuration.
+    /// Values that every launch computes after choosing its configuration.
     pub(crate) heuristics: Vec<Heuristic>,
-    /// What of the arguments chooses the configuration.
+    /// The parts of the arguments that select the configuration.
     pub(crate) key: Vec<KeyPart>,
-    /// A closure that says of a configuration whether it does not fit the arguments.
+    /// A closure that returns true for configurations that do not fit the arguments.
     pub(crate) prune: Option<TokenStream>,
-    /// How many configurations are timed at most, and a closure that says what each may cost.
+    /// The maximum number of configurations to time, and a closure that estimates the cost of each.
     pub(crate) top_k: Option<(usize, TokenStream)>,
-    /// The pointers, by their number among pointers, that tuning gives their values back, beside those that the kernel reads and writes.
+    /// The pointers whose contents tuning restores, besides those that the kernel both reads and writes, by their index among pointers.
     pub(crate) restored: Vec<usize>,
-    /// Is it said what is restored, if only that nothing is?
+    /// Is `restore_value` given, even if it is empty?
     pub(crate) says_restored: bool,
     /// The pointers that tuning sets to zero before each run.
     pub(crate) zeroed: Vec<usize>,
-    /// Closures that tuning calls before and behind each run.
+    /// Closures that tuning calls before and after each run.
     pub(crate) pre_hook: Option<TokenStream>,
     pub(crate) post_hook: Option<TokenStream>,
-    /// Milliseconds that tuning may take, before it measures and then.
+    /// The time budget of tuning in milliseconds: `warmup` before measuring, `rep` for measuring.
     pub(crate) warmup: Option<u32>,
     pub(crate) rep: Option<u32>,
-    /// Files of records, from the folder of the crate's manifest on.
+    /// Files with tuning records, relative to the crate's manifest.
     pub(crate) records: Vec<syn::LitStr>,
-    /// With what the results of each configuration are compared before it may be chosen.
+    /// The reference with which the results of each configuration are compared before it may be chosen.
     pub(crate) verify: Option<Verify>,
 }
 
-/// The runtime has a bit for each configuration that may be pruned.
+/// The maximum number of configurations with `prune`: the runtime has one bit for each.
 const MOST_PRUNED: usize = 128;
 
 const FORM: &str = "write `#[autotune(configs = [Config { BLOCK_SIZE: 1024, num_warps: 4 }, ..], key = [n])]`";
@@ -76,7 +77,7 @@ const OPTIONS: [&str; 12] = [
     "verify",
 ];
 
-/// Names that Triton has for the same.
+/// Triton's names for the same options.
 const FOREIGN: [(&str, &str); 9] = [
     (
         "prune_configs_by",
@@ -92,17 +93,23 @@ const FOREIGN: [(&str, &str); 9] = [
     ("cache_results", "what was chosen is kept on disk; `records = \"tuned.json\"` embeds what you commit"),
 ];
 
-/// Reads the attribute's arguments.
-pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, attributes: &Attributes, errors: &mut Errors) -> Autotune {
+/// Parses the attribute's arguments.
+pub(crate) fn parse(
+    tokens: TokenStream,
+    span: SourceSpan,
+    signature: &Signature,
+    attributes: &Attributes,
+    errors: &mut Errors,
+) -> Autotune {
     let mut autotune = Autotune { heuristics: attributes.heuristics.clone(), ..Autotune::default() };
     let (mut configs, before, mut seen) = (None, errors.len(), Vec::new());
     let result = (|input: ParseStream<'_>| {
         while !input.is_empty() {
             let ident = input.call(syn::Ident::parse_any)?;
-            let (name, place) = (plain(&ident), Place::from(&ident));
+            let (name, span) = (plain(&ident), SourceSpan::from(&ident));
             let is_new = !seen.contains(&name);
             if !is_new {
-                errors.push_help(place, format!("`{name}` is given twice"), "remove one of them");
+                errors.push_help(span, format!("`{name}` is given twice"), "remove one of them");
             }
             match name.as_str() {
                 "heuristics" if input.peek(syn::token::Paren) => {
@@ -113,16 +120,16 @@ pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, at
                 "verify" if input.peek(syn::token::Paren) => {
                     let content;
                     syn::parenthesized!(content in input);
-                    autotune.verify = verify::parse(place, &content, signature, errors)?;
+                    autotune.verify = verify::parse(span, &content, signature, errors)?;
                 }
                 _ => {
                     input.parse::<syn::Token![=]>()?;
                     if name == "configs" {
-                        configs = Some((place, configs::read(input)?));
+                        configs = Some((span, configs::read(input)?));
                     } else {
                         let value = input.parse::<syn::Expr>()?;
                         if is_new {
-                            option(&name, place, value, signature, &mut autotune, errors);
+                            option(&name, span, value, signature, &mut autotune, errors);
                         }
                     }
                 }
@@ -136,25 +143,25 @@ pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, at
     })
     .parse2(tokens);
     if let Err(error) = result {
-        errors.push_help(Place::at(error.span()), format!("this attribute cannot be read: {error}"), FORM);
+        errors.push_help(SourceSpan::at(error.span()), format!("this attribute cannot be read: {error}"), FORM);
         return autotune;
     }
     match configs {
         // A misspelt `configs` has been reported.
         None if errors.len() > before => {}
-        None => errors.push_help(place, "`#[autotune]` needs configurations", FORM),
-        Some((place, items)) => {
-            configs::list(place, &items, signature, attributes, &mut autotune, errors);
+        None => errors.push_help(span, "`#[autotune]` needs configurations", FORM),
+        Some((span, items)) => {
+            configs::list(span, &items, signature, attributes, &mut autotune, errors);
             if autotune.prune.is_some() && autotune.configs.len() > MOST_PRUNED {
                 let message = format!("`prune` chooses among at most {MOST_PRUNED} configurations, here are {}", autotune.configs.len());
-                errors.push_help(place, message, "list fewer, or make two kernels of it");
+                errors.push_help(span, message, "list fewer, or make two kernels of it");
             }
         }
     }
     autotune
 }
 
-/// A kernel that is not tuned, but has heuristics: one configuration, which fixes nothing.
+/// The single configuration of a kernel with heuristics and without tuning; it sets nothing.
 pub(crate) fn untuned(attributes: &Attributes) -> Option<Autotune> {
     let configs = vec![Config { values: Vec::new(), schedule: attributes.schedule }];
     let heuristics = attributes.heuristics.clone();
@@ -162,18 +169,18 @@ pub(crate) fn untuned(attributes: &Attributes) -> Option<Autotune> {
 }
 
 impl Autotune {
-    /// Can tuning give back whatever runs of this kernel change?
-    pub(crate) fn check(&self, func: &Function, place: Place, errors: &mut Errors) {
+    /// Checks that tuning can restore all memory that runs of this kernel change.
+    pub(crate) fn check(&self, func: &Function, span: SourceSpan, errors: &mut Errors) {
         if self.configs.len() > 1 && !self.says_restored && func.writes_elsewhere() {
             let message = "tuning runs the kernel many times, and cannot restore memory of which only the kernel knows the address";
-            errors.push_help(place, message, "if another run changes nothing there, say so: `#[autotune(.., restore_value = [])]`");
+            errors.push_help(span, message, "if another run changes nothing there, say so: `#[autotune(.., restore_value = [])]`");
         }
         if let Some(verify) = &self.verify {
             verify.check(func, errors);
         }
     }
 
-    /// The constant parameters that a launch does not name, by their index.
+    /// The constant parameters that a launch does not name, by index.
     pub(crate) fn fixed(&self) -> Vec<usize> {
         let mut fixed: Vec<usize> =
             self.tuned.iter().copied().chain(self.heuristics.iter().filter_map(|heuristic| heuristic.constant)).collect();
@@ -183,11 +190,11 @@ impl Autotune {
     }
 }
 
-fn option(name: &str, place: Place, value: syn::Expr, signature: &Signature, autotune: &mut Autotune, errors: &mut Errors) {
+fn option(name: &str, span: SourceSpan, value: syn::Expr, signature: &Signature, autotune: &mut Autotune, errors: &mut Errors) {
     match name {
         "key" => key::parse(&value, signature, &mut autotune.key, errors),
         "prune" => prune(value, autotune, errors),
-        "heuristics" => errors.push_help(place, "heuristics stand in parentheses", heuristics::FORM),
+        "heuristics" => errors.push_help(span, "heuristics stand in parentheses", heuristics::FORM),
         "restore_value" => {
             autotune.says_restored = true;
             autotune.restored = written(&value, signature, errors);
@@ -204,7 +211,7 @@ fn option(name: &str, place: Place, value: syn::Expr, signature: &Signature, aut
                 Some((_, help)) => (*help).to_string(),
                 None => did_you_mean(name, OPTIONS).map_or_else(|| FORM.to_string(), |near| format!("did you mean `{near}`?")),
             };
-            errors.push_help(place, format!("`#[autotune]` has no option `{name}`"), help);
+            errors.push_help(span, format!("`#[autotune]` has no option `{name}`"), help);
         }
     }
     let both = autotune.restored.iter().find(|pointer| autotune.zeroed.contains(pointer));
@@ -212,11 +219,11 @@ fn option(name: &str, place: Place, value: syn::Expr, signature: &Signature, aut
         && matches!(name, "restore_value" | "reset_to_zero")
     {
         let param = &signature.pointers().nth(*both).map_or_else(String::new, |param| param.name.text.clone());
-        errors.push_help(place, format!("`{param}` is both set to zero and restored"), "remove it from one of the two lists");
+        errors.push_help(span, format!("`{param}` is both set to zero and restored"), "remove it from one of the two lists");
     }
 }
 
-/// What stands in brackets; or one, without.
+/// The elements of a list in brackets, or a single value.
 fn several(value: &syn::Expr) -> Vec<&syn::Expr> {
     match value {
         syn::Expr::Array(array) => array.elems.iter().collect(),
@@ -224,7 +231,7 @@ fn several(value: &syn::Expr) -> Vec<&syn::Expr> {
     }
 }
 
-/// The name that an expression is, if it is nothing else.
+/// The name, if the expression is a single name.
 pub(crate) fn name_of(value: &syn::Expr) -> Option<String> {
     match value {
         syn::Expr::Path(path) => path.path.get_ident().map(plain),
@@ -233,63 +240,63 @@ pub(crate) fn name_of(value: &syn::Expr) -> Option<String> {
     }
 }
 
-/// The parameter of that name, or what to say of it.
-fn parameter(name: &str, place: Place, what: &str, signature: &Signature, errors: &mut Errors) -> Option<usize> {
+/// The index of the parameter of that name; reports an error if there is none.
+fn parameter(name: &str, span: SourceSpan, what: &str, signature: &Signature, errors: &mut Errors) -> Option<usize> {
     let found = signature.params.iter().position(|param| param.name.text == name);
     if found.is_none() {
         let help = match did_you_mean(name, signature.params.iter().map(|param| param.name.text.as_str())) {
             Some(near) => format!("did you mean `{near}`?"),
             None => what.to_string(),
         };
-        errors.push_help(place, format!("the kernel has no parameter `{name}`"), help);
+        errors.push_help(span, format!("the kernel has no parameter `{name}`"), help);
     }
     found
 }
 
-/// Names of tensors that the kernel writes, as their numbers among pointers.
+/// Parses names of tensors that the kernel writes, as their indices among pointers.
 fn written(value: &syn::Expr, signature: &Signature, errors: &mut Errors) -> Vec<usize> {
     const HELP: &str = "name parameters of type `PtrMut<T>` or `ViewMut<T, 2>`";
     let mut found = Vec::new();
     for value in several(value) {
-        let place = Place::of(value);
+        let span = SourceSpan::of(value);
         let Some(name) = name_of(value) else {
-            errors.push_help(place, "the list names parameters that the kernel writes", "write `[y]`");
+            errors.push_help(span, "the list names parameters that the kernel writes", "write `[y]`");
             continue;
         };
-        let Some(index) = parameter(&name, place, HELP, signature, errors) else { continue };
+        let Some(index) = parameter(&name, span, HELP, signature, errors) else { continue };
         match &signature.params[index].ty {
-            // Reported where it stands.
+            // The error is reported at the parameter.
             None => {}
             Some(Type::Pointer { mutable: true, .. }) => {
                 let number = signature.params[..index].iter().filter(|param| param.is_pointer()).count();
                 if found.contains(&number) {
-                    errors.push_help(place, format!("`{name}` is listed twice"), "remove one of them");
+                    errors.push_help(span, format!("`{name}` is listed twice"), "remove one of them");
                 } else {
                     found.push(number);
                 }
             }
-            Some(Type::Pointer { .. }) => errors.push_help(place, format!("the kernel does not write `{name}`"), HELP),
-            Some(_) => errors.push_help(place, format!("`{name}` is no tensor"), HELP),
+            Some(Type::Pointer { .. }) => errors.push_help(span, format!("the kernel does not write `{name}`"), HELP),
+            Some(_) => errors.push_help(span, format!("`{name}` is no tensor"), HELP),
         }
     }
     found
 }
 
-/// Names of files: their texts are for rustc to find, and for the runtime to read.
+/// Parses names of files: rustc finds their texts, and the runtime parses them.
 fn records(value: &syn::Expr, errors: &mut Errors) -> Vec<syn::LitStr> {
     let mut found: Vec<syn::LitStr> = Vec::new();
     for value in several(value) {
         match value {
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(file), .. }) if !file.value().is_empty() => {
                 if found.iter().any(|known| known.value() == file.value()) {
-                    errors.push_help(Place::of(value), "this file is listed twice", "remove one of them");
+                    errors.push_help(SourceSpan::of(value), "this file is listed twice", "remove one of them");
                 } else {
                     found.push(file.clone());
                 }
             }
             _ => {
                 const HELP: &str = "write `records = \"tuned/h200.json\"`, a path from the folder of `Cargo.toml` on";
-                errors.push_help(Place::of(value), "`records` is the name of a file, or a list of them", HELP);
+                errors.push_help(SourceSpan::of(value), "`records` is the name of a file, or a list of them", HELP);
             }
         }
     }
@@ -300,11 +307,11 @@ fn prune(value: syn::Expr, autotune: &mut Autotune, errors: &mut Errors) {
     const HELP: &str = "say which configurations do not fit the arguments: `prune = |config| config.BLOCK_SIZE < n`";
     const TOP_K: &str = "say how many to time, and what each may cost: `prune = top_k(4, |config| cdiv(n, config.BLOCK_SIZE) as f64)`";
     for value in several(&value) {
-        let (place, twice) = (Place::of(value), "this is given twice");
+        let (span, twice) = (SourceSpan::of(value), "this is given twice");
         match value {
             syn::Expr::Closure(closure) if closure.inputs.len() == 1 => {
                 if autotune.prune.replace(closure.to_token_stream()).is_some() {
-                    errors.push_help(place, twice, "join them with `||`");
+                    errors.push_help(span, twice, "join them with `||`");
                 }
             }
             syn::Expr::Call(call) if matches!(&*call.func, syn::Expr::Path(path) if path.path.is_ident("top_k")) => {
@@ -312,17 +319,17 @@ fn prune(value: syn::Expr, autotune: &mut Autotune, errors: &mut Errors) {
                 let (count, cost) = match args[..] {
                     [count, syn::Expr::Closure(cost)] if cost.inputs.len() == 1 => (count, cost),
                     _ => {
-                        errors.push_help(place, "`top_k` takes a number and a closure of one configuration", TOP_K);
+                        errors.push_help(span, "`top_k` takes a number and a closure of one configuration", TOP_K);
                         continue;
                     }
                 };
                 match integer(count).and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0) {
                     Some(count) if autotune.top_k.is_none() => autotune.top_k = Some((count, cost.to_token_stream())),
-                    Some(_) => errors.push_help(place, twice, "remove one of them"),
-                    None => errors.push_help(Place::of(count), "`top_k` keeps at least one configuration", TOP_K),
+                    Some(_) => errors.push_help(span, twice, "remove one of them"),
+                    None => errors.push_help(SourceSpan::of(count), "`top_k` keeps at least one configuration", TOP_K),
                 }
             }
-            _ => errors.push_help(place, "`prune` is a closure of one configuration, or `top_k`", HELP),
+            _ => errors.push_help(span, "`prune` is a closure of one configuration, or `top_k`", HELP),
         }
     }
 }
@@ -332,7 +339,7 @@ fn hook(name: &str, value: syn::Expr, errors: &mut Errors) -> Option<TokenStream
         syn::Expr::Closure(closure) if closure.inputs.len() == 1 => Some(closure.to_token_stream()),
         other => {
             errors.push_help(
-                Place::of(&other),
+                SourceSpan::of(&other),
                 format!("`{name}` is a closure of one configuration"),
                 format!("write `{name} = |config| ..`"),
             );
@@ -341,14 +348,14 @@ fn hook(name: &str, value: syn::Expr, errors: &mut Errors) -> Option<TokenStream
     }
 }
 
-/// An hour is enough for anybody.
+/// The maximum time budget: one hour.
 const MOST_MILLISECONDS: u32 = 3_600_000;
 
 fn milliseconds(name: &str, value: &syn::Expr, least: u32, errors: &mut Errors) -> Option<u32> {
     let found = integer(value).and_then(|value| u32::try_from(value).ok()).filter(|value| (least..=MOST_MILLISECONDS).contains(value));
     if found.is_none() {
         let message = format!("`{name}` is a number of milliseconds from {least} to {MOST_MILLISECONDS}");
-        errors.push_help(Place::of(value), message, format!("write `{name} = {}`", if name == "rep" { 100 } else { 5 }));
+        errors.push_help(SourceSpan::of(value), message, format!("write `{name} = {}`", if name == "rep" { 100 } else { 5 }));
     }
     found
 }

@@ -1,25 +1,26 @@
-//! How a word is called: its options, the number of its arguments, and its types.
+//! Checks of a builtin call: its options, the number of its arguments, and its types.
 
 use std::ops::RangeInclusive;
 
 use super::Elaborator;
 use crate::diagnostic::did_you_mean;
 use crate::frontend::ast::{Call, Expr, ExprKind, Name};
-use crate::frontend::place::Place;
-use crate::frontend::words::{Row, Word};
+use crate::frontend::builtins::{Row, Word};
+use crate::frontend::span::SourceSpan;
 use crate::ir::BinaryOp;
 
 impl Elaborator<'_> {
-    /// Checks what can be told before the arguments are looked at. One mistake of a call is reported; the arguments are still checked.
+    /// Runs the checks that do not depend on the arguments' meanings. At most one error per call is reported; the arguments are checked in
+    /// any case.
     pub(super) fn check_call(&mut self, row: &Row, call: &Call) -> bool {
         let before = self.errors.len();
-        // Who misspells an option has one argument too few, or a word that needs a type has none: the option is what is wrong.
+        // A misspelt option often also causes a missing argument or a missing type, so options are checked first.
         for (option, _) in &call.named {
             self.check_option(row, call, option);
         }
         let is_complete = call.args.len() == row.args && types(row).contains(&call.types.len());
         if self.errors.len() > before && is_complete && !has_shaping_options(row) {
-            // What the word gives is known all the same: the call goes on without the option.
+            // The result does not depend on the option: the call continues without it.
             return true;
         }
         if self.errors.len() == before {
@@ -35,10 +36,10 @@ impl Elaborator<'_> {
         fine
     }
 
-    /// The mistakes inside of the arguments of a call that is one itself.
+    /// Reports the errors inside the arguments of a call that is itself an error.
     pub(super) fn check_arguments(&mut self, call: &Call) {
         for arg in call.args.iter().chain(call.named.iter().map(|(_, value)| value)) {
-            // A pointer's or a shape's own complaint would only be noise here.
+            // Errors about pointers or shapes themselves would be noise here.
             if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) && !self.is_type(arg) {
                 self.expr(arg);
             }
@@ -62,7 +63,7 @@ impl Elaborator<'_> {
             "other" if row.word == Word::Store => "lanes that are masked off store nothing".to_string(),
             _ => option_help(option, options, &usage(row, call)),
         };
-        self.errors.push_help(option.place, format!("`{name}` has no option `{}`", option.text), help);
+        self.errors.push_help(option.span, format!("`{name}` has no option `{}`", option.text), help);
     }
 
     fn check_count(&mut self, row: &Row, call: &Call) {
@@ -84,7 +85,7 @@ impl Elaborator<'_> {
             Word::Store if is_more => "offsets are added, and options have names: `store(y + offsets, value, mask = mask)`".to_string(),
             Word::Atomic(_) if is_more => format!("options have names: `{}`", row.usage),
             Word::Arange if given == 1 => "write both bounds: `arange(0, N)`".to_string(),
-            Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Flip if is_more => {
+            Word::Fold(_) | Word::Predicate(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Flip if is_more => {
                 format!("the axis is an option: `{name}(x, axis = 0)`")
             }
             Word::Sort | Word::Topk | Word::Histogram if is_more => format!("options have names: `{}`", row.usage),
@@ -97,9 +98,9 @@ impl Elaborator<'_> {
         self.wrong_count(&format!("`{name}`"), row.args, call, help);
     }
 
-    /// Says how many arguments a word or a function takes; of a method the value in front of the dot is not counted.
+    /// Reports a wrong number of arguments of a builtin or a function; the receiver of a method is not counted.
     pub(super) fn wrong_count(&mut self, what: &str, wanted: usize, call: &Call, help: String) {
-        let at = call.args.get(wanted).map_or(call.word.place, |extra| extra.place);
+        let at = call.args.get(wanted).map_or(call.word.span, |extra| extra.span);
         let receiver = usize::from(call.is_method);
         let (wanted, given) = (wanted.saturating_sub(receiver), call.args.len() - receiver);
         self.errors.push_help(at, format!("{what} takes {}, not {given}", count_words(wanted, "argument")), help);
@@ -109,10 +110,10 @@ impl Elaborator<'_> {
         let (least, most) = types(row).into_inner();
         let usage = usage(row, call);
         if call.types.len() < least {
-            self.errors.push_help(call.word.place, format!("`{}` needs a type", row.name), format!("write `{usage}`"));
+            self.errors.push_help(call.word.span, format!("`{}` needs a type", row.name), format!("write `{usage}`"));
         } else if let Some(extra) = call.types.get(most) {
             let help = if most == 0 { format!("the arguments say it; write `{usage}`") } else { format!("write `{usage}`") };
-            self.errors.push_help(extra.place, format!("`{}` takes {}", row.name, count_words(most, "type")), help);
+            self.errors.push_help(extra.span, format!("`{}` takes {}", row.name, count_words(most, "type")), help);
         }
     }
 
@@ -122,7 +123,7 @@ impl Elaborator<'_> {
         name: &str,
         elems: &[(Option<crate::ir::Elem>, &Expr)],
         pair: &(crate::ir::Elem, crate::ir::Elem),
-        place: Place,
+        span: SourceSpan,
     ) {
         let (a, b) = pair;
         let (keep, other) = if super::operator::holds_more(a, b) { (a, b) } else { (b, a) };
@@ -131,19 +132,19 @@ impl Elaborator<'_> {
             .find(|(elem, _)| elem.as_ref() == Some(other))
             .map_or("(..)".to_string(), |(_, expr)| super::operator::written(expr));
         self.errors.push_help(
-            place,
+            span,
             format!("the arguments of `{name}` are `{a}` and `{b}`"),
             format!("cast one of them: `{one} as {keep}`"),
         );
     }
 }
 
-/// `min` and `max`, which are two words: of two values, and of one tile.
+/// `min` and `max` each stand for two builtins: of two values, and of one tile.
 fn is_extreme(row: &Row) -> bool {
     matches!(row.word, Word::Binary(BinaryOp::Min | BinaryOp::Max))
 }
 
-/// How many types stand behind the name of a word.
+/// The number of types after the name of a builtin.
 fn types(row: &Row) -> RangeInclusive<usize> {
     match row.word {
         Word::Zeros | Word::Ones | Word::Bitcast | Word::To => 1..=1,
@@ -152,19 +153,20 @@ fn types(row: &Row) -> RangeInclusive<usize> {
     }
 }
 
-/// Do the word's options say what shape it gives?
+/// Do the builtin's options determine the shape of its result?
 fn has_shaping_options(row: &Row) -> bool {
-    let is_along_axis = matches!(row.word, Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Reduce | Word::Scan);
+    let is_along_axis =
+        matches!(row.word, Word::Fold(_) | Word::Predicate(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Reduce | Word::Scan);
     is_extreme(row) || is_along_axis || matches!(row.word, Word::Flip | Word::Cat | Word::Sort | Word::Topk)
 }
 
-/// The options of a word that is given so many arguments.
+/// The options of a builtin, for a given number of arguments.
 fn options(row: &Row, given: usize) -> &'static [&'static str] {
     match row.word {
         Word::Load => &["mask", "other", "cache", "evict", "volatile"],
         Word::Store => &["mask", "cache", "evict"],
         Word::Atomic(_) => &["mask", "sem", "scope"],
-        Word::Fold(_) | Word::Truth(_) | Word::Arg(_) => &["axis", "keep_dims"],
+        Word::Fold(_) | Word::Predicate(_) | Word::Arg(_) => &["axis", "keep_dims"],
         Word::Binary(_) if is_extreme(row) && given == 1 => &["axis", "keep_dims", "propagate_nan"],
         Word::Cumulative(_) => &["axis", "reverse"],
         Word::Flip | Word::Cat => &["axis"],
@@ -177,10 +179,10 @@ fn options(row: &Row, given: usize) -> &'static [&'static str] {
     }
 }
 
-/// What to write instead of an option that is not there.
+/// The help for an option that does not exist.
 pub(super) fn option_help(option: &Name, options: &[&str], usage: &str) -> String {
     let has = |name: &str| options.contains(&name);
-    // `gather(x, index, axis)`: what is called an option there is an argument.
+    // `gather(x, index, axis)`: the option that the user wrote is a positional argument there.
     let is_argument = usage.split_once('(').is_some_and(|(_, rest)| {
         let words = rest.trim_end_matches(')').split(", ").filter(|word| !word.contains('='));
         words.into_iter().any(|word| word == option.text)
@@ -199,19 +201,19 @@ pub(super) fn option_help(option: &Name, options: &[&str], usage: &str) -> Strin
     }
 }
 
-/// How the word is called in the form that the user has chosen.
+/// The usage of the builtin, as a function or a method, as the user wrote the call.
 fn usage(row: &Row, call: &Call) -> String {
     if call.is_method { as_method(row.usage) } else { row.usage.to_string() }
 }
 
-/// `x.pow(y)` for `pow(x, y)`
+/// Converts `pow(x, y)` to `x.pow(y)`.
 pub(super) fn as_method(usage: &str) -> String {
     let Some((name, args)) = usage.split_once('(').filter(|(name, _)| !name.contains('.')) else { return usage.to_string() };
     let (first, rest) = args.split_once(", ").unwrap_or((args.trim_end_matches(')'), ")"));
     format!("{first}.{name}({rest}")
 }
 
-/// `no argument`, `1 type`, `2 arguments`
+/// Formats `no argument`, `1 type`, `2 arguments`.
 pub(super) fn count_words(count: usize, what: &str) -> String {
     match count {
         0 => format!("no {what}{}", if what == "type" { "s" } else { "" }),

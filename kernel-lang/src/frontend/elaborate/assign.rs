@@ -1,24 +1,25 @@
-//! `let` and assignment. A variable keeps its type; one that began as a bare constant takes the type of the first value it meets.
+//! `let` and assignment. A variable keeps its type; one that is initialised with an untyped constant takes the type of the first value it is
+//! combined with.
 
 use super::Elaborator;
 use super::convert::written_shape;
 use super::meaning::{Constant, Kind, Meaning};
 use super::scope::{Origin, Variable};
 use crate::frontend::ast::{Expr, ExprKind, Name, Operator, Pattern, TypeName};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::Elem;
 
 impl Elaborator<'_> {
-    /// `let pattern: ty = value;`
+    /// `let pattern: ty = value;`.
     pub(super) fn bind(&mut self, pattern: &Pattern, ty: Option<&TypeName>, value: &Expr) {
-        let elem = ty.and_then(|ty| Some((self.elem(ty)?, ty.place)));
+        let elem = ty.and_then(|ty| Some((self.elem(ty)?, ty.span)));
         if let (Pattern::Name { .. }, ExprKind::Closure(params, body), None) = (pattern, &value.kind, &elem) {
             let closure = self.function_value(params.clone(), (**body).clone(), None);
             return self.bind_meaning(pattern, closure);
         }
         let mut meaning = self.expr_as(value, elem.as_ref().map(|(elem, _)| elem));
-        if let Some((elem, place)) = elem {
-            meaning = self.ascribe(meaning, &elem, value, place);
+        if let Some((elem, span)) = elem {
+            meaning = self.ascribe(meaning, &elem, value, span);
         }
         self.bind_meaning(pattern, meaning);
     }
@@ -28,19 +29,19 @@ impl Elaborator<'_> {
             Pattern::Name { name, mutable } => {
                 self.declare(Variable { name: name.text.clone(), meaning, mutable: *mutable, origin: Origin::Let, argument: None });
             }
-            Pattern::Tuple(list, place) => {
-                let parts = self.take_apart(meaning, list.len(), *place);
+            Pattern::Tuple(list, span) => {
+                let parts = self.take_apart(meaning, list.len(), *span);
                 list.iter().zip(parts).for_each(|(pattern, part)| self.bind_meaning(pattern, part));
             }
-            Pattern::Struct { path, fields, is_partial, place } => {
-                let parts = self.fields_of(meaning, (path, fields, *is_partial), *place);
+            Pattern::Struct { path, fields, is_partial, span } => {
+                let parts = self.fields_of(meaning, (path, fields, *is_partial), *span);
                 fields.iter().zip(parts).for_each(|((_, pattern), part)| self.bind_meaning(pattern, part));
             }
             Pattern::Field { .. } | Pattern::Wild | Pattern::Error => {}
         }
     }
 
-    fn take_apart(&mut self, meaning: Meaning, len: usize, place: Place) -> Vec<Meaning> {
+    fn take_apart(&mut self, meaning: Meaning, len: usize, span: SourceSpan) -> Vec<Meaning> {
         match meaning {
             Meaning::Tuple(None, parts) if parts.len() == len => return parts,
             Meaning::Poison => {}
@@ -50,17 +51,17 @@ impl Elaborator<'_> {
                     Some((of, _)) => format!("name its fields: `{}`", of.def.written()),
                     None => "the pattern has as many names as the tuple has values; `_` skips one".to_string(),
                 };
-                self.errors.push_help(place, format!("a tuple of {len} is taken apart here, but the value is {found}"), help);
+                self.errors.push_help(span, format!("a tuple of {len} is taken apart here, but the value is {found}"), help);
             }
         }
         vec![Meaning::Poison; len]
     }
 
-    /// A value that is declared to have a scalar type.
-    fn ascribe(&mut self, meaning: Meaning, elem: &Elem, value: &Expr, ty: Place) -> Meaning {
+    /// Converts a value to the declared scalar type.
+    fn ascribe(&mut self, meaning: Meaning, elem: &Elem, value: &Expr, ty: SourceSpan) -> Meaning {
         match &meaning {
             Meaning::Poison => Meaning::Poison,
-            Meaning::Constant(constant) if constant.elem.is_none() => self.typed(constant.clone(), elem.clone(), value.place),
+            Meaning::Constant(constant) if constant.elem.is_none() => self.typed(constant.clone(), elem.clone(), value.span),
             Meaning::Value(inner) if self.func.ty(*inner).is_tile() => {
                 let found = self.describe(&meaning);
                 self.errors.push_help(
@@ -70,12 +71,12 @@ impl Elaborator<'_> {
                 );
                 Meaning::Poison
             }
-            Meaning::Value(_) | Meaning::Constant(_) => match self.with_elem(&meaning, elem, value.place) {
+            Meaning::Value(_) | Meaning::Constant(_) => match self.with_elem(&meaning, elem, value.span) {
                 Ok(converted) => converted.into(),
                 Err(()) => {
                     let found = self.describe(&meaning);
                     self.errors.push_help(
-                        value.place,
+                        value.span,
                         format!("`{elem}` is expected here, not {found}"),
                         format!("cast it: `{} as {elem}`", super::operator::written(value)),
                     );
@@ -90,20 +91,20 @@ impl Elaborator<'_> {
         }
     }
 
-    /// `pattern = value;`
-    pub(super) fn assign(&mut self, pattern: &Pattern, meaning: Meaning, place: Place) {
+    /// `pattern = value;`.
+    pub(super) fn assign(&mut self, pattern: &Pattern, meaning: Meaning, span: SourceSpan) {
         match pattern {
-            Pattern::Name { name, .. } => self.assign_name(name, meaning, place),
-            Pattern::Tuple(list, pattern_place) => {
-                let parts = self.take_apart(meaning, list.len(), *pattern_place);
-                list.iter().zip(parts).for_each(|(pattern, part)| self.assign(pattern, part, place));
+            Pattern::Name { name, .. } => self.assign_name(name, meaning, span),
+            Pattern::Tuple(list, pattern_span) => {
+                let parts = self.take_apart(meaning, list.len(), *pattern_span);
+                list.iter().zip(parts).for_each(|(pattern, part)| self.assign(pattern, part, span));
             }
-            Pattern::Field { variable, fields } => self.assign_field(variable, fields, meaning, place),
+            Pattern::Field { variable, fields } => self.assign_field(variable, fields, meaning, span),
             Pattern::Struct { .. } | Pattern::Wild | Pattern::Error => {}
         }
     }
 
-    /// The type of elements that an assignment keeps.
+    /// The element type that the target of an assignment keeps.
     pub(super) fn elem_of_target(&self, pattern: &Pattern) -> Option<Elem> {
         let (name, fields) = match pattern {
             Pattern::Name { name, .. } => (name, &[][..]),
@@ -115,32 +116,32 @@ impl Elaborator<'_> {
         self.elem_of(part?)
     }
 
-    /// `name += value;`, `name.field += value;`
-    pub(super) fn update(&mut self, pattern: &Pattern, operator: Operator, value: &Expr, place: Place) {
+    /// `name += value;`, `name.field += value;`.
+    pub(super) fn update(&mut self, pattern: &Pattern, operator: Operator, value: &Expr, span: SourceSpan) {
         let (name, fields) = match pattern {
             Pattern::Name { name, .. } => (name, &[][..]),
             Pattern::Field { variable, fields } => (variable, &fields[..]),
             _ => return,
         };
         let rhs = self.expr(value);
-        let mut target = Expr { kind: ExprKind::Name(name.text.clone()), place: name.place };
+        let mut target = Expr { kind: ExprKind::Name(name.text.clone()), span: name.span };
         for field in fields {
-            let place = target.place.to(field.place);
-            target = Expr { kind: ExprKind::Field(Box::new(target), field.clone()), place };
+            let span = target.span.to(field.span);
+            target = Expr { kind: ExprKind::Field(Box::new(target), field.clone()), span };
         }
         let lhs = self.expr(&target);
-        let result = self.operate(operator, (&lhs, &target), (&rhs, value), place);
+        let result = self.operate(operator, (&lhs, &target), (&rhs, value), span);
         if !lhs.is_poison() {
-            self.assign(pattern, result, value.place);
+            self.assign(pattern, result, value.span);
         }
     }
 
-    fn assign_name(&mut self, name: &Name, meaning: Meaning, place: Place) {
+    fn assign_name(&mut self, name: &Name, meaning: Meaning, span: SourceSpan) {
         let Some(index) = self.find(&name.text) else {
-            // Reports it: a constant parameter, or nothing at all.
-            if !self.name(&name.text, name.place).is_poison() {
+            // `name` reports the error: a constant parameter, or an unknown name.
+            if !self.name(&name.text, name.span).is_poison() {
                 self.errors.push_help(
-                    name.place,
+                    name.span,
                     format!("`{}` is a constant parameter and never changes", name.text),
                     "assign to a variable: `let mut x = ..;`",
                 );
@@ -149,7 +150,7 @@ impl Elaborator<'_> {
         };
         self.check_mutable(index, name);
         let old = self.variables[index].meaning.clone();
-        let new = self.keep_type(&name.text, &old, meaning, place);
+        let new = self.keep_type(&name.text, &old, meaning, span);
         self.variables[index].meaning = new;
     }
 
@@ -161,12 +162,12 @@ impl Elaborator<'_> {
                 Origin::Let => format!("declare it as `let mut {}`", name.text),
                 Origin::LoopIndex => format!("a loop counts by itself; copy the index: `let mut j = {};`", name.text),
             };
-            self.errors.push_help(name.place, format!("`{}` is not mutable", name.text), help);
+            self.errors.push_help(name.span, format!("`{}` is not mutable", name.text), help);
         }
     }
 
-    /// `new` as a value of the type of `old`; on a mistake `old`, so that the walk goes on with the right type.
-    pub(super) fn keep_type(&mut self, name: &str, old: &Meaning, new: Meaning, place: Place) -> Meaning {
+    /// Converts `new` to the type of `old`; on an error returns `old`, so that elaboration continues with the right type.
+    pub(super) fn keep_type(&mut self, name: &str, old: &Meaning, new: Meaning, span: SourceSpan) -> Meaning {
         match (old, &new) {
             (Meaning::Poison, _) => return new,
             (_, Meaning::Poison) => return old.clone(),
@@ -175,10 +176,10 @@ impl Elaborator<'_> {
                 let mut kept = Vec::new();
                 for (index, (old, new)) in olds.iter().zip(news).enumerate() {
                     kept.push(match of {
-                        // Structs that differ are one mistake, not one a field.
+                        // A mismatch of structs is one error, not one error per field.
                         Some(_) if self.errors.len() > before => old.clone(),
-                        Some(of) => self.keep_type(&format!("{name}.{}", of.def.fields[index].name.text), old, new.clone(), place),
-                        None => self.keep_type(name, old, new.clone(), place),
+                        Some(of) => self.keep_type(&format!("{name}.{}", of.def.fields[index].name.text), old, new.clone(), span),
+                        None => self.keep_type(name, old, new.clone(), span),
                     });
                 }
                 return Meaning::Tuple(of.clone(), kept);
@@ -191,7 +192,7 @@ impl Elaborator<'_> {
                 let elsewhere = param(b).unwrap_or_else(|| format!("what {other} address leads to"));
                 let message = format!("`{name}` points into {into} and cannot point into {elsewhere}");
                 self.errors.push_help(
-                    place,
+                    span,
                     message,
                     "a pointer stays in one tensor; declare another variable, or `select` between what is loaded",
                 );
@@ -200,7 +201,7 @@ impl Elaborator<'_> {
             (Meaning::View(a), Meaning::View(b)) if a == b => return new,
             (Meaning::View(_), Meaning::View(_)) => {
                 let message = format!("`{name}` is a view, and a view stays the one it is");
-                self.errors.push_help(place, message, "declare another variable, or `select` between what is loaded");
+                self.errors.push_help(span, message, "declare another variable, or `select` between what is loaded");
                 return old.clone();
             }
             (Meaning::Pointer { .. }, Meaning::Pointer { .. }) if self.offset_shape(old) == self.offset_shape(&new) => return new,
@@ -211,7 +212,7 @@ impl Elaborator<'_> {
                     Kind::Float => other.kind != Kind::Bool,
                 };
                 if fits {
-                    // An untyped integer in a float variable is that float.
+                    // An untyped integer assigned to a float variable becomes a float.
                     let kind = if other.elem.is_none() { *kind } else { other.kind };
                     return Meaning::Constant(Constant { kind, ..other.clone() });
                 }
@@ -223,7 +224,7 @@ impl Elaborator<'_> {
                 }
             }
             (Meaning::Constant(Constant { elem: Some(elem), .. }), Meaning::Constant(other)) if other.elem.is_none() => {
-                return match self.typed(other.clone(), elem.clone(), place) {
+                return match self.typed(other.clone(), elem.clone(), span) {
                     Meaning::Poison => old.clone(),
                     typed => typed,
                 };
@@ -233,7 +234,7 @@ impl Elaborator<'_> {
             {
                 let before = self.errors.len();
                 if let Some(elem) = self.elem_of(old)
-                    && let Ok(value) = self.with_elem(&new, &elem, place)
+                    && let Ok(value) = self.with_elem(&new, &elem, span)
                 {
                     return value.map_or_else(|| old.clone(), Meaning::Value);
                 }
@@ -241,7 +242,7 @@ impl Elaborator<'_> {
             }
             _ => {}
         }
-        self.type_changes(name, old, &new, place);
+        self.type_changes(name, old, &new, span);
         old.clone()
     }
 
@@ -257,7 +258,7 @@ impl Elaborator<'_> {
         matches!(meaning, Meaning::Constant(Constant { kind: Kind::Float, .. })) || self.elem_of(meaning).is_some_and(is_float)
     }
 
-    fn type_changes(&mut self, name: &str, old: &Meaning, new: &Meaning, place: Place) {
+    fn type_changes(&mut self, name: &str, old: &Meaning, new: &Meaning, span: SourceSpan) {
         let (was, is) = (self.describe(old), self.describe(new));
         let (old_shape, new_shape) = (self.shape_of(old), self.shape_of(new));
         let help = match (old, new) {
@@ -277,6 +278,6 @@ impl Elaborator<'_> {
                 _ => format!("a variable keeps its type; declare a new one with `let {name} = ..;`"),
             },
         };
-        self.errors.push_help(place, format!("cannot assign {is} to `{name}`, which is {was}"), help);
+        self.errors.push_help(span, format!("cannot assign {is} to `{name}`, which is {was}"), help);
     }
 }

@@ -1,26 +1,26 @@
-//! `atomic_add` and the like.
+//! Atomic operations: `atomic_add` and the others.
 
 use super::meaning::Meaning;
 use super::memory::Target;
 use super::{Elaborator, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, ExprKind};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{AtomicOp, ConstExpr, Elem, Op, Scope, Semantics, Type};
 
 impl Elaborator<'_> {
-    pub(super) fn atomic(&mut self, atomic: AtomicOp, call: &Call, place: Place) -> Meaning {
+    pub(super) fn atomic(&mut self, atomic: AtomicOp, call: &Call, span: SourceSpan) -> Meaning {
         let before = self.errors.len();
-        let target = self.target(call, place);
+        let target = self.target(call, span);
         let given: Vec<Meaning> = call.args[1..].iter().map(|value| self.expr(value)).collect();
         let sem = self.semantics(atomic, call);
         let scope = self.scope(call);
         let Some(Target { base, offset, mask }) = target else { return Meaning::Poison };
-        if atomic.writes() && !self.is_writable(base, "change", call.args[0].place) {
+        if atomic.writes() && !self.is_writable(base, "change", call.args[0].span) {
             return Meaning::Poison;
         }
         let elem = self.func.ty(base).elem().clone();
-        if !self.has_atomic(atomic, &elem, call.args[0].place) {
+        if !self.has_atomic(atomic, &elem, call.args[0].span) {
             return Meaning::Poison;
         }
         let shape = self.func.ty(offset).shape().to_vec();
@@ -30,23 +30,24 @@ impl Elaborator<'_> {
             values.extend(self.element(meaning, &elem, &shape, expr, &format!("{role} an `{}`", atomic.word())));
         }
         if self.errors.len() > before || values.len() < given.len() {
-            // The result has the right type, so that what follows is checked.
+            // The result has the right type, so that the code after it can be checked.
             return match atomic.has_result() {
-                true => self.emit(Op::Const { value: ConstExpr::Param("mistake".into()) }, &[Type::tile(elem, shape)], place).into(),
+                true => self.emit(Op::Const { value: ConstExpr::Param("mistake".into()) }, &[Type::tile(elem, shape)], span).into(),
                 false => Meaning::UNIT,
             };
         }
         let op = Op::Atomic { base, offset, values, op: atomic, mask, sem, scope, in_bounds: false };
         if atomic.has_result() {
-            self.emit(op, &[], place).into()
+            self.emit(op, &[], span).into()
         } else {
-            self.append(op, place);
+            self.append(op, span);
             Meaning::UNIT
         }
     }
 
-    /// Are there atomics on the elements? A type parameter is asked again when it is bound: its bound may allow more than it is used for.
-    fn has_atomic(&mut self, atomic: AtomicOp, elem: &Elem, place: Place) -> bool {
+    /// Do the elements support the atomic? A type parameter is checked again when it is bound, because its bound may allow more types than
+    /// are used.
+    fn has_atomic(&mut self, atomic: AtomicOp, elem: &Elem, span: SourceSpan) -> bool {
         let allowed = atomic.dtypes();
         if self.choices(elem).iter().any(|dtype| allowed.contains(dtype)) {
             return true;
@@ -63,7 +64,7 @@ impl Elaborator<'_> {
             }
             Elem::Param(name) => format!("`{name}` stands for none of them: use a type that they have"),
         };
-        self.errors.push_help(place, format!("`{word}` takes {types}, not `{elem}`"), help);
+        self.errors.push_help(span, format!("`{word}` takes {types}, not `{elem}`"), help);
         false
     }
 
@@ -76,7 +77,7 @@ impl Elaborator<'_> {
         {
             let does = if atomic.writes() { "a store releases" } else { "a load acquires" };
             let help = format!("{does}: write `\"{}\"`", words.join("\"` or `\""));
-            self.errors.push_help(expr.place, format!("`sem = \"{text}\"` has no meaning for `{}`", atomic.word()), help);
+            self.errors.push_help(expr.span, format!("`sem = \"{text}\"` has no meaning for `{}`", atomic.word()), help);
             return allowed[0];
         }
         let found = self.option_text(call, "sem", expr, &words);

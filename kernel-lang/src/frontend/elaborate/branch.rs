@@ -1,49 +1,50 @@
-//! `if`: on a scalar at run time, on a constant when the kernel is specialised.
+//! `if`: on a scalar at run time, on a constant at specialisation.
 
 use super::join::{Plan, Ways};
 use super::meaning::{Constant, Kind, Meaning};
 use super::{Elaborator, Region};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, If};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{ConstExpr, Elem, Op, Type, Value};
 
-/// What decides a branch.
+/// The condition of a branch.
 pub(super) enum Decider {
     Runtime(Value),
     Constant(ConstExpr),
-    /// It has been reported: both branches are checked and forgotten.
+    /// An error in the condition has been reported: both branches are checked and dropped.
     Unknown,
 }
 
-/// What an `if` is for.
+/// The use of an `if`.
 #[derive(Clone, Copy)]
 pub(super) enum Wants<'a> {
     Nothing,
-    /// Its value, which is to have a type, if that is known.
+    /// Its value, and the expected type of the value if it is known.
     Value(Option<&'a Elem>),
 }
 
 impl Elaborator<'_> {
-    pub(super) fn if_else(&mut self, inner: &If, wants: Wants<'_>, place: Place) -> Meaning {
+    pub(super) fn if_else(&mut self, inner: &If, wants: Wants<'_>, span: SourceSpan) -> Meaning {
         let cond = self.expr(&inner.cond);
-        // An `if` without `else` whose value nobody can use is a statement.
+        // An `if` without `else` and without a value is a statement.
         let wants = if inner.else_block.is_some() || inner.then_block.value.is_some() { wants } else { Wants::Nothing };
-        self.branch(&cond, inner.cond.place, &inner.then_block, inner.else_block.as_ref(), wants, place)
+        self.branch(&cond, inner.cond.span, &inner.then_block, inner.else_block.as_ref(), wants, span)
     }
 
     pub(super) fn branch(
         &mut self,
         cond: &Meaning,
-        cond_place: Place,
+        cond_span: SourceSpan,
         then_block: &Block,
         else_block: Option<&Block>,
         wants: Wants<'_>,
-        place: Place,
+        span: SourceSpan,
     ) -> Meaning {
         let elem = if let Wants::Value(elem) = wants { elem } else { None };
-        let decider = self.decider(cond, cond_place);
-        // In a function, what a call decides exists in that call only: the other branch may not even fit its types.
+        let decider = self.decider(cond, cond_span);
+        // In a function, a condition that a call makes constant selects a branch for that call only; the other branch may not even fit the
+        // types of the call.
         if let (Decider::Constant(ConstExpr::Bool(cond)), false) = (&decider, self.frames.is_empty()) {
             let block = if *cond { Some(then_block) } else { else_block };
             return block.map_or(Meaning::UNIT, |block| self.scoped(|cx| cx.block_as(block, elem)));
@@ -61,14 +62,14 @@ impl Elaborator<'_> {
             if then_after[index] == before[index] && else_after[index] == before[index] {
                 continue;
             }
-            let plan = self.join(&then_after[index], &else_after[index], &mut ways, place).unwrap_or_else(|| {
+            let plan = self.join(&then_after[index], &else_after[index], &mut ways, span).unwrap_or_else(|| {
                 if undecided {
                     return Plan::Same(Meaning::Poison);
                 }
                 let (a, b) = (self.describe(&then_after[index]), self.describe(&else_after[index]));
                 let name = self.variables[index].name.clone();
                 let help = format!("give it one type before the `if`: `let mut {name}: f32 = ..;`");
-                self.errors.push_help(place, format!("`{name}` is {a} after one branch and {b} after the other"), help);
+                self.errors.push_help(span, format!("`{name}` is {a} after one branch and {b} after the other"), help);
                 Plan::Same(Meaning::Poison)
             });
             plans.push((index, plan));
@@ -76,19 +77,19 @@ impl Elaborator<'_> {
         let value = matches!(wants, Wants::Value(_)).then(|| {
             let has_else = else_block.is_some();
             if undecided && has_else {
-                // Branches that do not meet are no second mistake: a condition that is a tile asks for `select`.
-                return self.join(&then_value, &else_value, &mut ways, place).unwrap_or(Plan::Same(Meaning::Poison));
+                // Branches with different types are not reported again: for a tile condition the help is `select`.
+                return self.join(&then_value, &else_value, &mut ways, span).unwrap_or(Plan::Same(Meaning::Poison));
             }
-            self.join_values(&then_value, &else_value, has_else, &mut ways, place)
+            self.join_values(&then_value, &else_value, has_else, &mut ways, span)
         });
-        let results = self.close(decider, ways, place);
+        let results = self.close(decider, ways, span);
         for (index, plan) in plans {
             self.variables[index].meaning = plan.with(&results);
         }
         value.map_or(Meaning::UNIT, |plan| plan.with(&results))
     }
 
-    fn decider(&mut self, cond: &Meaning, place: Place) -> Decider {
+    fn decider(&mut self, cond: &Meaning, span: SourceSpan) -> Decider {
         match cond {
             Meaning::Poison => return Decider::Unknown,
             Meaning::Constant(Constant { expr, kind: Kind::Bool, .. }) => return Decider::Constant(expr.clone()),
@@ -101,11 +102,11 @@ impl Elaborator<'_> {
         } else {
             self.compare_help(cond)
         };
-        self.errors.push_help(place, format!("the condition of an `if` is one `bool`, not {found}"), help);
+        self.errors.push_help(span, format!("the condition of an `if` is one `bool`, not {found}"), help);
         Decider::Unknown
     }
 
-    /// Elaborates one branch into a region of its own: its value, and what the variables mean at its end.
+    /// Elaborates one branch into its own region: its value, and the meanings of the variables at its end.
     fn way(&mut self, block: Option<&Block>, elem: Option<&Elem>, before: &[Meaning]) -> (Region, Meaning, Vec<Meaning>) {
         let region = self.func.add_region();
         let outer = std::mem::replace(&mut self.region, region);
@@ -122,12 +123,12 @@ impl Elaborator<'_> {
         (region, value, after)
     }
 
-    fn join_values(&mut self, then_value: &Meaning, else_value: &Meaning, has_else: bool, ways: &mut Ways, place: Place) -> Plan {
+    fn join_values(&mut self, then_value: &Meaning, else_value: &Meaning, has_else: bool, ways: &mut Ways, span: SourceSpan) -> Plan {
         if !has_else && *then_value != Meaning::UNIT {
-            self.errors.push_help(place, "an `if` without `else` has no value", "add the value of the other case: `else { .. }`");
+            self.errors.push_help(span, "an `if` without `else` has no value", "add the value of the other case: `else { .. }`");
             return Plan::Same(Meaning::Poison);
         }
-        if let Some(plan) = self.join(then_value, else_value, ways, place) {
+        if let Some(plan) = self.join(then_value, else_value, ways, span) {
             return plan;
         }
         let (a, b) = (self.describe(then_value), self.describe(else_value));
@@ -140,14 +141,14 @@ impl Elaborator<'_> {
             (Some(_), Some(_)) => "both need the same extent; a scalar becomes a tile with `full([N], value)`".to_string(),
             _ => "both branches need values of one type".to_string(),
         };
-        self.errors.push_help(place, format!("the branches of the `if` give {a} and {b}"), help);
+        self.errors.push_help(span, format!("the branches of the `if` give {a} and {b}"), help);
         Plan::Same(Meaning::Poison)
     }
 
-    /// Ends both regions and puts the op in place.
-    pub(super) fn close(&mut self, decider: Decider, ways: Ways, place: Place) -> Vec<Value> {
+    /// Terminates both regions and appends the op.
+    pub(super) fn close(&mut self, decider: Decider, ways: Ways, span: SourceSpan) -> Vec<Value> {
         let types: Vec<Type> = ways.yields[0].iter().map(|value| self.func.ty(*value).clone()).collect();
-        let loc = self.loc(place);
+        let loc = self.loc(span);
         for (region, values) in ways.regions.into_iter().zip(ways.yields) {
             self.func.append(region, Op::Yield { values }, [], loc);
         }
@@ -161,7 +162,7 @@ impl Elaborator<'_> {
         self.func.inst(inst).results.clone()
     }
 
-    /// Is it one `bool`?
+    /// Is it a scalar `bool`?
     pub(super) fn is_scalar_bool(&self, meaning: &Meaning) -> bool {
         self.shape_of(meaning).is_empty() && self.elem_of(meaning) == Some(Elem::Dtype(Dtype::Bool))
     }

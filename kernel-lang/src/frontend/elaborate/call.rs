@@ -1,153 +1,153 @@
-//! Calls of the language's words.
+//! Calls of builtins.
 
 use super::convert::shapes_help;
 use super::meaning::{Constant, Kind, Meaning};
 use super::{Elaborator, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr, ExprKind, Operator};
-use crate::frontend::place::Place;
-use crate::frontend::words::{self, Row, Word};
+use crate::frontend::builtins::{self, Row, Word};
+use crate::frontend::span::SourceSpan;
 use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Domain, Elem, Op, TARGET, Type, UnaryOp, padding};
 
 impl Elaborator<'_> {
-    pub(super) fn call(&mut self, call: &Call, place: Place) -> Meaning {
+    pub(super) fn call(&mut self, call: &Call, span: SourceSpan) -> Meaning {
         let name = call.word.text.as_str();
         if let Some(owner) = &call.owner {
-            return self.associated(owner, call, place);
+            return self.associated(owner, call, span);
         }
-        if let Some(meaning) = call.is_method.then(|| self.method(call, place)).flatten() {
+        if let Some(meaning) = call.is_method.then(|| self.method(call, span)).flatten() {
             return meaning;
         }
         if call.is_method && matches!(name, "load" | "store") {
-            return self.view_access(call, place);
+            return self.view_access(call, span);
         }
         if let Some(index) = self.find(name).filter(|_| !call.is_method)
             && let Meaning::Function(closure) = self.variables[index].meaning.clone()
         {
             return self.call_closure(&closure, call);
         }
-        if let Some(row) = words::find(name).filter(|row| if call.is_method { row.method } else { !row.word.is_only_method() }) {
-            return self.word(row, call, place);
+        if let Some(row) = builtins::find(name).filter(|row| if call.is_method { row.method } else { !row.word.is_only_method() }) {
+            return self.word(row, call, span);
         }
         match self.device_function(name) {
-            Some(func) => self.call_function(&func, call, place),
+            Some(func) => self.call_function(&func, call, span),
             None => self.unknown_function(call),
         }
     }
 
-    /// Reports a call of what is no function.
+    /// Reports a call of an unknown function.
     fn unknown_function(&mut self, call: &Call) -> Meaning {
         self.check_arguments(call);
         let name = call.word.text.as_str();
-        let (message, help) = match (self.find(name), words::find(name)) {
+        let (message, help) = match (self.find(name), builtins::find(name)) {
             (Some(index), _) if self.variables[index].meaning.is_poison() => return Meaning::Poison,
-            // rustc looks for the device function of that name.
+            // rustc resolves the device function of that name.
             (None, None) if self.is_alone => return Meaning::Poison,
             (Some(_), _) => {
                 let help = "a kernel calls the words of `galatea::dsl` and `#[device]` functions";
                 (format!("`{name}` is a value and cannot be called"), help.to_string())
             }
             (None, Some(row)) => (format!("`{name}` is a method"), format!("write `{}`", row.usage)),
-            (None, None) => words::unknown(name, false),
+            (None, None) => builtins::unknown(name, false),
         };
-        self.errors.push_help(call.word.place, message, help);
+        self.errors.push_help(call.word.span, message, help);
         Meaning::Poison
     }
 
-    fn word(&mut self, row: &Row, call: &Call, place: Place) -> Meaning {
+    fn word(&mut self, row: &Row, call: &Call, span: SourceSpan) -> Meaning {
         if self.frames.is_empty() {
-            self.words.push((row.name, call.word.place.start));
+            self.words.push((row.name, call.word.span.start));
         }
         if let Word::Library(family) = row.word {
             self.check_types(row, call);
             let func = self.library_function(family, row.name).expect("a test holds the table of words to the library");
-            return self.call_function(&func, call, place);
+            return self.call_function(&func, call, span);
         }
         if !self.check_call(row, call) {
             return Meaning::Poison;
         }
         match row.word {
-            Word::ProgramId | Word::NumPrograms => self.program(row, &call.args[0], place),
-            Word::Arange => self.arange(&call.args[0], &call.args[1], place),
-            Word::Cdiv => self.cdiv(&call.args[0], &call.args[1], place),
-            Word::Zeros | Word::Ones => self.zeros_or_ones(row.word, call, place),
+            Word::ProgramId | Word::NumPrograms => self.program(row, &call.args[0], span),
+            Word::Arange => self.arange(&call.args[0], &call.args[1], span),
+            Word::Cdiv => self.cdiv(&call.args[0], &call.args[1], span),
+            Word::Zeros | Word::Ones => self.zeros_or_ones(row.word, call, span),
             Word::Full => self.full(call),
-            Word::ZerosLike => self.zeros_like(&call.args[0], place),
+            Word::ZerosLike => self.zeros_like(&call.args[0], span),
             Word::FullLike => self.full_like(&call.args[0], &call.args[1]),
-            Word::Load => self.load(call, place),
-            Word::Store => self.store(call, place),
-            Word::View => self.view(&call.args, place),
-            Word::Atomic(op) => self.atomic(op, call, place),
-            Word::Barrier => self.effect(Op::Barrier {}, place),
-            Word::GdcWait => self.effect(Op::GdcWait {}, place),
-            Word::GdcLaunchDependents => self.effect(Op::GdcLaunchDependents {}, place),
+            Word::Load => self.load(call, span),
+            Word::Store => self.store(call, span),
+            Word::View => self.view(&call.args, span),
+            Word::Atomic(op) => self.atomic(op, call, span),
+            Word::Barrier => self.effect(Op::Barrier {}, span),
+            Word::GdcWait => self.effect(Op::GdcWait {}, span),
+            Word::GdcLaunchDependents => self.effect(Op::GdcLaunchDependents {}, span),
             Word::Target => Meaning::constant(ConstExpr::Param(TARGET.into()), Kind::Int, None),
-            Word::Assume => self.assume(&call.args[0], place),
-            Word::Gather => self.gather(call, place),
-            Word::Histogram => self.histogram(call, place),
-            Word::Sort => self.sort(call, place),
-            Word::Topk => self.topk(call, place),
-            Word::Select => self.select(&call.args, place),
-            Word::Fma => self.fma(&call.args, place),
-            Word::Clamp => self.clamp(&call.args, place),
-            Word::Bitcast | Word::To => self.with_type(row.word, call, place),
-            Word::Range => self.range_as_value(row, place),
-            Word::Unary(op) => self.unary(row.name, op, &call.args[0], place),
-            Word::Umulhi => self.umulhi(&call.args, place),
-            Word::Binary(op) if call.args.len() == 1 => self.extreme(op, call, place),
-            Word::Binary(op) => self.binary(op, &call.args[0], &call.args[1], place),
-            Word::NewAxis(axis) => self.new_axis(row, axis, &call.args[0], place),
-            Word::ExpandDims => self.expand_dims(&call.args[0], &call.args[1], place),
-            Word::BroadcastTo => self.broadcast_to(&call.args[0], &call.args[1], place),
-            Word::Reshape => self.reshape(&call.args[0], &call.args[1], place),
-            Word::Permute => self.permute(&call.args[0], &call.args[1], place),
-            Word::Trans => self.trans(&call.args[0], place),
-            Word::Flip => self.flip(call, place),
-            Word::Squeeze => self.squeeze(&call.args[0], &call.args[1], place),
-            Word::Join => self.join_tiles(&call.args[0], &call.args[1], place),
-            Word::Split => self.split(&call.args[0], place),
-            Word::Interleave => self.interleave(&call.args[0], &call.args[1], place),
-            Word::Cat => self.cat(call, place),
+            Word::Assume => self.assume(&call.args[0], span),
+            Word::Gather => self.gather(call, span),
+            Word::Histogram => self.histogram(call, span),
+            Word::Sort => self.sort(call, span),
+            Word::Topk => self.topk(call, span),
+            Word::Select => self.select(&call.args, span),
+            Word::Fma => self.fma(&call.args, span),
+            Word::Clamp => self.clamp(&call.args, span),
+            Word::Bitcast | Word::To => self.with_type(row.word, call, span),
+            Word::Range => self.range_as_value(row, span),
+            Word::Unary(op) => self.unary(row.name, op, &call.args[0], span),
+            Word::Umulhi => self.umulhi(&call.args, span),
+            Word::Binary(op) if call.args.len() == 1 => self.extreme(op, call, span),
+            Word::Binary(op) => self.binary(op, &call.args[0], &call.args[1], span),
+            Word::NewAxis(axis) => self.new_axis(row, axis, &call.args[0], span),
+            Word::ExpandDims => self.expand_dims(&call.args[0], &call.args[1], span),
+            Word::BroadcastTo => self.broadcast_to(&call.args[0], &call.args[1], span),
+            Word::Reshape => self.reshape(&call.args[0], &call.args[1], span),
+            Word::Permute => self.permute(&call.args[0], &call.args[1], span),
+            Word::Trans => self.trans(&call.args[0], span),
+            Word::Flip => self.flip(call, span),
+            Word::Squeeze => self.squeeze(&call.args[0], &call.args[1], span),
+            Word::Join => self.join_tiles(&call.args[0], &call.args[1], span),
+            Word::Split => self.split(&call.args[0], span),
+            Word::Interleave => self.interleave(&call.args[0], &call.args[1], span),
+            Word::Cat => self.cat(call, span),
             Word::Extent => self.extent(&call.args[0], &call.args[1]),
             Word::Rank | Word::Numel => self.count(row, &call.args[0]),
-            Word::Fold(op) => self.fold_tile(op, call, place),
-            Word::Truth(op) => self.truth(op, call, place),
-            Word::Arg(op) => self.arg_extreme(op, call, place),
-            Word::Cumulative(op) => self.cumulative(op, call, place),
-            Word::Reduce | Word::Scan => self.custom(row, call, place),
+            Word::Fold(op) => self.fold_tile(op, call, span),
+            Word::Predicate(op) => self.predicate(op, call, span),
+            Word::Arg(op) => self.arg_extreme(op, call, span),
+            Word::Cumulative(op) => self.cumulative(op, call, span),
+            Word::Reduce | Word::Scan => self.custom(row, call, span),
             Word::Library(_) => Meaning::Poison,
         }
     }
 
-    /// An op that gives nothing.
-    fn effect(&mut self, op: Op, place: Place) -> Meaning {
-        self.append(op, place);
+    /// Appends an op without results.
+    fn effect(&mut self, op: Op, span: SourceSpan) -> Meaning {
+        self.append(op, span);
         Meaning::UNIT
     }
 
-    fn with_type(&mut self, word: Word, call: &Call, place: Place) -> Meaning {
+    fn with_type(&mut self, word: Word, call: &Call, span: SourceSpan) -> Meaning {
         let meaning = self.expr(&call.args[0]);
         let Some(elem) = self.elem(&call.types[0]) else { return Meaning::Poison };
         match word {
-            Word::To => self.cast(&meaning, &elem, call.args[0].place, place),
-            _ => self.bitcast(&meaning, &elem, call.args[0].place, place),
+            Word::To => self.cast(&meaning, &elem, call.args[0].span, span),
+            _ => self.bitcast(&meaning, &elem, call.args[0].span, span),
         }
     }
 
-    fn range_as_value(&mut self, row: &Row, place: Place) -> Meaning {
+    fn range_as_value(&mut self, row: &Row, span: SourceSpan) -> Meaning {
         let help = format!("ranges are for loops: `for i in {}(a, b)`; a tile of indices is `arange(0, N)`", row.name);
-        self.errors.push_help(place, "a range has no value", help);
+        self.errors.push_help(span, "a range has no value", help);
         Meaning::Poison
     }
 
-    fn program(&mut self, row: &Row, axis: &Expr, place: Place) -> Meaning {
+    fn program(&mut self, row: &Row, axis: &Expr, span: SourceSpan) -> Meaning {
         let axis = match self.expr(axis) {
             Meaning::Poison => return Meaning::Poison,
             Meaning::Constant(Constant { expr: ConstExpr::Int(axis @ 0..=2), .. }) => axis as u32,
             other => {
                 let found = self.describe(&other);
                 self.errors.push_help(
-                    axis.place,
+                    axis.span,
                     format!("the axis of `{}` is 0, 1 or 2, not {found}", row.name),
                     "a grid has up to three axes; the first is 0",
                 );
@@ -155,35 +155,35 @@ impl Elaborator<'_> {
             }
         };
         let op = if row.word == Word::ProgramId { Op::ProgramId { axis } } else { Op::NumPrograms { axis } };
-        self.emit(op, &[], place).into()
+        self.emit(op, &[], span).into()
     }
 
-    fn arange(&mut self, start: &Expr, end: &Expr, place: Place) -> Meaning {
+    fn arange(&mut self, start: &Expr, end: &Expr, span: SourceSpan) -> Meaning {
         let (from, to) = (self.expr(start), self.expr(end));
         if let Meaning::Value(value) = from
             && self.check_domain(value, Domain::Int)
         {
             let message = format!("the start of `arange` must be constant, but this is {} computed at run time", self.describe(&from));
-            self.errors.push_help(start.place, message, "add it to a range that starts at 0: `start + arange(0, N)`");
+            self.errors.push_help(start.span, message, "add it to a range that starts at 0: `start + arange(0, N)`");
             return Meaning::Poison;
         }
-        let from = self.const_int(&from, "the start of `arange`", start.place);
-        let to = self.const_int(&to, "the end of `arange`", end.place);
+        let from = self.const_int(&from, "the start of `arange`", start.span);
+        let to = self.const_int(&to, "the end of `arange`", end.span);
         let (Some(from), Some(to)) = (from, to) else { return Meaning::Poison };
         let extent = ConstExpr::binary(ConstBinary::Sub, to.clone(), from.clone());
-        if !self.check_extent(&extent, &format!("`arange({from}, {to})`"), place) {
+        if !self.check_extent(&extent, &format!("`arange({from}, {to})`"), span) {
             return Meaning::Poison;
         }
-        self.emit(Op::Arange { start: from, end: to }, &[], place).into()
+        self.emit(Op::Arange { start: from, end: to }, &[], span).into()
     }
 
-    /// What is not known yet is checked when the kernel is specialised.
-    pub(super) fn check_extent(&mut self, extent: &ConstExpr, what: &str, place: Place) -> bool {
+    /// Checks an extent. One that is not known yet is checked at specialisation.
+    pub(super) fn check_extent(&mut self, extent: &ConstExpr, what: &str, span: SourceSpan) -> bool {
         match extent.as_int() {
             None | Some(1..=MAX_EXTENT) => return true,
             Some(extent @ 1..) => {
                 self.errors.push_help(
-                    place,
+                    span,
                     format!("{what} has {extent} elements, more than the {MAX_EXTENT} of the largest tile"),
                     "let more programs share the work, or loop",
                 );
@@ -194,7 +194,7 @@ impl Elaborator<'_> {
                     (false, -1) if what == "the tile" => "write the number of elements: `-1` does not stand for what is left",
                     _ => "a tile has at least one element",
                 };
-                self.errors.push_help(place, format!("{what} has no elements"), help);
+                self.errors.push_help(span, format!("{what} has no elements"), help);
             }
         }
         false
@@ -206,7 +206,7 @@ impl Elaborator<'_> {
             if !meaning.is_poison() {
                 let found = self.describe(&meaning);
                 self.errors.push_help(
-                    expr.place,
+                    expr.span,
                     format!("a shape is expected here, not {found}"),
                     "shapes stand in brackets: `[BLOCK_SIZE]`",
                 );
@@ -214,15 +214,15 @@ impl Elaborator<'_> {
             return None;
         };
         if list.is_empty() {
-            self.errors.push_help(expr.place, "a tile has at least one axis", "write its extents: `[BLOCK_SIZE]`");
+            self.errors.push_help(expr.span, "a tile has at least one axis", "write its extents: `[BLOCK_SIZE]`");
             return None;
         }
         let extents: Vec<Option<ConstExpr>> = list
             .iter()
             .map(|extent| {
                 let meaning = self.expr(extent);
-                let value = self.const_int(&meaning, "the extent of a tile", extent.place)?;
-                self.check_extent(&value, "the tile", extent.place).then_some(value)
+                let value = self.const_int(&meaning, "the extent of a tile", extent.span)?;
+                self.check_extent(&value, "the tile", extent.span).then_some(value)
             })
             .collect();
         let shape = extents.into_iter().collect::<Option<Vec<ConstExpr>>>()?;
@@ -231,7 +231,7 @@ impl Elaborator<'_> {
         if let (Some(numel), Some(kept)) = (product(|extent| extent), kept.filter(|kept| *kept > MAX_EXTENT)) {
             let padding = if kept > numel { format!(", kept as {kept} because extents become powers of two") } else { String::new() };
             self.errors.push_help(
-                expr.place,
+                expr.span,
                 format!("the tile has {numel} elements{padding}, more than the {MAX_EXTENT} of the largest tile"),
                 "let more programs share the work, or loop",
             );
@@ -240,19 +240,19 @@ impl Elaborator<'_> {
         Some(shape)
     }
 
-    fn zeros_or_ones(&mut self, word: Word, call: &Call, place: Place) -> Meaning {
+    fn zeros_or_ones(&mut self, word: Word, call: &Call, span: SourceSpan) -> Meaning {
         let (shape, elem) = (self.shape(&call.args[0]), self.elem(&call.types[0]));
         let (Some(shape), Some(elem)) = (shape, elem) else { return Meaning::Poison };
         let is_one = word == Word::Ones;
         let is_bool = elem == Elem::Dtype(Dtype::Bool);
         let value = if is_bool { Constant::bool(ConstExpr::Bool(is_one)) } else { Constant::int(is_one.into()) };
-        self.materialize(&value, &elem, &shape, place).into()
+        self.materialize(&value, &elem, &shape, span).into()
     }
 
     fn full(&mut self, call: &Call) -> Meaning {
         let shape = self.shape(&call.args[0]);
         let value = self.expr(&call.args[1]);
-        let at = call.args[1].place;
+        let at = call.args[1].span;
         let elem = match call.types.first() {
             Some(ty) => self.elem(ty),
             None => match self.elem_of(&value) {
@@ -273,18 +273,18 @@ impl Elaborator<'_> {
         self.fill(&value, &Type::tile(elem, shape), &call.args[1]).into()
     }
 
-    fn unary(&mut self, name: &str, op: UnaryOp, x: &Expr, place: Place) -> Meaning {
+    fn unary(&mut self, name: &str, op: UnaryOp, x: &Expr, span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
-        // A bare integer where only floats go is a mistake, not a float.
-        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        // A bare integer where only floats are allowed is an error; it is not converted to a float.
+        let Some(value) = self.value(&meaning, x.span) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
             self.wrong_domain(name, op.domain(), &meaning, x);
             return Meaning::Poison;
         }
-        self.emit(Op::Unary { op, x: value }, &[], place).into()
+        self.emit(Op::Unary { op, x: value }, &[], span).into()
     }
 
-    /// Reports an argument whose element type the word does not take.
+    /// Reports an argument whose element type the builtin does not support.
     pub(super) fn wrong_domain(&mut self, name: &str, domain: Domain, meaning: &Meaning, x: &Expr) {
         let found = self.describe(meaning);
         let written = super::operator::written(x);
@@ -304,7 +304,7 @@ impl Elaborator<'_> {
                     dtype if dtype.is_float() => "a float",
                     _ => "an integer",
                 };
-                // No bound that allows less is left where all of them are of the wrong kind.
+                // If all allowed types are of the wrong kind, no narrower bound helps.
                 match choices.iter().any(|dtype| domain.contains(*dtype)) {
                     true if domain == Domain::Number => format!("`{param}` may be {may_be}; bound it by `{bound}`"),
                     true => format!("`{param}` may be {may_be}; bound it by `{bound}`, or cast: `{written} as {target}`"),
@@ -314,29 +314,29 @@ impl Elaborator<'_> {
             (_, Some(Elem::Dtype(dtype))) if dtype.is_float8() => super::operator::float8_help(x),
             _ => format!("cast it: `{written} as {target}`"),
         };
-        self.errors.push_help(x.place, format!("`{name}` takes {}, not {found}", domain.words()), help);
+        self.errors.push_help(x.span, format!("`{name}` takes {}, not {found}", domain.words()), help);
     }
 
-    fn binary(&mut self, op: BinaryOp, lhs: &Expr, rhs: &Expr, place: Place) -> Meaning {
+    fn binary(&mut self, op: BinaryOp, lhs: &Expr, rhs: &Expr, span: SourceSpan) -> Meaning {
         let (a, b) = (self.expr(lhs), self.expr(rhs));
         if let (BinaryOp::Max | BinaryOp::Min, ExprKind::Int(number, None)) = (op, &rhs.kind)
             && self.is_float(&a)
-            // A function of any numbers has no other 0.
+            // A function that is generic over numbers cannot write 0 in another way.
             && self.frames.last().is_none_or(|frame| frame.func.types.is_empty() && !self.is_library(&frame.func))
             && (-(self.shape_of(&a).len() as i128)..self.shape_of(&a).len() as i128).contains(number)
         {
-            // Elsewhere it would be an axis.
+            // Such a number could also be meant as an axis.
             let (name, x) = (op.name(), super::operator::written(lhs));
             let help =
                 format!("along an axis it is `{name}({x}, axis = {number})`, of each element and a number `{name}({x}, {number}.0)`");
-            self.errors.push_help(rhs.place, format!("`{number}` could be an axis or a number here"), help);
+            self.errors.push_help(rhs.span, format!("`{number}` could be an axis or a number here"), help);
             return Meaning::Poison;
         }
-        self.operate(Operator::Binary(op), (&a, lhs), (&b, rhs), place)
+        self.operate(Operator::Binary(op), (&a, lhs), (&b, rhs), span)
     }
 
-    /// The product's upper half has a sign of its own: unsigned integers only.
-    fn umulhi(&mut self, args: &[Expr], place: Place) -> Meaning {
+    /// The upper half of a product depends on the signedness, so only unsigned integers are allowed.
+    fn umulhi(&mut self, args: &[Expr], span: SourceSpan) -> Meaning {
         let meanings: Vec<Meaning> = args.iter().map(|arg| self.expr(arg)).collect();
         for (meaning, arg) in meanings.iter().zip(args) {
             let Some(elem) = self.elem_of(meaning) else { continue };
@@ -351,44 +351,44 @@ impl Elaborator<'_> {
                 }
                 Elem::Dtype(_) => format!("cast it: `{} as u32`", super::operator::written(arg)),
             };
-            self.errors.push_help(arg.place, format!("`umulhi` takes an unsigned integer, not {found}"), help);
+            self.errors.push_help(arg.span, format!("`umulhi` takes an unsigned integer, not {found}"), help);
             return Meaning::Poison;
         }
         if meanings.iter().all(Self::is_open) {
-            self.errors.push_help(place, "the arguments of `umulhi` have no type", "name one: `umulhi(x, 5u32)`");
+            self.errors.push_help(span, "the arguments of `umulhi` have no type", "name one: `umulhi(x, 5u32)`");
             return Meaning::Poison;
         }
-        self.operate(Operator::Binary(BinaryOp::MulHigh), (&meanings[0], &args[0]), (&meanings[1], &args[1]), place)
+        self.operate(Operator::Binary(BinaryOp::MulHigh), (&meanings[0], &args[0]), (&meanings[1], &args[1]), span)
     }
 
-    fn clamp(&mut self, args: &[Expr], place: Place) -> Meaning {
+    fn clamp(&mut self, args: &[Expr], span: SourceSpan) -> Meaning {
         let meanings: Vec<Meaning> = args.iter().map(|arg| self.expr(arg)).collect();
         let pairs: Vec<(&Meaning, &Expr)> = meanings.iter().zip(args).collect();
-        // The user knows nothing of the `max` and the `min` that it becomes.
-        let Some(elem) = self.like_elem("clamp", &pairs, place) else { return Meaning::Poison };
-        if self.like_shape("clamp", &pairs, place).is_none() {
+        // `clamp` is lowered to `max` and `min`, which the user did not write, so types and shapes are checked under its own name.
+        let Some(elem) = self.like_elem("clamp", &pairs, span) else { return Meaning::Poison };
+        if self.like_shape("clamp", &pairs, span).is_none() {
             return Meaning::Poison;
         }
         if !self.choices(&elem).iter().all(|dtype| Domain::Number.contains(*dtype)) {
             self.wrong_domain("clamp", Domain::Number, &meanings[0], &args[0]);
             return Meaning::Poison;
         }
-        let low = self.operate(Operator::Binary(BinaryOp::Max), (&meanings[0], &args[0]), (&meanings[1], &args[1]), place);
-        self.operate(Operator::Binary(BinaryOp::Min), (&low, &args[0]), (&meanings[2], &args[2]), place)
+        let low = self.operate(Operator::Binary(BinaryOp::Max), (&meanings[0], &args[0]), (&meanings[1], &args[1]), span);
+        self.operate(Operator::Binary(BinaryOp::Min), (&low, &args[0]), (&meanings[2], &args[2]), span)
     }
 
-    /// Several arguments as values of one type and shape.
-    pub(super) fn alike(&mut self, name: &str, args: &[(&Meaning, &Expr)], place: Place) -> Option<Vec<Value>> {
-        let elem = self.like_elem(name, args, place)?;
-        let shape = self.like_shape(name, args, place)?;
-        args.iter().map(|(meaning, expr)| self.spread(meaning, &elem, &shape, expr.place).ok().flatten()).collect()
+    /// Converts several arguments to values of one type and shape.
+    pub(super) fn alike(&mut self, name: &str, args: &[(&Meaning, &Expr)], span: SourceSpan) -> Option<Vec<Value>> {
+        let elem = self.like_elem(name, args, span)?;
+        let shape = self.like_shape(name, args, span)?;
+        args.iter().map(|(meaning, expr)| self.spread(meaning, &elem, &shape, expr.span).ok().flatten()).collect()
     }
 
-    /// The element type that all arguments can have.
-    fn like_elem(&mut self, name: &str, args: &[(&Meaning, &Expr)], place: Place) -> Option<Elem> {
+    /// The common element type of the arguments.
+    fn like_elem(&mut self, name: &str, args: &[(&Meaning, &Expr)], span: SourceSpan) -> Option<Elem> {
         for (meaning, expr) in args {
             if !matches!(meaning, Meaning::Value(_) | Meaning::Constant(_)) {
-                self.value(meaning, expr.place);
+                self.value(meaning, expr.span);
                 return None;
             }
         }
@@ -397,55 +397,55 @@ impl Elaborator<'_> {
             Ok(elem) => Some(elem),
             Err(pair) => {
                 let elems: Vec<(Option<Elem>, &Expr)> = args.iter().map(|(meaning, expr)| (self.elem_of(meaning), *expr)).collect();
-                self.types_differ_among(name, &elems, &pair, place);
+                self.types_differ_among(name, &elems, &pair, span);
                 None
             }
         }
     }
 
-    /// The shape that all arguments can have.
-    pub(super) fn like_shape(&mut self, name: &str, args: &[(&Meaning, &Expr)], place: Place) -> Option<Vec<ConstExpr>> {
+    /// The common shape of the arguments.
+    pub(super) fn like_shape(&mut self, name: &str, args: &[(&Meaning, &Expr)], span: SourceSpan) -> Option<Vec<ConstExpr>> {
         let meanings: Vec<&Meaning> = args.iter().map(|(meaning, _)| *meaning).collect();
         match self.common_shape(&meanings) {
             Ok(shape) => Some(shape),
             Err((x, y)) => {
                 let words: Vec<String> = meanings.iter().map(|meaning| self.describe(meaning)).collect();
                 let help = shapes_help(&x, &y, "all need the same extent, or are scalars");
-                self.errors.push_help(place, format!("the arguments of `{name}` differ in shape: {}", words.join(", ")), help);
+                self.errors.push_help(span, format!("the arguments of `{name}` differ in shape: {}", words.join(", ")), help);
                 None
             }
         }
     }
 
-    fn fma(&mut self, args: &[Expr], place: Place) -> Meaning {
+    fn fma(&mut self, args: &[Expr], span: SourceSpan) -> Meaning {
         let meanings: Vec<Meaning> = args.iter().map(|arg| self.expr(arg)).collect();
         let pairs: Vec<(&Meaning, &Expr)> = meanings.iter().zip(args).collect();
-        let Some(values) = self.alike("fma", &pairs, place) else { return Meaning::Poison };
+        let Some(values) = self.alike("fma", &pairs, span) else { return Meaning::Poison };
         if !self.check_domain(values[0], Domain::Float) {
             let worst = meanings.iter().position(|meaning| self.elem_of(meaning).is_some()).unwrap_or(0);
             self.wrong_domain("fma", Domain::Float, &meanings[worst], &args[worst]);
             return Meaning::Poison;
         }
-        self.emit(Op::Fma { a: values[0], b: values[1], c: values[2] }, &[], place).into()
+        self.emit(Op::Fma { a: values[0], b: values[1], c: values[2] }, &[], span).into()
     }
 
-    fn select(&mut self, args: &[Expr], place: Place) -> Meaning {
+    fn select(&mut self, args: &[Expr], span: SourceSpan) -> Meaning {
         let meanings: Vec<Meaning> = args.iter().map(|arg| self.expr(arg)).collect();
         let cond = &meanings[0];
         if !cond.is_poison() && self.elem_of(cond) != Some(Elem::Dtype(Dtype::Bool)) {
             let found = self.describe(cond);
             self.errors.push_help(
-                args[0].place,
+                args[0].span,
                 format!("the condition of `select` is `bool`, not {found}"),
                 "compare it: `select(x > 0.0, a, b)`",
             );
             return Meaning::Poison;
         }
         if let (Meaning::Pointer { .. }, _) | (_, Meaning::Pointer { .. }) = (&meanings[1], &meanings[2]) {
-            self.errors.push_help(place, "`select` does not choose between pointers", "choose between offsets, or between what is loaded");
+            self.errors.push_help(span, "`select` does not choose between pointers", "choose between offsets, or between what is loaded");
             return Meaning::Poison;
         }
-        let Some(values) = self.alike("select", &[(&meanings[1], &args[1]), (&meanings[2], &args[2])], place) else {
+        let Some(values) = self.alike("select", &[(&meanings[1], &args[1]), (&meanings[2], &args[2])], span) else {
             return Meaning::Poison;
         };
         if cond.is_poison() {
@@ -457,33 +457,33 @@ impl Elaborator<'_> {
             Err((x, y)) => {
                 let (a, b) = (self.describe(cond), self.describe(&all[1]));
                 let help = shapes_help(&x, &y, "all need the same extent, or are scalars");
-                self.errors.push_help(place, format!("`select` chooses {b} by {a}: their shapes differ"), help);
+                self.errors.push_help(span, format!("`select` chooses {b} by {a}: their shapes differ"), help);
                 return Meaning::Poison;
             }
         };
-        let Some(cond) = self.value(cond, args[0].place) else { return Meaning::Poison };
-        let mut spread = |value: Value, place: Place| self.with_shape(value, &shape, place);
-        let (cond, on_true, on_false) = (spread(cond, args[0].place), spread(values[0], args[1].place), spread(values[1], args[2].place));
+        let Some(cond) = self.value(cond, args[0].span) else { return Meaning::Poison };
+        let mut spread = |value: Value, span: SourceSpan| self.with_shape(value, &shape, span);
+        let (cond, on_true, on_false) = (spread(cond, args[0].span), spread(values[0], args[1].span), spread(values[1], args[2].span));
         let (Some(cond), Some(on_true), Some(on_false)) = (cond, on_true, on_false) else { return Meaning::Poison };
-        self.emit(Op::Select { cond, on_true, on_false }, &[], place).into()
+        self.emit(Op::Select { cond, on_true, on_false }, &[], span).into()
     }
 
-    /// The quotient rounded up: `a / b`, and one more if a remainder has the sign of the exact quotient.
-    fn cdiv(&mut self, lhs: &Expr, rhs: &Expr, place: Place) -> Meaning {
+    /// The quotient rounded up: `a / b`, plus one if there is a remainder with the sign of the exact quotient.
+    fn cdiv(&mut self, lhs: &Expr, rhs: &Expr, span: SourceSpan) -> Meaning {
         let (a, b) = (self.expr(lhs), self.expr(rhs));
         if let (Meaning::Constant(x), Meaning::Constant(y)) = (&a, &b)
-            && let Some(meaning) = self.fold_op(ConstBinary::Cdiv, x, y, place)
+            && let Some(meaning) = self.fold_op(ConstBinary::Cdiv, x, y, span)
         {
             return meaning;
         }
-        let Some(values) = self.alike("cdiv", &[(&a, lhs), (&b, rhs)], place) else { return Meaning::Poison };
+        let Some(values) = self.alike("cdiv", &[(&a, lhs), (&b, rhs)], span) else { return Meaning::Poison };
         let (a_value, b_value) = (values[0], values[1]);
         if !self.check_domain(a_value, Domain::Int) {
             let (worst, expr) = if self.is_float(&a) || !self.is_float(&b) { (&a, lhs) } else { (&b, rhs) };
             if self.is_float(worst) {
                 let found = self.describe(worst);
                 let help = "a float is rounded up with `ceil(a / b)`";
-                self.errors.push_help(expr.place, format!("`cdiv` takes an integer, not {found}"), help);
+                self.errors.push_help(expr.span, format!("`cdiv` takes an integer, not {found}"), help);
             } else {
                 self.wrong_domain("cdiv", Domain::Int, worst, expr);
             }
@@ -495,27 +495,27 @@ impl Elaborator<'_> {
             Meaning::Constant(Constant { expr: ConstExpr::Int(value), kind: Kind::Int, .. }) => Some(*value),
             _ => None,
         };
-        self.cdiv_values(a_value, b_value, &ty, unsigned, divisor, place).into()
+        self.cdiv_values(a_value, b_value, &ty, unsigned, divisor, span).into()
     }
 
-    fn cdiv_values(&mut self, lhs: Value, rhs: Value, ty: &Type, unsigned: bool, divisor: Option<i128>, place: Place) -> Option<Value> {
-        let quotient = self.emit(Op::Binary { op: BinaryOp::Div, lhs, rhs }, &[], place)?;
-        let remainder = self.emit(Op::Binary { op: BinaryOp::Rem, lhs, rhs }, &[], place)?;
-        let zero = self.emit(Op::Const { value: ConstExpr::Int(0) }, std::slice::from_ref(ty), place)?;
+    fn cdiv_values(&mut self, lhs: Value, rhs: Value, ty: &Type, unsigned: bool, divisor: Option<i128>, span: SourceSpan) -> Option<Value> {
+        let quotient = self.emit(Op::Binary { op: BinaryOp::Div, lhs, rhs }, &[], span)?;
+        let remainder = self.emit(Op::Binary { op: BinaryOp::Rem, lhs, rhs }, &[], span)?;
+        let zero = self.emit(Op::Const { value: ConstExpr::Int(0) }, std::slice::from_ref(ty), span)?;
         let more = if unsigned {
-            self.emit(Op::Compare { op: CompareOp::Ne, lhs: remainder, rhs: zero }, &[], place)?
+            self.emit(Op::Compare { op: CompareOp::Ne, lhs: remainder, rhs: zero }, &[], span)?
         } else if divisor.is_some_and(|divisor| divisor > 0) {
-            self.emit(Op::Compare { op: CompareOp::Gt, lhs: remainder, rhs: zero }, &[], place)?
+            self.emit(Op::Compare { op: CompareOp::Gt, lhs: remainder, rhs: zero }, &[], span)?
         } else {
-            let is_rest = self.emit(Op::Compare { op: CompareOp::Ne, lhs: remainder, rhs: zero }, &[], place)?;
-            let signs = self.emit(Op::Binary { op: BinaryOp::Xor, lhs: remainder, rhs }, &[], place)?;
-            let same_sign = self.emit(Op::Compare { op: CompareOp::Ge, lhs: signs, rhs: zero }, &[], place)?;
-            self.emit(Op::Binary { op: BinaryOp::And, lhs: is_rest, rhs: same_sign }, &[], place)?
+            let is_rest = self.emit(Op::Compare { op: CompareOp::Ne, lhs: remainder, rhs: zero }, &[], span)?;
+            let signs = self.emit(Op::Binary { op: BinaryOp::Xor, lhs: remainder, rhs }, &[], span)?;
+            let same_sign = self.emit(Op::Compare { op: CompareOp::Ge, lhs: signs, rhs: zero }, &[], span)?;
+            self.emit(Op::Binary { op: BinaryOp::And, lhs: is_rest, rhs: same_sign }, &[], span)?
         };
-        let one = self.emit(Op::Cast { x: more }, std::slice::from_ref(ty), place)?;
-        self.emit(Op::Binary { op: BinaryOp::Add, lhs: quotient, rhs: one }, &[], place)
+        let one = self.emit(Op::Cast { x: more }, std::slice::from_ref(ty), span)?;
+        self.emit(Op::Binary { op: BinaryOp::Add, lhs: quotient, rhs: one }, &[], span)
     }
 }
 
-/// Elements of the largest tile, as in Triton.
+/// Maximum number of elements of a tile, as in Triton.
 const MAX_EXTENT: i128 = 1 << 20;

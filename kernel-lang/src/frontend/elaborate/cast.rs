@@ -1,16 +1,16 @@
-//! `x as T`, `x.to::<T>()` and `bitcast::<T>(x)`.
+//! Casts: `x as T`, `x.to::<T>()` and `bitcast::<T>(x)`.
 
 use super::Elaborator;
 use super::meaning::{Constant, Kind, Meaning};
 use crate::dtype::Dtype;
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{ConstBinary, ConstExpr, Elem, Op};
 
 impl Elaborator<'_> {
-    /// Converts what stands `at` some place as Rust's `as` does. What is constant stays constant where it keeps its value.
-    pub(super) fn cast(&mut self, meaning: &Meaning, elem: &Elem, at: Place, place: Place) -> Meaning {
+    /// Converts the meaning of the expression `at` as Rust's `as` does. A constant stays constant if it keeps its value.
+    pub(super) fn cast(&mut self, meaning: &Meaning, elem: &Elem, at: SourceSpan, span: SourceSpan) -> Meaning {
         if let (Meaning::Pointer { base, offset }, Elem::Dtype(dtype @ (Dtype::U64 | Dtype::I64))) = (meaning, elem) {
-            return self.address_of(*base, *offset, *dtype, place);
+            return self.address_of(*base, *offset, *dtype, span);
         }
         if let Meaning::Pointer { .. } = meaning {
             let found = self.describe(meaning);
@@ -18,16 +18,16 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         if let Meaning::Constant(constant) = meaning
-            && let Some(meaning) = self.cast_constant(constant, elem, place)
+            && let Some(meaning) = self.cast_constant(constant, elem, span)
         {
             return meaning;
         }
         let Some(value) = self.value(meaning, at) else { return Meaning::Poison };
         let ty = self.func.ty(value).with_elem(elem.clone());
-        if self.func.ty(value) == &ty { Meaning::Value(value) } else { self.emit(Op::Cast { x: value }, &[ty], place).into() }
+        if self.func.ty(value) == &ty { Meaning::Value(value) } else { self.emit(Op::Cast { x: value }, &[ty], span).into() }
     }
 
-    fn cast_constant(&mut self, constant: &Constant, elem: &Elem, place: Place) -> Option<Meaning> {
+    fn cast_constant(&mut self, constant: &Constant, elem: &Elem, span: SourceSpan) -> Option<Meaning> {
         let choices = self.choices(elem);
         let to_float = choices.iter().all(|dtype| dtype.is_float());
         let retyped = |expr: ConstExpr, kind: Kind| Some(Meaning::constant(expr, kind, Some(elem.clone())));
@@ -40,7 +40,7 @@ impl Elaborator<'_> {
             }
             (Kind::Int, Elem::Dtype(dtype)) if dtype.is_int() => match constant.expr.as_int() {
                 Some(value) => retyped(ConstExpr::Int(dtype.wrap(value)), Kind::Int),
-                // What a parameter is bound to is known later; it keeps its value in a type that holds all of its own.
+                // The value of a parameter is not known yet; it is kept in a type that holds all values of its own type.
                 None => {
                     let own = constant.elem.clone().or_else(|| self.param_elem(&constant.expr)).unwrap_or(Elem::Dtype(Dtype::I64));
                     (super::convert::wider(&own, elem).as_ref() == Some(elem))
@@ -51,18 +51,18 @@ impl Elaborator<'_> {
             (Kind::Int, Elem::Param(_)) if constant.elem.is_none() && !choices.contains(&Dtype::Bool) => {
                 retyped(constant.expr.clone(), Kind::Int)
             }
-            (Kind::Float, _) if to_float && constant.elem.is_none() => Some(self.typed(constant.clone(), elem.clone(), place)),
+            (Kind::Float, _) if to_float && constant.elem.is_none() => Some(self.typed(constant.clone(), elem.clone(), span)),
             _ => None,
         }
     }
 
-    /// The type that a constant parameter is declared with.
+    /// The declared type of a constant parameter.
     pub(super) fn param_elem(&self, expr: &ConstExpr) -> Option<Elem> {
         let ConstExpr::Param(name) = expr else { return None };
         self.func.consts.iter().find(|param| param.name == *name).map(|param| Elem::Dtype(param.dtype))
     }
 
-    pub(super) fn bitcast(&mut self, meaning: &Meaning, elem: &Elem, at: Place, place: Place) -> Meaning {
+    pub(super) fn bitcast(&mut self, meaning: &Meaning, elem: &Elem, at: SourceSpan, span: SourceSpan) -> Meaning {
         let Some(value) = self.value(meaning, at) else { return Meaning::Poison };
         let own = self.func.ty(value).elem().clone();
         let widths = |elem: &Elem| self.choices(elem).iter().map(|dtype| dtype.bits()).collect::<Vec<_>>();
@@ -73,10 +73,10 @@ impl Elaborator<'_> {
                 (Some(dtype), _) if dtype.bits() > 1 => format!("the bits of `{own}` fit `u{}`", dtype.bits()),
                 _ => "both types need a known width, and `bool` has no bits to take".to_string(),
             };
-            self.errors.push_help(place, format!("`bitcast` needs types of one width, not `{own}` and `{elem}`"), help);
+            self.errors.push_help(span, format!("`bitcast` needs types of one width, not `{own}` and `{elem}`"), help);
             return Meaning::Poison;
         }
         let ty = self.func.ty(value).with_elem(elem.clone());
-        if own == *elem { Meaning::Value(value) } else { self.emit(Op::Bitcast { x: value }, &[ty], place).into() }
+        if own == *elem { Meaning::Value(value) } else { self.emit(Op::Bitcast { x: value }, &[ty], span).into() }
     }
 }

@@ -1,34 +1,34 @@
-//! Closures: `|a, b| a + b` becomes the region of a reduction or a scan.
+//! Closures of reductions and scans: `|a, b| a + b` becomes a region.
 
 use super::join::Plan;
 use super::meaning::Meaning;
 use super::{Elaborator, Region, Value};
 use crate::frontend::ast::{Call, Expr, ExprKind, Name, Owner, Pattern};
+use crate::frontend::builtins::{self, Row, Word};
 use crate::frontend::parse;
-use crate::frontend::place::Place;
-use crate::frontend::words::{self, Row, Word};
+use crate::frontend::span::SourceSpan;
 use crate::ir::{Elem, Op, Type};
 
 impl Elaborator<'_> {
-    /// The parameters of a region that combines such elements: what came earlier, then what comes later.
+    /// Adds the parameters of a region that combines such elements: the earlier run's values, then the later run's.
     pub(super) fn region_params(&mut self, region: Region, elems: &[Elem]) {
         for elem in elems.iter().chain(elems) {
             self.func.add_region_param(region, Type::scalar(elem.clone()));
         }
     }
 
-    /// A closure on two elements, or on two tuples or structs of elements, as a region; the plan says how elements make one side.
+    /// Elaborates a closure on two elements, tuples or structs to a region; the plan describes how elements form one side.
     pub(super) fn closure(&mut self, row: &Row, expr: &Expr, elems: &[Elem], plan: &Plan) -> Option<Region> {
         if let ExprKind::Name(name) = &expr.kind
-            && let Some(word) = words::find(name).filter(|word| word.args < 2 && self.find(name).is_none())
+            && let Some(word) = builtins::find(name).filter(|word| word.args < 2 && self.find(name).is_none())
         {
             let help = match word.word {
-                Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_) => {
+                Word::Fold(_) | Word::Predicate(_) | Word::Arg(_) | Word::Cumulative(_) => {
                     format!("it goes along an axis by itself, `{}`; a closure combines two, `|a, b| a + b`", word.usage)
                 }
                 _ => "write what two elements give: `|a, b| a + b`".to_string(),
             };
-            self.errors.push_help(expr.place, format!("`{name}` does not combine two elements"), help);
+            self.errors.push_help(expr.span, format!("`{name}` does not combine two elements"), help);
             return None;
         }
         if let Some(closure) = self.calling(expr) {
@@ -39,7 +39,7 @@ impl Elaborator<'_> {
             if !meaning.is_poison() {
                 let found = self.describe(&meaning);
                 self.errors.push_help(
-                    expr.place,
+                    expr.span,
                     format!("`{}` takes a closure or a function here, not {found}", row.name),
                     format!("write `{}`", row.usage),
                 );
@@ -48,7 +48,7 @@ impl Elaborator<'_> {
         };
         let [earlier, later] = &params[..] else {
             self.errors.push_help(
-                expr.place,
+                expr.span,
                 format!(
                     "this closure has {} parameter{}, and combines two elements",
                     params.len(),
@@ -76,18 +76,18 @@ impl Elaborator<'_> {
             cx.closure_values(row, &meaning, body, elems, plan, &mut values).then_some(values)
         });
         self.region = outer;
-        self.check_assignments(&before, body.place);
+        self.check_assignments(&before, body.span);
         self.restore(&before);
         let values = values?;
-        let loc = self.loc(expr.place);
+        let loc = self.loc(expr.span);
         self.func.append(region, Op::Yield { values }, [], loc);
-        self.check_ops(row, region, body.place);
+        self.check_ops(row, region, body.span);
         (self.errors.len() == mistakes).then_some(region)
     }
 
-    /// `f`, where a closure is expected, is `|a, b| f(a, b)`: of a word or a device function.
+    /// Expands a function name `f` to the closure `|a, b| f(a, b)`, for a builtin or a device function.
     fn calling(&self, expr: &Expr) -> Option<Expr> {
-        let place = expr.place;
+        let span = expr.span;
         let (owner, text) = match &expr.kind {
             ExprKind::Name(name) if self.is_function(name) && !self.is_type(expr) => (None, name.clone()),
             ExprKind::Path(path) => match path.split_last() {
@@ -96,24 +96,24 @@ impl Elaborator<'_> {
             },
             _ => return None,
         };
-        // The blank keeps the names apart from every name that a user can write.
-        let name = |text: &str| Name { text: text.to_string(), place };
+        // The spaces prevent conflicts with names in the source.
+        let name = |text: &str| Name { text: text.to_string(), span };
         let (earlier, later) = (name("earlier value"), name("later value"));
-        let arg = |name: &Name| Expr { kind: ExprKind::Name(name.text.clone()), place };
+        let arg = |name: &Name| Expr { kind: ExprKind::Name(name.text.clone()), span };
         let args = vec![arg(&earlier), arg(&later)];
         let owner = owner.map(|owner| Box::new(Owner { path: name(&owner), generics: Vec::new() }));
         let call = Call { word: name(&text), owner, types: Vec::new(), generics: Vec::new(), args, named: Vec::new(), is_method: false };
         let param = |name: Name| Pattern::Name { name, mutable: false };
-        let body = Expr { kind: ExprKind::Call(call), place };
-        Some(Expr { kind: ExprKind::Closure(vec![param(earlier), param(later)], Box::new(body)), place })
+        let body = Expr { kind: ExprKind::Call(call), span };
+        Some(Expr { kind: ExprKind::Closure(vec![param(earlier), param(later)], Box::new(body)), span })
     }
 
-    /// Is it a closure that a function was given, or no variable at all?
+    /// Is it a closure parameter of a function, or not a variable at all?
     fn is_function(&self, name: &str) -> bool {
         self.find(name).is_none_or(|index| matches!(self.variables[index].meaning, Meaning::Function(_)))
     }
 
-    /// What the closure gives, as elements of the inputs.
+    /// Converts the closure's result to elements of the inputs.
     fn closure_values(&mut self, row: &Row, meaning: &Meaning, body: &Expr, elems: &[Elem], plan: &Plan, values: &mut Vec<Value>) -> bool {
         match (plan, meaning) {
             (_, Meaning::Poison) => false,
@@ -134,7 +134,7 @@ impl Elaborator<'_> {
                     Plan::Same(_) | Plan::Pointer(..) => return false,
                 };
                 self.errors.push_help(
-                    body.place,
+                    body.span,
                     format!("the closure gives {found}, and combines {wanted}"),
                     "it gives what both elements together are: of the same type as each",
                 );
@@ -145,13 +145,13 @@ impl Elaborator<'_> {
 
     fn closure_value(&mut self, row: &Row, part: &Meaning, body: &Expr, elem: &Elem) -> Option<Value> {
         if !self.shape_of(part).is_empty() {
-            self.not_a_scalar(row, part, body.place);
+            self.not_a_scalar(row, part, body.span);
             return None;
         }
-        self.with_elem(part, elem, body.place).unwrap_or_else(|()| {
+        self.with_elem(part, elem, body.span).unwrap_or_else(|()| {
             let found = self.describe(part);
             self.errors.push_help(
-                body.place,
+                body.span,
                 format!("the closure gives {found}, and combines `{elem}`"),
                 format!("cast what it gives: `(..) as {elem}`"),
             );
@@ -159,27 +159,27 @@ impl Elaborator<'_> {
         })
     }
 
-    fn not_a_scalar(&mut self, row: &Row, meaning: &Meaning, place: Place) {
+    fn not_a_scalar(&mut self, row: &Row, meaning: &Meaning, span: SourceSpan) {
         let found = self.describe(meaning);
         self.errors.push_help(
-            place,
+            span,
             format!("a closure combines single elements, and this is {found}"),
             format!("give another tile as another input: `{}((x, y), axis, |(a, b), (c, d)| ..)`", row.name),
         );
     }
 
-    pub(super) fn check_assignments(&mut self, before: &[Meaning], place: Place) {
+    pub(super) fn check_assignments(&mut self, before: &[Meaning], span: SourceSpan) {
         let changed = self.variables.iter().zip(before).find(|(variable, before)| variable.meaning != **before);
         if let Some(name) = changed.map(|(variable, _)| variable.name.clone()) {
-            self.errors.push_help(place, format!("a closure cannot assign to `{name}`, which is outside of it"), "it only gives a value");
+            self.errors.push_help(span, format!("a closure cannot assign to `{name}`, which is outside of it"), "it only gives a value");
         }
     }
 
-    /// Elements are combined in no certain order and number: only computing is allowed.
-    fn check_ops(&mut self, row: &Row, region: Region, place: Place) {
+    /// Elements are combined in an unspecified order and number, so only pure computation is allowed.
+    fn check_ops(&mut self, row: &Row, region: Region, span: SourceSpan) {
         for inst in self.insts_under(region) {
             let data = self.func.inst(inst);
-            let at = self.places.get(data.loc).unwrap_or(place);
+            let at = self.spans.get(data.loc).unwrap_or(span);
             let mut tile = data.results.iter().copied().find(|value| self.func.ty(*value).is_tile());
             data.op.for_each_operand(&mut |value| tile = tile.or(self.func.ty(value).is_tile().then_some(value)));
             let (message, help) = match &data.op {

@@ -1,4 +1,4 @@
-//! Arithmetic on constants, and the constants that have names.
+//! Arithmetic on constants, and named constants.
 
 use super::Elaborator;
 use super::meaning::{Constant, Kind, Meaning, shown};
@@ -8,20 +8,20 @@ use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::float8::Format;
 use crate::frontend::ast::Operator;
-use crate::frontend::place::Place;
 use crate::frontend::signature::dtype_of;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Elem};
 
 impl Elaborator<'_> {
-    /// An operator on two constants, where the result is a constant too.
+    /// Folds an operator on two constants, if the result is a constant too.
     ///
-    /// Constants that have a float type are computed at run time, so that they round as any other value of that type does.
-    pub(super) fn fold(&mut self, operator: Operator, a: &Constant, b: &Constant, place: Place) -> Option<Meaning> {
+    /// Constants with a float type are computed at run time, so that they round as any other value of that type.
+    pub(super) fn fold(&mut self, operator: Operator, a: &Constant, b: &Constant, span: SourceSpan) -> Option<Meaning> {
         let op = const_op(operator)?;
-        self.fold_op(op, a, b, place)
+        self.fold_op(op, a, b, span)
     }
 
-    pub(super) fn fold_op(&mut self, op: ConstBinary, a: &Constant, b: &Constant, place: Place) -> Option<Meaning> {
+    pub(super) fn fold_op(&mut self, op: ConstBinary, a: &Constant, b: &Constant, span: SourceSpan) -> Option<Meaning> {
         let elem = match (&a.elem, &b.elem) {
             (Some(x), Some(y)) => Some(super::convert::wider(x, y)?),
             (one, other) => one.clone().or_else(|| other.clone()),
@@ -48,7 +48,7 @@ impl Elaborator<'_> {
         };
         let divides = matches!(op, ConstBinary::Div | ConstBinary::Rem | ConstBinary::Cdiv);
         if kind == Kind::Int && divides && b.expr.as_int() == Some(0) {
-            self.errors.push_help(place, "division by zero", "a constant needs a value when the kernel is compiled");
+            self.errors.push_help(span, "division by zero", "a constant needs a value when the kernel is compiled");
             return Some(Meaning::Poison);
         }
         let expr = ConstExpr::binary(op, a.expr.clone(), b.expr.clone());
@@ -60,24 +60,24 @@ impl Elaborator<'_> {
         };
         if is_literal && !expr.is_literal() {
             self.errors.push_help(
-                place,
+                span,
                 format!("the constant `{}` has no value", shown(&expr)),
                 "its value is outside of every integer type",
             );
             return Some(Meaning::Poison);
         }
         if is_comparison {
-            // Of an integer and a float, the integer becomes one.
+            // Of an integer and a float, the integer becomes a float.
             let float = Kind::Float.default_elem();
-            let fits = kind != Kind::Float || [a, b].into_iter().all(|side| self.quotients_fit(side, &float, place));
+            let fits = kind != Kind::Float || [a, b].into_iter().all(|side| self.quotients_fit(side, &float, span));
             return Some(if fits { Meaning::constant(expr, Kind::Bool, None) } else { Meaning::Poison });
         }
         let quotients = if elem.is_none() { Quotient::of(op, a, b) } else { Vec::new() };
         Some(Meaning::Constant(Constant { expr, kind, elem, quotients }))
     }
 
-    /// A constant integer, as a shape or a bound needs it.
-    pub(super) fn const_int(&mut self, meaning: &Meaning, what: &str, place: Place) -> Option<ConstExpr> {
+    /// A constant integer, for a shape or a bound.
+    pub(super) fn const_int(&mut self, meaning: &Meaning, what: &str, span: SourceSpan) -> Option<ConstExpr> {
         match meaning {
             Meaning::Poison => None,
             Meaning::Constant(Constant { expr, kind: Kind::Int, .. }) => Some(expr.clone()),
@@ -88,14 +88,14 @@ impl Elaborator<'_> {
                     Meaning::Value(_) => format!("{what} must be constant, but this is {found} computed at run time"),
                     _ => format!("{what} must be a constant integer, not {found}"),
                 };
-                self.errors.push_help(place, message, help);
+                self.errors.push_help(span, message, help);
                 None
             }
         }
     }
 
-    /// `f32::INFINITY`, `i32::MAX`, `std::f32::consts::PI`
-    pub(super) fn path(&mut self, path: &[String], place: Place) -> Meaning {
+    /// `f32::INFINITY`, `i32::MAX`, `std::f32::consts::PI`.
+    pub(super) fn path(&mut self, path: &[String], span: SourceSpan) -> Meaning {
         let written = path.join("::");
         let last = path.last().map_or("", String::as_str);
         let before = path.len().checked_sub(2).map_or("", |index| path[index].as_str());
@@ -106,7 +106,7 @@ impl Elaborator<'_> {
             }
             let help = did_you_mean(last, MATH.iter().map(|(name, _)| *name))
                 .map_or("write the number".to_string(), |near| format!("did you mean `{near}`?"));
-            self.errors.push_help(place, format!("there is no constant `{written}`"), help);
+            self.errors.push_help(span, format!("there is no constant `{written}`"), help);
             return Meaning::Poison;
         }
         let Some(dtype) = dtype_of(before) else {
@@ -129,7 +129,7 @@ impl Elaborator<'_> {
             } else {
                 "a kernel does not see constants outside: declare it in the body, or write `#[device] fn name() -> f32 { .. }`".to_string()
             };
-            self.errors.push_help(place, format!("`{written}` is not known in a kernel"), help);
+            self.errors.push_help(span, format!("`{written}` is not known in a kernel"), help);
             return Meaning::Poison;
         };
         let value = if dtype.is_float() {
@@ -148,15 +148,15 @@ impl Elaborator<'_> {
                     Some(near) => format!("did you mean `{before}::{near}`?"),
                     None => format!("the constants of `{before}` are `{}`", names.join("`, `")),
                 };
-                self.errors.push_help(place, format!("there is no constant `{written}`"), help);
+                self.errors.push_help(span, format!("there is no constant `{written}`"), help);
                 Meaning::Poison
             }
         }
     }
 }
 
-/// Integers that have a type wrap in it, as they do at run time: what a function computes of a constant is what it computes of a value. An index
-/// stays the sum of products by which shapes are compared; that it leaves 64 bits is an error.
+/// Typed integers wrap as at run time, so that a function computes the same for a constant and for a value. An `i64` stays a linear
+/// combination, which shapes are compared by; overflow of 64 bits is an error there.
 pub(super) fn wrapped(expr: ConstExpr, dtype: Dtype) -> ConstExpr {
     if dtype == Dtype::I64 && !expr.is_literal() { expr } else { ConstExpr::unary(ConstUnary::Wrap(dtype), expr) }
 }

@@ -1,29 +1,28 @@
-//! Conversions that need no `as`: constants take the type of what they meet, integers widen where every value is kept, scalars
-//! become tiles.
+//! Implicit conversions: constants take the type of the other operand, integers widen if every value is kept, scalars become tiles.
 
 use super::meaning::{Constant, Kind, Meaning, shown};
 use super::{Elaborator, Value};
 use crate::dtype::Dtype;
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{ConstExpr, Elem, Op, Type};
 
 impl Elaborator<'_> {
-    /// Puts a constant into the IR: a scalar, or a tile of equal elements.
-    pub(super) fn materialize(&mut self, constant: &Constant, elem: &Elem, shape: &[ConstExpr], place: Place) -> Option<Value> {
-        if !self.quotients_fit(constant, elem, place) {
+    /// Emits a constant: a scalar, or a tile of equal elements.
+    pub(super) fn materialize(&mut self, constant: &Constant, elem: &Elem, shape: &[ConstExpr], span: SourceSpan) -> Option<Value> {
+        if !self.quotients_fit(constant, elem, span) {
             return None;
         }
         let value = match self.fit(constant, elem) {
             Ok(value) => value,
             Err((message, help)) => {
-                self.errors.push_help(place, message, help);
+                self.errors.push_help(span, message, help);
                 return None;
             }
         };
-        self.emit(Op::Const { value }, &[Type::tile(elem.clone(), shape.to_vec())], place)
+        self.emit(Op::Const { value }, &[Type::tile(elem.clone(), shape.to_vec())], span)
     }
 
-    /// The constant as one of that type, or why it is none: message and help.
+    /// The constant converted to that type, or an error: message and help.
     pub(super) fn fit(&self, constant: &Constant, elem: &Elem) -> Result<ConstExpr, (String, String)> {
         let expr = shown(&constant.expr);
         let choices = self.choices(elem);
@@ -56,17 +55,17 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A scalar or a tile as a value of the IR; a constant takes its own type or its kind's.
-    pub(super) fn value(&mut self, meaning: &Meaning, place: Place) -> Option<Value> {
+    /// A scalar or a tile as a value of the IR; a constant takes its own type or the default type of its kind.
+    pub(super) fn value(&mut self, meaning: &Meaning, span: SourceSpan) -> Option<Value> {
         match meaning {
             Meaning::Value(value) => Some(*value),
             Meaning::Constant(constant) => {
                 let elem = constant.elem.clone().unwrap_or_else(|| constant.kind.default_elem());
-                self.materialize(constant, &elem, &[], place)
+                self.materialize(constant, &elem, &[], span)
             }
             Meaning::Poison => None,
             Meaning::View(view) => {
-                self.view_as_value(view, place);
+                self.view_as_value(view, span);
                 None
             }
             Meaning::Pointer { .. } | Meaning::Tuple(..) | Meaning::Function(_) => {
@@ -77,13 +76,13 @@ impl Elaborator<'_> {
                     _ if *meaning == Meaning::UNIT => "what stands here does something and gives no value".to_string(),
                     _ => meaning.parts_help(None),
                 };
-                self.errors.push_help(place, format!("a number or a tile is expected here, not {found}"), help);
+                self.errors.push_help(span, format!("a number or a tile is expected here, not {found}"), help);
                 None
             }
         }
     }
 
-    /// The type that all of them can have without `as`, or the pair that has none.
+    /// The common element type without `as`, or the pair of types that has none.
     pub(super) fn common_elem(&self, meanings: &[&Meaning]) -> Result<Elem, (Elem, Elem)> {
         let typed: Vec<&Meaning> = meanings.iter().copied().filter(|meaning| !is_of_every_float(meaning)).collect();
         let takes = |elem: &Elem| self.choices(elem).iter().all(|dtype| dtype.is_float());
@@ -105,56 +104,56 @@ impl Elaborator<'_> {
         Ok(common.unwrap_or_else(|| if meanings.iter().any(is_float) { Kind::Float } else { Kind::Int }.default_elem()))
     }
 
-    /// A scalar or a tile with that element type; `Err` says that it would need `as`.
-    pub(super) fn with_elem(&mut self, meaning: &Meaning, elem: &Elem, place: Place) -> Result<Option<Value>, ()> {
+    /// Converts a scalar or a tile to that element type; `Err` if this would need `as`.
+    pub(super) fn with_elem(&mut self, meaning: &Meaning, elem: &Elem, span: SourceSpan) -> Result<Option<Value>, ()> {
         match meaning {
             Meaning::Constant(constant) if is_of_every_float(meaning) && self.fit(constant, elem).is_ok() => {
-                Ok(self.materialize(constant, elem, &[], place))
+                Ok(self.materialize(constant, elem, &[], span))
             }
             Meaning::Constant(constant) => match &constant.elem {
-                Some(own) if own != elem => match (wider(own, elem), self.materialize(constant, own, &[], place)) {
-                    (Some(common), value) if common == *elem => Ok(value.and_then(|value| self.widen(value, elem, place))),
+                Some(own) if own != elem => match (wider(own, elem), self.materialize(constant, own, &[], span)) {
+                    (Some(common), value) if common == *elem => Ok(value.and_then(|value| self.widen(value, elem, span))),
                     _ => Err(()),
                 },
-                _ => Ok(self.materialize(constant, elem, &[], place)),
+                _ => Ok(self.materialize(constant, elem, &[], span)),
             },
             Meaning::Value(value) => {
                 let own = self.func.ty(*value).elem().clone();
                 match wider(&own, elem) {
-                    Some(common) if common == *elem => Ok(self.widen(*value, elem, place)),
+                    Some(common) if common == *elem => Ok(self.widen(*value, elem, span)),
                     _ => Err(()),
                 }
             }
-            _ => Ok(self.value(meaning, place)),
+            _ => Ok(self.value(meaning, span)),
         }
     }
 
-    fn widen(&mut self, value: Value, elem: &Elem, place: Place) -> Option<Value> {
+    fn widen(&mut self, value: Value, elem: &Elem, span: SourceSpan) -> Option<Value> {
         let ty = self.func.ty(value).with_elem(elem.clone());
-        if self.func.ty(value) == &ty { Some(value) } else { self.emit(Op::Cast { x: value }, &[ty], place) }
+        if self.func.ty(value) == &ty { Some(value) } else { self.emit(Op::Cast { x: value }, &[ty], span) }
     }
 
-    /// A scalar or a tile with that element type and shape; `Err` says that it would need `as`.
-    pub(super) fn spread(&mut self, meaning: &Meaning, elem: &Elem, shape: &[ConstExpr], place: Place) -> Result<Option<Value>, ()> {
+    /// Converts a scalar or a tile to that element type and shape; `Err` if this would need `as`.
+    pub(super) fn spread(&mut self, meaning: &Meaning, elem: &Elem, shape: &[ConstExpr], span: SourceSpan) -> Result<Option<Value>, ()> {
         match meaning {
-            // A constant becomes a tile of itself.
+            // A constant becomes a tile of equal elements.
             Meaning::Constant(constant) if constant.elem.as_ref().is_none_or(|own| own == elem) => {
-                Ok(self.materialize(constant, elem, shape, place))
+                Ok(self.materialize(constant, elem, shape, span))
             }
-            _ => Ok(self.with_elem(meaning, elem, place)?.and_then(|value| self.with_shape(value, shape, place))),
+            _ => Ok(self.with_elem(meaning, elem, span)?.and_then(|value| self.with_shape(value, shape, span))),
         }
     }
 
-    /// A value with that shape: itself, or a scalar for every element.
-    pub(super) fn with_shape(&mut self, value: Value, shape: &[ConstExpr], place: Place) -> Option<Value> {
+    /// Broadcasts a value to that shape.
+    pub(super) fn with_shape(&mut self, value: Value, shape: &[ConstExpr], span: SourceSpan) -> Option<Value> {
         if self.func.ty(value).shape() == shape {
             return Some(value);
         }
         let ty = Type::tile(self.func.ty(value).elem().clone(), shape.to_vec());
-        self.emit(Op::Broadcast { x: value }, &[ty], place)
+        self.emit(Op::Broadcast { x: value }, &[ty], span)
     }
 
-    /// The shape that all of them can have: scalars fit any, and an axis of extent 1 repeats. `Err` is the first two that differ.
+    /// The common shape: scalars fit any shape, and an axis of extent 1 is repeated. `Err` is the first pair that differs.
     pub(super) fn common_shape(&self, meanings: &[&Meaning]) -> Result<Vec<ConstExpr>, (Vec<ConstExpr>, Vec<ConstExpr>)> {
         let mut common: Vec<ConstExpr> = Vec::new();
         for meaning in meanings {
@@ -178,19 +177,19 @@ impl Elaborator<'_> {
         Ok(common)
     }
 
-    /// Can a value become a tile of that shape by repeating it along axes of extent 1?
+    /// Can a value be broadcast to that shape?
     pub(super) fn fits_shape(&self, meaning: &Meaning, shape: &[ConstExpr]) -> bool {
         let own = self.shape_of(meaning);
         own.is_empty() || own.len() == shape.len() && own.iter().zip(shape).all(|(own, to)| own == to || own.as_int() == Some(1))
     }
 }
 
-/// Is it an infinity or NaN, which every type of floats has? It becomes one of the type that it meets, whatever type its name is of.
+/// Is it an infinity or NaN, which every float type has? It takes the type of the other operand, whatever type it is named after.
 fn is_of_every_float(meaning: &Meaning) -> bool {
     matches!(meaning, Meaning::Constant(Constant { expr: ConstExpr::Float(value), .. }) if !value.is_finite())
 }
 
-/// How to make two shapes one; `same` is what to say where only extents differ.
+/// The help for two shapes that differ; `same` is used if only extents differ.
 pub(super) fn shapes_help(a: &[ConstExpr], b: &[ConstExpr], same: &str) -> String {
     match (a.len(), b.len()) {
         (x, y) if x != y && x > 0 && y > 0 => {
@@ -206,16 +205,16 @@ pub(super) fn shapes_help(a: &[ConstExpr], b: &[ConstExpr], same: &str) -> Strin
     }
 }
 
-/// Have two extents one value where the constants in them are powers of two?
+/// Are two extents equal if the constants in them are powers of two?
 fn are_equal_where_they_divide(a: &ConstExpr, b: &ConstExpr) -> bool {
-    // Two samples, in which constants with different names differ.
+    // Two samples that give constants with different names different values.
     let power =
         |name: &str, weight: usize| 6 + name.bytes().enumerate().map(|(i, byte)| usize::from(byte) * (1 + i * weight)).sum::<usize>() % 7;
     let of = |expr: &ConstExpr, weight: usize| expr.evaluate(&|name| Some(ConstExpr::Int(1 << power(name, weight)))).ok();
     a == b || [0, 3].iter().all(|weight| of(a, *weight).is_some_and(|extent| of(b, *weight) == Some(extent)))
 }
 
-/// A shape as the user would write it.
+/// A shape in source syntax.
 pub(super) fn written_shape(shape: &[ConstExpr]) -> String {
     let extents: Vec<String> = shape.iter().map(shown).collect();
     format!("[{}]", extents.join(", "))

@@ -1,4 +1,4 @@
-//! Expressions, form by form.
+//! Elaboration of expressions.
 
 use super::Elaborator;
 use super::branch::Wants;
@@ -8,10 +8,10 @@ use super::operator::float8_help;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Expr, ExprKind, Operator, TypeName};
+use crate::frontend::builtins;
 use crate::frontend::depth;
-use crate::frontend::place::Place;
 use crate::frontend::signature::{dtype_of, float8_named};
-use crate::frontend::words;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Domain, Elem, Op, UnaryOp};
 
 impl Elaborator<'_> {
@@ -20,11 +20,11 @@ impl Elaborator<'_> {
             ExprKind::Call(_) | ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Struct(_) | ExprKind::InlinePtx(_) => depth::BLOCK,
             _ => 1,
         };
-        let meaning = self.nested(deeper, expr.place, || Meaning::Poison, |cx| cx.expr_inside(expr));
+        let meaning = self.nested(deeper, expr.span, || Meaning::Poison, |cx| cx.expr_inside(expr));
         match &meaning {
             Meaning::Constant(constant) if constant.expr.is_long() => {
                 let message = format!("this constant is computed from more than {} others", ConstExpr::MOST_PARTS);
-                self.errors.push_help(expr.place, message, "compute it outside of the kernel, and pass it as a constant parameter");
+                self.errors.push_help(expr.span, message, "compute it outside of the kernel, and pass it as a constant parameter");
                 Meaning::Poison
             }
             _ => meaning,
@@ -32,22 +32,22 @@ impl Elaborator<'_> {
     }
 
     fn expr_inside(&mut self, expr: &Expr) -> Meaning {
-        let place = expr.place;
+        let span = expr.span;
         match &expr.kind {
             ExprKind::Error => Meaning::Poison,
-            ExprKind::Int(value, suffix) => self.literal(ConstExpr::Int(*value), Kind::Int, suffix.as_ref(), place),
-            ExprKind::Float(value, suffix) => self.literal(ConstExpr::Float(*value), Kind::Float, suffix.as_ref(), place),
+            ExprKind::Int(value, suffix) => self.literal(ConstExpr::Int(*value), Kind::Int, suffix.as_ref(), span),
+            ExprKind::Float(value, suffix) => self.literal(ConstExpr::Float(*value), Kind::Float, suffix.as_ref(), span),
             ExprKind::Bool(value) => Meaning::constant(ConstExpr::Bool(*value), Kind::Bool, None),
             ExprKind::Text(_) => {
-                self.errors.push_help(place, "a text has no meaning here", "texts are values of options only: `cache = \"cg\"`");
+                self.errors.push_help(span, "a text has no meaning here", "texts are values of options only: `cache = \"cg\"`");
                 Meaning::Poison
             }
-            ExprKind::Name(name) => self.name(name, place),
-            ExprKind::Path(path) => self.path(path, place),
-            ExprKind::Neg(x) => self.negate(x, place),
-            ExprKind::Not(x) => self.not(x, place),
-            ExprKind::Binary(Operator::And, lhs, rhs) => self.logical(true, lhs, rhs, place),
-            ExprKind::Binary(Operator::Or, lhs, rhs) => self.logical(false, lhs, rhs, place),
+            ExprKind::Name(name) => self.name(name, span),
+            ExprKind::Path(path) => self.path(path, span),
+            ExprKind::Neg(x) => self.negate(x, span),
+            ExprKind::Not(x) => self.not(x, span),
+            ExprKind::Binary(Operator::And, lhs, rhs) => self.logical(true, lhs, rhs, span),
+            ExprKind::Binary(Operator::Or, lhs, rhs) => self.logical(false, lhs, rhs, span),
             ExprKind::Binary(Operator::Compare(op @ (CompareOp::Eq | CompareOp::Ne)), lhs, rhs)
                 if self.is_type(lhs) || self.is_type(rhs) =>
             {
@@ -55,22 +55,22 @@ impl Elaborator<'_> {
             }
             ExprKind::Binary(operator, lhs, rhs) => {
                 let (a, b) = (self.expr(lhs), self.expr(rhs));
-                self.operate(*operator, (&a, lhs), (&b, rhs), place)
+                self.operate(*operator, (&a, lhs), (&b, rhs), span)
             }
             ExprKind::Cast(x, ty) => {
                 let meaning = self.expr(x);
                 match self.elem(ty) {
-                    Some(elem) => self.cast(&meaning, &elem, x.place, place),
+                    Some(elem) => self.cast(&meaning, &elem, x.span, span),
                     None => Meaning::Poison,
                 }
             }
-            ExprKind::CastToPointer(x, ty, mutable) => self.cast_to_pointer(x, ty, *mutable, place),
-            ExprKind::Call(call) => self.call(call, place),
+            ExprKind::CastToPointer(x, ty, mutable) => self.cast_to_pointer(x, ty, *mutable, span),
+            ExprKind::Call(call) => self.call(call, span),
             ExprKind::Tuple(list) => Meaning::Tuple(None, list.iter().map(|elem| self.expr(elem)).collect()),
-            ExprKind::Struct(literal) => self.struct_literal(literal, place),
+            ExprKind::Struct(literal) => self.struct_literal(literal, span),
             ExprKind::Shape(_) => {
                 self.errors.push_help(
-                    place,
+                    span,
                     "arrays are not available in kernels",
                     "`[N]` is only the shape in `zeros::<f32>([N])` and `full([N], value)`",
                 );
@@ -78,27 +78,28 @@ impl Elaborator<'_> {
             }
             ExprKind::Closure(..) => {
                 self.errors.push_help(
-                    place,
+                    span,
                     "a closure has no meaning here",
                     "give it a name, `let f = |a, b| ..;`, and call it; or give it to `reduce(x, axis, |a, b| ..)` or a `#[device] fn`",
                 );
                 Meaning::Poison
             }
-            ExprKind::NewAxes(x, axes) => self.new_axes(x, axes, place),
-            ExprKind::Field(x, name) => self.field(x, name, place),
-            ExprKind::InlinePtx(inline) => self.inline_ptx(inline, place),
+            ExprKind::NewAxes(x, axes) => self.new_axes(x, axes, span),
+            ExprKind::Field(x, name) => self.field(x, name, span),
+            ExprKind::InlinePtx(inline) => self.inline_ptx(inline, span),
             ExprKind::If(_) | ExprKind::Block(_) => self.expr_as(expr, None),
         }
     }
 
-    /// An expression whose value is to have a type: so have the constants that branches of an `if` give, which would meet in their kind's otherwise.
+    /// Elaborates an expression with an expected element type. Constants in the branches of an `if` take this type; otherwise they would take
+    /// the default type of their kind.
     pub(super) fn expr_as(&mut self, expr: &Expr, elem: Option<&Elem>) -> Meaning {
         match &expr.kind {
             ExprKind::If(inner) => {
-                self.nested(depth::BLOCK, expr.place, || Meaning::Poison, |cx| cx.if_else(inner, Wants::Value(elem), expr.place))
+                self.nested(depth::BLOCK, expr.span, || Meaning::Poison, |cx| cx.if_else(inner, Wants::Value(elem), expr.span))
             }
             ExprKind::Block(block) => {
-                self.nested(depth::BLOCK, expr.place, || Meaning::Poison, |cx| cx.scoped(|cx| cx.block_as(block, elem)))
+                self.nested(depth::BLOCK, expr.span, || Meaning::Poison, |cx| cx.scoped(|cx| cx.block_as(block, elem)))
             }
             _ => self.expr(expr),
         }
@@ -111,13 +112,13 @@ impl Elaborator<'_> {
         let meaning = self.expr_as(value, elem);
         if !self.outlives_scope(&meaning) {
             let help = "it is known up to the end of the block that declares it: declare it in front of the block";
-            self.errors.push_help(value.place, "a closure cannot leave its block", help);
+            self.errors.push_help(value.span, "a closure cannot leave its block", help);
             return Meaning::Poison;
         }
         meaning
     }
 
-    /// Is it nothing that sees variables of the innermost scope, which are gone behind it?
+    /// Is the meaning valid after the innermost scope ends? A closure that uses variables of that scope is not.
     fn outlives_scope(&self, meaning: &Meaning) -> bool {
         match meaning {
             Meaning::Function(closure) => closure.scopes < self.scopes.len(),
@@ -126,7 +127,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The element type that a written type is.
+    /// The element type for a type in the source.
     pub(super) fn elem(&mut self, ty: &TypeName) -> Option<Elem> {
         let name = ty.text.as_deref()?;
         if let Some(dtype) = dtype_of(name) {
@@ -152,22 +153,22 @@ impl Elaborator<'_> {
                 }
             }
         };
-        self.errors.push_help(ty.place, format!("there is no element type `{name}`"), help);
+        self.errors.push_help(ty.span, format!("there is no element type `{name}`"), help);
         None
     }
 
-    /// A type where a value belongs, as in `zeros([N], f32)`.
+    /// Is it a type in the position of a value, as in `zeros([N], f32)`?
     pub(super) fn is_type(&self, expr: &Expr) -> bool {
         let ExprKind::Name(name) = &expr.kind else { return false };
         self.find(name).is_none() && (dtype_of(name).is_some() || self.type_param(name).is_some())
     }
 
-    /// `T == f32`: constant, and known at once where the type is.
+    /// `T == f32`: a constant, which is known at once if the types are.
     fn same_type(&mut self, is_equal: bool, lhs: &Expr, rhs: &Expr) -> Meaning {
         let elem = |cx: &mut Self, expr: &Expr| match &expr.kind {
-            ExprKind::Name(name) if cx.is_type(expr) => cx.elem(&TypeName { text: Some(name.clone()), place: expr.place }),
+            ExprKind::Name(name) if cx.is_type(expr) => cx.elem(&TypeName { text: Some(name.clone()), span: expr.span }),
             _ => {
-                cx.errors.push_help(expr.place, "a type is compared with a type", "write it like `T == f32`");
+                cx.errors.push_help(expr.span, "a type is compared with a type", "write it like `T == f32`");
                 None
             }
         };
@@ -184,33 +185,34 @@ impl Elaborator<'_> {
         Meaning::constant(expr, Kind::Bool, None)
     }
 
-    fn literal(&mut self, expr: ConstExpr, kind: Kind, suffix: Option<&TypeName>, place: Place) -> Meaning {
+    fn literal(&mut self, expr: ConstExpr, kind: Kind, suffix: Option<&TypeName>, span: SourceSpan) -> Meaning {
         let Some(suffix) = suffix else { return Meaning::constant(expr, kind, None) };
         let Some(elem) = self.elem(suffix) else { return Meaning::Poison };
-        self.typed(Constant { expr, kind, elem: None, quotients: Vec::new() }, elem, place)
+        self.typed(Constant { expr, kind, elem: None, quotients: Vec::new() }, elem, span)
     }
 
-    /// A constant that has a type from now on.
-    pub(super) fn typed(&mut self, constant: super::Constant, elem: Elem, place: Place) -> Meaning {
-        if !self.quotients_fit(&constant, &elem, place) {
+    /// Gives a constant a type.
+    pub(super) fn typed(&mut self, constant: super::Constant, elem: Elem, span: SourceSpan) -> Meaning {
+        if !self.quotients_fit(&constant, &elem, span) {
             return Meaning::Poison;
         }
         match self.fit(&constant, &elem) {
             Ok(expr) => {
-                self.assert_fit(&expr, &constant, &elem, place);
+                self.assert_fit(&expr, &constant, &elem, span);
                 let is_float = self.choices(&elem).iter().all(|dtype| dtype.is_float());
                 let kind = if is_float { Kind::Float } else { constant.kind };
                 Meaning::constant(expr, kind, Some(elem))
             }
             Err((message, help)) => {
-                self.errors.push_help(place, message, help);
+                self.errors.push_help(span, message, help);
                 Meaning::Poison
             }
         }
     }
 
-    /// What is bound when the kernel is specialised fits its type there, or it is an error as for a literal. Beyond 64 bits nothing fits an index.
-    fn assert_fit(&mut self, expr: &ConstExpr, constant: &super::Constant, elem: &Elem, place: Place) {
+    /// A parameter's value must fit its type when the kernel is specialised; otherwise it is an error, as for a literal. Values beyond 64
+    /// bits never fit an index.
+    fn assert_fit(&mut self, expr: &ConstExpr, constant: &super::Constant, elem: &Elem, span: SourceSpan) {
         let Some(dtype) = elem.dtype().filter(|dtype| dtype.is_int() && *dtype != Dtype::I64) else { return };
         let own = constant.elem.clone().or_else(|| self.param_elem(expr)).and_then(|elem| elem.dtype());
         let Some((low, high)) = dtype.int_range().filter(|_| !expr.is_literal() && own.is_none_or(|own| !own.widens_to(dtype))) else {
@@ -219,10 +221,10 @@ impl Elaborator<'_> {
         let bound = |op, end| ConstExpr::binary(op, expr.clone(), ConstExpr::Int(end));
         let cond = ConstExpr::binary(ConstBinary::And, bound(ConstBinary::Ge, low), bound(ConstBinary::Le, high));
         let message = format!("`{}` does not fit `{dtype}`, which holds {low} to {high}", shown(expr));
-        self.append(Op::StaticAssert { cond, message }, place);
+        self.append(Op::StaticAssert { cond, message }, span);
     }
 
-    fn negate(&mut self, x: &Expr, place: Place) -> Meaning {
+    fn negate(&mut self, x: &Expr, span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
         match &meaning {
             Meaning::Constant(constant) if constant.elem.is_none() && constant.kind != Kind::Bool => {
@@ -238,7 +240,7 @@ impl Elaborator<'_> {
             }
             _ => {}
         }
-        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let Some(value) = self.value(&meaning, x.span) else { return Meaning::Poison };
         let elem = self.func.ty(value).elem().clone();
         if self.choices(&elem).iter().any(|dtype| !(Domain::Float.contains(*dtype) || dtype.is_signed_int())) {
             let found = self.describe(&meaning);
@@ -248,58 +250,58 @@ impl Elaborator<'_> {
                 Elem::Dtype(_) => "cast it to a signed type first, or write `0 - x`, which wraps".to_string(),
                 Elem::Param(name) => format!("`{name}` may be unsigned; bound it by `Float`, or write `0 - x`, which wraps"),
             };
-            self.errors.push_help(place, format!("cannot negate {found}"), help);
+            self.errors.push_help(span, format!("cannot negate {found}"), help);
             return Meaning::Poison;
         }
-        self.emit(Op::Unary { op: UnaryOp::Neg, x: value }, &[], place).into()
+        self.emit(Op::Unary { op: UnaryOp::Neg, x: value }, &[], span).into()
     }
 
-    fn not(&mut self, x: &Expr, place: Place) -> Meaning {
+    fn not(&mut self, x: &Expr, span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
         if let Meaning::Constant(constant) = &meaning
             && constant.kind == Kind::Bool
         {
             return Meaning::constant(ConstExpr::unary(ConstUnary::Not, constant.expr.clone()), Kind::Bool, None);
         }
-        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let Some(value) = self.value(&meaning, x.span) else { return Meaning::Poison };
         if !self.check_domain(value, Domain::Bits) {
             let found = self.describe(&meaning);
-            self.errors.push_help(place, format!("cannot apply `!` to {found}"), "`!` inverts a `bool` and the bits of an integer");
+            self.errors.push_help(span, format!("cannot apply `!` to {found}"), "`!` inverts a `bool` and the bits of an integer");
             return Meaning::Poison;
         }
-        self.emit(Op::Unary { op: UnaryOp::Not, x: value }, &[], place).into()
+        self.emit(Op::Unary { op: UnaryOp::Not, x: value }, &[], span).into()
     }
 
-    /// Is every dtype that the value may have in the domain?
+    /// Is every possible dtype of the value in the domain?
     pub(super) fn check_domain(&self, value: crate::ir::Value, domain: Domain) -> bool {
         self.choices(self.func.ty(value).elem()).iter().all(|dtype| domain.contains(*dtype))
     }
 
-    /// `&&` and `||`: on scalars the right side runs only if it is needed; on tiles both do.
-    fn logical(&mut self, is_and: bool, lhs: &Expr, rhs: &Expr, place: Place) -> Meaning {
+    /// `&&` and `||`: on scalars the right side runs only if it is needed; on tiles both sides run.
+    fn logical(&mut self, is_and: bool, lhs: &Expr, rhs: &Expr, span: SourceSpan) -> Meaning {
         let a = self.expr(lhs);
-        self.logical_with(is_and, (&a, lhs), rhs, place)
+        self.logical_with(is_and, (&a, lhs), rhs, span)
     }
 
-    pub(super) fn logical_with(&mut self, is_and: bool, lhs: (&Meaning, &Expr), rhs: &Expr, place: Place) -> Meaning {
+    pub(super) fn logical_with(&mut self, is_and: bool, lhs: (&Meaning, &Expr), rhs: &Expr, span: SourceSpan) -> Meaning {
         let operator = Operator::Binary(if is_and { BinaryOp::And } else { BinaryOp::Or });
         let is_scalar = matches!(lhs.0, Meaning::Value(value) if self.func.ty(*value) == &crate::ir::Type::scalar(Dtype::Bool));
         if !is_scalar || !touches_memory(rhs) {
             let b = self.expr(rhs);
-            if !self.expect_bool(lhs.0, lhs.1.place, is_and) | !self.expect_bool(&b, rhs.place, is_and) {
+            if !self.expect_bool(lhs.0, lhs.1.span, is_and) | !self.expect_bool(&b, rhs.span, is_and) {
                 return Meaning::Poison;
             }
-            return self.operate(operator, lhs, (&b, rhs), place);
+            return self.operate(operator, lhs, (&b, rhs), span);
         }
-        // `if lhs { rhs } else { false }`
-        let known = |value: bool, place: Place| Expr { kind: ExprKind::Bool(value), place };
-        let of = |value: Expr| Block { stmts: Vec::new(), place: value.place, value: Some(Box::new(value)) };
+        // `if lhs { rhs } else { false }`.
+        let known = |value: bool, span: SourceSpan| Expr { kind: ExprKind::Bool(value), span };
+        let of = |value: Expr| Block { stmts: Vec::new(), span: value.span, value: Some(Box::new(value)) };
         let (then_block, else_block) =
-            if is_and { (of(rhs.clone()), of(known(false, place))) } else { (of(known(true, place)), of(rhs.clone())) };
-        self.branch(lhs.0, lhs.1.place, &then_block, Some(&else_block), Wants::Value(None), place)
+            if is_and { (of(rhs.clone()), of(known(false, span))) } else { (of(known(true, span)), of(rhs.clone())) };
+        self.branch(lhs.0, lhs.1.span, &then_block, Some(&else_block), Wants::Value(None), span)
     }
 
-    fn expect_bool(&mut self, meaning: &Meaning, place: Place, is_and: bool) -> bool {
+    fn expect_bool(&mut self, meaning: &Meaning, span: SourceSpan, is_and: bool) -> bool {
         let is_bool = match meaning {
             Meaning::Poison => true,
             meaning => self.elem_of(meaning) == Some(Elem::Dtype(Dtype::Bool)),
@@ -308,7 +310,7 @@ impl Elaborator<'_> {
             let found = self.describe(meaning);
             let (sign, bits) = if is_and { ("&&", "&") } else { ("||", "|") };
             self.errors.push_help(
-                place,
+                span,
                 format!("`{sign}` takes `bool`, not {found}"),
                 format!("compare first (`x != 0`); bits are combined with `{bits}`"),
             );
@@ -317,18 +319,18 @@ impl Elaborator<'_> {
     }
 }
 
-/// May an expression load, or change memory, so that running it where it is not needed makes a difference?
+/// May an expression load or change memory, so that running it unnecessarily makes a difference?
 fn touches_memory(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::If(_) | ExprKind::Block(_) => true,
-        // What a function does is not looked at.
-        ExprKind::Call(call) if !words::find(&call.word.text).is_some_and(|row| row.word.is_pure()) => true,
+        // The body of a function is not analysed.
+        ExprKind::Call(call) if !builtins::find(&call.word.text).is_some_and(|row| row.word.is_pure()) => true,
         ExprKind::InlinePtx(inline) if inline.volatile => true,
         _ => expr.operands().into_iter().any(touches_memory),
     }
 }
 
-/// What an element type of another language is called here.
+/// The name here for an element type of another language.
 fn elsewhere(name: &str) -> Option<&'static str> {
     Some(match name {
         "float" | "float32" | "single" => "f32",

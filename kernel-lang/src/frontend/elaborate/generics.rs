@@ -1,4 +1,4 @@
-//! What the generics of a function are in a call of it: named there, or told by the arguments.
+//! Generic arguments of a function call: explicit ones, and those inferred from the arguments.
 
 use std::rc::Rc;
 
@@ -8,22 +8,22 @@ use super::meaning::{Constant, Meaning};
 use crate::frontend::ast::{Call, Expr, Generic, TypeName};
 use crate::frontend::device::{DeviceFn, GenericKind};
 use crate::frontend::param_type::ParamType;
-use crate::frontend::place::Place;
 use crate::frontend::signature::TypeGeneric;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{Domain, Elem};
 
-/// A call of a function whose arguments are known.
+/// A call of a function with elaborated arguments.
 pub(super) struct CallSite<'a> {
     pub(super) func: &'a Rc<DeviceFn>,
     pub(super) call: &'a Call,
     /// The arguments in the order of the parameters.
     pub(super) args: &'a [Option<Arg>],
-    pub(super) place: Place,
+    pub(super) span: SourceSpan,
 }
 
 impl Elaborator<'_> {
-    /// The call's frame, with the generics that the call names or its arguments tell. Of constants that neither does, `told` says what stands
-    /// around the call.
+    /// The frame of the call, with generics that are explicit or inferred from the arguments. `told` has the constants that the context of
+    /// the call determines; they are used for the rest.
     pub(super) fn frame(&mut self, site: &CallSite<'_>, told: &[Option<Meaning>]) -> Option<Frame> {
         let func = site.func;
         let before = self.errors.len();
@@ -58,19 +58,19 @@ impl Elaborator<'_> {
 
     fn check_generic_count(&mut self, CallSite { func, call, .. }: &CallSite<'_>) {
         let Some(extra) = call.generics.get(func.generics.len()) else { return };
-        let place = match extra {
-            Generic::Type(ty) => ty.place,
-            Generic::Const(expr) => expr.place,
+        let span = match extra {
+            Generic::Type(ty) => ty.span,
+            Generic::Const(expr) => expr.span,
         };
         let count = match func.generics.len() {
             0 => "no generics".to_string(),
             1 => "1 generic".to_string(),
             count => format!("{count} generics"),
         };
-        self.errors.push_help(place, format!("`{}` has {count}", func.name.text), format!("write `{}`", usage(func)));
+        self.errors.push_help(span, format!("`{}` has {count}", func.name.text), format!("write `{}`", usage(func)));
     }
 
-    /// The types and the constants that the call names.
+    /// The explicit types and constants of the call.
     fn named_generics(&mut self, CallSite { func, call, .. }: &CallSite<'_>) -> (Vec<Option<Elem>>, Vec<Option<Meaning>>) {
         let mut types: Vec<Option<Elem>> = vec![None; func.types.len()];
         let mut consts: Vec<Option<Meaning>> = vec![None; func.consts.len()];
@@ -78,14 +78,14 @@ impl Elaborator<'_> {
             match (generic, kind) {
                 (Generic::Type(ty), _) if ty.text.as_deref() == Some("_") => {}
                 (Generic::Type(ty), GenericKind::Type(index)) => types[*index] = self.elem(ty),
-                (Generic::Type(TypeName { text: Some(text), place }), GenericKind::Const(index)) => {
-                    consts[*index] = Some(self.name(text, *place));
+                (Generic::Type(TypeName { text: Some(text), span }), GenericKind::Const(index)) => {
+                    consts[*index] = Some(self.name(text, *span));
                 }
                 (Generic::Type(_), GenericKind::Const(_)) => {}
                 (Generic::Const(expr), GenericKind::Const(index)) => consts[*index] = Some(self.expr(expr)),
                 (Generic::Const(expr), GenericKind::Type(_)) => {
                     let message = format!("`{}` of `{}` is a type", func.generic_name(*kind), func.name.text);
-                    self.errors.push_help(expr.place, message, format!("write `{}`", usage(func)));
+                    self.errors.push_help(expr.span, message, format!("write `{}`", usage(func)));
                 }
             }
         }
@@ -109,10 +109,10 @@ impl Elaborator<'_> {
                 format!("bound it in the same way, `{param}: {bound}`, or cast what you give"),
             ),
         };
-        self.errors.push_help(site.call.word.place, message, help);
+        self.errors.push_help(site.call.word.span, message, help);
     }
 
-    /// The value of a constant parameter, reported if it is none.
+    /// The value of a constant parameter; reports an error if it is not a constant.
     fn constant_generic(&mut self, site: &CallSite<'_>, generic: &str, value: Option<Meaning>) -> Option<Meaning> {
         match value {
             Some(Meaning::Constant(constant)) => Some(Meaning::Constant(Constant { elem: None, ..constant })),
@@ -120,7 +120,7 @@ impl Elaborator<'_> {
             Some(other) => {
                 let (name, found) = (&site.func.name.text, self.describe(&other));
                 self.errors.push_help(
-                    site.call.word.place,
+                    site.call.word.span,
                     format!("`{generic}` of `{name}` must be constant, but this is {found} computed at run time"),
                     "use a constant parameter, `const N: usize`, or a literal",
                 );
@@ -135,10 +135,10 @@ impl Elaborator<'_> {
 
     fn untold(&mut self, CallSite { func, call, .. }: &CallSite<'_>, generic: &str) {
         let message = format!("nothing says what `{generic}` of `{}` is", func.name.text);
-        self.errors.push_help(call.word.place, message, format!("name it: `{}`", usage(func)));
+        self.errors.push_help(call.word.span, message, format!("name it: `{}`", usage(func)));
     }
 
-    /// Reports the argument of a word of the library that the bound of its type parameter, which the user does not know, forbids.
+    /// Reports an argument of a library builtin that violates a bound. The user does not see the bound, so the message names the domain.
     fn outside_of_bound(&mut self, CallSite { func, call, args, .. }: &CallSite<'_>, generic: &TypeGeneric) {
         let domain = match generic.bound {
             "Float" => Domain::Float,
@@ -158,9 +158,9 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The type that the arguments give a type parameter; `None` has been reported, `Some(None)` says that no argument has it.
+    /// Infers a type parameter from the arguments. `None` if an error has been reported, `Some(None)` if no argument has the type.
     fn infer(&mut self, site: &CallSite<'_>, generic: &str) -> Option<Option<Elem>> {
-        let CallSite { func, call, args, place } = *site;
+        let CallSite { func, call, args, span } = *site;
         let mut pointees: Vec<Elem> = Vec::new();
         let mut values: Vec<Meaning> = Vec::new();
         for (param, arg) in func.params.iter().zip(args) {
@@ -169,7 +169,7 @@ impl Elaborator<'_> {
             }
         }
         let found = match pointees.first() {
-            // A pointer says it exactly.
+            // A pointer determines the type exactly.
             Some(elem) => return Some(Some(elem.clone())),
             None if values.is_empty() => return Some(None),
             None => self.common_elem(&values.iter().collect::<Vec<_>>()),
@@ -188,12 +188,12 @@ impl Elaborator<'_> {
             let given = func.params.iter().zip(args).zip(&call.args).filter(|((param, _), _)| mentions(&param.ty, generic));
             let elems = given.filter_map(|((_, arg), expr)| Some((self.elem_of(&arg.as_ref()?.0), expr)));
             let elems: Vec<(Option<Elem>, &Expr)> = elems.collect();
-            self.types_differ_among(name, &elems, &(a, b), place);
+            self.types_differ_among(name, &elems, &(a, b), span);
         } else {
             let keep = if super::operator::holds_more(&a, &b) { &a } else { &b };
             let message = format!("`{generic}` of `{name}` cannot be both `{a}` and `{b}`");
             self.errors.push_help(
-                call.word.place,
+                call.word.span,
                 message,
                 format!("cast one of the {}: `(..) as {keep}`", if func.is_constructor() { "fields" } else { "arguments" }),
             );
@@ -217,7 +217,7 @@ impl Elaborator<'_> {
             (ParamType::Tuple(types), Meaning::Tuple(None, list)) => {
                 types.iter().zip(list).for_each(|(ty, part)| self.collect(ty, generic, part, pointees, values));
             }
-            // What the struct's own parameter is, its fields say.
+            // The fields of a struct determine its type parameters.
             (ParamType::Struct(owner), Meaning::Tuple(Some(of), fields)) => {
                 let func = &of.def.constructor;
                 let named = func.generics.iter().zip(&owner.generics).filter(|(_, named)| named.name() == Some(generic));
@@ -231,7 +231,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// The constant that a struct among the arguments gives a constant parameter.
+/// Infers a constant parameter from a struct among the arguments.
 fn const_of(ty: &ParamType, generic: &str, meaning: &Meaning) -> Option<Meaning> {
     match (ty, meaning) {
         (ParamType::Tuple(types), Meaning::Tuple(None, list)) => types.iter().zip(list).find_map(|(ty, part)| const_of(ty, generic, part)),

@@ -1,7 +1,7 @@
-//! Calls of functions that are written in the language: device functions, and the library's.
+//! Calls of functions written in the language: device functions and library functions.
 //!
-//! A call is elaborated where it stands, in a scope that holds the parameters only. Types are those of the arguments, and what is
-//! constant in a call stays constant in the body.
+//! A call is inlined: its body is elaborated at the call, in a scope that contains only the parameters. Types are those of the arguments, and
+//! constant arguments stay constant in the body.
 
 use std::rc::Rc;
 
@@ -11,32 +11,32 @@ use super::generics::CallSite;
 use super::meaning::{Constant, FunctionValue, Meaning};
 use super::scope::{Origin, Variable};
 use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, Pattern, TypeName};
+use crate::frontend::builtins;
 use crate::frontend::device::{DeviceFn, Home, OptionDefault};
 use crate::frontend::library;
 use crate::frontend::param_type::ParamType;
-use crate::frontend::place::{Place, Shown};
-use crate::frontend::words;
+use crate::frontend::span::{Shown, SourceSpan};
 use crate::ir::Elem;
 use crate::location::Loc;
 
-/// The most calls of functions and closures that a kernel has, those in their bodies included.
+/// Maximum number of calls of functions and closures in a kernel, nested calls included.
 const MOST_CALLS: usize = 10_000;
 
-/// A function whose body is being elaborated, and what its generics are in this call.
+/// A function whose body is being elaborated, with its generic arguments in this call.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) func: Rc<DeviceFn>,
     pub(super) types: Vec<(String, Elem)>,
     pub(super) consts: Vec<(String, Meaning)>,
-    /// The scopes that were open at the call: none of their variables is seen.
+    /// The number of open scopes at the call; their variables are not visible in the body.
     pub(super) scopes: usize,
 }
 
-/// An argument of a call: what it means, and where it stands.
-pub(super) type Arg = (Meaning, Place);
+/// An argument of a call: its meaning and its span.
+pub(super) type Arg = (Meaning, SourceSpan);
 
 impl Elaborator<'_> {
-    /// The function that a name means at this point of the walk.
+    /// The function that a name refers to in the current body.
     pub(super) fn device_function(&mut self, name: &str) -> Option<Rc<DeviceFn>> {
         match self.frames.last().map(|frame| frame.func.home.clone()) {
             Some(Home::Library(family)) => self.library_function(family, name),
@@ -49,19 +49,19 @@ impl Elaborator<'_> {
         self.library.entry((family, name.to_string())).or_insert_with(|| library::function(family, name)).clone()
     }
 
-    /// A call of a function that is written in the language.
-    pub(super) fn call_function(&mut self, func: &Rc<DeviceFn>, call: &Call, place: Place) -> Meaning {
-        self.call_with(func, call, None, place)
+    /// Elaborates a call of a function written in the language.
+    pub(super) fn call_function(&mut self, func: &Rc<DeviceFn>, call: &Call, span: SourceSpan) -> Meaning {
+        self.call_with(func, call, None, span)
     }
 
-    /// A call whose first argument, if it stands in front of a dot, has been computed.
-    pub(super) fn call_with(&mut self, func: &Rc<DeviceFn>, call: &Call, receiver: Option<Meaning>, place: Place) -> Meaning {
+    /// Elaborates a call whose receiver, if it is a method call, has been elaborated.
+    pub(super) fn call_with(&mut self, func: &Rc<DeviceFn>, call: &Call, receiver: Option<Meaning>, span: SourceSpan) -> Meaning {
         let name = func.name.text.as_str();
         if let Some(first) = self.frames.iter().position(|frame| Rc::ptr_eq(&frame.func, func)) {
             let names = self.frames[first..].iter().map(|frame| frame.func.name.text.as_str()).chain([name]);
             let chain = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" calls ");
             self.errors.push_help(
-                call.word.place,
+                call.word.span,
                 format!("`{name}` calls itself: {chain}"),
                 "a device function becomes a part of its caller, so that it cannot recurse; write a loop",
             );
@@ -78,20 +78,20 @@ impl Elaborator<'_> {
         if self.errors.len() > before || args.iter().any(|arg| arg.as_ref().is_some_and(|(meaning, _)| meaning.is_poison())) {
             return Meaning::Poison;
         }
-        if !self.are_of_kind(func, &args) || self.is_library(func) && self.shapes_differ(func, call, &args, place) {
+        if !self.are_of_kind(func, &args) || self.is_library(func) && self.shapes_differ(func, call, &args, span) {
             return Meaning::Poison;
         }
-        let Some(frame) = self.frame(&CallSite { func, call, args: &args, place }, &[]) else { return Meaning::Poison };
-        let (mut values, mut places) = (Vec::new(), Vec::new());
+        let Some(frame) = self.frame(&CallSite { func, call, args: &args, span }, &[]) else { return Meaning::Poison };
+        let (mut values, mut spans) = (Vec::new(), Vec::new());
         for (param, arg) in func.params.iter().zip(args) {
-            places.push(arg.as_ref().map(|(_, place)| self.errors.seen(*place).0));
+            spans.push(arg.as_ref().map(|(_, span)| self.errors.seen(*span).0));
             values.push(arg.map(|arg| self.argument(&frame, param.name.text.as_str(), &param.ty, arg)));
         }
         if self.errors.len() > before {
             return Meaning::Poison;
         }
-        self.enter_function(frame, place);
-        for ((param, value), argument) in func.params.iter().zip(values).zip(places) {
+        self.enter_function(frame, span);
+        for ((param, value), argument) in func.params.iter().zip(values).zip(spans) {
             let (meaning, origin) = match (value, &param.option) {
                 (Some(value), _) => (value, Origin::Parameter),
                 (None, Some(OptionDefault::Value(value))) => (self.expr(value), Origin::Parameter),
@@ -103,30 +103,31 @@ impl Elaborator<'_> {
         let meaning = self.function_body(func);
         self.leave_function();
         if self.is_library(func) {
-            // The library's bodies are right: what follows the first mistake is its echo.
+            // Library bodies are correct, so later errors are consequences of the first one.
             self.errors.truncate(before + 1);
         }
         meaning
     }
 
-    /// What a function gives whose parameters are declared.
+    /// Elaborates the body of a function whose parameters are declared.
     pub(super) fn function_body(&mut self, func: &DeviceFn) -> Meaning {
         let elem = match &func.output {
             ParamType::Scalar(name) | ParamType::Value(name) => self.elem(name),
             _ => None,
         };
         let meaning = self.block_as(&func.body, elem.as_ref());
-        let end = func.body.value.as_ref().map_or(Place::at(func.body.place.end), |value| value.place);
+        let end = func.body.value.as_ref().map_or(SourceSpan::at(func.body.span.end), |value| value.span);
         self.output("the function", &meaning, &func.output, end)
     }
 
-    /// Counts a call, and answers whether there may be one more: functions that call each other twice, a few dozen deep, would come to no end.
+    /// Counts a call and returns whether it is within the limit. Without a limit, functions that each call another one twice would grow
+    /// exponentially with depth.
     fn counts_call(&mut self, call: &Call) -> bool {
         self.calls += 1;
         if self.calls == MOST_CALLS + 1 {
             let message = format!("this kernel has more than {MOST_CALLS} calls of functions, each of which becomes a part of it");
             self.errors.push_help(
-                call.word.place,
+                call.word.span,
                 message,
                 "call fewer of them, in a loop that is not written out, or make several kernels of it",
             );
@@ -138,14 +139,14 @@ impl Elaborator<'_> {
         matches!(func.home, Home::Library(_))
     }
 
-    /// Reports arguments whose shapes do not meet: words of the library work element by element on what they are given.
-    fn shapes_differ(&mut self, func: &DeviceFn, call: &Call, args: &[Option<Arg>], place: Place) -> bool {
+    /// Reports arguments whose shapes do not match: library builtins are elementwise.
+    fn shapes_differ(&mut self, func: &DeviceFn, call: &Call, args: &[Option<Arg>], span: SourceSpan) -> bool {
         let values = func.params.iter().zip(args).filter(|(param, _)| param.option.is_none()).filter_map(|(_, arg)| arg.as_ref());
         let values: Vec<(&Meaning, &Expr)> = values.map(|(meaning, _)| meaning).zip(&call.args).collect();
-        self.like_shape(&func.name.text, &values, place).is_none()
+        self.like_shape(&func.name.text, &values, span).is_none()
     }
 
-    fn enter_function(&mut self, frame: Frame, call: Place) {
+    fn enter_function(&mut self, frame: Frame, call: SourceSpan) {
         let name = &frame.func.name.text;
         match &frame.func.home {
             Home::Library(_) => {
@@ -176,7 +177,7 @@ impl Elaborator<'_> {
         self.errors.leave();
     }
 
-    /// The arguments in the order of the parameters; an option that is left out is none.
+    /// The arguments in the order of the parameters; `None` for an omitted option.
     fn arguments(&mut self, func: &DeviceFn, call: &Call, receiver: Option<Meaning>) -> Option<Vec<Option<Arg>>> {
         let name = func.name.text.as_str();
         let wanted = func.params.iter().filter(|param| param.option.is_none()).count();
@@ -184,23 +185,23 @@ impl Elaborator<'_> {
         let types: Vec<&ParamType> = func.params.iter().filter(|param| param.option.is_none()).map(|param| &param.ty).collect();
         let before = self.errors.len();
         let computed = usize::from(receiver.is_some());
-        let mut given: Vec<Arg> = receiver.into_iter().zip(&call.args).map(|(meaning, arg)| (meaning, arg.place)).collect();
+        let mut given: Vec<Arg> = receiver.into_iter().zip(&call.args).map(|(meaning, arg)| (meaning, arg.span)).collect();
         for (index, arg) in call.args.iter().enumerate().skip(computed) {
-            given.push((self.value_argument(arg, types.get(index).copied()), arg.place));
+            given.push((self.value_argument(arg, types.get(index).copied()), arg.span));
         }
         let mut named: Vec<(&str, Arg)> = Vec::new();
         for (option, value) in &call.named {
             if options.contains(&option.text.as_str()) {
-                // An option that is passed on is left out where it was left out.
+                // An omitted option that is passed on is omitted there too.
                 if self.is_left_out(value) {
                     continue;
                 }
                 let ty = func.params.iter().find(|param| param.name.text == option.text).map(|param| &param.ty);
-                named.push((option.text.as_str(), (self.value_argument(value, ty), value.place)));
+                named.push((option.text.as_str(), (self.value_argument(value, ty), value.span)));
                 continue;
             }
             let help = option_help(option, &options, &self.usage_of(func, call));
-            self.errors.push_help(option.place, format!("`{name}` has no option `{}`", option.text), help);
+            self.errors.push_help(option.span, format!("`{name}` has no option `{}`", option.text), help);
         }
         if self.errors.len() > before {
             return None;
@@ -223,9 +224,9 @@ impl Elaborator<'_> {
         Some(list.collect())
     }
 
-    /// How a call of the function is written, in the form that the user has chosen.
+    /// The usage of the function, as a function or a method, as the user wrote the call.
     fn usage_of(&self, func: &DeviceFn, call: &Call) -> String {
-        let usage = match words::find(&func.name.text).filter(|_| self.is_library(func)) {
+        let usage = match builtins::find(&func.name.text).filter(|_| self.is_library(func)) {
             Some(row) => row.usage.to_string(),
             None => usage(func),
         };
@@ -239,25 +240,25 @@ impl Elaborator<'_> {
         };
         let signature = match ty {
             Some(ParamType::Function(takes, gives)) => (takes.clone(), (**gives).clone()),
-            // Its signature says that it is none.
+            // The signature does not declare a closure.
             _ => (Vec::new(), ParamType::Wrong),
         };
         self.function_value(params, body, Some(signature))
     }
 
-    /// A closure that stands here, and sees what is seen here.
+    /// A closure that can use all names visible at this point.
     pub(super) fn function_value(&self, params: Vec<Pattern>, body: Expr, signature: Option<(Vec<ParamType>, ParamType)>) -> Meaning {
         let (frames, scopes, visible) = (self.frames.len(), self.scopes.len(), self.scopes.last().map_or(0, Vec::len));
         Meaning::Function(Rc::new(FunctionValue { params, body, signature, frames, scopes, visible }))
     }
 
-    /// A call of a closure that the function was given, or that has a name. Its body sees what is seen where it stands.
+    /// Calls a closure parameter or a named closure. Its body can use the names visible at its definition.
     pub(super) fn call_closure(&mut self, closure: &Rc<FunctionValue>, call: &Call) -> Meaning {
         if !self.counts_call(call) {
             return Meaning::Poison;
         }
         let name = call.word.text.as_str();
-        let args: Vec<Arg> = call.args.iter().map(|arg| (self.expr(arg), arg.place)).collect();
+        let args: Vec<Arg> = call.args.iter().map(|arg| (self.expr(arg), arg.span)).collect();
         let takes = closure.signature.as_ref().map_or(closure.params.len(), |(takes, _)| takes.len());
         if args.len() != takes || !call.named.is_empty() || !call.generics.is_empty() {
             let given = if args.len() == takes { String::new() } else { format!(", not {}", args.len()) };
@@ -266,7 +267,7 @@ impl Elaborator<'_> {
                 Some(_) => "call it as its type says: `f: impl Fn(A, B) -> C`",
                 None => "a closure is called with a value for each of its parameters; options and generics are for a `#[device] fn`",
             };
-            self.errors.push_help(call.word.place, message, help);
+            self.errors.push_help(call.word.span, message, help);
             return Meaning::Poison;
         }
         let values: Vec<Meaning> = match (&closure.signature, self.frames.last().cloned()) {
@@ -277,7 +278,7 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         let (frames, scopes) = (self.frames.split_off(closure.frames), self.scopes.split_off(closure.scopes));
-        // What is declared behind it, it does not see.
+        // The closure cannot use variables declared after it.
         let later = self.scopes.last_mut().map_or_else(Vec::new, |scope| scope.split_off(closure.visible));
         let outside = self.errors.step_out(closure.frames);
         let before = self.meanings();
@@ -287,23 +288,23 @@ impl Elaborator<'_> {
             }
             cx.expr(&closure.body)
         });
-        self.check_assignments(&before, closure.body.place);
+        self.check_assignments(&before, closure.body.span);
         self.restore(&before);
         if let Some(scope) = self.scopes.last_mut() {
             scope.extend(later);
         }
         self.frames.extend(frames);
         self.scopes.extend(scopes);
-        // What it gives is the closure's matter, and reported where it stands.
+        // Errors in the result belong to the closure and are reported at its span.
         let meaning = match &closure.signature {
-            Some((_, gives)) => self.output("the closure", &meaning, gives, closure.body.place),
+            Some((_, gives)) => self.output("the closure", &meaning, gives, closure.body.span),
             None => meaning,
         };
         self.errors.step_in(outside);
         meaning
     }
 
-    /// The element type that a name in a function's signature is.
+    /// The element type for a name in a function's signature.
     pub(super) fn elem_in(&mut self, frame: &Frame, name: &TypeName) -> Option<Elem> {
         let text = name.text.as_deref()?;
         if let Some((_, elem)) = frame.types.iter().find(|(known, _)| known == text) {
@@ -315,8 +316,8 @@ impl Elaborator<'_> {
         self.elem(name)
     }
 
-    /// An argument as a value of the parameter's type.
-    pub(super) fn argument(&mut self, frame: &Frame, param: &str, ty: &ParamType, (meaning, place): Arg) -> Meaning {
+    /// Converts an argument to a value of the parameter's type.
+    pub(super) fn argument(&mut self, frame: &Frame, param: &str, ty: &ParamType, (meaning, span): Arg) -> Meaning {
         let func = frame.func.name.text.as_str();
         match (ty, &meaning) {
             (ParamType::Wrong, _) | (_, Meaning::Poison) => Meaning::Poison,
@@ -327,12 +328,12 @@ impl Elaborator<'_> {
                     let message = format!("`{func}` takes one `{elem}` for `{param}`, not {found}");
                     let what = if frame.func.is_constructor() { "a field that holds" } else { "a parameter that takes" };
                     let help = format!("{what} scalars and tiles is declared `{param}: Value<{}>`", name.text.as_deref().unwrap_or("T"));
-                    self.errors.push_help(place, message, help);
+                    self.errors.push_help(span, message, help);
                     return Meaning::Poison;
                 }
-                self.converted(&meaning, &elem, place).unwrap_or_else(|found| {
+                self.converted(&meaning, &elem, span).unwrap_or_else(|found| {
                     let message = format!("`{func}` takes `{elem}` for `{param}`, not {found}");
-                    self.errors.push_help(place, message, format!("cast it: `(..) as {elem}`"));
+                    self.errors.push_help(span, message, format!("cast it: `(..) as {elem}`"));
                     Meaning::Poison
                 })
             }
@@ -342,13 +343,13 @@ impl Elaborator<'_> {
                 if own != elem {
                     let found = self.describe(&meaning);
                     let message = format!("`{func}` takes a pointer to `{elem}` for `{param}`, not {found}");
-                    self.errors.push_help(place, message, "pointers are not converted; what is loaded is: `load(x + i) as f32`");
+                    self.errors.push_help(span, message, "pointers are not converted; what is loaded is: `load(x + i) as f32`");
                     return Meaning::Poison;
                 }
                 if *mutable && !own_mutable {
                     let found = self.describe(&meaning);
                     let message = format!("`{func}` writes through `{param}`, and this is {found}");
-                    self.errors.push_help(place, message, "declare the kernel's parameter as `PtrMut`");
+                    self.errors.push_help(span, message, "declare the kernel's parameter as `PtrMut`");
                     return Meaning::Poison;
                 }
                 meaning
@@ -357,7 +358,7 @@ impl Elaborator<'_> {
                 let Some(elem) = self.elem_in(frame, name) else { return Meaning::Poison };
                 let crate::ir::Type::Pointer { elem: own, mutable: own_mutable } = self.func.ty(view.base).clone() else { return meaning };
                 if own != elem || *mutable && !own_mutable {
-                    self.wrong_kind(&frame.func, param, ty, &(meaning, place));
+                    self.wrong_kind(&frame.func, param, ty, &(meaning, span));
                     return Meaning::Poison;
                 }
                 meaning
@@ -366,7 +367,7 @@ impl Elaborator<'_> {
                 if takes.len() != closure.params.len() {
                     let message =
                         format!("`{func}` calls `{param}` with {}, and this closure takes {}", count(takes.len()), closure.params.len());
-                    self.errors.push_help(place, message, "a closure has a name for each argument: `|a, b| a + b`");
+                    self.errors.push_help(span, message, "a closure has a name for each argument: `|a, b| a + b`");
                     return Meaning::Poison;
                 }
                 let FunctionValue { params, body, frames, scopes, visible, .. } = &**closure;
@@ -375,28 +376,28 @@ impl Elaborator<'_> {
                 Meaning::Function(Rc::new(FunctionValue { params, body, signature, frames, scopes, visible }))
             }
             (ParamType::Tuple(types), Meaning::Tuple(None, parts)) if types.len() == parts.len() => {
-                let parts = types.iter().zip(parts).map(|(ty, part)| self.argument(frame, param, ty, (part.clone(), place)));
+                let parts = types.iter().zip(parts).map(|(ty, part)| self.argument(frame, param, ty, (part.clone(), span)));
                 Meaning::Tuple(None, parts.collect())
             }
             (ParamType::Struct(owner), Meaning::Tuple(Some(of), fields)) => {
-                self.struct_as(frame, owner, (of, fields), place).unwrap_or_else(|| {
-                    self.wrong_kind(&frame.func, param, ty, &(meaning.clone(), place));
+                self.struct_as(frame, owner, (of, fields), span).unwrap_or_else(|| {
+                    self.wrong_kind(&frame.func, param, ty, &(meaning.clone(), span));
                     Meaning::Poison
                 })
             }
             _ => {
-                self.wrong_kind(&frame.func, param, ty, &(meaning, place));
+                self.wrong_kind(&frame.func, param, ty, &(meaning, span));
                 Meaning::Poison
             }
         }
     }
 
-    /// Reports arguments that are something else than the parameters take, whatever their element types are.
+    /// Checks that arguments have the kinds that the parameters take, regardless of element types.
     pub(super) fn are_of_kind(&mut self, func: &DeviceFn, args: &[Option<Arg>]) -> bool {
         let mut reported: Vec<Loc> = Vec::new();
         for (param, arg) in func.params.iter().zip(args) {
             if let Some(arg) = arg.as_ref().filter(|(meaning, _)| !self.is_of_kind(&func.home, &param.ty, meaning)) {
-                // What a function that is given to `reduce` takes stands at one place.
+                // The arguments of a function that is passed to `reduce` share one span.
                 if !reported.contains(&arg.1.loc()) {
                     self.wrong_kind(func, param.name.text.as_str(), &param.ty, arg);
                 }
@@ -406,7 +407,7 @@ impl Elaborator<'_> {
         reported.is_empty()
     }
 
-    /// Is it what a parameter of the type takes, element types aside?
+    /// Does a parameter of the type take an argument of this kind, regardless of element types?
     fn is_of_kind(&self, home: &Home, ty: &ParamType, meaning: &Meaning) -> bool {
         match (ty, meaning) {
             (ParamType::Wrong, _) | (_, Meaning::Poison) => true,
@@ -421,11 +422,11 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Reports an argument that is something else than the parameter takes, whatever its element type is.
-    fn wrong_kind(&mut self, func: &DeviceFn, param: &str, ty: &ParamType, (meaning, place): &Arg) {
+    /// Reports an argument of the wrong kind, regardless of its element type.
+    fn wrong_kind(&mut self, func: &DeviceFn, param: &str, ty: &ParamType, (meaning, span): &Arg) {
         if self.is_library(func) && matches!(ty, ParamType::Value(_)) {
-            // As any other word says it.
-            self.value(meaning, *place);
+            // The same message as for any other builtin.
+            self.value(meaning, *span);
             return;
         }
         let found = self.describe(meaning);
@@ -438,23 +439,23 @@ impl Elaborator<'_> {
             _ if func.is_constructor() => "give what the struct's definition says",
             _ => "give what the function's signature says",
         };
-        self.errors.push_help(*place, message, help);
+        self.errors.push_help(*span, message, help);
     }
 
-    /// A scalar, a tile or a constant with that element type; what it is, if that needs `as`.
-    fn converted(&mut self, meaning: &Meaning, elem: &Elem, place: Place) -> Result<Meaning, String> {
+    /// Converts a scalar, a tile or a constant to that element type; `Err` has a description of the meaning if this needs `as`.
+    fn converted(&mut self, meaning: &Meaning, elem: &Elem, span: SourceSpan) -> Result<Meaning, String> {
         match meaning {
-            Meaning::Constant(constant) if constant.elem.is_none() => Ok(self.typed(constant.clone(), elem.clone(), place)),
+            Meaning::Constant(constant) if constant.elem.is_none() => Ok(self.typed(constant.clone(), elem.clone(), span)),
             Meaning::Constant(Constant { elem: Some(own), .. }) if own == elem => Ok(meaning.clone()),
-            _ => match self.with_elem(meaning, elem, place) {
+            _ => match self.with_elem(meaning, elem, span) {
                 Ok(value) => Ok(value.into()),
                 Err(()) => Err(self.describe(meaning)),
             },
         }
     }
 
-    /// What a function gives, as its signature says.
-    fn output(&mut self, what: &str, meaning: &Meaning, ty: &ParamType, place: Place) -> Meaning {
+    /// Converts the result of a function to the type in its signature.
+    fn output(&mut self, what: &str, meaning: &Meaning, ty: &ParamType, span: SourceSpan) -> Meaning {
         match (ty, meaning) {
             (ParamType::Wrong, _) | (_, Meaning::Poison) => Meaning::Poison,
             (ParamType::Scalar(name) | ParamType::Value(name), Meaning::Value(_) | Meaning::Constant(_)) => {
@@ -463,27 +464,27 @@ impl Elaborator<'_> {
                     let found = self.describe(meaning);
                     let written = name.text.as_deref().unwrap_or("T");
                     let help = format!("a function that gives a tile is declared `-> Value<{written}>`");
-                    self.errors.push_help(place, format!("one `{elem}` is expected here, not {found}"), help);
+                    self.errors.push_help(span, format!("one `{elem}` is expected here, not {found}"), help);
                     return Meaning::Poison;
                 }
-                self.converted(meaning, &elem, place).unwrap_or_else(|found| {
+                self.converted(meaning, &elem, span).unwrap_or_else(|found| {
                     let message = format!("{what} gives {found}, and its signature says `{elem}`");
-                    self.errors.push_help(place, message, format!("cast it: `(..) as {elem}`"));
+                    self.errors.push_help(span, message, format!("cast it: `(..) as {elem}`"));
                     Meaning::Poison
                 })
             }
             (ParamType::Tuple(types), Meaning::Tuple(None, parts)) if types.len() == parts.len() => {
-                Meaning::Tuple(None, types.iter().zip(parts).map(|(ty, part)| self.output(what, part, ty, place)).collect())
+                Meaning::Tuple(None, types.iter().zip(parts).map(|(ty, part)| self.output(what, part, ty, span)).collect())
             }
             (ParamType::Struct(owner), Meaning::Tuple(Some(of), fields))
                 if let Some(frame) = self.frames.last().cloned()
-                    && let Some(given) = self.struct_as(&frame, owner, (of, fields), place) =>
+                    && let Some(given) = self.struct_as(&frame, owner, (of, fields), span) =>
             {
                 given
             }
             (ParamType::Pointer(..), Meaning::Pointer { .. }) => meaning.clone(),
             (ParamType::View(_, rank, _), Meaning::View(view)) if view.extents.len() == *rank => meaning.clone(),
-            // A value that nobody asked for is dropped, as a statement's is.
+            // A value that is not part of the signature is dropped, as in a statement.
             (ParamType::Tuple(types), _) if types.is_empty() => Meaning::UNIT,
             _ => {
                 let found = self.describe(meaning);
@@ -492,14 +493,14 @@ impl Elaborator<'_> {
                 } else {
                     "give what the signature says, or change the signature"
                 };
-                self.errors.push_help(place, format!("{what} gives {found}, and its signature says {}", kind(ty)), help);
+                self.errors.push_help(span, format!("{what} gives {found}, and its signature says {}", kind(ty)), help);
                 Meaning::Poison
             }
         }
     }
 }
 
-/// How a call of the function is written.
+/// The usage of the function.
 pub(super) fn usage(func: &DeviceFn) -> String {
     let is_inferred = |name: &Name| func.params.iter().any(|param| mentions(&param.ty, &name.text));
     let types = func.types.iter().map(|generic| &generic.name);
@@ -517,7 +518,7 @@ pub(super) fn usage(func: &DeviceFn) -> String {
     });
     let (name, params) = (&func.name.text, params.collect::<Vec<_>>());
     match &func.this {
-        // A struct's fields are its constructor's parameters.
+        // The parameters of a constructor are the fields of the struct.
         None if func.is_constructor() => format!("{name}{generics} {{ {} }}", params.join(", ")),
         None => format!("{name}{generics}({})", params.join(", ")),
         Some(_) if params.first().is_some_and(|first| first == "self") => format!("w.{name}{generics}({})", params[1..].join(", ")),
@@ -536,7 +537,7 @@ pub(super) fn mentions(ty: &ParamType, generic: &str) -> bool {
     }
 }
 
-/// A type in the words of a message.
+/// A type, as a phrase for messages.
 fn kind(ty: &ParamType) -> String {
     let name = |name: &TypeName| name.text.clone().unwrap_or_default();
     match ty {

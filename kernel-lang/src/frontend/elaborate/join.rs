@@ -1,22 +1,22 @@
-//! Where two ways meet: values that differ become results of the op around them.
+//! Control-flow joins: values that differ between two branches become results of the op.
 
 use std::rc::Rc;
 
 use super::meaning::{Constant, Instance, Meaning};
 use super::{Elaborator, Region, Value};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{ConstExpr, Elem, Op, Type};
 
-/// What a variable means after two ways met, once the results are there.
+/// The meaning of a variable after a join, given the results of the op.
 #[derive(Clone, Debug)]
 pub(super) enum Plan {
-    /// The same on both ways.
+    /// The meaning is the same in both branches.
     Same(Meaning),
-    /// The n-th result.
+    /// The meaning is the n-th result.
     Result(usize),
     /// A pointer whose offset is the n-th result.
     Pointer(Value, usize),
-    /// Several, of a tuple or of a struct.
+    /// The elements of a tuple, or the fields of a struct.
     Tuple(Option<Rc<Instance>>, Vec<Plan>),
 }
 
@@ -35,29 +35,29 @@ impl Plan {
     }
 }
 
-/// Two ways that end in regions of their own, and what each yields.
+/// Two branches with their regions, and the values that each yields.
 pub(super) struct Ways {
     pub(super) regions: [Region; 2],
     pub(super) yields: [Vec<Value>; 2],
 }
 
 impl Elaborator<'_> {
-    /// Plans what `a` of the first way and `b` of the second become; `None` if they have no common type.
-    pub(super) fn join(&mut self, a: &Meaning, b: &Meaning, ways: &mut Ways, place: Place) -> Option<Plan> {
+    /// Plans the join of `a` from the first branch and `b` from the second; `None` if they have no common type.
+    pub(super) fn join(&mut self, a: &Meaning, b: &Meaning, ways: &mut Ways, span: SourceSpan) -> Option<Plan> {
         match (a, b) {
             (Meaning::Poison, _) | (_, Meaning::Poison) => Some(Plan::Same(Meaning::Poison)),
             _ if a == b => Some(Plan::Same(a.clone())),
             (Meaning::Tuple(of, x), Meaning::Tuple(other, y)) if of == other && x.len() == y.len() => {
-                let parts = x.iter().zip(y).map(|(a, b)| self.join(a, b, ways, place)).collect::<Option<Vec<Plan>>>();
+                let parts = x.iter().zip(y).map(|(a, b)| self.join(a, b, ways, span)).collect::<Option<Vec<Plan>>>();
                 parts.map(|parts| Plan::Tuple(of.clone(), parts))
             }
             (Meaning::Pointer { base, offset: x }, Meaning::Pointer { base: other, offset: y }) if base == other => {
-                let (x, y) = (self.offset_in(ways.regions[0], *x, place)?, self.offset_in(ways.regions[1], *y, place)?);
+                let (x, y) = (self.offset_in(ways.regions[0], *x, span)?, self.offset_in(ways.regions[1], *y, span)?);
                 (self.func.ty(x) == self.func.ty(y)).then(|| Plan::Pointer(*base, ways.push(x, y)))
             }
             (Meaning::Value(_) | Meaning::Constant(_), Meaning::Value(_) | Meaning::Constant(_)) => {
                 let elem = self.common_elem(&[a, b]).ok()?;
-                // A constant has the shape of what it meets.
+                // A constant takes the shape of the other value.
                 let shape = match (a, b) {
                     (Meaning::Constant(_), other) | (other, Meaning::Constant(_)) => self.shape_of(other),
                     _ if self.shape_of(a) == self.shape_of(b) => self.shape_of(a),
@@ -70,9 +70,9 @@ impl Elaborator<'_> {
                 }
                 let region = self.region;
                 self.region = ways.regions[0];
-                let x = self.yielded(a, &elem, &shape, place);
+                let x = self.yielded(a, &elem, &shape, span);
                 self.region = ways.regions[1];
-                let y = self.yielded(b, &elem, &shape, place);
+                let y = self.yielded(b, &elem, &shape, span);
                 self.region = region;
                 Some(Plan::Result(ways.push(x?, y?)))
             }
@@ -80,18 +80,18 @@ impl Elaborator<'_> {
         }
     }
 
-    /// What a way yields; a scalar as a tile where the other way has one.
-    fn yielded(&mut self, meaning: &Meaning, elem: &Elem, shape: &[ConstExpr], place: Place) -> Option<Value> {
-        let value = self.with_elem(meaning, elem, place).ok()??;
+    /// The value that a branch yields; a scalar is broadcast if the other branch has a tile.
+    fn yielded(&mut self, meaning: &Meaning, elem: &Elem, shape: &[ConstExpr], span: SourceSpan) -> Option<Value> {
+        let value = self.with_elem(meaning, elem, span).ok()??;
         if self.func.ty(value).shape() == shape {
             return Some(value);
         }
-        self.emit(Op::Broadcast { x: value }, &[Type::tile(elem.clone(), shape.to_vec())], place)
+        self.emit(Op::Broadcast { x: value }, &[Type::tile(elem.clone(), shape.to_vec())], span)
     }
 
-    fn offset_in(&mut self, region: Region, offset: Option<Value>, place: Place) -> Option<Value> {
+    fn offset_in(&mut self, region: Region, offset: Option<Value>, span: SourceSpan) -> Option<Value> {
         let outer = std::mem::replace(&mut self.region, region);
-        let value = self.offset_value(offset, place);
+        let value = self.offset_value(offset, span);
         self.region = outer;
         value
     }

@@ -1,4 +1,4 @@
-//! `for` and `while`: what the body assigns to is carried from one turn to the next.
+//! `for` and `while`: the variables that the body assigns to become loop-carried values.
 
 use super::join::Plan;
 use super::meaning::{Constant, Kind, Meaning};
@@ -6,44 +6,44 @@ use super::scope::Origin;
 use super::{Elaborator, Region, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, ExprKind, For, Pattern, While};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Domain, Elem, MAX_STAGES, MAX_UNROLL, Op, Type};
 
 /// The carried variables of a loop.
 pub(super) struct Carried {
-    /// The variables and how they are put together from the carried values.
+    /// The variables, with a plan that forms each one from the carried values.
     plans: Vec<(usize, Plan)>,
     pub(super) init: Vec<Value>,
 }
 
 impl Elaborator<'_> {
-    pub(super) fn for_loop(&mut self, inner: &For, place: Place) {
+    pub(super) fn for_loop(&mut self, inner: &For, span: SourceSpan) {
         if self.frames.is_empty() {
             let word = if inner.is_static { "static_range" } else { "range" };
-            self.words.extend(inner.word.map(|place| (word, place.start)));
+            self.words.extend(inner.word.map(|span| (word, span.start)));
         }
         if inner.is_static {
-            return self.static_loop(inner, place);
+            return self.static_loop(inner, span);
         }
-        let bounds = self.bounds(inner, place);
+        let bounds = self.bounds(inner, span);
         let num_stages = self.loop_option(inner.options.num_stages.as_ref(), "num_stages", MAX_STAGES);
         let unroll = self.loop_option(inner.options.unroll.as_ref(), "unroll", MAX_UNROLL);
         let assigned = self.assigned(&[&inner.body], &[]);
         let Some((lower, upper, step)) = bounds else {
-            // The bounds have been reported; the body is checked with an index of the usual type.
+            // The error in the bounds has been reported; the body is checked with an `i64` index.
             let region = self.func.add_region();
             let index = self.func.add_region_param(region, Type::scalar(Dtype::I64));
             let before = self.meanings();
-            self.in_region(region, |cx| cx.turn(&inner.index, Meaning::Value(index), inner));
+            self.in_region(region, |cx| cx.iteration(&inner.index, Meaning::Value(index), inner));
             self.restore(&before);
             return;
         };
         let elem = self.func.ty(lower).elem().clone();
-        let mirror = if inner.is_reversed { self.mirror(lower, upper, inner.step.as_ref().map(|_| step), place) } else { None };
-        let mut carried = self.carry(&assigned, place, &mut |cx| {
+        let mirror = if inner.is_reversed { self.mirror(lower, upper, inner.step.as_ref().map(|_| step), span) } else { None };
+        let mut carried = self.carry(&assigned, span, &mut |cx| {
             let region = cx.region;
             let index = cx.func.add_region_param(region, Type::scalar(elem.clone()));
-            cx.turn(&inner.index, Meaning::Value(index), inner);
+            cx.iteration(&inner.index, Meaning::Value(index), inner);
         });
         match &inner.going {
             None => {
@@ -51,29 +51,29 @@ impl Elaborator<'_> {
                 let index = self.func.add_region_param(body, Type::scalar(elem));
                 self.enter(&carried, body);
                 let values = self.in_region(body, |cx| {
-                    let meaning = cx.mirrored(Meaning::Value(index), mirror, place);
-                    cx.turn(&inner.index, meaning, inner);
-                    cx.leaves(&carried, place)
+                    let meaning = cx.mirrored(Meaning::Value(index), mirror, span);
+                    cx.iteration(&inner.index, meaning, inner);
+                    cx.leaves(&carried, span)
                 });
-                self.finish_region(body, Op::Yield { values }, place);
+                self.finish_region(body, Op::Yield { values }, span);
                 let types = self.types(&carried.init);
                 let init = carried.init.clone();
-                self.close_loop(Op::For { lower, upper, step, init, body, num_stages, unroll, remainder: false }, types, &carried, place);
+                self.close_loop(Op::For { lower, upper, step, init, body, num_stages, unroll, remainder: false }, types, &carried, span);
             }
             Some(_) if num_stages.is_some() || unroll.is_some() => {
                 let option = inner.options.num_stages.as_ref().or(inner.options.unroll.as_ref());
                 self.errors.push_help(
-                    option.map_or(place, |value| value.place),
-                    "a loop that may be left runs one turn after another: it has no `num_stages` or `unroll`",
+                    option.map_or(span, |value| value.span),
+                    "a loop that may be left runs one iteration after another: it has no `num_stages` or `unroll`",
                     "let it run to its end, with what follows `break` or `return` under a condition; or leave the option out",
                 );
             }
-            Some(going) => self.leaving_for(inner, going, (lower, upper, step), mirror, &mut carried, place),
+            Some(going) => self.leaving_for(inner, going, (lower, upper, step), mirror, &mut carried, span),
         }
     }
 
-    /// A `for` that may be left is a `while` with a counter: 64 bits wide where that holds every index, so that it passes `upper` without
-    /// wrapping; else it stops at `upper`.
+    /// Lowers a `for` with early exits to a `while` with a counter. The counter is 64 bits wide if that type holds every index, so that it
+    /// passes `upper` without wrapping; otherwise it stops at `upper`.
     fn leaving_for(
         &mut self,
         inner: &For,
@@ -81,34 +81,34 @@ impl Elaborator<'_> {
         bounds: (Value, Value, Value),
         mirror: Option<Value>,
         carried: &mut Carried,
-        place: Place,
+        span: SourceSpan,
     ) {
         let elem = self.func.ty(bounds.0).elem().clone();
         let may_wrap = elem.dtype().is_none_or(|dtype| dtype.bits() == 64);
         let wide = if may_wrap { elem.clone() } else { Elem::Dtype(Dtype::I64) };
-        let mut widen = |value: Value| match self.cast(&Meaning::Value(value), &wide, place, place) {
+        let mut widen = |value: Value| match self.cast(&Meaning::Value(value), &wide, span, span) {
             Meaning::Value(value) => value,
             _ => value,
         };
         let (lower, upper, step) = (widen(bounds.0), widen(bounds.1), widen(bounds.2));
-        // As in a `for`, nothing runs if the step is not positive; a constant one is.
+        // As in a `for`, nothing runs if the step is not positive; a constant step is positive.
         let is_positive = if matches!(self.func.def_op(bounds.2), Some(Op::Const { value: ConstExpr::Int(_) })) {
             None
         } else {
-            let zero = self.emit(Op::Const { value: ConstExpr::Int(0) }, &[Type::scalar(wide.clone())], place);
-            zero.and_then(|zero| self.emit(Op::Compare { op: CompareOp::Gt, lhs: step, rhs: zero }, &[], place))
+            let zero = self.emit(Op::Const { value: ConstExpr::Int(0) }, &[Type::scalar(wide.clone())], span);
+            zero.and_then(|zero| self.emit(Op::Compare { op: CompareOp::Gt, lhs: step, rhs: zero }, &[], span))
         };
         carried.init.push(lower);
         let test = self.func.add_region();
         let (params, index) = self.enter_counted(carried, test);
         let cond = self.in_region(test, |cx| {
-            let more = cx.emit(Op::Compare { op: CompareOp::Lt, lhs: index, rhs: upper }, &[], place);
-            let going = cx.name(going, place);
-            match (cx.value(&going, place), more) {
+            let more = cx.emit(Op::Compare { op: CompareOp::Lt, lhs: index, rhs: upper }, &[], span);
+            let going = cx.name(going, span);
+            match (cx.value(&going, span), more) {
                 (Some(lhs), Some(rhs)) => {
-                    let more = cx.emit(Op::Binary { op: BinaryOp::And, lhs, rhs }, &[], place)?;
+                    let more = cx.emit(Op::Binary { op: BinaryOp::And, lhs, rhs }, &[], span)?;
                     match is_positive {
-                        Some(rhs) => cx.emit(Op::Binary { op: BinaryOp::And, lhs: more, rhs }, &[], place),
+                        Some(rhs) => cx.emit(Op::Binary { op: BinaryOp::And, lhs: more, rhs }, &[], span),
                         None => Some(more),
                     }
                 }
@@ -116,73 +116,73 @@ impl Elaborator<'_> {
             }
         });
         let Some(cond) = cond else { return };
-        self.finish_region(test, Op::Condition { cond, values: params }, place);
+        self.finish_region(test, Op::Condition { cond, values: params }, span);
         let body = self.func.add_region();
         let (_, index) = self.enter_counted(carried, body);
         let values = self.in_region(body, |cx| {
-            let narrow = cx.cast(&Meaning::Value(index), &elem, place, place);
-            let stride = if may_wrap { cx.stride_within(index, upper, step, place) } else { Some(step) };
-            let next = stride.and_then(|rhs| cx.emit(Op::Binary { op: BinaryOp::Add, lhs: index, rhs }, &[], place));
-            let meaning = cx.mirrored(narrow, mirror, place);
-            cx.turn(&inner.index, meaning, inner);
-            let mut values = cx.leaves(carried, place);
+            let narrow = cx.cast(&Meaning::Value(index), &elem, span, span);
+            let stride = if may_wrap { cx.stride_within(index, upper, step, span) } else { Some(step) };
+            let next = stride.and_then(|rhs| cx.emit(Op::Binary { op: BinaryOp::Add, lhs: index, rhs }, &[], span));
+            let meaning = cx.mirrored(narrow, mirror, span);
+            cx.iteration(&inner.index, meaning, inner);
+            let mut values = cx.leaves(carried, span);
             values.extend(next);
             values
         });
-        self.finish_region(body, Op::Yield { values }, place);
+        self.finish_region(body, Op::Yield { values }, span);
         let types = self.types(&carried.init);
         let init = carried.init.clone();
-        self.close_loop(Op::While { init, test, body }, types, carried, place);
+        self.close_loop(Op::While { init, test, body }, types, carried, span);
     }
 
-    /// `lower` and the last index added up: less an index, the one that comes in its place when the last comes first. Sums may wrap, and the
-    /// difference is right again. What a step divides is a distance, which fits 64 bits without a sign.
-    fn mirror(&mut self, lower: Value, upper: Value, step: Option<Value>, place: Place) -> Option<Value> {
+    /// The sum of `lower` and the last index: minus an index, it is the index of the iteration in reverse order. Sums may wrap, and the
+    /// difference is correct again. The distance that the step divides fits 64 bits without a sign.
+    fn mirror(&mut self, lower: Value, upper: Value, step: Option<Value>, span: SourceSpan) -> Option<Value> {
         let elem = self.func.ty(lower).elem().clone();
         let wide = if step.is_some() { Elem::Dtype(Dtype::U64) } else { elem.clone() };
-        let one = self.emit(Op::Const { value: ConstExpr::Int(1) }, &[Type::scalar(wide.clone())], place)?;
-        let mut widen = |value: Value| match self.cast(&Meaning::Value(value), &wide, place, place) {
+        let one = self.emit(Op::Const { value: ConstExpr::Int(1) }, &[Type::scalar(wide.clone())], span)?;
+        let mut widen = |value: Value| match self.cast(&Meaning::Value(value), &wide, span, span) {
             Meaning::Value(value) => value,
             _ => value,
         };
         let (lower, upper, step) = (widen(lower), widen(upper), step.map(&mut widen));
-        let mut binary = |op, lhs, rhs| self.emit(Op::Binary { op, lhs, rhs }, &[], place);
+        let mut binary = |op, lhs, rhs| self.emit(Op::Binary { op, lhs, rhs }, &[], span);
         let mut last = binary(BinaryOp::Sub, upper, one)?;
         if let Some(step) = step {
             let span = binary(BinaryOp::Sub, last, lower)?;
-            let turns = binary(BinaryOp::Div, span, step)?;
-            let whole = binary(BinaryOp::Mul, turns, step)?;
+            let iterations = binary(BinaryOp::Div, span, step)?;
+            let whole = binary(BinaryOp::Mul, iterations, step)?;
             last = binary(BinaryOp::Add, lower, whole)?;
         }
         let sum = Meaning::Value(binary(BinaryOp::Add, lower, last)?);
-        match self.cast(&sum, &elem, place, place) {
+        match self.cast(&sum, &elem, span, span) {
             Meaning::Value(sum) => Some(sum),
             _ => None,
         }
     }
 
-    /// The index of a turn, where the last comes first if there is a mirror.
-    fn mirrored(&mut self, index: Meaning, mirror: Option<Value>, place: Place) -> Meaning {
+    /// The index of an iteration, reversed if there is a mirror.
+    fn mirrored(&mut self, index: Meaning, mirror: Option<Value>, span: SourceSpan) -> Meaning {
         match (&index, mirror) {
             (Meaning::Value(rhs), Some(lhs)) => {
-                self.emit(Op::Binary { op: BinaryOp::Sub, lhs, rhs: *rhs }, &[], place).map_or(Meaning::Poison, Meaning::Value)
+                self.emit(Op::Binary { op: BinaryOp::Sub, lhs, rhs: *rhs }, &[], span).map_or(Meaning::Poison, Meaning::Value)
             }
             _ => index,
         }
     }
 
-    /// The step, or what is left up to `upper` if that is less: from `index`, below `upper`, it leads nowhere beyond. A distance that does
-    /// not fit a signed type shows as negative, and is no end near.
-    fn stride_within(&mut self, index: Value, upper: Value, step: Value, place: Place) -> Option<Value> {
-        let left = self.emit(Op::Binary { op: BinaryOp::Sub, lhs: upper, rhs: index }, &[], place)?;
+    /// The step, or the rest up to `upper` if that is smaller: added to an `index` below `upper`, it never passes `upper`. A distance that
+    /// does not fit a signed type appears as a negative number; the end is then far away.
+    fn stride_within(&mut self, index: Value, upper: Value, step: Value, span: SourceSpan) -> Option<Value> {
+        let left = self.emit(Op::Binary { op: BinaryOp::Sub, lhs: upper, rhs: index }, &[], span)?;
         let ty = self.func.ty(left).clone();
-        let zero = self.emit(Op::Const { value: ConstExpr::Int(0) }, &[ty], place)?;
-        let cond = self.emit(Op::Compare { op: CompareOp::Gt, lhs: left, rhs: zero }, &[], place)?;
-        let shorter = self.emit(Op::Binary { op: BinaryOp::Min, lhs: step, rhs: left }, &[], place)?;
-        self.emit(Op::Select { cond, on_true: shorter, on_false: step }, &[], place)
+        let zero = self.emit(Op::Const { value: ConstExpr::Int(0) }, &[ty], span)?;
+        let cond = self.emit(Op::Compare { op: CompareOp::Gt, lhs: left, rhs: zero }, &[], span)?;
+        let shorter = self.emit(Op::Binary { op: BinaryOp::Min, lhs: step, rhs: left }, &[], span)?;
+        self.emit(Op::Select { cond, on_true: shorter, on_false: step }, &[], span)
     }
 
-    /// Region parameters for the carried values, the last of which is a counter.
+    /// Adds region parameters for the carried values, the last of which is the counter.
     fn enter_counted(&mut self, carried: &Carried, region: Region) -> (Vec<Value>, Value) {
         self.enter(carried, region);
         let params = self.func.region(region).params.clone();
@@ -190,7 +190,7 @@ impl Elaborator<'_> {
         (params, index)
     }
 
-    pub(super) fn while_loop(&mut self, inner: &While, place: Place) {
+    pub(super) fn while_loop(&mut self, inner: &While, span: SourceSpan) {
         let assigned = self.assigned(&[&inner.body], &[&inner.cond]);
         let mut assigned = assigned;
         if let Some(index) = inner.going.as_ref().and_then(|going| self.find(going)) {
@@ -198,7 +198,7 @@ impl Elaborator<'_> {
             assigned.sort_unstable();
             assigned.dedup();
         }
-        let carried = self.carry(&assigned, place, &mut |cx| {
+        let carried = self.carry(&assigned, span, &mut |cx| {
             cx.test(inner);
             cx.scoped(|cx| cx.stmts(&inner.body.stmts));
         });
@@ -206,37 +206,37 @@ impl Elaborator<'_> {
         self.enter(&carried, test);
         let (cond, values) = self.in_region(test, |cx| {
             let cond = cx.test(inner);
-            let cond = cond.and_then(|cond| cx.value(&cond, inner.cond.place));
-            (cond, cx.leaves(&carried, place))
+            let cond = cond.and_then(|cond| cx.value(&cond, inner.cond.span));
+            (cond, cx.leaves(&carried, span))
         });
         let body = self.func.add_region();
         self.enter(&carried, body);
         let yields = self.in_region(body, |cx| {
             cx.scoped(|cx| cx.stmts(&inner.body.stmts));
-            cx.leaves(&carried, place)
+            cx.leaves(&carried, span)
         });
-        self.finish_region(body, Op::Yield { values: yields }, place);
+        self.finish_region(body, Op::Yield { values: yields }, span);
         let Some(cond) = cond else {
-            // The condition has been reported; afterwards the variables mean what they meant before.
+            // The error in the condition has been reported; the variables keep their meanings from before the loop.
             let init = carried.init.clone();
             self.set(&carried, &init);
             return;
         };
-        self.finish_region(test, Op::Condition { cond, values }, inner.cond.place);
+        self.finish_region(test, Op::Condition { cond, values }, inner.cond.span);
         let types = self.types(&carried.init);
         let init = carried.init.clone();
-        self.close_loop(Op::While { init, test, body }, types, &carried, place);
+        self.close_loop(Op::While { init, test, body }, types, &carried, span);
     }
 
-    /// The condition of a `while`, and that nothing has left the loop.
+    /// The condition of a `while`, combined with the flag of early exits.
     fn test(&mut self, inner: &While) -> Option<Meaning> {
-        let place = inner.cond.place;
+        let span = inner.cond.span;
         let cond = match &inner.going {
             None => self.expr(&inner.cond),
             Some(going) => {
-                let flag = Expr { kind: ExprKind::Name(going.clone()), place };
+                let flag = Expr { kind: ExprKind::Name(going.clone()), span };
                 let left = self.expr(&flag);
-                // A constant condition of any kind is told apart here, before it is combined.
+                // Without reporting errors: a constant condition is detected here, before it is combined with the flag.
                 match self.logical_quiet(&left, &flag, &inner.cond) {
                     Ok(meaning) => meaning,
                     Err(meaning) => meaning,
@@ -246,7 +246,7 @@ impl Elaborator<'_> {
         match &cond {
             Meaning::Poison => None,
             Meaning::Constant(Constant { expr: ConstExpr::Bool(true), .. }) if inner.going.is_none() => {
-                self.errors.push_help(place, "this loop never ends", "leave it with `if cond { break; }`");
+                self.errors.push_help(span, "this loop never ends", "leave it with `if cond { break; }`");
                 None
             }
             cond if self.is_scalar_bool(cond) => Some(cond.clone()),
@@ -257,13 +257,13 @@ impl Elaborator<'_> {
                 } else {
                     "the program as a whole goes on or stops: `while any(cond)` or `while all(cond)`"
                 };
-                self.errors.push_help(place, format!("the condition of a `while` is one `bool`, not {found}"), help);
+                self.errors.push_help(span, format!("the condition of a `while` is one `bool`, not {found}"), help);
                 None
             }
         }
     }
 
-    /// `going && cond`, or `Err` with the condition if it is not one `bool`.
+    /// `going && cond`, or `Err` with the condition if it is not a scalar `bool`.
     fn logical_quiet(&mut self, left: &Meaning, flag: &Expr, cond: &Expr) -> Result<Meaning, Meaning> {
         let (variables, region, errors) = (self.meanings(), self.region, self.errors.len());
         self.region = self.func.add_region();
@@ -274,13 +274,13 @@ impl Elaborator<'_> {
             return Err(probe);
         }
         self.errors.truncate(errors);
-        Ok(self.logical_with(true, (left, flag), cond, cond.place))
+        Ok(self.logical_with(true, (left, flag), cond, cond.span))
     }
 
-    /// One turn of a `for`.
-    pub(super) fn turn(&mut self, index: &Pattern, meaning: Meaning, inner: &For) {
+    /// Elaborates one iteration of a `for`.
+    pub(super) fn iteration(&mut self, index: &Pattern, meaning: Meaning, inner: &For) {
         self.scoped(|cx| {
-            // A pattern that is no name has been reported; its names mean nothing.
+            // A tuple pattern has been reported; its names have no meaning.
             let meaning = if matches!(index, Pattern::Tuple(..)) { Meaning::Poison } else { meaning };
             cx.bind_meaning(index, meaning);
             if let (Pattern::Name { .. }, Some(variable)) = (index, cx.variables.last_mut()) {
@@ -290,34 +290,34 @@ impl Elaborator<'_> {
         });
     }
 
-    /// The constant that an option of `range` is.
+    /// The constant value of an option of `range`.
     fn loop_option(&mut self, option: Option<&Expr>, name: &str, most: i128) -> Option<ConstExpr> {
         let expr = option?;
         let meaning = self.expr(expr);
-        let value = self.const_int(&meaning, &format!("`{name}`"), expr.place)?;
+        let value = self.const_int(&meaning, &format!("`{name}`"), expr.span)?;
         if let Some(number) = value.as_int().filter(|number| !(1..=most).contains(number)) {
             let help = match name {
-                "num_stages" => "1 loads nothing ahead, 2 loads one turn ahead; 3 and 4 are usual",
+                "num_stages" => "1 loads nothing ahead, 2 loads one iteration ahead; 3 and 4 are usual",
                 _ => "1 is a loop as it stands; 2 and 4 are usual",
             };
-            self.errors.push_help(expr.place, format!("`{name}` is a number from 1 to {most}, not {number}"), help);
+            self.errors.push_help(expr.span, format!("`{name}` is a number from 1 to {most}, not {number}"), help);
             return None;
         }
         Some(value)
     }
 
-    fn bounds(&mut self, inner: &For, place: Place) -> Option<(Value, Value, Value)> {
+    fn bounds(&mut self, inner: &For, span: SourceSpan) -> Option<(Value, Value, Value)> {
         let lower = self.expr(&inner.lower);
         let upper = self.expr(&inner.upper);
         let step = inner.step.as_ref().map(|step| self.expr(step));
         let one = Meaning::Constant(Constant::int(1));
         let parts = [
-            (&lower, inner.lower.place),
-            (&upper, inner.upper.place),
-            (step.as_ref().unwrap_or(&one), inner.step.as_ref().map_or(place, |step| step.place)),
+            (&lower, inner.lower.span),
+            (&upper, inner.upper.span),
+            (step.as_ref().unwrap_or(&one), inner.step.as_ref().map_or(span, |step| step.span)),
         ];
         let mut fine = true;
-        for (meaning, place) in parts {
+        for (meaning, span) in parts {
             let is_index = match meaning {
                 Meaning::Poison => {
                     fine = false;
@@ -330,7 +330,7 @@ impl Elaborator<'_> {
             if !is_index {
                 let found = self.describe(meaning);
                 self.errors.push_help(
-                    place,
+                    span,
                     format!("the bounds of a loop are integers, not {found}"),
                     "a loop counts with one integer: `for i in 0..n`",
                 );
@@ -354,35 +354,36 @@ impl Elaborator<'_> {
             Ok(elem) => elem,
             Err((a, b)) => {
                 self.errors.push_help(
-                    place,
+                    span,
                     format!("the bounds of the loop are `{a}` and `{b}`"),
                     format!("cast one of them: `(..) as {a}`"),
                 );
                 return None;
             }
         };
-        let mut values = parts.into_iter().map(|(meaning, place)| self.with_elem(meaning, &elem, place).ok().flatten());
+        let mut values = parts.into_iter().map(|(meaning, span)| self.with_elem(meaning, &elem, span).ok().flatten());
         let (lower, upper, step) = (values.next()?, values.next()?, values.next()?);
         Some((lower?, upper?, step?))
     }
 
     /// Turns the variables that a loop assigns to into carried values.
     ///
-    /// A variable that is still a bare constant has no type yet. A trial of the body shows what it becomes; the trial is forgotten.
-    pub(super) fn carry(&mut self, assigned: &[usize], place: Place, trial: &mut dyn FnMut(&mut Self)) -> Carried {
+    /// A variable that is still an untyped constant has no type yet. A trial elaboration of the body determines it; its ops and errors are
+    /// dropped.
+    pub(super) fn carry(&mut self, assigned: &[usize], span: SourceSpan, trial: &mut dyn FnMut(&mut Self)) -> Carried {
         let is_open: Vec<usize> = assigned.iter().copied().filter(|index| Self::is_open(&self.variables[*index].meaning)).collect();
         if !is_open.is_empty() {
             for (index, elem) in self.try_body(&is_open, trial) {
                 if let Meaning::Constant(constant) = self.variables[index].meaning.clone() {
                     let elem = if self.fit(&constant, &elem).is_ok() { elem } else { constant.kind.default_elem() };
-                    self.variables[index].meaning = self.materialize(&constant, &elem, &[], place).into();
+                    self.variables[index].meaning = self.materialize(&constant, &elem, &[], span).into();
                 }
             }
         }
         let mut carried = Carried { plans: Vec::new(), init: Vec::new() };
         for index in assigned {
             let meaning = self.variables[*index].meaning.clone();
-            let plan = self.leaf_plan(&meaning, &mut carried.init, place);
+            let plan = self.leaf_plan(&meaning, &mut carried.init, span);
             carried.plans.push((*index, plan));
         }
         carried
@@ -393,7 +394,7 @@ impl Elaborator<'_> {
         let (region, errors, words) = (self.region, self.errors.len(), self.words.len());
         for index in is_open {
             if let Meaning::Constant(constant) = &mut self.variables[*index].meaning {
-                // Stands for "some constant": it folds like one, and equals no other.
+                // A placeholder for an unknown constant: it folds as a constant, and equals no other.
                 constant.expr = ConstExpr::Param(format!("value {index}").as_str().into());
             }
         }
@@ -413,21 +414,21 @@ impl Elaborator<'_> {
         found
     }
 
-    fn leaf_plan(&mut self, meaning: &Meaning, init: &mut Vec<Value>, place: Place) -> Plan {
+    fn leaf_plan(&mut self, meaning: &Meaning, init: &mut Vec<Value>, span: SourceSpan) -> Plan {
         match meaning {
             Meaning::Poison => Plan::Same(Meaning::Poison),
             Meaning::Function(_) => Plan::Same(meaning.clone()),
-            // Assigned to in the loop, it must stay what it is.
+            // A view is the same in every iteration: an assignment in the loop must keep it.
             Meaning::View(_) => Plan::Same(meaning.clone()),
-            Meaning::Pointer { base, offset } => match self.offset_value(*offset, place) {
+            Meaning::Pointer { base, offset } => match self.offset_value(*offset, span) {
                 Some(offset) => {
                     init.push(offset);
                     Plan::Pointer(*base, init.len() - 1)
                 }
                 None => Plan::Same(Meaning::Poison),
             },
-            Meaning::Tuple(of, list) => Plan::Tuple(of.clone(), list.iter().map(|elem| self.leaf_plan(elem, init, place)).collect()),
-            Meaning::Value(_) | Meaning::Constant(_) => match self.value(meaning, place) {
+            Meaning::Tuple(of, list) => Plan::Tuple(of.clone(), list.iter().map(|elem| self.leaf_plan(elem, init, span)).collect()),
+            Meaning::Value(_) | Meaning::Constant(_) => match self.value(meaning, span) {
                 Some(value) => {
                     init.push(value);
                     Plan::Result(init.len() - 1)
@@ -437,7 +438,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Gives a region parameters for the carried values; the variables mean them from here on.
+    /// Adds region parameters for the carried values; from here on the variables refer to them.
     pub(super) fn enter(&mut self, carried: &Carried, region: Region) {
         let params: Vec<Value> = self.types(&carried.init).into_iter().map(|ty| self.func.add_region_param(region, ty)).collect();
         self.set(carried, &params);
@@ -449,32 +450,32 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The carried values at the end of a turn. Assignment has kept their types.
-    pub(super) fn leaves(&mut self, carried: &Carried, place: Place) -> Vec<Value> {
+    /// The carried values at the end of an iteration. Assignment has kept their types.
+    pub(super) fn leaves(&mut self, carried: &Carried, span: SourceSpan) -> Vec<Value> {
         let mut values = carried.init.clone();
         for (index, plan) in &carried.plans {
             let meaning = self.variables[*index].meaning.clone();
-            self.leaf_values(plan, &meaning, &mut values, place);
+            self.leaf_values(plan, &meaning, &mut values, span);
         }
-        // The counter of a loop that may be left is not a variable's.
+        // The counter of a loop with early exits belongs to no variable.
         let planned = carried.plans.iter().map(|(_, plan)| count(plan)).sum::<usize>();
         values.truncate(planned);
         values
     }
 
-    fn leaf_values(&mut self, plan: &Plan, meaning: &Meaning, values: &mut [Value], place: Place) {
+    fn leaf_values(&mut self, plan: &Plan, meaning: &Meaning, values: &mut [Value], span: SourceSpan) {
         match (plan, meaning) {
             (Plan::Tuple(_, plans), Meaning::Tuple(_, list)) => {
-                plans.iter().zip(list).for_each(|(plan, elem)| self.leaf_values(plan, elem, values, place));
+                plans.iter().zip(list).for_each(|(plan, elem)| self.leaf_values(plan, elem, values, span));
             }
             (Plan::Pointer(_, index), Meaning::Pointer { offset, .. }) => {
-                if let Some(offset) = self.offset_value(*offset, place) {
+                if let Some(offset) = self.offset_value(*offset, span) {
                     values[*index] = offset;
                 }
             }
             (Plan::Result(index), Meaning::Value(_) | Meaning::Constant(_)) => {
                 let elem = self.func.ty(values[*index]).elem().clone();
-                if let Ok(Some(value)) = self.with_elem(meaning, &elem, place) {
+                if let Ok(Some(value)) = self.with_elem(meaning, &elem, span) {
                     values[*index] = value;
                 }
             }
@@ -493,12 +494,12 @@ impl Elaborator<'_> {
         result
     }
 
-    pub(super) fn finish_region(&mut self, region: Region, op: Op, place: Place) {
-        self.in_region(region, |cx| cx.append(op, place));
+    pub(super) fn finish_region(&mut self, region: Region, op: Op, span: SourceSpan) {
+        self.in_region(region, |cx| cx.append(op, span));
     }
 
-    pub(super) fn close_loop(&mut self, op: Op, types: Vec<Type>, carried: &Carried, place: Place) {
-        let loc = self.loc(place);
+    pub(super) fn close_loop(&mut self, op: Op, types: Vec<Type>, carried: &Carried, span: SourceSpan) {
+        let loc = self.loc(span);
         let inst = self.func.append(self.region, op, types, loc);
         let results = self.func.inst(inst).results.clone();
         self.set(carried, &results);

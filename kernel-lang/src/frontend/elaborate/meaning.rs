@@ -1,4 +1,4 @@
-//! What an expression means.
+//! Meanings: the results of elaborating expressions.
 
 use std::rc::Rc;
 
@@ -10,30 +10,30 @@ use crate::frontend::device_struct::DeviceStruct;
 use crate::frontend::param_type::ParamType;
 use crate::ir::{ConstExpr, Elem, Type, Value};
 
-/// What an expression means.
+/// The meaning of an expression.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Meaning {
-    /// A mistake that has been reported.
+    /// An error that has been reported.
     Poison,
-    /// Known when the kernel is specialised.
+    /// A constant, known at specialisation.
     Constant(Constant),
     /// A scalar or a tile.
     Value(Value),
-    /// A parameter that points to a tensor, and how far into it; no offset is offset 0.
+    /// A pointer: a parameter that points to a tensor, and an offset; `None` is offset 0.
     Pointer { base: Value, offset: Option<Value> },
     /// A tensor of several axes.
     View(View),
-    /// Several: a tuple, or the fields of a struct. `()` is the empty tuple.
+    /// A tuple, or the fields of a struct. `()` is the empty tuple.
     Tuple(Option<Rc<Instance>>, Vec<Meaning>),
-    /// A closure that was given to a function, or that has a name.
+    /// A closure parameter of a function, or a named closure.
     Function(Rc<FunctionValue>),
 }
 
-/// The struct that a tuple holds the fields of. What its type parameters are, the fields say.
+/// The struct whose fields a tuple holds. Its type parameters follow from the fields.
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) def: Rc<DeviceStruct>,
-    /// What its constants are.
+    /// The values of its constants.
     pub(super) consts: Vec<Meaning>,
 }
 
@@ -43,27 +43,29 @@ impl PartialEq for Instance {
     }
 }
 
-/// A closure, and what is seen in it.
+/// A closure, and its environment.
 #[derive(Debug)]
 pub(super) struct FunctionValue {
     pub(super) params: Vec<Pattern>,
     pub(super) body: Expr,
-    /// What the parameter that it was given for says it takes and gives. One that only has a name takes and gives whatever a call does.
+    /// The declared types of the closure's parameters and result, if it is passed to a function. A closure that only has a name accepts any
+    /// types.
     pub(super) signature: Option<(Vec<ParamType>, ParamType)>,
-    /// How many functions and scopes there were where it stands, all of which are there still, and variables in the innermost of these.
+    /// The numbers of frames and of scopes at the closure's definition, all of which are still open, and the number of variables in the
+    /// innermost scope.
     pub(super) frames: usize,
     pub(super) scopes: usize,
     pub(super) visible: usize,
 }
 
-/// Each is its own.
+/// Each closure equals only itself.
 impl PartialEq for FunctionValue {
     fn eq(&self, other: &FunctionValue) -> bool {
         std::ptr::eq(self, other)
     }
 }
 
-/// A parameter that points to a tensor, how far into it the first element is, and the extent and the stride of each axis: `i64` scalars.
+/// A view: a pointer parameter, the offset of the first element, and the extent and the stride of each axis as `i64` scalars.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct View {
     pub(super) base: Value,
@@ -72,18 +74,18 @@ pub(super) struct View {
     pub(super) strides: Vec<Value>,
 }
 
-/// A constant: a literal, a constant parameter, arithmetic on them.
+/// A constant: a literal, a constant parameter, or arithmetic on them.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Constant {
     pub(super) expr: ConstExpr,
     pub(super) kind: Kind,
-    /// Its type, if the source names one; else it takes the type of what it meets.
+    /// Its type, if the source names one; otherwise it takes the type of the other operand.
     pub(super) elem: Option<Elem>,
-    /// The integer quotients in it, which a float must not be made of unless they are exact.
+    /// The integer quotients in it. They must be exact if the constant becomes a float.
     pub(super) quotients: Vec<Quotient>,
 }
 
-/// What a constant without a type can become.
+/// The types that a constant without a type can take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     /// Any integer or float.
@@ -95,7 +97,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The type of a constant that meets nothing.
+    /// The type of a constant without another operand.
     pub(super) fn default_elem(self) -> Elem {
         Elem::Dtype(match self {
             Kind::Int => Dtype::I64,
@@ -122,7 +124,7 @@ impl Meaning {
         Meaning::Constant(Constant { expr, kind, elem, quotients: Vec::new() })
     }
 
-    /// The struct that it is one of, and its fields.
+    /// The struct and its fields, if it is a struct.
     pub(super) fn as_struct(&self) -> Option<(&Rc<Instance>, &[Meaning])> {
         match self {
             Meaning::Tuple(Some(of), fields) => Some((of, fields)),
@@ -130,7 +132,7 @@ impl Meaning {
         }
     }
 
-    /// A field of a tuple or of a struct.
+    /// An element of a tuple or a field of a struct.
     pub(super) fn part(&self, name: &str) -> Option<&Meaning> {
         match self {
             Meaning::Tuple(Some(of), fields) => fields.get(of.def.field(name)?),
@@ -147,7 +149,7 @@ impl Meaning {
         }
     }
 
-    /// How one comes to a part of it, where several are too many.
+    /// The help for a tuple or a struct in the position of a single value: how to access a part of it.
     pub(super) fn parts_help(&self, written: Option<&Expr>) -> String {
         match self.as_struct().and_then(|(of, _)| of.def.fields.first()) {
             Some(field) => {
@@ -184,7 +186,7 @@ impl Elaborator<'_> {
         if let Meaning::Value(value) = meaning { self.func.ty(*value).shape().to_vec() } else { Vec::new() }
     }
 
-    /// A meaning in the words of a message.
+    /// A meaning, as a phrase for messages.
     pub(super) fn describe(&self, meaning: &Meaning) -> String {
         match meaning {
             Meaning::Poison => "a mistake".to_string(),
@@ -208,7 +210,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// How a scalar becomes the condition of an `if` or a loop.
+    /// The help for a scalar in the position of a condition.
     pub(super) fn compare_help(&self, meaning: &Meaning) -> &'static str {
         match meaning {
             Meaning::Pointer { .. } => "read an element and compare it: `load(x) != 0.0`",
@@ -226,7 +228,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// A constant as the user would write it.
+/// A constant in source syntax.
 pub(super) fn shown(expr: &ConstExpr) -> String {
     let text = expr.to_string();
     match expr {

@@ -1,9 +1,8 @@
-//! Checks a kernel's body and builds its generic IR in one walk.
+//! Elaboration: checks a kernel's body and builds its generic IR in one walk.
 //!
-//! Every expression becomes a [`Meaning`]. What is wrong is reported once and becomes [`Meaning::Poison`], which every later
-//! step accepts in silence, so that one walk finds all mistakes and none is an echo of another.
+//! Every expression gets a [`Meaning`]. An error is reported once and becomes [`Meaning::Poison`], which every later step accepts silently.
+//! One walk therefore finds all errors, and no error is a consequence of another.
 
-mod alone;
 mod arguments;
 mod assign;
 mod atomic;
@@ -13,18 +12,19 @@ mod cast;
 mod closure;
 mod constant;
 mod convert;
+mod device_body;
 mod expression;
 mod generics;
 mod inline;
 mod inline_ptx;
 mod join;
+mod join_split;
 mod lookup;
 mod loops;
 mod meaning;
 mod memory;
 mod modifier;
 mod operator;
-mod pieces;
 mod pointer;
 mod printing;
 mod quotient;
@@ -45,29 +45,29 @@ use crate::frontend::ast::{Block, Stmt, StmtKind};
 use crate::frontend::attributes::Attributes;
 use crate::frontend::depth;
 use crate::frontend::device::{DeviceFn, Devices};
-use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
+use crate::frontend::span::{Errors, SourceSpan, Spans};
 use crate::ir::{self, Builder, ConstParam, Elem, Function, Op, Region, Stage, Type, TypeParam, Value};
 
-pub(crate) use alone::check as check_function;
 use branch::Wants;
+pub(crate) use device_body::check as check_function;
 use inline::Frame;
 use meaning::{Constant, Kind, Meaning};
 use scope::{Origin, Variable};
 
-/// A kernel's IR and where it came from.
+/// A kernel's IR and its source spans.
 #[derive(Debug)]
 pub(crate) struct Lowered {
     /// The generic IR; verified if there were no errors.
     pub(crate) func: Function,
-    /// The tokens behind the places in it.
+    /// The spans of the positions in the IR.
     #[cfg_attr(not(feature = "codegen"), expect(dead_code, reason = "only compiling finds mistakes in the IR"))]
-    pub(crate) places: Places,
-    /// The words that the body uses, for editors.
+    pub(crate) spans: Spans,
+    /// The builtins in the body, for editors.
     pub(crate) words: Vec<(&'static str, Span)>,
 }
 
-/// Elaborates a structured body.
+/// Elaborates a body with nested control flow.
 pub(crate) fn run(
     signature: &Signature,
     body: &Block,
@@ -110,49 +110,49 @@ pub(crate) fn run(
         cx.declare(Variable { name: param.name.text.clone(), meaning, mutable: param.mutable, origin: Origin::Parameter, argument: None });
     }
     cx.scoped(|cx| cx.stmts(&body.stmts));
-    cx.append(Op::Return {}, Place { start: body.place.end, end: body.place.end });
+    cx.append(Op::Return {}, SourceSpan { start: body.span.end, end: body.span.end });
     if cx.func.nesting() > ir::MAX_NESTING && cx.errors.is_empty() {
         let (message, help) = depth::message();
-        cx.errors.push_help(signature.name.place, message, help);
+        cx.errors.push_help(signature.name.span, message, help);
     }
     if cx.errors.is_empty()
         && let Err(violations) = ir::verify(&cx.func, Stage::Generic)
     {
         for violation in violations {
-            let place = cx.places.get(violation.loc).unwrap_or(signature.name.place);
+            let span = cx.spans.get(violation.loc).unwrap_or(signature.name.span);
             let message = format!("the compiler made a broken kernel here: `{}` {}", violation.op, violation.message);
-            cx.errors.push_help(place, message, "this is a defect of the compiler; please report it with the kernel");
+            cx.errors.push_help(span, message, "this is a defect of the compiler; please report it with the kernel");
         }
     }
-    Lowered { func: cx.func, places: cx.places, words: cx.words }
+    Lowered { func: cx.func, spans: cx.spans, words: cx.words }
 }
 
 struct Elaborator<'a> {
     func: Function,
-    /// Where ops go.
+    /// The region to which ops are appended.
     region: Region,
     errors: &'a mut Errors,
-    places: Places,
+    spans: Spans,
     words: Vec<(&'static str, Span)>,
     variables: Vec<Variable>,
-    /// The variables of each open block, by their index.
+    /// The variables of each open block, by index.
     scopes: Vec<Vec<usize>>,
     devices: &'a Devices,
-    /// What the library has under a name that was used, by its family.
+    /// Library functions that have been looked up, by family and name.
     library: HashMap<(&'static str, String), Option<Rc<DeviceFn>>>,
-    /// How many `device_print!` there are so far.
+    /// The number of `device_print!` so far.
     prints: u32,
-    /// The names of the indices of static loops, each once.
+    /// The names of the indices of static loops, without duplicates.
     indices: Vec<String>,
-    /// The functions whose bodies are being elaborated, the innermost last; none in the kernel itself.
+    /// The functions whose bodies are being elaborated, the innermost last; empty in the kernel itself.
     frames: Vec<Frame>,
-    /// How many branches are open that a constant decides: what stands there need not be a part of the kernel.
+    /// The number of open branches that a constant decides: their code may not be a part of the specialised kernel.
     static_branches: usize,
-    /// How deep the walk is, as [`depth`] counts.
+    /// The depth of the walk, in the units of [`depth`].
     open: usize,
-    /// How many functions have been called so far.
+    /// The number of function calls so far.
     calls: usize,
-    /// Is this a device function by itself? What its callees and its structs are is unknown then.
+    /// Is this the check of a device function at its definition? Its callees and structs are then unknown.
     is_alone: bool,
 }
 
@@ -162,7 +162,7 @@ impl<'a> Elaborator<'a> {
             region: func.body,
             func,
             errors,
-            places: Places::default(),
+            spans: Spans::default(),
             words: Vec::new(),
             prints: 0,
             variables: Vec::new(),
@@ -187,14 +187,14 @@ impl Elaborator<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
-        self.nested(depth::BLOCK, stmt.place, || (), |cx| cx.stmt_inside(stmt));
+        self.nested(depth::BLOCK, stmt.span, || (), |cx| cx.stmt_inside(stmt));
     }
 
-    /// Does something that is so much deeper, unless that is too deep: also functions that call functions are.
-    fn nested<R>(&mut self, deeper: usize, place: Place, none: impl FnOnce() -> R, inside: impl FnOnce(&mut Self) -> R) -> R {
+    /// Runs `inside` at a greater depth, unless the limit is exceeded. Calls of functions add depth too.
+    fn nested<R>(&mut self, deeper: usize, span: SourceSpan, none: impl FnOnce() -> R, inside: impl FnOnce(&mut Self) -> R) -> R {
         if self.open + deeper > depth::MOST {
             let (message, help) = depth::message();
-            self.errors.push_help(place, message, help);
+            self.errors.push_help(span, message, help);
             return none();
         }
         self.open += deeper;
@@ -209,29 +209,29 @@ impl Elaborator<'_> {
             StmtKind::Assign(pattern, value) => {
                 let elem = self.elem_of_target(pattern);
                 let meaning = self.expr_as(value, elem.as_ref());
-                self.assign(pattern, meaning, value.place);
+                self.assign(pattern, meaning, value.span);
             }
-            StmtKind::Update(target, operator, value) => self.update(target, *operator, value, stmt.place),
+            StmtKind::Update(target, operator, value) => self.update(target, *operator, value, stmt.span),
             StmtKind::Expr(expr) => {
                 self.expr(expr);
             }
             StmtKind::If(inner) => {
-                self.if_else(inner, Wants::Nothing, stmt.place);
+                self.if_else(inner, Wants::Nothing, stmt.span);
             }
             StmtKind::Block(block) => self.scoped(|cx| cx.stmts(&block.stmts)),
-            StmtKind::For(inner) => self.for_loop(inner, stmt.place),
-            StmtKind::While(inner) => self.while_loop(inner, stmt.place),
+            StmtKind::For(inner) => self.for_loop(inner, stmt.span),
+            StmtKind::While(inner) => self.while_loop(inner, stmt.span),
             StmtKind::StaticAssert(cond, message) => self.static_assert(cond, message),
             StmtKind::DeviceAssert(cond, message) => self.device_assert(cond, message),
-            StmtKind::StaticPrint(text, values) => self.static_print(text, values, stmt.place),
-            StmtKind::DevicePrint(text, values) => self.device_print(text, values, stmt.place),
+            StmtKind::StaticPrint(text, values) => self.static_print(text, values, stmt.span),
+            StmtKind::DevicePrint(text, values) => self.device_print(text, values, stmt.span),
             StmtKind::Dead(block) => self.dead(block),
-            // `structure` has taken them out; outside of a loop they are reported there.
+            // `structurize` has removed these statements; outside a loop it has reported them.
             StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => {}
         }
     }
 
-    /// Checks what never runs, and forgets it.
+    /// Checks unreachable code, and drops it.
     fn dead(&mut self, block: &Block) {
         let (region, before) = (self.region, self.meanings());
         self.region = self.func.add_region();
@@ -244,20 +244,20 @@ impl Elaborator<'_> {
         match self.expr(cond) {
             Meaning::Poison => {}
             Meaning::Constant(Constant { expr: ir::ConstExpr::Bool(false), .. }) if self.static_branches == 0 => {
-                self.errors.push_help(cond.place, message, "the condition is false whatever the constants are");
+                self.errors.push_help(cond.span, message, "the condition is false whatever the constants are");
             }
             Meaning::Value(_) => self.errors.push_help(
-                cond.place,
+                cond.span,
                 "the condition of `static_assert!` must be constant, but this is computed at run time",
                 "compare constant parameters: `static_assert!(BLOCK_SIZE >= 64, \"..\")`",
             ),
             Meaning::Constant(Constant { expr, kind: Kind::Bool, .. }) => {
-                self.append(Op::StaticAssert { cond: expr, message: message.to_string() }, cond.place);
+                self.append(Op::StaticAssert { cond: expr, message: message.to_string() }, cond.span);
             }
             other => {
                 let found = self.describe(&other);
                 self.errors.push_help(
-                    cond.place,
+                    cond.span,
                     format!("`static_assert!` needs a constant `bool`, not {found}"),
                     "compare constant parameters: `static_assert!(BLOCK_SIZE >= 64, \"..\")`",
                 );
@@ -265,28 +265,28 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The place of an op, remembered for mistakes that are found in the IR.
-    fn loc(&mut self, place: Place) -> crate::location::Loc {
-        self.places.add(self.errors.seen(place))
+    /// The position of an op; its span is recorded for errors that are found in the IR.
+    fn loc(&mut self, span: SourceSpan) -> crate::location::Loc {
+        self.spans.add(self.errors.seen(span))
     }
 
     fn device_assert(&mut self, cond: &crate::frontend::ast::Expr, message: &str) {
         if let Some(cond_value) = self.condition("device_assert!", "compare: `device_assert!(x >= 0, \"..\")`", cond) {
-            self.append(Op::Assert { cond: cond_value, message: message.to_string(), assumed: false }, cond.place);
+            self.append(Op::Assert { cond: cond_value, message: message.to_string(), assumed: false }, cond.span);
         }
     }
 
-    fn assume(&mut self, cond: &crate::frontend::ast::Expr, place: Place) -> Meaning {
+    fn assume(&mut self, cond: &crate::frontend::ast::Expr, span: SourceSpan) -> Meaning {
         match self.condition("assume", "compare: `assume(n > 0)`", cond) {
             Some(cond) => {
-                self.append(Op::Assert { cond, message: "assumption failed".to_string(), assumed: true }, place);
+                self.append(Op::Assert { cond, message: "assumption failed".to_string(), assumed: true }, span);
                 Meaning::UNIT
             }
             None => Meaning::Poison,
         }
     }
 
-    /// A condition as a scalar: of a tile, every element must hold.
+    /// A condition as a scalar: for a tile, all elements must be true.
     fn condition(&mut self, word: &str, help: &str, cond: &crate::frontend::ast::Expr) -> Option<Value> {
         let meaning = self.expr(cond);
         if meaning.is_poison() {
@@ -294,32 +294,32 @@ impl Elaborator<'_> {
         }
         if self.elem_of(&meaning) != Some(Elem::Dtype(Dtype::Bool)) {
             let found = self.describe(&meaning);
-            self.errors.push_help(cond.place, format!("`{word}` takes `bool`, not {found}"), help);
+            self.errors.push_help(cond.span, format!("`{word}` takes `bool`, not {found}"), help);
             return None;
         }
-        let holds = self.value(&meaning, cond.place)?;
-        Some(if self.func.ty(holds).is_tile() { self.all_hold(holds, cond.place) } else { holds })
+        let holds = self.value(&meaning, cond.span)?;
+        Some(if self.func.ty(holds).is_tile() { self.all_hold(holds, cond.span) } else { holds })
     }
 
-    /// Appends an op with one result; reports a broken type rule.
-    fn emit(&mut self, op: Op, given: &[Type], place: Place) -> Option<Value> {
-        let loc = self.loc(place);
+    /// Appends an op with one result; reports a violated type rule.
+    fn emit(&mut self, op: Op, given: &[Type], span: SourceSpan) -> Option<Value> {
+        let loc = self.loc(span);
         match Builder::new(&mut self.func, self.region, loc).try_op(op, given) {
             Ok(inst) => Some(self.func.result(inst)),
             Err(message) => {
-                self.errors.push(place, message);
+                self.errors.push(span, message);
                 None
             }
         }
     }
 
     /// Appends an op without results.
-    fn append(&mut self, op: Op, place: Place) {
-        let loc = self.loc(place);
+    fn append(&mut self, op: Op, span: SourceSpan) {
+        let loc = self.loc(span);
         self.func.append(self.region, op, [], loc);
     }
 
-    /// The element type of that name, if a type parameter has it.
+    /// The element type of that name, if it is a type parameter.
     fn type_param(&self, name: &str) -> Option<Elem> {
         match self.frames.last() {
             Some(frame) => frame.types.iter().find(|(known, _)| known == name).map(|(_, elem)| elem.clone()),
@@ -327,7 +327,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// The names of the type parameters that are seen here.
+    /// The names of the visible type parameters.
     fn type_params(&self) -> Vec<String> {
         match self.frames.last() {
             Some(frame) => frame.types.iter().map(|(name, _)| name.clone()).collect(),
@@ -335,7 +335,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// What the bound of a type parameter allows; a dtype allows itself.
+    /// The dtypes that a type parameter's bound allows; a dtype allows only itself.
     fn choices(&self, elem: &Elem) -> Vec<crate::dtype::Dtype> {
         match elem {
             Elem::Dtype(dtype) => vec![*dtype],

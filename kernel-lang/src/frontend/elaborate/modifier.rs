@@ -1,4 +1,4 @@
-//! The options of accesses that are words, such as `evict = "evict_first"`, or `true` and `false`.
+//! Access options with names, such as `evict = "evict_first"`, and with `true` or `false`.
 
 use super::branch::Decider;
 use super::join::Ways;
@@ -6,11 +6,11 @@ use super::meaning::{Constant, Kind, Meaning};
 use super::{Elaborator, Value};
 use crate::diagnostic::did_you_mean;
 use crate::frontend::ast::{Block, Call, Expr, ExprKind};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::rewrite::{Substitution, copy_regions};
 use crate::ir::{Builder, Cache, ConstExpr, Evict, Op};
 
-/// What an option says, which constants may decide: `evict = if KEEP { "evict_last" } else { "evict_normal" }`.
+/// The value of an option, which constants may select: `evict = if KEEP { "evict_last" } else { "evict_normal" }`.
 #[derive(Clone)]
 pub(super) enum Choice<T> {
     One(T),
@@ -18,7 +18,7 @@ pub(super) enum Choice<T> {
 }
 
 impl<T: Copy> Choice<T> {
-    /// With a second choice behind each of its ends.
+    /// Extends each leaf by a second choice.
     pub(super) fn then<U>(&self, next: &impl Fn(T) -> Choice<U>) -> Choice<U> {
         match self {
             Choice::One(value) => next(*value),
@@ -30,11 +30,11 @@ impl<T: Copy> Choice<T> {
 impl Elaborator<'_> {
     pub(super) fn option<'b>(&self, call: &'b Call, name: &str) -> Option<&'b Expr> {
         let (_, value) = call.named.iter().find(|(option, _)| option.text == name)?;
-        // An option of a function that is passed on is left out where it was left out.
+        // An omitted option of a function that is passed on is omitted there too.
         (!self.is_left_out(value)).then_some(value)
     }
 
-    /// `cache` and `evict`.
+    /// The options `cache` and `evict`.
     pub(super) fn cache_modifiers(&mut self, call: &Call, caches: &[Cache]) -> Choice<(Cache, Evict)> {
         const NORMAL: &str = "evict_normal";
         let evicts = [Evict::First, Evict::Last, Evict::NoAllocate];
@@ -65,26 +65,26 @@ impl Elaborator<'_> {
         });
         let ways = [Some(&branch.then_block), branch.else_block.as_ref()].map(|block| match block {
             Some(Block { stmts, value: Some(value), .. }) if stmts.is_empty() => self.choice(call, option, value, words),
-            Some(block) => Choice::One(self.no_word(option, words, block.place)),
+            Some(block) => Choice::One(self.no_word(option, words, block.span)),
             None => {
                 let help = format!("add the other case: `else {{ \"{}\" }}`", words[0]);
-                self.errors.push_help(expr.place, format!("`{option}` has no text where this `if` is false"), help);
+                self.errors.push_help(expr.span, format!("`{option}` has no text where this `if` is false"), help);
                 Choice::One(None)
             }
         });
         match decided {
-            // In a function a call decides.
+            // In a function, the call may determine the condition.
             Some(ConstExpr::Bool(cond)) => ways[usize::from(!cond)].clone(),
             Some(cond) => Choice::Either(cond, Box::new(ways)),
             None => Choice::One(None),
         }
     }
 
-    /// Emits an access for each end of a choice, and an `if` of constants around them; the results are those of the access.
+    /// Emits an access for each leaf of a choice, with an `if` on constants around them. The results are those of the access.
     pub(super) fn decide<T: Copy>(
         &mut self,
         choice: &Choice<T>,
-        place: Place,
+        span: SourceSpan,
         emit: &mut dyn FnMut(&mut Self, T) -> Vec<Value>,
     ) -> Vec<Value> {
         let (cond, ways) = match choice {
@@ -94,59 +94,59 @@ impl Elaborator<'_> {
         let outer = self.region;
         let [(then_region, then_values), (else_region, else_values)] = ways.each_ref().map(|way| {
             self.region = self.func.add_region();
-            // A choice inside of this one leaves the region as it was.
-            (self.region, self.decide(way, place, emit))
+            // A nested choice restores the region.
+            (self.region, self.decide(way, span, emit))
         });
         self.region = outer;
         let ways = Ways { regions: [then_region, else_region], yields: [then_values, else_values] };
-        self.close(Decider::Constant(cond.clone()), ways, place)
+        self.close(Decider::Constant(cond.clone()), ways, span)
     }
 
-    /// Emits an op that a choice is a part of.
-    pub(super) fn decide_op<T: Copy>(&mut self, choice: &Choice<T>, place: Place, op: &dyn Fn(T) -> Op) -> Vec<Value> {
+    /// Emits an op with a choice as an attribute.
+    pub(super) fn decide_op<T: Copy>(&mut self, choice: &Choice<T>, span: SourceSpan, op: &dyn Fn(T) -> Op) -> Vec<Value> {
         let mut is_first = true;
-        self.decide(choice, place, &mut |cx, value| {
+        self.decide(choice, span, &mut |cx, value| {
             let mut op = op(value);
             if !std::mem::replace(&mut is_first, false) {
                 copy_regions(&mut cx.func, &mut op, &mut Substitution::new());
             }
-            let loc = cx.loc(place);
+            let loc = cx.loc(span);
             match Builder::new(&mut cx.func, cx.region, loc).try_op(op, &[]) {
                 Ok(inst) => cx.func.inst(inst).results.clone(),
                 Err(message) => {
-                    cx.errors.push(place, message);
+                    cx.errors.push(span, message);
                     Vec::new()
                 }
             }
         })
     }
 
-    /// The literal text that an option is.
+    /// The literal text of an option.
     pub(super) fn option_text(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Option<&'static str> {
         let ExprKind::Text(text) = &expr.kind else {
-            return self.no_word(option, words, expr.place);
+            return self.no_word(option, words, expr.span);
         };
         let text = text.trim_start_matches('.');
         let found = words.iter().copied().find(|word| *word == text);
         if found.is_none() {
-            // Of words of two letters each is near to every other.
+            // Words of two letters are all similar, so no suggestion is made for them.
             let near = words.iter().copied().find(|word| text.len() > 2 && word.contains(text));
             let near = near.or_else(|| did_you_mean(text, words.iter().copied()).filter(|word| word.len() > 2));
             let help = match near {
                 Some(near) => format!("did you mean `\"{near}\"`?"),
                 None => one_of(words),
             };
-            self.errors.push_help(expr.place, format!("`{option} = \"{text}\"` has no meaning for `{}`", call.word.text), help);
+            self.errors.push_help(expr.span, format!("`{option} = \"{text}\"` has no meaning for `{}`", call.word.text), help);
         }
         found
     }
 
-    fn no_word(&mut self, option: &str, words: &[&'static str], place: Place) -> Option<&'static str> {
-        self.errors.push_help(place, format!("`{option}` is a literal text"), one_of(words));
+    fn no_word(&mut self, option: &str, words: &[&'static str], span: SourceSpan) -> Option<&'static str> {
+        self.errors.push_help(span, format!("`{option}` is a literal text"), one_of(words));
         None
     }
 
-    /// An option that is `true` or `false`, or a constant that is.
+    /// An option with a literal or constant `bool` as value.
     pub(super) fn flag(&mut self, call: &Call, name: &str) -> Choice<bool> {
         let Some(expr) = self.option(call, name) else { return Choice::One(false) };
         let decided = self.constant_bool(expr, || {
@@ -160,7 +160,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// An option that is `true` or `false` and decides on the type of the result.
+    /// An option with a literal `bool` as value that determines the type of the result.
     pub(super) fn literal_flag(&mut self, call: &Call, name: &str) -> bool {
         let Some(expr) = self.option(call, name) else { return false };
         let decided = self.constant_bool(expr, || {
@@ -171,13 +171,13 @@ impl Elaborator<'_> {
             Some(ConstExpr::Bool(value)) => value,
             Some(_) => {
                 let help = format!("the shape of the result hangs on it: write a `{}` in each branch of an `if`", call.word.text);
-                self.errors.push_help(expr.place, format!("`{name}` is a literal `true` or `false`, not a parameter"), help);
+                self.errors.push_help(expr.span, format!("`{name}` is a literal `true` or `false`, not a parameter"), help);
                 false
             }
         }
     }
 
-    /// A constant `bool`; if it is none, `mistake` says what was expected and what to do.
+    /// A constant `bool`; otherwise `mistake` gives the message and the help.
     fn constant_bool(&mut self, expr: &Expr, mistake: impl FnOnce() -> (String, String)) -> Option<ConstExpr> {
         match self.expr(expr) {
             Meaning::Constant(Constant { expr, kind: Kind::Bool, .. }) => Some(expr),
@@ -185,7 +185,7 @@ impl Elaborator<'_> {
             other => {
                 let (expected, help) = mistake();
                 let found = self.describe(&other);
-                self.errors.push_help(expr.place, format!("{expected}, not {found}"), help);
+                self.errors.push_help(expr.span, format!("{expected}, not {found}"), help);
                 None
             }
         }

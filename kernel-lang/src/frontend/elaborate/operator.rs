@@ -1,23 +1,23 @@
-//! Operators between two operands: their types, their shapes, and constants among them.
+//! Binary operators: types, shapes, and constants among the operands.
 
 use super::Elaborator;
 use super::convert::shapes_help;
 use super::meaning::{Constant, Kind, Meaning, shown};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, ExprKind, Operator};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{BinaryOp, ConstBinary, ConstExpr, Domain, Elem, Op, Value};
 
-/// An operand and where it is written.
+/// An operand with its source expression.
 pub(super) type Operand<'a> = (&'a Meaning, &'a Expr);
 
 impl Elaborator<'_> {
-    /// `lhs operator rhs`
-    pub(super) fn operate(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, place: Place) -> Meaning {
+    /// `lhs operator rhs`.
+    pub(super) fn operate(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, span: SourceSpan) -> Meaning {
         if lhs.0.is_poison() || rhs.0.is_poison() {
             return Meaning::Poison;
         }
-        if let Some(meaning) = self.pointer_arithmetic(operator, lhs, rhs, place) {
+        if let Some(meaning) = self.pointer_arithmetic(operator, lhs, rhs, span) {
             return meaning;
         }
         let is_offset =
@@ -25,7 +25,7 @@ impl Elaborator<'_> {
         if let (Operator::Binary(BinaryOp::Add), Meaning::View(view)) = (operator, lhs.0)
             && is_offset(rhs.0)
         {
-            self.view_with_offsets(view, lhs.1.place);
+            self.view_with_offsets(view, lhs.1.span);
             return Meaning::Poison;
         }
         let is_shift = matches!(operator, Operator::Binary(BinaryOp::Shl | BinaryOp::Shr));
@@ -33,7 +33,7 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         if let (Meaning::Constant(a), Meaning::Constant(b)) = (lhs.0, rhs.0)
-            && let Some(meaning) = self.fold(operator, a, b, place)
+            && let Some(meaning) = self.fold(operator, a, b, span)
         {
             return meaning;
         }
@@ -46,56 +46,56 @@ impl Elaborator<'_> {
                 let (several, expr) = if matches!(lhs.0, Meaning::Tuple(..)) { lhs } else { rhs };
                 several.parts_help(Some(expr))
             };
-            self.errors.push_help(place, format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1), help);
+            self.errors.push_help(span, format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1), help);
             return Meaning::Poison;
         }
-        if self.counts_truths(operator, lhs, rhs, place) {
+        if self.counts_booleans(operator, lhs, rhs, span) {
             return Meaning::Poison;
         }
         self.divide_by_zero(operator, rhs);
-        let Some((a, b)) =
-            (if is_shift { self.shift_operands(operator, lhs, rhs, place) } else { self.operands(operator, lhs, rhs, place) })
+        let Some((a, b)) = (if is_shift { self.shift_operands(operator, lhs, rhs, span) } else { self.operands(operator, lhs, rhs, span) })
         else {
             return Meaning::Poison;
         };
-        self.apply(operator, (a, b), lhs, rhs, place)
+        self.apply(operator, (a, b), lhs, rhs, span)
     }
 
-    /// Is it arithmetic with a `bool` and a bare number, as in `count + (x > 0.0)`? Where the number has a type, the types tell.
-    fn counts_truths(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, place: Place) -> bool {
+    /// Reports arithmetic with a `bool` and an untyped number, as in `count + (x > 0.0)`. For a typed number, the general type error is
+    /// reported.
+    fn counts_booleans(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, span: SourceSpan) -> bool {
         let Operator::Binary(op) = operator else { return false };
-        for (truth, number) in [(lhs, rhs), (rhs, lhs)] {
+        for (predicate, number) in [(lhs, rhs), (rhs, lhs)] {
             if let Meaning::Constant(constant) = number.0
                 && constant.kind != Kind::Bool
                 && op.domain() == Domain::Number
-                && self.elem_of(truth.0) == Some(Elem::Dtype(Dtype::Bool))
+                && self.elem_of(predicate.0) == Some(Elem::Dtype(Dtype::Bool))
             {
                 let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
                 let ty = if constant.kind == Kind::Float { "f32" } else { "i32" };
-                let help = format!("a `bool` counts as 0 or 1 by a cast: `{} as {ty}`", written(truth.1));
-                self.errors.push_help(place, format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1), help);
+                let help = format!("a `bool` counts as 0 or 1 by a cast: `{} as {ty}`", written(predicate.1));
+                self.errors.push_help(span, format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1), help);
                 return true;
             }
         }
         false
     }
 
-    /// The two as values of one type and shape; reports why they are not.
-    pub(super) fn operands(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, place: Place) -> Option<(Value, Value)> {
+    /// Converts the operands to values of one type and shape; reports an error if there is none.
+    pub(super) fn operands(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, span: SourceSpan) -> Option<(Value, Value)> {
         let elem = match self.common_elem(&[lhs.0, rhs.0]) {
             Ok(elem) => elem,
             Err(pair) => {
-                self.types_differ(operator, lhs, rhs, &pair, place);
+                self.types_differ(operator, lhs, rhs, &pair, span);
                 return None;
             }
         };
-        // A bare float is no integer, but the other side can be a float.
+        // A float literal does not convert to an integer, but the other side can be cast to a float.
         for (float, other) in [(lhs, rhs), (rhs, lhs)] {
             let is_bare = matches!(float.0, Meaning::Constant(Constant { kind: Kind::Float, elem: None, .. }));
             if is_bare && self.choices(&elem).iter().all(|dtype| dtype.is_int()) {
                 let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
                 let help = format!("cast the other side, `{} as f32`, or write an integer", written(other.1));
-                self.errors.push_help(place, format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1), help);
+                self.errors.push_help(span, format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1), help);
                 return None;
             }
         }
@@ -104,19 +104,19 @@ impl Elaborator<'_> {
             Err((x, y)) => {
                 let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
                 self.errors.push_help(
-                    place,
+                    span,
                     format!("cannot {} {a} {} {b}: their shapes differ", verb(operator).0, verb(operator).1),
                     shapes_help(&x, &y, "both sides need the same extent, or one is a scalar"),
                 );
                 return None;
             }
         };
-        let a = self.spread(lhs.0, &elem, &shape, lhs.1.place).ok().flatten();
-        let b = self.spread(rhs.0, &elem, &shape, rhs.1.place).ok().flatten();
+        let a = self.spread(lhs.0, &elem, &shape, lhs.1.span).ok().flatten();
+        let b = self.spread(rhs.0, &elem, &shape, rhs.1.span).ok().flatten();
         Some((a?, b?))
     }
 
-    /// Reports a constant count that is negative. One of constant parameters is known when the kernel is specialised.
+    /// Reports a negative constant shift count. A count with constant parameters is checked at specialisation.
     fn shift_count(&mut self, operator: Operator, count: Operand<'_>) -> bool {
         let Meaning::Constant(Constant { expr, kind: Kind::Int, .. }) = count.0 else { return true };
         let other = if operator == Operator::Binary(BinaryOp::Shl) { ">>" } else { "<<" };
@@ -125,18 +125,18 @@ impl Elaborator<'_> {
         match ConstExpr::binary(ConstBinary::Ge, expr.clone(), ConstExpr::Int(0)) {
             ConstExpr::Bool(true) => true,
             ConstExpr::Bool(false) => {
-                self.errors.push_help(count.1.place, message, help);
+                self.errors.push_help(count.1.span, message, help);
                 false
             }
             cond => {
-                self.append(Op::StaticAssert { cond, message: format!("{message}: {help}") }, count.1.place);
+                self.append(Op::StaticAssert { cond, message: format!("{message}: {help}") }, count.1.span);
                 true
             }
         }
     }
 
-    /// A shift keeps the type of its left side; the right side is a count that fits it.
-    fn shift_operands(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, place: Place) -> Option<(Value, Value)> {
+    /// A shift keeps the type of its left side; the right side is a count that must fit it.
+    fn shift_operands(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, span: SourceSpan) -> Option<(Value, Value)> {
         let elem = self.elem_of(lhs.0).unwrap_or_else(|| match (lhs.0, self.elem_of(rhs.0)) {
             (Meaning::Constant(constant), None) => constant.kind.default_elem(),
             (_, elem) => elem.unwrap_or(Elem::Dtype(Dtype::I64)),
@@ -146,19 +146,19 @@ impl Elaborator<'_> {
         {
             let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
             let help = format!("cast the count: `{} as {elem}`", written(rhs.1));
-            self.errors.push_help(place, format!("cannot shift {a} by {b}"), help);
+            self.errors.push_help(span, format!("cannot shift {a} by {b}"), help);
             return None;
         }
         let Ok(shape) = self.common_shape(&[lhs.0, rhs.0]) else {
-            return self.operands(operator, lhs, rhs, place);
+            return self.operands(operator, lhs, rhs, span);
         };
-        let a = self.spread(lhs.0, &elem, &shape, lhs.1.place).ok().flatten();
-        let b = self.spread(rhs.0, &elem, &shape, rhs.1.place).ok().flatten();
+        let a = self.spread(lhs.0, &elem, &shape, lhs.1.span).ok().flatten();
+        let b = self.spread(rhs.0, &elem, &shape, rhs.1.span).ok().flatten();
         Some((a?, b?))
     }
 
-    /// The op, once both sides have one type; reports a type that it does not take.
-    fn apply(&mut self, operator: Operator, (a, b): (Value, Value), lhs: Operand<'_>, rhs: Operand<'_>, place: Place) -> Meaning {
+    /// Emits the op for operands of one type; reports a type that the op does not support.
+    fn apply(&mut self, operator: Operator, (a, b): (Value, Value), lhs: Operand<'_>, rhs: Operand<'_>, span: SourceSpan) -> Meaning {
         let op = match operator {
             Operator::Binary(op) => Op::Binary { op, lhs: a, rhs: b },
             Operator::Compare(op) => Op::Compare { op, lhs: a, rhs: b },
@@ -179,13 +179,13 @@ impl Elaborator<'_> {
                 (Elem::Param(name), Domain::Number) => format!("`{name}` may be `bool`; bound it by `Number`"),
                 (Elem::Param(name), _) => format!("`{name}` may be a float; bound it by `Int`"),
             };
-            self.errors.push_help(place, format!("cannot {} {x} {} {y}", verb(operator).0, verb(operator).1), help);
+            self.errors.push_help(span, format!("cannot {} {x} {} {y}", verb(operator).0, verb(operator).1), help);
             return Meaning::Poison;
         }
-        self.emit(op, &[], place).into()
+        self.emit(op, &[], span).into()
     }
 
-    fn types_differ(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, pair: &(Elem, Elem), place: Place) {
+    fn types_differ(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, pair: &(Elem, Elem), span: SourceSpan) {
         let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
         let message = format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1);
         let is_mask = |elem: &Elem| *elem == Elem::Dtype(Dtype::Bool);
@@ -198,22 +198,22 @@ impl Elaborator<'_> {
         } else {
             format!("cast one side: `{} as {}`", written(lhs.1), pair.1)
         };
-        self.errors.push_help(place, message, help);
+        self.errors.push_help(span, message, help);
     }
 
-    /// An integer divided by a literal 0 is always a mistake.
+    /// An integer divided by a literal 0 is always an error.
     fn divide_by_zero(&mut self, operator: Operator, rhs: Operand<'_>) {
         if let (Operator::Binary(BinaryOp::Div | BinaryOp::Rem), Meaning::Constant(constant)) = (operator, rhs.0)
             && constant.kind == Kind::Int
             && constant.expr.as_int() == Some(0)
             && self.elem_of(rhs.0).and_then(|elem| elem.dtype()).is_none_or(|dtype| dtype.is_int())
         {
-            self.errors.push_help(rhs.1.place, "division by zero", "a float is divided by zero as `x / 0.0`");
+            self.errors.push_help(rhs.1.span, "division by zero", "a float is divided by zero as `x / 0.0`");
         }
     }
 }
 
-/// `add` and `and`: as a message says it.
+/// The verb and the preposition for messages: `add` and `and`.
 fn verb(operator: Operator) -> (&'static str, &'static str) {
     match operator {
         Operator::Binary(BinaryOp::Add) => ("add", "and"),
@@ -234,7 +234,7 @@ fn verb(operator: Operator) -> (&'static str, &'static str) {
     }
 }
 
-/// An operand as a help repeats it.
+/// An operand in source syntax, for a help.
 pub(super) fn written(expr: &Expr) -> String {
     match &expr.kind {
         ExprKind::Name(name) => name.clone(),
@@ -247,12 +247,12 @@ pub(super) fn written(expr: &Expr) -> String {
     }
 }
 
-/// What to do with a float of 8 bits that stands where something is computed.
+/// The help for an 8-bit float in arithmetic.
 pub(super) fn float8_help(x: &Expr) -> String {
     format!("floats of 8 bits are stored, compared and cast: `{} as f32`", written(x))
 }
 
-/// Does a cast to `a` lose no more than one to `b`? Best is to the float, to the wider type, to the concrete one.
+/// Does a cast to `a` lose no more than a cast to `b`? Floats are preferred, then wider types, then concrete ones.
 pub(super) fn holds_more(a: &Elem, b: &Elem) -> bool {
     let rank = |elem: &Elem| elem.dtype().map_or((0, 0), |dtype| (1 + u32::from(dtype.is_float()), dtype.bits()));
     rank(a) >= rank(b)

@@ -1,16 +1,16 @@
-//! `static_print!` and `device_print!`.
+//! Elaboration of `static_print!` and `device_print!`.
 
 use super::Elaborator;
 use super::convert::shapes_help;
 use super::meaning::Meaning;
 use crate::frontend::ast::Expr;
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::template::{self, Piece};
 use crate::ir::{Op, Value};
 
 impl Elaborator<'_> {
-    /// Constants are written as numbers; of everything else, its type.
-    pub(super) fn static_print(&mut self, text: &str, args: &[Expr], place: Place) {
+    /// Constants print their values; everything else prints its type.
+    pub(super) fn static_print(&mut self, text: &str, args: &[Expr], span: SourceSpan) {
         let mut args = args.iter().peekable();
         let (mut format, mut values) = (String::new(), Vec::new());
         for piece in template::parse(text).expect("the parser wrote the template") {
@@ -26,13 +26,13 @@ impl Elaborator<'_> {
                 _ => format.push_str(&piece.to_string()),
             }
         }
-        self.append(Op::StaticPrint { format, values }, place);
+        self.append(Op::StaticPrint { format, values }, span);
     }
 
     /// Scalars are repeated beside tiles.
-    pub(super) fn device_print(&mut self, text: &str, args: &[Expr], place: Place) {
+    pub(super) fn device_print(&mut self, text: &str, args: &[Expr], span: SourceSpan) {
         let meanings: Vec<Meaning> = args.iter().map(|arg| self.expr(arg)).collect();
-        let values: Vec<Option<Value>> = meanings.iter().zip(args).map(|(meaning, arg)| self.value(meaning, arg.place)).collect();
+        let values: Vec<Option<Value>> = meanings.iter().zip(args).map(|(meaning, arg)| self.value(meaning, arg.span)).collect();
         let Some(values) = values.into_iter().collect::<Option<Vec<Value>>>() else { return };
         let shown: Vec<Meaning> = values.iter().map(|value| Meaning::Value(*value)).collect();
         let shape = match self.common_shape(&shown.iter().collect::<Vec<_>>()) {
@@ -40,14 +40,14 @@ impl Elaborator<'_> {
             Err((x, y)) => {
                 let found: Vec<String> = meanings.iter().map(|meaning| self.describe(meaning)).collect();
                 let help = shapes_help(&x, &y, "print tiles of other shapes by a `device_print!` of their own");
-                self.errors.push_help(place, format!("the values of `device_print!` differ in shape: {}", found.join(", ")), help);
+                self.errors.push_help(span, format!("the values of `device_print!` differ in shape: {}", found.join(", ")), help);
                 return;
             }
         };
-        let spread: Option<Vec<Value>> = values.iter().zip(args).map(|(value, arg)| self.with_shape(*value, &shape, arg.place)).collect();
+        let spread: Option<Vec<Value>> = values.iter().zip(args).map(|(value, arg)| self.with_shape(*value, &shape, arg.span)).collect();
         let Some(values) = spread else { return };
         let site = self.prints;
         self.prints += 1;
-        self.append(Op::Print { values, format: text.to_string(), site }, place);
+        self.append(Op::Print { values, format: text.to_string(), site }, span);
     }
 }

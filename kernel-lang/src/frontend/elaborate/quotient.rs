@@ -1,16 +1,17 @@
-//! Integer quotients of constants that become floats: `x * (1 / 2)` is `x * 0` in Rust's arithmetic and `x * 0.5` in Python's, so it is an error.
+//! Integer quotients in constants that become floats: `x * (1 / 2)` is `x * 0` in Rust's arithmetic and `x * 0.5` in Python's, so it is an
+//! error.
 //!
-//! A constant without a type remembers the integer quotients in it, until it takes a type of floats. Literals are checked there, and quotients of constant
-//! parameters when the kernel is specialised, by a `static_assert`. A quotient without a remainder is no mistake, and a cast says that the
-//! integer is meant: `(B / 2) as f32`.
+//! A constant without a type records its integer quotients until it takes a float type. Literals are checked then; quotients of constant
+//! parameters are checked at specialisation by a `static_assert`. An exact quotient is allowed, and so is an explicit cast of the integer:
+//! `(B / 2) as f32`.
 
 use super::Elaborator;
 use super::meaning::{Constant, Kind, shown};
 use crate::dtype::Dtype;
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{ConstBinary, ConstExpr, Elem, Op};
 
-/// A quotient of integers that need not be exact.
+/// A quotient of integers that may be inexact.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Quotient {
     dividend: ConstExpr,
@@ -34,7 +35,7 @@ impl Quotient {
         ConstExpr::binary(ConstBinary::Rem, self.dividend.clone(), self.divisor.clone())
     }
 
-    /// What is wrong, and how to mend it.
+    /// The message and the help.
     fn mistake(&self) -> (String, String) {
         let (a, b) = (&self.dividend, &self.divisor);
         let text = shown(&ConstExpr::Binary(ConstBinary::Div, Box::new(a.clone()), Box::new(b.clone())));
@@ -51,8 +52,8 @@ impl Quotient {
 }
 
 impl Elaborator<'_> {
-    /// Reports quotients that lose their remainder, if a constant without a type takes the type `elem` here. False if that is certain.
-    pub(super) fn quotients_fit(&mut self, constant: &Constant, elem: &Elem, place: Place) -> bool {
+    /// Reports inexact quotients if a constant without a type takes the type `elem`. Returns false if the error is certain.
+    pub(super) fn quotients_fit(&mut self, constant: &Constant, elem: &Elem, span: SourceSpan) -> bool {
         let choices = self.choices(elem);
         if constant.elem.is_some() || !choices.iter().any(|dtype| dtype.is_float()) {
             return true;
@@ -62,7 +63,7 @@ impl Elaborator<'_> {
         for quotient in &constant.quotients {
             let (remainder, (message, help)) = (quotient.remainder(), quotient.mistake());
             if remainder.is_literal() {
-                self.errors.push_help(place, message, help);
+                self.errors.push_help(span, message, help);
                 return false;
             }
             let is_exact = ConstExpr::binary(ConstBinary::Eq, remainder, ConstExpr::Int(0));
@@ -70,7 +71,7 @@ impl Elaborator<'_> {
                 Some(is_integer) => ConstExpr::binary(ConstBinary::Or, is_exact, is_integer.clone()),
                 None => is_exact,
             };
-            self.append(Op::StaticAssert { cond, message: format!("{message}: {help}") }, place);
+            self.append(Op::StaticAssert { cond, message: format!("{message}: {help}") }, span);
         }
         true
     }

@@ -1,35 +1,35 @@
-//! Variables and where they are visible.
+//! Variables and their visibility.
 
 use super::{Elaborator, Meaning};
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Expr, ExprKind, Name, Pattern, Stmt, StmtKind};
-use crate::frontend::place::Place;
+use crate::frontend::builtins;
 use crate::frontend::signature::dtype_of;
-use crate::frontend::words;
+use crate::frontend::span::SourceSpan;
 use crate::ir::ConstExpr;
 
 use super::meaning::Kind;
 
-/// What declared a variable.
+/// The kind of declaration of a variable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
     Parameter,
-    /// An option without a default, which the call has left out: it can only be passed on.
+    /// An option without a default that the call omits: it can only be passed on.
     LeftOut,
     Let,
     LoopIndex,
 }
 
-/// A variable and what it means at this point of the walk.
+/// A variable, with its meaning at the current point of the walk.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) name: String,
     pub(super) meaning: Meaning,
     pub(super) mutable: bool,
     pub(super) origin: Origin,
-    /// What the user sees of it: the argument that was given for a parameter.
-    pub(super) argument: Option<Place>,
+    /// The span that the user is shown for a parameter: the argument.
+    pub(super) argument: Option<SourceSpan>,
 }
 
 impl Elaborator<'_> {
@@ -41,7 +41,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Does something in a scope of its own.
+    /// Runs `inside` in a new scope.
     pub(super) fn scoped<R>(&mut self, inside: impl FnOnce(&mut Self) -> R) -> R {
         self.scopes.push(Vec::new());
         let result = inside(self);
@@ -54,38 +54,38 @@ impl Elaborator<'_> {
         self.visible().iter().rev().find_map(|scope| scope.iter().rev().copied().find(|index| self.variables[*index].name == name))
     }
 
-    /// The scopes that are seen here: in a function's body only its own.
+    /// The visible scopes: in a function's body only its own.
     fn visible(&self) -> &[Vec<usize>] {
         &self.scopes[self.frames.last().map_or(0, |frame| frame.scopes)..]
     }
 
-    /// Is it an option of the function that its call left out?
+    /// Is it an option of the function that its call omits?
     pub(super) fn is_left_out(&self, expr: &Expr) -> bool {
         let ExprKind::Name(name) = &expr.kind else { return false };
         self.find(name).is_some_and(|index| self.variables[index].origin == Origin::LeftOut)
     }
 
-    /// What every variable means now.
+    /// The current meanings of all variables.
     pub(super) fn meanings(&self) -> Vec<Meaning> {
         self.variables.iter().map(|variable| variable.meaning.clone()).collect()
     }
 
-    /// Back to an earlier state of the variables that there were then.
+    /// Restores the meanings of the variables that existed at an earlier point.
     pub(super) fn restore(&mut self, before: &[Meaning]) {
         for (variable, meaning) in self.variables.iter_mut().zip(before) {
             variable.meaning = meaning.clone();
         }
     }
 
-    /// A name in an expression.
-    pub(super) fn name(&mut self, name: &str, place: Place) -> Meaning {
+    /// Elaborates a name in an expression.
+    pub(super) fn name(&mut self, name: &str, span: SourceSpan) -> Meaning {
         if let Some(index) = self.find(name) {
             if let Some(argument) = self.variables[index].argument {
-                self.errors.stands_for(place, argument);
+                self.errors.stands_for(span, argument);
             }
             if self.variables[index].origin == Origin::LeftOut {
                 let help = format!("give it a default, `#[option(..)] {name}`, or only pass it on: `{name} = {name}`");
-                self.errors.push_help(place, format!("the option `{name}` is left out here, so that it has no value"), help);
+                self.errors.push_help(span, format!("the option `{name}` is left out here, so that it has no value"), help);
             }
             return self.variables[index].meaning.clone();
         }
@@ -98,7 +98,7 @@ impl Elaborator<'_> {
             return Meaning::constant(ConstExpr::Param(param.name.clone()), kind, None);
         }
         let (message, help) = self.unknown_name(name);
-        self.errors.push_help(place, message, help);
+        self.errors.push_help(span, message, help);
         Meaning::Poison
     }
 
@@ -109,8 +109,11 @@ impl Elaborator<'_> {
                 format!("cast with `x as {name}`, make tiles with `zeros::<{name}>([N])`"),
             );
         }
-        if words::find(name).is_some() {
-            return (format!("`{name}` is a word, not a value"), format!("call it: `{}`", words::find(name).map_or("", |row| row.usage)));
+        if builtins::find(name).is_some() {
+            return (
+                format!("`{name}` is a word, not a value"),
+                format!("call it: `{}`", builtins::find(name).map_or("", |row| row.usage)),
+            );
         }
         let visible = self.visible().iter().flatten().map(|index| self.variables[*index].name.as_str()).filter(|name| !name.contains(' '));
         let consts: Vec<&str> = match self.frames.last() {
@@ -146,7 +149,7 @@ impl Elaborator<'_> {
         (message, "a kernel sees its parameters, its generics and its own variables".to_string())
     }
 
-    /// The visible variables that a loop assigns to, in the order of their declaration.
+    /// The visible variables that a loop assigns to, in the order of declaration.
     pub(super) fn assigned(&self, parts: &[&Block], conds: &[&Expr]) -> Vec<usize> {
         let mut names = Assigned { local: Vec::new(), names: Vec::new() };
         conds.iter().for_each(|cond| names.expr(cond));
@@ -158,7 +161,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// How Rust writes what other languages have a name for.
+/// The Rust spelling of a name from Python.
 pub(super) fn of_python(name: &str) -> Option<&'static str> {
     Some(match name {
         "True" => "true",
@@ -170,7 +173,7 @@ pub(super) fn of_python(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Walks a body for assignments to variables that it does not declare itself.
+/// Collects assignments in a body to variables that the body does not declare.
 struct Assigned {
     local: Vec<String>,
     names: Vec<String>,
@@ -242,14 +245,14 @@ impl Assigned {
                 inner.else_block.iter().for_each(|block| self.block(block));
             }
             ExprKind::Block(block) => self.block(block),
-            // It assigns to what is its own.
+            // A closure can assign only to its own variables.
             ExprKind::Closure(..) => {}
             _ => expr.operands().into_iter().for_each(|operand| self.expr(operand)),
         }
     }
 }
 
-/// Every name that a pattern binds or assigns to.
+/// Visits every name that a pattern binds or assigns to.
 pub(super) fn for_each_name(pattern: &Pattern, visit: &mut dyn FnMut(&Name)) {
     match pattern {
         Pattern::Name { name, .. } => visit(name),

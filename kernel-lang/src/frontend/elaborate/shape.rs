@@ -1,21 +1,21 @@
-//! Words that give a tile another shape.
+//! Builtins that change or query shapes.
 
 use super::convert::written_shape;
 use super::meaning::{Constant, Kind, Meaning};
 use super::{Elaborator, Value};
 use crate::frontend::ast::{Expr, ExprKind};
-use crate::frontend::place::Place;
-use crate::frontend::words::{Row, Word};
+use crate::frontend::builtins::{Row, Word};
+use crate::frontend::span::SourceSpan;
 use crate::ir::{Builder, ConstBinary, ConstExpr, Op, Type, padding};
 
 impl Elaborator<'_> {
-    /// `x[(.., None)]`
-    pub(super) fn new_axes(&mut self, x: &Expr, axes: &[bool], place: Place) -> Meaning {
+    /// `x[(.., None)]`.
+    pub(super) fn new_axes(&mut self, x: &Expr, axes: &[bool], span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
         // The offsets of a pointer take new axes too.
         let (base, value) = match &meaning {
             Meaning::Pointer { base, offset: Some(offset) } => (Some(*base), Some(*offset)),
-            other => (None, self.value(other, x.place)),
+            other => (None, self.value(other, x.span)),
         };
         let Some(mut value) = value else { return Meaning::Poison };
         let rank = self.func.ty(value).shape().len();
@@ -24,37 +24,37 @@ impl Elaborator<'_> {
             let found = self.describe(&meaning);
             let axes_of = |count: usize| if count == 1 { "1 axis".to_string() } else { format!("{count} axes") };
             self.errors.push_help(
-                place,
+                span,
                 format!("{found} has {}, and `[]` names {}", axes_of(rank), axes_of(kept)),
                 "write one `..` for each axis of the tile, and `None` where a new one goes",
             );
             return Meaning::Poison;
         }
         if kept == axes.len() {
-            self.errors.push_help(place, "these `[]` add no axis", "`None` stands where a new axis goes: `x[(.., None)]`");
+            self.errors.push_help(span, "these `[]` add no axis", "`None` stands where a new axis goes: `x[(.., None)]`");
             return Meaning::Poison;
         }
         for (axis, _) in axes.iter().enumerate().filter(|(_, is_new)| **is_new) {
-            let Some(expanded) = self.emit(Op::ExpandDims { x: value, axis: axis as u32 }, &[], place) else { return Meaning::Poison };
+            let Some(expanded) = self.emit(Op::ExpandDims { x: value, axis: axis as u32 }, &[], span) else { return Meaning::Poison };
             value = expanded;
         }
         base.map_or(Meaning::Value(value), |base| Meaning::Pointer { base, offset: Some(value) })
     }
 
-    /// `x.col()`, `x.row()`
-    pub(super) fn new_axis(&mut self, row: &Row, axis: u32, x: &Expr, place: Place) -> Meaning {
+    /// `x.col()`, `x.row()`.
+    pub(super) fn new_axis(&mut self, row: &Row, axis: u32, x: &Expr, span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
-        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let Some(value) = self.value(&meaning, x.span) else { return Meaning::Poison };
         if self.func.ty(value).shape().len() != 1 {
             let (found, name) = (self.describe(&meaning), row.name);
             let message = format!("`{name}` is of a tile with one axis, not {found}");
-            self.errors.push_help(place, message, "`x[(.., .., None)]` and `expand_dims(x, axis)` add an axis anywhere");
+            self.errors.push_help(span, message, "`x[(.., .., None)]` and `expand_dims(x, axis)` add an axis anywhere");
             return Meaning::Poison;
         }
-        self.emit(Op::ExpandDims { x: value, axis }, &[], place).into()
+        self.emit(Op::ExpandDims { x: value, axis }, &[], span).into()
     }
 
-    /// An axis given as a number, from the end if negative: one of `count`. `what` names whose axes they are.
+    /// Parses an axis index below `count`, counted from the end if negative. `what` names the owner of the axes in messages.
     pub(super) fn axis(&mut self, expr: &Expr, count: usize, what: &str) -> Option<u32> {
         let rank = count as i128;
         match self.expr(expr) {
@@ -69,32 +69,32 @@ impl Elaborator<'_> {
                     2 => "the axes are 0 and 1; negative ones count from the end".to_string(),
                     _ => format!("the axes are 0 to {}; negative ones count from the end", count - 1),
                 };
-                self.errors.push_help(expr.place, format!("there is no axis {axis} in {what}"), help);
+                self.errors.push_help(expr.span, format!("there is no axis {axis} in {what}"), help);
                 None
             }
             other => {
                 let found = self.describe(&other);
                 let help = "axes are numbered from 0, and from the end by -1 and so on";
-                self.errors.push_help(expr.place, format!("an axis is a literal number, not {found}"), help);
+                self.errors.push_help(expr.span, format!("an axis is a literal number, not {found}"), help);
                 None
             }
         }
     }
 
-    pub(super) fn expand_dims(&mut self, x: &Expr, axis: &Expr, place: Place) -> Meaning {
+    pub(super) fn expand_dims(&mut self, x: &Expr, axis: &Expr, span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
-        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let Some(value) = self.value(&meaning, x.span) else { return Meaning::Poison };
         let found = self.describe(&meaning);
         let Some(axis) = self.axis(axis, self.func.ty(value).shape().len() + 1, &format!("{found} with an axis more")) else {
             return Meaning::Poison;
         };
-        self.emit(Op::ExpandDims { x: value, axis }, &[], place).into()
+        self.emit(Op::ExpandDims { x: value, axis }, &[], span).into()
     }
 
-    pub(super) fn broadcast_to(&mut self, x: &Expr, shape: &Expr, place: Place) -> Meaning {
+    pub(super) fn broadcast_to(&mut self, x: &Expr, shape: &Expr, span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
         let shape = self.shape(shape);
-        let value = self.value(&meaning, x.place);
+        let value = self.value(&meaning, x.span);
         let (Some(value), Some(shape)) = (value, shape) else { return Meaning::Poison };
         if !self.fits_shape(&Meaning::Value(value), &shape) {
             let found = self.describe(&meaning);
@@ -103,16 +103,16 @@ impl Elaborator<'_> {
             } else {
                 "add the missing axes first: `x[(None, ..)]` makes a tile a row, `x[(.., None)]` a column"
             };
-            self.errors.push_help(place, format!("cannot broadcast {found} to `{}`", written_shape(&shape)), help);
+            self.errors.push_help(span, format!("cannot broadcast {found} to `{}`", written_shape(&shape)), help);
             return Meaning::Poison;
         }
-        self.with_shape(value, &shape, place).into()
+        self.with_shape(value, &shape, span).into()
     }
 
-    pub(super) fn reshape(&mut self, x: &Expr, shape: &Expr, place: Place) -> Meaning {
+    pub(super) fn reshape(&mut self, x: &Expr, shape: &Expr, span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
         let shape = self.shape(shape);
-        let value = self.value(&meaning, x.place);
+        let value = self.value(&meaning, x.span);
         let (Some(value), Some(shape)) = (value, shape) else { return Meaning::Poison };
         let numel = |shape: &[ConstExpr]| shape.iter().try_fold(1i128, |numel, extent| numel.checked_mul(extent.as_int()?));
         if let (Some(from), Some(to)) = (numel(self.func.ty(value).shape()), numel(&shape))
@@ -120,7 +120,7 @@ impl Elaborator<'_> {
         {
             let found = self.describe(&meaning);
             self.errors.push_help(
-                place,
+                span,
                 format!("cannot reshape {found} to `{}`: it has {from} elements, not {to}", written_shape(&shape)),
                 "a reshape keeps every element; to repeat elements write `broadcast_to(x, [..])`",
             );
@@ -132,17 +132,17 @@ impl Elaborator<'_> {
         {
             let found = self.describe(&meaning);
             self.errors.push_help(
-                place,
+                span,
                 format!("cannot reshape {found} to `{}`: elements would have to move", written_shape(&shape)),
                 "a tile whose extent is no power of two has padding behind it: of the axes that change only the first may have such an extent",
             );
             return Meaning::Poison;
         }
-        let loc = self.loc(place);
+        let loc = self.loc(span);
         Builder::new(&mut self.func, self.region, loc).reshape(value, &shape).into()
     }
 
-    /// The shape of an argument of `extent` and the like: a pointer has that of its offsets.
+    /// The shape of an argument of `extent` and similar builtins; for a pointer, the shape of its offsets.
     fn shape_of_argument(&mut self, name: &str, x: &Expr) -> Option<(Meaning, Vec<ConstExpr>)> {
         let meaning = self.expr(x);
         match &meaning {
@@ -158,7 +158,7 @@ impl Elaborator<'_> {
                     Meaning::View(_) => "multiply its extents: `extent(x, 0) * extent(x, 1)`".to_string(),
                     _ => meaning.parts_help(Some(x)),
                 };
-                self.errors.push_help(x.place, format!("`{name}` takes a scalar or a tile, not {found}"), help);
+                self.errors.push_help(x.span, format!("`{name}` takes a scalar or a tile, not {found}"), help);
                 None
             }
         }
@@ -175,14 +175,14 @@ impl Elaborator<'_> {
         let found = self.describe(&meaning);
         if matches!(meaning, Meaning::Pointer { .. }) && shape.is_empty() {
             let help = "the sizes of its tensor are parameters of the kernel: `n: usize`";
-            self.errors.push_help(x.place, format!("`extent` takes a tile or a view, not {found}"), help);
+            self.errors.push_help(x.span, format!("`extent` takes a tile or a view, not {found}"), help);
             return Meaning::Poison;
         }
         let Some(axis) = self.axis(axis, shape.len(), &found) else { return Meaning::Poison };
         Meaning::constant(shape[axis as usize].clone(), Kind::Int, None)
     }
 
-    /// `rank(x)`, `numel(x)`
+    /// `rank(x)`, `numel(x)`.
     pub(super) fn count(&mut self, row: &Row, x: &Expr) -> Meaning {
         if let (Word::Rank, ExprKind::Name(name)) = (row.word, &x.kind)
             && let Some(index) = self.find(name)
@@ -198,12 +198,12 @@ impl Elaborator<'_> {
         Meaning::constant(count, Kind::Int, None)
     }
 
-    pub(super) fn permute(&mut self, x: &Expr, order: &Expr, place: Place) -> Meaning {
+    pub(super) fn permute(&mut self, x: &Expr, order: &Expr, span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
-        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let Some(value) = self.value(&meaning, x.span) else { return Meaning::Poison };
         let rank = self.func.ty(value).shape().len();
         let ExprKind::Shape(list) = &order.kind else {
-            self.errors.push_help(order.place, "the order of the axes stands in brackets", "write it like `permute(x, [1, 0, 2])`");
+            self.errors.push_help(order.span, "the order of the axes stands in brackets", "write it like `permute(x, [1, 0, 2])`");
             return Meaning::Poison;
         };
         let found = self.describe(&meaning);
@@ -211,32 +211,32 @@ impl Elaborator<'_> {
         let Some(axes) = axes.into_iter().collect::<Option<Vec<u32>>>() else { return Meaning::Poison };
         if let Some(missing) = (0..rank as u32).find(|axis| !axes.contains(axis)) {
             let message = format!("axis {missing} of {found} is missing in the order");
-            self.errors.push_help(order.place, message, "each axis stands in the order once");
+            self.errors.push_help(order.span, message, "each axis stands in the order once");
             return Meaning::Poison;
         }
         if axes.len() > rank {
             let message = format!("the order names {} axes, and {found} has {rank}", axes.len());
-            self.errors.push_help(order.place, message, "each axis stands in the order once");
+            self.errors.push_help(order.span, message, "each axis stands in the order once");
             return Meaning::Poison;
         }
-        self.emit(Op::Permute { x: value, order: axes }, &[], place).into()
+        self.emit(Op::Permute { x: value, order: axes }, &[], span).into()
     }
 
-    pub(super) fn trans(&mut self, x: &Expr, place: Place) -> Meaning {
+    pub(super) fn trans(&mut self, x: &Expr, span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
-        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let Some(value) = self.value(&meaning, x.span) else { return Meaning::Poison };
         if self.func.ty(value).shape().len() != 2 {
             let found = self.describe(&meaning);
             let help = "axes in another order: `permute(x, [1, 0, 2])`; a new axis: `x[(.., None)]`";
-            self.errors.push_help(place, format!("`trans` exchanges the two axes of a tile, not those of {found}"), help);
+            self.errors.push_help(span, format!("`trans` exchanges the two axes of a tile, not those of {found}"), help);
             return Meaning::Poison;
         }
-        self.emit(Op::Permute { x: value, order: vec![1, 0] }, &[], place).into()
+        self.emit(Op::Permute { x: value, order: vec![1, 0] }, &[], span).into()
     }
 
-    /// The position of each element of a tile along one axis, or in row-major order along all of them.
-    pub(super) fn positions(&mut self, ty: &Type, axis: Option<u32>, place: Place) -> Value {
-        let loc = self.loc(place);
+    /// The index of each element of a tile along one axis, or its row-major index.
+    pub(super) fn positions(&mut self, ty: &Type, axis: Option<u32>, span: SourceSpan) -> Value {
+        let loc = self.loc(span);
         let shape = ty.shape().to_vec();
         let rank = shape.len() as u32;
         let mut b = Builder::new(&mut self.func, self.region, loc);

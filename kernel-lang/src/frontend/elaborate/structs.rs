@@ -1,7 +1,7 @@
-//! Structs: tuples of their fields that know what they are called.
+//! Structs: tuples of their fields, together with a name.
 //!
-//! Making one is a call of its constructor, and its methods are functions like any other, so that this module only finds what a name means: a
-//! struct, a field, a method.
+//! Construction is a call of the constructor, and methods are ordinary functions. This module therefore only resolves names: structs, fields
+//! and methods.
 
 use std::rc::Rc;
 
@@ -11,11 +11,11 @@ use super::meaning::{Constant, Instance, Kind, Meaning};
 use super::{Elaborator, Frame};
 use crate::diagnostic::did_you_mean;
 use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, Owner, Pattern, StructLiteral};
+use crate::frontend::builtins;
 use crate::frontend::device::{DeviceFn, GenericKind, Home};
 use crate::frontend::device_struct::DeviceStruct;
 use crate::frontend::param_type::ParamType;
-use crate::frontend::place::Place;
-use crate::frontend::words;
+use crate::frontend::span::SourceSpan;
 use crate::ir::Elem;
 
 impl Elaborator<'_> {
@@ -29,29 +29,29 @@ impl Elaborator<'_> {
         self.devices.find_struct(from, path).cloned()
     }
 
-    /// The struct that a path names at this point of the walk; if there is none, or a broken one, that has been reported.
+    /// The struct that a path names in the current body; reports an error if there is none, or returns nothing for a broken one.
     fn named_struct(&mut self, path: &Name) -> Option<Rc<DeviceStruct>> {
         let def = self.struct_in(self.frames.last().map(|frame| &frame.func.home), &path.text);
         if def.is_none() && !self.is_alone {
             let help = "a struct of kernels is marked: `#[device] struct Name { x: Value<f32>, .. }`";
-            self.errors.push_help(path.place, format!("there is no device struct `{}` here", path.text), help);
+            self.errors.push_help(path.span, format!("there is no device struct `{}` here", path.text), help);
         }
         def.filter(|def| !def.is_broken)
     }
 
-    /// `Welford { mean, m2: 0.0, ..base }`
-    pub(super) fn struct_literal(&mut self, literal: &StructLiteral, place: Place) -> Meaning {
+    /// `Welford { mean, m2: 0.0, ..base }`.
+    pub(super) fn struct_literal(&mut self, literal: &StructLiteral, span: SourceSpan) -> Meaning {
         let before = self.errors.len();
         let def = self.named_struct(&literal.owner.path);
-        let values: Vec<Arg> = literal.fields.iter().map(|(_, value)| (self.expr(value), value.place)).collect();
-        let base = literal.base.as_ref().map(|base| (self.expr(base), base.place));
+        let values: Vec<Arg> = literal.fields.iter().map(|(_, value)| (self.expr(value), value.span)).collect();
+        let base = literal.base.as_ref().map(|base| (self.expr(base), base.span));
         let Some(def) = def else { return Meaning::Poison };
         let mut args: Vec<Option<Arg>> = vec![None; def.fields.len()];
         for ((name, _), value) in literal.fields.iter().zip(values) {
             match def.field(&name.text) {
                 None => self.unknown_field(&def, name),
                 Some(index) if args[index].is_some() => {
-                    self.errors.push_help(name.place, format!("the field `{}` is given twice", name.text), "remove one of them");
+                    self.errors.push_help(name.span, format!("the field `{}` is given twice", name.text), "remove one of them");
                 }
                 Some(index) => {
                     self.check_visible(&def, def.fields[index].is_public, name);
@@ -60,16 +60,16 @@ impl Elaborator<'_> {
             }
         }
         match &base {
-            Some((meaning, place)) => match meaning.as_struct() {
+            Some((meaning, span)) => match meaning.as_struct() {
                 Some((of, fields)) if Rc::ptr_eq(&of.def, &def) => {
                     let rest = args.iter_mut().zip(fields).filter(|(arg, _)| arg.is_none());
-                    rest.for_each(|(arg, field)| *arg = Some((field.clone(), *place)));
+                    rest.for_each(|(arg, field)| *arg = Some((field.clone(), *span)));
                 }
                 _ if meaning.is_poison() => return Meaning::Poison,
                 _ => {
                     let found = self.describe(meaning);
                     let message = format!("the other fields come from `{}`, not from {found}", def.name.text);
-                    self.errors.push_help(*place, message, format!("name them: `{}`", def.written()));
+                    self.errors.push_help(*span, message, format!("name them: `{}`", def.written()));
                 }
             },
             None if self.errors.len() == before => {
@@ -77,7 +77,7 @@ impl Elaborator<'_> {
                     def.fields.iter().zip(&args).filter(|(_, arg)| arg.is_none()).map(|(field, _)| field.name.text.as_str()).collect();
                 if !missing.is_empty() {
                     let message = format!("`{}` lacks {}", def.name.text, listed(&missing));
-                    self.errors.push_help(literal.owner.path.place, message, format!("write `{}`", def.written()));
+                    self.errors.push_help(literal.owner.path.span, message, format!("write `{}`", def.written()));
                 }
             }
             None => {}
@@ -89,10 +89,10 @@ impl Elaborator<'_> {
             Some((of, _)) => of.consts.iter().cloned().map(Some).collect(),
             None => self.expected_consts(&def),
         };
-        self.constructed(&def, &literal.owner, args, &told, place).unwrap_or(Meaning::Poison)
+        self.constructed(&def, &literal.owner, args, &told, span).unwrap_or(Meaning::Poison)
     }
 
-    /// What the constants of a struct are in the type that the function around gives, or in that of its `impl` block.
+    /// The constants of a struct according to the result type of the surrounding function, or the type of its `impl` block.
     fn expected_consts(&mut self, def: &Rc<DeviceStruct>) -> Vec<Option<Meaning>> {
         let Some(frame) = self.frames.last().cloned() else { return Vec::new() };
         let output = if let ParamType::Struct(owner) = &frame.func.output { Some(owner) } else { None };
@@ -104,14 +104,14 @@ impl Elaborator<'_> {
         consts.map(|(position, _)| self.constant_in(&frame, owner.generics.get(position)?)).collect()
     }
 
-    /// A call of the constructor.
+    /// Elaborates a call of the constructor.
     fn constructed(
         &mut self,
         def: &Rc<DeviceStruct>,
         owner: &Owner,
         args: Vec<Option<Arg>>,
         told: &[Option<Meaning>],
-        place: Place,
+        span: SourceSpan,
     ) -> Option<Meaning> {
         let func = &def.constructor;
         if args.iter().flatten().any(|(meaning, _)| meaning.is_poison()) || !self.are_of_kind(func, &args) {
@@ -128,8 +128,8 @@ impl Elaborator<'_> {
             is_method: false,
         };
         let is_named: Vec<bool> = func.generics.iter().enumerate().map(|(index, _)| call.generics.len() > index).collect();
-        let frame = self.frame(&CallSite { func, call: &call, args: &args, place }, told)?;
-        // Constants alone say nothing of a type: they take that of what they meet, as those in a tuple do.
+        let frame = self.frame(&CallSite { func, call: &call, args: &args, span }, told)?;
+        // Constants alone do not determine a type: they take the type of the other operand, as those in a tuple do.
         let mut open: Vec<(&str, Kind)> = Vec::new();
         for (kind, _) in func.generics.iter().zip(is_named).filter(|(_, is_named)| !is_named) {
             let GenericKind::Type(index) = kind else { continue };
@@ -161,20 +161,20 @@ impl Elaborator<'_> {
         Some(Meaning::Tuple(Some(Rc::new(Instance { def: def.clone(), consts })), fields))
     }
 
-    /// What stands in the `<..>` of a struct; of `Self`, what the `impl` block says.
+    /// The generic arguments of a struct; for `Self` those of the `impl` block.
     fn generics_of(&self, owner: &Owner) -> Vec<Generic> {
         let this = self.frames.last().and_then(|frame| frame.func.this.as_ref()).filter(|_| owner.path.text == "Self");
         this.unwrap_or(owner).generics.clone()
     }
 
-    /// `t.0`, `w.mean`
-    pub(super) fn field(&mut self, x: &Expr, name: &Name, place: Place) -> Meaning {
+    /// `t.0`, `w.mean`.
+    pub(super) fn field(&mut self, x: &Expr, name: &Name, span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
-        self.part(&meaning, name, place).unwrap_or(Meaning::Poison)
+        self.part(&meaning, name, span).unwrap_or(Meaning::Poison)
     }
 
-    /// A part of a tuple or a struct; `None` has been reported.
-    fn part(&mut self, meaning: &Meaning, name: &Name, place: Place) -> Option<Meaning> {
+    /// An element of a tuple or a field of a struct; `None` if an error has been reported.
+    fn part(&mut self, meaning: &Meaning, name: &Name, span: SourceSpan) -> Option<Meaning> {
         if let Some((of, _)) = meaning.as_struct()
             && let Some(index) = of.def.field(&name.text)
         {
@@ -188,17 +188,17 @@ impl Elaborator<'_> {
             Meaning::Tuple(Some(of), _) => self.unknown_field(&of.def.clone(), name),
             Meaning::Tuple(None, list) => {
                 let message = format!("there is no field `{}` in a tuple of {}", name.text, list.len());
-                self.errors.push_help(place, message, "the first field is `.0`");
+                self.errors.push_help(span, message, "the first field is `.0`");
             }
             other => {
-                let (message, help) = words::of_a_tensor(&name.text).unwrap_or_else(|| {
+                let (message, help) = builtins::of_a_tensor(&name.text).unwrap_or_else(|| {
                     let help = match name.text.as_str() {
                         "T" => "the transpose is `trans(x)`",
                         _ => "only tuples and structs have fields: `t.0`, `w.mean`",
                     };
                     (format!("{} has no fields", self.describe(other)), help.to_string())
                 });
-                self.errors.push_help(place, message, help);
+                self.errors.push_help(span, message, help);
             }
         }
         None
@@ -213,10 +213,10 @@ impl Elaborator<'_> {
         } else {
             format!("its fields are {}", listed(&names))
         };
-        self.errors.push_help(name.place, format!("`{}` has no field `{}`", def.name.text, name.text), help);
+        self.errors.push_help(name.span, format!("`{}` has no field `{}`", def.name.text, name.text), help);
     }
 
-    /// A field or a function of another crate is seen if it is `pub`.
+    /// Reports a field or a function of another crate that is not `pub`.
     fn check_visible(&mut self, def: &DeviceStruct, is_public: bool, name: &Name) {
         let krate = |home: &Home| if let Home::User { foreign, .. } = home { foreign.clone() } else { None };
         let here = self.frames.last().and_then(|frame| krate(&frame.func.home));
@@ -224,12 +224,12 @@ impl Elaborator<'_> {
         if !is_public && here != there {
             let of = there.map_or_else(String::new, |krate| format!(" of the crate `{krate}`"));
             let message = format!("`{}` of `{}` is private", name.text, def.name.text);
-            self.errors.push_help(name.place, message, format!("use what is `pub` in the struct{of}"));
+            self.errors.push_help(name.span, message, format!("use what is `pub` in the struct{of}"));
         }
     }
 
     /// The fields that a pattern names, in its order.
-    pub(super) fn fields_of(&mut self, meaning: Meaning, pattern: (&Name, &[(Name, Pattern)], bool), place: Place) -> Vec<Meaning> {
+    pub(super) fn fields_of(&mut self, meaning: Meaning, pattern: (&Name, &[(Name, Pattern)], bool), span: SourceSpan) -> Vec<Meaning> {
         let (path, names, is_partial) = pattern;
         let nothing = vec![Meaning::Poison; names.len()];
         let Some(def) = self.named_struct(path).filter(|_| !meaning.is_poison()) else { return nothing };
@@ -239,7 +239,7 @@ impl Elaborator<'_> {
                 Some((of, _)) => format!("write `let {} = ..;`", of.def.written()),
                 None => "the pattern names the struct that the value is one of".to_string(),
             };
-            self.errors.push_help(place, format!("`{}` is taken apart here, but the value is {found}", def.name.text), help);
+            self.errors.push_help(span, format!("`{}` is taken apart here, but the value is {found}", def.name.text), help);
             return nothing;
         }
         let missing: Vec<&str> = def
@@ -251,30 +251,30 @@ impl Elaborator<'_> {
         let is_known = names.iter().all(|(name, _)| def.field(&name.text).is_some());
         if !is_partial && is_known && !missing.is_empty() {
             let help = "name all fields, or end the pattern with `..`";
-            self.errors.push_help(place, format!("the pattern leaves out {} of `{}`", listed(&missing), def.name.text), help);
+            self.errors.push_help(span, format!("the pattern leaves out {} of `{}`", listed(&missing), def.name.text), help);
         }
         let mut parts = Vec::new();
         for (index, (name, _)) in names.iter().enumerate() {
             if names[..index].iter().any(|(earlier, _)| earlier.text == name.text) {
-                self.errors.push_help(name.place, format!("the field `{}` is named twice", name.text), "remove one of them");
+                self.errors.push_help(name.span, format!("the field `{}` is named twice", name.text), "remove one of them");
             }
-            parts.push(self.part(&meaning, name, place).unwrap_or(Meaning::Poison));
+            parts.push(self.part(&meaning, name, span).unwrap_or(Meaning::Poison));
         }
         parts
     }
 
-    /// `w.mean = value;`
-    pub(super) fn assign_field(&mut self, variable: &Name, fields: &[Name], meaning: Meaning, place: Place) {
-        let whole = self.name(&variable.text, variable.place);
+    /// `w.mean = value;`.
+    pub(super) fn assign_field(&mut self, variable: &Name, fields: &[Name], meaning: Meaning, span: SourceSpan) {
+        let whole = self.name(&variable.text, variable.span);
         let Some(index) = self.find(&variable.text) else { return };
         let (mut old, mut written) = (whole.clone(), variable.text.clone());
         for field in fields {
-            let Some(part) = self.part(&old, field, variable.place.to(field.place)) else { return };
+            let Some(part) = self.part(&old, field, variable.span.to(field.span)) else { return };
             old = part;
             written = format!("{written}.{}", field.text);
         }
         self.check_mutable(index, variable);
-        let new = self.keep_type(&written, &old, meaning, place);
+        let new = self.keep_type(&written, &old, meaning, span);
         let mut target = &mut self.variables[index].meaning;
         for field in fields {
             let Some(part) = target.part_mut(&field.text) else { return };
@@ -283,11 +283,11 @@ impl Elaborator<'_> {
         *target = new;
     }
 
-    /// `w.combine(other)`; `None` if it is a word's matter.
-    pub(super) fn method(&mut self, call: &Call, place: Place) -> Option<Meaning> {
+    /// `w.combine(other)`; `None` if the call is a builtin's.
+    pub(super) fn method(&mut self, call: &Call, span: SourceSpan) -> Option<Meaning> {
         let name = call.word.text.as_str();
         let receiver = &call.args[0];
-        let is_word = words::find(name).is_some_and(|row| row.method) || matches!(name, "load" | "store");
+        let is_word = builtins::find(name).is_some_and(|row| row.method) || matches!(name, "load" | "store");
         if is_word && self.struct_of(receiver).is_none_or(|def| def.method(name).is_none()) {
             return None;
         }
@@ -295,7 +295,7 @@ impl Elaborator<'_> {
         let meaning = if is_value { self.expr(receiver) } else { Meaning::UNIT };
         if let Some(def) = meaning.as_struct().map(|(of, _)| of.def.clone()) {
             if let Some(func) = def.method(name).cloned() {
-                return Some(self.call_of_struct(&def, &func, call, Some(meaning), place));
+                return Some(self.call_of_struct(&def, &func, call, Some(meaning), span));
             }
             self.check_rest(call);
             self.unknown_method(&def, call);
@@ -303,23 +303,23 @@ impl Elaborator<'_> {
         }
         self.check_rest(call);
         if !meaning.is_poison() {
-            let (message, help) = match words::find(name) {
+            let (message, help) = match builtins::find(name) {
                 Some(row) => (format!("`{name}` is not a method"), format!("write `{}`", row.usage)),
-                None => words::unknown(name, true),
+                None => builtins::unknown(name, true),
             };
-            self.errors.push_help(call.word.place, message, help);
+            self.errors.push_help(call.word.span, message, help);
         }
         Some(Meaning::Poison)
     }
 
-    /// `Welford::new(x)`
-    pub(super) fn associated(&mut self, owner: &Owner, call: &Call, place: Place) -> Meaning {
+    /// `Welford::new(x)`.
+    pub(super) fn associated(&mut self, owner: &Owner, call: &Call, span: SourceSpan) -> Meaning {
         let Some(def) = self.named_struct(&owner.path) else {
             self.check_arguments(call);
             return Meaning::Poison;
         };
         match def.method(&call.word.text).cloned() {
-            Some(func) => self.call_of_struct(&def, &func, call, None, place),
+            Some(func) => self.call_of_struct(&def, &func, call, None, span),
             None => {
                 self.check_arguments(call);
                 self.unknown_method(&def, call);
@@ -328,13 +328,20 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A call of a struct's function, whose generics are those of the struct, which stand behind its name, and its own.
-    fn call_of_struct(&mut self, def: &DeviceStruct, func: &Rc<DeviceFn>, call: &Call, receiver: Option<Meaning>, place: Place) -> Meaning {
+    /// A call of a struct's function. Its generics are those of the struct, given after the struct's name, and its own.
+    fn call_of_struct(
+        &mut self,
+        def: &DeviceStruct,
+        func: &Rc<DeviceFn>,
+        call: &Call,
+        receiver: Option<Meaning>,
+        span: SourceSpan,
+    ) -> Meaning {
         self.check_visible(def, func.is_public, &call.word);
         if receiver.is_some() && func.params.first().is_none_or(|param| param.name.text != "self") {
             self.check_rest(call);
             let help = format!("write `{}`", super::inline::usage(func));
-            self.errors.push_help(call.word.place, format!("`{}` has no `self`: it is not a method", func.name.text), help);
+            self.errors.push_help(call.word.span, format!("`{}` has no `self`: it is not a method", func.name.text), help);
             return Meaning::Poison;
         }
         let of_struct = call.owner.as_ref().map_or_else(Vec::new, |owner| self.generics_of(owner));
@@ -345,7 +352,7 @@ impl Elaborator<'_> {
             .iter()
             .map(|kind| {
                 let name = func.generic_name(*kind);
-                let open = || Generic::open(call.word.place);
+                let open = || Generic::open(call.word.span);
                 match of_block.iter().position(|generic| generic.name() == Some(name)) {
                     Some(index) => of_struct.get(index).cloned().unwrap_or_else(open),
                     None => own.next().unwrap_or_else(open),
@@ -354,7 +361,7 @@ impl Elaborator<'_> {
             .collect();
         generics.extend(own);
         let call = Call { generics, ..call.clone() };
-        self.call_with(func, &call, receiver, place)
+        self.call_with(func, &call, receiver, span)
     }
 
     fn unknown_method(&mut self, def: &DeviceStruct, call: &Call) {
@@ -369,16 +376,16 @@ impl Elaborator<'_> {
         } else {
             format!("its functions are {}", listed(&names))
         };
-        self.errors.push_help(call.word.place, format!("`{}` has no function `{name}`", def.name.text), help);
+        self.errors.push_help(call.word.span, format!("`{}` has no function `{name}`", def.name.text), help);
     }
 
-    /// The mistakes in the arguments behind the receiver.
+    /// Reports the errors in the arguments after the receiver.
     fn check_rest(&mut self, call: &Call) {
         let args = call.args[1..].to_vec();
         self.check_arguments(&Call { args, ..call.clone() });
     }
 
-    /// The struct that an expression is one of, as far as its form tells: it is not computed.
+    /// The struct type of an expression, as far as its syntax determines it; the expression is not elaborated.
     fn struct_of(&mut self, expr: &Expr) -> Option<Rc<DeviceStruct>> {
         let home = self.frames.last().map(|frame| frame.func.home.clone());
         let given = |cx: &Self, func: &DeviceFn| match &func.output {
@@ -400,7 +407,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// What a variable or a part of one means.
+    /// The meaning of a variable or a part of one.
     fn known_part(&self, expr: &Expr) -> Option<&Meaning> {
         match &expr.kind {
             ExprKind::Name(name) => Some(&self.variables[self.find(name)?].meaning),
@@ -409,7 +416,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// What the generics of a struct are as a function's signature names it, as a frame of its constructor; nothing if that is another struct.
+    /// A frame of the struct's constructor, with the generics that a function's signature gives the struct; `None` if it is another struct.
     fn struct_frame(&mut self, frame: &Frame, owner: &Owner, (of, fields): (&Rc<Instance>, &[Meaning])) -> Option<Frame> {
         let def = self.struct_in(Some(&frame.func.home), &owner.path.text).filter(|def| Rc::ptr_eq(def, &of.def))?;
         let func = def.constructor.clone();
@@ -438,32 +445,32 @@ impl Elaborator<'_> {
         Some(Frame { func, types, consts, scopes: self.scopes.len() })
     }
 
-    /// A struct as a signature says it; `None` if its fields are others.
+    /// Converts a struct to the type in a signature; `None` if its fields differ.
     pub(super) fn struct_as(
         &mut self,
         frame: &Frame,
         owner: &Owner,
         (of, fields): (&Rc<Instance>, &[Meaning]),
-        place: Place,
+        span: SourceSpan,
     ) -> Option<Meaning> {
         let inner = self.struct_frame(frame, owner, (of, fields))?;
         let before = self.errors.len();
-        let meaning = self.fields_in(&inner, of, fields, place);
-        // One mistake, not one a field.
+        let meaning = self.fields_in(&inner, of, fields, span);
+        // One error, not one error per field.
         let is_another = self.errors.len() > before;
         self.errors.truncate(before);
         (!is_another).then_some(meaning)
     }
 
-    fn fields_in(&mut self, inner: &Frame, of: &Rc<Instance>, fields: &[Meaning], place: Place) -> Meaning {
+    fn fields_in(&mut self, inner: &Frame, of: &Rc<Instance>, fields: &[Meaning], span: SourceSpan) -> Meaning {
         let params = inner.func.clone();
         let fields = params.params.iter().zip(fields);
         let fields: Vec<Meaning> =
-            fields.map(|(param, field)| self.argument(inner, &param.name.text, &param.ty, (field.clone(), place))).collect();
+            fields.map(|(param, field)| self.argument(inner, &param.name.text, &param.ty, (field.clone(), span))).collect();
         if fields.iter().any(Meaning::is_poison) { Meaning::Poison } else { Meaning::Tuple(Some(of.clone()), fields) }
     }
 
-    /// A constant that stands in a function's signature.
+    /// A constant in a function's signature.
     fn constant_in(&mut self, frame: &Frame, generic: &Generic) -> Option<Meaning> {
         self.frames.push(Frame { scopes: self.scopes.len(), ..frame.clone() });
         let value = match generic {
@@ -486,7 +493,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A struct in the words of a message: `Welford<f32, 64>`.
+    /// A struct type, as a phrase for messages: `Welford<f32, 64>`.
     pub(super) fn struct_words(&self, of: &Instance, fields: &[Meaning]) -> String {
         let func = &of.def.constructor;
         let generics: Vec<String> = func
@@ -507,7 +514,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// `a`, `b` and `c`, each in quotes.
+/// Formats a list: `a`, `b` and `c`, each in backticks.
 fn listed(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last() {

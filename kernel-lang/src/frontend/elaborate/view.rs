@@ -1,5 +1,4 @@
-//! Views: a tensor of several axes whose shape and strides travel with it. `x.load([i, j], [M, N])` is a load whose offsets and mask follow from
-//! them.
+//! Views: tensors of several axes with shape and strides. `x.load([i, j], [M, N])` becomes a load with offsets and mask computed from them.
 
 use super::arguments::option_help;
 use super::convert::written_shape;
@@ -7,18 +6,18 @@ use super::meaning::{Meaning, View};
 use super::{Elaborator, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr, ExprKind};
-use crate::frontend::place::Place;
+use crate::frontend::builtins::{self, Word};
 use crate::frontend::signature::Signature;
-use crate::frontend::words::{self, Word};
+use crate::frontend::span::SourceSpan;
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Elem, Op, Type};
 
 const INDEX: Elem = Elem::Dtype(Dtype::I64);
 
 impl Elaborator<'_> {
-    /// A parameter `View<T, RANK>`: behind the pointer come an extent for each axis and a stride for each but the last, which is 1.
+    /// A parameter `View<T, RANK>`: the pointer is followed by an extent for each axis and a stride for each but the last, whose stride is 1.
     pub(super) fn view_param(&mut self, signature: &Signature, name: &str, base: Value, rank: usize) -> Meaning {
         let mut scalar = |what: &str, axis: usize| {
-            // The text knows parameters by their names.
+            // A unique name: the text form identifies parameters by name.
             let mut own = format!("{name}_{what}{axis}");
             while signature.params.iter().any(|param| param.name.text == own) {
                 own.push('_');
@@ -32,11 +31,11 @@ impl Elaborator<'_> {
         Meaning::View(View { base, offset: None, extents, strides })
     }
 
-    /// `view(pointer, [m, n], [stride, 1])`
-    pub(super) fn view(&mut self, args: &[Expr], place: Place) -> Meaning {
+    /// `view(pointer, [m, n], [stride, 1])`.
+    pub(super) fn view(&mut self, args: &[Expr], span: SourceSpan) -> Meaning {
         let pointer = self.expr(&args[0]);
         let extents = self.indices(&args[1], "the shape of a view", "`[m, n]`");
-        // Without a shape nobody knows how many strides there are.
+        // Without a valid shape, the required number of strides is unknown.
         let strides = extents.as_ref().and_then(|_| self.indices(&args[2], "the stride of each axis", "`[stride, 1]`"));
         let (base, offset) = match pointer {
             Meaning::Poison => return Meaning::Poison,
@@ -44,42 +43,42 @@ impl Elaborator<'_> {
             other => {
                 let found = self.describe(&other);
                 let help = "a view begins at one element: `view(x, [m, n], [n, 1])`";
-                self.errors.push_help(args[0].place, format!("`view` takes a pointer to one element, not {found}"), help);
+                self.errors.push_help(args[0].span, format!("`view` takes a pointer to one element, not {found}"), help);
                 return Meaning::Poison;
             }
         };
         let (Some(extents), Some(strides)) = (extents, strides) else { return Meaning::Poison };
         if extents.len() != strides.len() {
             let message = format!("a view with {} has as many strides, not {}", axes(extents.len()), strides.len());
-            self.errors.push_help(place, message, "rows of `n` elements are `view(x, [m, n], [n, 1])`");
+            self.errors.push_help(span, message, "rows of `n` elements are `view(x, [m, n], [n, 1])`");
             return Meaning::Poison;
         }
         Meaning::View(View { base, offset, extents, strides })
     }
 
-    /// `load` or `store` behind a value, which is a view.
-    pub(super) fn view_access(&mut self, call: &Call, place: Place) -> Meaning {
-        let row = words::find(&call.word.text).expect("`load` and `store` are words");
+    /// `load` or `store` as a method of a view.
+    pub(super) fn view_access(&mut self, call: &Call, span: SourceSpan) -> Meaning {
+        let row = builtins::find(&call.word.text).expect("`load` and `store` are words");
         match self.expr(&call.args[0]) {
             Meaning::View(view) => {
                 if self.frames.is_empty() {
-                    self.words.push((row.name, call.word.place.start));
+                    self.words.push((row.name, call.word.span.start));
                 }
-                if row.word == Word::Load { self.view_load(&view, call, place) } else { self.view_store(&view, call, place) }
+                if row.word == Word::Load { self.view_load(&view, call, span) } else { self.view_store(&view, call, span) }
             }
             meaning => {
                 if !meaning.is_poison() {
                     let message = format!("`{}` is not a method of {}", row.name, self.describe(&meaning));
                     let help = format!("write `{}`; a `View` has blocks to {}", row.usage, row.name);
-                    self.errors.push_help(call.word.place, message, help);
+                    self.errors.push_help(call.word.span, message, help);
                 }
                 Meaning::Poison
             }
         }
     }
 
-    /// `x.load([i, j], [M, N])`
-    fn view_load(&mut self, view: &View, call: &Call, place: Place) -> Meaning {
+    /// `x.load([i, j], [M, N])`.
+    fn view_load(&mut self, view: &View, call: &Call, span: SourceSpan) -> Meaning {
         const USAGE: &str = "write `x.load([i, j], [M, N])`: where the block begins, and its shape";
         if !self.check_view_options(call, &["other", "cache", "evict"]) {
             return Meaning::Poison;
@@ -90,15 +89,15 @@ impl Elaborator<'_> {
         };
         let starts_of = self.indices(starts, "where a block begins", "`[i, j]`");
         let (Some(starts_of), Some(shape_of)) = (starts_of, self.shape(shape)) else { return Meaning::Poison };
-        if !self.has_axes(view, starts_of.len(), starts.place) || !self.has_axes(view, shape_of.len(), shape.place) {
+        if !self.has_axes(view, starts_of.len(), starts.span) || !self.has_axes(view, shape_of.len(), shape.span) {
             return Meaning::Poison;
         }
-        let (offset, mask) = self.elements(view, &starts_of, &shape_of, place);
-        self.load_at(call, (view.base, offset, Some(mask)), place)
+        let (offset, mask) = self.elements(view, &starts_of, &shape_of, span);
+        self.load_at(call, (view.base, offset, Some(mask)), span)
     }
 
-    /// `y.store([i, j], tile)`
-    fn view_store(&mut self, view: &View, call: &Call, place: Place) -> Meaning {
+    /// `y.store([i, j], tile)`.
+    fn view_store(&mut self, view: &View, call: &Call, span: SourceSpan) -> Meaning {
         if !self.check_view_options(call, &["cache", "evict"]) {
             return Meaning::UNIT;
         }
@@ -110,11 +109,11 @@ impl Elaborator<'_> {
         let starts_of = self.indices(starts, "where a block begins", "`[i, j]`");
         let meaning = self.expr(value);
         let Some(starts_of) = starts_of.filter(|_| !meaning.is_poison()) else { return Meaning::UNIT };
-        if !self.has_axes(view, starts_of.len(), starts.place) {
+        if !self.has_axes(view, starts_of.len(), starts.span) {
             return Meaning::UNIT;
         }
         if !matches!(meaning, Meaning::Value(_) | Meaning::Constant(_)) {
-            self.value(&meaning, value.place);
+            self.value(&meaning, value.span);
             return Meaning::UNIT;
         }
         let shape = self.shape_of(&meaning);
@@ -122,24 +121,24 @@ impl Elaborator<'_> {
             let found = self.describe(&meaning);
             let message = format!("a block of a view with {} is a tile with as many, not {found}", axes(starts_of.len()));
             self.errors.push_help(
-                value.place,
+                value.span,
                 message,
                 "add the missing axes: `x[(None, ..)]` makes a tile a row, `x[(.., None)]` a column",
             );
             return Meaning::UNIT;
         }
-        let (offset, mask) = self.elements(view, &starts_of, &shape, place);
-        self.store_at(call, (view.base, offset, Some(mask)), (&meaning, value), place)
+        let (offset, mask) = self.elements(view, &starts_of, &shape, span);
+        self.store_at(call, (view.base, offset, Some(mask)), (&meaning, value), span)
     }
 
-    /// The offsets of a block, and which of its elements are in the view.
-    fn elements(&mut self, view: &View, starts: &[Value], shape: &[ConstExpr], place: Place) -> (Value, Value) {
-        let loc = self.loc(place);
+    /// The offsets of a block, and the mask of its elements inside the view.
+    fn elements(&mut self, view: &View, starts: &[Value], shape: &[ConstExpr], span: SourceSpan) -> (Value, Value) {
+        let loc = self.loc(span);
         let mut b = Builder::new(&mut self.func, self.region, loc);
         let rank = shape.len();
         let (mut offset, mut mask): (Option<Value>, Option<Value>) = (None, None);
         for axis in 0..rank {
-            // A block of one row lies at a scalar: its offsets are sums of scalars and lanes.
+            // Along an axis with block extent 1 the offset is a scalar, so that offsets are sums of scalars and ranges.
             let is_one = shape[axis] == ConstExpr::Int(1);
             let row = if is_one { &[] } else { std::slice::from_ref(&shape[axis]) };
             let mut position = b.broadcast(starts[axis], row);
@@ -173,11 +172,11 @@ impl Elaborator<'_> {
     fn indices(&mut self, expr: &Expr, what: &str, example: &str) -> Option<Vec<Value>> {
         let ExprKind::Shape(list) = &expr.kind else {
             self.expr(expr);
-            self.errors.push_help(expr.place, format!("{what} stands in brackets"), format!("write it like {example}"));
+            self.errors.push_help(expr.span, format!("{what} stands in brackets"), format!("write it like {example}"));
             return None;
         };
         if list.is_empty() {
-            self.errors.push_help(expr.place, format!("{what} names at least one axis"), format!("write it like {example}"));
+            self.errors.push_help(expr.span, format!("{what} names at least one axis"), format!("write it like {example}"));
             return None;
         }
         let values: Vec<Option<Value>> = list
@@ -188,12 +187,12 @@ impl Elaborator<'_> {
                     return None;
                 }
                 let is_scalar = matches!(meaning, Meaning::Value(_) | Meaning::Constant(_)) && self.shape_of(&meaning).is_empty();
-                match is_scalar.then(|| self.with_elem(&meaning, &INDEX, item.place)) {
+                match is_scalar.then(|| self.with_elem(&meaning, &INDEX, item.span)) {
                     Some(Ok(value)) => value,
                     _ => {
                         let found = self.describe(&meaning);
                         let help = "one scalar for each axis; the lanes of the block come by themselves";
-                        self.errors.push_help(item.place, format!("{what} is a list of `i64` scalars, not of {found}"), help);
+                        self.errors.push_help(item.span, format!("{what} is a list of `i64` scalars, not of {found}"), help);
                         None
                     }
                 }
@@ -202,14 +201,14 @@ impl Elaborator<'_> {
         values.into_iter().collect()
     }
 
-    fn has_axes(&mut self, view: &View, count: usize, place: Place) -> bool {
+    fn has_axes(&mut self, view: &View, count: usize, span: SourceSpan) -> bool {
         if count == view.extents.len() {
             return true;
         }
         let found = self.describe(&Meaning::View(view.clone()));
         let named = if count == 1 { "1 is".to_string() } else { format!("{count} are") };
         let message = format!("{found} has {}, and here {named} named", axes(view.extents.len()));
-        self.errors.push_help(place, message, "name one for each axis; one row of a matrix is a block of the shape `[1, N]`");
+        self.errors.push_help(span, message, "name one for each axis; one row of a matrix is a block of the shape `[1, N]`");
         false
     }
 
@@ -220,11 +219,11 @@ impl Elaborator<'_> {
                 "mask" => "elements outside of the view are masked off by themselves; others are chosen with `select`".to_string(),
                 _ => option_help(option, options, "x.load([i, j], [M, N])"),
             };
-            self.errors.push_help(option.place, format!("`{}` of a view has no option `{}`", call.word.text, option.text), help);
+            self.errors.push_help(option.span, format!("`{}` of a view has no option `{}`", call.word.text, option.text), help);
             fine = false;
         }
         for ty in &call.types {
-            self.errors.push_help(ty.place, format!("`{}` takes no types", call.word.text), "the view says what it holds");
+            self.errors.push_help(ty.span, format!("`{}` takes no types", call.word.text), "the view says what it holds");
             fine = false;
         }
         fine
@@ -237,15 +236,15 @@ impl Elaborator<'_> {
         axis.map(|axis| view.extents[axis as usize]).into()
     }
 
-    /// A view in the words of a message.
+    /// A view, as a phrase for messages.
     pub(super) fn view_words(&self, view: &View) -> String {
         let ty = self.func.ty(view.base);
         let name = if matches!(ty, Type::Pointer { mutable: true, .. }) { "ViewMut" } else { "View" };
         format!("`{name}<{}, {}>`", ty.elem(), view.extents.len())
     }
 
-    /// What is said of a store through something that is only read.
-    pub(super) fn read_only_view(&mut self, base: Value, place: Place) {
+    /// Reports a store through a read-only view.
+    pub(super) fn read_only_view(&mut self, base: Value, span: SourceSpan) {
         let elem = self.func.ty(base).elem().clone();
         let (message, help) = match self.func.param_index(base).map(|index| &self.func.params[index].name) {
             Some(name) => {
@@ -257,25 +256,25 @@ impl Elaborator<'_> {
                 (format!("cannot store through a view of a `Ptr<{elem}>`"), help)
             }
         };
-        self.errors.push_help(place, message, help);
+        self.errors.push_help(span, message, help);
     }
 
-    /// A view where a number or a tile is expected.
-    pub(super) fn view_as_value(&mut self, view: &View, place: Place) {
+    /// Reports a view in the position of a number or a tile.
+    pub(super) fn view_as_value(&mut self, view: &View, span: SourceSpan) {
         let found = self.view_words(view);
         let help = format!("read a block of it: {}", block_of(view));
-        self.errors.push_help(place, format!("a number or a tile is expected here, not {found}"), help);
+        self.errors.push_help(span, format!("a number or a tile is expected here, not {found}"), help);
     }
 
-    /// A view with offsets, as if it were a pointer.
-    pub(super) fn view_with_offsets(&mut self, view: &View, place: Place) {
+    /// Reports a view with offsets, as in pointer arithmetic.
+    pub(super) fn view_with_offsets(&mut self, view: &View, span: SourceSpan) {
         let (found, elem) = (self.view_words(view), self.func.ty(view.base).elem().clone());
         let help = format!("read a block of it, {}; a parameter `Ptr<{elem}>` has offsets, which may be data", block_of(view));
-        self.errors.push_help(place, format!("{found} has no offsets"), help);
+        self.errors.push_help(span, format!("{found} has no offsets"), help);
     }
 }
 
-/// How a block of the view is read.
+/// The usage of a block load from the view.
 fn block_of(view: &View) -> String {
     let shape: Vec<ConstExpr> = (0..view.extents.len()).map(|axis| ConstExpr::Param(["M", "N", "K", "L"][axis.min(3)].into())).collect();
     let starts = ["i", "j", "k", "l"][..view.extents.len().min(4)].join(", ");

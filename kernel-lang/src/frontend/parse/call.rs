@@ -1,18 +1,18 @@
-//! Calls: `word(a, b, option = c)`, `x.word(b)`, `word::<T>(a)`.
+//! Parses calls: `name(a, b, option = c)`, `x.name(b)`, `name::<T>(a)`.
 
 use syn::Expr as Rust;
 
 use super::{Parser, plain};
 use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, TypeName};
-use crate::frontend::place::Place;
+use crate::frontend::builtins;
 use crate::frontend::signature::dtype_of;
-use crate::frontend::words;
+use crate::frontend::span::SourceSpan;
 
 /// Arguments, and options with their names.
 type Arguments = (Vec<Expr>, Vec<(Name, Expr)>);
 
 impl Parser<'_> {
-    pub(super) fn call(&mut self, call: &syn::ExprCall, place: Place) -> Expr {
+    pub(super) fn call(&mut self, call: &syn::ExprCall, span: SourceSpan) -> Expr {
         let mut func = &*call.func;
         while let Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) = func {
             func = expr;
@@ -20,34 +20,34 @@ impl Parser<'_> {
         let Rust::Path(path) = func else {
             self.expr(func);
             return self.foreign(
-                Place::of(func),
+                SourceSpan::of(func),
                 "only words of the language and device functions can be called",
                 "call a function by its name: `gelu(x)`",
             );
         };
         let Some(last) = path.path.segments.last().filter(|_| path.qself.is_none()) else {
             let help = "call a function by its name: `gelu(x)`";
-            return self.foreign(place, "only words of the language and device functions can be called", help);
+            return self.foreign(span, "only words of the language and device functions can be called", help);
         };
-        let Some((args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, place } };
+        let Some((args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, span } };
         let mut word = self.name(&last.ident);
         let owner = self.owner_of(&path.path);
         if owner.is_none() && path.path.segments.len() > 1 {
             let written = path.path.segments.iter().map(|segment| plain(&segment.ident)).collect::<Vec<_>>().join("::");
-            if words::find(&word.text).is_some() {
+            if builtins::find(&word.text).is_some() {
                 let help = format!("the words of the language need no path: `{}(..)`", word.text);
-                return self.foreign(Place::of(path), format!("`{written}` cannot be called from a kernel"), help);
+                return self.foreign(SourceSpan::of(path), format!("`{written}` cannot be called from a kernel"), help);
             }
             if path.path.segments.len() == 2 && dtype_of(&plain(&path.path.segments[0].ident)).is_some() {
                 let ty = plain(&path.path.segments[0].ident);
                 let help = match word.text.as_str() {
                     "from" | "from_f32" | "from_f64" => format!("write `x as {ty}`"),
                     "from_bits" => format!("write `bitcast::<{ty}>(x)`"),
-                    name => words::unknown(name, true).1,
+                    name => builtins::unknown(name, true).1,
                 };
-                return self.foreign(Place::of(path), format!("`{written}` cannot be called from a kernel"), help);
+                return self.foreign(SourceSpan::of(path), format!("`{written}` cannot be called from a kernel"), help);
             }
-            word.place = Place::from(&path.path.segments[0].ident).to(word.place);
+            word.span = SourceSpan::from(&path.path.segments[0].ident).to(word.span);
         }
         if owner.is_none() {
             word.text = self.function_name(&path.path);
@@ -56,33 +56,33 @@ impl Parser<'_> {
         let (mut types, mut generics) = (Vec::new(), Vec::new());
         match &last.arguments {
             syn::PathArguments::None => {}
-            syn::PathArguments::AngleBracketed(list) if owner.is_none() && words::find(&word.text).is_some() => {
+            syn::PathArguments::AngleBracketed(list) if owner.is_none() && builtins::find(&word.text).is_some() => {
                 types = self.type_arguments(&word.text, list)
             }
             syn::PathArguments::AngleBracketed(list) => generics = self.generic_arguments(list),
             syn::PathArguments::Parenthesized(_) => {
-                return self.foreign(place, "this syntax is not available in kernels", "write `word::<T>(..)`");
+                return self.foreign(span, "this syntax is not available in kernels", "write `word::<T>(..)`");
             }
         }
-        Expr { kind: ExprKind::Call(Call { word, owner: owner.map(Box::new), types, generics, args, named, is_method: false }), place }
+        Expr { kind: ExprKind::Call(Call { word, owner: owner.map(Box::new), types, generics, args, named, is_method: false }), span }
     }
 
-    pub(super) fn method_call(&mut self, call: &syn::ExprMethodCall, place: Place) -> Expr {
+    pub(super) fn method_call(&mut self, call: &syn::ExprMethodCall, span: SourceSpan) -> Expr {
         let receiver = self.expr(&call.receiver);
-        let Some((mut args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, place } };
+        let Some((mut args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, span } };
         args.insert(0, receiver);
         let word = self.name(&call.method);
-        // The words that are methods have types; a struct's methods have generics.
+        // Builtin methods take types; the methods of a struct take generics.
         let (types, generics) = match &call.turbofish {
             None => (Vec::new(), Vec::new()),
-            Some(list) if words::find(&word.text).is_some() => (self.type_arguments(&word.text, list), Vec::new()),
+            Some(list) if builtins::find(&word.text).is_some() => (self.type_arguments(&word.text, list), Vec::new()),
             Some(list) => (Vec::new(), self.generic_arguments(list)),
         };
         self.function_value(&word.text, call.args.get(1));
-        Expr { kind: ExprKind::Call(Call { word, owner: None, types, generics, args, named, is_method: true }), place }
+        Expr { kind: ExprKind::Call(Call { word, owner: None, types, generics, args, named, is_method: true }), span }
     }
 
-    /// What combines elements may be the name of a function.
+    /// The combining function may be given as the name of a function.
     fn function_value(&mut self, word: &str, arg: Option<&Rust>) {
         if let ("reduce" | "associative_scan", Some(Rust::Path(path))) = (word, arg)
             && self.owner_of(&path.path).is_none()
@@ -91,7 +91,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Arguments and options; nothing if they come in such an order that none can be told from the other.
+    /// Arguments and options; `None` if their order makes them ambiguous.
     fn arguments(&mut self, list: &syn::punctuated::Punctuated<Rust, syn::Token![,]>) -> Option<Arguments> {
         let mut is_ordered = true;
         let (mut args, mut named) = (Vec::new(), Vec::<(Name, Expr)>::new());
@@ -100,20 +100,20 @@ impl Parser<'_> {
                 Rust::Assign(assign) => {
                     let Rust::Path(path) = &*assign.left else {
                         self.errors.push_help(
-                            Place::of(&assign.left),
+                            SourceSpan::of(&assign.left),
                             "the name of an option is one word",
                             "options are written `mask = m`",
                         );
                         continue;
                     };
                     let Some(ident) = path.path.get_ident() else {
-                        self.errors.push_help(Place::of(path), "the name of an option is one word", "options are written `mask = m`");
+                        self.errors.push_help(SourceSpan::of(path), "the name of an option is one word", "options are written `mask = m`");
                         continue;
                     };
                     let name = self.name(ident);
                     let value = self.expr(&assign.right);
                     if named.iter().any(|(known, _)| known.text == name.text) {
-                        self.errors.push_help(name.place, format!("the option `{}` is given twice", name.text), "remove one of them");
+                        self.errors.push_help(name.span, format!("the option `{}` is given twice", name.text), "remove one of them");
                     } else {
                         named.push((name, value));
                     }
@@ -122,7 +122,7 @@ impl Parser<'_> {
                     let expr = self.expr(other);
                     if !named.is_empty() {
                         is_ordered = false;
-                        self.errors.push_help(expr.place, "an argument stands after an option", "options such as `mask = m` come last");
+                        self.errors.push_help(expr.span, "an argument stands after an option", "options such as `mask = m` come last");
                     }
                     args.push(expr);
                 }
@@ -131,7 +131,7 @@ impl Parser<'_> {
         is_ordered.then_some((args, named))
     }
 
-    /// What stands between the `<` and `>` of a device function: types and constants.
+    /// The generic arguments of a device function: types and constants.
     pub(super) fn generic_arguments(&mut self, generics: &syn::AngleBracketedGenericArguments) -> Vec<Generic> {
         let mut list = Vec::new();
         for argument in &generics.args {
@@ -139,17 +139,17 @@ impl Parser<'_> {
                 syn::GenericArgument::Type(ty) => list.push(Generic::Type(self.ty(ty))),
                 syn::GenericArgument::Const(Rust::Block(block)) if block.block.stmts.len() == 1 => match &block.block.stmts[0] {
                     syn::Stmt::Expr(expr, None) => list.push(Generic::Const(self.expr(expr))),
-                    other => self.errors.push_help(Place::of(other), "a constant is one expression", "write `f::<{ 2 * N }>(..)`"),
+                    other => self.errors.push_help(SourceSpan::of(other), "a constant is one expression", "write `f::<{ 2 * N }>(..)`"),
                 },
                 syn::GenericArgument::Const(expr) => list.push(Generic::Const(self.expr(expr))),
-                other => self.errors.push_help(Place::of(other), "types and constants stand here", "write `f::<f32, 64>(..)`"),
+                other => self.errors.push_help(SourceSpan::of(other), "types and constants stand here", "write `f::<f32, 64>(..)`"),
             }
         }
         list
     }
 
     fn type_arguments(&mut self, word: &str, generics: &syn::AngleBracketedGenericArguments) -> Vec<TypeName> {
-        let usage = match words::find(word) {
+        let usage = match builtins::find(word) {
             Some(row) if row.usage.contains("::<") => row.usage,
             _ if word == "full" => "full::<f32>([N], value)",
             row => row.map_or("zeros::<f32>([N])", |row| row.usage),
@@ -160,7 +160,7 @@ impl Parser<'_> {
                 syn::GenericArgument::Type(ty) => types.push(self.ty(ty)),
                 other => {
                     let help = format!("write it like `{usage}`");
-                    self.errors.push_help(Place::of(other), "only an element type can stand here", help);
+                    self.errors.push_help(SourceSpan::of(other), "only an element type can stand here", help);
                 }
             }
         }

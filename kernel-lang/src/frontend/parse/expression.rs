@@ -1,24 +1,24 @@
-//! Expressions.
+//! Parses expressions.
 
 use quote::ToTokens;
 use syn::{BinOp, Expr as Rust, Lit, UnOp};
 
 use super::{Parser, plain};
 use crate::frontend::ast::{Expr, ExprKind, If, Name, Operator, TypeName};
-use crate::frontend::place::Place;
-use crate::frontend::words;
+use crate::frontend::builtins;
+use crate::frontend::span::SourceSpan;
 use crate::ir::{BinaryOp, CompareOp};
 
 impl Parser<'_> {
     pub(super) fn expr(&mut self, expr: &Rust) -> Expr {
-        let place = Place::of(expr);
+        let span = SourceSpan::of(expr);
         let kind = match expr {
             Rust::Group(group) => return self.expr(&group.expr),
-            Rust::Paren(paren) => return Expr { place, ..self.expr(&paren.expr) },
-            Rust::Lit(lit) => self.literal(&lit.lit, place),
-            Rust::Path(path) => self.path(path, place),
-            Rust::Unary(unary) => self.unary(unary, place),
-            Rust::Binary(binary) => return self.binary(binary, place),
+            Rust::Paren(paren) => return Expr { span, ..self.expr(&paren.expr) },
+            Rust::Lit(lit) => self.literal(&lit.lit, span),
+            Rust::Path(path) => self.path(path, span),
+            Rust::Unary(unary) => self.unary(unary, span),
+            Rust::Binary(binary) => return self.binary(binary, span),
             Rust::Cast(cast) => {
                 let x = Box::new(self.expr(&cast.expr));
                 match pointer_type(&cast.ty) {
@@ -26,47 +26,43 @@ impl Parser<'_> {
                     None => ExprKind::Cast(x, self.ty(&cast.ty)),
                 }
             }
-            Rust::Call(call) => return self.call(call, place),
-            Rust::MethodCall(call) => return self.method_call(call, place),
+            Rust::Call(call) => return self.call(call, span),
+            Rust::MethodCall(call) => return self.method_call(call, span),
             Rust::Tuple(tuple) => ExprKind::Tuple(tuple.elems.iter().map(|elem| self.expr(elem)).collect()),
             Rust::Array(array) => ExprKind::Shape(array.elems.iter().map(|elem| self.expr(elem)).collect()),
-            Rust::If(inner) => return self.if_expr(inner, place),
-            Rust::Match(inner) => return self.match_expr(inner, place),
+            Rust::If(inner) => return self.if_expr(inner, span),
+            Rust::Match(inner) => return self.match_expr(inner, span),
             Rust::Block(block) if block.label.is_none() => ExprKind::Block(self.block(&block.block)),
             Rust::Field(field) => {
                 let base = self.expr(&field.base);
-                let name = Name { text: field.member.to_token_stream().to_string(), place: Place::of(&field.member) };
+                let name = Name { text: field.member.to_token_stream().to_string(), span: SourceSpan::of(&field.member) };
                 ExprKind::Field(Box::new(base), name)
             }
-            Rust::Struct(literal) => return self.struct_literal(literal, place),
-            _ => return self.unsupported(expr, place),
+            Rust::Struct(literal) => return self.struct_literal(literal, span),
+            _ => return self.unsupported(expr, span),
         };
-        Expr { kind, place }
+        Expr { kind, span }
     }
 
-    fn literal(&mut self, lit: &Lit, place: Place) -> ExprKind {
+    fn literal(&mut self, lit: &Lit, span: SourceSpan) -> ExprKind {
         match lit {
             Lit::Int(int) => {
-                let suffix = self.suffix(int.suffix(), place);
+                let suffix = self.suffix(int.suffix(), span);
                 match int.base10_parse::<i128>() {
                     Ok(value) if suffix.as_ref().is_some_and(is_float) => ExprKind::Float(value as f64, suffix),
                     Ok(value) => ExprKind::Int(value, suffix),
                     Err(_) => {
-                        self.errors.push_help(
-                            place,
-                            format!("`{int}` is too large for any integer type"),
-                            "the widest are `i64` and `u64`",
-                        );
+                        self.errors.push_help(span, format!("`{int}` is too large for any integer type"), "the widest are `i64` and `u64`");
                         ExprKind::Error
                     }
                 }
             }
             Lit::Float(float) => {
-                let suffix = self.suffix(float.suffix(), place);
+                let suffix = self.suffix(float.suffix(), span);
                 match float.base10_parse::<f64>() {
                     Ok(value) => ExprKind::Float(value, suffix),
                     Err(_) => {
-                        self.errors.push_help(place, format!("`{float}` is not a number"), "write it like `1.5` or `1e-3`");
+                        self.errors.push_help(span, format!("`{float}` is not a number"), "write it like `1.5` or `1e-3`");
                         ExprKind::Error
                     }
                 }
@@ -75,7 +71,7 @@ impl Parser<'_> {
             Lit::Str(text) => ExprKind::Text(text.value()),
             _ => {
                 self.errors.push_help(
-                    place,
+                    span,
                     "characters, byte strings and C strings have no meaning in a kernel",
                     "kernels compute with numbers and `bool`; a byte is written `97u8`",
                 );
@@ -84,14 +80,14 @@ impl Parser<'_> {
         }
     }
 
-    fn suffix(&mut self, suffix: &str, place: Place) -> Option<TypeName> {
-        (!suffix.is_empty()).then(|| TypeName { text: Some(suffix.to_string()), place })
+    fn suffix(&mut self, suffix: &str, span: SourceSpan) -> Option<TypeName> {
+        (!suffix.is_empty()).then(|| TypeName { text: Some(suffix.to_string()), span })
     }
 
-    fn path(&mut self, path: &syn::ExprPath, place: Place) -> ExprKind {
+    fn path(&mut self, path: &syn::ExprPath, span: SourceSpan) -> ExprKind {
         if path.qself.is_some() || path.path.segments.iter().any(|segment| !segment.arguments.is_none()) {
             return self
-                .foreign(place, "paths with type arguments have no meaning here", "`name::<T>` is only for calls: `zeros::<f32>([N])`")
+                .foreign(span, "paths with type arguments have no meaning here", "`name::<T>` is only for calls: `zeros::<f32>([N])`")
                 .kind;
         }
         let mut segments: Vec<String> = path.path.segments.iter().map(|segment| plain(&segment.ident)).collect();
@@ -104,16 +100,16 @@ impl Parser<'_> {
         }
     }
 
-    fn unary(&mut self, unary: &syn::ExprUnary, place: Place) -> ExprKind {
+    fn unary(&mut self, unary: &syn::ExprUnary, span: SourceSpan) -> ExprKind {
         let x = self.expr(&unary.expr);
         match (&unary.op, x.kind) {
             (UnOp::Neg(_), ExprKind::Int(value, suffix)) => ExprKind::Int(-value, suffix),
             (UnOp::Neg(_), ExprKind::Float(value, suffix)) => ExprKind::Float(-value, suffix),
-            (UnOp::Neg(_), kind) => ExprKind::Neg(Box::new(Expr { kind, place: x.place })),
-            (UnOp::Not(_), kind) => ExprKind::Not(Box::new(Expr { kind, place: x.place })),
+            (UnOp::Neg(_), kind) => ExprKind::Neg(Box::new(Expr { kind, span: x.span })),
+            (UnOp::Not(_), kind) => ExprKind::Not(Box::new(Expr { kind, span: x.span })),
             _ => {
                 self.foreign(
-                    place,
+                    span,
                     "`*` does not dereference in a kernel",
                     "read memory with `load(pointer)`, write it with `store(pointer, value)`",
                 )
@@ -122,43 +118,43 @@ impl Parser<'_> {
         }
     }
 
-    fn binary(&mut self, binary: &syn::ExprBinary, place: Place) -> Expr {
+    fn binary(&mut self, binary: &syn::ExprBinary, span: SourceSpan) -> Expr {
         let Some(operator) = operator(&binary.op) else {
-            return self.foreign(place, "an assignment has no value", "make it a statement of its own");
+            return self.foreign(span, "an assignment has no value", "make it a statement of its own");
         };
         let lhs = self.expr(&binary.left);
-        // `x ** y` is read as `x * (*y)`.
+        // Rust parses `x ** y` as `x * (*y)`.
         if let (BinOp::Mul(_), Rust::Unary(syn::ExprUnary { op: UnOp::Deref(_), expr, .. })) = (&binary.op, &*binary.right) {
             self.expr(expr);
             let help = "a power is `x * x`, or of floats `pow(x, y)`; memory is read with `load(pointer)`";
-            return self.foreign(place, "`*` does not dereference in a kernel, and there is no operator `**`", help);
+            return self.foreign(span, "`*` does not dereference in a kernel, and there is no operator `**`", help);
         }
         let rhs = self.expr(&binary.right);
-        Expr { kind: ExprKind::Binary(operator, Box::new(lhs), Box::new(rhs)), place }
+        Expr { kind: ExprKind::Binary(operator, Box::new(lhs), Box::new(rhs)), span }
     }
 
-    pub(super) fn if_expr(&mut self, expr: &syn::ExprIf, place: Place) -> Expr {
+    pub(super) fn if_expr(&mut self, expr: &syn::ExprIf, span: SourceSpan) -> Expr {
         let cond = self.expr(&expr.cond);
         let then_block = self.block(&expr.then_branch);
         let else_block = expr.else_branch.as_ref().map(|(_, branch)| match &**branch {
             Rust::Block(block) => self.block(&block.block),
             other => {
                 let value = self.expr(other);
-                let place = value.place;
-                crate::frontend::ast::Block { stmts: Vec::new(), value: Some(Box::new(value)), place }
+                let span = value.span;
+                crate::frontend::ast::Block { stmts: Vec::new(), value: Some(Box::new(value)), span }
             }
         });
-        let keyword = Place::at(expr.if_token.span);
-        Expr { kind: ExprKind::If(Box::new(If { cond, then_block, else_block, keyword })), place }
+        let keyword = SourceSpan::at(expr.if_token.span);
+        Expr { kind: ExprKind::If(Box::new(If { cond, then_block, else_block, keyword })), span }
     }
 
-    /// What Rust has and a kernel has not, each with the way to say it.
-    fn unsupported(&mut self, expr: &Rust, place: Place) -> Expr {
+    /// Reports Rust expressions that a kernel cannot use, each with its equivalent.
+    fn unsupported(&mut self, expr: &Rust, span: SourceSpan) -> Expr {
         let (message, help) = match expr {
             Rust::Assign(_) => ("an assignment has no value", "make it a statement of its own"),
             Rust::Range(_) => ("a range has no value", "ranges are for loops: `for i in a..b`; a tile of indices is `arange(0, N)`"),
-            Rust::Index(index) => return self.index(index, place),
-            Rust::Closure(closure) => return self.closure(closure, place),
+            Rust::Index(index) => return self.index(index, span),
+            Rust::Closure(closure) => return self.closure(closure, span),
             Rust::Reference(_) | Rust::RawAddr(_) => ("references have no meaning in a kernel", "values are copied; pass the value itself"),
             Rust::Repeat(_) => ("arrays are not available in kernels", "a tile of equal elements is `full([N], value)`"),
             Rust::Loop(_) | Rust::While(_) | Rust::ForLoop(_) => {
@@ -173,7 +169,7 @@ impl Parser<'_> {
             Rust::Try(_) => ("`?` has no meaning in a kernel", "nothing in a kernel fails: guard memory with `mask = ..`"),
             Rust::Const(_) => ("`const` blocks are not available in kernels", "arithmetic on constant parameters is constant by itself"),
             Rust::Let(_) => ("`if let` and `while let` are not available in kernels", "compare with `==` and the like"),
-            Rust::Macro(mac) => return self.macro_call(&mac.mac, place),
+            Rust::Macro(mac) => return self.macro_call(&mac.mac, span),
             Rust::Return(_) => ("`return` cannot stand inside an expression", "write `if cond { return; }` as a statement"),
             Rust::Break(_) | Rust::Continue(_) => {
                 ("`break` and `continue` cannot stand inside an expression", "write `if cond { break; }` as a statement")
@@ -185,11 +181,11 @@ impl Parser<'_> {
                 "a kernel has `let`, assignments, operators, calls, `if`, `for`, `while` and tuples",
             ),
         };
-        self.foreign(place, message, help)
+        self.foreign(span, message, help)
     }
 
-    /// `x[(.., None)]` adds axes; nothing else is indexed.
-    fn index(&mut self, index: &syn::ExprIndex, place: Place) -> Expr {
+    /// `x[(.., None)]` adds axes; other indexing is not supported.
+    fn index(&mut self, index: &syn::ExprIndex, span: SourceSpan) -> Expr {
         let is_none = |expr: &Rust| matches!(expr, Rust::Path(path) if path.path.is_ident("None"));
         let is_axis = |expr: &Rust| matches!(expr, Rust::Range(_)) || is_none(expr);
         let list: Vec<&Rust> = match &*index.index {
@@ -198,13 +194,13 @@ impl Parser<'_> {
             other => vec![other],
         };
         if let Rust::Field(field) = &*index.expr
-            && let Some((message, help)) = words::of_a_tensor(&field.member.to_token_stream().to_string())
+            && let Some((message, help)) = builtins::of_a_tensor(&field.member.to_token_stream().to_string())
         {
-            return self.foreign(Place::of(&field.member), message, help);
+            return self.foreign(SourceSpan::of(&field.member), message, help);
         }
-        if !list.iter().any(|place| is_axis(place)) {
+        if !list.iter().any(|span| is_axis(span)) {
             return self.foreign(
-                place,
+                span,
                 "pointers and tiles are not indexed with `[]`",
                 "of a pointer read `load(x + i)` or `load(x + arange(0, N))`; of a tile take `sum(select(arange(0, N) == i, v, 0.0))`",
             );
@@ -212,29 +208,33 @@ impl Parser<'_> {
         let is_whole = |expr: &Rust| matches!(expr, Rust::Range(range) if range.start.is_none() && range.end.is_none());
         if let Some(other) = list.iter().find(|expr| !is_none(expr) && !is_whole(expr)) {
             let help = "a column is `x[(.., None)]`, a row `x[(None, ..)]`; parts of a tile are not taken out";
-            return self.foreign(Place::of(other), "each place in `[]` is `..`, for an axis of the tile, or `None`, for a new one", help);
+            return self.foreign(
+                SourceSpan::of(other),
+                "each entry in `[]` is `..`, for an axis of the tile, or `None`, for a new one",
+                help,
+            );
         }
         let x = self.expr(&index.expr);
         let axes = list.into_iter().map(is_none).collect();
-        Expr { kind: ExprKind::NewAxes(Box::new(x), axes), place }
+        Expr { kind: ExprKind::NewAxes(Box::new(x), axes), span }
     }
 
-    /// What combines two elements, or has a name.
-    fn closure(&mut self, closure: &syn::ExprClosure, place: Place) -> Expr {
+    /// A closure that combines two elements, or that is bound to a name.
+    fn closure(&mut self, closure: &syn::ExprClosure, span: SourceSpan) -> Expr {
         if closure.asyncness.is_some() || closure.capture.is_some() || !matches!(closure.output, syn::ReturnType::Default) {
-            return self.foreign(place, "a closure of a kernel has parameters and a value, nothing else", "write `|a, b| a + b`");
+            return self.foreign(span, "a closure of a kernel has parameters and a value, nothing else", "write `|a, b| a + b`");
         }
         if let Some(typed) = closure.inputs.iter().find(|param| matches!(param, syn::Pat::Type(_))) {
             let message = "the parameters of a closure have the types of what it is called with";
-            return self.foreign(Place::of(typed), message, "leave the types out: `|a, b| a + b`");
+            return self.foreign(SourceSpan::of(typed), message, "leave the types out: `|a, b| a + b`");
         }
         let params = closure.inputs.iter().map(|param| self.pattern(param)).collect();
         let body = self.expr(&closure.body);
-        Expr { kind: ExprKind::Closure(params, Box::new(body)), place }
+        Expr { kind: ExprKind::Closure(params, Box::new(body)), span }
     }
 }
 
-/// What `Ptr<T>` and `PtrMut<T>` point to, and whether it is the latter.
+/// The element type of `Ptr<T>` and `PtrMut<T>`, and whether it is the latter.
 fn pointer_type(ty: &syn::Type) -> Option<(&syn::Type, bool)> {
     let syn::Type::Path(path) = ty else { return None };
     let last = path.path.segments.last().filter(|_| path.qself.is_none())?;

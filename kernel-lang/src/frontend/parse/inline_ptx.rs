@@ -1,26 +1,26 @@
-//! `inline_ptx!("neg.f32 {y}, {x};", y: f32, x = load(p), cpu = |x| -x)`.
+//! Parses `inline_ptx!("neg.f32 {y}, {x};", y: f32, x = load(p), cpu = |x| -x)`.
 
 use syn::parse::{Parse, ParseStream};
 use syn::{Expr as Rust, Token};
 
 use super::Parser;
 use crate::frontend::ast::{Expr, ExprKind, InlinePtx, Name, TypeName};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::assembly::{self, Piece};
 
-/// How it is written.
+/// The syntax, for error messages.
 pub(super) const FORM: &str = "write `inline_ptx!(\"neg.f32 {y}, {x};\", y: f32, x = value, cpu = |x| -x)`";
 
-/// The tokens: the texts, one behind the other, and then results, operands and options in any order.
+/// The arguments: the texts one after another, then results, operands and options in any order.
 struct Tokens {
     texts: Vec<syn::LitStr>,
     items: Vec<(syn::Ident, Item)>,
 }
 
 enum Item {
-    /// `y: f32`
+    /// `y: f32`.
     Result(Box<syn::Type>),
-    /// `x = value`
+    /// `x = value`.
     Value(Box<Rust>),
 }
 
@@ -50,16 +50,16 @@ impl Parse for Tokens {
 }
 
 impl Parser<'_> {
-    pub(super) fn inline_ptx(&mut self, mac: &syn::Macro, place: Place) -> Expr {
+    pub(super) fn inline_ptx(&mut self, mac: &syn::Macro, span: SourceSpan) -> Expr {
         let before = self.errors.len();
         let tokens: Tokens = match mac.parse_body() {
             Ok(tokens) => tokens,
-            Err(error) => return self.foreign(Place::at(error.span()), format!("`inline_ptx!` cannot be read here: {error}"), FORM),
+            Err(error) => return self.foreign(SourceSpan::at(error.span()), format!("`inline_ptx!` cannot be read here: {error}"), FORM),
         };
         let (Some(first), Some(last)) = (tokens.texts.first(), tokens.texts.last()) else {
-            return self.foreign(place, "`inline_ptx!` needs a text", FORM);
+            return self.foreign(span, "`inline_ptx!` needs a text", FORM);
         };
-        let text_place = Place::of(first).to(Place::of(last));
+        let text_span = SourceSpan::of(first).to(SourceSpan::of(last));
         let text = tokens.texts.iter().map(syn::LitStr::value).collect::<Vec<_>>().join("\n");
         let (mut results, mut operands) = (Vec::<(Name, TypeName)>::new(), Vec::<(Name, Expr)>::new());
         let (mut cpu, mut pack, mut isa, mut volatile) = (None, 1, 0, false);
@@ -68,7 +68,7 @@ impl Parser<'_> {
             let name = self.name(ident);
             if known.contains(&name.text) {
                 self.errors.push_help(
-                    name.place,
+                    name.span,
                     format!("the name `{}` is given twice", name.text),
                     "results, operands and options have names of their own",
                 );
@@ -86,7 +86,7 @@ impl Parser<'_> {
                     Rust::Lit(syn::ExprLit { lit: syn::Lit::Bool(flag), .. }) => volatile = flag.value,
                     other => {
                         let help = "write `volatile = true`, or leave it out";
-                        self.errors.push_help(Place::of(other), "`volatile` is a literal `true` or `false`", help);
+                        self.errors.push_help(SourceSpan::of(other), "`volatile` is a literal `true` or `false`", help);
                     }
                 },
                 (_, Item::Value(value)) => {
@@ -97,28 +97,28 @@ impl Parser<'_> {
         }
         match assembly::parse(&text) {
             Ok(pieces) => {
-                // A name that only the text has is a variable, as in `device_print!`.
+                // A name that occurs only in the text is a variable, as in `device_print!`.
                 for piece in pieces {
                     let Piece::Register { name, .. } = piece else { continue };
                     if !known.contains(&name) && !name.starts_with(|c: char| c.is_ascii_digit()) {
-                        let value = Expr { kind: ExprKind::Name(name.clone()), place: text_place };
+                        let value = Expr { kind: ExprKind::Name(name.clone()), span: text_span };
                         known.push(name.clone());
-                        operands.push((Name { text: name, place: text_place }, value));
+                        operands.push((Name { text: name, span: text_span }, value));
                     }
                 }
             }
             Err(message) => {
                 let help = "a register stands at `{x}`, and at `{x[1]}` where `pack` gives it several; braces are written `{{` and `}}`";
-                self.errors.push_help(text_place, message, help);
+                self.errors.push_help(text_span, message, help);
             }
         }
         let Some(cpu) = cpu else {
             let help = "say what it computes, for the CPU and for who reads it: `cpu = |x| -x`";
-            return self.foreign(place, "`inline_ptx!` needs the option `cpu`", help);
+            return self.foreign(span, "`inline_ptx!` needs the option `cpu`", help);
         };
-        let inline = InlinePtx { text, place: text_place, results, operands, cpu, pack, isa, volatile };
+        let inline = InlinePtx { text, span: text_span, results, operands, cpu, pack, isa, volatile };
         let kind = if self.errors.len() > before { ExprKind::Error } else { ExprKind::InlinePtx(Box::new(inline)) };
-        Expr { kind, place }
+        Expr { kind, span }
     }
 
     fn pack(&mut self, value: &Rust) -> u32 {
@@ -128,12 +128,12 @@ impl Parser<'_> {
         };
         literal.filter(|pack| pack.is_power_of_two() && *pack <= 16).unwrap_or_else(|| {
             let help = "`pack = 4` gives the text four elements at a time: of `u8` in one register";
-            self.errors.push_help(Place::of(value), "`pack` is a literal power of two up to 16", help);
+            self.errors.push_help(SourceSpan::of(value), "`pack` is a literal power of two up to 16", help);
             1
         })
     }
 
-    /// `8.1` as 81.
+    /// Parses `8.1` as 81.
     fn isa(&mut self, value: &Rust) -> u32 {
         let version = match value {
             Rust::Lit(syn::ExprLit { lit: syn::Lit::Float(number), .. }) => {
@@ -146,7 +146,7 @@ impl Parser<'_> {
         };
         version.unwrap_or_else(|| {
             let help = "write the version that the manual gives for the instruction: `isa = 8.1`";
-            self.errors.push_help(Place::of(value), "`isa` is a version of the PTX ISA", help);
+            self.errors.push_help(SourceSpan::of(value), "`isa` is a version of the PTX ISA", help);
             0
         })
     }

@@ -1,4 +1,4 @@
-//! The macros that stand as statements: `static_assert!`, `device_assert!`, `static_print!`, `device_print!`; and what is said of others.
+//! Parses the statement macros `static_assert!`, `device_assert!`, `static_print!` and `device_print!`, and reports all others.
 
 use quote::ToTokens;
 use syn::Expr as Rust;
@@ -7,25 +7,25 @@ use syn::punctuated::Punctuated;
 use super::Parser;
 use super::statement::tidy;
 use crate::frontend::ast::{Expr, ExprKind, StmtKind};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::template::{self, Piece};
 
-/// The macros that stand as statements.
+/// The macros that are statements.
 const STATEMENTS: [&str; 4] = ["static_assert", "device_assert", "static_print", "device_print"];
 
-/// What to say where another macro stands.
+/// The help for any other macro.
 pub(super) const MACROS: &str =
     "the macros of the language are `static_assert!`, `device_assert!`, `static_print!`, `device_print!` and `inline_ptx!`";
 
-/// Is it a statement by nature, also at the end of a block?
+/// Is the macro a statement, even at the end of a block?
 pub(super) fn is_statement(mac: &syn::Macro) -> bool {
     STATEMENTS.iter().any(|name| mac.path.is_ident(name))
 }
 
 impl Parser<'_> {
-    pub(super) fn macro_stmt(&mut self, mac: &syn::Macro, place: Place) -> Option<StmtKind> {
+    pub(super) fn macro_stmt(&mut self, mac: &syn::Macro, span: SourceSpan) -> Option<StmtKind> {
         if !is_statement(mac) {
-            return match self.macro_call(mac, place) {
+            return match self.macro_call(mac, span) {
                 Expr { kind: ExprKind::Error, .. } => None,
                 value => Some(StmtKind::Expr(value)),
             };
@@ -39,38 +39,38 @@ impl Parser<'_> {
         };
         let is_static = mac.path.is_ident("static_assert") || mac.path.is_ident("static_print");
         match mac.path.is_ident("static_assert") || mac.path.is_ident("device_assert") {
-            true => self.assertion(args, is_static, place),
-            false => self.printing(args, is_static, place),
+            true => self.assertion(args, is_static, span),
+            false => self.printing(args, is_static, span),
         }
     }
 
-    fn assertion(&mut self, args: Punctuated<Rust, syn::Token![,]>, is_static: bool, place: Place) -> Option<StmtKind> {
+    fn assertion(&mut self, args: Punctuated<Rust, syn::Token![,]>, is_static: bool, span: SourceSpan) -> Option<StmtKind> {
         let (word, form, failed) = match is_static {
             true => ("static_assert!", "write `static_assert!(N > 16, \"N is too small\")`", "static assertion failed"),
             false => ("device_assert!", "write `device_assert!(x >= 0, \"x is negative\")`", "assertion failed"),
         };
         let mut args = args.into_iter();
         let Some(cond) = args.next() else {
-            self.errors.push_help(place, format!("`{word}` needs a condition"), form);
+            self.errors.push_help(span, format!("`{word}` needs a condition"), form);
             return None;
         };
         let message = match args.next() {
             None => format!("{failed}: `{}`", tidy(&cond.to_token_stream())),
             Some(Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => format!("{failed}: {}", text.value()),
             Some(other) => {
-                self.errors.push_help(Place::of(&other), format!("the message of `{word}` is a literal text"), form);
+                self.errors.push_help(SourceSpan::of(&other), format!("the message of `{word}` is a literal text"), form);
                 return None;
             }
         };
         if let Some(extra) = args.next() {
-            self.errors.push_help(Place::of(&extra), format!("`{word}` takes a condition and a message"), form);
+            self.errors.push_help(SourceSpan::of(&extra), format!("`{word}` takes a condition and a message"), form);
         }
         let cond = self.expr(&cond);
         Some(if is_static { StmtKind::StaticAssert(cond, message) } else { StmtKind::DeviceAssert(cond, message) })
     }
 
-    /// A text and the values for its places; a place that names a variable is that variable.
-    fn printing(&mut self, args: Punctuated<Rust, syn::Token![,]>, is_static: bool, place: Place) -> Option<StmtKind> {
+    /// Parses a format string and the values of its placeholders; a placeholder with a name refers to that variable.
+    fn printing(&mut self, args: Punctuated<Rust, syn::Token![,]>, is_static: bool, span: SourceSpan) -> Option<StmtKind> {
         let (word, form) = match is_static {
             true => ("static_print!", "write `static_print!(\"N is {}\", N)`"),
             false => ("device_print!", "write `device_print!(\"x is {}\", x)`"),
@@ -79,15 +79,15 @@ impl Parser<'_> {
         let text = match args.next() {
             Some(Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => text,
             Some(other) => {
-                self.errors.push_help(Place::of(&other), format!("the text of `{word}` is a literal"), form);
+                self.errors.push_help(SourceSpan::of(&other), format!("the text of `{word}` is a literal"), form);
                 return None;
             }
             None => {
-                self.errors.push_help(place, format!("`{word}` needs a text"), form);
+                self.errors.push_help(span, format!("`{word}` needs a text"), form);
                 return None;
             }
         };
-        let at = Place::of(&text);
+        let at = SourceSpan::of(&text);
         let pieces = match template::parse(&text.value()) {
             Ok(pieces) => pieces,
             Err(message) => {
@@ -97,16 +97,16 @@ impl Parser<'_> {
                 return None;
             }
         };
-        let (mut template, mut values, mut places) = (String::new(), Vec::new(), 0);
+        let (mut template, mut values, mut placeholders) = (String::new(), Vec::new(), 0);
         for piece in pieces {
             match piece {
                 Piece::Value { name: Some(name), hex } => {
                     template.push_str(&Piece::Value { name: None, hex }.to_string());
-                    values.push(Some(Expr { kind: ExprKind::Name(name), place: at }));
+                    values.push(Some(Expr { kind: ExprKind::Name(name), span: at }));
                 }
                 Piece::Value { name: None, .. } => {
                     template.push_str(&piece.to_string());
-                    places += 1;
+                    placeholders += 1;
                     match args.next() {
                         Some(arg) => values.push(Some(self.expr(&arg))),
                         None => values.push(None),
@@ -117,28 +117,28 @@ impl Parser<'_> {
         }
         let missing = values.iter().filter(|value| value.is_none()).count();
         if missing > 0 {
-            let (given, places) =
-                (places - missing, if places == 1 { "a place for a value".into() } else { format!("{places} places for values") });
+            let (given, placeholders) =
+                (placeholders - missing, if placeholders == 1 { "a placeholder".into() } else { format!("{placeholders} placeholders") });
             let given = if given == 0 { "none is".to_string() } else { format!("{given} of them are") };
-            self.errors.push_help(at, format!("the text of `{word}` has {places}, and {given} given"), form);
+            self.errors.push_help(at, format!("the text of `{word}` has {placeholders}, and {given} given"), form);
             return None;
         }
         let mut is_wrong = false;
         for extra in args {
             self.expr(&extra);
             let help = "add `{}` to the text";
-            self.errors.push_help(Place::of(&extra), format!("the text of `{word}` has no place for this value"), help);
+            self.errors.push_help(SourceSpan::of(&extra), format!("the text of `{word}` has no placeholder for this value"), help);
             is_wrong = true;
         }
         let values = values.into_iter().flatten().collect();
         (!is_wrong).then_some(if is_static { StmtKind::StaticPrint(template, values) } else { StmtKind::DevicePrint(template, values) })
     }
 
-    pub(super) fn macro_call(&mut self, mac: &syn::Macro, place: Place) -> Expr {
+    pub(super) fn macro_call(&mut self, mac: &syn::Macro, span: SourceSpan) -> Expr {
         let name = mac.path.segments.last().map_or_else(String::new, |segment| segment.ident.to_string());
         let help = match name.as_str() {
-            // The semicolon behind a statement is no part of it.
-            "inline_ptx" => return self.inline_ptx(mac, Place::of(mac)),
+            // The semicolon after a statement is not part of it.
+            "inline_ptx" => return self.inline_ptx(mac, SourceSpan::of(mac)),
             "asm" | "llvm_asm" | "global_asm" => super::inline_ptx::FORM,
             "device_assert" => "make it a statement: `device_assert!(x >= 0, \"x is negative\");`",
             "static_assert" => "make it a statement: `static_assert!(N > 16, \"N is too small\");`",
@@ -154,6 +154,6 @@ impl Parser<'_> {
             "panic" | "todo" | "unimplemented" | "unreachable" => "a kernel cannot panic; leave it with `return`",
             _ => MACROS,
         };
-        self.foreign(place, format!("the macro `{name}!` is not available in kernels"), help)
+        self.foreign(span, format!("the macro `{name}!` is not available in kernels"), help)
     }
 }

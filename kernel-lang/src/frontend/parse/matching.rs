@@ -1,4 +1,4 @@
-//! `match` on a scalar: a chain of `if` and `else`, over a value that is computed once.
+//! Parses `match` on a scalar into a chain of `if` and `else`, over a value that is computed once.
 
 use quote::ToTokens;
 use syn::{Expr as Rust, Pat};
@@ -6,25 +6,25 @@ use syn::{Expr as Rust, Pat};
 use super::Parser;
 use super::statement::{is_statement, tidy};
 use crate::frontend::ast::{Block, Expr, ExprKind, If, Name, Operator, Pattern, Stmt, StmtKind};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::CompareOp;
 
-/// What is matched. The blank keeps it apart from every name that a user can write.
+/// The name of the matched value. The space prevents conflicts with names in the source.
 const MATCHED: &str = "matched value";
 
-/// An arm: when it is taken, always if none, and what it does.
+/// An arm: its condition (`None` for always) and its value.
 struct Arm {
     cond: Option<Expr>,
     block: Block,
-    place: Place,
+    span: SourceSpan,
 }
 
 impl Parser<'_> {
-    /// `match x { 0 => a, 1 | 2 => b, _ => c }` is `{ let y = x; if y == 0 { a } else if y == 1 || y == 2 { b } else { c } }`.
-    pub(super) fn match_expr(&mut self, expr: &syn::ExprMatch, place: Place) -> Expr {
+    /// Rewrites `match x { 0 => a, 1 | 2 => b, _ => c }` to `{ let y = x; if y == 0 { a } else if y == 1 || y == 2 { b } else { c } }`.
+    pub(super) fn match_expr(&mut self, expr: &syn::ExprMatch, span: SourceSpan) -> Expr {
         let value = self.expr(&expr.expr);
-        let at = value.place;
-        let keyword = Place::at(expr.match_token.span);
+        let at = value.span;
+        let keyword = SourceSpan::at(expr.match_token.span);
         let arms: Vec<Arm> = expr.arms.iter().map(|arm| self.arm(arm, at)).collect();
         let is_for = |arm: &syn::Arm, wanted: bool| match &arm.pat {
             Pat::Lit(syn::ExprLit { lit: syn::Lit::Bool(lit), .. }) => lit.value == wanted,
@@ -34,7 +34,7 @@ impl Parser<'_> {
         let is_last = |index: usize| index + 1 == arms.len();
         if let Some(after) = arms.iter().enumerate().find(|(index, arm)| arm.cond.is_none() && !is_last(*index)) {
             let help = "arms are tried from the first on, and `_` takes what is left: put it last";
-            return self.foreign(arms[after.0 + 1].place, "this arm is never taken", help);
+            return self.foreign(arms[after.0 + 1].span, "this arm is never taken", help);
         }
         if !covers_bool && arms.last().is_none_or(|arm| arm.cond.is_some()) {
             return self.foreign(keyword, "this `match` does not say what other values do", "end it with an arm `_ => ..`");
@@ -44,56 +44,56 @@ impl Parser<'_> {
             let block = match (arm.cond, rest.take()) {
                 (Some(cond), Some(else_block)) => {
                     let kind = ExprKind::If(Box::new(If { cond, then_block: arm.block, else_block: Some(else_block), keyword }));
-                    Block { stmts: Vec::new(), value: Some(Box::new(Expr { kind, place })), place }
+                    Block { stmts: Vec::new(), value: Some(Box::new(Expr { kind, span })), span }
                 }
                 _ => arm.block,
             };
             rest = Some(block);
         }
-        let pattern = Pattern::Name { name: Name { text: MATCHED.to_string(), place: at }, mutable: false };
-        let bind = Stmt { kind: StmtKind::Let(pattern, None, value), place: at };
-        let chain = rest.map(|block| Box::new(Expr { place: block.place, kind: ExprKind::Block(block) }));
-        Expr { kind: ExprKind::Block(Block { stmts: vec![bind], value: chain, place }), place }
+        let pattern = Pattern::Name { name: Name { text: MATCHED.to_string(), span: at }, mutable: false };
+        let bind = Stmt { kind: StmtKind::Let(pattern, None, value), span: at };
+        let chain = rest.map(|block| Box::new(Expr { span: block.span, kind: ExprKind::Block(block) }));
+        Expr { kind: ExprKind::Block(Block { stmts: vec![bind], value: chain, span }), span }
     }
 
-    fn arm(&mut self, arm: &syn::Arm, at: Place) -> Arm {
+    fn arm(&mut self, arm: &syn::Arm, at: SourceSpan) -> Arm {
         self.attributes(&arm.attrs);
-        let place = Place::of(&arm.pat);
+        let span = SourceSpan::of(&arm.pat);
         let bind = self.binding(&arm.pat, at);
         let cond = self.case(&arm.pat, at).map(|cond| match &bind {
-            // Its guard sees the name.
-            Some(bind) => Expr { place, kind: ExprKind::Block(Block { stmts: vec![bind.clone()], value: Some(Box::new(cond)), place }) },
+            // The guard can use the bound name.
+            Some(bind) => Expr { span, kind: ExprKind::Block(Block { stmts: vec![bind.clone()], value: Some(Box::new(cond)), span }) },
             None => cond,
         });
-        let body = Place::of(&arm.body);
+        let body = SourceSpan::of(&arm.body);
         let mut block = match &*arm.body {
             Rust::Block(block) if block.label.is_none() => self.block(&block.block),
             other if is_statement(other) => Block::of(self.expr_stmt(other, body).into_iter().collect(), body),
-            other => Block { stmts: Vec::new(), value: Some(Box::new(self.expr(other))), place: body },
+            other => Block { stmts: Vec::new(), value: Some(Box::new(self.expr(other))), span: body },
         };
         block.stmts.splice(0..0, bind);
-        Arm { cond, block, place }
+        Arm { cond, block, span }
     }
 
-    /// `other => ..`, `other if guard => ..`: a name for the value.
-    fn binding(&mut self, pat: &Pat, at: Place) -> Option<Stmt> {
+    /// `other => ..`, `other if guard => ..`: binds the value to a name.
+    fn binding(&mut self, pat: &Pat, at: SourceSpan) -> Option<Stmt> {
         match pat {
             Pat::Guard(guarded) => self.binding(&guarded.pat, at),
             Pat::Ident(ident) if is_name(ident) => {
-                let place = Place::of(pat);
-                let value = Expr { kind: ExprKind::Name(MATCHED.to_string()), place: at };
-                Some(Stmt { kind: StmtKind::Let(self.pattern(pat), None, value), place })
+                let span = SourceSpan::of(pat);
+                let value = Expr { kind: ExprKind::Name(MATCHED.to_string()), span: at };
+                Some(Stmt { kind: StmtKind::Let(self.pattern(pat), None, value), span })
             }
             _ => None,
         }
     }
 
-    /// When a pattern fits; always if none.
-    fn case(&mut self, pat: &Pat, at: Place) -> Option<Expr> {
-        let place = Place::of(pat);
-        let matched = || Expr { kind: ExprKind::Name(MATCHED.to_string()), place: at };
+    /// The condition under which a pattern matches; `None` for always.
+    fn case(&mut self, pat: &Pat, at: SourceSpan) -> Option<Expr> {
+        let span = SourceSpan::of(pat);
+        let matched = || Expr { kind: ExprKind::Name(MATCHED.to_string()), span: at };
         let compare =
-            |op: CompareOp, to: Expr| Expr { kind: ExprKind::Binary(Operator::Compare(op), Box::new(matched()), Box::new(to)), place };
+            |op: CompareOp, to: Expr| Expr { kind: ExprKind::Binary(Operator::Compare(op), Box::new(matched()), Box::new(to)), span };
         match pat {
             Pat::Wild(_) => None,
             Pat::Ident(ident) if is_name(ident) => None,
@@ -107,9 +107,9 @@ impl Parser<'_> {
             }
             Pat::Lit(lit) => Some(compare(CompareOp::Eq, self.expr(&Rust::Lit(lit.clone())))),
             Pat::Path(path) => Some(compare(CompareOp::Eq, self.expr(&Rust::Path(path.clone())))),
-            // A constant parameter, by the custom of its name.
+            // A constant parameter, by naming convention.
             Pat::Ident(ident) if ident.subpat.is_none() && ident.by_ref.is_none() => {
-                let name = Expr { kind: ExprKind::Name(super::plain(&ident.ident)), place };
+                let name = Expr { kind: ExprKind::Name(super::plain(&ident.ident)), span };
                 Some(compare(CompareOp::Eq, name))
             }
             Pat::Range(range) => {
@@ -123,25 +123,25 @@ impl Parser<'_> {
             }
             Pat::Or(or) => {
                 let cases: Vec<Option<Expr>> = or.cases.iter().map(|case| self.case(case, at)).collect();
-                // One that always fits makes the rest idle.
+                // An alternative that always matches makes the others irrelevant.
                 let cases = cases.into_iter().collect::<Option<Vec<Expr>>>()?;
                 cases.into_iter().reduce(|a, b| joined(Operator::Or, a, b))
             }
             other => {
                 let written = tidy(&other.to_token_stream());
                 let help = "an arm has a number, `true`, a range such as `1..=3`, several with `|`, a name, or `_`";
-                Some(self.foreign(place, format!("`{written}` is not a pattern of a kernel"), help))
+                Some(self.foreign(span, format!("`{written}` is not a pattern of a kernel"), help))
             }
         }
     }
 }
 
 fn joined(operator: Operator, lhs: Expr, rhs: Expr) -> Expr {
-    let place = lhs.place.to(rhs.place);
-    Expr { kind: ExprKind::Binary(operator, Box::new(lhs), Box::new(rhs)), place }
+    let span = lhs.span.to(rhs.span);
+    Expr { kind: ExprKind::Binary(operator, Box::new(lhs), Box::new(rhs)), span }
 }
 
-/// Is it a name for what is matched, by the custom of names? In capitals it is a constant to compare with.
+/// Does the pattern bind the value, by naming convention? A name in capitals is a constant to compare with.
 fn is_name(ident: &syn::PatIdent) -> bool {
     ident.subpat.is_none() && ident.by_ref.is_none() && ident.ident.to_string().contains(char::is_lowercase)
 }

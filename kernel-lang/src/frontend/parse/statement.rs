@@ -1,4 +1,4 @@
-//! Blocks, statements and patterns.
+//! Parses blocks, statements and patterns.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -9,57 +9,57 @@ use super::expression::update_operator;
 use super::macros::{self, MACROS};
 use crate::diagnostic::did_you_mean;
 use crate::frontend::ast::{Block, Expr, ExprKind, For, LoopOptions, Name, Operator, Pattern, Stmt, StmtKind, While};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 use crate::ir::BinaryOp;
 
 impl Parser<'_> {
     pub(super) fn block(&mut self, block: &syn::Block) -> Block {
-        let place = Place::of(block);
+        let span = SourceSpan::of(block);
         let mut stmts = Vec::new();
         let mut value = None;
         for (index, stmt) in block.stmts.iter().enumerate() {
             let is_last = index + 1 == block.stmts.len();
             match stmt {
-                // The last expression without a semicolon is the block's value, unless it is a statement by nature.
+                // The last expression without a semicolon is the block's value, unless it is always a statement.
                 syn::Stmt::Expr(expr, None) if is_last && !is_statement(expr) => value = Some(Box::new(self.expr(expr))),
                 _ => stmts.extend(self.stmt(stmt)),
             }
         }
-        Block { stmts, value, place }
+        Block { stmts, value, span }
     }
 
     fn stmt(&mut self, stmt: &syn::Stmt) -> Option<Stmt> {
-        let place = Place::of(stmt);
+        let span = SourceSpan::of(stmt);
         let kind = match stmt {
-            syn::Stmt::Local(local) => self.local(local, place)?,
-            syn::Stmt::Expr(expr, _) => return self.expr_stmt(expr, place),
+            syn::Stmt::Local(local) => self.local(local, span)?,
+            syn::Stmt::Expr(expr, _) => return self.expr_stmt(expr, span),
             syn::Stmt::Macro(mac) => {
                 self.attributes(&mac.attrs);
-                self.macro_stmt(&mac.mac, place)?
+                self.macro_stmt(&mac.mac, span)?
             }
             syn::Stmt::Item(item) => {
                 let (what, help) = match item {
                     syn::Item::Fn(_) => ("functions", "declare it outside, as a `#[device] fn`"),
-                    syn::Item::Const(item) => return Some(Stmt { kind: self.constant(item), place }),
+                    syn::Item::Const(item) => return Some(Stmt { kind: self.constant(item), span }),
                     syn::Item::Static(syn::ItemStatic { ident, .. }) => {
                         let pattern = Pattern::Name { name: self.name(ident), mutable: false };
                         let help = "what is constant is `const NAME: f32 = ..;`, what changes `let mut name = ..;`";
-                        self.errors.push_help(Place::of(item), "statics cannot be declared inside a kernel", help);
-                        // Known from here on, so that its uses are not reported too.
-                        return Some(Stmt { kind: StmtKind::Let(pattern, None, Expr { kind: ExprKind::Error, place }), place });
+                        self.errors.push_help(SourceSpan::of(item), "statics cannot be declared inside a kernel", help);
+                        // The name is declared, so that its uses cause no further errors.
+                        return Some(Stmt { kind: StmtKind::Let(pattern, None, Expr { kind: ExprKind::Error, span }), span });
                     }
                     syn::Item::Use(_) => ("imports", "the words of the language need no import"),
                     syn::Item::Macro(_) => ("macros", MACROS),
                     _ => ("items", "declare it outside, or write the computation out"),
                 };
-                self.errors.push_help(Place::of(item), format!("{what} cannot be declared inside a kernel"), help);
+                self.errors.push_help(SourceSpan::of(item), format!("{what} cannot be declared inside a kernel"), help);
                 return None;
             }
         };
-        Some(Stmt { kind, place })
+        Some(Stmt { kind, span })
     }
 
-    /// `const N: usize = 2 * M;`: a variable that is constant where its value is, and never changes.
+    /// `const N: usize = 2 * M;`: an immutable variable, which is constant if its value is.
     fn constant(&mut self, item: &syn::ItemConst) -> StmtKind {
         self.attributes(&item.attrs);
         self.bound.push(super::plain(&item.ident));
@@ -67,7 +67,7 @@ impl Parser<'_> {
         StmtKind::Let(pattern, Some(self.ty(&item.ty)), self.expr(&item.expr))
     }
 
-    fn local(&mut self, local: &syn::Local, place: Place) -> Option<StmtKind> {
+    fn local(&mut self, local: &syn::Local, span: SourceSpan) -> Option<StmtKind> {
         self.attributes(&local.attrs);
         let (pattern, ty) = match &local.pat {
             Pat::Type(typed) => (self.pattern(&typed.pat), Some(&*typed.ty)),
@@ -75,32 +75,32 @@ impl Parser<'_> {
         };
         let ty = ty.filter(|ty| !matches!(ty, syn::Type::Infer(_))).and_then(|ty| match ty {
             syn::Type::Tuple(_) => {
-                self.errors.push_help(Place::of(ty), "a tuple's type is not written in a kernel", "leave it out");
+                self.errors.push_help(SourceSpan::of(ty), "a tuple's type is not written in a kernel", "leave it out");
                 None
             }
             syn::Type::Path(path) if path.path.segments.last().is_some_and(is_struct_type) => {
-                self.errors.push_help(Place::of(ty), "a struct's type is not written in a kernel", "leave it out: the value says it");
+                self.errors.push_help(SourceSpan::of(ty), "a struct's type is not written in a kernel", "leave it out: the value says it");
                 None
             }
             ty => Some(self.ty(ty)),
         });
         let Some(init) = &local.init else {
-            self.errors.push_help(place, "a variable needs a value where it is declared", "write `let mut x = ..;`");
+            self.errors.push_help(span, "a variable needs a value where it is declared", "write `let mut x = ..;`");
             let pattern = match pattern {
                 Pattern::Name { name, .. } => Pattern::Name { name, mutable: true },
                 pattern => pattern,
             };
-            return Some(StmtKind::Let(pattern, ty, Expr { kind: ExprKind::Error, place }));
+            return Some(StmtKind::Let(pattern, ty, Expr { kind: ExprKind::Error, span }));
         };
         if let Some((_, diverge)) = &init.diverge {
-            self.errors.push_help(Place::of(diverge), "`let .. else` is not available in kernels", "use `if cond { return; }`");
+            self.errors.push_help(SourceSpan::of(diverge), "`let .. else` is not available in kernels", "use `if cond { return; }`");
         }
         Some(StmtKind::Let(pattern, ty, self.expr(&init.expr)))
     }
 
-    pub(super) fn expr_stmt(&mut self, expr: &Rust, place: Place) -> Option<Stmt> {
+    pub(super) fn expr_stmt(&mut self, expr: &Rust, span: SourceSpan) -> Option<Stmt> {
         let kind = match expr {
-            Rust::Group(group) => return self.expr_stmt(&group.expr, place),
+            Rust::Group(group) => return self.expr_stmt(&group.expr, span),
             Rust::Assign(assign) => {
                 self.attributes(&assign.attrs);
                 let target = self.target(&assign.left);
@@ -115,7 +115,7 @@ impl Parser<'_> {
                     Pattern::Wild | Pattern::Tuple(..) | Pattern::Struct { .. } => {
                         let sign = operator.sign();
                         self.errors.push_help(
-                            Place::of(&binary.left),
+                            SourceSpan::of(&binary.left),
                             format!("`{sign}=` needs one variable"),
                             "update the variables one by one",
                         );
@@ -133,7 +133,7 @@ impl Parser<'_> {
             Rust::Loop(inner) => {
                 self.attributes(&inner.attrs);
                 self.label(inner.label.as_ref());
-                let cond = Expr { kind: ExprKind::Bool(true), place: Place::at(inner.loop_token.span) };
+                let cond = Expr { kind: ExprKind::Bool(true), span: SourceSpan::at(inner.loop_token.span) };
                 StmtKind::While(While { cond, body: self.loop_body(&inner.body), going: None })
             }
             Rust::Return(inner) if self.gives_value => StmtKind::Return(inner.expr.as_ref().map(|value| self.expr(value))),
@@ -142,7 +142,7 @@ impl Parser<'_> {
                     && !matches!(&**value, Rust::Tuple(tuple) if tuple.elems.is_empty())
                 {
                     self.errors.push_help(
-                        Place::of(value),
+                        SourceSpan::of(value),
                         "a kernel returns nothing",
                         "write results to memory: `store(y + offsets, value)`",
                     );
@@ -151,52 +151,48 @@ impl Parser<'_> {
             }
             Rust::Break(inner) => {
                 if let Some(label) = &inner.label {
-                    self.no_labels(Place::of(label));
+                    self.no_labels(SourceSpan::of(label));
                 }
                 if let Some(value) = &inner.expr {
-                    self.errors.push_help(Place::of(value), "`break` gives no value", "assign to a variable before `break`");
+                    self.errors.push_help(SourceSpan::of(value), "`break` gives no value", "assign to a variable before `break`");
                 }
                 StmtKind::Break
             }
             Rust::Continue(inner) => {
                 if let Some(label) = &inner.label {
-                    self.no_labels(Place::of(label));
+                    self.no_labels(SourceSpan::of(label));
                 }
                 StmtKind::Continue
             }
-            Rust::Macro(mac) => self.macro_stmt(&mac.mac, place)?,
+            Rust::Macro(mac) => self.macro_stmt(&mac.mac, span)?,
             Rust::Verbatim(tokens) if tokens.is_empty() => return None,
-            other => return Some(Stmt { place, ..Stmt::of_expr(self.expr(other)) }),
+            other => return Some(Stmt { span, ..Stmt::of_expr(self.expr(other)) }),
         };
-        Some(Stmt { kind, place })
+        Some(Stmt { kind, span })
     }
 
     fn loop_body(&mut self, body: &syn::Block) -> Block {
         let block = self.block(body);
-        let place = block.place;
-        Block::of(block.into_stmts(), place)
+        let span = block.span;
+        Block::of(block.into_stmts(), span)
     }
 
     fn label(&mut self, label: Option<&syn::Label>) {
         if let Some(label) = label {
-            self.no_labels(Place::of(label));
+            self.no_labels(SourceSpan::of(label));
         }
     }
 
-    fn no_labels(&mut self, place: Place) {
-        self.errors.push_help(
-            place,
-            "labels are not available in kernels",
-            "leave the innermost loop with `break`, outer ones with a flag",
-        );
+    fn no_labels(&mut self, span: SourceSpan) {
+        self.errors.push_help(span, "labels are not available in kernels", "leave the innermost loop with `break`, outer ones with a flag");
     }
 
     fn for_loop(&mut self, inner: &syn::ExprForLoop) -> Option<StmtKind> {
         self.attributes(&inner.attrs);
         self.label(inner.label.as_ref());
         let index = self.pattern(&inner.pat);
-        if let Pattern::Tuple(_, place) = index {
-            self.errors.push_help(place, "a loop has one index", "write `for i in a..b`");
+        if let Pattern::Tuple(_, span) = index {
+            self.errors.push_help(span, "a loop has one index", "write `for i in a..b`");
         }
         let bounds = self.range(&inner.expr);
         let body = self.loop_body(&inner.body);
@@ -205,32 +201,32 @@ impl Parser<'_> {
         Some(StmtKind::For(Box::new(For { index, lower, upper, step, options, word, is_static, is_reversed, body, going: None })))
     }
 
-    /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s, num_stages = 3, unroll = 2)`
+    /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s, num_stages = 3, unroll = 2)`.
     fn range(&mut self, expr: &Rust) -> Option<Bounds> {
         const FORMS: &str = "write `a..b`, `(a..b).step_by(s)`, `range(a, b)` or `range(a, b, s)`";
-        let place = Place::of(expr);
+        let span = SourceSpan::of(expr);
         match expr {
             Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => self.range(expr),
             Rust::Range(range) => {
                 let (Some(lower), Some(upper)) = (&range.start, &range.end) else {
-                    self.errors.push_help(place, "a loop needs both bounds", FORMS);
+                    self.errors.push_help(span, "a loop needs both bounds", FORMS);
                     return None;
                 };
                 let (lower, mut upper) = (self.expr(lower), self.expr(upper));
                 if matches!(range.limits, syn::RangeLimits::Closed(_)) {
-                    let (place, one) = (upper.place, Expr { kind: ExprKind::Int(1, None), place: upper.place });
-                    upper = Expr { kind: ExprKind::Binary(Operator::Binary(BinaryOp::Add), Box::new(upper), Box::new(one)), place };
+                    let (span, one) = (upper.span, Expr { kind: ExprKind::Int(1, None), span: upper.span });
+                    upper = Expr { kind: ExprKind::Binary(Operator::Binary(BinaryOp::Add), Box::new(upper), Box::new(one)), span };
                 }
                 Some(Bounds { lower, upper, step: None, options: LoopOptions::default(), is_reversed: false })
             }
             Rust::MethodCall(call) if call.method == "step_by" && call.args.len() == 1 => {
                 let bounds = self.range(&call.receiver)?;
                 if bounds.step.is_some() {
-                    self.errors.push_help(place, "a loop has one step", FORMS);
+                    self.errors.push_help(span, "a loop has one step", FORMS);
                 }
                 if bounds.is_reversed {
                     let help = "write `(a..b).step_by(s).rev()`, which has the indices of `(a..b).step_by(s)`, the last one first";
-                    self.errors.push_help(Place::from(&call.method), "`rev` stands behind `step_by`", help);
+                    self.errors.push_help(SourceSpan::from(&call.method), "`rev` stands behind `step_by`", help);
                 }
                 Some(Bounds { step: Some(self.expr(&call.args[0])), ..bounds })
             }
@@ -243,19 +239,19 @@ impl Parser<'_> {
                     && (path.path.is_ident("range") || path.path.is_ident("static_range")) =>
             {
                 if path.path.is_ident("range") {
-                    self.range_call(call, place, "range", FORMS)
+                    self.range_call(call, span, "range", FORMS)
                 } else {
-                    self.range_call(call, place, "static_range", "write `static_range(a, b)` or `static_range(a, b, s)`")
+                    self.range_call(call, span, "static_range", "write `static_range(a, b)` or `static_range(a, b, s)`")
                 }
             }
             _ => {
-                self.errors.push_help(place, "a loop runs over a range of integers", FORMS);
+                self.errors.push_help(span, "a loop runs over a range of integers", FORMS);
                 None
             }
         }
     }
 
-    fn range_call(&mut self, call: &syn::ExprCall, place: Place, word: &str, forms: &str) -> Option<Bounds> {
+    fn range_call(&mut self, call: &syn::ExprCall, span: SourceSpan, word: &str, forms: &str) -> Option<Bounds> {
         let mut bounds = Vec::new();
         let mut options = LoopOptions::default();
         for arg in &call.args {
@@ -267,7 +263,7 @@ impl Parser<'_> {
         }
         if !(2..=3).contains(&bounds.len()) {
             let help = if bounds.len() == 1 { format!("write both bounds: `{word}(0, n)`") } else { forms.to_string() };
-            self.errors.push_help(place, format!("`{word}` takes 2 or 3 arguments, not {}", bounds.len()), help);
+            self.errors.push_help(span, format!("`{word}` takes 2 or 3 arguments, not {}", bounds.len()), help);
             return None;
         }
         let mut bounds = bounds.into_iter();
@@ -283,18 +279,18 @@ impl Parser<'_> {
             "unroll" => Some(&mut options.unroll),
             _ => None,
         };
-        let place = Place::of(&assign.left);
+        let span = SourceSpan::of(&assign.left);
         match option {
-            Some(Some(_)) => self.errors.push_help(place, format!("`{name}` is given twice"), "keep one of them"),
+            Some(Some(_)) => self.errors.push_help(span, format!("`{name}` is given twice"), "keep one of them"),
             Some(option) => *option = Some(value),
             None => {
                 let help = match (name.as_str(), did_you_mean(&name, ["num_stages", "unroll"])) {
                     _ if word == "static_range" => "its body stands in the kernel once for each index; options are for `range`",
                     ("loop_unroll_factor" | "unroll_factor", _) | (_, Some("unroll")) => "write `unroll = K`",
                     ("stages", _) | (_, Some("num_stages")) => "write `num_stages = N`",
-                    _ => "a loop has the options `num_stages = N`, how many turns are under way at once, and `unroll = K`",
+                    _ => "a loop has the options `num_stages = N`, how many iterations are under way at once, and `unroll = K`",
                 };
-                self.errors.push_help(place, format!("`{word}` has no option `{name}`"), help);
+                self.errors.push_help(span, format!("`{word}` has no option `{name}`"), help);
             }
         }
     }
@@ -307,15 +303,15 @@ impl Parser<'_> {
             }
             Pat::Wild(_) => Pattern::Wild,
             Pat::Paren(paren) => self.pattern(&paren.pat),
-            Pat::Tuple(tuple) => Pattern::Tuple(tuple.elems.iter().map(|elem| self.pattern(elem)).collect(), Place::of(tuple)),
+            Pat::Tuple(tuple) => Pattern::Tuple(tuple.elems.iter().map(|elem| self.pattern(elem)).collect(), SourceSpan::of(tuple)),
             Pat::Struct(pat) => self.struct_pattern(pat),
             Pat::Type(typed) => {
-                self.errors.push_help(Place::of(typed), "a type cannot stand inside a pattern", "write it after the whole pattern");
+                self.errors.push_help(SourceSpan::of(typed), "a type cannot stand inside a pattern", "write it after the whole pattern");
                 Pattern::Error
             }
             other => {
                 self.errors.push_help(
-                    Place::of(other),
+                    SourceSpan::of(other),
                     "this pattern is not available in kernels",
                     "bind a name, `_`, a tuple of them, or the fields of a struct",
                 );
@@ -328,14 +324,14 @@ impl Parser<'_> {
     fn target(&mut self, expr: &Rust) -> Pattern {
         match expr {
             Rust::Path(path) if let Some(ident) = path.path.get_ident() => {
-                Pattern::Name { name: Name { text: super::plain(ident), place: ident.into() }, mutable: true }
+                Pattern::Name { name: Name { text: super::plain(ident), span: ident.into() }, mutable: true }
             }
             Rust::Infer(_) => Pattern::Wild,
             Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => self.target(expr),
-            Rust::Tuple(tuple) => Pattern::Tuple(tuple.elems.iter().map(|elem| self.target(elem)).collect(), Place::of(tuple)),
+            Rust::Tuple(tuple) => Pattern::Tuple(tuple.elems.iter().map(|elem| self.target(elem)).collect(), SourceSpan::of(tuple)),
             Rust::Index(_) | Rust::Unary(_) => {
                 self.errors.push_help(
-                    Place::of(expr),
+                    SourceSpan::of(expr),
                     "memory is not assigned to",
                     "write memory with `store(y + offsets, value, mask = mask)`; a tile is made anew: `v = select(arange(0, N) == i, value, v)`",
                 );
@@ -343,14 +339,14 @@ impl Parser<'_> {
             }
             Rust::Field(field) => self.field_target(field),
             other => {
-                self.errors.push_help(Place::of(other), "only variables are assigned to", "write `x = ..` or `(a, b) = ..`");
+                self.errors.push_help(SourceSpan::of(other), "only variables are assigned to", "write `x = ..` or `(a, b) = ..`");
                 Pattern::Error
             }
         }
     }
 }
 
-/// What a loop runs over.
+/// The range of a loop.
 struct Bounds {
     lower: Expr,
     upper: Expr,
@@ -359,20 +355,20 @@ struct Bounds {
     is_reversed: bool,
 }
 
-/// The word in `for i in range(a, b)`, and whether it is `static_range`.
-fn range_word(expr: &Rust) -> Option<(Place, bool)> {
+/// The span of `range` in `for i in range(a, b)`, and whether it is `static_range`.
+fn range_word(expr: &Rust) -> Option<(SourceSpan, bool)> {
     match expr {
         Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => range_word(expr),
         Rust::Call(call) => {
             let is_static = matches!(&*call.func, Rust::Path(path) if path.path.is_ident("static_range"));
-            Some((Place::of(&call.func), is_static))
+            Some((SourceSpan::of(&call.func), is_static))
         }
         Rust::MethodCall(call) => range_word(&call.receiver),
         _ => None,
     }
 }
 
-/// Expressions that are statements by nature, also at the end of a block.
+/// Is the expression always a statement, even at the end of a block?
 pub(super) fn is_statement(expr: &Rust) -> bool {
     match expr {
         Rust::Assign(_) | Rust::ForLoop(_) | Rust::While(_) | Rust::Loop(_) | Rust::Return(_) | Rust::Break(_) | Rust::Continue(_) => true,
@@ -384,7 +380,7 @@ pub(super) fn is_statement(expr: &Rust) -> bool {
     }
 }
 
-/// `Welford`, `Welford<f32>`: a type parameter is written in capitals.
+/// `Welford`, `Welford<f32>`: a name in capitals is a type parameter.
 fn is_struct_type(last: &syn::PathSegment) -> bool {
     let name = super::plain(&last.ident);
     super::is_type_name(&name)
@@ -393,7 +389,7 @@ fn is_struct_type(last: &syn::PathSegment) -> bool {
         && (!last.arguments.is_none() || name.contains(char::is_lowercase))
 }
 
-/// Tokens as one would write them.
+/// Prints tokens with the usual spacing.
 pub(crate) fn tidy(tokens: &TokenStream) -> String {
     tokens.to_string().replace(" (", "(").replace("( ", "(").replace(" )", ")").replace(" ,", ",").replace(" . ", ".")
 }

@@ -1,17 +1,17 @@
-//! Structs: `Welford { mean, ..base }`, `Welford::new(..)`, `let Welford { mean, .. } = w`, `w.mean = ..`.
+//! Parses structs: `Welford { mean, ..base }`, `Welford::new(..)`, `let Welford { mean, .. } = w`, `w.mean = ..`.
 
 use quote::ToTokens;
 use syn::Expr as Rust;
 
 use super::{Parser, is_type_name, plain, request};
 use crate::frontend::ast::{Expr, ExprKind, Name, Owner, Pattern, StructLiteral};
-use crate::frontend::place::Place;
+use crate::frontend::span::SourceSpan;
 
 impl Parser<'_> {
-    /// `Welford::<f32> { mean, count: 0.0 }`
-    pub(super) fn struct_literal(&mut self, literal: &syn::ExprStruct, place: Place) -> Expr {
+    /// `Welford::<f32> { mean, count: 0.0 }`.
+    pub(super) fn struct_literal(&mut self, literal: &syn::ExprStruct, span: SourceSpan) -> Expr {
         if literal.qself.is_some() {
-            return self.foreign(place, "a struct is named by its path", "write `Welford { mean, count }`");
+            return self.foreign(span, "a struct is named by its path", "write `Welford { mean, count }`");
         }
         let owner = self.owner(&literal.path);
         let mut fields = Vec::new();
@@ -21,10 +21,10 @@ impl Parser<'_> {
             }
         }
         let base = literal.rest.as_ref().map(|base| self.expr(base));
-        Expr { kind: ExprKind::Struct(Box::new(StructLiteral { owner, fields, base })), place }
+        Expr { kind: ExprKind::Struct(Box::new(StructLiteral { owner, fields, base })), span }
     }
 
-    /// The struct in front of a function's name, if the path is `Welford::new` or `stats::Welford::<f32>::new`.
+    /// The struct before a function's name, if the path is `Welford::new` or `stats::Welford::<f32>::new`.
     pub(super) fn owner_of(&mut self, path: &syn::Path) -> Option<Owner> {
         let is_function_of_struct = path.segments.len() > 1 && is_type_name(&plain(&path.segments[path.segments.len() - 2].ident));
         is_function_of_struct.then(|| {
@@ -34,15 +34,15 @@ impl Parser<'_> {
     }
 
     fn owner(&mut self, path: &syn::Path) -> Owner {
-        let place = Place::of(path);
+        let span = SourceSpan::of(path);
         let generics = match path.segments.last().map(|last| &last.arguments) {
             Some(syn::PathArguments::AngleBracketed(list)) => self.generic_arguments(list),
             _ => Vec::new(),
         };
-        Owner { path: Name { text: request(path, &mut self.requests), place }, generics }
+        Owner { path: Name { text: request(path, &mut self.requests), span }, generics }
     }
 
-    /// `Welford { mean, count: n, .. }`
+    /// `Welford { mean, count: n, .. }`.
     pub(super) fn struct_pattern(&mut self, pat: &syn::PatStruct) -> Pattern {
         let path = self.owner(&pat.path).path;
         let mut fields = Vec::new();
@@ -51,12 +51,12 @@ impl Parser<'_> {
                 fields.push((name, self.pattern(&field.pat)));
             }
         }
-        Pattern::Struct { path, fields, is_partial: pat.rest.is_some(), place: Place::of(pat) }
+        Pattern::Struct { path, fields, is_partial: pat.rest.is_some(), span: SourceSpan::of(pat) }
     }
 
     /// `w.mean`, on the left side of an assignment.
     pub(super) fn field_target(&mut self, field: &syn::ExprField) -> Pattern {
-        let name = Name { text: field.member.to_token_stream().to_string(), place: Place::of(&field.member) };
+        let name = Name { text: field.member.to_token_stream().to_string(), span: SourceSpan::of(&field.member) };
         let mut base = &*field.base;
         while let Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) = base {
             base = expr;
@@ -73,7 +73,11 @@ impl Parser<'_> {
                 other => other,
             },
             other => {
-                self.errors.push_help(Place::of(other), "only variables are assigned to", "write `x = ..`, `(a, b) = ..` or `w.mean = ..`");
+                self.errors.push_help(
+                    SourceSpan::of(other),
+                    "only variables are assigned to",
+                    "write `x = ..`, `(a, b) = ..` or `w.mean = ..`",
+                );
                 Pattern::Error
             }
         }
@@ -83,7 +87,11 @@ impl Parser<'_> {
         match member {
             syn::Member::Named(ident) => Some(self.name(ident)),
             syn::Member::Unnamed(_) => {
-                self.errors.push_help(Place::of(member), "the fields of a device struct have names", "write `Welford { mean, count }`");
+                self.errors.push_help(
+                    SourceSpan::of(member),
+                    "the fields of a device struct have names",
+                    "write `Welford { mean, count }`",
+                );
                 None
             }
         }

@@ -1,6 +1,6 @@
-//! Texts of PTX in a kernel: their places for registers; what their statements do says [`statements()`].
+//! The texts of `inline_ptx!`: placeholders for registers. [`statements()`] analyses the instructions.
 //!
-//! A place is `{name}`, or `{name[1]}` where several registers hold what the text takes of a value; `{{` and `}}` are braces, as in Rust's `asm!`.
+//! A placeholder is `{name}`, or `{name[1]}` if a value takes several registers; `{{` and `}}` are braces, as in Rust's `asm!`.
 
 mod statements;
 
@@ -14,18 +14,18 @@ pub use statements::{Reach, statements};
 /// A part of a text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Piece {
-    /// What stands there.
+    /// Literal text.
     Text(String),
     /// A register of a result or an operand.
     Register {
-        /// Which one: by its name in the language, by its number in the IR.
+        /// The result or operand: its name in the language, its number in the IR.
         name: String,
-        /// Which of its registers, if it has several.
+        /// The register's index, if the value takes several.
         part: Option<usize>,
     },
 }
 
-/// As it is written in a text.
+/// Prints the piece as it is written in a text.
 impl fmt::Display for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -36,15 +36,15 @@ impl fmt::Display for Piece {
     }
 }
 
-/// Takes a text apart.
+/// Splits a text into pieces.
 ///
 /// # Errors
-/// A brace without its other half, and what is no place.
+/// An unmatched brace or a malformed placeholder.
 pub fn parse(text: &str) -> Result<Vec<Piece>, String> {
     template::pieces(text, Piece::Text, place)
 }
 
-/// What stands between the braces of a place.
+/// Parses the text between the braces of a placeholder.
 fn place(text: &str) -> Result<Piece, String> {
     let (name, part) = match text.split_once('[').map(|(name, part)| (name, part.strip_suffix(']').and_then(|part| part.parse().ok()))) {
         None => (text, None),
@@ -55,15 +55,15 @@ fn place(text: &str) -> Result<Piece, String> {
     if is_name { Ok(Piece::Register { name: name.to_string(), part }) } else { Err(format!("`{{{text}}}` is no place for a register")) }
 }
 
-/// Does a register of 32 bits hold several elements, where a text takes `pack` of them at once?
+/// Does a 32-bit register hold several elements of this type in a text that takes `pack` elements at once?
 pub fn is_packed(dtype: Dtype, pack: usize) -> bool {
     pack > 1 && dtype.bits() < 32 && dtype != Dtype::Bool
 }
 
-/// How many registers hold `pack` elements.
+/// The number of registers that hold `pack` elements.
 ///
 /// # Errors
-/// Narrow elements that do not fill registers of 32 bits.
+/// Narrow elements that do not fill 32-bit registers.
 pub fn registers(dtype: Dtype, pack: usize) -> Result<usize, String> {
     if !is_packed(dtype, pack) {
         return Ok(pack);
@@ -75,10 +75,10 @@ pub fn registers(dtype: Dtype, pack: usize) -> Result<usize, String> {
     Ok(bits / 32)
 }
 
-/// Checks the places of a text against the types of the results and operands in their order, as far as these are known.
+/// Checks the placeholders of a text against the types of the results and operands, in order, as far as the types are known.
 ///
 /// # Errors
-/// A place that names none of them or none of their registers, and elements that cannot be packed.
+/// A placeholder that names no value or no register of its value, and elements that cannot be packed.
 pub fn check(text: &str, types: &[Option<Dtype>], pack: usize) -> Result<(), String> {
     for dtype in types.iter().flatten() {
         registers(*dtype, pack)?;
@@ -93,10 +93,10 @@ pub fn check(text: &str, types: &[Option<Dtype>], pack: usize) -> Result<(), Str
     Ok(())
 }
 
-/// Checks one place of something with that element type.
+/// Checks one placeholder of a value with that element type.
 ///
 /// # Errors
-/// A register that is not there, or several where one is meant.
+/// A register index out of range, or a missing index where the value has several registers.
 pub fn check_part(piece: &Piece, dtype: Dtype, pack: usize, part: Option<usize>) -> Result<(), String> {
     let count = registers(dtype, pack)?;
     match part {

@@ -1,52 +1,53 @@
-//! The statements of a text: whether there are such instructions, what they reach besides registers, and that they set what they read.
+//! The statements of an inline PTX text: whether the instructions exist, what they access besides registers, and whether every register is
+//! set before it is read.
 //!
-//! Registers of the kernel stand in the text as their places, between two marks, until the emitter knows them.
+//! During this analysis a placeholder stands in the text between two mark characters; the emitter later replaces placeholders by registers.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::diagnostic::did_you_mean;
 use crate::ir::assembly::Piece;
 
-/// Instructions that compute from registers and nothing else.
+/// Instructions that only compute from registers.
 const COMPUTING: &str = "\
     abs add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt div dp2a dp4a ex2 fma fns lg2 lop3 mad mad24 madc max min mov \
     mul mul24 neg not or popc prmt rcp rem rsqrt sad selp set setp shf shl shr sin slct sqrt sub subc szext tanh testp vabsdiff \
     vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr vsub vsub2 \
     vsub4 xor";
 
-/// Instructions that look at memory or at other threads, or go elsewhere in the text.
+/// Instructions that read memory or other threads, or that jump within the text.
 const LOOKING: &str = "\
     activemask bra brx createpolicy cvta elect getctarank isspacep istypep ld ldmatrix ldu mapa match mma movmatrix redux shfl suld \
     suq tex tld4 txq vote wmma";
 
-/// Instructions that change something besides registers, wait, or end the thread.
+/// Instructions that change state besides registers, wait, or end the thread.
 const ACTING: &str = "\
     alloca applypriority atom bar barrier brkpt call clusterlaunchcontrol cp discard exit fence griddepcontrol mbarrier membar \
     multimem nanosleep pmevent prefetch prefetchu red ret setmaxnreg st stackrestore stacksave stmatrix sured sust tcgen05 tensormap \
     trap wgmma";
 
-/// Something in a text that does more than compute from registers.
+/// An element of a text that does more than compute from registers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reach {
     /// The instruction, the special register, the directive or the label.
     pub word: String,
-    /// Does it change something besides registers, wait, or end the thread?
+    /// Does it change state besides registers, wait, or end the thread?
     pub acts: bool,
 }
 
-/// What is wrong, and how to mend it.
+/// A message and its help.
 type Mistake = (String, String);
 
-/// What stands around the name of a place.
+/// The marks around the name of a placeholder.
 const MARKS: [char; 2] = ['\u{1}', '\u{2}'];
 /// The flag that `add.cc` sets and `addc` reads.
 const CARRY: &str = "the carry";
 
-/// Checks the statements of a text. Gives what in it does more than compute from registers; of a text that does not, every register is set
-/// before it is read, and each of the `results` in the end: all threads then find the same.
+/// Checks the statements of a text and returns the elements that do more than compute from registers. If there are none, every register is
+/// set before it is read, and each of the `results` is set at the end, so that all threads compute the same values.
 ///
 /// # Errors
-/// What is wrong and how to mend it: a statement without a semicolon, an instruction or a register that there is not, or that is not set.
+/// Message and help for a statement without a semicolon, an unknown instruction or register, or a register that is not set.
 pub fn statements(pieces: &[Piece], results: &[&str]) -> Result<Vec<Reach>, (String, String)> {
     let texts = pieces.iter().filter_map(|piece| if let Piece::Text(text) = piece { Some(text) } else { None });
     if let Some(c) = texts.flat_map(|text| text.chars()).find(|c| !c.is_ascii()) {
@@ -86,7 +87,7 @@ fn is_among(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|known| known == word)
 }
 
-/// The text up to each semicolon and each label with its colon, braces of scopes left out.
+/// Splits the text at each semicolon and after each label's colon, without the braces of scopes.
 fn taken_apart(text: &str) -> Result<Vec<String>, Mistake> {
     let unbalanced = || ("the braces of the text do not match".to_string(), "a scope is `{{ .. }}`, a vector `{{{x}, {y}}}`".to_string());
     let (mut scopes, mut vectors, mut statement, mut list) = (0usize, 0usize, String::new(), Vec::new());
@@ -156,7 +157,7 @@ struct Instruction<'a> {
     /// `p` of `@p`, `!p` of `@!p`; empty if there is none.
     guard: &'a str,
     opcode: &'a str,
-    /// What it writes, if it computes: the first operand.
+    /// The register that it writes, if it computes: the first operand.
     target: &'a str,
     sources: &'a str,
 }
@@ -176,7 +177,7 @@ impl<'a> Instruction<'a> {
         self.opcode.split(['.', MARKS[0]]).next().unwrap_or("")
     }
 
-    /// The registers of operands belong to the kernel.
+    /// Operand registers belong to the kernel and must not be written.
     fn check_target(&self, results: &[&str]) -> Result<(), Mistake> {
         let word = self.word();
         let writes = is_among(COMPUTING, word) || is_among(LOOKING, word) && !word.starts_with("br") || word == "atom";
@@ -189,7 +190,7 @@ impl<'a> Instruction<'a> {
         }
     }
 
-    /// What in it does more than compute from registers.
+    /// The part that does more than compute from registers.
     fn reach(&self, names: &[String]) -> Result<Option<Reach>, Mistake> {
         let word = self.word();
         let (looks, acts) = (is_among(LOOKING, word), is_among(ACTING, word));
@@ -219,11 +220,11 @@ impl<'a> Instruction<'a> {
     }
 }
 
-/// Which registers are set, as far as a text without branches has run.
+/// The registers that are set so far, in a text without branches.
 #[derive(Default)]
 struct Set<'a> {
     set: HashSet<&'a str>,
-    /// Those that are set under a guard.
+    /// Registers that are set under a guard.
     guarded: HashMap<&'a str, HashSet<&'a str>>,
     unset: Option<&'a str>,
 }
@@ -239,7 +240,7 @@ impl<'a> Set<'a> {
         self.unset = self.unset.or(reads.into_iter().find(|name| !self.set.contains(name)));
         let carry = opcode.split('.').any(|part| part == "cc").then_some(CARRY);
         for name in words(target).chain(carry) {
-            // What was set under another value of a guard does not make up for this one.
+            // A new value of a guard does not complement what was set under its old value.
             self.guarded.values_mut().for_each(|guards| guards.retain(|guard| guard.trim_start_matches('!') != name));
             let under = self.guarded.entry(name).or_default();
             under.insert(guard);
@@ -263,7 +264,7 @@ impl<'a> Set<'a> {
 
 const SET_FIRST: &str = "a register that nothing was written to holds anything; behind `@p`, set it under `@!p`, too, or before";
 
-/// Is it a place for a register of the kernel?
+/// Is it a placeholder for a register of the kernel?
 fn is_place(name: &str) -> bool {
     name.starts_with(MARKS[0])
 }
@@ -272,18 +273,19 @@ fn named(name: &str) -> String {
     if name == CARRY { name.to_string() } else { format!("`{}`", shown(name)) }
 }
 
-/// A part of the text as the user wrote it.
+/// The part of the text as the user wrote it.
 fn shown(text: &str) -> String {
     text.replace(MARKS[0], "{").replace(MARKS[1], "}")
 }
 
-/// The name in a place, without its marks and which register it is.
+/// The name in a placeholder, without marks and register index.
 fn base(place: &str) -> &str {
     let name = place.trim_matches(MARKS);
     name.split('[').next().unwrap_or(name)
 }
 
-/// The names among operands: places, and what begins as a name and is no part of a number. The `.x` of a special register is no part of it.
+/// The names among the operands: placeholders, and identifiers that are not part of a number. The `.x` of a special register is not part of
+/// its name.
 fn words(operands: &str) -> impl Iterator<Item = &str> {
     let is_inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.');
     let mut rest = operands;
@@ -318,7 +320,7 @@ mod tests {
     use super::*;
     use crate::ir::assembly::parse;
 
-    /// What reaches out of the registers; with a `!` if it acts.
+    /// The elements that do more than compute from registers, each marked with `!` if it acts.
     fn look_at(text: &str) -> Result<String, String> {
         let reaches = statements(&parse(text).unwrap(), &["d", "e"]).map_err(|(message, _)| message)?;
         Ok(reaches.into_iter().map(|Reach { word, acts }| if acts { word + "!" } else { word }).collect::<Vec<_>>().join(" "))

@@ -1,4 +1,4 @@
-//! The laws of kernels with layouts, [`Stage::Gpu`](super::Stage::Gpu): what the code for a GPU relies on.
+//! The invariants of kernels with layouts, [`Stage::Gpu`](super::Stage::Gpu), on which the GPU backend relies.
 
 use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, SideTable, Value};
@@ -12,14 +12,14 @@ use crate::schedule::Schedule;
 
 use super::{Verifier, Violation};
 
-/// What laws 7 to 9 ask about the whole kernel.
+/// Data about the whole kernel for invariants 7 to 9.
 pub(super) struct Gpu {
     schedule: Schedule,
-    /// Is the tile computed from the places of its elements?
+    /// Is the tile computed from the indices of its elements?
     is_index: SideTable<Value, bool>,
     /// Is the value an operand of some op?
     is_used: SideTable<Value, bool>,
-    /// Layouts that were found to be those of the schedule and to hold every element: a kernel has few.
+    /// Layouts already known to fit the schedule and to hold every element; a kernel has few different ones.
     known: Vec<Layout>,
 }
 
@@ -43,8 +43,8 @@ impl Gpu {
 }
 
 impl Verifier<'_> {
-    /// Laws 7 to 9 of one op.
-    pub(super) fn gpu_laws(&mut self, inst: Inst, gpu: &mut Gpu) {
+    /// Invariants 7 to 9 for one op.
+    pub(super) fn gpu_invariants(&mut self, inst: Inst, gpu: &mut Gpu) {
         let (func, data) = (self.func, self.func.inst(inst));
         if data.op.access().is_some_and(|access| !access.in_bounds) {
             self.broken(inst, "is not guarded");
@@ -81,7 +81,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Law 7: tiles of one elementwise op have one layout.
+    /// Invariant 7: tiles of one elementwise op have one layout.
     fn same_layouts(&mut self, inst: Inst) {
         let func = self.func;
         let data = func.inst(inst);
@@ -111,7 +111,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Law 7: what a branch gives and what a loop carries stays in its registers.
+    /// Invariant 7: the results of a branch and the carried values of a loop stay in their registers.
     fn carried_layouts(&mut self, inst: Inst) {
         let func = self.func;
         let data = func.inst(inst);
@@ -136,7 +136,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Law 7: only a `convert` moves elements between threads.
+    /// Invariant 7: only a `convert` moves elements between threads.
     fn moves_nothing(&mut self, inst: Inst) {
         let func = self.func;
         let data = func.inst(inst);
@@ -176,7 +176,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Law 8. An index is put together from bits of the thread and of the register, without carries.
+    /// Invariant 8. An index consists of bits of the thread number and of the register number, without carries.
     fn bitwise_layouts(&mut self, inst: Inst, gpu: &Gpu) {
         let func = self.func;
         let data = func.inst(inst);
@@ -185,7 +185,7 @@ impl Verifier<'_> {
             Op::Load { offset, .. }
             | Op::Store { offset, .. }
             | Op::Atomic { offset, .. }
-            | Op::Fetch { offset, .. }
+            | Op::AsyncCopy { offset, .. }
             | Op::Report { offset, .. } => indices.push(*offset),
             Op::Gather { src, .. } => indices.extend([*src, data.results[0]]),
             Op::Histogram { x, .. } => indices.extend([*x, data.results[0]]),
@@ -201,7 +201,7 @@ fn is_bitwise(func: &Function, value: Value) -> bool {
     func.layouts[value].as_ref().is_some_and(Layout::is_bitwise)
 }
 
-/// What is wrong with the layout of a value, if anything is.
+/// The error in the layout of a value, if there is one.
 fn wrong_layout(func: &Function, value: Value, gpu: &mut Gpu) -> Option<String> {
     let (ty, layout) = (func.ty(value), func.layouts[value].as_ref());
     if !ty.is_tile() {
@@ -225,7 +225,7 @@ fn wrong_layout(func: &Function, value: Value, gpu: &mut Gpu) -> Option<String> 
     None
 }
 
-/// Law 9: what an op would have to move, or to tell, from one CTA to another.
+/// Invariant 9: the data that an op would have to move or broadcast from one CTA to another.
 fn crosses_ctas(func: &Function, inst: Inst, gpu: &Gpu) -> Option<&'static str> {
     let data = func.inst(inst);
     let layout = |value: Value| func.layouts[value].as_ref();
@@ -235,7 +235,7 @@ fn crosses_ctas(func: &Function, inst: Inst, gpu: &Gpu) -> Option<&'static str> 
             layout.basis(Level::Block, bit).is_some_and(along)
         })
     };
-    // A scalar is held by all.
+    // Every thread holds a scalar.
     let is_shared = |value: Value| layout(value).is_none_or(|layout| layout.free_bits().block != 0);
     let crosses = match &data.op {
         Op::Gather { src: x, .. } | Op::Histogram { x, .. } => is_spread(layout(*x)?, None),
@@ -259,7 +259,7 @@ fn crosses_ctas(func: &Function, inst: Inst, gpu: &Gpu) -> Option<&'static str> 
     crosses.then_some("moves elements")
 }
 
-/// Law 10: is there an instruction, or a few, for an elementwise op of these elements? The others are written out before, as formulas.
+/// Invariant 10: does an elementwise op on these elements have an instruction, or a few? Earlier passes expand all others into formulas.
 fn has_instruction(func: &Function, op: &Op) -> bool {
     let of = |value: Value| func.ty(value).elem().dtype();
     let is_wide_float = |dtype: Dtype| matches!(dtype, Dtype::F32 | Dtype::F64);

@@ -1,4 +1,4 @@
-//! What accesses and reductions want of a layout, and accesses that want another than the tiles around them.
+//! Layout preferences of accesses and reductions, and converts for accesses that prefer another layout than their component.
 
 use std::collections::HashSet;
 
@@ -8,20 +8,20 @@ use crate::ir::{Function, Inst, Op, Value};
 
 use super::components::Components;
 
-/// What a component's layout should be.
+/// The preferred layout of a component.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
     /// Does the component access memory?
     pub(super) is_access: bool,
-    /// The axis that its memory runs along.
+    /// The axis along which its addresses are consecutive.
     pub(super) axis: Option<usize>,
-    /// How many neighbouring elements a thread should hold along it.
+    /// The number of neighbouring elements along that axis that a thread should hold.
     pub(super) vector: u32,
-    /// Axes that it is reduced or scanned along.
+    /// The axes along which it is reduced or scanned.
     pub(super) reduced: Vec<usize>,
 }
 
-/// One access: the axis along which its addresses are neighbours, and how many elements may move at once.
+/// One access: the axis along which its addresses are consecutive, and the number of elements that may move at once.
 pub(super) struct Access {
     inst: Inst,
     offset: Value,
@@ -30,7 +30,7 @@ pub(super) struct Access {
     bytes: u32,
 }
 
-/// What each component wishes.
+/// The preference of each component.
 pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Components) -> Vec<Wish> {
     let mut wishes = vec![Wish { is_access: false, axis: None, vector: 1, reduced: Vec::new() }; func.value_count()];
     let mut strength = vec![(0, 0); func.value_count()];
@@ -56,13 +56,13 @@ pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Comp
     wishes
 }
 
-/// The accesses to tiles of a kernel.
+/// All accesses to tiles in a kernel.
 pub(super) fn compute(func: &Function) -> Vec<Access> {
     let mut facts = AffineFacts::new();
     let mut accesses = Vec::new();
     for inst in func.all_insts() {
         let (base, offset, align) = match func.inst(inst).op {
-            Op::Load { base, offset, align, .. } | Op::Store { base, offset, align, .. } | Op::Fetch { base, offset, align, .. } => {
+            Op::Load { base, offset, align, .. } | Op::Store { base, offset, align, .. } | Op::AsyncCopy { base, offset, align, .. } => {
                 (base, offset, align)
             }
             Op::Atomic { base, offset, .. } => (base, offset, 0),
@@ -80,8 +80,9 @@ pub(super) fn compute(func: &Function) -> Vec<Access> {
     accesses
 }
 
-/// Puts a `convert` between an access and the tiles around it where its memory runs along another axis than theirs: what it moves then
-/// crosses the threads once, and memory sees neighbours. A store of a load's transpose is so.
+/// Inserts a `convert` between an access and its component if the addresses are consecutive along another axis than the component's. The
+/// elements then move between threads once, and neighbouring lanes access neighbouring addresses. An example is a store of a transposed
+/// load.
 pub(super) fn separate(func: &mut Function, accesses: &[Access], components: &mut Components, wishes: &[Wish]) -> Changed {
     let mut crossing: HashSet<Inst> = accesses
         .iter()
@@ -91,9 +92,11 @@ pub(super) fn separate(func: &mut Function, accesses: &[Access], components: &mu
     if crossing.is_empty() {
         return false;
     }
-    // A ring lies as its fetches do; what is fetched crosses the threads where it is taken out.
-    let rings: HashSet<Value> = crossing.iter().filter_map(|inst| ring_of(&func.inst(*inst).op)).collect();
-    crossing.extend(func.all_insts().into_iter().filter(|inst| ring_of(&func.inst(*inst).op).is_some_and(|ring| rings.contains(&ring))));
+    // An async buffer has the layout of its copies. The converts after its `local_load`s move the elements between threads.
+    let buffers: HashSet<Value> = crossing.iter().filter_map(|inst| buffer_of(&func.inst(*inst).op)).collect();
+    crossing.extend(
+        func.all_insts().into_iter().filter(|inst| buffer_of(&func.inst(*inst).op).is_some_and(|buffer| buffers.contains(&buffer))),
+    );
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
@@ -103,7 +106,7 @@ pub(super) fn separate(func: &mut Function, accesses: &[Access], components: &mu
             }
             let (mut op, loc) = (func.inst(inst).op.clone(), func.inst(inst).loc);
             op.map_operands(&mut |value| {
-                if !func.ty(value).is_tile() || rings.contains(&value) {
+                if !func.ty(value).is_tile() || buffers.contains(&value) {
                     return value;
                 }
                 let ty = func.ty(value).clone();
@@ -112,7 +115,7 @@ pub(super) fn separate(func: &mut Function, accesses: &[Access], components: &mu
                 func.result(convert)
             });
             if let Some(&result) = func.inst(inst).results.first() {
-                // The convert takes the load's place and keeps its result.
+                // The convert replaces the load and keeps its result.
                 let ty = func.ty(result).clone();
                 let load = func.make_inst(op, [ty], loc);
                 out.push(load);
@@ -126,9 +129,9 @@ pub(super) fn separate(func: &mut Function, accesses: &[Access], components: &mu
     true
 }
 
-fn ring_of(op: &Op) -> Option<Value> {
+fn buffer_of(op: &Op) -> Option<Value> {
     match op {
-        Op::Fetch { ring, .. } | Op::Fetched { ring, .. } => Some(*ring),
+        Op::AsyncCopy { buffer, .. } | Op::LocalLoad { buffer, .. } => Some(*buffer),
         _ => None,
     }
 }

@@ -1,18 +1,18 @@
-//! What cannot be shared among the CTAs of a cluster.
+//! Cluster limits: ops that the CTAs of a cluster cannot share.
 //!
-//! CTAs share a program's elementwise ops, its accesses to memory and its reductions. What would move single elements between them is
-//! refused: shared memory of another CTA is far, and a kernel that needs it is better off with one larger CTA.
+//! CTAs share a program's elementwise ops, its memory accesses and its reductions. Ops that move single elements between CTAs are rejected:
+//! access to another CTA's shared memory is slow, and a kernel that needs it is better off with one larger CTA.
 
-use crate::analysis::one_reader::{self, Reader};
+use crate::analysis::uniform_loads::{self, Reader};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::use_counts;
 use crate::ir::{AtomicOp, Function, Handle, Inst, Op, SideTable, Value};
 use crate::layout::{Conversion, Layout, Level, XorTable, conversion};
 
-/// The ops of a kernel with layouts that its CTAs cannot share.
+/// Reports the ops of a kernel with layouts that its CTAs cannot share.
 pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
-    let readers = one_reader::compute(func);
+    let readers = uniform_loads::compute(func);
     let uses = use_counts(func);
     for inst in func.all_insts() {
         if let Some(what) = obstacle(func, &readers, &uses, inst) {
@@ -39,12 +39,12 @@ fn obstacle(func: &Function, readers: &SideTable<Value, Reader>, uses: &[u32], i
             Some(format!("`{}` moves elements", if matches!(data.op, Op::Flip { .. }) { name } else { "sort" }))
         }
         Op::Scan { inputs, axis, .. } if is_spread_along(layout(inputs[0])?, *axis as usize) => Some("a scan cannot go on".to_string()),
-        // The old value is known to the CTA that acted.
+        // Only the CTA that performed the atomic knows the old value.
         Op::Atomic { op, offset, .. } if *op != AtomicOp::Store && data.results.iter().any(|result| uses[result.index()] > 0) => {
             is_shared(*offset).then(|| "what an atomic finds is not known".to_string())
         }
-        // The owner reads, and broadcasts to the threads of its CTA.
-        Op::Load { .. } | Op::Fetched { .. }
+        // The owner reads, and broadcasts only to the threads of its own CTA.
+        Op::Load { .. } | Op::LocalLoad { .. }
             if matches!(data.op, Op::Load { volatile: true, .. }) || readers[data.results[0]] == Reader::Broadcast =>
         {
             is_shared(data.results[0]).then(|| "a load of a tensor that the kernel also writes cannot be broadcast".to_string())

@@ -1,8 +1,8 @@
-//! Tiles that must have one layout: connected by elementwise ops, branches and loops.
+//! Components: sets of tiles that must have one layout, because elementwise ops, branches and loops connect them.
 
 use crate::ir::{Function, Handle, Inst, Op, Value};
 
-/// A partition of the values.
+/// A partition of the values, as a union-find structure.
 pub(super) struct Components {
     parent: Vec<usize>,
 }
@@ -17,7 +17,7 @@ impl Components {
         components
     }
 
-    /// The component of a value: the index of one of its values.
+    /// The component of a value, as the index of one of the component's values.
     pub(super) fn find(&mut self, value: Value) -> usize {
         let mut at = value.index();
         while self.parent[at] != at {
@@ -64,7 +64,7 @@ impl Components {
             }
             Op::Gather { index, .. } => self.join(*index, results[0]),
             Op::Histogram { x, mask, .. } => mask.iter().for_each(|mask| self.join(*x, *mask)),
-            // What is carried together has one layout, if it can.
+            // Tiles of one op that have equal shapes share a layout.
             _ => {
                 let tiles = tiles_of(func, inst);
                 for (index, value) in tiles.iter().enumerate() {
@@ -78,7 +78,7 @@ impl Components {
     }
 }
 
-/// Every tile that the kernel names, in the order of its regions.
+/// Every tile of the kernel, in the order of the regions.
 pub(super) fn tiles(func: &Function) -> Vec<Value> {
     let mut tiles = Vec::new();
     for region in func.regions_under(func.body) {

@@ -1,9 +1,9 @@
-//! A `convert` wherever an op that changes the shape would have to move elements.
+//! Converts at shape ops: inserts a `convert` wherever an op that changes the shape would have to move elements between threads.
 
 use crate::ir::renaming::{operand_layout, register_sources, result_layout};
 use crate::ir::{Function, Inst, Op, Value};
 
-/// Inserts them. Layouts are assigned; the new values get theirs.
+/// Inserts the converts. Layouts are assigned before; the new values get layouts here.
 pub(super) fn insert(func: &mut Function) {
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();
@@ -19,7 +19,7 @@ pub(super) fn insert(func: &mut Function) {
     }
 }
 
-/// The operand is brought to where its copies are wanted.
+/// Converts the operand to the layout that the broadcast's result requires.
 fn broadcast(func: &mut Function, inst: Inst, x: Value, out: &mut Vec<Inst>) {
     let data = func.inst(inst).clone();
     if let Some(wanted) = func.layouts[data.results[0]].clone()
@@ -36,7 +36,7 @@ fn broadcast(func: &mut Function, inst: Inst, x: Value, out: &mut Vec<Inst>) {
     out.push(inst);
 }
 
-/// The op gives what its operand's layout makes of it; the results are brought from there to where they are wanted.
+/// Gives the op the result layout that follows from its operand's layout, and converts the results to the layouts that their users require.
 fn moved(func: &mut Function, inst: Inst, x: Value, out: &mut Vec<Inst>) {
     let data = func.inst(inst).clone();
     let first = data.results[0];
@@ -49,7 +49,7 @@ fn moved(func: &mut Function, inst: Inst, x: Value, out: &mut Vec<Inst>) {
     let op = func.make_inst(data.op, types, data.loc);
     out.push(op);
     let fresh = func.inst(op).results.clone();
-    // The op that was there converts its first result; the others get ops of their own, and their values move there.
+    // The original instruction becomes the convert of the first result. The other results get new converts, which now define their values.
     for (index, (wanted, given)) in data.results.iter().zip(fresh).enumerate() {
         func.layouts[given] = Some(natural.clone());
         let convert = if index == 0 { inst } else { func.make_inst(Op::Convert { x: given }, [], data.loc) };

@@ -1,12 +1,12 @@
-//! `erf`: a polynomial near zero, 1 - 2^p(|x|) beyond.
+//! `erf` of `f32`: a polynomial near zero, 1 - 2^p(|x|) beyond.
 
 use crate::ir::{BinaryOp, CompareOp, UnaryOp, Value};
 
 use super::formula::Formula;
 
-/// From here on 1 - erfc(x) loses no digits.
+/// From this x on, 1 - erfc(x) loses no digits.
 const LARGE: f64 = 0.9375;
-/// erfc is below half an ulp of 1 from here on: 2^p stays there.
+/// From this x on, erfc is below half an ulp of 1, and 2^p stays constant.
 const LIMIT: f64 = 3.9375;
 /// erf(x) = x + x p(x^2) for |x| < 0.95; relative error 2^-25.1.
 const SMALL: [f64; 6] =

@@ -5,9 +5,9 @@ use crate::ir::{BinaryOp, CompareOp, Value};
 use super::exp_f64::exp_normal;
 use super::formula::Formula;
 
-/// From here on 1 - erfc(x) loses no digits.
+/// From this x on, 1 - erfc(x) loses no digits.
 const LARGE: f64 = 1.0;
-/// erfc is below half an ulp of 1 from here on: e^p stays there.
+/// From this x on, erfc is below half an ulp of 1, and e^p stays constant.
 const LIMIT: f64 = 5.9375;
 /// erf(x) = x + x p(x^2) for |x| < 1; relative error 2^-56.3.
 const SMALL: [f64; 13] = [

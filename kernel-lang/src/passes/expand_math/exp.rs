@@ -1,4 +1,4 @@
-//! `exp` and what is made of it: `sigmoid`, `tanh`.
+//! `exp` of `f32`, and the functions that use it: `sigmoid`, `tanh`.
 
 use crate::ir::{BinaryOp, CompareOp, UnaryOp, Value};
 
@@ -10,9 +10,9 @@ const LOG2_E: f64 = 1.4426950216293335;
 const LN_2_HIGH: f64 = 0.6931471824645996;
 const LN_2_LOW: f64 = -1.9046542121259336e-09;
 
-/// 2^t for the rounded t = x log2(e), and what the rounding lost, d = x - t ln 2: e^x = 2^t e^d = 2^t (1 + d), since |d| < 2^-17.
+/// 2^t for the rounded t = x log2(e), and d = x - t ln 2, the error of the rounding: e^x = 2^t e^d = 2^t (1 + d), since |d| < 2^-17.
 ///
-/// For x infinite, or so large that t is, d is not finite.
+/// If x is infinite, or so large that t is infinite, d is not finite.
 fn split_exp(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
     let t = f.mul_k(x, LOG2_E);
     let d = f.fma_k(t, -LN_2_HIGH, x);
@@ -20,7 +20,7 @@ fn split_exp(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
     (f.unary(UnaryOp::ExpApprox2, t), d)
 }
 
-/// Where 2^t is 0 or inf, or x is, `2^t d + 2^t` may be NaN; then 2^t itself, which is NaN only if x is, is the result.
+/// If 2^t is 0 or inf, or x is infinite, `2^t d + 2^t` may be NaN. The result is then 2^t itself, which is NaN only if x is NaN.
 pub(super) fn exp(f: &mut Formula<'_>, x: Value) -> Value {
     let (power, d) = split_exp(f, x);
     let corrected = f.fma(power, d, power);
@@ -28,13 +28,13 @@ pub(super) fn exp(f: &mut Formula<'_>, x: Value) -> Value {
     f.select(is_number, corrected, power)
 }
 
-/// With e = exp(-|x|) and q = e / (1 + e): 1 - q for x >= 0 and e - e q for x < 0. So e never overflows, small results keep their
-/// digits, and the errors of q count for less than they would in a quotient.
+/// With e = exp(-|x|) and q = e / (1 + e): 1 - q for x >= 0 and e - e q for x < 0. So e never overflows, small results keep their digits,
+/// and errors of q matter less than in a quotient.
 pub(super) fn sigmoid(f: &mut Formula<'_>, x: Value) -> Value {
     let magnitude = f.abs(x);
     let negative = f.neg(magnitude);
     let (power, d) = split_exp(f, negative);
-    // For infinite x, d is NaN, and where t overflows it is inf: both become a number, and 0 times it is 0. NaN stays in `power`.
+    // For infinite x, d is NaN, and if t overflows, d is inf. Both become a number, and 0 times a number is 0. `power` keeps NaN.
     let one = f.k(1.0);
     let d = f.binary(BinaryOp::Min, d, one);
     let e = f.fma(power, d, power);
@@ -47,7 +47,7 @@ pub(super) fn sigmoid(f: &mut Formula<'_>, x: Value) -> Value {
     f.fma(minus_q, whole, whole)
 }
 
-/// From here on 1 - 2 / (e^2x + 1) loses no digits: tanh(x) is above 1/2.
+/// From this x on, 1 - 2 / (e^2x + 1) loses no digits: tanh(x) is above 1/2.
 const TANH_LARGE: f64 = 0.5625;
 /// tanh(x) = x + x z p(z), z = x^2, for |x| < 0.5625; relative error 2^-24.4.
 const TANH: [f64; 4] = [-0.3333287537097931, 0.1331905573606491, -0.052563611418008804, 0.016230067238211632];

@@ -5,7 +5,7 @@ use crate::ir::{BinaryOp, CompareOp, Value};
 
 use super::formula::Formula;
 
-/// 1.5 * 2^52: the sum with it is an integer, which stands in its low bits.
+/// 1.5 * 2^52. The sum of a float with it is an integer, which is in the low bits of the sum.
 pub(super) const TO_INTEGER: f64 = 6_755_399_441_055_744.0;
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
 /// ln 2 = `LN_2_HIGH` + `LN_2_LOW`; the high part has 32 bits, so that its products with integers below 2^20 are exact.
@@ -38,7 +38,7 @@ const EXP2: [f64; 11] = [
     7.073784171890645e-9,
     4.4347850559536367e-10,
 ];
-/// The largest and smallest x whose e^x is neither inf nor 0, or just beyond.
+/// The largest and the smallest x whose e^x is neither inf nor 0, or slightly beyond.
 const EXP_HIGH: f64 = 709.8;
 const EXP_LOW: f64 = -745.2;
 
@@ -55,7 +55,7 @@ fn split_exp(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
     (f.add_k(s, 1.0), shifted)
 }
 
-/// y 2^n for any n whose result is a number, subnormal too: two factors, the second of which rounds.
+/// y 2^n for any n whose result is a number, subnormals included: the product with two factors, of which only the second one rounds.
 fn scale(f: &mut Formula<'_>, y: Value, shifted: Value) -> Value {
     let bits = f.bitcast(shifted, Dtype::I64);
     let n = f.int_op(BinaryOp::Sub, bits, i128::from(TO_INTEGER.to_bits()));
@@ -71,7 +71,7 @@ fn scale(f: &mut Formula<'_>, y: Value, shifted: Value) -> Value {
     result
 }
 
-/// y 2^n where that is a normal number: n is added to the exponent.
+/// y 2^n if the result is a normal number: n is added to the exponent.
 fn scale_normal(f: &mut Formula<'_>, y: Value, shifted: Value) -> Value {
     let bits = f.bits(shifted);
     let n = f.int_op(BinaryOp::Shl, bits, 52);
@@ -80,7 +80,7 @@ fn scale_normal(f: &mut Formula<'_>, y: Value, shifted: Value) -> Value {
     f.float(bits)
 }
 
-/// e^x where the result is a normal number.
+/// e^x if the result is a normal number.
 pub(super) fn exp_normal(f: &mut Formula<'_>, x: Value) -> Value {
     let (y, shifted) = split_exp(f, x);
     scale_normal(f, y, shifted)
@@ -128,9 +128,9 @@ pub(super) fn sigmoid(f: &mut Formula<'_>, x: Value) -> Value {
     f.div(numerator, sum)
 }
 
-/// From here on 1 - 2 / (e^2x + 1) loses no digits.
+/// From this x on, 1 - 2 / (e^2x + 1) loses no digits.
 const TANH_LARGE: f64 = 0.625;
-/// From here on tanh is 1.
+/// From this x on, tanh is 1.
 const TANH_LIMIT: f64 = 20.0;
 /// tanh(x) = x + x z p(z), z = x^2, for |x| < 0.625; relative error 2^-56.
 const TANH: [f64; 11] = [

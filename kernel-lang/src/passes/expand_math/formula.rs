@@ -1,13 +1,13 @@
-//! Short words for writing a formula as IR: every method appends one primitive at the place of the op that is expanded.
+//! Formula builder: short methods that write a formula as IR. Each method appends one primitive in front of the op that is expanded.
 //!
 //! Signed zeros and NaN are part of the formulas. Two idioms must survive later passes:
-//! * `fma(a, b, 0.0)` is not `a * b`: it turns a product of -0 into +0, which keeps the sign of zero in what follows;
+//! * `fma(a, b, 0.0)` is not `a * b`: it turns a product of -0 into +0, which keeps the sign of zero in the ops that follow;
 //! * `eq(x, x)` is false for NaN.
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Type, UnaryOp, Value};
 
-/// Where a formula is written, and the float type that it is about.
+/// The region in which a formula is written, and the float type of the formula.
 pub(super) struct Formula<'a> {
     build: Builder<'a>,
     ty: Type,
@@ -127,7 +127,7 @@ impl<'a> Formula<'a> {
         self.bitcast(x, to)
     }
 
-    /// The float of those bits.
+    /// The float that has those bits.
     pub(super) fn float(&mut self, bits: Value) -> Value {
         let to = self.dtype();
         self.bitcast(bits, to)
@@ -139,7 +139,7 @@ impl<'a> Formula<'a> {
         self.binary(op, x, k)
     }
 
-    /// `c[0] + c[1] x + c[2] x^2 + ..` by Horner's rule: one fma a coefficient after the highest.
+    /// `c[0] + c[1] x + c[2] x^2 + ..` by Horner's rule: one fma for each coefficient after the highest.
     pub(super) fn polynomial(&mut self, x: Value, coefficients: &[f64]) -> Value {
         let (highest, rest) = coefficients.split_last().expect("a polynomial has a coefficient");
         let mut sum = self.k(*highest);
@@ -149,7 +149,8 @@ impl<'a> Formula<'a> {
         sum
     }
 
-    /// `magnitude`, which is not negative, with the sign of `sign`: two logical instructions, one on hardware with three operands.
+    /// `magnitude`, which is not negative, with the sign of `sign`. This takes two logical instructions, or one on hardware with three
+    /// operands.
     pub(super) fn with_sign_of(&mut self, magnitude: Value, sign: Value) -> Value {
         let sign_bit = 1i128 << (self.dtype().bits() - 1);
         let bits = self.bits(sign);

@@ -1,15 +1,15 @@
-//! `f16` and `bf16`: computed in `f32`, rounded once.
+//! Half precision: ops of `f16` and `bf16` are computed in `f32` and rounded once.
 //!
-//! The sum, difference, product, quotient and root of two halves, rounded to `f32` and then to the half, are correctly rounded: 24
-//! digits are at least 2 p + 2 for p = 11 and p = 8 (Figueroa, "When is double rounding innocuous?", 1995). That does not hold of
-//! `fma`: the exact sum may lie so close to the middle of two halves that `f32`, for `bf16` even `f64`, rounds it onto the middle.
-//! So `fma` of halves stays; the targets have it (`fma.rn.f16`, `fma.rn.bf16`, from `sm_80` on).
+//! The sum, difference, product, quotient and root of two halves, rounded to `f32` and then to the half, are correctly rounded: 24 binary
+//! digits are at least 2 p + 2 for p = 11 and p = 8 (Figueroa, "When is double rounding innocuous?", 1995). This does not hold for `fma`:
+//! the exact sum may be so close to the middle of two halves that `f32`, and for `bf16` even `f64`, rounds it to the middle. So `fma` of
+//! halves stays; the targets have it (`fma.rn.f16`, `fma.rn.bf16`, from `sm_80` on).
 //!
-//! Of the floats of 8 bits there are only comparisons.
+//! Floats of 8 bits have only comparisons.
 //!
 //! `neg`, `abs` and `copysign` only touch the sign bit. Comparisons, `min` and `max` are exact in `f32`.
 //!
-//! Where a half needs fewer digits than `f32` gives, the formula is shorter: 14 digits are enough to be within one ulp of `f16`.
+//! If a half needs fewer digits than `f32` gives, the formula is shorter: 14 digits are enough for an error of one ulp of `f16`.
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, CompareOp, Op, Type, UnaryOp, Value};
@@ -23,7 +23,7 @@ const LOG: [f64; 3] = [-0.4999995827674866, 0.33398208022117615, -0.250692456960
 /// log2(1 + r) = r log2(e) + r^2 p(r) for |r| < 1/16; relative error 2^-20.9.
 const LOG2: [f64; 3] = [-0.721346914768219, 0.4818343222141266, -0.36167365312576294];
 
-/// Appends what replaces an op whose first operand is narrower than `f32`, unless it stays.
+/// Appends the replacement of an op whose first operand is narrower than `f32`, unless the op stays.
 pub(super) fn expand(mut build: Builder<'_>, op: &Op, operands: &[Value]) -> Option<Value> {
     let half = build.func.ty(operands[0]).dtype();
     match op {
@@ -62,7 +62,7 @@ pub(super) fn expand(mut build: Builder<'_>, op: &Op, operands: &[Value]) -> Opt
     }
 }
 
-/// Some of the bits, as `u16`.
+/// The bits that `mask` selects, as `u16`.
 fn masked(build: &mut Builder<'_>, x: Value, mask: i128) -> Value {
     let bits = build.bitcast(x, Dtype::U16);
     let mask = build.int_like(mask, bits);
@@ -76,18 +76,18 @@ fn sign_bit(build: &mut Builder<'_>, op: BinaryOp, mask: i128, x: Value, half: D
     build.bitcast(bits, half)
 }
 
-/// 2^(x log2(e)): where the result is not 0 or inf, |x| < 134, so that the rounding of the exponent costs 2^-17.
+/// 2^(x log2(e)). If the result is not 0 or inf, |x| < 134, so the rounding of the exponent costs 2^-17.
 fn exp(f: &mut Formula<'_>, x: Value, half: Dtype) -> Value {
     let t = f.mul_k(x, LOG2_E);
     exp2(f, t, half)
 }
 
-/// What is too small for a normal `f32` is zero as `f16`, but not as `bf16`.
+/// A result that is too small for a normal `f32` is zero as `f16`, but not as `bf16`.
 fn exp2(f: &mut Formula<'_>, x: Value, half: Dtype) -> Value {
     f.unary(if half == Dtype::F16 { UnaryOp::ExpApproxFtz2 } else { UnaryOp::ExpApprox2 }, x)
 }
 
-/// For `f16`, e^-x overflows only where the result is 0. For `bf16`, whose range is that of `f32`, e = exp(-|x|) never overflows, and the
+/// For `f16`, e^-x overflows only if the result is 0. For `bf16`, whose range is that of `f32`, e = exp(-|x|) never overflows, and the
 /// result is e / (1 + e) for x < 0.
 fn sigmoid(f: &mut Formula<'_>, x: Value, half: Dtype) -> Value {
     let magnitude = if half == Dtype::Bf16 { f.abs(x) } else { x };
@@ -103,8 +103,8 @@ fn sigmoid(f: &mut Formula<'_>, x: Value, half: Dtype) -> Value {
     f.select(is_negative, small, inverse)
 }
 
-/// The device's `log2` with an absolute error of 2^-22, times `factor`; where the result is near zero, r = x - 1, which is exact, and
-/// r `slope` + r^2 p(r).
+/// The device's `log2`, with an absolute error of 2^-22, times `factor`. If the result is near zero: r = x - 1, which is exact, and r
+/// `slope` + r^2 p(r).
 fn log(f: &mut Formula<'_>, x: Value, factor: f64, slope: f64, p: &[f64]) -> Value {
     let mut far = f.unary(UnaryOp::LogApprox2, x);
     if factor != 1.0 {

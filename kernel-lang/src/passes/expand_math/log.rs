@@ -5,7 +5,7 @@ use crate::ir::{BinaryOp, CompareOp, Value};
 
 use super::formula::Formula;
 
-/// The bits of the `f32` next to the root of 1/2. With this split, e + log2(1 + r) is never in a lower binade than e + r log2(e) is.
+/// The bits of the `f32` nearest to the root of 1/2. With this split, e + log2(1 + r) is never in a lower binade than e + r log2(e).
 const ROOT_HALF: i128 = 0x3f35_04f3;
 /// ln(1 + r) = r + r^2 p(r); relative error 2^-25.2.
 const LOG: [f64; 8] = [
@@ -33,7 +33,7 @@ const LN_2: f64 = 0.6931471824645996;
 /// log2(e) - 5/4
 const LOG2_E_REST: f64 = 0.1926950365304947;
 
-/// The r and e of x; a subnormal x is scaled by 2^23 first. Finite nonsense where x is not positive and finite.
+/// The r and e of x. A subnormal x is first scaled by 2^23. If x is not positive and finite, the results are finite but meaningless.
 fn split(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
     let is_tiny = f.compare_k(CompareOp::Lt, x, f64::from(f32::MIN_POSITIVE));
     let scaled = f.mul_k(x, 8_388_608.0);
@@ -52,14 +52,14 @@ fn split(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
     (f.add_k(mantissa, -1.0), e)
 }
 
-/// `result` for positive finite x; inf for inf, -inf for both zeros, NaN for NaN and all below zero.
+/// `result` for positive finite x; inf for inf, -inf for both zeros, NaN for NaN and negative x.
 fn outside_domain(f: &mut Formula<'_>, x: Value, result: Value) -> Value {
     let infinity = f.k(f64::INFINITY);
     let other = f.fma(x, infinity, infinity);
     let is_zero = f.compare_k(CompareOp::Eq, x, 0.0);
     let minus_infinity = f.k(f64::NEG_INFINITY);
     let other = f.select(is_zero, minus_infinity, other);
-    // As unsigned numbers, the bits of the positive finite floats are those from 1 to the one before inf.
+    // As unsigned numbers, the bits of the positive finite floats range from 1 to the bits of inf minus 1.
     let bits = f.bits(x);
     let below = f.int_op(BinaryOp::Sub, bits, 1);
     let limit = f.int(0x7f7f_ffff, below);
@@ -79,7 +79,7 @@ pub(super) fn log(f: &mut Formula<'_>, x: Value) -> Value {
 pub(super) fn log2(f: &mut Formula<'_>, x: Value) -> Value {
     let (r, e) = split(f, x);
     let p = f.polynomial(r, &LOG2);
-    // The parts that are rounded are small: r log2(e) is taken as 5/4 r, which is exact in the fma, and the rest.
+    // The rounded parts are small: r log2(e) is split into 5/4 r, which is exact in the fma, and the rest.
     let slope = f.fma_plus(r, p, LOG2_E_REST);
     let rest = f.fma(r, slope, e);
     let result = f.fma_k(r, 1.25, rest);

@@ -17,14 +17,14 @@ const LOG: [f64; 7] = [
     0.15314086716178002,
     0.14795604304599705,
 ];
-/// The bits of the float next to the root of 1/2.
+/// The bits of the float nearest to the root of 1/2.
 const ROOT_HALF: i128 = 0x3fe6_a09e_667f_3bcd;
 /// log2(e) = `LOG2_E_HIGH` + `LOG2_E_LOW`.
 const LOG2_E_HIGH: f64 = std::f64::consts::LOG2_E;
 const LOG2_E_LOW: f64 = 2.0355273740931033e-17;
 const TWO_54: f64 = 18_014_398_509_481_984.0;
 
-/// The r and e of x; a subnormal x is scaled by 2^54 first. Finite nonsense where x is not positive and finite.
+/// The r and e of x. A subnormal x is first scaled by 2^54. If x is not positive and finite, the results are finite but meaningless.
 fn split(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
     let is_tiny = f.compare_k(CompareOp::Lt, x, f64::MIN_POSITIVE);
     let scaled = f.mul_k(x, TWO_54);
@@ -55,14 +55,14 @@ fn parts(f: &mut Formula<'_>, r: Value) -> (Value, Value) {
     (half_square, f.mul(s, inner))
 }
 
-/// `result` for positive finite x; inf for inf, -inf for both zeros, NaN for NaN and all below zero.
+/// `result` for positive finite x; inf for inf, -inf for both zeros, NaN for NaN and negative x.
 fn outside_domain(f: &mut Formula<'_>, x: Value, result: Value) -> Value {
     let infinity = f.k(f64::INFINITY);
     let other = f.fma(x, infinity, infinity);
     let is_zero = f.compare_k(CompareOp::Eq, x, 0.0);
     let minus_infinity = f.k(f64::NEG_INFINITY);
     let other = f.select(is_zero, minus_infinity, other);
-    // As unsigned numbers, the bits of the positive finite floats are those from 1 to the one before inf.
+    // As unsigned numbers, the bits of the positive finite floats range from 1 to the bits of inf minus 1.
     let bits = f.bits(x);
     let below = f.int_op(BinaryOp::Sub, bits, 1);
     let limit = f.int(0x7fef_ffff_ffff_ffff, below);
@@ -80,7 +80,7 @@ pub(super) fn log(f: &mut Formula<'_>, x: Value) -> Value {
     outside_domain(f, x, result)
 }
 
-/// The product r log2(e) is kept in two floats, and the sum with e too.
+/// The product r log2(e) is kept in two floats, and so is its sum with e.
 pub(super) fn log2(f: &mut Formula<'_>, x: Value) -> Value {
     let (r, e) = split(f, x);
     let (half_square, inner) = parts(f, r);

@@ -1,4 +1,4 @@
-//! Rewrites the math functions that the target has no instruction for into primitives, and the arithmetic of `f16` and `bf16` into
+//! Math expansion: rewrites math functions that the target has no instruction for into primitives, and arithmetic of `f16` and `bf16` into
 //! `f32`. Runs on specialised Tile IR.
 //!
 //! ```
@@ -20,15 +20,21 @@
 //! assert_eq!(func.to_string(), after);
 //! ```
 //!
-//! Primitives that stay: on `f32` and `f64` `add sub mul div fma sqrt min max neg abs floor ceil rint trunc`, all of them correctly
-//! rounded, and `copysign`; on `f32` `exp2_approx log2_approx recip_approx rsqrt_approx sqrt_approx sin_approx cos_approx tanh_approx
-//! div_approx reduce_pio2`; `fma` on all floats; everything on integers; comparisons of `f32` and wider, `select`, `cast`, `bitcast`. `rem` of floats stays too: it has no formula of bounded length.
+//! These primitives stay:
+//!
+//! - on `f32` and `f64`: `add sub mul div fma sqrt min max neg abs floor ceil rint trunc`, all of them correctly rounded, and `copysign`;
+//! - on `f32`: `exp2_approx log2_approx recip_approx rsqrt_approx sqrt_approx sin_approx cos_approx tanh_approx div_approx reduce_pio2`;
+//! - on all floats: `fma`;
+//! - on integers: everything;
+//! - comparisons of `f32` and wider, `select`, `cast`, `bitcast`;
+//! - `rem` of floats, which has no formula of bounded length.
 //!
 //! # Errors and costs
 //!
-//! The largest error in ulp, and the ops that a function costs besides constants and bitcasts. "Exact device" is with approximations that
-//! are rounded to nearest; "worst device" with any within the bounds of the PTX ISA: `exp2_approx` 2 ulp, `recip_approx` 1 ulp,
-//! `rsqrt_approx` 2 ulp. `tests/math` measures and asserts both; its ignored test `every_float` does so for every `f32` there is.
+//! The table has the largest error in ulp, and the number of ops besides constants and bitcasts. "Exact device" has approximations that are
+//! rounded to nearest. "Worst device" has approximations with any errors within the bounds of the PTX ISA: `exp2_approx` 2 ulp,
+//! `recip_approx` 1 ulp, `rsqrt_approx` 2 ulp. `tests/math` measures and asserts both; its ignored test `every_float` does so for every
+//! `f32`.
 //!
 //! | function | f32 exact device | f32 worst device | f32 ops | f64 | f64 ops |
 //! |---|---|---|---|---|---|
@@ -46,19 +52,19 @@
 //! | `erf` | 1.3 | 1.5 | 21 | 1.1 | 58 |
 //! | `round` | exact | exact | 4 | exact | 4 |
 //!
-//! Functions of `f16` and `bf16` are within one ulp, and correctly rounded but for a few of their 65536 values.
+//! Functions of `f16` and `bf16` have an error of at most one ulp. All but a few of their 65536 values are correctly rounded.
 //!
-//! Every function takes every float: NaN stays NaN, infinities and zeros give the limits, signs of zeros are kept by odd functions,
-//! subnormals are neither flushed on the way in nor on the way out.
+//! Every function takes every float: NaN stays NaN, infinities and zeros give the limits, and odd functions keep the signs of zeros.
+//! Subnormals are flushed neither in arguments nor in results.
 //!
-//! # Rules for what comes after
+//! # Rules for later passes
 //!
-//! * Nothing may be contracted: `mul` and `add` stay two roundings.
+//! * No contraction: `mul` and `add` stay two roundings.
 //! * `fma(a, b, 0.0)` is not `a * b`, and `eq(x, x)` is not true.
-//! * `recip_approx` in these formulas never sees or gives a subnormal that matters, so a backend may use `rcp.approx.ftz.f32`, which saves three
-//!   instructions of scaling. `exp2_approx`, `log2_approx` and `rsqrt_approx` need their subnormals: no `.ftz`.
+//! * In these formulas, `recip_approx` neither takes nor gives a subnormal that matters. So a backend may use `rcp.approx.ftz.f32`, which
+//!   saves three instructions of scaling. `exp2_approx`, `log2_approx` and `rsqrt_approx` need their subnormals: no `.ftz`.
 //!
-//! Coefficients are our own: `coefficients.py` beside this file derives them (Remez exchange, rounded one by one) and prints them.
+//! The coefficients come from `coefficients.py` beside this file, which derives them (Remez exchange, rounded one by one) and prints them.
 
 mod erf;
 mod erf_f64;
@@ -82,7 +88,7 @@ pub fn run(func: &mut Function) -> Changed {
     expand_each(func, expand)
 }
 
-/// Appends what replaces an op, unless it is a primitive.
+/// Appends the replacement of an op, unless the op is a primitive.
 fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
     let data = func.inst(inst);
     let (op, loc) = (data.op.clone(), data.loc);
@@ -101,7 +107,7 @@ fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
     }
 }
 
-/// The formula of a function of `f32` or `f64`, unless it is a primitive.
+/// The formula for a function of `f32` or `f64`, unless the function is a primitive.
 fn function(f: &mut Formula<'_>, op: UnaryOp, x: Value) -> Option<Value> {
     let wide = f.dtype() == Dtype::F64;
     Some(match (op, wide) {
@@ -141,9 +147,9 @@ fn function(f: &mut Formula<'_>, op: UnaryOp, x: Value) -> Option<Value> {
     })
 }
 
-/// Halves away from zero: `trunc(x + sign(x) * h)` with the float `h` just below 1/2. With 1/2 itself the sum for 0.49999997 would
-/// round up to 1; with `h` the sum for n + 1/2 is so close below n + 1 that it rounds up to it, and from 2^23 (2^52) on `h` is less
-/// than half the distance to the next float, so that nothing is added.
+/// Rounds halves away from zero: `trunc(x + sign(x) * h)` with the float `h` just below 1/2. With 1/2 itself the sum for 0.49999997 would
+/// round up to 1. With `h` the sum for n + 1/2 is so close to n + 1 that it rounds up to n + 1. From 2^23 (2^52) on, `h` is less than half
+/// the distance to the next float, so the sum is x.
 fn round(f: &mut Formula<'_>, x: Value) -> Value {
     let below_half = if f.dtype() == Dtype::F64 { 0.5f64.next_down() } else { f64::from(0.5f32.next_down()) };
     let below_half = f.k(below_half);

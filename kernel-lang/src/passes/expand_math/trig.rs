@@ -9,8 +9,8 @@
 //!
 //! # `reduce_pio2` in a backend
 //!
-//! The op stays, because it is the one place where a branch pays: few lanes ever take the slow path. In PTX, for `%x` to `%r` and the
-//! quadrant `%q` (`tests/math/reduction.rs` has the same in Rust, and shows that r is within 0.51 ulp for the worst angles of each exponent):
+//! The op stays a primitive, because a branch pays here: few elements take the slow path. The PTX below computes `%r` and the quadrant `%q`
+//! from `%x`. `tests/math/reduction.rs` has the same in Rust, and shows that r is within 0.51 ulp for the worst angles of each exponent.
 //!
 //! ```text
 //! .const .align 4 .b32 two_over_pi[7] = {0, 0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041};
@@ -75,7 +75,7 @@ fn odd(f: &mut Formula<'_>, r: Value, z: Value, p: &[f64]) -> Value {
     f.fma(w, r, r)
 }
 
-/// The sine of the angle of `quadrant` quarter turns and r more.
+/// The sine of the sum of `quadrant` quarter turns and r.
 fn sin_of_parts(f: &mut Formula<'_>, r: Value, quadrant: Value) -> Value {
     let z = f.mul(r, r);
     let sin = odd(f, r, z, &SIN);

@@ -1,7 +1,7 @@
 //! `sin`, `cos` and `tan` of `f64`: x = n pi/2 + r with n the nearest integer to 2/pi x, then polynomials in r.
 //!
-//! Up to [`FAST_LIMIT`] n pi/2 is subtracted in three parts (Cody and Waite). Beyond, 192 bits of 2/pi, chosen by the exponent, are
-//! multiplied by the significand (Payne and Hanek). Both are computed and one is taken: a formula has no branches.
+//! Up to [`FAST_LIMIT`], n pi/2 is subtracted in three parts (Cody and Waite). Beyond, 192 bits of 2/pi, selected by the exponent, are
+//! multiplied by the significand (Payne and Hanek). Both are computed and one is selected: a formula has no branches.
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, Value};
@@ -9,9 +9,9 @@ use crate::ir::{BinaryOp, CompareOp, Value};
 use super::exp_f64::TO_INTEGER;
 use super::formula::Formula;
 
-/// pi/2 = the sum of three parts of 53 bits, each rounded down, to 2^-160. All are positive, which keeps the sign of a zero x.
+/// pi/2 is the sum of three parts of 53 bits, each rounded down, to 2^-160. All parts are positive, which keeps the sign of a zero x.
 const PIO2: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123233995736765e-17, 1.0828566739219139e-32];
-/// Up to here 2/pi rounded to 53 bits gives an n that is the nearest or, within 2^-14 of the middle, the next integer.
+/// Up to this limit, 2/pi rounded to 53 bits gives the nearest n or, within 2^-14 of the middle, the next integer.
 const FAST_LIMIT: f64 = 1_099_511_627_776.0;
 /// sin(r) = r + r z p(z), z = r^2; relative error 2^-56.4.
 const SIN: [f64; 6] =
@@ -42,7 +42,7 @@ const TAN: [f64; 14] = [
     -4.4866375322815735e-5,
     2.086082038738745e-5,
 ];
-/// 2/pi: a word of zeros, then 1152 bits below the point.
+/// 2/pi: a word of zeros, then 1152 bits after the binary point.
 const TWO_OVER_PI: [u64; 19] = [
     0x0000_0000_0000_0000,
     0xa2f9_836e_4e44_1529,
@@ -69,9 +69,9 @@ const TWO_OVER_PI: [u64; 19] = [
 struct Reduced {
     /// Rounded to nearest.
     r: Value,
-    /// What that rounding lost; there if it was asked for.
+    /// The rounding error of `r`, if it was requested.
     low: Option<Value>,
-    /// As `i64`; its lowest two bits count.
+    /// As `i64`; only its lowest two bits matter.
     n: Value,
 }
 
@@ -109,7 +109,7 @@ fn reduce_small(f: &mut Formula<'_>, x: Value, with_low: bool) -> Reduced {
     Reduced { r, low: Some(low), n }
 }
 
-/// a + b as a float and what its rounding lost.
+/// The rounded sum a + b, and its rounding error.
 fn two_sum(f: &mut Formula<'_>, a: Value, b: Value) -> (Value, Value) {
     let sum = f.add(a, b);
     let b_taken = f.sub(sum, a);
@@ -119,15 +119,15 @@ fn two_sum(f: &mut Formula<'_>, a: Value, b: Value) -> (Value, Value) {
     (sum, f.add(a_lost, b_lost))
 }
 
-/// The same for |a| >= |b|.
+/// The same as [`two_sum`], for |a| >= |b|.
 fn fast_two_sum(f: &mut Formula<'_>, a: Value, b: Value) -> (Value, Value) {
     let sum = f.add(a, b);
     let taken = f.sub(sum, a);
     (sum, f.sub(b, taken))
 }
 
-/// The reduction of |x| > 2^40: |x| = S 2^(exponent - 1086) with the top bit of S set, and the window of 192 bits begins
-/// `exponent - 1024` bits into the table. Bits before it contribute multiples of 4 to n, bits behind it less than 2^-126.
+/// The reduction of |x| > 2^40. |x| = S 2^(exponent - 1086) with the top bit of S set. The window of 192 bits begins `exponent - 1024` bits
+/// into the table. Bits before the window contribute multiples of 4 to n, and bits after it less than 2^-126.
 fn reduce_large(f: &mut Formula<'_>, x: Value, with_low: bool) -> Reduced {
     let bits = f.bits(x);
     let significand = f.int_op(BinaryOp::Shl, bits, 11);
@@ -158,7 +158,7 @@ fn reduce_large(f: &mut Formula<'_>, x: Value, with_low: bool) -> Reduced {
     let plus_one = f.int_op(BinaryOp::Add, high, 1);
     let high = f.select(carries, plus_one, high);
 
-    // n is rounded: bit 61 of the upper word is the half. The fraction is then a signed number.
+    // n is rounded: bit 61 of the upper word is 1/2. The fraction is then a signed number.
     let half = f.int(1 << 61, high);
     let rounded = f.binary(BinaryOp::Add, high, half);
     let n = f.int_op(BinaryOp::Shr, rounded, 62);
@@ -172,7 +172,7 @@ fn reduce_large(f: &mut Formula<'_>, x: Value, with_low: bool) -> Reduced {
     let nothing = f.sub(x, x);
     let r = f.add(r, nothing);
 
-    // For x < 0 all are negated.
+    // For x < 0, n and both floats are negated.
     let n = f.bitcast(n, Dtype::I64);
     let zero = f.int(0, n);
     let minus_n = f.binary(BinaryOp::Sub, zero, n);
@@ -195,7 +195,7 @@ fn times_quarter_turn(f: &mut Formula<'_>, fraction: Value, rest: Value, with_lo
         let low = f.mul_k(sum, PIO2[1] * unit);
         return (f.fma_k(sum, PIO2[0] * unit, low), None);
     }
-    // What the cast to 53 digits lost.
+    // The rounding error of the cast to 53 digits.
     let taken = f.cast(high, Dtype::I64);
     let lost = f.binary(BinaryOp::Sub, fraction, taken);
     let lost = f.cast(lost, Dtype::F64);
@@ -209,7 +209,7 @@ fn times_quarter_turn(f: &mut Formula<'_>, fraction: Value, rest: Value, with_lo
     (r, Some(low))
 }
 
-/// Four words of the table from word `start / 64` on: by the bits of that index, from the highest, half of what is left is dropped.
+/// Four words of the table, from word `start / 64` on. Each bit of that index, from the highest one, drops half of the remaining words.
 fn window_words(f: &mut Formula<'_>, start: Value) -> Vec<Value> {
     let mut words: Vec<Value> = TWO_OVER_PI.iter().map(|word| f.int(i128::from(*word), start)).collect();
     for step in [8, 4, 2, 1] {
@@ -240,7 +240,7 @@ fn is_odd(f: &mut Formula<'_>, n: Value) -> Value {
     f.compare(CompareOp::Ne, low, zero)
 }
 
-/// The sine of n quarter turns and r more.
+/// The sine of the sum of n quarter turns and r.
 fn sin_of_parts(f: &mut Formula<'_>, r: Value, n: Value) -> Value {
     let (sin, cos) = sin_cos(f, r);
     let is_odd = is_odd(f, n);
@@ -265,14 +265,14 @@ pub(super) fn cos(f: &mut Formula<'_>, x: Value) -> Value {
     sin_of_parts(f, reduced.r, n)
 }
 
-/// t = tan(r + low) in two floats, and after an odd number of quarter turns -1 / t, corrected by the lower one.
+/// t = tan(r + low) in two floats. After an odd number of quarter turns the result is -1 / t, corrected by the lower float.
 pub(super) fn tan(f: &mut Formula<'_>, x: Value) -> Value {
     let reduced = reduce(f, x, true);
     let (r, low) = (reduced.r, reduced.low.expect("the low part was asked for"));
     let z = f.mul(r, r);
     let p = f.polynomial(z, &TAN);
     let w = f.fma_plus(p, z, 0.0);
-    // The slope of the tangent, 1 + tan^2, is 1 + z to the digits that `low` has.
+    // To the precision of `low`, the slope of the tangent, 1 + tan^2, is 1 + z.
     let low = f.fma(z, low, low);
     let s = f.fma(w, r, low);
     let (t, t_low) = fast_two_sum(f, r, s);

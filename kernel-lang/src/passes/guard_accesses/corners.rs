@@ -1,7 +1,7 @@
-//! Accesses whose mask leaves a box of the tile: rows `start + i < m`, columns `start + j < n`.
+//! Box masks: accesses whose mask selects a box of the tile: rows `start + i < m`, columns `start + j < n`.
 //!
-//! Where the box's corners are in bounds, so is what the mask leaves, and no element's index is looked at. Then a mask is the lane's place
-//! compared with how many rows or columns there are, in 32 bits.
+//! If the corners of the box are in bounds, so are all its elements, and no element's index is checked. The mask then compares the
+//! element's position with the number of rows or columns, in 32 bits.
 //!
 //! ```text
 //! %rows = add (broadcast %start), (arange 0 .. 64)     %count = sub (max %m, 0), %start
@@ -12,7 +12,7 @@
 //!                                                      }
 //! ```
 //!
-//! The second copy is for kernels that mean to leave their tensor, and for numbers near the ends of `i64`.
+//! The second copy serves kernels that leave their tensor on purpose, and numbers near the ends of `i64`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,28 +22,28 @@ use crate::analysis::conjuncts;
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Value, postorder};
 
-/// Where a box begins is less than that, so that no sum with a lane's place overflows.
+/// The start of a box must be less than this, so that its sum with an element's position does not overflow.
 const FARTHEST: i64 = 1 << 62;
 
-/// What a mask leaves of a tile.
+/// The box that a mask selects.
 #[derive(Default)]
 pub(super) struct Corners {
     index: Affine,
     extents: Vec<usize>,
     uppers: Vec<Side>,
     lowers: Vec<Side>,
-    /// Parts of the mask that say something else.
+    /// The conjuncts of the mask that do not bound the box.
     rest: Vec<Value>,
 }
 
-/// A comparison of `start + place along the axis` with a number.
+/// A comparison of `start + position along the axis` with a number.
 struct Side {
     axis: usize,
     start: Polynomial,
     end: Polynomial,
 }
 
-/// The box of an access, if its index is a sum and a test can say whether it is in bounds.
+/// The box of an access, if its index is affine and a test can decide whether the box is in bounds.
 pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> Option<Corners> {
     let ty = func.ty(access.offset);
     let index = facts.get(func, access.offset).filter(|_| ty.is_tile())?;
@@ -58,7 +58,7 @@ pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> 
 }
 
 impl Corners {
-    /// Takes a mask of the access's shape apart.
+    /// Splits a mask of the access's shape into its conjuncts.
     fn mask(&mut self, func: &Function, facts: &mut AffineFacts, mask: Value, axes: &[usize]) {
         for part in conjuncts::compute(func, mask) {
             if !self.sides(func, facts, part, axes) {
@@ -67,7 +67,8 @@ impl Corners {
         }
     }
 
-    /// Adds what a mask consists of, and answers whether that is all. `axes` are those of the access that the mask's are.
+    /// Adds the sides of the box that a mask bounds. Returns whether the mask has no other conjuncts. `axes` are the access's axes that
+    /// correspond to the mask's.
     fn sides(&mut self, func: &Function, facts: &mut AffineFacts, mask: Value, axes: &[usize]) -> bool {
         let (mut seen, mut is_all) = (HashSet::new(), true);
         let mut next = vec![(mask, axes.to_vec())];
@@ -107,7 +108,7 @@ impl Corners {
             (place, end, op) = (end, place, op.swapped());
         }
         let axis = place.lanes.iter().position(|lane| lane.is(1))?;
-        // Of one place that is repeated, a lane's place says nothing.
+        // If the axis is a broadcast of one position, it says nothing about the element's position.
         let is_whole = func.ty(lhs).extents()[axis] == self.extents[axes[axis]];
         let is_place = is_whole && end.is_uniform() && place.lanes.iter().enumerate().all(|(other, lane)| other == axis || lane.is(0));
         let side = Side { axis: axes[axis], start: place.start, end: end.start };
@@ -119,7 +120,7 @@ impl Corners {
         Some(())
     }
 
-    /// Makes the access a branch: where the box is in bounds, and where that is not known.
+    /// Replaces the access by a branch: one copy for a box in bounds, one for a box of which this is not known.
     pub(super) fn split(&self, b: &mut Builder<'_>, inst: Inst, access: Access) {
         let mut tests = Vec::new();
         for side in self.uppers.iter().chain(&self.lowers) {
@@ -151,7 +152,7 @@ impl Corners {
                 }
                 parts.into_iter().reduce(|all, part| r.binary(BinaryOp::And, all, part))
             } else {
-                // Made here, so that the other copy need not compute it.
+                // Computed in this region, so that the other copy need not compute it.
                 let mask = access.mask.map(|mask| again(r, mask));
                 Some(super::inside(r, Access { mask, ..access }))
             };
@@ -170,7 +171,7 @@ impl Corners {
     }
 }
 
-/// A mask computed anew from what it compares; one of many parts is used as it is.
+/// Computes a mask again from its comparisons. A mask of many conjuncts is used as it is.
 fn again(b: &mut Builder<'_>, mask: Value) -> Value {
     let (mut parts, mut entered): (Vec<Value>, usize) = (Vec::new(), 0);
     let func = &*b.func;
@@ -202,7 +203,7 @@ fn again(b: &mut Builder<'_>, mask: Value) -> Value {
     copies[&mask]
 }
 
-/// The masks that a mask is made of.
+/// The masks that the op of a mask combines.
 fn mask_operands(func: &Function, mask: Value) -> Vec<Value> {
     match func.def_op(mask) {
         Some(Op::Binary { lhs, rhs, .. }) => vec![*lhs, *rhs],
@@ -213,7 +214,8 @@ fn mask_operands(func: &Function, mask: Value) -> Vec<Value> {
 }
 
 impl Side {
-    /// How many lanes are below the end: none, if it is not positive. The start is from 0 up to [`FARTHEST`].
+    /// The number of elements below the end. The result is not positive if there are none. The start is at least 0 and less than
+    /// [`FARTHEST`].
     fn count(&self, b: &mut Builder<'_>) -> Value {
         let end = self.end.value(b);
         if self.start.is(0) {

@@ -1,13 +1,13 @@
-//! Accesses whose steps are known: `start + position`, where `position` is a small number of the lane.
+//! Interval masks: accesses with known strides, `start + position`, where `position` is a small number for each element.
 //!
-//! The lanes in bounds are those with `-start <= position < length - start`. A mask `position < end`, as of a row's columns, or
-//! `start + position < end`, as of a vector's elements, only makes the upper bound smaller. So the bounds become numbers that positions are
-//! compared with, in 32 bits.
+//! The elements in bounds are those with `-start <= position < length - start`. A mask `position < end`, such as for the columns of a row,
+//! or `start + position < end`, such as for the elements of a vector, only lowers the upper bound. So both bounds become numbers that are
+//! compared with positions, in 32 bits.
 //!
 //! ```text
 //! %position = arange {start = 0, end = 64}             load %x, %start + %position {mask = %position < %n}
-//! %length = length %x                                  %room = sub %length, %start
-//!                                                      %end = min %n, %room
+//! %length = length %x                                  %slack = sub %length, %start
+//!                                                      %end = min %n, %slack
 //!                                                      %first = sub 0, %start
 //!                                                      load .. {mask = %position < %end and %position >= %first, in_bounds = true}
 //! ```
@@ -16,16 +16,16 @@ use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::conjuncts;
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Value};
 
-/// The lanes of an access whose mask holds and whose offset is in bounds.
+/// The elements of an access whose mask holds and whose offset is in bounds.
 pub(super) struct Interval {
     index: Affine,
     shape: Vec<ConstExpr>,
     upper: Option<Upper>,
-    /// The mask that it stands for as well; it may be a part of the access's.
+    /// The mask that the interval includes. It may be a conjunct of the access's mask.
     pub(super) absorbed: Option<Value>,
 }
 
-/// What a mask leaves.
+/// The upper bound that a mask sets.
 enum Upper {
     /// `position < end`
     Position(Value),
@@ -33,7 +33,7 @@ enum Upper {
     Index(Value),
 }
 
-/// The interval of an access, if it has one and its mask is no box, which `super::corners` knows.
+/// The interval of an access, if it has one and its mask is not a box, which `super::corners` handles.
 pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> Option<Interval> {
     let ty = func.ty(access.offset);
     let index = facts.get(func, access.offset).filter(|_| ty.is_tile())?;
@@ -46,7 +46,7 @@ pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> 
     Some(Interval { index, shape: ty.shape().to_vec(), upper, absorbed })
 }
 
-/// The mask, or a part of it, that bounds the position or the index.
+/// The mask, or the conjunct of it, that bounds the position or the index.
 fn upper(func: &Function, facts: &mut AffineFacts, mask: Value, index: &Affine) -> Option<(Value, Upper)> {
     conjuncts::compute(func, mask).into_iter().find_map(|part| Some((part, upper_of(func, facts, part, index)?)))
 }
@@ -63,11 +63,12 @@ fn upper_of(func: &Function, facts: &mut AffineFacts, part: Value, index: &Affin
     (is_position || left.start == index.start).then_some(upper)
 }
 
-/// Tiles of so few elements are compared as they are: slices of a guarded tile, of which a thread has one element or a few.
+/// In tiles of at most this many elements, the indices themselves are compared. Examples are slices of a guarded tile, of which a thread
+/// holds one element or a few.
 const FEW: usize = 512;
 
 impl Interval {
-    /// Is one comparison of the indices themselves, in 64 bits, less than numbers for one in 32?
+    /// Is one 64-bit comparison of the indices cheaper than computing the bounds of a 32-bit comparison?
     fn is_few(&self) -> bool {
         let extents = self.shape.iter().map(|extent| extent.as_int().and_then(|extent| usize::try_from(extent).ok()));
         let is_small = extents.product::<Option<usize>>().is_some_and(|elements| elements <= FEW);
@@ -83,7 +84,8 @@ impl Interval {
         b.binary(BinaryOp::Min, end, length)
     }
 
-    /// The lanes, as truths. Where a difference overflows, `start` is so far outside that no lane is inside, and the other comparison says so.
+    /// The mask of the elements in the interval. If a difference overflows, `start` is so far out of bounds that no element is inside, and
+    /// the other comparison is false.
     pub(super) fn inside(&self, b: &mut Builder<'_>, Access { base, offset, .. }: Access) -> Value {
         if self.is_few() {
             let end = self.end(b, base);

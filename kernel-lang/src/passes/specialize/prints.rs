@@ -1,27 +1,28 @@
-//! Lets `device_print!` write into a buffer, which becomes the kernel's last parameter and is read when the launch is over.
+//! Device printing: `device_print!` writes records into a buffer. The buffer is the kernel's last parameter, and the host reads it after
+//! the launch.
 //!
-//! The buffer is zero before the launch. Its first word counts the words that have been written, or would have been, if there were room. A program
-//! takes what it needs from it by one `atomic_add`, so that its records stand in the order of time:
+//! The buffer is zero before the launch. Its first word counts the words that have been written, or would have been written into a larger
+//! buffer. A program reserves the words that it needs by one `atomic_add`, so the records are in chronological order:
 //!
 //! ```text
-//! word         what it says
-//! 0            1 + site; from bit 32 on, how many axes there are; from bit 48 on, how many values
+//! word         contents
+//! 0            1 + site; from bit 32 on, the number of axes; from bit 48 on, the number of values
 //! 1 2 3        the program's index along x, y, z
 //! then         an extent for each axis
 //! then         a dtype's code for each value
 //! then         the values one after the other, their elements in row-major order, their bits in the low end of a word
 //! ```
 //!
-//! What does not fit is dropped. A specialised kernel has no ops of printing: these atomics and stores are padded, guarded and checked as those
-//! of the user.
+//! Words that do not fit are dropped. A specialised kernel has no print ops: padding, guards and checks treat these atomics and stores like
+//! those of the user.
 
 use crate::dtype::Dtype;
 use crate::ir::{AtomicOp, BinaryOp, Builder, Cache, CompareOp, ConstExpr, Evict, Function, Op, Scope, Semantics, Type, Value};
 
-/// The name of the buffer: no parameter of the user can have it.
+/// The name of the buffer. No parameter of the user can have this name.
 const NAME: &str = "self";
 
-/// Adds the buffer, and replaces every `print` that is left.
+/// Adds the buffer, and replaces every remaining `print`.
 pub(super) fn write_prints(func: &mut Function) {
     let buffer = func.add_param(NAME, Type::Pointer { elem: Dtype::U64.into(), mutable: true });
     for region in func.regions_under(func.body) {
@@ -40,7 +41,7 @@ pub(super) fn write_prints(func: &mut Function) {
     }
 }
 
-/// Takes room and writes a record.
+/// Reserves the words of a record and writes it.
 fn write(b: &mut Builder<'_>, buffer: Value, values: &[Value], site: u32) {
     let shape = values.first().map_or(Vec::new(), |value| b.func.ty(*value).shape().to_vec());
     let extents: Vec<u64> = shape.iter().filter_map(ConstExpr::as_int).map(|extent| extent as u64).collect();
@@ -88,7 +89,7 @@ fn write(b: &mut Builder<'_>, buffer: Value, values: &[Value], site: u32) {
     }
 }
 
-/// The number of each element in row-major order; none of a scalar.
+/// The index of each element in row-major order; `None` for a scalar.
 fn row_major(b: &mut Builder<'_>, shape: &[ConstExpr]) -> Option<Value> {
     let mut stride = 1;
     let mut sum: Option<Value> = None;
@@ -106,7 +107,7 @@ fn row_major(b: &mut Builder<'_>, shape: &[ConstExpr]) -> Option<Value> {
     sum
 }
 
-/// The elements' bits in the low end of a word.
+/// The bits of the elements in the low end of a word.
 fn bits(b: &mut Builder<'_>, value: Value) -> Value {
     let unsigned = match b.func.ty(value).dtype() {
         Dtype::Bool => return b.cast(value, Dtype::U64),
@@ -121,7 +122,7 @@ fn bits(b: &mut Builder<'_>, value: Value) -> Value {
     b.cast(bits, Dtype::U64)
 }
 
-/// Stores what there is room for, in a kernel that is trusted with its indices too; what there is none for is no mistake of the user's.
+/// Stores the words that fit, also in an `unchecked` kernel. Words that do not fit are not reported as a mistake of the user.
 fn store(b: &mut Builder<'_>, buffer: Value, offset: Value, value: Value) {
     let length = b.op(Op::Length { base: buffer }, &[]);
     let shape = b.func.ty(offset).shape().to_vec();

@@ -1,57 +1,57 @@
-//! Groups of bars, ours first in each.
+//! Bar charts: groups of bars, with ours first in each group.
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::{Area, Drawn, INK, color};
 
-/// Groups of bars, a bar for each series: higher is better. Long lists of groups continue in a band below.
+/// Groups of bars, with a bar for each series: higher is better. Long lists of groups wrap into further bands below.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarChart {
-    /// Above all.
+    /// The title.
     pub caption: String,
-    /// What the heights mean, with the unit.
+    /// The label of the vertical axis, with the unit.
     pub y: String,
-    /// Names of the series, in the order of each group's bars.
+    /// The names of the series, in the order of each group's bars.
     pub series: Vec<String>,
-    /// From left to right.
+    /// The groups, from left to right.
     pub groups: Vec<BarGroup>,
 }
 
-/// The bars of one thing that was measured.
+/// The bars of one measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarGroup {
-    /// Two lines below the group.
+    /// The two lines of text below the group.
     pub labels: [String; 2],
-    /// The height of each series' bar; none, or no number, for a gap.
+    /// The height of each series' bar. None and non-finite heights are gaps.
     pub heights: Vec<Option<f64>>,
-    /// Above the first bar.
+    /// The text above the first bar.
     pub note: String,
 }
 
-/// Groups of bars side by side in one band of the plot.
+/// The number of groups in one band.
 const BAND: usize = 6;
-/// The height of a band, and what its width is made of, in pixels.
+/// The height of a band and the parts of its width, in pixels.
 const BAND_HEIGHT: u32 = 340;
 const MARGINS: u32 = 160;
 const GROUP_WIDTH: u32 = 190;
 
 impl BarGroup {
-    /// The height of that series' bar, if there is one to draw.
+    /// The height of the bar at index `slot`, if there is a bar.
     fn height(&self, slot: usize) -> Option<f64> {
         self.heights.get(slot).copied().flatten().filter(|height| height.is_finite())
     }
 }
 
 impl BarChart {
-    /// The chart as a file of SVG.
+    /// Renders the chart as an SVG file.
     pub fn svg(&self) -> String {
         let bands: Vec<&[BarGroup]> = self.groups.chunks(BAND).collect();
         let width = MARGINS + GROUP_WIDTH * self.groups.len().clamp(3, BAND) as u32;
         super::svg((width, BAND_HEIGHT * bands.len().max(1) as u32), |area| {
             for (index, (part, groups)) in area.split_evenly((bands.len().max(1), 1)).iter().zip(&bands).enumerate() {
                 let caption = if index == 0 { &self.caption } else { "" };
-                // Groups are as wide in the last band as in the others.
+                // Groups in the last band are as wide as in the others.
                 let places = if bands.len() > 1 { BAND } else { groups.len() };
                 self.band(part, groups, places, caption)?;
             }
@@ -60,7 +60,7 @@ impl BarChart {
     }
 
     fn band(&self, area: &Area<'_>, groups: &[BarGroup], places: usize, caption: &str) -> Drawn {
-        // The room above the highest bar is the legend's.
+        // The space above the highest bar is for the legend.
         let top = groups.iter().flat_map(|group| (0..group.heights.len()).filter_map(|slot| group.height(slot))).fold(0.0, f64::max) * 1.35;
         let top = if top > 0.0 { top } else { 1.0 };
         let mut chart = ChartBuilder::on(area)
@@ -130,7 +130,7 @@ mod tests {
         let svg = chart.svg();
         let heights: Vec<f64> =
             svg.lines().filter(|line| line.starts_with("<rect") && !line.contains("fill=\"#FFFFFF\"")).map(height).collect();
-        // The last two are the legend's.
+        // The last two belong to the legend.
         assert!((heights[0] / heights[1] - 1.5).abs() < 0.02 && (heights[0] / heights[2] - 3.0).abs() < 0.05, "{heights:?}");
         assert_eq!(heights.len(), 5, "{svg}");
         assert!(["ours", "theirs", "GB/s", "1.50x", "add", "2^20", "a GPU"].iter().all(|text| svg.contains(text)));
@@ -145,7 +145,7 @@ mod tests {
             BarChart { caption: String::new(), y: String::new(), series: vec!["ours".to_owned()], groups }.svg()
         };
         assert_eq!(chart([Some(2.0), Some(f64::INFINITY), Some(f64::NAN)]), chart([Some(2.0), None, None]));
-        // Without a bar the axis still has a length.
+        // Without bars the axis still has a positive length.
         for empty in [chart([None, None, None]), chart([Some(0.0), None, None]), chart([Some(f64::INFINITY), None, None])] {
             assert!(empty.starts_with("<svg") && !empty.contains("NaN") && !empty.contains("inf"), "{empty}");
         }

@@ -1,4 +1,4 @@
-//! Curves over sizes, each with a band around it.
+//! Curve charts: values over sizes, each curve with a band.
 
 use std::ops::Range;
 
@@ -7,31 +7,31 @@ use plotters::prelude::*;
 
 use super::{INK, color};
 
-/// A value for each size, in one curve for each competitor, with a band that says how far runs scatter.
+/// A curve over the sizes for each contender, with a band that shows the spread of the runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CurveChart {
-    /// Above all.
+    /// The title.
     pub caption: String,
-    /// What the sizes are.
+    /// The label of the axis of sizes.
     pub x: String,
-    /// What the values are, with the unit.
+    /// The label of the axis of values, with the unit.
     pub y: String,
-    /// Is twice as large as far away at every size? For sizes above 0.
+    /// Whether the axis of sizes is logarithmic. Then sizes must be above 0.
     pub log_x: bool,
-    /// In the order of the legend.
+    /// The curves, in the order of the legend.
     pub curves: Vec<Curve>,
 }
 
-/// One competitor.
+/// The curve of one contender.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// In the legend.
+    /// The name in the legend.
     pub name: String,
-    /// In the order of their sizes.
+    /// The points, in the order of their sizes.
     pub places: Vec<Place>,
 }
 
-/// A value with its band.
+/// A point: a value with its band.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Place {
     /// The size.
@@ -40,17 +40,17 @@ pub struct Place {
     pub low: f64,
     /// The value.
     pub y: f64,
-    /// The upper edge.
+    /// The upper edge of the band.
     pub high: f64,
 }
 
-/// In pixels.
+/// The size of the chart in pixels.
 const SIZE: (u32, u32) = (860, 480);
-/// Labels that fit side by side.
+/// The maximum number of labels on the axis of sizes.
 const MOST_LABELS: usize = 16;
 
 impl CurveChart {
-    /// The chart as a file of SVG. Places that are no numbers are gaps.
+    /// Renders the chart as an SVG file. Points with non-finite coordinates are gaps.
     pub fn svg(&self) -> String {
         super::svg(SIZE, |area| {
             let all = || self.curves.iter().flat_map(|curve| &curve.places).filter(|place| self.is_drawn(place));
@@ -58,9 +58,9 @@ impl CurveChart {
             sizes.sort_by(f64::total_cmp);
             sizes.dedup();
             let (first, last) = (sizes.first().map_or(0.0, |x| self.across(*x)), sizes.last().map_or(1.0, |x| self.across(*x)));
-            // A single size stands in the middle.
+            // Centre a single size.
             let (first, last) = if first < last { (first, last) } else { (first - 0.5, last + 0.5) };
-            // The room above the highest value is the legend's.
+            // The space above the highest value is for the legend.
             let top = all().map(|place| place.high).fold(0.0, f64::max) * 1.2;
             let top = if top > 0.0 { top } else { 1.0 };
             let digits = if top < 10.0 { 2 } else { 0 };
@@ -86,7 +86,7 @@ impl CurveChart {
 
             let drawn = |curve: &Curve| curve.places.iter().filter(|place| self.is_drawn(place)).copied().collect::<Vec<_>>();
             let at = |place: &Place, y: f64| (self.across(place.x), y);
-            // All bands lie below all lines.
+            // Draw all bands below all lines.
             for (index, curve) in self.curves.iter().enumerate() {
                 let places = drawn(curve);
                 let (low, high) = (places.iter().map(|place| at(place, place.low)), places.iter().rev().map(|place| at(place, place.high)));
@@ -115,18 +115,18 @@ impl CurveChart {
         [place.x, place.low, place.y, place.high].iter().all(|value| value.is_finite()) && (!self.log_x || place.x > 0.0)
     }
 
-    /// How far to the right a size stands.
+    /// The horizontal coordinate of a size.
     fn across(&self, x: f64) -> f64 {
         if self.log_x { x.log2() } else { x }
     }
 
-    /// The size that stands there.
+    /// The size at a horizontal coordinate.
     fn along(&self, across: f64) -> f64 {
         if self.log_x { across.exp2() } else { across }
     }
 }
 
-/// The axis of sizes, with labels where sizes were measured.
+/// The axis of sizes, with labels at measured sizes.
 struct Across {
     range: Range<f64>,
     labels: Vec<f64>,
@@ -142,7 +142,7 @@ impl Ranged for Across {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        // Light lines between the labels would say nothing.
+        // Grid lines between the labels have no meaning.
         if hint.weight().allow_light_points() { Vec::new() } else { self.labels.clone() }
     }
 
@@ -151,12 +151,12 @@ impl Ranged for Across {
     }
 }
 
-/// As many of them as fit, evenly, from the last one down: it is the one that is read.
+/// At most `MOST_LABELS` of the sizes, evenly spaced from the last one down, because the last size is the most important.
 fn thinned(sizes: &[f64]) -> impl Iterator<Item = f64> {
     sizes.iter().rev().step_by(sizes.len().div_ceil(MOST_LABELS).max(1)).copied()
 }
 
-/// `2^20` for powers of two from 1024 on, else the number, in thousands, millions or billions where it is long.
+/// Formats powers of two from 1024 on as `2^20`; other numbers in full, or in thousands, millions or billions if they are long.
 pub(in crate::bench) fn size(x: f64) -> String {
     let whole = x.round();
     if (x - whole).abs() > 1e-6 * x.abs() {

@@ -1,6 +1,6 @@
 //! Charts as SVG: curves over sizes, and groups of bars. The same data gives the same bytes.
 //!
-//! The ground is white whatever page it stands on, so that a chart can be read on a dark one too.
+//! The background is always white, so that a chart can be read on a dark page too.
 //!
 //! ```
 //! # use kernel_runtime::bench::chart::{Curve, CurveChart, Place};
@@ -28,10 +28,10 @@ use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
 use plotters::style::{RGBColor, WHITE};
 
-/// Texts and axes.
+/// The colour of texts and axes.
 const INK: RGBColor = RGBColor(60, 60, 60);
 
-/// Of the first, which is ours, and of the others; in print they differ in darkness, too.
+/// The colours of the series; the first is ours. They also differ in brightness, for print.
 const COLORS: [RGBColor; 7] = [
     RGBColor(38, 105, 173),
     RGBColor(238, 155, 79),
@@ -49,7 +49,7 @@ fn color(series: usize) -> RGBColor {
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), DrawingAreaErrorKind<<SVGBackend<'static> as DrawingBackend>::ErrorType>>;
 
-/// What `draw` puts on a white ground of that size in pixels.
+/// Renders an SVG of that size in pixels: a white background, then the output of `draw`.
 fn svg((width, height): (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
     let mut text = String::new();
     {

@@ -1,55 +1,56 @@
-//! What was measured, and the files that say it.
+//! The data of a report, and the files that it is written to.
 
 use std::path::{Path, PathBuf};
 
 use crate::bench::chart::{Curve, CurveChart, Place};
 use crate::bench::{Bound, Comparison, Stats, Work};
 
-/// What was measured.
+/// The measurements of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The name that [`perf_report`](super::perf_report) was given.
+    /// The name that was passed to [`perf_report`](super::perf_report).
     pub name: String,
-    /// Of the device.
+    /// The name of the device.
     pub device: String,
-    /// What the sizes count.
+    /// The unit of the sizes.
     pub x: String,
-    /// Do the ratios of sizes matter, rather than their differences?
+    /// Whether the plot has a logarithmic axis of sizes.
     pub log_x: bool,
-    /// What table and plot show.
+    /// The unit of table and plot.
     pub unit: Unit,
-    /// In the order in which they were first timed; ours is the first.
+    /// The series, in the order in which they were first timed. The first one is ours.
     pub series: Vec<Series>,
 }
 
-/// One contender at all sizes.
+/// The measurements of one contender at all sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Its name.
     pub name: String,
-    /// In the order of measuring.
+    /// The points, in the order of measuring.
     pub points: Vec<Point>,
 }
 
-/// One contender at one size.
+/// The measurement of one contender at one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// The size.
     pub x: usize,
-    /// What a run did.
+    /// The work of a run.
     pub work: Work,
-    /// How long it took.
+    /// The statistics of the run times.
     pub stats: Stats,
-    /// The least time by the device's [`Roof`](crate::bench::Roof), in microseconds, and what sets it; none where no roof is known.
+    /// The minimum time by the device's [`Roof`](crate::bench::Roof) in microseconds, and the limit that sets it; none if no roof is known.
     pub roof: Option<(f64, Bound)>,
-    /// How many times as fast the report's first contender was at this size; none for itself, where it has a gap, and where a clock stood still.
+    /// The speedup of the report's first contender over this one at this size. None for the first contender itself, if it was not timed at
+    /// this size, and if the device's clock did not advance.
     pub first: Option<Ahead>,
 }
 
-/// How many times as fast the first contender was: see [`Comparison`], whose second it is.
+/// The speedup of the first contender over another one: see [`Comparison`], in which the first contender is the second work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ahead {
-    /// The ratio of the median times: above 1, the first is faster.
+    /// The ratio of the median times. Above 1, the first contender is faster.
     pub speedup: f64,
     /// The lower end of its confidence interval.
     pub low: f64,
@@ -57,26 +58,26 @@ pub struct Ahead {
     pub high: f64,
 }
 
-/// What a table or a plot shows of a measurement.
+/// The unit of the values in a table or a plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Bytes moved, in 10^9 a second: higher is better.
+    /// Bytes moved, in 10^9 per second: higher is better.
     GbPerS,
-    /// Operations, in 10^12 a second: higher is better.
+    /// Operations, in 10^12 per second: higher is better.
     Tflops,
-    /// The time itself in microseconds: lower is better.
+    /// The time in microseconds: lower is better.
     Us,
 }
 
 impl Ahead {
-    /// None where a clock stood still: then there is no ratio.
+    /// None if the device's clock did not advance, so that there is no ratio.
     pub(super) fn of(Comparison { speedup, low, high, .. }: Comparison) -> Option<Ahead> {
         [speedup, low, high].iter().all(|ratio| ratio.is_finite()).then_some(Ahead { speedup, low, high })
     }
 }
 
 impl Unit {
-    /// As it is written: `GB/s`, `TFLOP/s`, `us`.
+    /// The text of the unit: `GB/s`, `TFLOP/s` or `us`.
     pub const fn name(self) -> &'static str {
         match self {
             Unit::GbPerS => "GB/s",
@@ -85,7 +86,7 @@ impl Unit {
         }
     }
 
-    /// The value of a run of that work in so many microseconds.
+    /// The value of a run of that work that takes `us` microseconds.
     pub fn value(self, work: &Work, us: f64) -> f64 {
         match self {
             Unit::GbPerS => work.bytes as f64 / us * 1e-3,
@@ -94,7 +95,7 @@ impl Unit {
         }
     }
 
-    /// The value of the median run; of the lower and the upper edge of the band in which three fifths of the runs are.
+    /// The value of the median run, and the values at the 20th and 80th percentiles, in ascending order.
     pub(super) fn band(self, point: &Point) -> (f64, f64, f64) {
         let value = |us| self.value(&point.work, us);
         let (p20, p80) = (value(point.stats.p20_us), value(point.stats.p80_us));
@@ -103,7 +104,7 @@ impl Unit {
 }
 
 impl Report {
-    /// The plot: a line for each contender, with the band from the 20th to the 80th percentile. The same report gives the same bytes.
+    /// The plot: a line for each contender, with a band from the 20th to the 80th percentile. The same report gives the same bytes.
     pub fn to_svg(&self) -> String {
         let place = |point: &Point| {
             let (y, low, high) = self.unit.band(point);
@@ -125,8 +126,8 @@ impl Report {
         .svg()
     }
 
-    /// Writes the table, the data and the plot into a folder, which is made if it is not there: `vector-add.md`, `.json` and `.svg` for a report called
-    /// `vector add`. Their paths.
+    /// Writes the table, the data and the plot into a folder, which is created if it does not exist. A report named `vector add` gives
+    /// `vector-add.md`, `.json` and `.svg`. Returns the paths.
     ///
     /// # Errors
     /// [`ReportError::Write`].
@@ -143,7 +144,7 @@ impl Report {
         Ok(paths)
     }
 
-    /// The name as a part of a path: small letters and digits, and a hyphen for all else.
+    /// The name as part of a path: lower-case letters and digits, with hyphens for all other characters.
     pub(super) fn file_name(&self) -> String {
         let words: Vec<String> =
             self.name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
@@ -151,29 +152,29 @@ impl Report {
     }
 }
 
-/// A report that cannot be written or read.
+/// The error of writing or reading a report.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// A file or its folder cannot be written.
     #[error("cannot write the report to `{}`: {error}", path.display())]
     Write {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// The text is no report.
+    /// The text is not a report.
     #[error("this is no report of a benchmark: {reason}")]
     NoReport {
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A report of a version that this program does not know.
+    /// The report has a schema that this program does not know.
     #[error("the report has schema {found}; this program reads schema {known}")]
     Schema {
-        /// Its schema.
+        /// The schema of the report.
         found: u64,
-        /// The one that is known.
+        /// The schema that this program reads.
         known: u64,
     },
 }

@@ -1,4 +1,5 @@
-//! A report as JSON, and back. The types here are the schema: who changes them so that old files read otherwise gives it the next number.
+//! A report as JSON, and back. The types in this file are the schema: a change that makes old files read differently needs the next schema
+//! number.
 
 use kernel_lang::dtype::Dtype;
 use serde::{Deserialize, Serialize};
@@ -13,10 +14,10 @@ struct File {
     schema: u64,
     name: String,
     device: String,
-    /// What sizes count.
+    /// The unit of the sizes.
     x: String,
     log_x: bool,
-    /// What is shown, as [`Unit::name`]; derived values are not in the file.
+    /// The unit of table and plot, as [`Unit::name`]. Derived values are not in the file.
     unit: String,
     series: Vec<FileSeries>,
 }
@@ -41,7 +42,7 @@ struct FilePoint {
     samples: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     roof: Option<FileRoof>,
-    /// How many times as fast the first contender was.
+    /// The speedup of the first contender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     first: Option<FileAhead>,
 }
@@ -67,7 +68,7 @@ enum FileBound {
 }
 
 impl Report {
-    /// The data as JSON, which [`Report::from_json`] reads; times in microseconds.
+    /// The data as JSON, which [`Report::from_json`] reads. Times are in microseconds.
     pub fn to_json(&self) -> String {
         let point = |Point { x, work, stats, roof, first }: &Point| FilePoint {
             x: *x,
@@ -102,13 +103,13 @@ impl Report {
         serde_json::to_string_pretty(&file).expect("strings and numbers are JSON") + "\n"
     }
 
-    /// What [`Report::to_json`] wrote, every number as it was.
+    /// Reads the output of [`Report::to_json`]. All numbers are restored exactly.
     ///
     /// # Errors
-    /// [`ReportError::NoReport`], or [`ReportError::Schema`] for the file of a later version.
+    /// [`ReportError::NoReport`] if the text is not a report, or [`ReportError::Schema`] for a file of a later version.
     pub fn from_json(text: &str) -> Result<Report, ReportError> {
         let no_report = |reason: String| ReportError::NoReport { reason };
-        // The number first: another schema may have other fields.
+        // Check the schema first, because another schema may have other fields.
         let value: serde_json::Value = serde_json::from_str(text).map_err(|error| no_report(error.to_string()))?;
         match value.get("schema").and_then(serde_json::Value::as_u64) {
             Some(SCHEMA) => {}
@@ -143,7 +144,7 @@ impl Report {
 pub(super) mod tests {
     use super::*;
 
-    /// Two contenders, one of them with a gap.
+    /// A report with two contenders; one of them is missing at one size.
     pub(in super::super) fn report() -> Report {
         let point = |x: usize, us: f64| Point {
             x,

@@ -1,4 +1,4 @@
-//! A report as a page.
+//! A report as a Markdown page.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,7 +7,8 @@ use super::data::{Ahead, Point, Report, Unit};
 use crate::bench::chart::curve_size;
 
 impl Report {
-    /// A page in Markdown: how it was measured, a table with a row for each size, and the plot, which [`Report::save`] puts beside it.
+    /// The report as Markdown: the method, a table with a row for each size, and a reference to the plot, which [`Report::save`] writes
+    /// beside it.
     pub fn to_markdown(&self) -> String {
         let Report { name, device, unit, .. } = self;
         let mut text = format!(
@@ -67,7 +68,7 @@ impl Report {
     }
 }
 
-/// How many times as fast ours is as the fastest other at this size, and how sure that is.
+/// The speedup of ours over the fastest other contender at this size, with its confidence interval.
 fn to_the_best(others: &[Option<&Point>]) -> Option<String> {
     let timed = others.iter().flatten().filter(|other| other.stats.median_us > 0.0);
     let ahead = timed.min_by(|a, b| a.stats.median_us.total_cmp(&b.stats.median_us))?.first?;
@@ -75,14 +76,14 @@ fn to_the_best(others: &[Option<&Point>]) -> Option<String> {
     Some(format!("{speedup:.2}x ({low:.2} to {high:.2})"))
 }
 
-/// The median, and the band.
+/// The median with its band.
 fn value(unit: Unit, point: &Point) -> String {
-    // The clock of a simulated GPU stands still while memory is copied.
+    // The clock of a simulated GPU does not advance while memory is copied.
     if point.stats.median_us <= 0.0 {
         return "not timed".to_owned();
     }
     let (median, low, high) = unit.band(point);
-    // Three digits at least.
+    // At least three digits.
     let digits = match median.abs() {
         100.0.. => 0,
         10.0.. => 1,
@@ -91,7 +92,7 @@ fn value(unit: Unit, point: &Point) -> String {
     format!("{median:.digits$} ({low:.digits$} to {high:.digits$})")
 }
 
-/// A text inside a table.
+/// Escapes a text for a table.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

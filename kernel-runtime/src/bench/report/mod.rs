@@ -1,4 +1,4 @@
-//! Several ways to do the same, over many sizes: Triton's `perf_report`. What comes out is data, a table and a plot.
+//! Performance reports: several implementations timed over many sizes, like Triton's `perf_report`. The output is data, a table and a plot.
 
 mod data;
 mod json;
@@ -12,7 +12,7 @@ use super::chart::curve_size;
 use super::{Comparison, Roof, Stats, Work, timer};
 use crate::{Device, Result};
 
-/// A report to be made: its name, which becomes the names of its files.
+/// Starts a report. Its files are named after `name`.
 ///
 /// ```
 /// # use kernel_runtime::{Device, Result, bench::{Contender, Unit, Work, perf_report}};
@@ -35,7 +35,7 @@ pub fn perf_report(name: impl Into<String>) -> PerfReport {
     PerfReport { name: name.into(), x: "size".to_owned(), sizes: Vec::new(), log_x: true, unit: Unit::GbPerS }
 }
 
-/// What [`perf_report`] gives: a report to be made.
+/// The settings of a report, made by [`perf_report`].
 #[derive(Clone, Debug)]
 #[must_use = "nothing is measured until `.run(..)`"]
 pub struct PerfReport {
@@ -46,7 +46,7 @@ pub struct PerfReport {
     unit: Unit,
 }
 
-/// One size of a report.
+/// The measurement of one size.
 pub struct Step<'r> {
     device: &'r Device,
     x: usize,
@@ -54,7 +54,7 @@ pub struct Step<'r> {
     series: &'r mut Vec<Series>,
 }
 
-/// One of those that are compared: a line of the plot.
+/// One of the implementations that are compared; a line of the plot.
 pub struct Contender<'w> {
     name: &'w str,
     work: Work,
@@ -62,41 +62,41 @@ pub struct Contender<'w> {
 }
 
 impl<'w> Contender<'w> {
-    /// Of that name, the same at every size; what a run has to do; and the run, which queues its work on the default stream of the device, or
-    /// does it on the CPU.
+    /// A contender. `name` must be the same at every size. `work` is the work of one run. `run` queues its work on the default stream of
+    /// the device, or executes it on the CPU.
     pub fn new(name: &'w str, work: Work, run: impl FnMut() -> Result<()> + 'w) -> Contender<'w> {
         Contender { name, work, run: Box::new(run) }
     }
 }
 
 impl PerfReport {
-    /// What the sizes count, and the sizes.
+    /// Sets the unit of the sizes, and the sizes.
     pub fn x(mut self, name: impl Into<String>, sizes: impl IntoIterator<Item = usize>) -> PerfReport {
         self.x = name.into();
         self.sizes = sizes.into_iter().collect();
         self
     }
 
-    /// Sizes whose differences matter, not their ratios.
+    /// Selects a linear axis of sizes. The default is logarithmic.
     pub fn linear_x(mut self) -> PerfReport {
         self.log_x = false;
         self
     }
 
-    /// What table and plot show; GB/s if nothing is said. The data has all.
+    /// Sets the unit of table and plot; the default is GB/s. The data contains all values.
     pub fn unit(mut self, unit: Unit) -> PerfReport {
         self.unit = unit;
         self
     }
 
-    /// Measures: `step` is called with each size, makes the data, and times the contenders with [`Step::time`]. On a terminal a line tells how far
-    /// it is.
+    /// Runs the measurements. `step` is called with each size; it makes the data and times the contenders with [`Step::time`]. On a
+    /// terminal a progress bar is shown.
     ///
     /// # Errors
-    /// What `step` returns.
+    /// The error of `step`.
     pub fn run(self, device: &Device, mut step: impl FnMut(usize, &mut Step<'_>) -> Result<()>) -> Result<Report> {
         let PerfReport { name, x, sizes, log_x, unit } = self;
-        // It shows nothing where standard error is no terminal.
+        // The bar is hidden if standard error is not a terminal.
         let progress = ProgressBar::new(sizes.len() as u64).with_prefix(name.clone());
         progress.set_style(ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} {msg}").expect("the template is one"));
         let (roof, mut series) = (Roof::of(device), Vec::new());
@@ -111,16 +111,17 @@ impl PerfReport {
 }
 
 impl Step<'_> {
-    /// Where it is measured.
+    /// The device of the measurement.
     pub fn device(&self) -> &Device {
         self.device
     }
 
-    /// Times the contenders in turns, by the method of [`do_bench`](super::do_bench), and compares the others with the first, which is ours, where
-    /// there are turns enough for it: runs that are so slow that fewer than ten fit are only timed. Who is not named at a size has a gap there.
+    /// Times the contenders alternately, by the method of [`do_bench`](super::do_bench), and compares the others with the first one, which
+    /// is ours. If the runs are so slow that fewer than ten rounds fit, there is no comparison. A contender that is not passed at a size
+    /// has a gap there.
     ///
     /// # Errors
-    /// What a run returns, or a failure of what it queued.
+    /// The error of a run or of the work that it queued.
     pub fn time<const N: usize>(&mut self, mut contenders: [Contender<'_>; N]) -> Result<()> {
         let mut works: Vec<&mut dyn FnMut() -> Result<()>> = Vec::new();
         works.extend(contenders.iter_mut().map(|contender| &mut contender.run as _));

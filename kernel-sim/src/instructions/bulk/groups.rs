@@ -9,28 +9,28 @@ use crate::fault::Trap;
 use crate::machine::{AsyncOperation, Cx};
 use crate::memory::Stamp;
 
-/// The bulk groups of each thread of a cluster: by rank, warp and lane.
+/// The bulk groups of each thread of a cluster, indexed by rank, warp and lane.
 pub(crate) type BulkGroups = HashMap<(usize, usize, usize), Groups>;
 
 /// The bulk groups of a thread.
 #[derive(Default)]
 pub(crate) struct Groups {
-    /// The number of the group that the next copy joins: as many were committed.
+    /// The number of the group that the next copy joins, which is the number of committed groups.
     current: u64,
-    /// The end of each copy, with its group, oldest first.
+    /// The group and the completion of each copy, oldest first.
     ends: VecDeque<(u64, End)>,
 }
 
-/// What a thread learns from the end of a copy.
+/// The clocks that a wait for a copy joins.
 #[derive(Clone)]
 pub(in crate::instructions) struct End {
-    /// That shared memory was read.
+    /// The completion of the reads of shared memory.
     pub(in crate::instructions) read: Stamp,
-    /// That global memory was written.
+    /// The completion of the writes to global memory.
     pub(in crate::instructions) written: Stamp,
 }
 
-/// A copy joins the thread's group, whose number this gives; a wait for it learns of its end.
+/// Adds a copy to the thread's current group, and returns the number of the group. A wait for the group joins the copy's completion.
 pub(in crate::instructions) fn join(cx: &mut Cx<'_>, lane: usize, end: End) -> u64 {
     let groups = cx.cluster.bulk_groups.entry((cx.rank, cx.warp.index, lane)).or_default();
     groups.ends.push_back((groups.current, end));
@@ -57,9 +57,9 @@ impl Instruction for Commit {
 }
 
 struct Wait {
-    /// How many of the youngest committed groups may still be under way.
+    /// The number of most recent committed groups that may stay in flight.
     allowed: u64,
-    /// Is it enough that shared memory was read?
+    /// Whether the wait only covers the reads of shared memory (`.read`).
     is_read: bool,
 }
 
@@ -75,13 +75,13 @@ impl Instruction for Wait {
             let limit = groups.current.saturating_sub(self.allowed);
             let is_done = |group: u64| group < limit;
             let count = groups.ends.iter().take_while(|(group, _)| is_done(*group)).count();
-            // A copy that was only read is waited for again when it shall be written.
+            // A `.read` wait keeps the copies: a later wait for their writes needs them.
             let last = count.checked_sub(1).and_then(|last| groups.ends.get(last)).map(|(_, end)| end.clone());
             if !self.is_read {
                 groups.ends.drain(..count);
             }
             self.finish(cx, lane, is_done)?;
-            // Each copy of a thread ends after those before it, so the last one tells of them all.
+            // Copies of a thread complete in order, so the clock of the last one includes all.
             if let Some(end) = last {
                 async_access::acquire(cx, lane, &end.read);
                 if !self.is_read {
@@ -98,7 +98,7 @@ impl Instruction for Wait {
 }
 
 impl Wait {
-    /// Makes the copies of the lane's groups happen that did not yet.
+    /// Performs the copies of the lane's groups that have not happened yet.
     fn finish(&self, cx: &mut Cx<'_>, lane: usize, is_done: impl Fn(u64) -> bool) -> Result<(), Trap> {
         let mut rest = VecDeque::new();
         for mut entry in std::mem::take(&mut cx.cluster.in_flight) {

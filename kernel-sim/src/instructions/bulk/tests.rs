@@ -1,4 +1,4 @@
-//! Bulk copies, one instruction at a time.
+//! Tests of bulk copies, one instruction at a time.
 
 use crate::fault::FaultKind;
 use crate::instructions::Progress;
@@ -8,7 +8,7 @@ use crate::memory::GlobalMemory;
 use crate::ptx::Space;
 use crate::tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle, TensorMap};
 
-/// One thread with an mbarrier `bar` of count 1, a shared `tile`, and 1024 bytes in global memory at `%d1` that count upwards by words.
+/// One thread with an mbarrier `bar` of count 1, a shared variable `tile`, and 1024 bytes of global memory at `%d1` with ascending words.
 fn thread() -> (Harness, GlobalMemory) {
     let memory = GlobalMemory::new(1 << 20);
     let address = memory.allocate(1024).unwrap();
@@ -131,7 +131,7 @@ fn a_reduction_combines_each_element() {
     );
 }
 
-/// A tensor of 8 rows of 32 words, and a box of 4 rows of 8 words.
+/// A tensor of 8 rows of 32 words, with a box of 4 rows of 8 words.
 fn map(address: u64, swizzle: Swizzle) -> TensorMap {
     TensorMap {
         element: ElementType::U32,
@@ -147,7 +147,7 @@ fn map(address: u64, swizzle: Swizzle) -> TensorMap {
     }
 }
 
-/// The kernel's parameter is the map, to which `%d2` points.
+/// As [`thread`]. The kernel's parameter is the map, and `%d2` points to it.
 fn with_map(swizzle: Swizzle) -> (Harness, GlobalMemory) {
     let (mut harness, memory) = thread();
     harness.grid.params = map(harness.value("%d1")[0], swizzle).encode().unwrap().to_vec();
@@ -192,7 +192,7 @@ fn a_swizzled_box_has_its_pieces_exchanged() {
         harness.run(&format!("ld.shared.b32 %r0, [tile+{offset}];")).unwrap();
         harness.value("%r0")[0]
     };
-    // Address bit 7 is set in the second box: its 16-byte pieces change places.
+    // Address bit 7 is set in the second box, so its 16-byte chunks are exchanged.
     assert_eq!([at(0), at(16), at(32), at(128), at(144), at(160)], [0, 4, 32, 132, 128, 164]);
 }
 

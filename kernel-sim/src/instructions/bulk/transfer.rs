@@ -1,4 +1,4 @@
-//! Bulk copies in flight: into shared memory, counted by mbarriers, and from shared to global memory, counted by bulk groups.
+//! Bulk copies in flight: copies into shared memory complete on mbarriers, copies to global memory complete in bulk groups.
 
 use std::any::Any;
 
@@ -13,27 +13,27 @@ use crate::ptx::Type;
 /// Up to 16 bytes that are copied together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::instructions) struct Piece {
-    /// Where they lie in the shared memory of the CTA: of every CTA of a multicast.
+    /// The offset in shared memory; for a multicast in every target CTA.
     pub(in crate::instructions) shared: u32,
-    /// Where they lie on the other side; none outside of the tensor.
+    /// The address on the other side; `None` outside the tensor.
     pub(in crate::instructions) other: Option<u64>,
     pub(in crate::instructions) bytes: u32,
 }
 
-/// The pieces of a range.
+/// Splits a range into pieces.
 pub(in crate::instructions) fn pieces(shared: u32, other: u64, bytes: u32) -> Vec<Piece> {
     (0..bytes).step_by(16).map(|at| Piece { shared: shared + at, other: Some(other + u64::from(at)), bytes: 16 }).collect()
 }
 
-/// Where the bytes of a copy into shared memory come from.
+/// The source of a copy into shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::instructions) enum Source {
     Global,
-    /// The shared memory of that CTA.
+    /// The shared memory of the CTA of this rank.
     Shared(usize),
 }
 
-/// What is done with an element instead of writing it.
+/// The reduction that combines an element with the old value, instead of a plain write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::instructions) struct Combine {
     pub(in crate::instructions) reduction: Reduction,
@@ -43,21 +43,21 @@ pub(in crate::instructions) struct Combine {
 /// A copy into shared memory.
 pub(in crate::instructions) struct Load {
     pub(in crate::instructions) source: Source,
-    /// Ranks of the CTAs that are written.
+    /// The ranks of the target CTAs.
     pub(in crate::instructions) targets: Vec<usize>,
-    /// Offset of the mbarrier in each of these CTAs.
+    /// The offset of the mbarrier in each target CTA.
     pub(in crate::instructions) mbarrier: u32,
-    /// What each of these mbarriers counts.
+    /// The transaction count on each of these mbarriers.
     pub(in crate::instructions) transaction_bytes: u32,
     pub(in crate::instructions) pieces: Vec<Piece>,
-    /// An element outside of the tensor.
+    /// The bytes of an element outside the tensor.
     pub(in crate::instructions) fill: Vec<u8>,
-    /// Are `f32` elements rounded to `tf32`?
+    /// Whether `f32` elements are rounded to `tf32`.
     pub(in crate::instructions) rounds: bool,
     pub(in crate::instructions) combine: Option<Combine>,
-    /// Bytes of each target that may not be touched meanwhile.
+    /// The bytes of each target that threads must not access before the copy completes.
     pub(in crate::instructions) held: Held,
-    /// The same of a shared source.
+    /// The bytes of a shared source that threads must not write before the copy completes.
     pub(in crate::instructions) held_source: Option<Held>,
     pub(in crate::instructions) operation: Operation,
     pub(in crate::instructions) line: u32,
@@ -111,7 +111,7 @@ impl Load {
     }
 }
 
-/// An asynchronous operation writes elements of shared memory, or combines them with what is there.
+/// Writes elements of shared memory for an asynchronous operation, or combines them with the old values.
 pub(in crate::instructions) fn put(
     cluster: &mut Cluster,
     operation: &Operation,
@@ -138,14 +138,14 @@ pub(in crate::instructions) struct Store {
     pub(in crate::instructions) rank: usize,
     pub(in crate::instructions) pieces: Vec<Piece>,
     pub(in crate::instructions) combine: Option<Combine>,
-    /// Bytes that may not be written before they are read.
+    /// The bytes that threads must not write before they are read.
     pub(in crate::instructions) held: Held,
-    /// What was read, once it was.
+    /// The data, after it was read.
     pub(in crate::instructions) buffer: Option<Vec<[u8; 16]>>,
-    /// The bulk group of its thread.
+    /// The bulk group in the issuing thread.
     pub(in crate::instructions) group: u64,
     pub(in crate::instructions) operation: Operation,
-    /// The same, as far as it writes.
+    /// The write part of the operation.
     pub(in crate::instructions) writing: Operation,
     pub(in crate::instructions) line: u32,
 }
@@ -163,7 +163,7 @@ impl AsyncOperation for Store {
 }
 
 impl Store {
-    /// Reads shared memory, if that was not done: what `wait_group.read` waits for.
+    /// Reads shared memory, if this has not happened yet. `wait_group.read` waits for this part.
     pub(super) fn read(&mut self, cluster: &mut Cluster) -> Result<(), FaultKind> {
         if self.buffer.is_some() {
             return Ok(());
@@ -216,7 +216,7 @@ fn little_endian(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte))
 }
 
-/// Rounds an `f32` to the nearest `tf32`, halfway to the even one, as an H200 does on the way of a tensor of `tf32`.
+/// Rounds an `f32` to the nearest `tf32`, ties to even, as an H200 does in copies of a `tf32` tensor.
 fn round(bytes: &mut [u8]) {
     let bits = little_endian(bytes) as u32;
     let rounded = if f32::from_bits(bits).is_finite() { (bits + 0xfff + (bits >> 13 & 1)) & !0x1fff } else { bits };

@@ -1,34 +1,35 @@
-//! Which element of a matrix a lane holds in which register.
+//! The layout of matrix fragments: maps a lane, a register and an element to a row and a column.
 //!
-//! The ISA draws one figure for each shape and type (PTX ISA, 9.7.14.5.1 to 9.7.14.5.13); counted in registers instead of elements they
-//! are all the same: four neighbouring lanes share a row, eight such groups lie below each other, and the registers of a lane go to the
-//! second half of the rows first, then to the second half of k.
+//! The ISA has one figure for each shape and type (PTX ISA, 9.7.14.5.1 to 9.7.14.5.13). In units of registers instead of elements all
+//! figures are the same. Four neighbouring lanes share a row, and eight such groups cover eight rows. The second register of a lane belongs
+//! to the second half of the rows; the registers after it repeat this for the second half of k.
 //!
 //! ```text
 //! A (16 rows)       k of register 0   k of register 2         B           column 0 .. 7
-//! rows 0 to 7     { lane 0 .. lane 3  lane 0 .. lane 3 }      register 0  { lanes 0, 4 .. 28 }   k from above
+//! rows 0 to 7     { lane 0 .. lane 3  lane 0 .. lane 3 }      register 0  { lanes 0, 4 .. 28 }   k ascends
 //!                 { ..    lane 31     ..     lane 31  }                   { lanes 3, 7 .. 31 }   downwards
 //! rows 8 to 15      register 1        register 3              register 1  { lanes 0, 4 .. 28 }
 //! ```
 //!
-//! A register of 32 bits holds as many neighbours along k as fit, the lowest in the low bits; one of `.f64` holds one element.
+//! A 32-bit register holds as many elements along k as fit, the lowest k in the low bits. An `.f64` register holds one element.
 
-/// Row and column (k) of an element of A with 16 rows. `per_register` elements are in a register.
+/// The row and the column (k) of an element of A with 16 rows. A register has `per_register` elements.
 pub(crate) fn a16(lane: usize, register: usize, element: usize, per_register: usize) -> (usize, usize) {
     (lane / 4 + register % 2 * 8, (lane % 4 + register / 2 * 4) * per_register + element)
 }
 
-/// Row and column (k) of an element of A with 8 rows.
+/// The row and the column (k) of an element of A with 8 rows.
 pub(crate) fn a8(lane: usize, register: usize, element: usize, per_register: usize) -> (usize, usize) {
     (lane / 4, (lane % 4 + register * 4) * per_register + element)
 }
 
-/// Row (k) and column of an element of B.
+/// The row (k) and the column of an element of B.
 pub(crate) fn b(lane: usize, register: usize, element: usize, per_register: usize) -> (usize, usize) {
     ((lane % 4 + register * 4) * per_register + element, lane / 4)
 }
 
-/// Row and column of element `index` of C or D: two neighbours in a row, then the same in the lower half. Two `.f16` share a register.
+/// The row and the column of element `index` of C or D: two adjacent elements of a row, then two in the lower half of the rows. Two `.f16`
+/// share a register.
 pub(crate) fn accumulator(lane: usize, index: usize) -> (usize, usize) {
     (lane / 4 + index / 2 * 8, lane % 4 * 2 + index % 2)
 }
@@ -39,8 +40,8 @@ mod tests {
 
     use super::*;
 
-    /// The formulas under the figures of A, element for element, where `a[i]` is element `i % per_register` of register
-    /// `i / per_register`, `group` is `%laneid >> 2` and `thread` is `%laneid % 4`.
+    /// The formulas below the figures of A, for each element. `a[i]` is element `i % per_register` of register `i / per_register`, `group`
+    /// is `%laneid >> 2` and `thread` is `%laneid % 4`.
     #[test]
     fn a_as_the_figures_say() {
         for lane in 0..32 {

@@ -1,4 +1,4 @@
-//! `mma.sync`: one product of small matrices, spread over a warp (PTX ISA, 9.7.14.5.14).
+//! `mma.sync`: a product of small matrices, distributed over a warp (PTX ISA, 9.7.14.5.14).
 
 use crate::counters;
 use crate::fault::Trap;
@@ -13,7 +13,7 @@ use crate::ptx::Type;
 struct Product {
     kind: Kind,
     shape: Shape,
-    /// The type of the elements of A; those of B have the same width.
+    /// The type of the elements of A. Elements of B have the same width.
     factor: Type,
     result: Type,
     destinations: Vec<Option<Register>>,
@@ -22,7 +22,7 @@ struct Product {
     c: Vec<Value>,
 }
 
-/// The shapes for each type of factors.
+/// The shapes for each factor type.
 fn shapes(factor: Type) -> &'static [&'static str] {
     match factor {
         Type::F16 | Type::Bf16 => &["m16n8k8", "m16n8k16"],
@@ -93,14 +93,14 @@ fn need(form: &mut Form<'_>, modifier: &str) -> Result<(), Unsupported> {
     if form.flag(modifier) { Ok(()) } else { Err(form.error(format!("`mma` needs `.{modifier}` here"))) }
 }
 
-/// `m16n8k16`
+/// Parses a shape such as `m16n8k16`.
 pub(super) fn parse_shape(text: &str) -> Option<Shape> {
     let (m, rest) = text.strip_prefix('m')?.split_once('n')?;
     let (n, k) = rest.split_once('k')?;
     Some(Shape { m: m.parse().ok()?, n: n.parse().ok()?, k: k.parse().ok()? })
 }
 
-/// The type of the registers that hold elements of this type.
+/// The type of registers that hold elements of this type.
 pub(super) fn register(ty: Type) -> Type {
     match ty {
         Type::F64 | Type::F32 => ty,
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::instructions::harness::{Harness, refusal};
 
-    /// Defines `%a0`.. and so on from whole matrices, and gives the registers `%d0`.. as a matrix again.
+    /// Defines the registers `%a0`, `%b0` and so on from whole matrices, and returns the registers `%d0`.. as a matrix.
     fn product(
         text: &str,
         shape: Shape,

@@ -1,4 +1,4 @@
-//! Matrix instructions of a warp: which element each lane holds, `mma.sync` and the older `wmma`, and the moves that go with it (`ldmatrix`, `stmatrix`,
+//! Matrix instructions of a warp: fragment layouts, `mma.sync`, the older `wmma`, and the transfers of fragments (`ldmatrix`, `stmatrix`,
 //! `movmatrix`). The arithmetic is in [`crate::numerics::matrix`].
 
 pub(crate) mod fragment;

@@ -1,12 +1,13 @@
-//! A test: every matrix instruction gives what an H200 gave, as `tests/tensor_core` recorded it.
+//! Test of every matrix instruction against results that were recorded on an H200, in `tests/tensor_core`.
 //!
-//! The file there was made by, in an empty folder with a Hopper GPU, and with the four scripts in it:
+//! To record the file again, copy its four scripts into an empty folder on a machine with a Hopper GPU, and run:
 //!
 //! ```text
 //! python3 gen.py && ptxas -arch=sm_90a kernels.ptx -o kernels.cubin && mkdir out && python3 run.py out && python3 record.py out
 //! ```
 //!
-//! `record.py out all` writes every result (20 MB); the variable `GALATEA_TENSOR_CORE_RESULTS` names such a file to be tested instead.
+//! `record.py out all` writes every result (20 MB). The environment variable `GALATEA_TENSOR_CORE_RESULTS` selects such a file for the
+//! test.
 
 use crate::instructions::harness::Harness;
 use crate::instructions::matrix::fragment;
@@ -14,13 +15,13 @@ use crate::lanes::WARP;
 use crate::numerics::matrix::{Kind, Shape};
 use crate::ptx::Type;
 
-/// What was recorded of one instruction.
+/// The recorded runs of one instruction.
 struct Case {
     instruction: String,
     threads: usize,
-    /// Registers of A, B, C.
+    /// The numbers of registers of A, B and C.
     registers: [usize; 3],
-    /// For each warp or group of warps: words of A, B, C, D, register after register.
+    /// For each warp or warpgroup: the words of A, B, C and D, in the order of the registers.
     runs: Vec<[Vec<u64>; 4]>,
 }
 
@@ -45,7 +46,7 @@ fn read(data: &[u8]) -> Vec<Case> {
     cases
 }
 
-/// The words of D that `mma` gives.
+/// The words of D that the simulated `mma` computes.
 fn by_instruction(case: &Case, [a, b, c, _]: &[Vec<u64>; 4]) -> Vec<u64> {
     let mut harness = Harness::new();
     let ty = if case.instruction.contains("f64") { Type::B64 } else { Type::B32 };
@@ -68,7 +69,7 @@ fn by_instruction(case: &Case, [a, b, c, _]: &[Vec<u64>; 4]) -> Vec<u64> {
     d.iter().flat_map(|name| harness.value(name)).collect()
 }
 
-/// The same of `wgmma`, of which only the arithmetic is tested here: a group of four warps, 64 rows.
+/// The words of D for `wgmma`. Only its arithmetic is tested here: a warpgroup of four warps, 64 rows.
 fn by_arithmetic(case: &Case, [a, b, c, _]: &[Vec<u64>; 4]) -> Vec<u64> {
     let words: Vec<&str> = case.instruction.split('.').collect();
     let saturate = words.contains(&"satfinite");

@@ -1,8 +1,8 @@
-//! Moves of 8×8 matrices of 16-bit elements: `ldmatrix`, `stmatrix`, `movmatrix` (PTX ISA, 9.7.14.5.15 to 9.7.14.5.17).
+//! Transfers of 8×8 matrices of 16-bit elements: `ldmatrix`, `stmatrix`, `movmatrix` (PTX ISA, 9.7.14.5.15 to 9.7.14.5.17).
 //!
-//! A matrix in shared memory is eight rows of 16 bytes, wherever each may lie: lane `8 * j + r` gives the address of row `r` of matrix
-//! `j`. In registers, lane `l` holds the elements of row `l / 4`, columns `l % 4 * 2` and the next, or with `.trans` those of the
-//! transposed matrix.
+//! A matrix in shared memory consists of eight rows of 16 bytes at any addresses. Lane `8 * j + r` provides the address of row `r` of
+//! matrix `j`. In registers, lane `l` holds two adjacent elements of row `l / 4`, from column `l % 4 * 2` on. With `.trans` these are
+//! elements of the transposed matrix.
 
 use crate::counters;
 use crate::fault::Trap;
@@ -11,7 +11,7 @@ use crate::lanes::{Lanes, Row, WARP, WideRow};
 use crate::machine::{Access, Cx};
 use crate::ptx::{Space, Type};
 
-/// Rows of 16-bit elements.
+/// The rows of a matrix of 16-bit elements.
 type Matrix = [[u16; 8]; 8];
 
 struct Load {
@@ -92,7 +92,7 @@ fn transposed(matrix: &Matrix) -> Matrix {
     std::array::from_fn(|row| std::array::from_fn(|column| matrix[column][row]))
 }
 
-/// Lets only the lanes execute that give the addresses of that many matrices.
+/// Restricts the active lanes to those that provide the addresses of `count` matrices.
 fn with_address_lanes<T>(cx: &mut Cx<'_>, count: usize, access: impl FnOnce(&mut Cx<'_>) -> Result<T, Trap>) -> Result<T, Trap> {
     let lanes = cx.lanes;
     cx.lanes = lanes.and(Lanes::first(8 * count));
@@ -174,8 +174,8 @@ mod tests {
     use crate::fault::FaultKind;
     use crate::instructions::harness::{Failure, Harness, refusal};
 
-    /// Shared memory of 48 rows of 16 bytes whose element `e` of row `r` is `r * 8 + e`, and row addresses in `%a`: lane `l` names row
-    /// `(l * 5 + 3) % 48`.
+    /// Shared memory with 48 rows of 16 bytes, in which element `e` of row `r` is `r * 8 + e`. In lane `l`, `%a` is the address of
+    /// row `(l * 5 + 3) % 48`.
     fn filled() -> Harness {
         let mut harness = Harness::new();
         harness.define("%a", Type::U32, |lane| (named(lane) * 16) as u64);
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn only_rows_that_are_loaded_are_checked() {
         let mut harness = filled();
-        // Lanes 16 and on give no address of `.x2`.
+        // For `.x2`, the lanes from 16 on provide no address.
         harness.define("%b", Type::U32, |lane| if lane < 16 { lane as u64 * 16 } else { 0xffff_0007 });
         harness.run("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%d0, %d1}, [%b];").expect("it loads");
         let fault = harness.run("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%d0, %d1, %d2, %d3}, [%b];");

@@ -1,8 +1,9 @@
-//! `wmma.load`, `wmma.mma`, `wmma.store`: the older matrix instructions, whose fragments only they understand (PTX ISA, 9.7.14.1 to
-//! 9.7.14.4). Here lane `l` holds the `l`-th part of the matrix: A and D row after row, B column after column, whatever the type, so
-//! that fragments of the same shape can be combined element by element, as programs do.
+//! `wmma.load`, `wmma.mma` and `wmma.store`: the older matrix instructions, with opaque fragments (PTX ISA, 9.7.14.1 to 9.7.14.4).
 //!
-//! On a Hopper GPU they are made of `mma`; the products of `.tf32` are added four at a time.
+//! In the simulator, lane `l` holds the `l`-th part of the matrix: A and D in row-major order, B in column-major order, for every type.
+//! Programs can therefore combine fragments of the same shape element by element.
+//!
+//! A Hopper GPU executes these instructions as `mma`; products of `.tf32` are added four at a time.
 
 use crate::counters;
 use crate::fault::Trap;
@@ -13,7 +14,7 @@ use crate::machine::{Access, Cx};
 use crate::numerics::matrix::{Kind, Shape};
 use crate::ptx::{Space, Type};
 
-/// The four parts of a product.
+/// The matrices of a product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Part {
     A,
@@ -22,22 +23,22 @@ enum Part {
     D,
 }
 
-/// How a part of a product is spread over the lanes.
+/// The distribution of a matrix over the lanes. A line is a row of A, C or D, or a column of B.
 #[derive(Clone, Copy, Debug)]
 struct Fragment {
-    /// Rows of A, C and D, columns of B.
+    /// The number of lines.
     lines: usize,
-    /// Elements of a line.
+    /// The number of elements of a line.
     length: usize,
     ty: Type,
-    /// Registers of a lane. They repeat the elements where there are more than needed.
+    /// The number of registers of a lane. Registers beyond the necessary ones repeat the elements.
     registers: usize,
 }
 
-/// A part of a product in memory.
+/// A matrix in memory.
 struct Place {
     fragment: Fragment,
-    /// Are the elements of a line neighbours?
+    /// Whether the elements of a line are contiguous.
     along: bool,
     address: Address,
     stride: Option<Value>,
@@ -55,9 +56,9 @@ struct Store {
 
 struct Product {
     kind: Kind,
-    /// Of one step: `k` is a part of the fragments' where they are longer.
+    /// The shape of one step. If the fragments have a larger `k`, the product takes several steps.
     shape: Shape,
-    /// Do C or D have another type than the sum?
+    /// The type of the sum, which can differ from the types of C and D.
     sum: Type,
     fragments: [Fragment; 4],
     destinations: Vec<Option<Register>>,
@@ -99,7 +100,7 @@ fn product(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     layout(form)?;
     let shape = shape(form)?;
     let saturate = form.flag("satfinite");
-    // The only rounding there is.
+    // `.rn` is the only rounding mode.
     form.flag("rn");
     let types: Vec<Type> = std::iter::from_fn(|| form.maybe_ty()).collect();
     let [d, a, b, c] = match types[..] {
@@ -138,7 +139,7 @@ fn need_aligned(form: &mut Form<'_>) -> Result<(), Unsupported> {
     if form.flag("sync") && form.flag("aligned") { Ok(()) } else { Err(form.error("`wmma` needs `.sync.aligned`")) }
 }
 
-/// Is it `.row`?
+/// Takes the layout; true for `.row`.
 fn layout(form: &mut Form<'_>) -> Result<bool, Unsupported> {
     let layout = form.modifier_where(|modifier| matches!(modifier, "row" | "col"));
     layout.map(|name| name == "row").ok_or_else(|| form.error("`wmma` needs a layout: `.row` or `.col`"))
@@ -177,7 +178,7 @@ fn fragment(form: &Form<'_>, shape: Shape, part: Part, ty: Type) -> Result<Fragm
 }
 
 impl Fragment {
-    /// Elements of a lane.
+    /// The number of elements of a lane.
     fn count(&self) -> usize {
         self.lines * self.length / WARP
     }
@@ -190,7 +191,7 @@ impl Fragment {
         u64::MAX >> (64 - self.ty.bits())
     }
 
-    /// The whole matrix, line after line.
+    /// The whole matrix, line by line.
     fn gather(&self, cx: &Cx<'_>, sources: &[Value]) -> Result<Vec<u64>, Trap> {
         let mut matrix = vec![0; self.lines * self.length];
         for (number, &source) in sources.iter().take(self.count() / self.per_register()).enumerate() {
@@ -223,7 +224,7 @@ impl Fragment {
 }
 
 impl Place {
-    /// How many neighbours of a lane are accessed at once.
+    /// The number of contiguous elements of a lane in one access.
     fn run(&self) -> usize {
         let most = 16 / self.fragment.ty.bytes() as usize;
         if self.along { most.min(self.fragment.count()).min(self.fragment.length) } else { 1 }
@@ -233,7 +234,7 @@ impl Place {
         Access::plain(name, self.address.space, self.run() as u32 * self.fragment.ty.bytes())
     }
 
-    /// Where each lane accesses its run of that number.
+    /// The addresses of each lane for the given access.
     fn addresses(&self, cx: &Cx<'_>) -> Result<impl Fn(usize) -> Row + use<>, Trap> {
         let addresses = cx.addresses(self.address)?;
         let first = cx.lanes.lowest().unwrap_or(0);
@@ -343,7 +344,7 @@ impl Instruction for Product {
     }
 }
 
-/// Between `.f16` and `.f32`.
+/// Converts between `.f16` and `.f32`.
 fn converted(bits: u64, from: Type, to: Type) -> u64 {
     match (from, to) {
         (Type::F16, Type::F32) => half::f16::from_bits(bits as u16).to_f32().to_bits().into(),

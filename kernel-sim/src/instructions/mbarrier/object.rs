@@ -1,27 +1,27 @@
-//! What an mbarrier object holds, and its phases (PTX ISA, "Phase of the mbarrier object", "Contents of the mbarrier object").
+//! The contents of an mbarrier object, and its phases (PTX ISA, "Phase of the mbarrier object", "Contents of the mbarrier object").
 //!
-//! The object's 64 bits in shared memory are a copy of what is kept here, by which a store over it is noticed:
+//! The 64 bits of the object in shared memory are a copy of this state. A difference shows that a store has overwritten the object:
 //!
-//! | bits | what |
+//! | bits | contents |
 //! |---|---|
-//! | 0..20 | arrivals that a phase expects |
-//! | 20..40 | arrivals that the phase still waits for |
-//! | 40..61 | bytes that the phase still waits for, signed |
+//! | 0..20 | expected arrival count of a phase |
+//! | 20..40 | pending arrival count of the current phase |
+//! | 40..61 | pending transaction bytes of the current phase, signed |
 //! | 61 | parity of the phase |
 //! | 62..64 | both 1 |
 //!
-//! A state that `arrive` gives holds the arrivals still waited for in bits 0..20, the number of the phase in 20..60 and a mark above.
+//! A state returned by `arrive` has the pending count in bits 0..20, the number of the phase in bits 20..60, and a magic number above.
 
 use crate::instructions::async_access::Held;
 use crate::memory::{Moment, Stamp};
 use std::collections::HashMap;
 
-/// The most arrivals, or bytes, that a phase can wait for.
+/// The maximum number of arrivals or bytes of a phase.
 pub(super) const MAX_COUNT: u32 = (1 << 20) - 1;
 
 const STATE_MARK: u64 = 0xa << 60;
 
-/// The mbarrier objects of a CTA, by shared offset.
+/// The mbarrier objects of a CTA, indexed by shared offset.
 pub(crate) type Mbarriers = HashMap<u32, Object>;
 
 /// An mbarrier object.
@@ -31,29 +31,29 @@ pub(crate) struct Object {
     pending: u32,
     transactions: i64,
     phase: u64,
-    /// What those who have arrived in this phase knew.
+    /// The joined releases of the arrivals in this phase.
     arrived: Stamp,
-    /// What those who arrived in the last complete phase knew.
+    /// The joined releases of the arrivals in the last complete phase.
     completed: Stamp,
-    /// Shared bytes whose copies are counted by this phase.
+    /// Shared bytes written by copies that this phase counts.
     landed: Vec<Held>,
-    /// When it was initialised, and the source line.
+    /// The access that initialised the object, and its source line.
     pub(super) initialised: (Moment, u32),
-    /// Did anybody ask in vain whether this phase is complete?
+    /// Whether a thread has waited for this phase without success.
     pub(super) is_waited_for: bool,
 }
 
-/// What became of a phase.
+/// The result of checking a phase for completion.
 #[derive(PartialEq, Debug)]
 pub(super) enum Phase {
-    /// It goes on.
+    /// The phase is incomplete.
     Goes,
-    /// It is complete: these bytes may be touched now, by whoever waits.
+    /// The phase is complete. Threads that wait for it may now access these bytes.
     Completes(Vec<Held>),
 }
 
 impl Object {
-    /// A new object whose phases expect that many arrivals.
+    /// A new object with this expected arrival count.
     pub(super) fn new(count: u32, initialised: (Moment, u32)) -> Result<Object, String> {
         if !(1..=MAX_COUNT).contains(&count) {
             return Err(format!("its count must be 1 to {MAX_COUNT}, not {count}"));
@@ -72,18 +72,18 @@ impl Object {
         })
     }
 
-    /// The object's bits in shared memory.
+    /// The bits of the object in shared memory.
     pub(super) fn bits(&self) -> u64 {
         let transactions = self.transactions as u64 & 0x1f_ffff;
         u64::from(self.expected) | u64::from(self.pending) << 20 | transactions << 40 | (self.phase & 1) << 61 | 3 << 62
     }
 
-    /// What `arrive` gives: the state before it.
+    /// The state that `arrive` returns: the state before the arrival.
     pub(super) fn state(&self) -> u64 {
         u64::from(self.pending) | (self.phase & 0xff_ffff_ffff) << 20 | STATE_MARK
     }
 
-    /// Some arrivals, and what the one who arrives lets others know.
+    /// Records arrivals, with the release of the arriving thread.
     pub(super) fn arrive(&mut self, count: u32, stamp: Option<&Stamp>) -> Result<(), String> {
         if !(1..=MAX_COUNT).contains(&count) {
             return Err(format!("the count of an arrival must be 1 to {MAX_COUNT}, not {count}"));
@@ -99,14 +99,14 @@ impl Object {
         Ok(())
     }
 
-    /// From the next phase on that many arrivals less are expected.
+    /// Decrements the expected arrival count of later phases.
     pub(super) fn drop_expected(&mut self, count: u32) -> Result<(), String> {
         let expected = self.expected.checked_sub(count);
         self.expected = expected.ok_or_else(|| format!("{count} arrivals are dropped of {} that it expects", self.expected))?;
         Ok(())
     }
 
-    /// One arrival more is waited for in this phase, as `cp.async.mbarrier.arrive` without `.noinc` asks.
+    /// Increments the pending count of this phase, as `cp.async.mbarrier.arrive` without `.noinc` does.
     pub(super) fn add_pending(&mut self) -> Result<(), String> {
         if self.pending == MAX_COUNT {
             return Err(format!("its phase waits for more than {MAX_COUNT} arrivals"));
@@ -115,7 +115,7 @@ impl Object {
         Ok(())
     }
 
-    /// The phase waits for that many bytes more, or less.
+    /// Changes the pending transaction bytes of the phase.
     pub(super) fn change_transactions(&mut self, bytes: i64) -> Result<(), String> {
         let transactions = self.transactions + bytes;
         if transactions.unsigned_abs() > u64::from(MAX_COUNT) {
@@ -125,13 +125,13 @@ impl Object {
         Ok(())
     }
 
-    /// These bytes were written by a copy that this phase counts.
+    /// Records bytes that a copy of this phase has written.
     pub(super) fn land(&mut self, bytes: &[Held], stamp: &Stamp) {
         self.landed.extend_from_slice(bytes);
         self.arrived.join(stamp);
     }
 
-    /// Begins the next phase if nothing is waited for any more.
+    /// Starts the next phase if no arrivals and no bytes are pending.
     pub(super) fn advance(&mut self) -> Phase {
         if self.pending > 0 || self.transactions != 0 {
             return Phase::Goes;
@@ -143,17 +143,17 @@ impl Object {
         Phase::Completes(std::mem::take(&mut self.landed))
     }
 
-    /// Would that many arrivals complete the phase?
+    /// Whether this number of arrivals would complete the phase.
     pub(super) fn would_complete(&self, count: u32) -> bool {
         self.pending == count && self.transactions == 0
     }
 
-    /// Is the phase of that parity complete: the current one, or the one before it?
+    /// Whether the phase of this parity is complete; the parity refers to the current phase or its predecessor.
     pub(super) fn is_complete_parity(&self, parity: u64) -> bool {
         self.phase & 1 != parity & 1
     }
 
-    /// Is the phase complete in which this state was given?
+    /// Whether the phase in which this state was returned is complete.
     pub(super) fn is_complete_state(&self, state: u64) -> Result<bool, String> {
         if state >> 60 != STATE_MARK >> 60 {
             return Err(format!("{state:#x} is no state of an mbarrier"));
@@ -169,18 +169,18 @@ impl Object {
         }
     }
 
-    /// What one learns who sees that the last phase is complete.
+    /// The release that a wait for the last phase acquires.
     pub(super) fn completed(&self) -> &Stamp {
         &self.completed
     }
 
-    /// What is waited for, in words.
+    /// A description of the pending arrivals and bytes.
     pub(crate) fn describe(&self) -> String {
         format!("phase {} waits for {} of {} arrivals and {} bytes", self.phase, self.pending, self.expected, self.transactions)
     }
 }
 
-/// The arrivals that a state says are still waited for.
+/// The pending count in a state.
 pub(super) fn pending_count(state: u64) -> Result<u64, String> {
     if state >> 60 == STATE_MARK >> 60 { Ok(state & u64::from(MAX_COUNT)) } else { Err(format!("{state:#x} is no state of an mbarrier")) }
 }

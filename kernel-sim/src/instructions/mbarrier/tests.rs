@@ -1,4 +1,4 @@
-//! `mbarrier`, one instruction at a time.
+//! Tests of `mbarrier`, one instruction at a time.
 
 use crate::fault::FaultKind;
 use crate::instructions::Progress;
@@ -6,7 +6,7 @@ use crate::instructions::harness::{Failure, Harness, with_registers};
 use crate::lanes::Lanes;
 use crate::ptx::Space;
 
-/// A warp that knows of an mbarrier `bar` with that count, initialised by lane 0.
+/// A warp with an mbarrier `bar` of this count. Lane 0 initialised it, and the initialisation happens before the warp's next instruction.
 fn initialised(count: u32) -> Harness {
     let mut harness = with_registers();
     harness.variable("bar", Space::Shared, 64);

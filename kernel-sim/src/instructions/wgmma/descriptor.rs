@@ -1,7 +1,7 @@
-//! Matrix descriptors: where the elements of a `wgmma` operand lie in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix
-//! Instructions: Shared Memory Matrix Layout", "Matrix Descriptor Format").
+//! Matrix descriptors: the layout of `wgmma` operands in shared memory (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: Shared
+//! Memory Matrix Layout", "Matrix Descriptor Format").
 //!
-//! | bits | what |
+//! | bits | contents |
 //! |---|---|
 //! | 0..14 | start address / 16 |
 //! | 16..30 | leading dimension byte offset / 16 |
@@ -9,10 +9,10 @@
 //! | 49..52 | base offset |
 //! | 62..64 | 0: no swizzle, 1: 128 bytes, 2: 64, 3: 32 |
 //!
-//! Elements come in units of 16 bytes, and units in core matrices of 8 rows. *Outer* is M or N, *inner* the swizzle's span in bytes
-//! (16 without a swizzle); `L` and `S` are the two byte offsets.
+//! Elements are grouped in units of 16 bytes, and units in core matrices of 8 rows. *Outer* is M or N. *inner* is the span of the swizzle
+//! in bytes (16 without a swizzle). `L` and `S` are the leading and the stride byte offset.
 //!
-//! | major | swizzle | the byte of element (outer, k) is at |
+//! | major | swizzle | byte offset of element (outer, k) |
 //! |---|---|---|
 //! | K | none | `outer % 8 * 16 + outer / 8 * S + byte(k) / 16 * L + byte(k) % 16` |
 //! | K | yes | `outer % 8 * inner + outer / 8 * S + byte(k)`, permuted |
@@ -21,10 +21,10 @@
 
 use crate::tensor_map::Swizzle;
 
-/// Which dimension of an operand lies next to each other in memory.
+/// The contiguous dimension of an operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Major {
-    /// K: the operand is as `wgmma` wants it.
+    /// K: the operand is not transposed.
     K,
     /// M of A, N of B: the operand is transposed.
     Outer,
@@ -39,7 +39,7 @@ pub(super) struct Descriptor {
     swizzle: Swizzle,
 }
 
-/// Bits that no field has.
+/// The bits outside every field.
 const UNUSED: u64 = !(0x3fff | 0x3fff << 16 | 0x3fff << 32 | 7 << 49 | 3 << 62);
 
 impl Descriptor {
@@ -61,7 +61,7 @@ impl Descriptor {
         Ok(Descriptor { start: field(0), leading: field(16), stride: field(32), swizzle })
     }
 
-    /// The shared offset of an element that takes that many bytes.
+    /// The shared offset of an element of this size.
     pub(super) fn offset(&self, major: Major, bytes: u32, outer: u32, k: u32) -> u32 {
         let Descriptor { start, leading, stride, swizzle } = *self;
         let inner = swizzle.span();
@@ -115,7 +115,7 @@ mod tests {
             assert_eq!([unit(row, 0), unit(row, 8)], [row * 8 + row, row * 8 + (row ^ 1)]);
         }
         assert_eq!(unit(8, 0), 64);
-        // The second step along K begins 32 bytes on, inside of the same pattern.
+        // The second step along K begins at byte 32, inside the same swizzle pattern.
         let second = descriptor(32, 16, 1024, 1);
         assert_eq!(
             (0..8).map(|row| second.offset(Major::K, 2, row, 0) / 16).collect::<Vec<_>>(),
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!([at(0, 0), at(1, 0), at(0, 1), at(8, 0), at(0, 8)], [0, 2, 16, 512, 256]);
     }
 
-    /// Every element has bytes of its own.
+    /// No two elements overlap.
     #[test]
     fn no_two_elements_share_bytes() {
         for (major, mode, leading, stride) in [

@@ -1,7 +1,7 @@
-//! Which thread has which element in which register (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: Register Fragments").
-//! Rows are those of one warp: 16 of the 64.
+//! The register layout of `wgmma` fragments: maps a lane and an element to a row and a column (PTX ISA, "Asynchronous Warpgroup Level
+//! Matrix Instructions: Register Fragments"). Rows are those of one warp: 16 of the 64 rows.
 
-/// Row and column of an element of D, by its place among the lane's elements.
+/// The row and the column of an element of D, by the index of the element in its lane.
 ///
 /// | lane | 0, 1 | 2, 3 | 4, 5 | .. |
 /// |---|---|---|---|---|
@@ -11,7 +11,7 @@ pub(super) fn of_result(lane: usize, element: usize) -> (usize, usize) {
     (lane / 4 + element / 2 % 2 * 8, element / 4 * 8 + lane % 4 * 2 + element % 2)
 }
 
-/// Row and column of an element of A, of which a register holds `packed`: 4 of 8 bits, 2 of 16 bits or 1 of 32.
+/// The row and the column of an element of A. A register has `packed` elements: 4 of 8 bits, 2 of 16 bits or 1 of 32 bits.
 pub(super) fn of_input(lane: usize, element: usize, packed: usize) -> (usize, usize) {
     let register = element / packed;
     (lane / 4 + register % 2 * 8, register / 2 * 4 * packed + lane % 4 * packed + element % packed)

@@ -1,7 +1,8 @@
-//! What warps and warpgroups remember of the matrix products that they have begun.
+//! The matrix products in flight of warps and warpgroups.
 //!
-//! A product is the work of four warps, so its operands in shared memory are read when all of them have begun it and the first waits for
-//! it, as late as can be: whoever overwrites them too early is found. Each warp then adds to its own registers when it waits itself.
+//! Four warps execute a product together. The simulator reads the product's operands in shared memory when all four warps have issued the
+//! product and the first of them waits for it. This is as late as possible, so a store that overwrites an operand too early is detected.
+//! Each warp updates its own registers when it waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use super::descriptor::Descriptor;
 use super::product::Shape;
 use crate::memory::Operation;
 
-/// Warps of a warpgroup.
+/// The number of warps in a warpgroup.
 pub(super) const WARPS: usize = 4;
 
 /// The warpgroups of a CTA, by number.
@@ -20,13 +21,13 @@ pub(crate) type Warpgroups = HashMap<usize, Warpgroup>;
 /// A warpgroup.
 #[derive(Default)]
 pub(crate) struct Warpgroup {
-    /// By ordinal: those that not all warps have waited for.
+    /// The products that not all warps have waited for, by ordinal.
     pub(super) products: HashMap<u64, Joint>,
-    /// What the first warp to come wanted in its n-th `setmaxnreg`.
+    /// The register count of the n-th `setmaxnreg`, as requested by the first warp that executes it.
     pub(in crate::instructions) register_counts: HashMap<u64, u32>,
 }
 
-/// A product as the four warps share it.
+/// The state of a product that the four warps share.
 pub(super) struct Joint {
     pub(super) step: u32,
     /// The source line.
@@ -34,55 +35,55 @@ pub(super) struct Joint {
     pub(super) a: Option<Descriptor>,
     pub(super) b: Descriptor,
     pub(super) shape: Shape,
-    /// By warp of the warpgroup: its operation, once it has begun.
+    /// The operation of each warp of the warpgroup that has issued the product.
     pub(super) operations: [Option<Operation>; WARPS],
-    /// Operands from shared memory, once they were read.
+    /// The operands from shared memory, after they were read.
     pub(super) operands: Option<Arc<Operands>>,
-    /// Warps that have their result.
+    /// The number of warps that have received their result.
     pub(super) delivered: usize,
 }
 
-/// Elements that were read from shared memory: their bits, row by row along K.
+/// The bits of elements that were read from shared memory, row by row along K.
 pub(super) struct Operands {
     /// 64 rows; empty if A is in registers.
     pub(super) a: Vec<u64>,
-    /// A row for each column of D.
+    /// One row for each column of D.
     pub(super) b: Vec<u64>,
 }
 
 /// The products of one warp.
 #[derive(Default)]
 pub(crate) struct Matrices {
-    /// How many it has begun.
+    /// The number of issued products.
     pub(super) issued: u64,
-    /// How many groups it has committed.
+    /// The number of committed groups.
     pub(super) committed: u64,
-    /// Those that it has not waited for, oldest first.
+    /// The products without a completed wait, oldest first.
     pub(super) products: VecDeque<Own>,
-    /// How many `setmaxnreg` it has executed.
+    /// The number of executed `setmaxnreg`.
     pub(in crate::instructions) register_changes: u64,
-    /// Counts writes to registers, from the first `wgmma.fence` on.
+    /// The number of register writes since the first `wgmma.fence`.
     clock: u64,
-    /// By register: the last write.
+    /// The last write of each register.
     written: Vec<u64>,
     /// The last write before the last `wgmma.fence`.
     fenced: u64,
 }
 
-/// A product as one warp sees it.
+/// The state of a product in one warp.
 pub(super) struct Own {
     pub(super) ordinal: u64,
     pub(super) group: u64,
     pub(super) accumulators: Vec<Register>,
-    /// Registers of A, if it is not in shared memory.
+    /// The registers of A, if A is not in shared memory.
     pub(super) a: Vec<Register>,
     pub(super) adds: bool,
-    /// The last write to a register before it began.
+    /// The number of register writes at the time of issue.
     pub(super) began: u64,
 }
 
 impl Matrices {
-    /// A register was written by something else than a matrix product.
+    /// Records the write of a register by another instruction than a matrix product.
     pub(crate) fn wrote(&mut self, register: Register) {
         if let Some(written) = self.written.get_mut(register.0 as usize) {
             self.clock += 1;
@@ -90,7 +91,7 @@ impl Matrices {
         }
     }
 
-    /// `wgmma.fence`, in a warp with that many registers.
+    /// Executes `wgmma.fence` in a warp with this number of registers.
     pub(super) fn fence(&mut self, registers: usize) {
         if self.written.is_empty() {
             self.written.resize(registers.max(1), 0);
@@ -98,22 +99,22 @@ impl Matrices {
         self.fenced = self.clock;
     }
 
-    /// Was there a `wgmma.fence` since the register was written?
+    /// Whether a `wgmma.fence` was executed after the last write of the register.
     pub(super) fn is_fenced(&self, register: Register) -> bool {
         self.written.get(register.0 as usize).is_some_and(|&written| written <= self.fenced)
     }
 
-    /// Was there ever a `wgmma.fence`?
+    /// Whether a `wgmma.fence` was ever executed.
     pub(super) fn has_fenced(&self) -> bool {
         !self.written.is_empty()
     }
 
-    /// The last write to any register.
+    /// The current number of register writes.
     pub(super) fn now(&self) -> u64 {
         self.clock
     }
 
-    /// Was the register written later than that?
+    /// Whether the register was written after this time.
     pub(super) fn is_written_since(&self, register: Register, time: u64) -> bool {
         self.written.get(register.0 as usize).is_some_and(|&written| written > time)
     }

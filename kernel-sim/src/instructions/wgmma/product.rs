@@ -1,5 +1,4 @@
-//! `wgmma.mma_async`: its text, its beginning and its end (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions:
-//! wgmma.mma_async").
+//! `wgmma.mma_async`: decoding, issue and completion (PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.mma_async").
 
 use std::sync::Arc;
 
@@ -16,10 +15,10 @@ use crate::memory::{Operation, Proxy, Queue, Touch};
 use crate::numerics::matrix::{self, Kind};
 use crate::ptx::{Operand, Type};
 
-/// Rows of A and D of a warp.
+/// The number of rows of A and D in each warp.
 const ROWS: usize = 16;
 
-/// What is multiplied with what.
+/// The shape and the types of a product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Shape {
     pub(super) n: usize,
@@ -47,7 +46,7 @@ struct Multiply {
     adds: Value,
 }
 
-/// Decodes what follows `wgmma.mma_async.sync.aligned`.
+/// Decodes the rest of `wgmma.mma_async.sync.aligned`.
 pub(super) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     let text = form.next_modifier().unwrap_or_default();
     let (n, k) = extents(text).ok_or_else(|| form.error(format!("`.{text}` is no shape of `wgmma`, such as `.m64n128k16`")))?;
@@ -80,7 +79,7 @@ pub(super) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
     Ok(Box::new(Multiply { shape, accumulators, left, right, adds }))
 }
 
-/// `n` and `k` of `m64n128k16`.
+/// Parses `n` and `k` of a shape such as `m64n128k16`.
 fn extents(text: &str) -> Option<(usize, usize)> {
     let (n, k) = text.strip_prefix("m64n")?.split_once('k')?;
     Some((n.parse().ok()?, k.parse().ok()?))
@@ -107,14 +106,14 @@ fn check_types(form: &Form<'_>, result: Type, a: Type, b: Type, n: usize, k: usi
     Ok(())
 }
 
-/// Takes `{..}` of that many 32-bit registers.
+/// Takes `{..}` of this number of 32-bit registers.
 fn registers(form: &mut Form<'_>, count: usize) -> Result<Vec<Register>, Unsupported> {
     let parts = form.parts(count)?;
     let register = |part| form.as_destination(part, Type::B32, false)?.ok_or_else(|| form.error("a register is wanted, not `_`"));
     parts.into_iter().map(register).collect()
 }
 
-/// Takes 1 or -1: is it -1?
+/// Takes 1 or -1; returns true for -1.
 fn sign(form: &mut Form<'_>) -> Result<bool, Unsupported> {
     match form.immediate()? as i64 {
         1 => Ok(false),
@@ -123,7 +122,7 @@ fn sign(form: &mut Form<'_>) -> Result<bool, Unsupported> {
     }
 }
 
-/// Takes 0 or 1: is the operand transposed?
+/// Takes 0 or 1, where 1 transposes the operand.
 fn major(form: &mut Form<'_>) -> Result<Major, Unsupported> {
     match form.immediate()? {
         0 => Ok(Major::K),
@@ -146,7 +145,7 @@ impl Instruction for Multiply {
         let b = descriptor(cx, self.right, "the descriptor of B")?;
         let adds = cx.read_uniform(self.adds, "the predicate that says whether to add")? == 1;
         self.check_registers(cx, &a_registers, adds)?;
-        // The warp executes it as one: what any of its lanes knows, the operation knows.
+        // The warp executes the instruction as one: the earlier operations of all lanes happen before the product.
         let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
         cx.cluster.clocks.barrier(&[(warp, Lanes::ALL)]);
         let operation = async_access::issue(cx, 0, Proxy::Async, Queue::Matrix);
@@ -194,7 +193,7 @@ impl Multiply {
             }
         }
         for own in &matrices.products {
-            // A product may go on with the accumulators of the one before it, all of them.
+            // A product may use exactly the same accumulators as the product before it.
             let is_used = |register: &Register| own.accumulators.contains(register);
             let conflict =
                 if own.accumulators == self.accumulators { None } else { self.accumulators.iter().find(|register| is_used(register)) };
@@ -214,7 +213,7 @@ impl Multiply {
         Ok(())
     }
 
-    /// The product of the warpgroup, of which this warp does its part.
+    /// Adds this warp's part to the product of the warpgroup.
     fn join(
         &self,
         cx: &mut Cx<'_>,
@@ -247,7 +246,7 @@ impl Multiply {
     }
 }
 
-/// Ends the oldest product of the warp, if all four warps have begun it; false if not.
+/// Completes the oldest product of the warp. Returns false if not all four warps have issued it.
 pub(super) fn finish_oldest(cx: &mut Cx<'_>, group: usize) -> Result<bool, Trap> {
     let Some(ordinal) = cx.warp.matrices.products.front().map(|own| own.ordinal) else { return Ok(true) };
     let Some(mut joint) = cx.cluster.ctas[cx.rank].warpgroups.entry(group).or_default().products.remove(&ordinal) else { return Ok(true) };
@@ -276,7 +275,7 @@ pub(super) fn finish_oldest(cx: &mut Cx<'_>, group: usize) -> Result<bool, Trap>
     Ok(is_complete)
 }
 
-/// Reads the operands of all four warps from shared memory: each its rows of A, and all of them B.
+/// Reads the operands of all four warps from shared memory. Each warp reads its own rows of A and the whole of B.
 fn read(cluster: &mut Cluster, rank: usize, joint: &Joint, operations: &[Operation]) -> Result<Operands, FaultKind> {
     let shape = &joint.shape;
     let touch = Touch::plain("wgmma's load", joint.line);
@@ -297,7 +296,7 @@ fn read(cluster: &mut Cluster, rank: usize, joint: &Joint, operations: &[Operati
     Ok(Operands { a, b })
 }
 
-/// Reads shared memory in units of 16 bytes, each once as long as it is used again at once.
+/// Reads shared memory in units of 16 bytes. Consecutive reads of the same unit access memory once.
 struct Units<'a> {
     cluster: &'a mut Cluster,
     rank: usize,
@@ -332,11 +331,11 @@ impl Units<'_> {
     }
 }
 
-/// The warp's rows of the product, into its registers.
+/// Computes the warp's rows of the product and writes them to its registers.
 fn multiply(cx: &mut Cx<'_>, shape: &Shape, own: &Own, operands: &Operands) -> Result<(), Trap> {
     let Shape { n, k, .. } = *shape;
     for &register in own.accumulators.iter().chain(&own.a) {
-        // A later product in flight may have written the accumulators, but nothing else may.
+        // A later product in flight may have written the accumulators; any other write is a fault.
         if cx.warp.matrices.is_written_since(register, own.began) {
             return Err(Trap::new(0, FaultKind::PendingRegister { register: cx.register_name(register) }));
         }
@@ -386,7 +385,7 @@ fn multiply(cx: &mut Cx<'_>, shape: &Shape, own: &Own, operands: &Operands) -> R
     Ok(())
 }
 
-/// Visits the elements of a fragment: the register, the shift in it, the lane, and the place among the lane's elements.
+/// Visits the elements of a fragment: the register, the shift inside it, the lane, and the index of the element in the lane.
 fn each_element(registers: &[Register], packed: usize, mut visit: impl FnMut(Register, usize, usize, usize)) {
     for (place, &register) in registers.iter().enumerate() {
         for part in 0..packed {

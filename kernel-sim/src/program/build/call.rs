@@ -1,4 +1,4 @@
-//! Calls: the callee's parameters get places, its body follows, and what it returns is copied out.
+//! Calls: allocates the callee's parameters, expands its body, and copies the results out.
 
 use std::mem;
 
@@ -25,7 +25,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A list that may stand in front, and what follows.
+/// Splits off a leading list of operands, if there is one.
 fn list(operands: &[Operand]) -> (&[Operand], &[Operand]) {
     match operands {
         [Operand::List(list), rest @ ..] => (list, rest),
@@ -33,7 +33,7 @@ fn list(operands: &[Operand]) -> (&[Operand], &[Operand]) {
     }
 }
 
-/// A parameter that is a register, and what the call gives for it, or takes it to.
+/// A parameter in a register, and the operand that the call passes to it or receives from it.
 struct InRegister<'a> {
     name: &'a str,
     register: Register,
@@ -79,7 +79,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The function that is called, which takes as much as it is given.
+    /// The called function. Its numbers of parameters and results must match the call.
     fn callee(&self, Call { returns, name, arguments, at }: &Call<'_>) -> Result<&'a Function, Problem> {
         let problem = |message: String| Problem::new(*at, message);
         let defined = self.module.functions.iter().find(|function| function.name == *name && function.body.is_some());
@@ -94,8 +94,8 @@ impl<'a> Builder<'a> {
         Ok(callee)
     }
 
-    /// Gives the parameters places, and copies arguments there. Gives what the body sees, the module's names and its own but not its caller's,
-    /// and the results that are to be copied out.
+    /// Allocates the parameters and copies the arguments into them. Returns the scope of the body, which has the names of the module and of
+    /// the callee but not those of the caller, and the results to copy out.
     fn pass(&mut self, call: &Call<'a>, callee: &'a Function) -> Result<(Scope, Vec<InRegister<'a>>), Problem> {
         let mut scope = self.scope.outermost();
         scope.enter();
@@ -108,7 +108,7 @@ impl<'a> Builder<'a> {
                 Some(Named::Variable { .. }) if variable.space == Space::Generic => {
                     return Err(Problem::new(call.at, format!("`{name}` is a register of `{}`, and memory is passed", call.name)));
                 }
-                // Memory is passed as it is: the caller does not look at its own side of a parameter while the callee runs.
+                // Memory is passed without a copy: the caller does not access its side of a parameter while the callee runs.
                 Some(memory @ Named::Variable { .. }) => memory,
                 _ if variable.space == Space::Generic => {
                     let register = self.fresh(name, ty);
@@ -137,7 +137,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Stores an argument in memory of the thread.
+    /// Stores an argument in local memory.
     fn store(&mut self, variable: &Variable, operand: &Operand, at: Position) -> Result<Named, Problem> {
         let address = self.local(variable)?;
         let memory = Operand::Address { base: AddressBase::Absolute(address), offset: 0, coordinates: Vec::new() };
@@ -155,7 +155,7 @@ impl<'a> Builder<'a> {
         self.copy(result, &hidden, [result.operand.clone(), Operand::Name(hidden.clone())], at)
     }
 
-    /// Adds a `mov`, of which one side is a parameter: `hidden`, a name that no text can have.
+    /// Adds a `mov` between an operand and a parameter. The parameter is declared as `hidden`, a name that cannot occur in the text.
     fn copy(&mut self, parameter: &InRegister<'_>, hidden: &str, operands: [Operand; 2], at: Position) -> Result<(), Problem> {
         let InRegister { register, ty, .. } = *parameter;
         self.scope.enter();
@@ -165,7 +165,7 @@ impl<'a> Builder<'a> {
         result
     }
 
-    /// Adds an instruction that the text does not have.
+    /// Adds an instruction that is not in the text.
     fn synthetic(&mut self, written: &Instruction) -> Result<(), Problem> {
         let mut form = Form::new(written, &self.scope);
         let work = instructions::decode(&mut form).map_err(|error| Problem::new(written.position, error.0))?;

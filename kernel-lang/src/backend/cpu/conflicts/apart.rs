@@ -1,23 +1,23 @@
-//! Are two accesses of two programs always at different elements?
+//! Disjointness proof: whether two accesses of two different programs always access different elements.
 //!
-//! Both offsets are sums over variables, each program with values of its own. The proof reads them as digits, the largest coefficient first:
-//! where `|coefficient|` is more than all that is left can make up for, equal offsets have equal values of that variable, and it drops out. Once all
-//! coordinates of the grid have dropped out, equal offsets are of one program.
+//! Both offsets are sums over variables, and each program has its own values of the variables. The proof treats the variables as digits,
+//! the largest coefficient first. If `|coefficient|` exceeds the range of the remaining sum, equal offsets have equal values of that
+//! variable, and the proof drops the variable. If it has dropped all coordinates of the grid, equal offsets belong to the same program.
 //!
 //! ```text
 //! store y + 1024 * p + i            i < 1024              1024 > 1023: equal p
-//! store y + 1000 * p + i            i < 1024              1000 <= 1023: may meet
+//! store y + 1000 * p + i            i < 1024              1000 <= 1023: may conflict
 //!                                   i < 1024, i < 1000    1000 > 999: equal p (a mask of columns)
 //! store y + 64 * g * k + 64 * p + i i < 64, p < g         64 * g > 64 * (g - 1) + 63: equal k; 64 > 63: equal p
-//! store y + i                       any p                 nothing forces equal p: may meet
+//! store y + i                       any p                 nothing implies equal p: may conflict
 //! ```
 
 use crate::backend::cpu::conflicts::sum::{Sum, Variable, Variables};
 
-/// The number of the index along an axis, beside those of variables.
+/// The ids of the indices along axes start here, above those of variables.
 const AXES: usize = usize::MAX / 2;
 
-/// Which elements an access may touch: `constant + sum of coefficient * value` over its digits, where every limit holds.
+/// The elements that an access may touch: `constant + sum of coefficient * value` over its digits, where every limit holds.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Reach {
     constant: i128,
@@ -34,7 +34,7 @@ struct Digit {
     high: i128,
 }
 
-/// `sum of coefficient * value <= bound`, a coefficient for each digit.
+/// `sum of coefficient * value <= bound`, with a coefficient for each digit.
 #[derive(Clone, PartialEq, Debug)]
 struct Limit {
     coefficients: Vec<i128>,
@@ -42,7 +42,7 @@ struct Limit {
 }
 
 impl Digit {
-    /// The range of a multiple of its value.
+    /// The range of `coefficient` times the digit's value.
     fn times(&self, coefficient: i128) -> Option<(i128, i128)> {
         let (a, b) = (coefficient.checked_mul(self.low)?, coefficient.checked_mul(self.high)?);
         Some((a.min(b), a.max(b)))
@@ -54,8 +54,8 @@ impl Digit {
 }
 
 impl Reach {
-    /// Of an access at `offset` by those lanes of a tile for which no sum of `limits` is positive. `programs` are the variables that tell programs
-    /// apart. `None` if a number is too large.
+    /// The reach of an access at `offset`, for those elements of a tile for which no sum of `limits` is positive. `programs` are the
+    /// variables that distinguish programs. `None` if a number is too large.
     pub(super) fn of(variables: &Variables, offset: &Sum, limits: &[Sum], extents: &[usize], programs: &[Variable]) -> Option<Reach> {
         let offset = variables.expanded(offset)?;
         let limits: Vec<Sum> = limits.iter().filter_map(|limit| variables.expanded(limit)).collect();
@@ -78,13 +78,13 @@ impl Reach {
         Some(reach)
     }
 
-    /// Is there no element that it touches?
+    /// Whether the access touches no element.
     fn is_empty(&self) -> bool {
         let is_impossible = |limit: &Limit| limit.bound < 0 && limit.coefficients.iter().all(|coefficient| *coefficient == 0);
         self.digits.iter().any(|digit| digit.low > digit.high) || self.limits.iter().any(is_impossible)
     }
 
-    /// Takes from the digits' ranges what no limit allows.
+    /// Restricts the ranges of the digits by the limits.
     fn tighten(&mut self) {
         for Limit { coefficients, bound } in &self.limits {
             for at in 0..self.digits.len() {
@@ -101,14 +101,14 @@ impl Reach {
         }
     }
 
-    /// The smallest and the largest sum of the constant and the digits that are left.
+    /// The smallest and the largest sum of the constant and the remaining digits.
     fn range(&self, left: &[bool]) -> Option<(i128, i128)> {
         let (mut low, mut high) = (self.constant, self.constant);
         for (digit, _) in self.digits.iter().zip(left).filter(|(_, left)| **left) {
             let (least, most) = digit.times(digit.coefficient)?;
             (low, high) = (low.checked_add(least)?, high.checked_add(most)?);
         }
-        // A limit is used where its digits are none of another's.
+        // A limit is used only if it shares no digit with a limit that is already used.
         let mut used = [vec![false; left.len()], vec![false; left.len()]];
         for limit in &self.limits {
             if let Some((factor, digits, saved)) = self.saved(limit, left)
@@ -126,8 +126,8 @@ impl Reach {
         Some((low, high))
     }
 
-    /// By how much a limit moves an end of the range, the upper one if the factor is positive: the digits at which the offset's coefficients are
-    /// the limit's times the factor.
+    /// The amount by which a limit moves an end of the range, the upper end if the factor is positive, and the digits at which the offset's
+    /// coefficients are the limit's coefficients times the factor.
     fn saved(&self, limit: &Limit, left: &[bool]) -> Option<(i128, Vec<usize>, i128)> {
         let both = || self.digits.iter().zip(&limit.coefficients).enumerate().filter(|(at, (_, own))| left[*at] && **own != 0);
         let (_, (largest, own)) = both().max_by_key(|(_, (_, own))| own.abs())?;
@@ -152,7 +152,7 @@ impl Reach {
     }
 }
 
-/// Of a variable or an axis.
+/// The coefficient of a variable or an axis.
 fn coefficient(sum: &Sum, id: usize) -> i128 {
     if id >= AXES {
         return sum.axes[id - AXES];
@@ -160,14 +160,14 @@ fn coefficient(sum: &Sum, id: usize) -> i128 {
     sum.terms.binary_search_by_key(&id, |(variable, _)| *variable).map_or(0, |at| sum.terms[at].1)
 }
 
-/// Does no element that one access touches in one program belong to those that the other one touches in another program? `programs` are the variables
-/// that tell programs apart.
+/// Whether no element that one access touches in one program is touched by the other access in another program. `programs` are the
+/// variables that distinguish programs.
 pub(super) fn are_apart(first: &Reach, second: &Reach, programs: &[Variable]) -> bool {
     if first.is_empty() || second.is_empty() {
         return true;
     }
     let mut left = [vec![true; first.digits.len()], vec![true; second.digits.len()]];
-    // Pairs of digits that a proof may drop, and the programs' coordinates that may still differ.
+    // The pairs of digits that the proof may drop, and the program coordinates that may still differ.
     let mut pairs: Vec<(usize, usize)> = Vec::new();
     let mut differ: Vec<usize> = Vec::new();
     for (at, digit) in first.digits.iter().enumerate() {
@@ -195,7 +195,7 @@ pub(super) fn are_apart(first: &Reach, second: &Reach, programs: &[Variable]) ->
         let Some((at, other_at)) = pairs.pop() else { return false };
         (left[0][at], left[1][other_at]) = (false, false);
         let Some(((low, high), (other_low, other_high))) = ends(&left) else { return false };
-        // If the values differed, what is left would have to differ by at least the coefficient.
+        // If the values differed, the remaining sums would have to differ by at least the coefficient.
         let most = high.saturating_sub(other_low).max(other_high.saturating_sub(low));
         let Digit { id, coefficient, .. } = first.digits[at];
         if coefficient.abs() <= most {
@@ -211,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// A small generator, so that a test needs no seed from outside.
+    /// A small generator, so that the test needs no external seed.
     struct Random(u64);
 
     impl Random {
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    /// An access: its offset and what limits its lanes.
+    /// An access: its offset and the limits of its elements.
     struct Access {
         offset: Sum,
         limits: Vec<Sum>,
@@ -236,14 +236,14 @@ mod tests {
         sum.constant + terms.sum::<i128>() + sum.axes.iter().zip(indices).map(|(axis, index)| axis * index).sum::<i128>()
     }
 
-    /// Every assignment of numbers below the counts.
+    /// All assignments of numbers below the counts.
     fn all(counts: &[i128]) -> Vec<Vec<i128>> {
         counts.iter().fold(vec![Vec::new()], |all, count| {
             all.iter().flat_map(|values| (0..*count).map(|next| [&values[..], &[next]].concat())).collect()
         })
     }
 
-    /// Each element that an access touches, with the programs that do.
+    /// Each element that an access touches, with the programs that touch it.
     fn touched(access: &Access, counts: &[i128], extents: &[usize]) -> HashMap<i128, Vec<[i128; 2]>> {
         let extents: Vec<i128> = extents.iter().map(|extent| *extent as i128).collect();
         let mut touched: HashMap<i128, Vec<[i128; 2]>> = HashMap::new();
@@ -257,7 +257,7 @@ mod tests {
         touched
     }
 
-    /// The offset of a random access, most often one in which coefficients are about as large as what stands behind them reaches.
+    /// The offset of a random access. In most offsets a coefficient is about as large as the range of the terms after it.
     fn offset(random: &mut Random, variables: &[(Variable, i128)], extents: &[usize]) -> Sum {
         let mut counts: Vec<i128> = variables.iter().map(|(_, count)| *count).chain(extents.iter().map(|extent| *extent as i128)).collect();
         let mut coefficients = vec![0; counts.len()];
@@ -285,7 +285,7 @@ mod tests {
         limit
     }
 
-    /// The proof is never wrong, and often found: every program, iteration and lane of small accesses is looked at.
+    /// The proof is never wrong, and often succeeds. The test enumerates every program, iteration and element of small accesses.
     #[test]
     fn accesses_that_are_said_to_be_apart_are() {
         let mut random = Random(1);

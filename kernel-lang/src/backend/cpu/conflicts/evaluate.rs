@@ -1,4 +1,4 @@
-//! What is known of offsets and masks once the scalar arguments and the grid are numbers.
+//! Evaluation of a plan: the known parts of offsets and masks, for the scalar arguments and the grid of one launch.
 
 use crate::backend::cpu::conflicts::plan::{Plan, Source, Step};
 use crate::backend::cpu::conflicts::sum::{Sum, Variable, Variables};
@@ -6,19 +6,19 @@ use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Handle, Op, UnaryOp, Value};
 use crate::scalar::{self, Scalar};
 
-/// What is known of a value.
+/// The knowledge about a value.
 #[derive(Clone, Debug, Default)]
 pub(super) enum Known {
     #[default]
     Nothing,
-    /// An integer: the smallest of these, nearly always one.
+    /// An integer: the minimum of these sums, nearly always of one.
     Least(Vec<Sum>),
-    /// A `bool`: where it holds, none of these is positive.
+    /// A `bool`: where it holds, none of these sums is positive.
     NonePositive(Vec<Sum>),
 }
 
 impl Known {
-    /// The sum that an integer is.
+    /// The sum that equals the integer.
     pub(super) fn exact(&self) -> Option<&Sum> {
         match self {
             Known::Least(sums) if let [sum] = &sums[..] => Some(sum),
@@ -30,7 +30,7 @@ impl Known {
         Known::Least(vec![sum])
     }
 
-    /// Every sum changed by a function that may give up.
+    /// Maps every sum by a function that may fail.
     fn map(&self, f: impl Fn(&Sum) -> Option<Sum>) -> Known {
         match self {
             Known::Nothing => Known::Nothing,
@@ -40,7 +40,7 @@ impl Known {
     }
 }
 
-/// More conditions of a mask than that are not looked at.
+/// The maximum number of conditions of a mask that are used.
 const MOST_LIMITS: usize = 12;
 
 /// The values of one launch.
@@ -48,7 +48,7 @@ pub(super) struct Launch<'a> {
     pub(super) words: &'a [u64],
     pub(super) grid: [u32; 3],
     pub(super) variables: Variables,
-    /// A program's coordinate along each axis.
+    /// The program's coordinate along each axis.
     programs: [Sum; 3],
     known: Vec<Known>,
     /// The scalars that are the same in all programs.
@@ -77,13 +77,14 @@ impl Launch<'_> {
         &self.known[step]
     }
 
-    /// The variables that tell programs apart.
+    /// The variables that distinguish programs.
     pub(super) fn program_variables(&self) -> Vec<Variable> {
         let whole = self.programs.iter().flat_map(|program| &program.terms);
         whole.flat_map(|(variable, _)| self.variables.parts(*variable)).collect()
     }
 
-    /// Forgets an integer that the kernel's type may not hold: there, its arithmetic wraps. The index along an axis of one element is 0.
+    /// Discards an integer that the kernel's type may not hold, because the kernel's arithmetic wraps there. The index along an axis of
+    /// extent 1 is 0.
     fn checked(&self, mut known: Known, step: &Step) -> Known {
         match &mut known {
             Known::Nothing => {}
@@ -103,7 +104,7 @@ impl Launch<'_> {
         &self.known[value.index()]
     }
 
-    /// The scalar that is the same in all programs.
+    /// The value of a scalar that is the same in all programs.
     fn constant(&self, step: &Step) -> Option<Scalar> {
         let operand = |value: Value| self.constants[value.index()];
         let op = match &step.source {
@@ -125,7 +126,7 @@ impl Launch<'_> {
         }
     }
 
-    /// `None` as [`Known::Nothing`].
+    /// `None` means [`Known::Nothing`].
     fn known(&mut self, step: &Step, steps: &[Step]) -> Option<Known> {
         let op = match &step.source {
             Source::Unknown => return None,
@@ -145,7 +146,7 @@ impl Launch<'_> {
             Op::ProgramId { axis } => Some(Known::is(self.programs[*axis as usize].clone())),
             Op::Arange { start, .. } => Some(Known::is(Sum { constant: start.as_int()?, terms: Vec::new(), axes: vec![1] })),
             Op::Broadcast { x } => Some(self.of_value(*x).map(|sum| {
-                // An axis of one element has no coefficient.
+                // An axis of extent 1 has no coefficient.
                 let axes = if sum.axes.is_empty() { vec![0; rank] } else { sum.axes.clone() };
                 (axes.len() == rank).then(|| Sum { axes, ..sum.clone() })
             })),
@@ -156,7 +157,7 @@ impl Launch<'_> {
             })),
             Op::Reshape { x } => {
                 let from = &steps[x.index()].extents;
-                // Only axes of one element come and go: the others keep their order.
+                // Only axes of extent 1 are added or removed, so the other axes keep their order.
                 let long = |extents: &[usize]| extents.iter().copied().filter(|extent| *extent > 1).collect::<Vec<_>>();
                 (long(from) == long(&step.extents)).then_some(())?;
                 Some(self.of_value(*x).map(|sum| {
@@ -175,7 +176,7 @@ impl Launch<'_> {
                 sum.axes[axis] = sum.axes[axis].checked_neg()?;
                 Some(sum)
             })),
-            // Between integers, and where the result holds the number.
+            // Only between integers; the result must hold the number.
             Op::Cast { x } => Some(self.of_value(*x).clone()).filter(|x| matches!(x, Known::Least(_))),
             Op::Unary { op: UnaryOp::Neg, x } => Some(Known::is(self.of_value(*x).exact()?.times(-1)?)),
             Op::Select { cond, on_true, on_false } => {
@@ -223,7 +224,7 @@ impl Launch<'_> {
         }
     }
 
-    /// What follows where a comparison holds.
+    /// The knowledge that follows if a comparison holds.
     fn compare(&self, op: CompareOp, lhs: Value, rhs: Value) -> Option<Known> {
         let (lhs, rhs) = if matches!(op, CompareOp::Gt | CompareOp::Ge) { (rhs, lhs) } else { (lhs, rhs) };
         let (Known::Least(_), Known::Least(bounds)) = (self.of_value(lhs), self.of_value(rhs)) else { return None };
@@ -241,12 +242,12 @@ impl Launch<'_> {
         }))
     }
 
-    /// What counts the iterations of a loop.
+    /// The number of completed iterations of a loop.
     fn iteration(&mut self, lower: usize, upper: usize, step: usize) -> Option<Known> {
         let lower = self.known[lower].exact()?;
         let step = self.known[step].exact()?.as_constant().filter(|step| *step > 0)?;
         let Known::Least(uppers) = &self.known[upper] else { return None };
-        // However late it starts, the last index is below each of the upper bounds.
+        // Whatever the lower bound, the last index is below each of the upper bounds.
         let spans = uppers.iter().filter_map(|upper| Some(self.variables.range(&upper.plus(lower, -1)?, &[])?.1));
         let iterations = (spans.min()?.max(1) - 1) / step + 1;
         Some(Known::is(self.variables.add(iterations)))
@@ -254,7 +255,7 @@ impl Launch<'_> {
 }
 
 impl Known {
-    /// Sums of which none is positive where the `bool` holds.
+    /// Sums that are not positive where the `bool` holds.
     pub(super) fn limits(&self) -> &[Sum] {
         match self {
             Known::NonePositive(limits) => limits,
@@ -263,11 +264,11 @@ impl Known {
     }
 }
 
-/// What is known of a scalar that is the same in all programs.
+/// The knowledge about a scalar that is the same in all programs.
 fn known_constant(constant: Scalar) -> Known {
     match constant.to_const() {
         ConstExpr::Int(number) => Known::is(Sum::constant(number, 0)),
-        // Where it holds, 1 is not positive: nowhere.
+        // `false` holds nowhere: 1 is positive.
         ConstExpr::Bool(false) => Known::NonePositive(vec![Sum::constant(1, 0)]),
         ConstExpr::Bool(true) => Known::NonePositive(Vec::new()),
         _ => Known::Nothing,

@@ -1,30 +1,32 @@
-//! Which loads and stores may conflict: access an element that another program accesses, where one of the two stores.
+//! Access conflicts: the loads and stores that may access an element that another program accesses, where one of the two stores.
 //!
-//! Programs of a launch run on several threads. If two of them access one element by plain loads and stores and one stores, that is a data race:
-//! undefined behaviour in Rust, although the kernel is safe. So an access that may conflict is made element by element by relaxed atomics, and a race gives one
-//! of the values that were stored, as on a GPU. Relaxed atomics are not vectorised. An access is plain only where a proof says that it has no conflict.
+//! Programs of a launch run on several threads. If two of them access one element by plain loads and stores and one of them stores, this is
+//! a data race: undefined behaviour in Rust, although the kernel is safe. An access that may conflict therefore accesses each element by a
+//! relaxed atomic. A race then gives one of the stored values, as on a GPU. Relaxed atomics are not vectorised, so an access is plain only if a
+//! proof shows that it has no conflict.
 //!
-//! The proof is made once a launch, when arguments and grid are numbers: for most kernels of rows it needs that a row has no more columns than its stride.
+//! The proof runs once per launch, when the arguments and the grid are known. For most kernels over rows it requires that a row has no more
+//! columns than its stride.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `plan` | finds, once a kernel, the accesses that may conflict and the values that their offsets and masks are computed from |
+//! | `plan` | finds, once per kernel, the accesses that may conflict and the values that determine their offsets and masks |
 //! | `evaluate` | computes these values as sums over variables |
 //! | `sum` | sums over variables |
-//! | `apart` | proves of two accesses that no two programs access one element |
+//! | `apart` | proves for two accesses that no two programs access one element |
 //!
-//! # What a plain access relies on
+//! # Assumptions of a plain access
 //!
-//! 1. The tensors of two parameters share no memory: [`super::Program::run`] demands it of safe kernels. For `unchecked` kernels the ranges of addresses
-//!    are compared, and an access through an address that the kernel computes may conflict with any other access.
-//! 2. A lane accesses memory only if its mask holds, its offset is inside the tensor, and the conditions of the `if`s around the access hold. A condition
-//!    that the proof does not understand is left out.
-//! 3. The sums are exact. Where an integer might leave its type, so that the kernel's arithmetic would wrap, it counts as unknown; so does a value that is loaded
-//!    from memory or carried by a `while`. An access at an unknown offset may conflict.
-//! 4. Two programs of a launch differ in a coordinate, and each coordinate is less than the extent of the grid that the launch was given.
-//! 5. Equal digits of equal offsets: see `apart`.
+//! 1. The tensors of two parameters share no memory: [`super::Program::run`] requires it of safe kernels. For `unchecked` kernels the
+//!    address ranges are compared, and an access through an address that the kernel computes may conflict with any other access.
+//! 2. An element is accessed only if its mask holds, its offset is inside the tensor, and the conditions of the enclosing `if`s hold.
+//!    Conditions that the proof does not support are ignored.
+//! 3. The sums are exact. An integer that might overflow its type, so that the kernel's arithmetic wraps, is unknown. So is a value that is
+//!    loaded from memory or carried by a `while`. An access at an unknown offset may conflict.
+//! 4. Two programs of a launch differ in a coordinate, and each coordinate is less than the extent of the launch's grid.
+//! 5. Equal offsets have equal digits: see `apart`.
 //!
-//! Accesses of one program never race: one thread runs it.
+//! Accesses of one program never race, because one thread runs the program.
 
 mod apart;
 mod evaluate;
@@ -39,12 +41,12 @@ use evaluate::Launch;
 use plan::{Base, Kind, Plan, Site};
 use sum::Sum;
 
-/// Of a kernel with more different accesses than that, all may conflict: each is compared with each.
+/// The maximum number of different accesses of which each pair is checked. In a kernel with more, all accesses may conflict.
 const MOST_SITES: usize = 48;
 
-/// Which loads and stores of a launch are made by relaxed atomics, because they may conflict with those of other programs.
+/// The loads and stores of a launch that use relaxed atomics, because they may conflict with those of other programs.
 ///
-/// What [`super::Program::conflicts`] finds, or [`Conflicts::none`] for programs that run one after another.
+/// The result of [`super::Program::conflicts`], or [`Conflicts::none`] for programs that run one after another.
 #[derive(Clone, Default, Debug)]
 pub struct Conflicts(Option<Arc<[bool]>>);
 
@@ -54,22 +56,22 @@ impl Conflicts {
         Conflicts(None)
     }
 
-    /// Is the access with that number, in the order of the kernel's text, a load or a store made by relaxed atomics?
+    /// Whether the access with this number, in the order of the kernel's text, is a load or a store that uses relaxed atomics.
     pub fn contains(&self, access: usize) -> bool {
         self.as_slice().get(access) == Some(&true)
     }
 
-    /// By the number of an access; nothing if all accesses are plain.
+    /// By the number of an access; empty if all accesses are plain.
     pub(super) fn as_slice(&self) -> &[bool] {
         self.0.as_deref().unwrap_or_default()
     }
 }
 
-/// What decides for one kernel; it remembers what it decided last.
+/// The conflict check of one kernel, with a cache of its last result.
 #[derive(Debug)]
 pub(super) struct Decider {
     plan: Plan,
-    /// The argument words that a decision depends on.
+    /// The argument words on which the result depends.
     words: Vec<usize>,
     last: Mutex<Option<Decision>>,
 }
@@ -82,7 +84,7 @@ struct Decision {
 }
 
 impl Decider {
-    /// Of a kernel, and the number of each access in the order of its text. `words` are those of the kernel's parameters.
+    /// The check of a kernel, and the number of each access in the order of the text. `words` are those of the kernel's parameters.
     pub(super) fn of(func: &Function, words: &SideTable<Value, usize>) -> (Decider, SideTable<Inst, u32>) {
         let (plan, numbers) = plan::plan(func, words);
         let parameters = plan.bases.iter().filter_map(|base| if let Base::Parameter { word, .. } = base { Some(*word) } else { None });
@@ -96,7 +98,7 @@ impl Decider {
         (Decider { plan, words, last: Mutex::new(None) }, numbers)
     }
 
-    /// Decides for a launch.
+    /// The conflicts of a launch.
     pub(super) fn conflicts(&self, args: &[u64], grid: [u32; 3]) -> Conflicts {
         if self.plan.sites.is_empty() || grid.into_iter().map(u64::from).product::<u64>() < 2 {
             return Conflicts::none();
@@ -139,7 +141,7 @@ fn decide(plan: &Plan, args: &[u64], grid: [u32; 3]) -> Conflicts {
     Conflicts(Some(plan.site_of.iter().map(|site| site.is_some_and(is_made_atomic)).collect()))
 }
 
-/// May two accesses of different programs be at one element? `by_offsets` says so of accesses to one tensor.
+/// Whether two accesses of different programs may access one element. `by_offsets` answers this for accesses to one tensor.
 fn may_meet(plan: &Plan, args: &[u64], (first, second): (&Site, &Site), by_offsets: impl FnOnce() -> bool) -> bool {
     let range = |site: &Site| match plan.bases[site.base] {
         Base::Parameter { word, width } => Some((args[word], args[word].saturating_add(args[word + 1].saturating_mul(width as u64)))),
@@ -148,12 +150,12 @@ fn may_meet(plan: &Plan, args: &[u64], (first, second): (&Site, &Site), by_offse
     match (range(first), range(second)) {
         (Some(_), Some(_)) if first.base == second.base => by_offsets(),
         (Some((start, end)), Some((other, other_end))) => plan.unchecked && start < other_end && other < end,
-        // Where it leads may differ from program to program.
+        // A computed address may differ between programs.
         _ => true,
     }
 }
 
-/// The elements that an access may touch; `None` if they are not known.
+/// The elements that an access may touch; `None` if they are unknown.
 fn reach(plan: &Plan, launch: &Launch<'_>, site: &Site, programs: &[usize]) -> Option<Reach> {
     let (Base::Parameter { word, .. }, extents) = (plan.bases[site.base], &plan.steps[site.offset].extents) else { return None };
     let offset = launch.get(site.offset).exact()?;

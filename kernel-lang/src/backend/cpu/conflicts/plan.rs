@@ -5,25 +5,25 @@ use std::collections::HashMap;
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, ConstExpr, Def, Function, Handle, Inst, Op, Region, SideTable, UNKNOWN_LENGTH, Value};
 
-/// Of conditions that stand around an access, so many of the nearest are looked at.
+/// The maximum number of enclosing conditions of an access that are used, the innermost first.
 const MOST_CONDITIONS: usize = 4;
 
-/// Values behind so many others are not looked at.
+/// The maximum number of steps; further values are unknown.
 const MOST_STEPS: usize = 2000;
 
 /// The plan of a kernel.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// Operands are other steps, earlier ones.
+    /// The values, in the order of their definition: operands are earlier steps.
     pub(super) steps: Vec<Step>,
-    /// The accesses that may conflict, no two alike.
+    /// The accesses that may conflict, without duplicates.
     pub(super) sites: Vec<Site>,
-    /// The site of each access of the kernel, in the order of its text, if the access may conflict.
+    /// The site of each access of the kernel, in the order of the text, if the access may conflict.
     pub(super) site_of: Vec<Option<usize>>,
     pub(super) bases: Vec<Base>,
-    /// Words that the steps read.
+    /// The argument words that the steps read.
     pub(super) words: Vec<usize>,
-    /// May different bases lead to the same memory?
+    /// Whether different bases may point to the same memory.
     pub(super) unchecked: bool,
 }
 
@@ -35,30 +35,30 @@ pub(super) struct Step {
     pub(super) extents: Vec<usize>,
 }
 
-/// Where a value comes from.
+/// The definition of a value.
 #[derive(Debug)]
 pub(super) enum Source {
     /// An argument word.
     Word(usize),
-    /// How many iterations of a loop came before.
+    /// The number of completed iterations of a loop.
     Iteration {
         lower: usize,
         upper: usize,
         step: usize,
     },
-    /// What grows from iteration to iteration, or falls: the index of a loop, or an integer that it carries.
+    /// A value that grows or falls by a step in each iteration: the index of a loop, or an integer that the loop carries.
     Moving {
         start: usize,
         step: usize,
         falls: bool,
         iteration: usize,
     },
-    /// An op whose operands are named by the numbers of their steps.
+    /// An op whose operands are the numbers of their steps.
     Op(Op),
     Unknown,
 }
 
-/// Where an access leads.
+/// The target of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Base {
     /// A parameter: the word of its address, and the bytes of an element.
@@ -73,12 +73,12 @@ pub(super) struct Site {
     pub(super) base: usize,
     pub(super) offset: usize,
     pub(super) mask: Option<usize>,
-    /// Scalars that hold wherever the access is made.
+    /// Scalars that are true wherever the access runs.
     pub(super) conditions: Vec<usize>,
     pub(super) kind: Kind,
 }
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Kind {
     Load,
@@ -86,7 +86,8 @@ pub(super) enum Kind {
     Atomic,
 }
 
-/// Finds the plan of a kernel, in linear time, and the number of each access in the order of the text. `words` are those of the kernel's parameters.
+/// Computes the plan of a kernel, in linear time, and the number of each access in the order of the text. `words` are those of the kernel's
+/// parameters.
 pub(super) fn plan(func: &Function, words: &SideTable<Value, usize>) -> (Plan, SideTable<Inst, u32>) {
     let mut cx = Search { func, words, loops: HashMap::new(), step_of: SideTable::new(), waits: SideTable::new(), plan: Plan::default() };
     let accesses = cx.accesses();
@@ -158,23 +159,23 @@ struct Loop<'a> {
     /// The lower bound, the upper bound and the step.
     bounds: [Value; 3],
     init: &'a [Value],
-    /// The step that counts the iterations, once there is one.
+    /// The step with the number of completed iterations, if it exists already.
     iteration: Option<usize>,
 }
 
 struct Search<'a> {
     func: &'a Function,
     words: &'a SideTable<Value, usize>,
-    /// The loop with that body.
+    /// The loops by their bodies.
     loops: HashMap<Region, Loop<'a>>,
     step_of: SideTable<Value, Option<usize>>,
-    /// The values that wait, or waited, for the steps of their operands. What a loop carries may be made of itself: then it is unknown.
+    /// The values that wait, or waited, for the steps of their operands. A carried value that depends on itself is unknown.
     waits: SideTable<Value, bool>,
     plan: Plan,
 }
 
 impl Search<'_> {
-    /// All accesses in the order of the text, each with the nearest conditions that it stands under.
+    /// All accesses in the order of the text, each with its innermost enclosing conditions.
     fn accesses(&mut self) -> Vec<(Inst, Vec<Value>)> {
         let func = self.func;
         let mut accesses = HashMap::new();
@@ -199,7 +200,7 @@ impl Search<'_> {
         func.all_insts().into_iter().filter_map(|inst| accesses.remove_entry(&inst)).collect()
     }
 
-    /// The step of a value, behind those of its operands.
+    /// The step of a value, after those of its operands.
     fn step(&mut self, value: Value) -> usize {
         let mut stack = vec![value];
         while let Some(value) = stack.last().copied() {
@@ -229,10 +230,10 @@ impl Search<'_> {
         self.step_of[value].expect("operands have steps before what is made of them")
     }
 
-    /// What a value follows from, unless that is of no use.
+    /// The values that determine a value; `None` if they give no knowledge.
     fn operands(&self, value: Value) -> Option<Vec<Value>> {
         let func = self.func;
-        // Floats are of use only as numbers that are the same in all programs.
+        // A float gives knowledge only if it is the same in all programs.
         if func.ty(value).dtype().is_float() && func.ty(value).is_tile() {
             return None;
         }
@@ -270,7 +271,8 @@ impl Search<'_> {
         }
     }
 
-    /// What each iteration adds to a carried value, or, if the second is true, takes from it. The index of a loop, at 0, is not carried.
+    /// The value that each iteration adds to a carried value or, if the flag is true, subtracts from it. `None` for the index of a loop, at
+    /// 0.
     fn change(&self, body: Region, at: usize) -> Option<(Value, bool)> {
         let carried = self.func.region(body).params[at];
         match self.func.def_op(*self.func.yielded(body).get(at.checked_sub(1)?)?)? {
@@ -281,7 +283,7 @@ impl Search<'_> {
         }
     }
 
-    /// The source of a value with [`Search::operands`], which have steps.
+    /// The source of a value. Its [`Search::operands`] have steps.
     fn source(&mut self, value: Value) -> Source {
         let func = self.func;
         match func.def(value) {

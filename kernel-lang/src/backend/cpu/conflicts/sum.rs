@@ -1,7 +1,7 @@
-//! Integers as sums over variables, `constant + coefficient * variable + ..`, where all but the variables are numbers.
+//! Sums over variables: integers `constant + coefficient * variable + ..` with numeric coefficients.
 //!
-//! Variables count from 0: the coordinates of a program in the grid, the iterations of a loop, the indices along the axes of a tile. Sums are
-//! exact, not modulo 2^64: the caller checks whether it [fits](Variables::fits) the type that the kernel computes in.
+//! Variables count from 0: the coordinates of a program in the grid, the iterations of a loop, the indices along the axes of a tile. Sums
+//! are exact, not modulo 2^64: the caller checks whether a sum [fits](Variables::fits) the type in which the kernel computes.
 //!
 //! ```text
 //! program_id(0) * 1024 + arange(0, 1024)     0 + 1024 * v0, axes [1]         v0 < the number of programs
@@ -10,27 +10,27 @@
 
 use crate::dtype::Dtype;
 
-/// A variable that is the same for all elements of a tile: its number in [`Variables`].
+/// A variable with the same value for all elements of a tile: its number in [`Variables`].
 pub(super) type Variable = usize;
 
-/// A sum of more terms is not worth the time.
+/// The maximum number of terms of a sum, to limit the cost.
 const MOST_TERMS: usize = 16;
 
-/// A sum. Each variable is there at most once, in order, with a coefficient that is not 0.
+/// A sum. Each variable occurs at most once, in order, with a nonzero coefficient.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Sum {
     pub(super) constant: i128,
     pub(super) terms: Vec<(Variable, i128)>,
-    /// The coefficients of the indices along a tile's axes; none of a scalar.
+    /// The coefficients of the indices along a tile's axes; empty for a scalar.
     pub(super) axes: Vec<i128>,
 }
 
-/// What is known of a variable.
+/// The range of a variable, and its parts.
 #[derive(Clone, Copy, Debug)]
 struct Range {
-    /// The variable is less than this, which is at least 2.
+    /// An upper bound that the variable does not reach; at least 2.
     count: i128,
-    /// If the variable is `divisor * quotient + remainder`: these three.
+    /// If the variable is split as `divisor * quotient + remainder`: these three.
     parts: Option<(i128, Variable, Variable)>,
 }
 
@@ -41,22 +41,22 @@ pub(super) struct Variables {
 }
 
 impl Sum {
-    /// A number, for all elements of a tile with that many axes.
+    /// A number, for all elements of a tile of this rank.
     pub(super) fn constant(constant: i128, rank: usize) -> Sum {
         Sum { constant, terms: Vec::new(), axes: vec![0; rank] }
     }
 
-    /// A variable, for all elements of a tile with that many axes.
+    /// A variable, for all elements of a tile of this rank.
     fn variable(variable: Variable, rank: usize) -> Sum {
         Sum { constant: 0, terms: vec![(variable, 1)], axes: vec![0; rank] }
     }
 
-    /// The number that it is, if it is one.
+    /// The number that equals the sum, if the sum is constant.
     pub(super) fn as_constant(&self) -> Option<i128> {
         (self.terms.is_empty() && self.axes.iter().all(|axis| *axis == 0)).then_some(self.constant)
     }
 
-    /// `self + factor * other`, both of as many axes; `None` if the sum is too long or a number too large.
+    /// `self + factor * other`, both with the same number of axes. `None` if the sum is too long or a number too large.
     pub(super) fn plus(&self, other: &Sum, factor: i128) -> Option<Sum> {
         if self.axes.len() != other.axes.len() {
             return None;
@@ -79,7 +79,8 @@ impl Sum {
         Sum::constant(0, self.axes.len()).plus(self, factor)
     }
 
-    /// The multiples of a positive number, divided by it, and the rest: `self = divisor * multiples + rest`.
+    /// Splits the sum by a positive divisor into the terms that are multiples of it, divided by it, and the rest: `self = divisor *
+    /// multiples + rest`.
     fn split(&self, divisor: i128) -> (Sum, Sum) {
         let (multiples, rest): (Vec<_>, Vec<_>) = self.terms.iter().copied().partition(|(_, coefficient)| coefficient % divisor == 0);
         let pick = |is_multiple: bool| {
@@ -99,7 +100,7 @@ impl Sum {
 }
 
 impl Variables {
-    /// A new variable, less than `count`; the number 0 if that leaves nothing else.
+    /// A new variable, less than `count`; the constant 0 if `count` is less than 2.
     pub(super) fn add(&mut self, count: i128) -> Sum {
         if count < 2 {
             return Sum::constant(0, 0);
@@ -113,7 +114,7 @@ impl Variables {
         self.ranges[variable].count - 1
     }
 
-    /// The variables that a variable is made of; itself, unless it was split.
+    /// The variables into which a variable was split; the variable itself if it was not split.
     pub(super) fn parts(&self, variable: Variable) -> Vec<Variable> {
         let (mut whole, mut parts) = (vec![variable], Vec::new());
         while let Some(variable) = whole.pop() {
@@ -125,7 +126,7 @@ impl Variables {
         parts
     }
 
-    /// The smallest and the largest value; `None` if a number is too large.
+    /// The smallest and the largest value of a sum; `None` if a number is too large.
     pub(super) fn range(&self, sum: &Sum, extents: &[usize]) -> Option<(i128, i128)> {
         let terms = sum.terms.iter().map(|(variable, coefficient)| (*coefficient, self.last(*variable)));
         let axes = sum.axes.iter().zip(extents).map(|(coefficient, extent)| (*coefficient, *extent as i128 - 1));
@@ -135,7 +136,7 @@ impl Variables {
         })
     }
 
-    /// Is it always a value of that integer type?
+    /// Whether every value of the sum fits this integer type.
     pub(super) fn fits(&self, sum: &Sum, extents: &[usize], dtype: Dtype) -> bool {
         let (least, most) = match dtype.bits() {
             _ if !dtype.is_int() => return false,
@@ -158,8 +159,8 @@ impl Variables {
         Some(sum)
     }
 
-    /// Quotient and remainder of a sum that is never negative and a positive number, if both are sums. A variable may become
-    /// two: `v0 / 8` and `v0 % 8`.
+    /// Quotient and remainder of a nonnegative sum and a positive divisor, if both are sums. A variable may be split in two: `v0 / 8` and
+    /// `v0 % 8`.
     pub(super) fn divided(&mut self, sum: &Sum, extents: &[usize], divisor: i128) -> Option<(Sum, Sum)> {
         let sum = self.expanded(sum)?;
         let (multiples, rest) = sum.split(divisor);
@@ -172,7 +173,7 @@ impl Variables {
         if let [(variable, 1)] = rest.terms[..]
             && rest == Sum::variable(variable, rank)
         {
-            // It is not below the divisor, so that both parts have at least two values.
+            // The variable is not always below the divisor, so both parts have at least two values.
             let quotient = self.ranges.len();
             self.ranges.push(Range { count: self.last(variable) / divisor + 1, parts: None });
             self.ranges.push(Range { count: divisor, parts: None });
@@ -220,7 +221,7 @@ mod tests {
         let (outer_of_row, rest_of_row) = variables.divided(&row, &[], 3).unwrap();
         assert_eq!(outer, outer_of_row);
         assert_eq!(variables.expanded(&rest), column.plus(&rest_of_row, 4));
-        // 5 and 4 have no common grid: nothing is said.
+        // 4 does not divide 5: no result.
         assert_eq!(variables.divided(&v, &[], 5), None);
     }
 

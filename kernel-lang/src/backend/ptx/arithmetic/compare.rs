@@ -1,0 +1,193 @@
+//! Index comparisons: indices within a tile against a limit, in 32 bits, and indices against a length. They are recomputed at each use,
+//! because a thread has seven predicate registers and a tile has dozens of elements.
+
+use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::polynomial::Polynomial;
+use crate::dtype::Dtype;
+use crate::ir::{CompareOp, Function, Op, Value};
+use crate::layout::Layout;
+
+use crate::backend::ptx::text::registers::{Class, Reg, asm};
+use crate::backend::ptx::{Emitter, Source};
+
+/// The key of a slack: the limit, the strides of the index, and the layout that distributes the elements over threads.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct SlackKey {
+    limit: Polynomial,
+    steps: Vec<Polynomial>,
+    layout: Option<Layout>,
+}
+
+/// A comparison of tile indices, which fit into 31 bits, with a limit that is the same for every element.
+pub(crate) struct PositionTest {
+    op: CompareOp,
+    position: Affine,
+    limit: Affine,
+}
+
+impl PositionTest {
+    pub(crate) fn of(func: &Function, facts: &mut AffineFacts, op: &Op, result: Value) -> Option<PositionTest> {
+        let &Op::Compare { mut op, lhs, rhs } = op else { return None };
+        let extents = func.ty(result).is_tile().then(|| func.ty(result).extents())?;
+        let (mut position, mut limit, mut scalar) = (facts.get(func, lhs)?, facts.get(func, rhs)?, rhs);
+        if position.is_uniform() {
+            (position, limit, scalar, op) = (limit, position, lhs, op.swapped());
+        }
+        // A limit that an op has computed already is not recomputed from its terms.
+        if let Some(Op::Broadcast { x }) = func.def_op(scalar)
+            && func.ty(*x).is_scalar()
+            && limit.as_constant().is_none()
+        {
+            limit.start = Polynomial::scalar(*x);
+        }
+        let is_position = position.start.as_constant().is_some_and(|start| (0..1 << 30).contains(&start));
+        let is_small = position.lane_maximum(&extents).is_some_and(|maximum| maximum < 1 << 30);
+        let is_order = !matches!(op, CompareOp::Eq | CompareOp::Ne);
+        (is_position && is_small && is_order && limit.is_uniform() && !position.is_uniform()).then_some(PositionTest {
+            op,
+            position,
+            limit,
+        })
+    }
+
+    /// The scalars from which the comparison is computed.
+    pub(crate) fn operands(&self) -> impl Iterator<Item = Value> {
+        self.limit.scalars()
+    }
+}
+
+/// The indices and the length of a bounds check: whether a tile of indices lies inside a tensor.
+pub(crate) fn bounds_test(func: &Function, facts: &mut AffineFacts, op: &Op) -> Option<(Value, Affine, Value)> {
+    let &Op::Compare { op: CompareOp::Lt, lhs, rhs } = op else { return None };
+    let (Some(&Op::Bitcast { x: index }), Some(&Op::Broadcast { x: length })) = (func.def_op(lhs), func.def_op(rhs)) else { return None };
+    let is_test = func.ty(index).is_tile() && func.ty(lhs).dtype() == Dtype::U64 && func.ty(length).is_scalar();
+    Some((index, facts.get(func, index).filter(|_| is_test)?, length))
+}
+
+/// The maximum number of comparisons in a mask that is recomputed; larger masks are computed once.
+const MOST_TESTS: usize = 16;
+
+/// A conjunction of comparisons.
+#[derive(Clone, Debug)]
+pub(crate) struct Tests {
+    all: Vec<Test>,
+}
+
+/// A comparison for each register of a thread.
+#[derive(Clone, Debug)]
+enum Test {
+    /// Compares the thread's slack with the register's part of the index.
+    Place { op: CompareOp, slack: Reg, parts: Vec<i64> },
+    /// Compares `base + part`, unsigned, with a length.
+    Index { bases: Vec<Reg>, parts: Vec<i64>, length: Reg },
+}
+
+impl Test {
+    fn moved(self, sources: &[u32]) -> Test {
+        let parts = |parts: Vec<i64>| sources.iter().map(|at| parts[*at as usize]).collect();
+        match self {
+            Test::Place { op, slack, parts: of } => Test::Place { op, slack, parts: parts(of) },
+            Test::Index { bases, parts: of, length } => {
+                let bases = sources.iter().map(|at| bases[(*at as usize).min(bases.len() - 1)]).collect();
+                Test::Index { bases, parts: parts(of), length }
+            }
+        }
+    }
+}
+
+impl Tests {
+    /// The tests if runs of `run` adjacent registers are equal: each run is tested at its first register.
+    pub(crate) fn of_runs(self, run: usize) -> Tests {
+        let (Test::Place { parts, .. } | Test::Index { parts, .. }) = &self.all[0];
+        let sources: Vec<u32> = (0..parts.len()).map(|register| (register & !(run - 1)) as u32).collect();
+        self.moved(&sources)
+    }
+
+    /// The tests of a tile whose elements are those of other registers.
+    pub(crate) fn moved(self, sources: &[u32]) -> Tests {
+        Tests { all: self.all.into_iter().map(|test| test.moved(sources)).collect() }
+    }
+
+    /// The conjunction, or `None` if it has more than [`MOST_TESTS`] comparisons; then a predicate is computed and kept.
+    pub(crate) fn and(&self, other: &Tests) -> Option<Tests> {
+        (self.all.len() + other.all.len() <= MOST_TESTS).then(|| Tests { all: self.all.iter().chain(&other.all).cloned().collect() })
+    }
+}
+
+impl Emitter<'_> {
+    /// Compares in 32 bits: the thread part is subtracted from the limit once, and each register's part is a constant.
+    pub(crate) fn test_positions(&mut self, test: &PositionTest, result: Value) {
+        let layout = self.layout(result).cloned();
+        let slack = self.slack(test, layout.as_ref());
+        let constants = (0..self.lane_count(result))
+            .map(|register| test.position.start.constant + Self::register_part(layout.as_ref(), &test.position, register));
+        let test = Test::Place { op: test.op.swapped(), slack, parts: constants.collect() };
+        self.sources[result] = Some(Source::Tests(Tests { all: vec![test] }));
+    }
+
+    /// Compares at each use, so that the indices of a whole tile are never live at once.
+    pub(crate) fn test_bounds(&mut self, (index, affine, length): (Value, Affine, Value), result: Value) {
+        let layout = self.layout(index).cloned();
+        let (bases, parts) = self.addresses(None, &affine, layout.as_ref(), self.lane_count(index), 1);
+        let test = Test::Index { bases, parts, length: self.scalar(length) };
+        self.sources[result] = Some(Source::Tests(Tests { all: vec![test] }));
+    }
+
+    /// The slack: the limit minus the thread part, computed once per region.
+    fn slack(&mut self, test: &PositionTest, layout: Option<&Layout>) -> Reg {
+        let key = SlackKey { limit: test.limit.start.clone(), steps: test.position.lanes.clone(), layout: layout.cloned() };
+        if let Some(known) = self.slacks.iter().rev().find_map(|scope| scope.get(&key)) {
+            return *known;
+        }
+        let [at_least, at_most] = [0; 2].map(|_| self.reg(Class::B64));
+        let limit = self.step(&test.limit.start, 1);
+        // Limits beyond the range of the indices are equivalent, so clamping preserves the result.
+        asm!(self, "max.s64 {at_least}, {limit}, -1");
+        asm!(self, "min.s64 {at_most}, {at_least}, {}", i32::MAX);
+        let mut slack = self.reg(Class::B32);
+        asm!(self, "cvt.u32.u64 {slack}, {at_most}");
+        let lanes = test.position.lanes.iter().map(|lane| lane.as_constant().expect("the steps of positions are known"));
+        for (axis, lane) in lanes.enumerate().filter(|(_, lane)| *lane != 0) {
+            let part = layout.and_then(|layout| self.threads.parts.get(&(layout.clone(), axis)).copied().flatten());
+            let Some(mut part) = part else { continue };
+            if lane != 1 {
+                let scaled = self.reg(Class::B32);
+                asm!(self, "mul.lo.s32 {scaled}, {part}, {lane}");
+                part = scaled;
+            }
+            let rest = self.reg(Class::B32);
+            asm!(self, "sub.s32 {rest}, {slack}, {part}");
+            slack = rest;
+        }
+        if let Some(scope) = self.slacks.last_mut() {
+            scope.insert(key, slack);
+        }
+        slack
+    }
+
+    /// Emits the conjunction of the tests for that element.
+    pub(crate) fn test(&mut self, tests: &Tests, register: usize) -> Reg {
+        let mut before: Option<Reg> = None;
+        for test in &tests.all {
+            let (compare, left, right) = match test {
+                Test::Place { op, slack, parts } => (format!("{}.s32", op.name()), *slack, parts[register].to_string()),
+                Test::Index { bases, parts, length } => {
+                    let mut index = bases[register.min(bases.len() - 1)];
+                    if parts[register] != 0 {
+                        let base = index;
+                        index = self.reg(Class::B64);
+                        asm!(self, "add.s64 {index}, {base}, {}", parts[register]);
+                    }
+                    ("lt.u64".to_string(), index, length.to_string())
+                }
+            };
+            let holds = self.reg(Class::Pred);
+            match (before, compare.split_once('.')) {
+                (Some(before), Some((op, ty))) => asm!(self, "setp.{op}.and.{ty} {holds}, {left}, {right}, {before}"),
+                _ => asm!(self, "setp.{compare} {holds}, {left}, {right}"),
+            }
+            before = Some(holds);
+        }
+        before.expect("there is a test")
+    }
+}

@@ -1,0 +1,10 @@
+//! Elementwise instructions: arithmetic, comparisons, conversions, math functions and inline PTX.
+
+pub(crate) mod compare;
+pub(crate) mod convert;
+pub(crate) mod elementwise;
+pub(crate) mod float8;
+pub(crate) mod inline;
+pub(crate) mod math;
+pub(crate) mod quotient;
+pub(crate) mod remainder;

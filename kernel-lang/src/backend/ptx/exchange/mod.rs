@@ -1,0 +1,11 @@
+//! Exchanges between threads: reductions, scans, gathers and layout conversions, by shuffles, through shared memory, or between the CTAs of
+//! a cluster.
+
+pub(crate) mod budget;
+pub(crate) mod cluster;
+pub(crate) mod lookup;
+pub(crate) mod parts;
+pub(crate) mod reduce;
+pub(crate) mod relayout;
+pub(crate) mod shared;
+pub(crate) mod slices;

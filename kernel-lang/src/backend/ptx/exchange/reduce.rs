@@ -1,0 +1,466 @@
+//! Reductions and scans: first within a thread, then between lanes, then between warps.
+//!
+//! An index along the axis consists of bits, each a bit of the register, the lane or the warp. Bit by bit, from the lowest, two
+//! neighbouring runs are combined into one: `combine(earlier, later)`, where the earlier run has the bit 0. Registers of one thread are
+//! combined directly; lanes exchange by a butterfly shuffle; all warp bits of a group go through shared memory together. Afterwards every
+//! thread that held a part has the result.
+//!
+//! ```text
+//! index bit     0 1       2 3 4 5 6      7 8         9
+//! held by       register  lane           warp        register
+//! runs of       1 2       4 .. 64        128, 256    512
+//! ```
+//!
+//! If `combine` is commutative, all register bits come first, so that each thread exchanges only one value.
+//!
+//! A scan does the same. In addition, each element of the later run is combined with the earlier run.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::dtype::Dtype;
+use crate::ir::renaming::register_sources;
+use crate::ir::rewrite::use_counts;
+use crate::ir::{BinaryOp, Def, Function, Handle, Op, Region, SideTable, Value};
+use crate::layout::{Layout, Level};
+
+use crate::backend::ptx::exchange::shared::WIDEST;
+use crate::backend::ptx::text::registers::{Class, Reg, asm};
+use crate::backend::ptx::{Emitter, Lanes, Source};
+
+/// The hardware bit that holds a bit of the index along the axis.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Bit {
+    level: Level,
+    bit: usize,
+}
+
+struct Cx<'a> {
+    inputs: &'a [Value],
+    combine: Region,
+    is_commutative: bool,
+    /// Whether the run with the bit 1 is the earlier one.
+    reverse: bool,
+    /// The result of each run, by its first register: a value for each input.
+    totals: BTreeMap<u32, Vec<Reg>>,
+    /// Of a scan: for each register, the result of its element and of the elements before it in its run.
+    prefixes: Vec<Vec<Reg>>,
+    /// The register bits that are combined already.
+    taken: u32,
+    /// The results of other warps or CTAs, for runs of which not all inputs have been exchanged yet.
+    parts: HashMap<usize, Vec<Vec<Reg>>>,
+}
+
+impl Emitter<'_> {
+    pub(crate) fn reduce(&mut self, op: &Op, results: &[Value]) {
+        let (inputs, axis, combine, reverse, is_scan) = match op {
+            Op::Reduce { inputs, axis, combine } => (inputs, *axis, *combine, false, false),
+            Op::Scan { inputs, axis, reverse, combine } => (inputs, *axis, *combine, *reverse, true),
+            _ => unreachable!("`{}` combines nothing", op.name()),
+        };
+        let layout = self.layout(inputs[0]).expect("tiles have layouts").clone();
+        let count = layout.registers_per_thread();
+        let is_commutative = !is_scan && is_commutative(self.func, combine);
+        let mut bits = index_bits(&layout, axis as usize, is_commutative);
+        let mut cx =
+            Cx { inputs, combine, is_commutative, reverse, totals: BTreeMap::new(), prefixes: Vec::new(), taken: 0, parts: HashMap::new() };
+        if let &Source::Product(x, y) = &self.source(inputs[0]) {
+            self.sum_products(&mut cx, (x, y), count, &mut bits);
+        } else {
+            let lanes: Vec<Lanes> = inputs.iter().map(|input| self.lanes(*input)).collect();
+            let element = |register: u32| -> Vec<Reg> { lanes.iter().map(|lanes| lanes.get(register as usize)).collect() };
+            cx.totals = (0..count).map(|register| (register, element(register))).collect();
+            if is_scan {
+                cx.prefixes = (0..count).map(element).collect();
+            }
+        }
+        let mut at = 0;
+        while at < bits.len() {
+            let Bit { level, bit } = bits[at];
+            let row = bits[at..].iter().take_while(|next| next.level == level).count();
+            match level {
+                Level::Register => self.combine_registers(&mut cx, bit),
+                Level::Lane => self.combine_lanes(&mut cx, bit),
+                Level::Warp => {
+                    let is_alike = lanes_alike(&layout, &bits[at..], axis as usize);
+                    self.combine_warps(&mut cx, &bits[at..at + row], is_alike);
+                }
+                Level::Block => {
+                    let is_same = results.iter().all(|result| !self.func.ty(*result).is_tile());
+                    self.combine_blocks(&mut cx, &bits[at..at + row], is_same);
+                }
+            }
+            at += if matches!(level, Level::Warp | Level::Block) { row } else { 1 };
+        }
+        for (index, result) in results.iter().enumerate() {
+            let lanes = if is_scan {
+                Lanes::Each(cx.prefixes.iter().map(|prefix| prefix[index]).collect())
+            } else if self.func.ty(*result).is_tile() {
+                let sources = register_sources(self.func, op, inputs[0], *result).expect("a verified op moves nothing between threads");
+                Lanes::Each(sources.into_iter().map(|register| cx.totals[&(register & !cx.taken)][index]).collect())
+            } else {
+                Lanes::Splat(cx.totals[&0][index])
+            };
+            self.define(*result, lanes);
+        }
+    }
+
+    /// Sums products over the registers along the axis. The register bits are then combined.
+    fn sum_products(&mut self, cx: &mut Cx<'_>, (x, y): (Value, Value), count: u32, bits: &mut Vec<Bit>) {
+        let dtype = self.func.ty(x).dtype();
+        cx.taken = bits.iter().filter(|bit| bit.level == Level::Register).map(|bit| 1 << bit.bit).sum();
+        bits.retain(|bit| bit.level != Level::Register);
+        let (x, y) = (self.lanes(x), self.lanes(y));
+        for run in (0..count).filter(|register| register & cx.taken == 0) {
+            // Several independent chains, so that an addition does not wait for the previous one.
+            let mut chains: Vec<Reg> = Vec::new();
+            for (index, register) in (0..count).filter(|register| register & !cx.taken == run).enumerate() {
+                let (x, y) = (x.get(register as usize), y.get(register as usize));
+                if index < CHAINS {
+                    chains.push(self.binary(BinaryOp::Mul, dtype, x, y));
+                } else {
+                    chains[index % CHAINS] = self.fma(dtype, x, y, chains[index % CHAINS]);
+                }
+            }
+            let sum = chains.into_iter().reduce(|sum, chain| self.binary(BinaryOp::Add, dtype, sum, chain));
+            cx.totals.insert(run, vec![sum.expect("a run has a register")]);
+        }
+    }
+
+    /// The result of two neighbouring runs.
+    fn combined(&mut self, combine: Region, earlier: &[Reg], later: &[Reg]) -> Vec<Reg> {
+        let func = self.func;
+        for (param, reg) in func.region(combine).params.iter().zip(earlier.iter().chain(later)) {
+            self.define(*param, Lanes::Splat(*reg));
+        }
+        self.scoped(combine);
+        func.yielded(combine).iter().map(|value| self.scalar(*value)).collect()
+    }
+
+    /// The result of a row of neighbouring runs, combined as a tree for short dependence chains.
+    fn combined_row(&mut self, combine: Region, mut row: Vec<Vec<Reg>>) -> Vec<Reg> {
+        while row.len() > 1 {
+            row = row.chunks(2).map(|pair| self.combined(combine, &pair[0], &pair[1])).collect();
+        }
+        row.remove(0)
+    }
+
+    fn combine_registers(&mut self, cx: &mut Cx<'_>, bit: usize) {
+        let bit = 1 << bit;
+        let (early, late) = if cx.reverse { (bit, 0) } else { (0, bit) };
+        for register in (0..cx.prefixes.len() as u32).filter(|register| register & bit == late) {
+            let earlier = cx.totals[&(register & !cx.taken & !bit | early)].clone();
+            let own = cx.prefixes[register as usize].clone();
+            cx.prefixes[register as usize] = self.combined(cx.combine, &earlier, &own);
+        }
+        let runs: Vec<u32> = cx.totals.keys().copied().filter(|run| run & bit == 0).collect();
+        let totals = runs.into_iter().map(|run| (run, self.combined(cx.combine, &cx.totals[&(run | early)], &cx.totals[&(run | late)])));
+        cx.totals = totals.collect();
+        cx.taken |= bit;
+    }
+
+    fn combine_lanes(&mut self, cx: &mut Cx<'_>, bit: usize) {
+        let mut is_later: Option<Reg> = None;
+        let runs: Vec<u32> = cx.totals.keys().copied().collect();
+        for run in runs {
+            let own = cx.totals[&run].clone();
+            let mut other = Vec::new();
+            for (input, reg) in cx.inputs.iter().zip(&own) {
+                let dtype = self.func.ty(*input).dtype();
+                let words = self.words_of(dtype, &[*reg]);
+                let words = self.shuffle("bfly", &words, 1 << bit);
+                other.extend(self.elements_of(dtype, &words, 1));
+            }
+            if cx.is_commutative {
+                cx.totals.insert(run, self.combined(cx.combine, &own, &other));
+                continue;
+            }
+            let is_set = *is_later.get_or_insert_with(|| self.thread_bit(bit));
+            for register in (0..cx.prefixes.len()).filter(|register| *register as u32 & !cx.taken == run) {
+                let own = cx.prefixes[register].clone();
+                let longer = self.combined(cx.combine, &other, &own);
+                cx.prefixes[register] = if cx.reverse { self.choose(is_set, &own, &longer) } else { self.choose(is_set, &longer, &own) };
+            }
+            let (low, high) = (self.choose(is_set, &other, &own), self.choose(is_set, &own, &other));
+            let (earlier, later) = if cx.reverse { (high, low) } else { (low, high) };
+            cx.totals.insert(run, self.combined(cx.combine, &earlier, &later));
+        }
+    }
+
+    /// Every warp writes the results of its runs and reads those of all warps that differ from it in these bits. If the lanes of a warp
+    /// hold the same results, one lane writes.
+    fn combine_warps(&mut self, cx: &mut Cx<'_>, bits: &[Bit], is_alike: bool) {
+        // Writers are numbered; a bit of the warp index is a bit of the writer index.
+        let (writers, warp) = if is_alike { (self.schedule.num_warps, 1) } else { (self.schedule.threads(), 32) };
+        let runs: Vec<u32> = cx.totals.keys().copied().collect();
+        let dtypes: Vec<_> = cx.inputs.iter().map(|input| self.func.ty(*input).dtype()).collect();
+        let mask: u32 = bits.iter().map(|bit| warp << bit.bit).sum();
+        let mut order: Vec<u32> = (0..1 << bits.len()).collect();
+        if cx.reverse {
+            order.reverse();
+        }
+        let warp_of =
+            |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| warp << bit.bit).sum::<u32>();
+        let (mut number, thread) = (self.thread(), self.thread());
+        let mut writes = None;
+        // Values that the threads compute once, after the first barrier.
+        let mut known: Option<(Vec<Reg>, Vec<Option<Reg>>)> = None;
+        let mut own: Vec<Reg> = Vec::new();
+        for slice in self.slices(runs.len(), &dtypes, writers) {
+            let range = self.scratch(slice.bytes(&dtypes, writers));
+            let place = |input: usize, run: usize, writer: u32| {
+                range.start + slice.place(&dtypes, writers, input, run) + writer * dtypes[input].bytes() as u32
+            };
+            if own.is_empty() {
+                if is_alike {
+                    number = self.reg(Class::B32);
+                    asm!(self, "shr.u32 {number}, {thread}, 5");
+                    writes = self.owner(31, thread);
+                }
+                own = dtypes.iter().map(|dtype| self.thread_address(number, dtype.bytes())).collect();
+            }
+            for run in slice.runs.clone() {
+                for input in slice.inputs.clone() {
+                    let (reg, to) = (cx.totals[&runs[run]][input], format!("[{}+{}]", own[input], place(input, run, 0)));
+                    self.store_group("st.shared", &to, dtypes[input], writes, &[reg]);
+                }
+            }
+            self.barrier();
+            if known.is_none() {
+                let others = self.reg(Class::B32);
+                asm!(self, "and.b32 {others}, {number}, {}", !mask & (writers - 1));
+                let addresses: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(others, dtype.bytes())).collect();
+                // The predicates that select this thread's warp in the row.
+                let mine: Vec<Option<Reg>> = order
+                    .iter()
+                    .enumerate()
+                    .map(|(index, part)| (!cx.prefixes.is_empty() && index > 0).then(|| self.is_part(number, mask, warp_of(*part))))
+                    .collect();
+                known = Some((addresses, mine));
+            }
+            let Some((addresses, mine)) = &known else { continue };
+            for run in slice.runs.clone() {
+                let parts = cx.parts.entry(run).or_insert_with(|| vec![Vec::new(); order.len()]);
+                for input in slice.inputs.clone() {
+                    let dtype = dtypes[input];
+                    // Load adjacent elements with one vectorised access.
+                    let is_row = order.iter().enumerate().all(|(index, part)| warp_of(*part) == index as u32);
+                    let group = if is_row { (WIDEST as usize / dtype.bytes()).min(order.len()) } else { 1 };
+                    for (first, parts) in parts.chunks_mut(group).enumerate() {
+                        let from = format!("[{}+{}]", addresses[input], place(input, run, warp_of(order[first * group])));
+                        let regs = self.load_group("ld.shared", &from, dtype, None, &vec![None; group]);
+                        parts.iter_mut().zip(regs).for_each(|(part, reg)| part.push(reg));
+                    }
+                }
+                if slice.inputs.end < dtypes.len() {
+                    continue;
+                }
+                let (first, parts) = (runs[run], cx.parts.remove(&run).unwrap_or_default());
+                if cx.prefixes.is_empty() {
+                    let total = self.combined_row(cx.combine, parts);
+                    cx.totals.insert(first, total);
+                    continue;
+                }
+                let (mut total, mut before) = (parts[0].clone(), parts[0].clone());
+                for (index, next) in parts.iter().enumerate().skip(1) {
+                    if let Some(is_mine) = mine[index] {
+                        before = if index == 1 { total.clone() } else { self.choose(is_mine, &total, &before) };
+                    }
+                    total = self.combined(cx.combine, &total, next);
+                }
+                let is_first = self.is_part(number, mask, warp_of(order[0]));
+                for register in (0..cx.prefixes.len()).filter(|register| *register as u32 & !cx.taken == first) {
+                    let own = cx.prefixes[register].clone();
+                    let longer = self.combined(cx.combine, &before, &own);
+                    cx.prefixes[register] = self.choose(is_first, &own, &longer);
+                }
+                cx.totals.insert(first, total);
+            }
+            self.reads_shared(range);
+        }
+    }
+
+    /// Like [`Emitter::combine_warps`], for the CTAs of a cluster: each thread reads from the threads with its index in the other CTAs. If
+    /// all threads of a CTA hold the same scalar, the CTAs broadcast it.
+    fn combine_blocks(&mut self, cx: &mut Cx<'_>, bits: &[Bit], is_same: bool) {
+        let runs: Vec<u32> = cx.totals.keys().copied().collect();
+        let dtypes: Vec<_> = cx.inputs.iter().map(|input| self.func.ty(*input).dtype()).collect();
+        let mask: u32 = bits.iter().map(|bit| 1 << bit.bit).sum();
+        let rest = !mask & (self.schedule.num_ctas - 1);
+        let others = (rest != 0).then(|| {
+            let others = self.asm.reg(Class::B32);
+            asm!(self, "and.b32 {others}, {}, {rest}", self.threads.block());
+            others
+        });
+        let along = |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| 1 << bit.bit).sum();
+        let ranks: Vec<u32> = (0..1u32 << bits.len()).map(along).collect();
+        if let ([run], true) = (&runs[..], is_same) {
+            let told = self.tell(&dtypes, &cx.totals[run], &ranks, others);
+            let total = self.combined_row(cx.combine, told);
+            cx.totals.insert(*run, total);
+            return;
+        }
+        let (thread, threads) = (self.thread(), self.schedule.threads());
+        let mut totals: Vec<Vec<Reg>> = Vec::new();
+        for slice in self.slices(runs.len(), &dtypes, threads) {
+            let range = self.scratch(slice.bytes(&dtypes, threads));
+            let place = |input: usize, run: usize| range.start + slice.place(&dtypes, threads, input, run);
+            let own: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(thread, dtype.bytes())).collect();
+            for run in slice.runs.clone() {
+                for input in slice.inputs.clone() {
+                    let to = format!("[{}+{}]", own[input], place(input, run));
+                    self.store_group("st.shared", &to, dtypes[input], None, &[cx.totals[&runs[run]][input]]);
+                }
+            }
+            self.program_barrier();
+            for (index, rank) in ranks.iter().enumerate() {
+                let block = match others {
+                    None => rank.to_string(),
+                    Some(others) => {
+                        let block = self.reg(Class::B32);
+                        asm!(self, "or.b32 {block}, {others}, {rank}");
+                        block.to_string()
+                    }
+                };
+                let there: Vec<Reg> = own
+                    .iter()
+                    .map(|own| {
+                        let there = self.asm.reg(Class::B32);
+                        asm!(self, "mapa.shared::cluster.u32 {there}, {own}, {block}");
+                        there
+                    })
+                    .collect();
+                for run in slice.runs.clone() {
+                    let parts = cx.parts.entry(run).or_insert_with(|| vec![Vec::new(); ranks.len()]);
+                    for input in slice.inputs.clone() {
+                        let from = format!("[{}+{}]", there[input], place(input, run));
+                        parts[index].extend(self.load_group("ld.shared::cluster", &from, dtypes[input], None, &[None]));
+                    }
+                    if slice.inputs.end < dtypes.len() {
+                        continue;
+                    }
+                    let next = std::mem::take(&mut parts[index]);
+                    match totals.get(run) {
+                        None => totals.push(next),
+                        Some(before) => totals[run] = self.combined(cx.combine, &before.clone(), &next),
+                    }
+                }
+            }
+            self.cluster_reads_shared(range);
+        }
+        cx.totals = runs.into_iter().zip(totals).collect();
+    }
+
+    /// The shared-memory address of the thread's element in an array with one element per thread.
+    pub(crate) fn thread_address(&mut self, thread: Reg, bytes: usize) -> Reg {
+        let mut offset = thread;
+        if bytes > 1 {
+            offset = self.reg(Class::B32);
+            asm!(self, "shl.b32 {offset}, {thread}, {}", bytes.trailing_zeros());
+        }
+        self.shared_address(Some(offset))
+    }
+
+    /// A predicate: whether the masked bits of the number equal `value`.
+    fn is_part(&mut self, number: Reg, mask: u32, value: u32) -> Reg {
+        let (masked, is_equal) = (self.reg(Class::B32), self.reg(Class::Pred));
+        asm!(self, "and.b32 {masked}, {number}, {mask}");
+        asm!(self, "setp.eq.s32 {is_equal}, {masked}, {value}");
+        is_equal
+    }
+}
+
+/// The number of independent chains for sums of products.
+const CHAINS: usize = 4;
+
+/// The products whose only use is a sum along an axis, in a kernel that permits contraction.
+pub(crate) fn summed_products(func: &Function) -> Vec<bool> {
+    let mut summed = vec![false; func.value_count()];
+    if !func.contract {
+        return summed;
+    }
+    let uses = use_counts(func);
+    for inst in func.all_insts() {
+        let Op::Reduce { inputs, combine, .. } = &func.inst(inst).op else { continue };
+        let [input] = inputs[..] else { continue };
+        let is_product = matches!(func.def_op(input), Some(Op::Binary { op: BinaryOp::Mul, .. })) && uses[input.index()] == 1;
+        let is_float = matches!(func.ty(input).dtype(), Dtype::F32 | Dtype::F64);
+        let [first, _] = func.region(*combine).insts[..] else { continue };
+        let is_sum = matches!(func.inst(first).op, Op::Binary { op: BinaryOp::Add, .. }) && is_commutative(func, *combine);
+        summed[input.index()] = is_product && is_float && is_sum;
+    }
+    summed
+}
+
+/// Whether all lanes of a warp hold the same values when these bits of the index along the axis remain to be combined.
+fn lanes_alike(layout: &Layout, left: &[Bit], axis: usize) -> bool {
+    (0..layout.bits(Level::Lane)).all(|bit| {
+        let is_along = |at: usize| layout.basis(Level::Lane, bit).is_some_and(|basis| basis[at] != 0);
+        !left.contains(&Bit { level: Level::Lane, bit }) && (0..layout.shape().len()).all(|at| at == axis || !is_along(at))
+    })
+}
+
+/// The hardware bits of an index along the axis, in the order in which runs are combined.
+fn index_bits(layout: &Layout, axis: usize, is_commutative: bool) -> Vec<Bit> {
+    let mut bits = Vec::new();
+    for level in Level::ALL {
+        for bit in 0..layout.bits(level) {
+            let step = layout.basis(level, bit).map_or(0, |basis| basis[axis]);
+            if step != 0 {
+                bits.push((if is_commutative { level as u32 } else { 0 }, step, Bit { level, bit }));
+            }
+        }
+    }
+    bits.sort_by_key(|(group, step, _)| (*group, *step));
+    bits.into_iter().map(|(.., bit)| bit).collect()
+}
+
+/// Whether `combine` gives the same result with its two sides exchanged. This is detected if every result is the same formula.
+fn is_commutative(func: &Function, combine: Region) -> bool {
+    let mut formulas = Formulas { func, combine, numbers: HashMap::new(), known: [SideTable::new(), SideTable::new()] };
+    func.yielded(combine).iter().all(|value| formulas.number(*value, false) == formulas.number(*value, true))
+}
+
+/// Value numbering of a region: equal numbers for equal formulas in the region's parameters.
+struct Formulas<'a> {
+    func: &'a Function,
+    combine: Region,
+    /// By the op without its operands, and the operands' numbers, sorted for commutative ops.
+    numbers: HashMap<(String, Vec<usize>), usize>,
+    /// The numbers of values, as they are and with the two runs exchanged.
+    known: [SideTable<Value, Option<usize>>; 2],
+}
+
+impl Formulas<'_> {
+    fn number(&mut self, value: Value, is_swapped: bool) -> usize {
+        let (func, combine) = (self.func, self.combine);
+        if let Some(known) = self.known[usize::from(is_swapped)][value] {
+            return known;
+        }
+        let formula = match func.def(value) {
+            Def::Param(region, index) if region == combine => {
+                let count = func.region(combine).params.len();
+                (format!("${}", if is_swapped { (index + count / 2) % count } else { index }), Vec::new())
+            }
+            Def::Result(inst, index) if func.region(combine).insts.contains(&inst) => {
+                let mut op = func.inst(inst).op.clone();
+                let mut operands = Vec::new();
+                op.for_each_operand(&mut |operand| operands.push(self.number(operand, is_swapped)));
+                if let Op::Binary {
+                    op: BinaryOp::Add | BinaryOp::Mul | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Min | BinaryOp::Max,
+                    ..
+                } = op
+                {
+                    operands.sort_unstable();
+                }
+                // With its operands replaced, the op's text contains only the operation.
+                op.map_operands(&mut |_| func.region(combine).params[0]);
+                (format!("{op:?}:{}:{index}", func.ty(value)), operands)
+            }
+            _ => (value.to_string(), Vec::new()),
+        };
+        let next = self.numbers.len();
+        let number = *self.numbers.entry(formula).or_insert(next);
+        self.known[usize::from(is_swapped)][value] = Some(number);
+        number
+    }
+}

@@ -1,0 +1,166 @@
+//! Async buffers: asynchronous copies of tiles from global to shared memory. Each thread copies its elements to slots that only this thread
+//! writes and reads, so no barrier is needed: a thread waits only for its own copies.
+//!
+//! A thread's elements form chunks of 16 bytes. Chunks of adjacent threads are adjacent, so that neighbours copy neighbouring chunks.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::analysis::uniform_loads::Reader;
+use crate::dtype::Dtype;
+use crate::ir::{Cache, Function, Inst, Op, Region, Value};
+
+use crate::backend::ptx::text::registers::{Class, Reg, asm};
+use crate::backend::ptx::{Emitter, Lanes};
+
+/// The widest copy of a thread, in bytes.
+const CHUNK: u32 = 16;
+/// The narrowest copy that `cp.async` supports, in bytes.
+const LEAST: u32 = 4;
+
+/// The live async buffers.
+#[derive(Default)]
+pub(crate) struct AsyncBuffers {
+    alive: Vec<AsyncBuffer>,
+    /// For each async buffer, the last op of its region that uses the buffer or contains a use.
+    last_users: HashMap<Value, Inst>,
+}
+
+impl AsyncBuffers {
+    /// The state before anything is emitted.
+    pub(crate) fn of(func: &Function) -> AsyncBuffers {
+        let (mut homes, mut last_users) = (HashMap::new(), HashMap::new());
+        note_users(func, func.body, &mut Vec::new(), &mut homes, &mut last_users);
+        AsyncBuffers { alive: Vec::new(), last_users }
+    }
+}
+
+/// Collects the users of async buffers under a region. `around` lists the enclosing regions, each with the op that contains the next
+/// region.
+fn note_users(
+    func: &Function,
+    region: Region,
+    around: &mut Vec<(Region, Inst)>,
+    homes: &mut HashMap<Value, Region>,
+    last_users: &mut HashMap<Value, Inst>,
+) {
+    for &inst in &func.region(region).insts {
+        let data = func.inst(inst);
+        around.push((region, inst));
+        if let Op::AsyncBuffer { .. } = data.op {
+            homes.insert(data.results[0], region);
+            last_users.insert(data.results[0], inst);
+        }
+        data.op.for_each_operand(&mut |value| {
+            let holder = homes.get(&value).and_then(|home| around.iter().find(|(region, _)| region == home));
+            last_users.extend(holder.map(|(_, inst)| (value, *inst)));
+        });
+        data.op.for_each_region(&mut |inner| note_users(func, inner, around, homes, last_users));
+        around.pop();
+    }
+}
+
+struct AsyncBuffer {
+    value: Value,
+    /// The op, in the buffer's region, after which the buffer is dead.
+    last: Inst,
+    range: Range<u32>,
+    /// The address of the thread's first chunk in the first slot.
+    own: Reg,
+    slot_bytes: u32,
+}
+
+impl Emitter<'_> {
+    pub(crate) fn buffer(&mut self, slots: u32, result: Value) {
+        let elements = self.lane_count(result) as u32 * self.func.ty(result).dtype().bytes() as u32;
+        let threads = self.schedule.threads();
+        let chunk = elements.min(CHUNK);
+        let slot_bytes = elements * threads;
+        let range = self.hold(slots * slot_bytes);
+        let thread = self.thread();
+        let own = self.reg(Class::B32);
+        let base = self.shared_address(None);
+        asm!(self, "mad.lo.s32 {own}, {thread}, {chunk}, {base}");
+        let last = self.buffers.last_users[&result];
+        self.buffers.alive.push(AsyncBuffer { value: result, last, range, own, slot_bytes });
+    }
+
+    /// After an op: frees the async buffers whose last user is this op.
+    pub(crate) fn release_rings(&mut self, inst: Inst) {
+        let (gone, alive) = std::mem::take(&mut self.buffers.alive).into_iter().partition(|buffer| buffer.last == inst);
+        self.buffers.alive = alive;
+        let gone: Vec<AsyncBuffer> = gone;
+        gone.into_iter().for_each(|buffer| self.give_back(buffer.range));
+    }
+
+    /// The address of the thread's part of a slot, and the offset of the buffer in shared memory.
+    fn slot(&mut self, buffer: Value, slot: Value) -> (Reg, u32) {
+        let slot = self.scalar(slot);
+        let known = self.buffers.alive.iter().find(|known| known.value == buffer).expect("a buffer is alive where it is named");
+        let (own, bytes, start) = (known.own, known.slot_bytes, known.range.start);
+        let address = self.reg(Class::B32);
+        asm!(self, "mad.lo.s32 {address}, {slot}, {bytes}, {own}");
+        (address, start)
+    }
+
+    /// The offset of an element from the thread's first element.
+    fn slot_address(&self, buffer: Value, register: usize, dtype: Dtype) -> u32 {
+        let bytes = dtype.bytes() as u32;
+        let chunk = (self.lane_count(buffer) as u32 * bytes).min(CHUNK);
+        let at = register as u32 * bytes;
+        at / chunk * chunk * self.schedule.threads() + at % chunk
+    }
+
+    pub(crate) fn async_copy(&mut self, op: &Op) {
+        let &Op::AsyncCopy { buffer, slot, on, base, offset, mask, cache, evict, align } = op else { return };
+        let dtype = self.func.ty(base).dtype();
+        let access = self.access(base, offset, align, dtype);
+        let (address, start) = self.slot(buffer, slot);
+        let (on, mask) = (self.scalar(on), mask.map(|mask| self.source(mask)));
+        let owner = if self.readers[buffer] != Reader::Each { self.owner_of(self.layout(offset).cloned().as_ref()) } else { None };
+        let on = self.both(Some(on), owner).unwrap_or(on);
+        for first in (0..self.lane_count(offset)).step_by(access.group) {
+            let own = mask.as_ref().map(|mask| self.at(mask, first));
+            let from = self.place_of(&access, first);
+            let to = format!("[{address}+{}]", start + self.slot_address(buffer, first, dtype));
+            let bytes = (access.group * dtype.bytes()) as u32;
+            if bytes < LEAST {
+                // Too narrow for `cp.async`: copy through a register.
+                let pred = self.both(own, Some(on));
+                let instruction = self.load_instruction(cache, evict, false, false);
+                let regs = self.load_group(&instruction, &from, dtype, pred, &vec![None; access.group]);
+                self.store_group("st.shared", &to, dtype, Some(on), &regs);
+                continue;
+            }
+            let level = if bytes == CHUNK && cache != Cache::All { "cg" } else { "ca" };
+            let size = own.map_or(String::new(), |own| {
+                let size = self.reg(Class::B32);
+                asm!(self, "selp.b32 {size}, {bytes}, 0, {own}");
+                format!(", {size}")
+            });
+            let (hint, policy) = self.copy_policy(cache, evict);
+            asm!(self, "@{on} cp.async.{level}.shared.global{hint} {to}, {from}, {bytes}{size}{policy}");
+        }
+    }
+
+    pub(crate) fn local_load(&mut self, buffer: Value, slot: Value, result: Value) {
+        let dtype = self.func.ty(result).dtype();
+        let (address, start) = self.slot(buffer, slot);
+        let count = self.lane_count(result);
+        let group = (CHUNK as usize / dtype.bytes()).min(count);
+        let mut regs = Vec::new();
+        for first in (0..count).step_by(group) {
+            let place = format!("[{address}+{}]", start + self.slot_address(buffer, first, dtype));
+            regs.extend(self.load_group("ld.shared", &place, dtype, None, &vec![None; group]));
+        }
+        let lanes = if self.readers[result] == Reader::Broadcast {
+            // Only the owning threads' slots hold the elements.
+            let held = self.held(result);
+            let found: Vec<Reg> = held.registers().map(|register| regs[register]).collect();
+            self.broadcast_from_owner(&held, dtype, &found, false)
+        } else {
+            Lanes::Each(regs)
+        };
+        self.define(result, lanes);
+    }
+}

@@ -1,0 +1,146 @@
+//! Barrier state: the accesses since the last barrier, on any path to the current point of the program.
+//!
+//! ```text
+//! A                               since: A
+//! if c { barrier; B } else { C }  since: B, A, C; a join takes the union of both paths
+//! loop {
+//!     D                           exposed: D precedes any barrier of its iteration, so it follows the end of the previous one
+//!     barrier
+//!     E                           since: E, with which D of the next iteration may conflict
+//! }
+//! ```
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+use crate::ir::Region;
+
+use crate::backend::ptx::Emitter;
+use crate::backend::ptx::exchange::shared::Use;
+use crate::backend::ptx::memory::hazards::{Counted, Iteration, Touch};
+
+/// The accesses of one kind since the last barrier.
+pub(crate) struct BarrierState<T> {
+    done: Vec<T>,
+    loops: Vec<Around<T>>,
+}
+
+/// A loop that is being emitted.
+struct Around<T> {
+    /// Whether every path from the start of the body contains a barrier.
+    is_fenced: bool,
+    /// The accesses before that barrier.
+    exposed: Vec<T>,
+}
+
+/// A snapshot of the state, for code that another path continues from.
+pub(crate) struct Place<T> {
+    done: Vec<T>,
+    fenced: Vec<bool>,
+}
+
+impl<T> Default for BarrierState<T> {
+    fn default() -> Self {
+        BarrierState { done: Vec::new(), loops: Vec::new() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> BarrierState<T> {
+    pub(crate) fn done(&self) -> &[T] {
+        &self.done
+    }
+
+    pub(crate) fn note(&mut self, access: T) {
+        if !self.done.contains(&access) {
+            self.done.push(access);
+        }
+    }
+
+    /// Records an access that may conflict with accesses at the end of an enclosing loop.
+    pub(crate) fn expose(&mut self, access: &T) {
+        for around in self.loops.iter_mut().filter(|around| !around.is_fenced && !around.exposed.contains(access)) {
+            around.exposed.push(access.clone());
+        }
+    }
+
+    /// A barrier after all accesses, except those that `outlasts` it.
+    pub(crate) fn fence(&mut self, outlasts: impl Fn(&T) -> bool) {
+        self.done.retain(outlasts);
+        self.loops.iter_mut().for_each(|around| around.is_fenced = true);
+    }
+
+    fn place(&self) -> Place<T> {
+        Place { done: self.done.clone(), fenced: self.loops.iter().map(|around| around.is_fenced).collect() }
+    }
+
+    fn go_back(&mut self, place: &Place<T>) {
+        self.done.clone_from(&place.done);
+        self.loops.iter_mut().zip(&place.fenced).for_each(|(around, is_fenced)| around.is_fenced = *is_fenced);
+    }
+
+    /// A join of two paths: the union of their accesses, and only the barriers that both paths contain.
+    fn join(&mut self, other: Place<T>) {
+        let known: HashSet<T> = self.done.iter().cloned().collect();
+        self.done.extend(other.done.into_iter().filter(|access| !known.contains(access)));
+        self.loops.iter_mut().zip(other.fenced).for_each(|(around, is_fenced)| around.is_fenced &= is_fenced);
+    }
+
+    fn begin_loop(&mut self) {
+        self.loops.push(Around { is_fenced: false, exposed: Vec::new() });
+    }
+
+    /// The accesses of the next iteration before any barrier.
+    fn end_loop(&mut self) -> Vec<T> {
+        self.loops.pop().map_or(Vec::new(), |around| around.exposed)
+    }
+}
+
+/// A snapshot of all barrier state at a point of the program.
+pub(crate) struct Fork {
+    shared: Place<Use>,
+    touched: Place<Touch>,
+}
+
+/// A loop whose body is being emitted.
+pub(crate) struct Opened {
+    front: Fork,
+    iteration: Iteration,
+}
+
+impl Emitter<'_> {
+    /// A snapshot, before code that may not run or at the end of such code.
+    pub(crate) fn fork(&self) -> Fork {
+        Fork { shared: self.shared.uses.place(), touched: self.hazards.touched.place() }
+    }
+
+    /// Restores the snapshot, for the other arm.
+    pub(crate) fn go_back(&mut self, fork: &Fork) {
+        self.shared.uses.go_back(&fork.shared);
+        self.hazards.touched.go_back(&fork.touched);
+    }
+
+    pub(crate) fn join(&mut self, other: Fork) {
+        self.shared.uses.join(other.shared);
+        self.hazards.touched.join(other.touched);
+    }
+
+    /// Begins a loop, before the code that enters it. A counted loop has bounds and an index.
+    pub(crate) fn begin_loop(&mut self, counted: Option<Counted>, regions: &[Region]) -> Opened {
+        let iteration = self.order_loop(counted, regions);
+        let front = self.fork();
+        self.shared.uses.begin_loop();
+        self.hazards.touched.begin_loop();
+        // Accesses before the loop were checked against every iteration already.
+        self.hazards.touched.done.clear();
+        Opened { front, iteration }
+    }
+
+    /// At the end of a loop's body: the next iteration may conflict with the accesses of this one.
+    pub(crate) fn end_loop(&mut self, Opened { front, iteration }: Opened) {
+        let touched = self.hazards.touched.end_loop();
+        self.order_iterations(iteration, &touched);
+        let written = self.shared.uses.end_loop();
+        self.end_shared_iteration(&written);
+        self.join(front);
+    }
+}

@@ -1,0 +1,326 @@
+//! Loads and stores: vectorised accesses, masks and cache modifiers.
+
+pub(crate) mod async_buffer;
+pub(crate) mod atomic;
+pub(crate) mod barrier_state;
+pub(crate) mod checked_report;
+pub(crate) mod hazards;
+
+use crate::analysis::affine::Affine;
+use crate::analysis::uniform_loads::Reader;
+use crate::dtype::Dtype;
+use crate::ir::{Cache, Evict, Op, Type, Value};
+use crate::layout::Layout;
+
+use crate::backend::ptx::text::registers::{Class, Reg, asm};
+use crate::backend::ptx::{Emitter, Lanes, memory_type};
+
+/// The addresses of the elements of an access.
+pub(crate) struct Access {
+    /// The address of element `register` is `address[register or 0] + constant[register]`.
+    addresses: Vec<Reg>,
+    constants: Vec<i64>,
+    /// The number of adjacent registers that one instruction moves.
+    pub(crate) group: usize,
+}
+
+/// The modifier of an access whose last operand is an L2 cache policy.
+const HINT: &str = ".L2::cache_hint";
+
+impl Emitter<'_> {
+    pub(crate) fn load(&mut self, op: &Op, result: Value) {
+        let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, .. } = op else { return };
+        let dtype = self.func.ty(base).dtype();
+        let access = self.access(base, offset, align, dtype);
+        let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
+        let instruction = self.load_instruction(cache, evict, volatile, is_constant);
+        let (mask, other) = (mask.map(|mask| self.source(mask)), other.map(|other| self.lanes(other)));
+        // Another program, or a thread of this program that is ahead, may write concurrently. The owner reads, so that all threads get the
+        // same value.
+        let reader = if volatile { Reader::Broadcast } else { self.readers[result] };
+        let held = (reader != Reader::Each).then(|| self.held(offset));
+        let (owner, copies) = held.as_ref().map_or((None, 0), |held| (held.owner, held.copies));
+        let mut regs = Vec::new();
+        for first in (0..self.lane_count(result)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
+            let own = mask.as_ref().map(|mask| self.at(mask, first));
+            let pred = self.both(own, owner);
+            let fill: Vec<Option<Reg>> =
+                (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
+            let place = self.place_of(&access, first);
+            regs.extend(self.load_group(&instruction, &place, dtype, pred, &fill));
+        }
+        let lanes = match held {
+            Some(held) if reader == Reader::Broadcast => self.broadcast_from_owner(&held, dtype, &regs, false),
+            Some(held) => held.with_copies(&regs),
+            None if self.layout(result).is_some() => Lanes::Each(regs),
+            None => Lanes::Splat(regs[0]),
+        };
+        self.define(result, lanes);
+    }
+
+    pub(crate) fn store(&mut self, op: &Op) {
+        let &Op::Store { base, offset, value, mask, cache, evict, align, .. } = op else { return };
+        let dtype = self.func.ty(base).dtype();
+        let access = self.access(base, offset, align, dtype);
+        let instruction = self.store_instruction(cache, evict);
+        let layout = self.layout(offset).cloned();
+        let owner = self.owner_of(layout.as_ref());
+        let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
+        let (mask, values) = (mask.map(|mask| self.source(mask)), self.lanes(value));
+        for first in (0..self.lane_count(offset)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
+            let own = mask.as_ref().map(|mask| self.at(mask, first));
+            let pred = self.both(own, owner);
+            let regs: Vec<Reg> = (first..first + access.group).map(|register| values.get(register)).collect();
+            let place = self.place_of(&access, first);
+            self.store_group(&instruction, &place, dtype, pred, &regs);
+        }
+    }
+
+    /// Records the run length of a wide access's mask: the mask is equal for all elements that move together. An `async_copy` guarantees
+    /// this only in iterations that exist, so the ops around it cannot rely on it.
+    ///
+    /// `outside` receives the previous entries.
+    pub(crate) fn note_run(&mut self, op: &Op, outside: &mut Vec<(Value, Option<usize>)>) {
+        let (Op::Load { base, offset, mask: Some(mask), align, .. } | Op::Store { base, offset, mask: Some(mask), align, .. }) = *op else {
+            return;
+        };
+        if let Some(affine) = self.facts.get(self.func, offset) {
+            let run = group(self.layout(offset), &affine, align, self.func.ty(base).dtype());
+            let known = self.runs.get(&mask).copied();
+            outside.push((mask, known));
+            self.runs.insert(mask, run.max(known.unwrap_or(1)));
+        }
+    }
+
+    pub(crate) fn access(&mut self, base: Value, offset: Value, align: u32, dtype: Dtype) -> Access {
+        let bytes = dtype.bytes() as i64;
+        let (base_reg, _) = self.pointers[base].expect("a pointer is a parameter, or was made before");
+        let layout = self.layout(offset).cloned();
+        let count = self.lane_count(offset);
+        match self.facts.get(self.func, offset) {
+            Some(affine) => {
+                let (addresses, constants) = self.addresses(Some((base_reg, base)), &affine, layout.as_ref(), count, bytes);
+                let group = group(layout.as_ref(), &affine, align, dtype);
+                Access { addresses, constants, group }
+            }
+            None => {
+                let offsets = self.lanes(offset);
+                let addresses = (0..count).map(|register| {
+                    let (scaled, address) = (self.reg(Class::B64), self.reg(Class::B64));
+                    asm!(self, "shl.b64 {scaled}, {}, {}", offsets.get(register), bytes.trailing_zeros());
+                    asm!(self, "add.s64 {address}, {base_reg}, {scaled}");
+                    address
+                });
+                Access { addresses: addresses.collect(), constants: vec![0; count], group: 1 }
+            }
+        }
+    }
+
+    /// `[address+constant]`; a constant that does not fit the instruction is added into a register.
+    pub(crate) fn place_of(&mut self, access: &Access, register: usize) -> String {
+        let address = access.addresses[register.min(access.addresses.len() - 1)];
+        match access.constants[register] {
+            0 => format!("[{address}]"),
+            constant if i32::try_from(constant).is_ok() => format!("[{address}+{constant}]"),
+            constant => {
+                let far = self.reg(Class::B64);
+                asm!(self, "add.s64 {far}, {address}, {constant}");
+                format!("[{far}]")
+            }
+        }
+    }
+
+    pub(crate) fn load_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, fill: &[Option<Reg>]) -> Vec<Reg> {
+        let group = fill.len();
+        let policy = self.policy_operand(instruction);
+        let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
+        if dtype.bytes() < 4 && group * dtype.bytes() >= 4 {
+            // Load 32-bit words and unpack them in registers.
+            let words: Vec<Reg> = (0..group * dtype.bytes() / 4).map(|_| self.reg(Class::B32)).collect();
+            if pred.is_some() {
+                for (word, fill) in words.iter().zip(fill.chunks(4 / dtype.bytes())) {
+                    let fill: Option<Vec<Reg>> = fill.iter().copied().collect();
+                    match fill {
+                        None => asm!(self, "mov.b32 {word}, 0"),
+                        Some(fill) => {
+                            let fill: Vec<Reg> =
+                                fill.into_iter().map(|fill| if dtype == Dtype::Bool { self.byte(fill) } else { fill }).collect();
+                            let fill = self.pack(&fill);
+                            asm!(self, "mov.b32 {word}, {fill}");
+                        }
+                    }
+                }
+            }
+            asm!(self, "{guard}{instruction}{}.b32 {}, {place}{policy}", vector(words.len()), list(&words));
+            return words.into_iter().flat_map(|word| self.unpack(word, dtype)).collect();
+        }
+        let class = if dtype == Dtype::Bool { Class::B32 } else { Class::of(dtype) };
+        let regs: Vec<Reg> = (0..group).map(|_| self.reg(class)).collect();
+        if pred.is_some() {
+            for (reg, fill) in regs.iter().zip(fill) {
+                match fill {
+                    None if class == Class::F32 => asm!(self, "mov.f32 {reg}, 0f00000000"),
+                    None if class == Class::F64 => asm!(self, "mov.f64 {reg}, 0d0000000000000000"),
+                    None => asm!(self, "mov.{} {reg}, 0", class.suffix()),
+                    Some(fill) if dtype == Dtype::Bool => asm!(self, "selp.b32 {reg}, 1, 0, {fill}"),
+                    Some(fill) => asm!(self, "mov.{} {reg}, {fill}", class.suffix()),
+                }
+            }
+        }
+        asm!(self, "{guard}{instruction}{}.{} {}, {place}{policy}", vector(group), memory_type(dtype), list(&regs));
+        regs.into_iter().map(|reg| if dtype == Dtype::Bool { self.predicate(reg) } else { reg }).collect()
+    }
+
+    pub(crate) fn store_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
+        let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
+        let policy = self.policy_operand(instruction);
+        let regs: Vec<Reg> = regs.iter().map(|reg| if dtype == Dtype::Bool { self.byte(*reg) } else { *reg }).collect();
+        if dtype.bytes() < 4 && regs.len() * dtype.bytes() >= 4 {
+            let words: Vec<Reg> = regs.chunks(4 / dtype.bytes()).map(|part| self.pack(part)).collect();
+            asm!(self, "{guard}{instruction}{}.b32 {place}, {}{policy}", vector(words.len()), list(&words));
+        } else {
+            asm!(self, "{guard}{instruction}{}.{} {place}, {}{policy}", vector(regs.len()), memory_type(dtype), list(&regs));
+        }
+    }
+
+    /// Unpacks the elements of a 32-bit word from memory.
+    fn unpack(&mut self, word: Reg, dtype: Dtype) -> Vec<Reg> {
+        if dtype.is_half() {
+            let (low, high) = (self.reg(Class::B16), self.reg(Class::B16));
+            asm!(self, "mov.b32 {{{low}, {high}}}, {word}");
+            return vec![low, high];
+        }
+        let (bits, sign) = (8 * dtype.bytes(), if dtype.is_signed_int() { 's' } else { 'u' });
+        let parts = (0..32 / bits).map(|part| {
+            let element = self.reg(Class::B32);
+            asm!(self, "bfe.{sign}32 {element}, {word}, {}, {bits}", part * bits);
+            if dtype == Dtype::Bool { self.predicate(element) } else { element }
+        });
+        parts.collect()
+    }
+
+    /// Packs elements into a 32-bit word of memory.
+    pub(crate) fn pack(&mut self, parts: &[Reg]) -> Reg {
+        let mut join = |low: Reg, high: Reg, selector: u32| {
+            let both = self.reg(Class::B32);
+            asm!(self, "prmt.b32 {both}, {low}, {high}, {selector:#x}");
+            both
+        };
+        match *parts {
+            [low, high] if low.class == Class::B16 => {
+                let word = self.reg(Class::B32);
+                asm!(self, "mov.b32 {word}, {{{low}, {high}}}");
+                word
+            }
+            [low, high] => join(low, high, 0x5410),
+            [a, b, c, d] => {
+                let (low, high) = (join(a, b, 0x0040), join(c, d, 0x0040));
+                join(low, high, 0x5410)
+            }
+            _ => unreachable!("a word holds two or four elements"),
+        }
+    }
+
+    pub(crate) fn predicate(&mut self, byte: Reg) -> Reg {
+        let pred = self.reg(Class::Pred);
+        asm!(self, "setp.ne.s32 {pred}, {byte}, 0");
+        pred
+    }
+
+    pub(crate) fn byte(&mut self, pred: Reg) -> Reg {
+        let byte = self.reg(Class::B32);
+        asm!(self, "selp.b32 {byte}, 1, 0, {pred}");
+        byte
+    }
+
+    /// The kernel never writes memory behind a `Ptr` during the launch, so loads from it may use the read-only path, unless the launch
+    /// begins while a previous one still writes.
+    pub(crate) fn load_instruction(&mut self, cache: Cache, evict: Evict, volatile: bool, is_constant: bool) -> String {
+        if volatile {
+            return "ld.volatile.global".to_string();
+        }
+        let read_only = if is_constant && cache != Cache::Volatile && !self.begins_early { ".nc" } else { "" };
+        match cache {
+            Cache::Default => format!("ld.global{read_only}{}", self.priority(evict)),
+            cache => format!("ld.global.{}{read_only}", cache.text()),
+        }
+    }
+
+    fn store_instruction(&mut self, cache: Cache, evict: Evict) -> String {
+        match cache {
+            Cache::Default => format!("st.global{}", self.priority(evict)),
+            cache => format!("st.global.{}", cache.text()),
+        }
+    }
+
+    /// The suffix for an eviction priority. An instruction has a cache operator or a priority, not both. The priority applies to both cache
+    /// levels; a policy operand carries that of the L2.
+    fn priority(&mut self, evict: Evict) -> String {
+        if evict == Evict::Normal {
+            return String::new();
+        }
+        self.ptx_version = self.ptx_version.max((7, 4));
+        let hint = if self.policies.iter().any(|(known, _)| *known == evict) { HINT } else { "" };
+        format!(".L1::{}{hint}", evict.text())
+    }
+
+    /// The L2 policy of a copy to shared memory: a part of the instruction, and its last operand.
+    pub(crate) fn copy_policy(&mut self, cache: Cache, evict: Evict) -> (&'static str, String) {
+        match self.policies.iter().find(|(known, _)| *known == evict) {
+            Some((_, policy)) if cache == Cache::Default => {
+                self.ptx_version = self.ptx_version.max((7, 4));
+                (HINT, format!(", {policy}"))
+            }
+            _ => ("", String::new()),
+        }
+    }
+
+    /// The last operand of an access: the policy that its instruction requires.
+    fn policy_operand(&self, instruction: &str) -> String {
+        let Some(instruction) = instruction.strip_suffix(HINT) else { return String::new() };
+        let policy = self.policies.iter().find(|(evict, _)| instruction.ends_with(evict.text()));
+        policy.map_or(String::new(), |(_, policy)| format!(", {policy}"))
+    }
+
+    /// Creates the policies that the accesses of the kernel use, before all other code.
+    pub(crate) fn policies(&mut self) {
+        for evict in [Evict::First, Evict::Last] {
+            let names_it = |op: &Op| match *op {
+                Op::Load { cache, evict: own, volatile, .. } => own == evict && cache == Cache::Default && !volatile,
+                Op::Store { cache, evict: own, .. } | Op::AsyncCopy { cache, evict: own, .. } => own == evict && cache == Cache::Default,
+                _ => false,
+            };
+            if self.func.all_insts().into_iter().any(|inst| names_it(&self.func.inst(inst).op)) {
+                let policy = self.reg(Class::B64);
+                asm!(self, "createpolicy.fractional.L2::{}.b64 {policy}", evict.text());
+                self.policies.push((evict, policy));
+            }
+        }
+    }
+}
+
+/// The number of registers that are adjacent in memory and can move in one instruction.
+fn group(layout: Option<&Layout>, affine: &Affine, align: u32, dtype: Dtype) -> usize {
+    let Some(layout) = layout else { return 1 };
+    let runs = |axis: &usize| affine.lanes[*axis].is(1) && layout.shape()[*axis] > 1;
+    let Some(axis) = (0..layout.rank()).rev().find(runs) else { return 1 };
+    let run = layout.contiguous_per_thread(axis);
+    let in_order = run.bits.iter().enumerate().take_while(|(index, bit)| *index as u32 == **bit).count();
+    let widest = (align as usize / dtype.bytes()).max(1);
+    if run.disjoint { widest.min(1 << in_order) } else { 1 }
+}
+
+fn vector(length: usize) -> &'static str {
+    match length {
+        2 => ".v2",
+        4 => ".v4",
+        _ => "",
+    }
+}
+
+fn list(regs: &[Reg]) -> String {
+    match regs {
+        [reg] => reg.to_string(),
+        _ => format!("{{{}}}", regs.iter().map(Reg::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}

@@ -1,0 +1,160 @@
+//! Grids: the number of programs of a launch along each axis.
+
+use crate::{Error, Result};
+
+/// The maximum number of programs along each axis in CUDA. The CPU has the same limits.
+const LIMITS: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
+
+/// The number of blocks of size `b` that cover `a` elements: `a / b`, rounded up.
+///
+/// `cdiv(0, b)` is 0 for every `b`. Blocks of size 0 cover nothing, so `cdiv(a, 0)` is `usize::MAX` for every other `a`. It does not panic; the
+/// launch reports a grid that is too large.
+///
+/// ```
+/// # use kernel_runtime::cdiv;
+/// assert_eq!((cdiv(1000, 256), cdiv(1024, 256), cdiv(0, 256)), (4, 4, 0));
+/// ```
+pub const fn cdiv(a: usize, b: usize) -> usize {
+    match (a, b) {
+        (0, _) => 0,
+        (_, 0) => usize::MAX,
+        _ => a.div_ceil(b),
+    }
+}
+
+/// The number of programs of a launch along each of the three axes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grid([i64; 3]);
+
+impl Grid {
+    /// The grid in the hardware's types, or an error if it is too large.
+    #[inline]
+    pub(crate) fn check(self, kernel: &'static str) -> Result<[u32; 3]> {
+        let fits = |axis: usize| (0..=LIMITS[axis]).contains(&self.0[axis]);
+        match (0..3).find(|axis| !fits(*axis)) {
+            None => Ok(self.0.map(|programs| programs as u32)),
+            Some(axis) => Err(Error::GridTooLarge { kernel, axis, programs: self.0[axis], limit: LIMITS[axis] }),
+        }
+    }
+}
+
+/// The number of CTAs of a grid of programs. Each program is a cluster of `num_ctas` CTAs along the first axis.
+#[inline]
+pub(crate) fn of_ctas(grid: [u32; 3], num_ctas: u32, kernel: &'static str) -> Result<[u32; 3]> {
+    if num_ctas == 1 {
+        return Ok(grid);
+    }
+    let [x, y, z] = grid.map(i64::from);
+    Grid([x * i64::from(num_ctas), y, z]).check(kernel)
+}
+
+/// One number in a grid.
+pub trait GridDim {
+    /// The number of programs.
+    fn programs(self) -> i64;
+}
+
+impl GridDim for usize {
+    fn programs(self) -> i64 {
+        i64::try_from(self).unwrap_or(i64::MAX)
+    }
+}
+
+impl GridDim for u32 {
+    fn programs(self) -> i64 {
+        self.into()
+    }
+}
+
+/// Allows a bare literal as a grid. A negative number is an error of the launch.
+impl GridDim for i32 {
+    fn programs(self) -> i64 {
+        self.into()
+    }
+}
+
+/// A type that can be passed as a grid: `n`, `(a, b)`, `(a, b, c)`, `[a]`, `[a, b]`, `[a, b, c]`, of `usize`, `u32` or literals.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a grid",
+    note = "a grid is a number, or a tuple or array of up to three; numbers are `usize`, `u32` or literals"
+)]
+pub trait IntoGrid {
+    /// The grid. Axes that are not given have one program.
+    fn into_grid(self) -> Grid;
+}
+
+impl IntoGrid for Grid {
+    fn into_grid(self) -> Grid {
+        self
+    }
+}
+
+impl<A: GridDim> IntoGrid for A {
+    fn into_grid(self) -> Grid {
+        Grid([self.programs(), 1, 1])
+    }
+}
+
+impl<A: GridDim, B: GridDim> IntoGrid for (A, B) {
+    fn into_grid(self) -> Grid {
+        Grid([self.0.programs(), self.1.programs(), 1])
+    }
+}
+
+impl<A: GridDim, B: GridDim, C: GridDim> IntoGrid for (A, B, C) {
+    fn into_grid(self) -> Grid {
+        Grid([self.0.programs(), self.1.programs(), self.2.programs()])
+    }
+}
+
+impl<A: GridDim> IntoGrid for [A; 1] {
+    fn into_grid(self) -> Grid {
+        let [a] = self;
+        a.into_grid()
+    }
+}
+
+impl<A: GridDim> IntoGrid for [A; 2] {
+    fn into_grid(self) -> Grid {
+        let [a, b] = self;
+        (a, b).into_grid()
+    }
+}
+
+impl<A: GridDim> IntoGrid for [A; 3] {
+    fn into_grid(self) -> Grid {
+        let [a, b, c] = self;
+        (a, b, c).into_grid()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grids_are_written_in_many_ways() {
+        for grid in [Grid([7, 1, 1]), 7.into_grid(), 7usize.into_grid(), 7u32.into_grid(), [7].into_grid()] {
+            assert_eq!(grid.check("k").unwrap(), [7, 1, 1]);
+        }
+        assert_eq!((cdiv(9, 2), 3).into_grid().check("k").unwrap(), [5, 3, 1]);
+        assert_eq!([1usize, 2, 3].into_grid(), (1, 2u32, 3usize).into_grid());
+    }
+
+    #[test]
+    fn a_grid_beyond_the_hardware_names_its_axis() {
+        assert!(i32::MAX.into_grid().check("k").is_ok());
+        for (grid, bad_axis) in [
+            ((1usize << 31).into_grid(), 0),
+            ((-1).into_grid(), 0),
+            (cdiv(4, 0).into_grid(), 0),
+            ((1, 65_536).into_grid(), 1),
+            ((1, 1, 65_536).into_grid(), 2),
+        ] {
+            match grid.check("k") {
+                Err(Error::GridTooLarge { axis, .. }) => assert_eq!(axis, bad_axis),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}

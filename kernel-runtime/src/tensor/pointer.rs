@@ -1,0 +1,288 @@
+//! Arguments for pointer and view parameters: an address, a length, and the owner of the memory.
+
+use cudarc::driver::SyncOnDrop;
+
+use crate::device::stream::{self, Queue};
+use crate::tensor::cuda_slice::{self, CudaMemory};
+use crate::tensor::memory::{CudaBuffer, Memory};
+use crate::tensor::shape::Shape;
+use crate::tensor::view::{TensorView, TensorViewMut};
+use crate::{Device, Element, Result, Tensor};
+
+mod sealed {
+    pub trait Sealed {}
+}
+pub(crate) use sealed::Sealed;
+
+/// An argument for a kernel parameter `Ptr<T>`: `&Tensor<T>`, a [`TensorView`], or cudarc's `&CudaSlice<T>` and `&CudaView<T>`.
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot read `{Self}` as a tensor of `{T}`",
+    note = "pass `&Tensor<{T}>`, a `TensorView<{T}>`, or a `&CudaSlice<{T}>`"
+)]
+pub trait PtrArg<'a, T: Element>: Sealed {
+    /// The memory of the argument.
+    #[doc(hidden)]
+    fn pointer(self) -> Pointer<'a>;
+}
+
+/// An argument for a kernel parameter `PtrMut<T>`: `&mut Tensor<T>`, `&mut TensorViewMut<T>`, or cudarc's `&mut CudaSlice<T>` and `&mut
+/// CudaViewMut<T>`.
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot write `{Self}` as a tensor of `{T}`",
+    note = "pass `&mut Tensor<{T}>`, `&mut TensorViewMut<{T}>`, or `&mut CudaSlice<{T}>`"
+)]
+pub trait PtrMutArg<'a, T: Element>: Sealed {
+    /// The memory of the argument.
+    #[doc(hidden)]
+    fn pointer(self) -> Pointer<'a>;
+}
+
+/// An argument for a kernel parameter `View<T, RANK>`: `&Tensor<T>` or a [`TensorView`] with `RANK` axes.
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot read `{Self}` as a tensor of `{T}` with a shape",
+    note = "pass `&Tensor<{T}>` or a `TensorView<{T}>`"
+)]
+pub trait ViewArg<'a, T: Element>: Sealed {
+    /// The memory of the argument, and its shape and strides.
+    #[doc(hidden)]
+    fn shaped(self) -> (Pointer<'a>, Shape);
+}
+
+/// An argument for a kernel parameter `ViewMut<T, RANK>`: `&mut Tensor<T>` or `&mut TensorViewMut<T>` with `RANK` axes.
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot write `{Self}` as a tensor of `{T}` with a shape",
+    note = "pass `&mut Tensor<{T}>` or `&mut TensorViewMut<{T}>`"
+)]
+pub trait ViewMutArg<'a, T: Element>: Sealed {
+    /// The memory of the argument, and its shape and strides.
+    #[doc(hidden)]
+    fn shaped(self) -> (Pointer<'a>, Shape);
+}
+
+/// Elements in memory that stays borrowed for `'a`.
+#[derive(Clone, Copy)]
+pub struct Pointer<'a> {
+    pub(crate) address: u64,
+    pub(crate) len: u64,
+    pub(crate) owner: Owner<'a>,
+}
+
+/// The owner of the memory, which orders its uses on several streams.
+#[derive(Clone, Copy)]
+pub(crate) enum Owner<'a> {
+    /// Memory of a device that has completed all work when a call returns: the CPU, or a simulated GPU.
+    Idle(Device),
+    Tensor(&'a CudaBuffer),
+    Slice(CudaMemory<'a>),
+}
+
+impl<'a> Pointer<'a> {
+    #[inline]
+    fn new(address: u64, len: usize, memory: &'a Memory) -> Pointer<'a> {
+        let owner = match memory {
+            Memory::Cuda(buffer) => Owner::Tensor(buffer),
+            memory => Owner::Idle(memory.device()),
+        };
+        Pointer { address, len: len as u64, owner }
+    }
+}
+
+impl<T> Sealed for &Tensor<T> {}
+impl<T> Sealed for &mut Tensor<T> {}
+impl<T> Sealed for &&Tensor<T> {}
+impl<T> Sealed for &mut &mut Tensor<T> {}
+impl<T> Sealed for TensorView<'_, T> {}
+impl<T> Sealed for &TensorView<'_, T> {}
+impl<T> Sealed for &TensorViewMut<'_, T> {}
+impl<T> Sealed for &mut TensorViewMut<'_, T> {}
+
+impl<'a, T: Element> PtrArg<'a, T> for &'a Tensor<T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.view().pointer()
+    }
+}
+
+/// For a variable that is a reference already.
+impl<'a, T: Element> PtrArg<'a, T> for &'a &Tensor<T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.view().pointer()
+    }
+}
+
+impl<'a, T: Element> PtrArg<'a, T> for TensorView<'a, T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        Pointer::new(self.address(), self.len(), self.memory())
+    }
+}
+
+impl<'a, T: Element> PtrArg<'a, T> for &'a TensorView<'_, T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        (*self).pointer()
+    }
+}
+
+impl<'a, T: Element> PtrArg<'a, T> for &'a TensorViewMut<'_, T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.as_view().pointer()
+    }
+}
+
+impl<'a, T: Element> PtrMutArg<'a, T> for &'a mut Tensor<T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.view().pointer()
+    }
+}
+
+/// For a variable that is a mutable reference already. Passing it directly would move it.
+impl<'a, T: Element> PtrMutArg<'a, T> for &'a mut &mut Tensor<T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.view().pointer()
+    }
+}
+
+impl<'a, T: Element> PtrMutArg<'a, T> for &'a mut TensorViewMut<'_, T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.as_view().pointer()
+    }
+}
+
+impl<'a> Pointer<'a> {
+    /// The memory of a view, and its shape and strides.
+    #[inline]
+    fn shaped<T: Element>(view: TensorView<'a, T>) -> (Pointer<'a>, Shape) {
+        (Pointer::new(view.address(), view.len(), view.memory()), view.layout())
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a &Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for TensorView<'a, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self)
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a TensorView<'_, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(*self)
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a TensorViewMut<'_, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.as_view())
+    }
+}
+
+impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut &mut Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut TensorViewMut<'_, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.as_view())
+    }
+}
+
+impl<'a> Owner<'a> {
+    /// Returns whether a use on `stream` is ordered with all other uses without any event.
+    #[inline]
+    pub(crate) fn is_in_order(&self, writes: bool, stream: Queue<'_>) -> bool {
+        match self {
+            Owner::Idle(_) => true,
+            Owner::Tensor(buffer) => buffer.is_in_order(writes, stream),
+            Owner::Slice(_) => false,
+        }
+    }
+
+    /// Returns whether the memory is known to be on `device`.
+    #[inline]
+    pub(crate) fn lives_on(&self, device: Device) -> bool {
+        match self {
+            Owner::Idle(own) => *own == device,
+            Owner::Tensor(buffer) => buffer.device() == device,
+            Owner::Slice(_) => self.device().is_ok_and(|own| own == device),
+        }
+    }
+
+    /// Makes `stream` wait for the work on which a use there depends. The caller drops the guard after it has enqueued the use.
+    pub(crate) fn before<'s>(&'s self, writes: bool, stream: Queue<'s>) -> Result<Option<SyncOnDrop<'s>>> {
+        match self {
+            Owner::Idle(_) => Ok(None),
+            Owner::Tensor(buffer) if writes => buffer.before_write(stream).map(|()| None),
+            Owner::Tensor(buffer) => buffer.before_read(stream).map(|()| None),
+            Owner::Slice(slice) => {
+                stream::order(stream, Queue::of_others(slice.stream()))?;
+                slice.track(stream.cuda())
+            }
+        }
+    }
+
+    /// Orders later uses after a use on `stream`, which is now enqueued. On an error, the use is not ordered before later uses.
+    pub(crate) fn after(&self, writes: bool, stream: Queue<'_>) -> Result<()> {
+        match self {
+            Owner::Idle(_) => Ok(()),
+            Owner::Tensor(buffer) if writes => buffer.after_write(stream),
+            Owner::Tensor(buffer) => buffer.after_read(stream),
+            Owner::Slice(slice) => {
+                let own = Queue::of_others(slice.stream());
+                stream::order(own, stream)?;
+                // cudarc may not track slices in the context of the use's stream. The slice's own stream now comes after the use, so a record there
+                // makes cudarc's other streams wait for it.
+                cuda_slice::record(slice.track(own.cuda())?.into_iter().collect(), own)
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn device(&self) -> Result<Device> {
+        match self {
+            Owner::Idle(device) => Ok(*device),
+            Owner::Tensor(buffer) => Ok(buffer.device()),
+            Owner::Slice(slice) => Device::of_context(slice.stream().context(), "a slice"),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn queue(&self) -> Option<Queue<'a>> {
+        match self {
+            Owner::Idle(_) => None,
+            Owner::Tensor(buffer) => buffer.home().ok(),
+            Owner::Slice(slice) => Some(Queue::of_others(slice.stream())),
+        }
+    }
+}
