@@ -164,7 +164,7 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
     candidates
         .into_iter()
         .map(|candidate| (edit_distance(word, candidate), candidate))
-        // A candidate that shares no character with the word is no suggestion.
+        // If every character of the word had to change, the candidate is no suggestion: every word is that near to a word of one character.
         .filter(|(distance, _)| *distance <= limit && *distance < word.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

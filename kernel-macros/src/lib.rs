@@ -147,8 +147,8 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// - **Pruning**: if no configuration is left, the launch fails with an error that lists them. `prune = [|config| .., top_k(..)]` combines
 ///   both forms.
 /// - **Restored tensors**: `restore_value` tensors have their contents from before the launch in each run. Tensors that the kernel both
-///   reads and writes are always restored. A kernel that writes through addresses must say `restore_value = []`, which asserts that
-///   another run changes nothing at these addresses.
+///   reads and writes are always restored. Tuning cannot restore memory that a kernel writes through addresses. Such a kernel must have
+///   the option, if only as `restore_value = []`: it asserts that another run changes nothing at these addresses.
 /// - **Zeroed tensors**: `reset_to_zero` also zeroes them before the launch's own run. Zeroing is cheaper than a copy, and correct if the
 ///   launch passes zeros.
 ///
@@ -281,8 +281,8 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// In such a module every function is a device function and every struct a device struct. An `impl` block contains functions with or
-/// without `self`, which is copied. Other items, such as imports and kernels, are left unchanged. Items of one module may refer to each
-/// other in cycles.
+/// without `self`, which is copied. Other items, such as imports and kernels, are left unchanged. Items of one module may name each other
+/// in cycles, such as a method of a struct that calls a function with a parameter of that struct. Calls still cannot recurse.
 ///
 /// A struct is constructed, destructured and modified as in Rust: `Welford { mean, m2: 0.0, ..other }`, `let Welford { mean, .. } = w`,
 /// `w.count += 1.0` of a `let mut`. Functions, closures, tuples, `if` and loops accept structs. `reduce` and `associative_scan` combine

@@ -6,8 +6,8 @@
 //! compiled as without a cache.
 //!
 //! An entry is code that the program will run unchecked. So this user or root must own the folder and the files, and nobody else may be
-//! able to write them ([`trusted_files`]). Refused entries are reported once and not used. The folders above are not checked, because Cargo
-//! already trusts them with the compiler's plug-ins.
+//! able to write them ([`trusted_files`]). Refused entries are reported once and not used. The folders above the cache are not checked: they
+//! also hold the procedural macros that rustc loads, so a user who can write them can already run code in the build.
 
 mod entry;
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub struct Refused {
 enum Reason {
     /// A symbolic link, with its target.
     Link(PathBuf),
-    /// The path is not of this kind, `file` or `folder`.
+    /// The path does not lead to what is expected, which is named here: `file` or `folder`.
     Kind(&'static str),
     /// `owner` is neither this user nor root.
     Owner { owner: u32, user: u32 },

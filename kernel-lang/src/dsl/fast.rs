@@ -1,7 +1,8 @@
 //! Hardware approximations.
 //!
 //! They take one or two instructions each for `f32`, `f16` and `bf16`. For `f64`, and on the CPU, they are the accurate functions of the same
-//! name. The error bounds are those of the PTX ISA. A bound stated as absolute gives few correct digits, or none, for results near zero.
+//! name. The error bounds are for `f32`: they are those of the PTX ISA, or follow from them. A bound stated as absolute gives few correct
+//! digits, or none, for results near zero.
 
 use super::{Value, only_in_a_kernel};
 
@@ -15,7 +16,7 @@ pub fn fast_exp2<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The logarithm of `x` to base 2: an absolute error of 2^-22 for results below 1, and the same relative error above.
+/// The logarithm of `x` to base 2: an absolute error of 2^-22 for results between -1 and 1, and a relative error of 2^-22 for others.
 ///
 /// ```ignore
 /// let r = fast_log2(v);
@@ -88,7 +89,8 @@ pub fn fast_exp10<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The natural logarithm, from [`fast_log2`]: an absolute error of 2^-22.5 for results below 0.7, and a relative error above.
+/// The natural logarithm, from [`fast_log2`]: an absolute error of 2^-22 for results between -0.69 and 0.69, and a relative error of 2^-21
+/// for others.
 ///
 /// ```ignore
 /// let r = fast_log(v);
@@ -97,7 +99,8 @@ pub fn fast_log<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The logarithm to base 10, from [`fast_log2`]: an absolute error of 2^-23 for results below 0.3, and a relative error of 2^-21 above.
+/// The logarithm to base 10, from [`fast_log2`]: an absolute error of 2^-23 for results between -0.3 and 0.3, and a relative error of 2^-21
+/// for others.
 ///
 /// ```ignore
 /// let r = fast_log10(v);

@@ -7,7 +7,7 @@ use super::{Ptr, PtrMut, Shape, Value, only_in_a_kernel};
 /// * `mask`: a `bool` scalar or a tile of the shape of the offsets. Elements whose mask is false are not read from memory.
 /// * `other`: the value of masked elements and of elements outside the tensor; 0 (or `false`) by default. It has the element type; infinities
 ///   take the element type, whatever type they name.
-/// * `cache`: `"ca"` all levels, `"cg"` L2 only, `"cs"` streaming, `"cv"` bypass the caches.
+/// * `cache`: `"ca"` all levels, `"cg"` L2 only, `"cs"` streaming, `"cv"` not cached, but fetched again by each load.
 /// * `evict`: `"evict_normal"`, `"evict_first"`, `"evict_last"`, `"no_allocate"`: eviction priority in the L1 and L2 caches. An instruction
 ///   takes one of the two options: `evict` is ignored if `cache` is given. Constants may select the text of either option, so that
 ///   configurations can differ in it: `evict = if KEEP { "evict_last" } else { "evict_normal" }`.

@@ -252,7 +252,8 @@ pub struct Ptr<T>(PhantomData<T>);
 pub struct PtrMut<T>(PhantomData<T>);
 
 /// A kernel parameter: a tensor of `RANK` axes that the kernel reads, with its shape and strides. The launch passes `&Tensor<T>` or a view of
-/// that many axes; another number of axes is an error of the launch. The last axis is contiguous in memory.
+/// that many axes; another number of axes is an error of the launch. Tensors and their views are row-major, so the elements along the last
+/// axis are contiguous in memory.
 ///
 /// The kernel reads it by blocks. `x.load([i, j], [M, N])` is the tile of shape `[M, N]` whose first element is element `(i, j)`. Elements
 /// outside the tensor, on any side, are 0, or `other = ..`; `cache` and `evict` are those of [`load`]. The indices count elements, not

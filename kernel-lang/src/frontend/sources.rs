@@ -14,8 +14,8 @@
 //! complete. rustc resolves every path and reports unresolved paths at the user's token.
 //!
 //! Structs use the same mechanism: `#[device] struct S` emits a `macro_rules! S`. Its methods have no path of their own, so they must be part
-//! of its source: a `#[device] mod` contains a struct and its `impl` blocks. Items in one `mod` refer to each other without rustc, and may be
-//! recursive.
+//! of its source: a `#[device] mod` contains a struct and its `impl` blocks. Items in one `mod` name each other without rustc, and may do so in
+//! cycles.
 //!
 //! A bundle is a list of `{ key "crate" "file" false { path = key, .. } fn .. }`, or with `struct .. impl ..` instead of the function. The
 //! item that was named comes first; the `bool` tells whether it is broken.
@@ -173,7 +173,8 @@ impl Source {
         let definition = definition.bare();
         let ident = definition.ident();
         let (file, start) = (ident.span().file(), ident.span().start());
-        // Unique within a crate: two functions with the same span come from one macro; they differ in their text, or are interchangeable.
+        // Two definitions of a crate have the same span only if one macro makes both. If their texts are equal, too, they share a key, and
+        // kernels use one of them for both.
         let text = format!("{krate}:{file}:{}:{}:{}", start.line, start.column, definition.to_token_stream());
         let key = format_ident!("{}_{:016x}", plain(ident), hash(&text), span = Span::call_site());
         Source { key, krate: krate.to_string(), file, is_broken: false, names: Vec::new(), definition }

@@ -93,7 +93,7 @@ fn by_positive(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
     let (bits, l) = (dtype.bits(), log2(d));
     let sign = shifted(b, n, bits - 1);
     if d.is_power_of_two() {
-        // A negative quotient must be rounded up: d - 1 is added to n.
+        // A shift rounds down. For a negative n, d - 1 is added first, so that the quotient is rounded towards zero.
         let ones = b.bitcast(sign, if bits == 64 { Dtype::U64 } else { Dtype::U32 });
         let less = shifted(b, ones, bits - l);
         let less = b.bitcast(less, dtype);

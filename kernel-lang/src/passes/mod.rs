@@ -53,8 +53,8 @@ pub const SIMPLIFY: &[Pass] = pipeline![
     dce,
 ];
 
-/// The passes before [`SIMPLIFY`], for a launch that is not checked. Code for the CPU skips them, because it decides at run time whether to
-/// check.
+/// The passes before [`SIMPLIFY`] in code for a GPU, unless the launch is checked. A program for the CPU decides at launch whether it checks,
+/// so it keeps its assertions and skips these passes.
 pub const UNCHECKED: &[Pass] = pipeline![
     pad_tiles,       // first, as in SIMPLIFY, which then has nothing to pad
     use_assumptions, // before drop_assertions, which removes the assumptions

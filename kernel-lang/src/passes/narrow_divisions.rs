@@ -49,13 +49,13 @@
 //! ```
 //!
 //! A kernel that flattens a tensor splits its indices again, with `offsets / columns` and `offsets % columns`, and recombines them. In 64
-//! bits this takes an order of magnitude more instructions than in 32. A cluster is a set of ops that lead to a division or use its result,
-//! and that are computed from scalars and `arange`s. The pass puts the cluster into both branches of an `if`: once in 32 bits and once in
-//! 64. The values that other ops use leave both branches in 64 bits.
+//! bits this takes an order of magnitude more instructions than in 32. A cluster is a set of divisions of indices, and of the arithmetic that
+//! uses their results. Its values follow from scalars and `arange`s. The pass puts the cluster, with copies of the ops that compute its
+//! operands, into both branches of an `if`: once in 32 bits and once in 64. The values that other ops use leave both branches in 64 bits.
 //!
-//! The test bounds the largest magnitude of each value by scalars: that of a sum by the sum, of a product by the product, of a quotient by
-//! the quotient. Scalars must not be negative. Every product, dividend and result must be less than 2^31. Sums in between may wrap, because
-//! the values computed from them do not.
+//! The test computes a scalar bound of the magnitude of each value, from the bounds of its operands. Scalars must be at least 0 and less than
+//! 2^31, and divisors at least 1. The bounds of factors, products, dividends and results must be less than 2^31. A sum in between needs no
+//! test: each value that is computed from it is tested, or is a sum whose bound is at least as large.
 //!
 //! The pass leaves loops alone, because their loads could not be prefetched across an `if`.
 
@@ -267,9 +267,9 @@ struct Known<'f> {
 }
 
 impl Known<'_> {
-    /// Does an op divide indices, or compute with the result of a division? Ops that move elements are no members, because later passes
-    /// read from them that neighbours along an axis are equal. Nor are comparisons: predicate registers are few, and the predicates that
-    /// leave a branch are all live at once.
+    /// Is an op a division of indices, or arithmetic on the result of a member? Ops that move elements are no members, because later passes
+    /// derive from them that neighbours along an axis are equal. Nor are comparisons: predicate registers are few, and all predicates that
+    /// leave a branch would be live at once.
     fn is_member(&mut self, inst: Inst) -> bool {
         let data = self.func.inst(inst);
         let Op::Binary { lhs, rhs, .. } = data.op else { return false };

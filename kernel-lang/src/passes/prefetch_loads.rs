@@ -79,13 +79,13 @@
 //! ```
 //!
 //! The pass prefetches a load if its offset and its mask depend only on the loop index and on values from in front of the loop, and if no
-//! op in the loop may write the memory that it reads. Wide loads go into an async buffer in shared memory. Each thread fills its slots by
-//! asynchronous copies, which take no registers. The buffer has `num_stages` slots, so an iteration fills the slot that the previous
+//! op in the loop may write the memory that it reads. Each wide load gets an async buffer in shared memory, which the threads fill by
+//! asynchronous copies. These take no registers. The buffer has `num_stages` slots, and an iteration fills the slot that the previous
 //! iteration read. The other loads are carried in registers: one tile or scalar for each iteration ahead.
 //!
-//! A loop without `num_stages` prefetches as many iterations as fit while a multiprocessor stays full of threads: a GPU with few programs
-//! waits for memory, but one with many has no shared memory to spare. Such a loop carries only scalars in registers, and only if it also
-//! has async buffers: an iteration that waits for one number waits as long as one that waits for a tile.
+//! A loop without `num_stages` gets the schedule's `num_stages`, but only as many slots as leave room in shared memory for the most threads
+//! that a multiprocessor runs (`BYTES_PER_THREAD`). If it contains another loop, it prefetches nothing. Such a loop carries only scalars in
+//! registers, and only if it also has async buffers: waiting for one scalar takes as long as waiting for a tile.
 
 use std::collections::{HashMap, HashSet};
 
@@ -102,8 +102,8 @@ use crate::target::{Asked, Target};
 use super::split_full_tiles::WIDEST;
 use super::split_loops::Loop;
 
-/// The most bytes per thread in the async buffers of a loop without `num_stages`. The shared memory of a multiprocessor then holds the
-/// buffers of 2048 threads, the most that a multiprocessor runs.
+/// The most bytes per thread in the async buffers of a loop without `num_stages`. The buffers of 2048 threads, the most that a
+/// multiprocessor runs, then take at most 192 KiB of its shared memory.
 const BYTES_PER_THREAD: u32 = 96;
 
 /// Runs the pass. The schedule's `num_stages` is the maximum for a loop that does not set its own.

@@ -200,8 +200,8 @@ impl Cx<'_> {
             && self.facts.get(self.func, value).is_some()
     }
 
-    /// Does an op need its own copy of an operand? An operand that is the same for every element ties no layouts together, except those of
-    /// comparisons: often many comparisons use one number.
+    /// Does an op need its own copy of an operand? A cheap tile of indices is copied. A tile whose elements are all equal is copied only for
+    /// comparisons: many comparisons often use one such tile, which would tie their layouts together.
     fn is_owned(&mut self, op: &Op, value: Value) -> bool {
         let is_compare = matches!(op, Op::Compare { .. });
         self.is_index(value) && (is_compare || self.facts.get(self.func, value).is_some_and(|index| !index.is_uniform()))

@@ -42,12 +42,12 @@
 //! Tiles of rank 2 and more stay whole: slices have one axis, and a value that is broadcast or reduced along that axis is not made of
 //! slices. Tiles that are reduced stay whole, too.
 //!
-//! Ops after the last reduction are sliced if they load more tiles, such as the weights of a norm. Whole tiles would double the registers
-//! of a thread, and thus halve the number of programs on the GPU for the fast copy, too. The slices compute, and load, what they need of
-//! the earlier tiles again.
+//! Ops after the last reduction are sliced if they load more tiles, such as the weights of a norm. Loaded whole, these tiles would double the
+//! registers of a thread. Both copies share one register count, so only half as many programs would run at once, in the fast copy, too. The
+//! slices compute the parts that they need of earlier tiles again, including their loads.
 //!
-//! Slicing changes the order of accesses: a slice loads after an earlier slice has stored. So a tensor that is stored may be loaded only at
-//! the elements where it is stored.
+//! Slicing changes the order of accesses: a slice loads after an earlier slice has stored. So every access that may alias a store must use
+//! the same pointer and the same index as the store.
 
 use std::collections::HashSet;
 

@@ -233,11 +233,11 @@ pub(super) struct Plan {
     before: Vec<Inst>,
 }
 
-/// A comparison of a tile of indices with a number.
+/// A condition under which a conjunct of a mask holds for the whole tile.
 pub(super) enum Test {
-    /// `uniform + position < limit`, or `<=`, for all positions up to the maximum.
+    /// `start + t < limit`, or `<=`, for every sum `t` of the stride terms of `index`, which is from 0 to `maximum`.
     Below { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
-    /// `uniform + position > limit`, or `>=`, for all positions up to the maximum.
+    /// `start + t > limit`, or `>=`, for the same sums.
     Above { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
     /// A predicate that is the same for every element.
     Uniform(Value),
@@ -328,8 +328,9 @@ pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usabl
     (!plan.accesses.is_empty()).then_some(plan)
 }
 
-/// The axis along which addresses are consecutive, if each run along it is a whole number of wide accesses, counted from the first run. If
-/// the stride of another axis is an argument, the condition tests that later.
+/// The innermost axis along which addresses are consecutive and that has at least one wide access. The strides of all other axes must be
+/// multiples of [`WIDEST`] bytes, so that each run along the axis has the alignment of the first run. A stride that is not known counts as
+/// such a multiple: the caller adds it to [`Plan::divisible`], and the condition tests it.
 fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
     let runs = |axis: &usize| affine.lanes[*axis].is(1) && extents[*axis] as i64 * bytes >= WIDEST;
     let fastest = (0..extents.len()).rev().find(runs)?;

@@ -251,7 +251,8 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
         let one = b.index(1);
         let mut iterations = slack;
         if !scale.is(1) {
-            // The quotient is rounded up. If `scale` is an argument that is 0, there is no limit, but only one iteration is taken as full.
+            // The condition holds for distances of the index below `slack / scale`, rounded up. If `scale` is an argument that is 0, it holds
+            // for any distance; but `x / 0` is 0 here, so the limit is 1, and only the first iteration counts as full.
             let (before, scale) = (b.binary(BinaryOp::Sub, slack, one), scale.value(b));
             let whole = b.binary(BinaryOp::Div, before, scale);
             iterations = b.binary(BinaryOp::Add, whole, one);

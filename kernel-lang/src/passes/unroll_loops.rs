@@ -85,7 +85,7 @@ fn unroll(func: &mut Function, around: &Loop, factor: i64, out: &mut Vec<Inst>) 
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let span = around.span(b);
-    // If several steps overflow, the remainder loop runs all iterations, one at a time.
+    // If `factor * step` overflows, the main loop runs no iteration, and the remainder loop runs all.
     let (longest, zero) = (b.index((i64::MAX / factor).into()), b.index(0));
     let fits = b.compare(CompareOp::Le, around.step, longest);
     let span = b.select(fits, span, zero);

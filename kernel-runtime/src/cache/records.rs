@@ -78,14 +78,15 @@ impl Records {
         best(of.programs).or_else(|| best(None))
     }
 
-    /// Merges newer records, given in the order in which they were made, into these. A newer record replaces all records of the same
-    /// kernel, GPU and key that another driver or an older version of the kernel produced, and also an earlier newer record of the same key
-    /// and content.
+    /// Merges newer records, given in the order in which they were made, into these. A newer record replaces each record of the same kernel
+    /// name, GPU, key and number of programs that has the same content, with any driver, or that is from an older version of the kernel. Of
+    /// several newer records with the same content, the last one counts.
     ///
     /// Kernels of different modules can have the same name. Only the content distinguishes them, and the content also distinguishes a
-    /// kernel from its older versions. So a record with other content is replaced only if the kernel was edited. It stays if `self` has a
-    /// record of the newer content too, or if `in_use`, the records that the program embeds, has one of its own content. A record without a
-    /// number of programs is replaced by the first newer one that has a number; for other numbers the key is tuned again.
+    /// kernel from its older versions. So a record with other content may be of another kernel, and then stays: if `self` has a record of
+    /// the newer content, too, or if `in_use`, the records that the program embeds, has one of the older content. Otherwise the kernel was
+    /// edited. A record without a number of programs is replaced by the first newer one that has a number; for other numbers the key is
+    /// tuned again.
     #[must_use]
     pub fn updated(self, newer: impl IntoIterator<Item = Record>, in_use: &Records) -> Updated {
         /// The kernel's name, the GPU and the key.

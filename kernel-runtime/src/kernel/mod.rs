@@ -126,8 +126,8 @@ impl Kernel {
     ///
     /// # Safety
     /// - Each variant's PTX takes the argument words of `params`, and does what the IR does for its key.
-    /// - It accesses only memory of the arguments, inside their lengths, and writes only arguments that it takes for writing.
-    /// - The same holds for the IR, unless the caller that launches the kernel guarantees it.
+    /// - The PTX and the IR access only memory of the arguments, inside their lengths, and write only arguments that are passed for writing. An
+    ///   `unchecked` kernel may leave this to the caller of its launcher, which is an `unsafe fn`.
     /// - [`Kernel::specializing`] is given the facts to which the variants' keys refer.
     /// - [`Kernel::printing`] is called if the kernel takes a print buffer.
     ///
@@ -301,7 +301,7 @@ impl Kernel {
         })
     }
 
-    /// The same for code that is compiled in process: a hash of the compiler's identity and of the IR.
+    /// The same for code that is compiled in process: a hash of the compiler's version and sources, and of the IR without source locations.
     pub(crate) fn source(&self) -> String {
         let lines = self.ir.lines().flat_map(|line| [without_place(line).as_bytes(), b"\n"]);
         cache::hash(&std::iter::once(COMPILER.as_bytes()).chain(lines).collect::<Vec<_>>())

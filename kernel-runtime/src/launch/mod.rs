@@ -79,8 +79,9 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
     /// kernel before its `gdc_wait()`, and the start of the launch, then overlap with the previous launch. If the previous kernel calls
     /// `gdc_launch_dependents()`, the overlap begins early; otherwise only its last programs are overlapped.
     ///
-    /// This is only an option: a kernel that calls neither function, or that runs on a device without support, begins when the previous launch is
-    /// complete. A safe kernel remains safe, because it always waits before it accesses memory; see `dsl::gdc_wait`.
+    /// This is only a permission: a kernel that calls neither function, or that runs on another device, begins when the previous launch is complete.
+    /// So does an `unchecked` kernel without a `gdc_wait()`. A safe kernel that calls either function always waits before it accesses memory; see
+    /// `dsl::gdc_wait`.
     #[inline]
     pub fn overlap_previous(mut self) -> Self {
         self.overlaps = true;

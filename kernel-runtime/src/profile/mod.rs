@@ -88,7 +88,7 @@ impl Profile {
     }
 
     /// Stops recording, waits until the GPUs have finished the recorded work, and returns the trace. If the work of a GPU has failed, its
-    /// kernels have no times; the error is reported to the next call that waits for that work.
+    /// kernels have no times; the next call that waits for that work returns the error.
     pub fn finish(self) -> Trace {
         sink::remove(&self.sink);
         clock::settle();

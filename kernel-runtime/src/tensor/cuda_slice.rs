@@ -112,7 +112,7 @@ fn reading<'a, T: Element, S: DevicePtr<T>>(slice: &'a S) -> Pointer<'a> {
 
 fn writing<'a, T: Element, S: DevicePtr<T> + DevicePtrMut<T>>(slice: &'a mut S) -> Pointer<'a> {
     /// # Safety
-    /// `slice` is a `&'a mut S`, of which other code uses nothing but its stream meanwhile.
+    /// `slice` comes from a `&'a mut S`. During `'a`, other code uses nothing of the slice but its stream.
     unsafe fn acquire<'a, T, S: DevicePtrMut<T> + 'a>(slice: *const (), stream: *const CudaStream) -> SyncOnDrop<'a> {
         // SAFETY: as the caller promises; `device_ptr_mut` writes nothing to the slice itself.
         let (slice, stream): (&'a mut S, &'a CudaStream) = unsafe { (&mut *slice.cast_mut().cast::<S>(), &*stream) };

@@ -68,8 +68,8 @@ where
             }
             None => None,
         };
-        // The flush buffer has the size that benchmarks use: the lines that a flush leaves in the cache affect the timing of a
-        // configuration.
+        // The flush buffer of benchmarks, or twice the cache if that is more: the lines that a flush leaves in the cache affect the timing
+        // of a configuration.
         let flush_bytes = FLUSH_BYTES.max(2 * gpu.cache_bytes());
         let timer = Timer::new(&gpu.stream(), flush_bytes)?;
         let outcomes = configs.iter().map(|_| Outcome::Pruned).collect();
@@ -188,8 +188,8 @@ where
         self.confirmed(race.winner.map(|candidate| able[candidate]))
     }
 
-    /// Checks the winner's results once more, and falls back to the next best configuration until one passes. A configuration with a race
-    /// can be right by chance, because the order of its threads differs from run to run.
+    /// With `verify`, runs the winner again and compares its results with the reference. If they are wrong, the configuration counts as
+    /// failed, and the next best one is checked. A configuration with a data race can be right by chance in one run.
     fn confirmed(&mut self, mut winner: Option<usize>) -> Result<Option<usize>> {
         while let (Some(place), Some(_)) = (winner, &self.reference) {
             let Err(reason) = self.checked_run(place)? else { break };
@@ -203,9 +203,9 @@ where
         Ok(winner)
     }
 
-    /// Runs each configuration once. The run loads the code and shows whether the configuration runs at all. Returns the indices and times
-    /// of those that ran, and notes the reason for each of the others. A fault on the GPU prevents all further runs, so it is returned as
-    /// an error.
+    /// Runs each configuration once, which loads its code and shows whether it runs at all and, with `verify`, computes the right results.
+    /// Returns the indices and times of those that pass, and records the reason for each of the others. An error that is not specific to
+    /// a configuration ends the tuning, such as a fault on the GPU, after which nothing can run.
     fn first_runs(&mut self, places: &[usize]) -> Result<Vec<(usize, f64)>> {
         let mut able = Vec::new();
         for (n, &place) in places.iter().enumerate() {

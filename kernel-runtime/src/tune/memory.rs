@@ -15,7 +15,7 @@ pub(super) struct Memory {
     zeroed: Vec<Region>,
     /// Restored only before verified runs and at the end.
     written: Vec<(Region, Tensor<u8>)>,
-    /// The stream of the launch, which executes all copies. The tensors do not track these uses.
+    /// The stream of the launch, on which all copies and fills run. The tensors do not track these uses, so their other uses do not wait.
     stream: Stream,
 }
 

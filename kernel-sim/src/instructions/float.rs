@@ -76,7 +76,7 @@ impl Operation<3> for Fma {
     }
 }
 
-/// Hardware changes a sign while it adds -0 to the operand, so a NaN gives the NaN result of a sum.
+/// Hardware computes `abs` and `neg` as a sum of the changed operand and -0, so the result for a NaN is the NaN that a sum gives.
 fn change_sign<T: Float>(a: u64, changed: u64) -> u64 {
     if T::is_nan(a) { T::nan(&[a]) } else { changed }
 }

@@ -3,7 +3,8 @@
 //! Lanes that return to a step with the same registers, without a change of memory in between, repeat the same steps forever: their
 //! behaviour follows from their registers and from memory, and barriers only delay them. At a backward branch, the check therefore compares
 //! the registers of a set of lanes with a reference from an earlier visit. The reference visit is chosen by Brent's method (*An improved
-//! Monte Carlo factorization algorithm*, 1980), which finds a cycle of any length within three iterations of it.
+//! Monte Carlo factorization algorithm*, 1980): the visits number 2, 4, 8 and so on. It finds a cycle of any length within three passes through
+//! it.
 //!
 //! Only decisive registers are compared: those from which a branch, an address or a stored value inside the cycle follows. A polling loop
 //! that counts its attempts is therefore detected, while a loop whose count decides when it ends is not.

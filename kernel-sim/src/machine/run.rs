@@ -14,10 +14,10 @@ use crate::ptx::SourceLine;
 const TURN: u64 = 4096;
 
 /// The number of instructions of a warp after which the scheduler begins to watch for loops without progress. Most warps end earlier, and
-/// so avoid the cost.
+/// so avoid the cost. Cooperative kernels are watched from the start.
 const UNWATCHED: u64 = 1 << 14;
 
-/// The number of rounds after which warps that only poll, without any progress in the cluster, are taken for deadlocked.
+/// The number of consecutive rounds without progress in the cluster after which warps that only poll are taken for deadlocked.
 const MAX_IDLE_ROUNDS: u32 = 20_000;
 
 /// The data that all clusters of a launch share.
@@ -139,7 +139,7 @@ impl ClusterRun {
             return Ok(Advance::Standstill);
         }
         self.idle_rounds += 1;
-        // Polling threads may give up after a number of attempts.
+        // Polling threads may give up after a number of attempts, so they get more rounds. `run_in_turns` counts the rounds of cooperative kernels.
         let may_go_on = yielded && !job.program.is_cooperative && self.idle_rounds < MAX_IDLE_ROUNDS;
         Ok(match yielded {
             _ if may_go_on => Advance::Busy,
@@ -304,7 +304,7 @@ pub(crate) fn run_in_order(clusters: u64, job: &Job<'_>, mut done: impl FnMut(Co
     Ok(())
 }
 
-/// The number of rounds after which clusters that all only poll are taken for deadlocked.
+/// The number of consecutive rounds of each cluster after which clusters that all only poll or wait are taken for deadlocked.
 const MAX_IDLE_TURNS: usize = 2_000;
 
 /// SplitMix64 (Steele, Lea, Flood, *Fast splittable pseudorandom number generators*, 2014).

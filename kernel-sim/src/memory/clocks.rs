@@ -141,8 +141,9 @@ enum Shared {
 
 struct WarpClock {
     time: Cell<u32>,
-    /// Whether a release happened at this time. If so, the next access advances the time. Because the time advances only then, accesses of
-    /// one time stay together longer, and the clocks of lanes that release one after the other stay small.
+    /// Whether the warp has released at this time, or passed a barrier or fence. If so, its next access advances the time. The time does not
+    /// advance at the release itself: more accesses then have the same time and are recorded together, and lanes that release one after the
+    /// other release one time, which keeps clocks small.
     is_over: Cell<bool>,
     /// Indexed by [`View`].
     views: [Shared; VIEWS],
@@ -278,10 +279,11 @@ impl Clocks {
         Stamp { views: released.views.each_ref().map(|view| Knowledge::gathered(view, self.cluster)) }
     }
 
-    /// `fence.proxy.async`: makes all operations known to these threads visible to the async proxy, in the memories of these views.
+    /// `fence.proxy.async`: makes the operations of these threads, and all operations known to them, visible to the async proxy, in the
+    /// memories of these views.
     ///
-    /// Afterwards each of the threads counts the writes that any of them fenced as fenced. This gives exact results, because an access of
-    /// the async proxy must also be ordered after the write itself.
+    /// Each of the threads then counts every write that any of them fenced as fenced. This hides no access that is not ordered after the
+    /// write: [`Clocks::order`] checks that order first, by the thread's own clock.
     pub(crate) fn fence_proxy_async(&mut self, warp: usize, lanes: Lanes, spaces: &[View]) {
         let clock = &mut self.warps[warp];
         for &space in spaces {

@@ -40,13 +40,13 @@ struct Node {
     /// The longest tail of the list that begins with an access that may race with atomics.
     racy: Past,
     length: u32,
-    /// The length from which outdated accesses are dropped from the list.
+    /// From this length on, adding an access searches the whole list and drops outdated accesses.
     limit: u32,
 }
 
-/// Shorter lists are never searched for outdated accesses.
+/// The smallest [`Node::limit`]: for a shorter list, a new access is compared with [`FRONT`] accesses only.
 const SHORT: u32 = 32;
-/// The number of newest accesses that each new access is compared with.
+/// The number of newest accesses that a new access is compared with in a list below its limit.
 const FRONT: usize = 8;
 
 /// The comparison of a new access with the accesses in a set.
@@ -55,7 +55,8 @@ pub(crate) trait Compare {
     fn covers(&self, mark: Mark) -> bool;
     /// Whether this access may race with an atomic of another program.
     fn is_racy(&self, mark: Mark) -> bool;
-    /// The cluster and the clock row of an access. A later access of the same row can make this one redundant.
+    /// The cluster and the clock row of an access: the warp that made it, its queue, or one operation that an mbarrier tracks. Accesses of one
+    /// lane in one row are ordered, so a later one can make this one redundant.
     fn row(&self, mark: Mark) -> (u32, u32);
 }
 

@@ -12,9 +12,10 @@
 //! | f64 | `mma` | fused multiply-adds, starting from C in ascending k |
 //! | integers, bits | `mma`, `wgmma` | exact, then saturated or wrapped |
 //!
-//! A fused sum computes exact products; the exponent of a product is the sum of the exponents of its factors. The highest exponent of all
-//! nonzero terms, or -133 if that is higher, defines the unit. Every term is truncated to this unit, and the truncated terms are added
-//! exactly. The sum is truncated to f32 or rounded to the nearest f16. A zero result is always +0.
+//! A fused sum computes exact products; the exponent of a product is the sum of the exponents of its factors. If `e` is the highest exponent
+//! of all nonzero terms, or -133 if that is higher, and the table gives `b` bits, the unit is `2^(e - b)`. Every term is truncated towards
+//! zero to a multiple of the unit, and the truncated terms are added exactly. The sum is truncated to f32 or rounded to the nearest f16. A
+//! zero result is always +0.
 
 use crate::numerics::small_float::{Format, Rounding, Unpacked, e4m3_to_f16, e5m2_to_f16};
 use crate::ptx::Type;

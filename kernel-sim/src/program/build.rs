@@ -10,7 +10,8 @@ use crate::instructions::{self, Form, Register, Unsupported, Uses};
 use crate::program::callers::Callers;
 use crate::ptx::{Function, Instruction, Module, Operand, Position, SourceLine, Space, Statement, Type, Variable};
 
-/// The maximum number of steps after the expansion of calls: enough for any kernel, and a bound on the expansion of deeply nested calls.
+/// The maximum number of steps after the expansion of calls, enough for any kernel. Without it, functions that call others several times could
+/// expand to exponentially many steps. Recursive calls are rejected separately.
 const MAX_STEPS: usize = 4 << 20;
 
 /// The maximum total size of a kernel's parameters, and the maximum before PTX ISA 8.1 (PTX ISA, "Kernel Function Parameters").

@@ -48,7 +48,7 @@ pub(crate) struct Autotune {
     /// Closures that tuning calls before and after each run.
     pub(crate) pre_hook: Option<TokenStream>,
     pub(crate) post_hook: Option<TokenStream>,
-    /// The time budget of tuning in milliseconds: `warmup` before measuring, `rep` for measuring.
+    /// The time budgets of tuning in milliseconds, for all configurations together: `warmup` before the measurement, `rep` for it.
     pub(crate) warmup: Option<u32>,
     pub(crate) rep: Option<u32>,
     /// Files with tuning records, relative to the crate's manifest.

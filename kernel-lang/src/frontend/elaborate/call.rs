@@ -321,11 +321,11 @@ impl Elaborator<'_> {
         let (a, b) = (self.expr(lhs), self.expr(rhs));
         if let (BinaryOp::Max | BinaryOp::Min, ExprKind::Int(number, None)) = (op, &rhs.kind)
             && self.is_float(&a)
-            // A function that is generic over numbers cannot write 0 in another way.
+            // In a function that is generic over types, `max(x, 0)` is the only form that fits integers and floats.
             && self.frames.last().is_none_or(|frame| frame.func.types.is_empty() && !self.is_library(&frame.func))
             && (-(self.shape_of(&a).len() as i128)..self.shape_of(&a).len() as i128).contains(number)
         {
-            // Such a number could also be meant as an axis.
+            // The number is an axis of `x`, so the user may mean a maximum along this axis.
             let (name, x) = (op.name(), super::operator::written(lhs));
             let help =
                 format!("along an axis it is `{name}({x}, axis = {number})`, of each element and a number `{name}({x}, {number}.0)`");

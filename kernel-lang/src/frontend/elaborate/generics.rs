@@ -22,8 +22,8 @@ pub(super) struct CallSite<'a> {
 }
 
 impl Elaborator<'_> {
-    /// The frame of the call, with generics that are explicit or inferred from the arguments. `told` has the constants that the context of
-    /// the call determines; they are used for the rest.
+    /// The frame of the call, with generics that are explicit or inferred from the arguments. `told` has a value for each constant generic
+    /// that the context of the call determines; it is used where the generic is neither explicit nor inferred.
     pub(super) fn frame(&mut self, site: &CallSite<'_>, told: &[Option<Meaning>]) -> Option<Frame> {
         let func = site.func;
         let before = self.errors.len();

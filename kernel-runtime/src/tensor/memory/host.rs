@@ -14,7 +14,7 @@ pub(crate) struct HostBuffer {
 
 // SAFETY: the buffer is plain memory that it owns.
 unsafe impl Send for HostBuffer {}
-// SAFETY: as above, and the memory is written only through `&mut`.
+// SAFETY: as above. All access to the memory is `unsafe`, and its callers guarantee that nothing else uses bytes that are written.
 unsafe impl Sync for HostBuffer {}
 
 impl HostBuffer {

@@ -16,7 +16,7 @@ use crate::backend::ptx::{Emitter, Lanes};
 pub(crate) const TABLE_NAME: &str = "two_over_pi";
 /// 2/pi: a zero word, then 192 bits of fraction.
 pub(crate) const TWO_OVER_PI: [u32; 7] = [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041];
-/// The three parts whose sum is -pi/2, to 2^-72: 24 bits each, rounded down in magnitude.
+/// Three `f32`s whose sum is -pi/2 with an error below 2^-71. Each is the rest of the previous ones, truncated to 24 bits.
 const MINUS_PIO2: [u32; 3] = [0xbfc9_0fda, 0xb3a2_2168, 0xa7c2_34c4];
 /// 2/pi as `f32`.
 const TWO_OVER_PI_F32: u32 = 0x3f22_f983;

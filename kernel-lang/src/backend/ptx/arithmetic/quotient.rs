@@ -1,8 +1,9 @@
-//! Integer division, defined for every divisor: `x / 0` is 0, and `x / -1` is the wrapping negation.
+//! Integer division, defined for every divisor: `x / 0` is 0, and for signed integers `x / -1` is the wrapping negation.
 //!
-//! GPUs have no divide instruction. A 32-bit division takes about twenty instructions, a 64-bit one a call of about a hundred. Most 64-bit
-//! values are sizes and indices that fit into 32 bits, so the kernel divides in 32 bits first. If any value of a thread does not fit, one
-//! branch repeats all of the thread's divisions in 64 bits. [`crate::passes::expand_division`] handles constant divisors.
+//! GPUs have no integer divide instruction. A 32-bit division takes about twenty instructions, a 64-bit one a call of about a hundred. Most
+//! 64-bit values are sizes and indices that fit into 32 bits, so the kernel divides in 32 bits first. If a dividend or divisor of a thread
+//! does not fit, one branch repeats all of the thread's divisions of this op in 64 bits. [`crate::passes::expand_division`] handles constant
+//! divisors.
 
 use crate::dtype::Dtype;
 

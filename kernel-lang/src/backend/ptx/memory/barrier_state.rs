@@ -130,7 +130,7 @@ impl Emitter<'_> {
         let front = self.fork();
         self.shared.uses.begin_loop();
         self.hazards.touched.begin_loop();
-        // Accesses before the loop were checked against every iteration already.
+        // `order_loop` has already compared the accesses before the loop with all accesses inside it.
         self.hazards.touched.done.clear();
         Opened { front, iteration }
     }

@@ -11,9 +11,13 @@
 //! load y, layout B                   a barrier before; touched: y by B
 //! ```
 //!
-//! Accesses of different elements of a tile are not ordered. Two accesses conflict only if the same element may have the same address in
-//! both. Three cases need no barrier: a loop whose index moves the addresses, a second loop that continues where such a loop ends, and a
-//! loop in which all addresses of an iteration lie behind those of the previous one.
+//! Different elements of tiles that access one address are not ordered. So two accesses conflict only if the same element may have the same
+//! address in both, under different layouts, and one of them writes. In three cases no element has the same address twice, so that no barrier
+//! is needed ([`crate::analysis::index_overlap`]):
+//!
+//! - between the iterations of a loop whose index moves the address of each element;
+//! - between such a loop and a later one that continues at the index where it ends;
+//! - between the iterations of a loop in which all addresses of an iteration are beyond all addresses of the previous one.
 
 use std::collections::HashMap;
 

@@ -76,10 +76,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// Records the run length of a wide access's mask: the mask is equal for all elements that move together. An `async_copy` guarantees
-    /// this only in iterations that exist, so the ops around it cannot rely on it.
+    /// Records that the mask of a wide load or store is equal for all elements that one instruction moves. An `async_copy` records nothing:
+    /// for it, this holds only in iterations that exist, so the ops around it cannot rely on it.
     ///
-    /// `outside` receives the previous entries.
+    /// The previous entry of the mask is appended to `outside`.
     pub(crate) fn note_run(&mut self, op: &Op, outside: &mut Vec<(Value, Option<usize>)>) {
         let (Op::Load { base, offset, mask: Some(mask), align, .. } | Op::Store { base, offset, mask: Some(mask), align, .. }) = *op else {
             return;
