@@ -129,9 +129,9 @@ mod tests {
                 yield %t
             } : f32
             store %z, %slot, %s";
-        assert_eq!(marked(&format!("{sum}\nstore %y, %i, %u")), ["buffer: Broadcast", "local_load: Broadcast"]);
+        assert_eq!(marked(&format!("{sum}\nstore %y, %i, %u")), ["async_buffer: Broadcast", "local_load: Broadcast"]);
         assert_eq!(marked(sum), [""; 0], "nobody writes what is read");
         let owner_alone = marked("%w = add %u, %v : tile<f32, [32]>\nstore %y, %i, %w");
-        assert_eq!(owner_alone, ["buffer: Owner", "local_load: Owner"], "the owner stores what it has read");
+        assert_eq!(owner_alone, ["async_buffer: Owner", "local_load: Owner"], "the owner stores what it has read");
     }
 }

@@ -92,7 +92,7 @@ pub(crate) fn with_room(text: &str, num_warps: u32, (base, elem, bytes): (&str, 
         %held_slot = const {{value = 0}} : i32
         %never = const {{value = false}} : bool\n"
     );
-    let last = format!("async_copy %held, %held_slot, %never, {base}, %held_at\nfetch_group\nreturn\n}}");
+    let last = format!("async_copy %held, %held_slot, %never, {base}, %held_at\nasync_commit_group\nreturn\n}}");
     let begin = text.find("{\n").expect("a kernel has a body") + 2;
     let end = text.rfind("return").expect("a kernel returns");
     [&text[..begin], &buffer, &text[begin..end], &last].concat()
