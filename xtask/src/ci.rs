@@ -114,6 +114,9 @@ fn clippy(findings: &mut Findings) -> Result<()> {
     Ok(())
 }
 
+/// Examples use development dependencies, so Cargo chooses the features of the tests, and builds no dependency again.
+const LIBRARIES_AND_EXAMPLES: &str = "cargo build --quiet --workspace --lib --examples";
+
 fn test(Findings { tests, .. }: &mut Findings) -> Result<()> {
     let mut command = process::command("cargo test --workspace --no-fail-fast");
     // An executable that crashes prints no total, but Cargo's exit status reports it.
@@ -128,7 +131,7 @@ fn test(Findings { tests, .. }: &mut Findings) -> Result<()> {
 
 /// The programs load the simulated driver in place of NVIDIA's. They are those of the step `test`, so nothing is rebuilt.
 fn driver(Findings { tests, .. }: &mut Findings) -> Result<()> {
-    process::run(&mut process::command("cargo build --quiet --package sim-driver"))?;
+    process::run(&mut process::command(LIBRARIES_AND_EXAMPLES))?;
     let (built, folder) = (process::target_dir().join("debug/libsim_driver.so"), process::target_dir().join("driver"));
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for name in ["libcuda.so", "libcuda.so.1"] {
@@ -164,13 +167,14 @@ fn driver(Findings { tests, .. }: &mut Findings) -> Result<()> {
 fn examples(_: &mut Findings) -> Result<()> {
     let names = example_names()?;
     ensure!(!names.is_empty(), "examples/ holds no example");
-    process::run(&mut process::command("cargo build --examples --quiet"))?;
+    process::run(&mut process::command(LIBRARIES_AND_EXAMPLES))?;
     let mut failed = Vec::new();
     for name in names {
         for arguments in [["--device", "cpu", "--len", "100003"], ["--device", "sim", "--len", "10007"]] {
             println!("--- {name} {}", arguments.join(" "));
-            let mut command = process::command("cargo run --quiet --example");
-            if process::run(command.arg(&name).arg("--").args(arguments)).is_err() {
+            let mut command = std::process::Command::new(process::target_dir().join("debug/examples").join(&name));
+            command.current_dir(process::root()).env("GALATEA_CACHE", "off");
+            if process::run(command.args(arguments)).is_err() {
                 failed.push(format!("{name} on {}", arguments[1]));
             }
         }

@@ -198,7 +198,7 @@ fn keep_records(records: &[String]) -> Result<()> {
 
 /// The test of every elementwise op on every type assembles its own kernels, because nothing embeds them.
 fn ops(ptxas: &Path) -> Result<()> {
-    let mut command = process::command("cargo test --quiet -p galatea --test ops -- --quiet ptxas::");
+    let mut command = process::command("cargo test --quiet --workspace --test ops -- --quiet ptxas::");
     process::run(command.env("GALATEA_PTXAS", ptxas))
 }
 
