@@ -132,6 +132,6 @@ mod tests {
         assert_eq!(marked(&format!("{sum}\nstore %y, %i, %u")), ["async_buffer: Broadcast", "local_load: Broadcast"]);
         assert_eq!(marked(sum), [""; 0], "nobody writes what is read");
         let owner_alone = marked("%w = add %u, %v : tile<f32, [32]>\nstore %y, %i, %w");
-        assert_eq!(owner_alone, ["async_buffer: Owner", "local_load: Owner"], "the owner stores what it has read");
+        assert_eq!(owner_alone, ["async_buffer: Owner", "local_load: Owner"], "the owner stores the value that it loaded");
     }
 }
