@@ -1,21 +1,26 @@
-//! Our kernels beside Triton's and torch's, in one run, by one method.
+//! Our kernels beside Triton's and torch's, in one run, on the same data, by one method.
 //!
-//! Each work is timed in rounds: ours, then the peers (`peers.py`, a child process on the same GPU), so that all see the same clocks. A
-//! time is the median over rounds of the median of event-timed launches, the L2 cache flushed before each.
+//! Each work is timed in rounds, in which ours and the peers (`peers.py`, a child process on the same GPU) alternate in order, so that all
+//! see the same clocks. A time is the median over rounds of the median of event-timed replays, the L2 cache flushed before each. Both sides
+//! replay a CUDA graph, so no time includes what the host takes to launch. Every result is compared with a reference in f64.
 //!
 //! ```sh
-//! cargo bench --bench against_peers -- --out results.json     # where python3 has torch and triton
-//! cargo xtask bench-report results.json                       # writes docs/benchmarks.*
+//! cargo bench -p galatea-benches --bench against_peers -- --out results.json     # where python3 has torch and triton
+//! cargo xtask bench-report benches/results.json                                  # writes docs/benchmarks.*; Cargo runs benches in their folder
 //! ```
 
+mod exchange;
 mod peers;
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
+use std::process::Command;
 
+use exchange::Exchange;
 use galatea::bench::do_bench;
 use galatea::prelude::*;
+use galatea::{Lent, Replay, Tensors};
 use peers::Peers;
 use serde_json::{Value, json};
 
@@ -73,25 +78,33 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("skipped: there is no CUDA device");
         return Ok(());
     }
-    let device = Device::cuda(0)?;
-    let mut peers = Peers::start()?;
-    let versions = peers.ask("versions")?;
+    let mut bench = Bench {
+        device: Device::cuda(0)?,
+        peers: Peers::start()?,
+        exchange: Exchange::new()?,
+        rows: Vec::new(),
+        work: "",
+        shape: Vec::new(),
+    };
+    let versions = bench.peers.ask("versions")?;
     let text = |name: &str| versions[name].as_str().unwrap_or("unknown").to_string();
 
-    let mut rows = Vec::new();
-    for (work, row) in works() {
+    let clocks_before = bench.peers.ask("clocks")?;
+    for (work, shape) in works() {
         if work.contains(&only) {
-            rows.push(row(&device, &mut peers)?);
+            bench.run(work, shape)?;
         }
     }
-
     let run = json!({
         "date": today(),
+        "commit": commit(),
         "gpu": text("gpu"),
         "driver": text("driver"),
         "versions": { "galatea": env!("CARGO_PKG_VERSION"), "torch": text("torch"), "triton": text("triton") },
-        "command": "cargo bench --bench against_peers",
-        "rows": rows,
+        "command": "cargo bench -p galatea-benches --bench against_peers -- --out results.json",
+        "clocks_before": clocks_before,
+        "clocks_after": bench.peers.ask("clocks")?,
+        "rows": bench.rows,
     });
     if let Some(out) = out {
         std::fs::write(&out, serde_json::to_string_pretty(&run)?)?;
@@ -99,238 +112,360 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn vector_add_row(device: &Device, peers: &mut Peers, shape: &str, len: usize) -> Result<Value, Box<dyn Error>> {
-    let data = values(len);
-    let (x, y) = (device.tensor(&data)?, device.tensor(&data)?);
-    let mut out = device.empty::<f32>(len)?;
-    let mut launch = || vector_add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).launch();
-    launch()?;
-    let row = measure(device, peers, ("vector_add f32", shape, &len.to_string(), 3 * size_of::<f32>() * len), &mut launch)?;
-    print!("{}", vector_add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).report()?);
-    let wrong = out.to_vec()?.iter().zip(&data).position(|(got, x)| *got != x + x);
-    wrong.map_or(Ok(row), |index| Err(format!("vector_add is wrong at {index}").into()))
-}
-
-fn silu_row(device: &Device, peers: &mut Peers, shape: &str, len: usize) -> Result<Value, Box<dyn Error>> {
-    let data: Vec<bf16> = values(len).into_iter().map(bf16::from_f32).collect();
-    let x = device.tensor(&data)?;
-    let mut y = device.empty_like(&x)?;
-    let mut launch = || silu(&x, &mut y, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).launch();
-    launch()?;
-    let row = measure(device, peers, ("silu bf16", shape, &len.to_string(), 2 * size_of::<bf16>() * len), &mut launch)?;
-    print!("{}", silu(&x, &mut y, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).report()?);
-    let is_wrong = |(got, x): (&bf16, &bf16)| {
-        let (got, x) = (f64::from(*got), f64::from(*x));
-        let want = x / (1.0 + (-x).exp());
-        (got - want).abs() > 4e-3 * want.abs().max(1e-2)
-    };
-    let wrong = y.to_vec()?.iter().zip(&data).position(is_wrong);
-    wrong.map_or(Ok(row), |index| Err(format!("silu is wrong at {index}").into()))
-}
-
-type Row = Box<dyn Fn(&Device, &mut Peers) -> Result<Value, Box<dyn Error>>>;
-
-/// What is timed, by name, in the order of the table.
-fn works() -> Vec<(&'static str, Row)> {
-    fn row(run: impl Fn(&Device, &mut Peers) -> Result<Value, Box<dyn Error>> + 'static) -> Row {
-        Box::new(run)
-    }
+/// What is timed, in the order of the table: the name of a work with its element type, and its shape.
+fn works() -> Vec<(&'static str, Vec<usize>)> {
+    let norms = [vec![4096, 8192], vec![8192, 4096], vec![4096, 1024]];
     let mut works = vec![
-        ("vector_add f32", row(|device, peers| vector_add_row(device, peers, "2^27", 1 << 27))),
-        ("vector_add f32", row(|device, peers| vector_add_row(device, peers, "2^27+3", (1 << 27) + 3))),
-        ("silu bf16", row(|device, peers| silu_row(device, peers, "2^28", 1 << 28))),
-        ("softmax bf16", row(|device, peers| softmax_row(device, peers, bf16::from_f32, 8192, 4096))),
+        ("vector_add f32", vec![1 << 27]),
+        ("vector_add f32", vec![(1 << 27) + 3]),
+        ("silu bf16", vec![1 << 28]),
+        ("softmax bf16", vec![8192, 4096]),
     ];
-    for (rows, columns) in [(4096, 12_672), (8192, 781), (2048, 65_536), (512, 262_144)] {
-        works.push(("softmax f32", row(move |device, peers| softmax_row(device, peers, f32::from, rows, columns))));
+    works.extend([[4096, 12_672], [8192, 781], [2048, 65_536], [512, 262_144]].map(|shape| ("softmax f32", shape.to_vec())));
+    works.extend(norms.clone().map(|shape| ("layer_norm f16", shape)));
+    works.extend(norms.clone().map(|shape| ("rms_norm f16", shape)));
+    works.push(("row_sum f32", vec![4096, 8192]));
+    works.extend(norms.map(|shape| ("layer_norm_backward f16", shape)));
+    for shape in [[8192, 32_000], [4096, 128_256]] {
+        works.push(("cross_entropy bf16", shape.to_vec()));
+        works.push(("cross_entropy_backward bf16", shape.to_vec()));
     }
-    for (rows, columns) in [(4096, 8192), (8192, 4096), (4096, 1024)] {
-        works.push(("layer_norm f16", row(move |device, peers| layer_norm_row(device, peers, rows, columns))));
-    }
-    for (rows, columns) in [(4096, 8192), (8192, 4096), (4096, 1024)] {
-        works.push(("rms_norm f16", row(move |device, peers| rms_norm_row(device, peers, rows, columns))));
-    }
-    works.push(("row_sum f32", row(|device, peers| row_sum_row(device, peers, 4096, 8192))));
-    for (rows, columns) in [(4096, 8192), (8192, 4096), (4096, 1024)] {
-        works.push(("layer_norm_backward f16", row(move |device, peers| layer_norm_backward_row(device, peers, rows, columns))));
-    }
-    for (rows, classes) in [(8192, 32_000), (4096, 128_256)] {
-        works.push(("cross_entropy bf16", row(move |device, peers| cross_entropy_row(device, peers, rows, classes))));
-        works.push(("cross_entropy_backward bf16", row(move |device, peers| cross_entropy_backward_row(device, peers, rows, classes))));
-    }
-    works.push(("transpose f32", row(|device, peers| transpose_row(device, peers, f32::from, 8192, 8192))));
-    works.push(("transpose f16", row(|device, peers| transpose_row(device, peers, f16::from_f32, 8192, 8192))));
-    works.push(("transpose f32", row(|device, peers| transpose_row(device, peers, f32::from, 5000, 7001))));
+    works.extend([("transpose f32", vec![8192, 8192]), ("transpose f16", vec![8192, 8192]), ("transpose f32", vec![5000, 7001])]);
     works
 }
 
-/// What to do with a call.
+struct Bench {
+    device: Device,
+    peers: Peers,
+    exchange: Exchange,
+    rows: Vec<Value>,
+    /// What is measured now.
+    work: &'static str,
+    shape: Vec<usize>,
+}
+
+/// What to do with the launches of a work.
 #[derive(Clone, Copy)]
 enum What {
     Launch,
-    /// Print what tuning tried.
-    Report,
+    /// Return the configuration that tuning has chosen.
+    Config,
 }
 
 macro_rules! run {
     ($what:ident, $call:expr) => {
         match $what {
-            What::Launch => $call.launch(),
-            What::Report => $call.report().map(|report| print!("{report}")),
+            What::Launch => $call.launch().map(|()| String::new()),
+            What::Config => $call.report().map(|report| report.chosen().map_or(String::new(), |chosen| format!("{:?}", chosen.config))),
         }
     };
 }
 
-fn softmax_row<T: Float>(
-    device: &Device,
-    peers: &mut Peers,
-    from: fn(f32) -> T,
-    rows: usize,
-    columns: usize,
-) -> Result<Value, Box<dyn Error>> {
-    let x = device.tensor(&values(rows * columns).into_iter().map(from).collect::<Vec<_>>())?;
-    let mut y = device.empty_like(&x)?;
-    let mut launch = |what| run!(what, kernel_library::softmax(&x, &mut y, columns).grid(|_| rows));
-    let work = format!("softmax {}", T::DTYPE);
-    matrix_row(device, peers, &work, (rows, columns), 2 * size_of::<T>() * rows * columns, &mut launch)
-}
+/// Lends what a work's launches use: its state, and how to lend that.
+struct Lender<'t, S, F>(&'t mut S, &'t F);
 
-fn layer_norm_row(device: &Device, peers: &mut Peers, rows: usize, columns: usize) -> Result<Value, Box<dyn Error>> {
-    let halves = |len| values(len).into_iter().map(f16::from_f32).collect::<Vec<_>>();
-    let (x, weight, bias) = (device.tensor(&halves(rows * columns))?, device.tensor(&halves(columns))?, device.tensor(&halves(columns))?);
-    let (mut y, mut mean, mut rstd) = (device.empty_like(&x)?, device.empty::<f32>(rows)?, device.empty::<f32>(rows)?);
-    let mut launch =
-        |what| run!(what, kernel_library::layer_norm(&x, &weight, &bias, &mut y, &mut mean, &mut rstd, columns, 1e-5).grid(|_| rows));
-    matrix_row(device, peers, "layer_norm f16", (rows, columns), 2 * size_of::<f16>() * rows * columns, &mut launch)
-}
-
-fn rms_norm_row(device: &Device, peers: &mut Peers, rows: usize, columns: usize) -> Result<Value, Box<dyn Error>> {
-    let halves = |len| values(len).into_iter().map(f16::from_f32).collect::<Vec<_>>();
-    let (x, weight) = (device.tensor(&halves(rows * columns))?, device.tensor(&halves(columns))?);
-    let (mut y, mut rstd) = (device.empty_like(&x)?, device.empty::<f32>(rows)?);
-    let mut launch = |what| run!(what, kernel_library::rms_norm(&x, &weight, &mut y, &mut rstd, columns, 1e-5).grid(|_| rows));
-    matrix_row(device, peers, "rms_norm f16", (rows, columns), 2 * size_of::<f16>() * rows * columns, &mut launch)
-}
-
-fn row_sum_row(device: &Device, peers: &mut Peers, rows: usize, columns: usize) -> Result<Value, Box<dyn Error>> {
-    let x = device.tensor(&values(rows * columns))?;
-    let mut y = device.empty::<f32>(rows)?;
-    let mut launch = |what| run!(what, kernel_library::row_sum(&x, &mut y, columns).grid(|_| rows));
-    matrix_row(device, peers, "row_sum f32", (rows, columns), size_of::<f32>() * rows * (columns + 1), &mut launch)
-}
-
-fn layer_norm_backward_row(device: &Device, peers: &mut Peers, rows: usize, columns: usize) -> Result<Value, Box<dyn Error>> {
-    let halves = |len| values(len).into_iter().map(f16::from_f32).collect::<Vec<_>>();
-    let [x, dy] = [0, 1].map(|shift| device.tensor(&halves(rows * columns + shift)[shift..]));
-    let (x, dy, weight) = (x?, dy?, device.tensor(&halves(columns))?);
-    let [mean, rstd] = [0.0, 0.5].map(|value| device.tensor(&vec![value; rows]));
-    let (mean, rstd) = (mean?, rstd?);
-    let groups = 132;
-    let mut parts = device.empty::<f32>(groups * 2 * columns)?;
-    let (mut dx, mut both) = (device.empty_like(&x)?, device.empty::<f16>(2 * columns)?);
-    let mut launch = |what| {
-        let norm = kernel_library::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut parts, rows, columns);
-        run!(what, norm.grid(|_| groups))?;
-        let sum = kernel_library::column_sum(&parts, &mut both, groups, 2 * columns);
-        run!(what, sum.grid(|config| cdiv(2 * columns, config.BLOCK_SIZE)))
-    };
-    matrix_row(device, peers, "layer_norm_backward f16", (rows, columns), 3 * size_of::<f16>() * rows * columns, &mut launch)
-}
-
-fn cross_entropy_row(device: &Device, peers: &mut Peers, rows: usize, classes: usize) -> Result<Value, Box<dyn Error>> {
-    let (logits, targets) = logits(device, rows, classes)?;
-    let (mut losses, mut lse) = (device.empty::<f32>(rows)?, device.empty::<f32>(rows)?);
-    let mut launch =
-        |what| run!(what, kernel_library::cross_entropy(&logits, &targets, &mut losses, &mut lse, classes, -100).grid(|_| rows));
-    matrix_row(device, peers, "cross_entropy bf16", (rows, classes), size_of::<bf16>() * rows * classes, &mut launch)
-}
-
-fn cross_entropy_backward_row(device: &Device, peers: &mut Peers, rows: usize, classes: usize) -> Result<Value, Box<dyn Error>> {
-    let (logits, targets) = logits(device, rows, classes)?;
-    let (lse, dlosses) = (device.tensor(&vec![12.0f32; rows])?, device.tensor(&values(rows))?);
-    let mut dlogits = device.empty_like(&logits)?;
-    let mut launch = |what| {
-        let call = kernel_library::cross_entropy_backward(&logits, &targets, &lse, &dlosses, &mut dlogits, classes, -100, 1.0);
-        run!(what, call.grid(|config| rows * cdiv(classes, config.BLOCK_SIZE)))
-    };
-    matrix_row(device, peers, "cross_entropy_backward bf16", (rows, classes), 2 * size_of::<bf16>() * rows * classes, &mut launch)
-}
-
-fn logits(device: &Device, rows: usize, classes: usize) -> Result<(Tensor<bf16>, Tensor<i64>), Box<dyn Error>> {
-    let logits = values(rows * classes).into_iter().map(bf16::from_f32).collect::<Vec<_>>();
-    let targets = (0..rows).map(|row| (row * 7919 % classes) as i64).collect::<Vec<_>>();
-    Ok((device.tensor(&logits)?, device.tensor(&targets)?))
-}
-
-fn transpose_row<T: Float>(
-    device: &Device,
-    peers: &mut Peers,
-    from: fn(f32) -> T,
-    rows: usize,
-    columns: usize,
-) -> Result<Value, Box<dyn Error>> {
-    let x = device.tensor(&values(rows * columns).into_iter().map(from).collect::<Vec<_>>())?;
-    let mut y = device.empty_like(&x)?;
-    let mut launch = |what| {
-        let call = kernel_library::transpose(&x, &mut y, rows, columns);
-        run!(what, call.grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS))))
-    };
-    let work = format!("transpose {}", T::DTYPE);
-    matrix_row(device, peers, &work, (rows, columns), 2 * size_of::<T>() * rows * columns, &mut launch)
-}
-
-/// Times a kernel of rows. Whether it is right the library's own tests say.
-fn matrix_row(
-    device: &Device,
-    peers: &mut Peers,
-    work: &str,
-    (rows, columns): (usize, usize),
-    bytes: usize,
-    launch: &mut dyn FnMut(What) -> galatea::Result<()>,
-) -> Result<Value, Box<dyn Error>> {
-    launch(What::Launch)?;
-    let row =
-        measure(device, peers, (work, &format!("{rows}x{columns}"), &format!("{rows} {columns}"), bytes), &mut || launch(What::Launch))?;
-    launch(What::Report)?;
-    Ok(row)
-}
-
-/// Times one work in rounds and prints its line.
-fn measure(
-    device: &Device,
-    peers: &mut Peers,
-    (work, shape, sizes, bytes): (&str, &str, &str, usize),
-    launch: &mut dyn FnMut() -> galatea::Result<()>,
-) -> Result<Value, Box<dyn Error>> {
-    let request = format!("time {work} {sizes}");
-    peers.ask(&request)?; // makes its data, checks itself, picks its best configuration
-    let (mut ours, mut copies) = (Vec::new(), Vec::new());
-    let mut theirs = BTreeMap::from([("torch", Vec::new()), ("triton", Vec::new())]);
-    for _ in 0..ROUNDS {
-        ours.push(do_bench(device, &mut *launch)?.median_us);
-        let answer = peers.ask(&request)?;
-        let time = |name: &str| answer[format!("{name}_us")].as_f64().ok_or("a peer gave no time");
-        for (peer, times) in &mut theirs {
-            times.push(time(peer)?);
-        }
-        copies.push(time("copy")?);
+impl<'t, S, F: Fn(&'t mut S, &mut Lent<'t>)> Tensors<'t> for Lender<'t, S, F> {
+    fn lend(self, lent: &mut Lent<'t>) {
+        (self.1)(self.0, lent);
     }
-    let (ours, copy) = (median(ours), median(copies));
-    let theirs: BTreeMap<&str, f64> = theirs.into_iter().map(|(peer, times)| (peer, median(times))).collect();
-    let line: Vec<String> = theirs.iter().map(|(peer, us)| format!("{peer} {us:.1} us ({:.3}x)", us / ours)).collect();
-    println!("{work} {shape}: {ours:.1} us, {:.0} GB/s; {}, a copy {copy:.1} us", bytes as f64 / ours / 1e3, line.join(", "));
-    Ok(json!({ "work": work, "shape": shape, "bytes": bytes, "ours_us": ours, "copy_us": copy, "peers": theirs }))
+}
+
+impl Bench {
+    fn run(&mut self, work: &'static str, shape: Vec<usize>) -> Result<(), Box<dyn Error>> {
+        (self.work, self.shape) = (work, shape);
+        match work {
+            "vector_add f32" => self.vector_add(),
+            "silu bf16" => self.silu(),
+            "softmax f32" => self.softmax::<f32>(),
+            "softmax bf16" => self.softmax::<bf16>(),
+            "layer_norm f16" => self.layer_norm(),
+            "rms_norm f16" => self.rms_norm(),
+            "row_sum f32" => self.row_sum(),
+            "layer_norm_backward f16" => self.layer_norm_backward(),
+            "cross_entropy bf16" => self.cross_entropy(),
+            "cross_entropy_backward bf16" => self.cross_entropy_backward(),
+            "transpose f32" => self.transpose::<f32>(),
+            "transpose f16" => self.transpose::<f16>(),
+            _ => Err(format!("there is no `{work}` on our side").into()),
+        }
+    }
+
+    fn vector_add(&mut self) -> Result<(), Box<dyn Error>> {
+        let (prepared, len) = (self.prepare()?, self.shape[0]);
+        let (x, y, out) = (self.input::<f32>("x")?, self.input::<f32>("y")?, self.device.empty::<f32>(len)?);
+        self.measure(
+            &prepared,
+            (x, y, out),
+            |(x, y, out), what| run!(what, vector_add(&*x, &*y, &mut *out, len).grid(|config| cdiv(len, config.BLOCK_SIZE))),
+            |(x, y, out), lent| (&*x, &*y, out).lend(lent),
+            |(_, _, out), check| check.result("out", out),
+        )
+    }
+
+    fn silu(&mut self) -> Result<(), Box<dyn Error>> {
+        let (prepared, len) = (self.prepare()?, self.shape[0]);
+        let (x, y) = (self.input::<bf16>("x")?, self.device.empty::<bf16>(len)?);
+        self.measure(
+            &prepared,
+            (x, y),
+            |(x, y), what| run!(what, silu(&*x, &mut *y, len).grid(|config| cdiv(len, config.BLOCK_SIZE))),
+            |(x, y), lent| (&*x, y).lend(lent),
+            |(_, y), check| check.result("y", y),
+        )
+    }
+
+    fn softmax<T: Float>(&mut self) -> Result<(), Box<dyn Error>> {
+        let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
+        let (x, y) = (self.input::<T>("x")?, self.device.empty::<T>(rows * columns)?);
+        self.measure(
+            &prepared,
+            (x, y),
+            |(x, y), what| run!(what, kernel_library::softmax(&*x, &mut *y, columns).grid(|_| rows)),
+            |(x, y), lent| (&*x, y).lend(lent),
+            |(_, y), check| check.result("y", y),
+        )
+    }
+
+    fn layer_norm(&mut self) -> Result<(), Box<dyn Error>> {
+        let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
+        let inputs = (self.input::<f16>("x")?, self.input::<f16>("weight")?, self.input::<f16>("bias")?);
+        let (y, [mean, rstd]) = (self.device.empty::<f16>(rows * columns)?, self.per_row(rows)?);
+        self.measure(
+            &prepared,
+            (inputs, (y, mean, rstd)),
+            |((x, weight, bias), (y, mean, rstd)), what| {
+                let call = kernel_library::layer_norm(&*x, &*weight, &*bias, &mut *y, &mut *mean, &mut *rstd, columns, 1e-5);
+                run!(what, call.grid(|_| rows))
+            },
+            |((x, weight, bias), (y, mean, rstd)), lent| ((&*x, &*weight, &*bias), (y, mean, rstd)).lend(lent),
+            |(_, (y, mean, rstd)), check| {
+                check.result("y", y)?;
+                check.result("mean", mean)?;
+                check.result("rstd", rstd)
+            },
+        )
+    }
+
+    fn rms_norm(&mut self) -> Result<(), Box<dyn Error>> {
+        let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
+        let inputs = (self.input::<f16>("x")?, self.input::<f16>("weight")?);
+        let (y, [rstd]) = (self.device.empty::<f16>(rows * columns)?, self.per_row(rows)?);
+        self.measure(
+            &prepared,
+            (inputs, (y, rstd)),
+            |((x, weight), (y, rstd)), what| {
+                run!(what, kernel_library::rms_norm(&*x, &*weight, &mut *y, &mut *rstd, columns, 1e-5).grid(|_| rows))
+            },
+            |((x, weight), (y, rstd)), lent| ((&*x, &*weight), (y, rstd)).lend(lent),
+            |(_, (y, rstd)), check| {
+                check.result("y", y)?;
+                check.result("rstd", rstd)
+            },
+        )
+    }
+
+    fn row_sum(&mut self) -> Result<(), Box<dyn Error>> {
+        let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
+        let (x, [y]) = (self.input::<f32>("x")?, self.per_row(rows)?);
+        self.measure(
+            &prepared,
+            (x, y),
+            |(x, y), what| run!(what, kernel_library::row_sum(&*x, &mut *y, columns).grid(|_| rows)),
+            |(x, y), lent| (&*x, y).lend(lent),
+            |(_, y), check| check.result("y", y),
+        )
+    }
+
+    fn layer_norm_backward(&mut self) -> Result<(), Box<dyn Error>> {
+        let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
+        let halves = (self.input::<f16>("dy")?, self.input::<f16>("x")?, self.input::<f16>("weight")?);
+        let per_row = (self.input::<f32>("mean")?, self.input::<f32>("rstd")?);
+        let groups = 132;
+        let parts = self.device.empty::<f32>(groups * 2 * columns)?;
+        let (dx, both) = (self.device.empty::<f16>(rows * columns)?, self.device.empty::<f16>(2 * columns)?);
+        self.measure(
+            &prepared,
+            (halves, per_row, (dx, both, parts)),
+            |((dy, x, weight), (mean, rstd), (dx, both, parts)), what| {
+                let norm = kernel_library::layer_norm_backward(&*dy, &*x, &*weight, &*mean, &*rstd, &mut *dx, &mut *parts, rows, columns);
+                let first = run!(what, norm.grid(|_| groups))?;
+                let sum = kernel_library::column_sum(&*parts, &mut *both, groups, 2 * columns);
+                Ok(format!("{first}, {}", run!(what, sum.grid(|config| cdiv(2 * columns, config.BLOCK_SIZE)))?))
+            },
+            |((dy, x, weight), (mean, rstd), outputs), lent| {
+                ((&*dy, &*x, &*weight), (&*mean, &*rstd), (&mut outputs.0, &mut outputs.1, &mut outputs.2)).lend(lent);
+            },
+            |(_, _, (dx, both, _)), check| {
+                check.result("dx", dx)?;
+                check.result("dweight", &both.slice(..columns)?)?;
+                check.result("dbias", &both.slice(columns..)?)
+            },
+        )
+    }
+
+    fn cross_entropy(&mut self) -> Result<(), Box<dyn Error>> {
+        let (prepared, (rows, classes)) = (self.prepare()?, self.matrix());
+        let inputs = (self.input::<bf16>("logits")?, self.input::<i64>("targets")?);
+        let [losses, lse] = self.per_row(rows)?;
+        self.measure(
+            &prepared,
+            (inputs, (losses, lse)),
+            |((logits, targets), (losses, lse)), what| {
+                let call = kernel_library::cross_entropy(&*logits, &*targets, &mut *losses, &mut *lse, classes, -100);
+                run!(what, call.grid(|_| rows))
+            },
+            |((logits, targets), (losses, lse)), lent| ((&*logits, &*targets), (losses, lse)).lend(lent),
+            |(_, (losses, lse)), check| {
+                check.result("losses", losses)?;
+                check.result("lse", lse)
+            },
+        )
+    }
+
+    fn cross_entropy_backward(&mut self) -> Result<(), Box<dyn Error>> {
+        let (prepared, (rows, classes)) = (self.prepare()?, self.matrix());
+        let of_rows = (self.input::<i64>("targets")?, self.input::<f32>("lse")?, self.input::<f32>("dlosses")?);
+        let (logits, dlogits) = (self.input::<bf16>("logits")?, self.device.empty::<bf16>(rows * classes)?);
+        self.measure(
+            &prepared,
+            (logits, of_rows, dlogits),
+            |(logits, (targets, lse, dlosses), dlogits), what| {
+                let call = kernel_library::cross_entropy_backward(&*logits, &*targets, &*lse, &*dlosses, &mut *dlogits, classes, -100, 1.0);
+                run!(what, call.grid(|config| rows * cdiv(classes, config.BLOCK_SIZE)))
+            },
+            |(logits, (targets, lse, dlosses), dlogits), lent| ((&*logits, &*targets), (&*lse, &*dlosses), dlogits).lend(lent),
+            |(_, _, dlogits), check| check.result("dlogits", dlogits),
+        )
+    }
+
+    fn transpose<T: Float>(&mut self) -> Result<(), Box<dyn Error>> {
+        let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
+        let (x, y) = (self.input::<T>("x")?, self.device.empty::<T>(rows * columns)?);
+        self.measure(
+            &prepared,
+            (x, y),
+            |(x, y), what| {
+                let call = kernel_library::transpose(&*x, &mut *y, rows, columns);
+                run!(what, call.grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS))))
+            },
+            |(x, y), lent| (&*x, y).lend(lent),
+            |(_, y), check| check.result("y", y),
+        )
+    }
+
+    fn matrix(&self) -> (usize, usize) {
+        (self.shape[0], self.shape[1])
+    }
+
+    fn per_row<const N: usize>(&self, rows: usize) -> galatea::Result<[Tensor<f32>; N]> {
+        let tensors = (0..N).map(|_| self.device.empty(rows)).collect::<galatea::Result<Vec<_>>>()?;
+        Ok(tensors.try_into().expect("as many as were made"))
+    }
+
+    /// Lets the peers make the data of the work, and tune and check themselves.
+    fn prepare(&mut self) -> Result<Value, Box<dyn Error>> {
+        let sizes: Vec<String> = self.shape.iter().map(usize::to_string).collect();
+        self.peers.ask(&format!("prepare {} {} {}", self.exchange.folder().display(), self.work, sizes.join(" ")))
+    }
+
+    fn input<T: Element>(&self, name: &str) -> Result<Tensor<T>, Box<dyn Error>> {
+        self.exchange.tensor(&self.device, name)
+    }
+
+    /// Times `launch` and the peers in rounds, lets `check` compare the results, and prints and keeps the row.
+    fn measure<S>(
+        &mut self,
+        prepared: &Value,
+        mut state: S,
+        launch: impl Fn(&mut S, What) -> galatea::Result<String>,
+        lend: impl for<'t> Fn(&'t mut S, &mut Lent<'t>),
+        check: impl Fn(&mut S, &mut Check<'_>) -> Result<(), Box<dyn Error>>,
+    ) -> Result<(), Box<dyn Error>> {
+        let device = &self.device;
+        launch(&mut state, What::Launch)?; // tunes
+        let config = launch(&mut state, What::Config)?;
+        let mut replay = Replay::capture(device.stream(), || launch(&mut state, What::Launch).map(drop))?;
+        let mut ours_us = || Ok::<f64, galatea::Error>(do_bench(device, || replay.launch(Lender(&mut state, &lend)))?.median_us);
+
+        let (mut ours, mut theirs) = (Vec::new(), BTreeMap::<String, Vec<f64>>::new());
+        for round in 0..ROUNDS {
+            if round % 2 == 0 {
+                ours.push(ours_us()?);
+            }
+            for (peer, us) in self.peers.ask("time")?.as_object().ok_or("the peers gave no times")? {
+                theirs.entry(peer.clone()).or_default().push(us.as_f64().ok_or("a peer gave no time")?);
+            }
+            if round % 2 == 1 {
+                ours.push(ours_us()?);
+            }
+        }
+        check(&mut state, &mut Check { peers: &mut self.peers, exchange: &self.exchange })?;
+
+        let mut theirs: BTreeMap<String, f64> = theirs.into_iter().map(|(peer, times)| (peer, median(times))).collect();
+        let (ours, copy) = (median(ours), theirs.remove("copy").ok_or("the peers timed no copy")?);
+        let bytes = prepared["bytes"].as_u64().ok_or("the peers did not say how many bytes the work moves")?;
+        let (work, shape) = (self.work, shape_text(&self.shape));
+        let line: Vec<String> = theirs.iter().map(|(peer, us)| format!("{peer} {us:.1} us ({:.3}x)", us / ours)).collect();
+        println!("{work} {shape}: {ours:.1} us, {:.0} GB/s; {}, a copy {copy:.1} us", bytes as f64 / ours / 1e3, line.join(", "));
+        println!("    ours {config}\n    triton {}", prepared["triton_config"]);
+        self.rows.push(json!({
+            "work": work, "shape": shape, "bytes": bytes, "ours_us": ours, "copy_us": copy, "peers": theirs, "seed": prepared["seed"],
+            "config": config, "triton_config": prepared["triton_config"].to_string(),
+        }));
+        Ok(())
+    }
+}
+
+/// Compares results of ours with the peers' reference.
+struct Check<'b> {
+    peers: &'b mut Peers,
+    exchange: &'b Exchange,
+}
+
+impl Check<'_> {
+    fn result<T: Element>(&mut self, name: &str, result: &impl ToHost<T>) -> Result<(), Box<dyn Error>> {
+        self.exchange.check(self.peers, name, &result.to_host()?)
+    }
+}
+
+/// A tensor, or a part of one.
+trait ToHost<T> {
+    fn to_host(&self) -> galatea::Result<Vec<T>>;
+}
+
+impl<T: Element> ToHost<T> for Tensor<T> {
+    fn to_host(&self) -> galatea::Result<Vec<T>> {
+        self.to_vec()
+    }
+}
+
+impl<T: Element> ToHost<T> for TensorView<'_, T> {
+    fn to_host(&self) -> galatea::Result<Vec<T>> {
+        self.to_vec()
+    }
+}
+
+/// `2^27`, `2^27+3`, `8192x4096`.
+fn shape_text(shape: &[usize]) -> String {
+    match shape {
+        [len] if len.is_power_of_two() => format!("2^{}", len.ilog2()),
+        [len] => format!("2^{}+{}", len.ilog2(), len - (1 << len.ilog2())),
+        sizes => sizes.iter().map(usize::to_string).collect::<Vec<_>>().join("x"),
+    }
+}
+
+/// The commit that is measured: from a bundle's script, else from Git.
+fn commit() -> String {
+    let from_git = || {
+        let output = Command::new("git").args(["describe", "--always", "--abbrev=12", "--dirty"]).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    std::env::var("GALATEA_COMMIT").ok().or_else(from_git).unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
-}
-
-/// Values without structure between -4 and 4: zeros and ramps can run faster than real data.
-fn values(len: usize) -> Vec<f32> {
-    let mix = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bd1_e995_37a4_66f1;
-    (0..len).map(|i| (mix(i).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 40) as f32 / (1 << 21) as f32 - 4.0).collect()
 }
 
 /// The day in UTC, as `2026-01-31` (Hinnant, "chrono-compatible low-level date algorithms").

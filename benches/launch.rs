@@ -1,7 +1,7 @@
 //! What a launch costs: the first one of a process, and every later one beside the driver's own call.
 //!
 //! ```sh
-//! cargo bench --bench launch
+//! cargo bench -p galatea-benches --bench launch
 //! ```
 //!
 //! The first launch loads the embedded PTX, which the driver compiles, or machine code that an earlier process kept, in the driver's cache or, made by an

@@ -1,32 +1,46 @@
-"""Times Triton's and torch's versions of what the Rust benchmarks time.
+"""Times Triton's and torch's versions of what the Rust benchmark times, on the same data, and checks all results.
 
-A benchmark starts this program as a child and talks to it by lines, so that ours and the peers run in turns
-within one run and see the same clocks. Each request is one line on standard input, each answer one line of JSON
-on standard output; everything else goes to standard error.
+A benchmark starts this program as a child and talks to it by lines, so that ours and the peers run alternately in one run
+and see the same clocks. Each request is one line on standard input, each answer one line of JSON on standard output;
+everything else goes to standard error.
 
-    versions                            {"torch": .., "triton": .., "gpu": .., "driver": ..}
-    works                               {"works": ["silu bf16", "vector_add f32", ..]}
-    time vector_add f32 134217728       {"torch_us": .., "triton_us": .., "copy_us": .., "bytes": .., "triton_config": {..}}
-    time softmax bf16 8192 4096         the same for a matrix of 8192 rows
-    enqueue                             {"triton_us": .., "triton_autotuned_us": .., "triton_nineteen_us": .., "torch_us": ..}
+    versions                              {"torch": .., "triton": .., "gpu": .., "driver": ..}
+    clocks                                {"sm_mhz": .., "memory_mhz": .., "celsius": .., "watts": ..}
+    works                                 {"works": ["silu bf16", "vector_add f32", ..]}
+    prepare FOLDER softmax bf16 8192 4096 {"inputs": {"x": PATH}, "bytes": .., "seed": .., "triton_config": {..}}
+    check y PATH                          {} if the file holds the right result, else {"error": ..}
+    time                                  {"torch": us, "torch compiled": us, "triton": us, "copy": us}
+    enqueue                               {"triton_us": .., "triton_autotuned_us": .., "triton_nineteen_us": .., "torch_us": ..}
     quit
 
-A request that cannot be answered gives {"error": ".."} and the program goes on. The first request for a work and
-shape makes its data, checks every peer against f64 and picks Triton's best configuration by a small sweep;
-the following ones only time. Data is kept for one work and shape at a time, so do all rounds of one before the
-next. Times are medians in microseconds, taken as `galatea::bench::do_bench` takes them (see `median_us`).
-By hand: `echo "time silu bf16 1048576" | python3 peers.py`.
+`prepare` makes the data of a work and shape and writes the inputs as raw little-endian elements into FOLDER, where our side
+reads them. It checks every result of every peer against f64, and picks Triton's configuration by a sweep. `check` compares a
+result of ours with the same reference. `time` times what was prepared last. A request that cannot be answered gives
+{"error": ".."} and the program goes on.
+
+Every peer runs as a CUDA graph, as ours does, so that no time includes what the host takes to launch. Times are medians in
+microseconds, taken as `galatea::bench::do_bench` takes them (see `median_us`).
+
+Triton's kernels have the means of ours: the same algorithms, cache hints, several rows in a program, several CTAs in a
+program, loads ahead of their use. `sweep` first varies the shape of a kernel, then the hints of the fastest shapes.
+
+By hand: `printf 'prepare /tmp silu bf16 1048576\ntime\n' | python3 peers.py`.
 
 To add a work: write a function that returns a `Work`, and name it in `WORKS`.
 """
 
 import ctypes
 import functools
+import itertools
 import json
+import multiprocessing
+import os
 import statistics
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 from typing import Callable
 
@@ -34,14 +48,31 @@ import torch
 import triton
 import triton.language as tl
 
-# What a row-by-row or elementwise kernel is usually tuned over.
-CONFIGS = [{"BLOCK_SIZE": block, "num_warps": warps} for block in (1024, 2048, 4096, 8192) for warps in (4, 8)]
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
 # The share of the largest reference value that a result may be off by: the last place of f16 and bf16, which are
 # rounded once, and some places of f32 and f64, in which the functions themselves are computed.
 TOLERANCE = {torch.float16: 1e-3, torch.bfloat16: 8e-3, torch.float32: 1e-6, torch.float64: 1e-13}
 # Checking in f64 needs several times the data: a piece at a time.
 PIECE = 1 << 24
+SEED = 0
+# Where a load's lines go when the L2 is full: what the hints are swept over.
+LOADS = ("", "evict_first", "evict_last")
+
+
+@dataclass
+class Launch:
+    """One launch of a Triton kernel."""
+
+    kernel: object
+    grid: tuple
+    args: tuple
+    options: dict
+
+    def run(self):
+        self.kernel[self.grid](*self.args, **self.options)
+
+    def compile(self):
+        self.kernel.warmup(*self.args, grid=self.grid, **self.options)
 
 
 @dataclass
@@ -49,64 +80,31 @@ class Work:
     """One piece of work on one shape, with its data already on the GPU."""
 
     bytes: int  # read and written, each byte counted once
-    out: torch.Tensor
-    torch: Callable[[], object]  # fills `out`, or gives the result
-    triton: Callable[[dict], object]  # fills `out`, in a given configuration
-    reference: Callable[[slice], torch.Tensor]  # the values `out[slice]` should have, in f64
-    configs: list[dict] = field(default_factory=lambda: CONFIGS)  # what Triton's kernel is swept over
-    config: dict | None = None  # Triton's best, once the sweep has found it
+    inputs: dict[str, torch.Tensor]  # what our side reads
+    outputs: dict[str, torch.Tensor]  # what a peer fills
+    references: dict[str, Callable[[slice], torch.Tensor]]  # the values `outputs[name][slice]` should have, in f64
+    torch: Callable[[], object]  # fills the outputs, or gives the results in their order
+    compiled: Callable[[], object]  # what torch.compile compiles; gives the results in the order of the outputs
+    triton: Callable[[dict], list[Launch]]  # the launches in a given configuration
+    shapes: list[dict]  # what Triton's kernel is swept over first
+    variants: dict[str, tuple] = field(default_factory=dict)  # what the best of the shapes are swept over; the first of each is the default
     torch_is_rounded: bool = False  # torch rounds in between, as often as it likes
-    copy: Callable[[], object] | None = None  # moves as many bytes, half of them read
+    relative: dict[str, float] = field(default_factory=dict)  # tolerances of single outputs, in place of TOLERANCE
 
 
-@triton.jit
-def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = offsets < n
-    x = tl.load(x_ptr + offsets, mask=mask)
-    y = tl.load(y_ptr + offsets, mask=mask)
-    tl.store(out_ptr + offsets, x + y, mask=mask)
+DEVICE = "cuda"
 
 
-def vector_add(dtype, n):
-    x, y = torch.randn(n, device="cuda", dtype=dtype), torch.randn(n, device="cuda", dtype=dtype)
-    out = torch.empty_like(x)
-    return Work(
-        bytes=3 * n * x.element_size(),
-        out=out,
-        torch=lambda: torch.add(x, y, out=out),
-        triton=lambda config: add_kernel[(triton.cdiv(n, config["BLOCK_SIZE"]),)](x, y, out, n, **config),
-        reference=lambda piece: x[piece].double() + y[piece].double(),
-    )
+def normal(dtype, *shape):
+    return torch.randn(*shape, device=DEVICE, dtype=dtype)
 
 
-@triton.jit
-def silu_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr, EVICT: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = offsets < n
-    x = tl.load(x_ptr + offsets, mask=mask, eviction_policy=EVICT).to(tl.float32)
-    tl.store(out_ptr + offsets, x * tl.sigmoid(x), mask=mask)  # rounded once, by the store
+def empty(dtype, *shape):
+    return torch.empty(*shape, device=DEVICE, dtype=dtype)
 
 
-def silu(dtype, n):
-    x = torch.randn(n, device="cuda", dtype=dtype)
-    out = torch.empty_like(x)
-    return Work(
-        bytes=2 * n * x.element_size(),
-        out=out,
-        torch=lambda: torch.ops.aten.silu.out(x, out=out),
-        triton=lambda config: silu_kernel[(triton.cdiv(n, config["BLOCK_SIZE"]),)](x, out, n, **config),
-        reference=lambda piece: x[piece].double() * torch.sigmoid(x[piece].double()),
-        # Our kernel asks the L2 to keep its input; Triton's may ask the same.
-        configs=[{**config, "EVICT": evict} for config in CONFIGS for evict in ("", "evict_last")],
-    )
-
-
-def block_configs(columns, **more):
-    """A row in one block: what the number of warps and rows in flight is swept over."""
-    block = triton.next_power_of_2(columns)
-    warps = [w for w in (1, 2, 4, 8, 16, 32) if 32 * w <= block and block // (32 * w) <= 128]
-    return [{"BLOCK_SIZE": block, "num_warps": w, **more} for w in warps]
+def product(**axes):
+    return [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
 
 
 def reference_of(compute):
@@ -115,182 +113,319 @@ def reference_of(compute):
     return lambda piece: whole()[piece]
 
 
-def matrix(dtype, rows, columns):
-    return torch.randn(rows, columns, device="cuda", dtype=dtype)
+# What an elementwise kernel is tuned over.
+BLOCKS = [{"BLOCK_SIZE": block, "num_warps": warps} for block, warps in
+          ((512, 4), (1024, 2), (1024, 4), (1024, 8), (2048, 4), (2048, 8), (4096, 4), (4096, 8), (8192, 8))]
+
+
+def row_shapes(columns, elements=1 << 14):
+    """Whole rows in a program: rows at a time, warps and CTAs, with 2 to 64 elements a thread."""
+    block = triton.next_power_of_2(columns)
+    shapes = []
+    for rows, warps, ctas in itertools.product((1, 2, 4, 8), (1, 2, 4, 8, 16, 32), (1, 2, 4, 8, 16)):
+        threads = 32 * warps * ctas
+        a_thread = rows * block / threads
+        if not 4 <= a_thread <= 64 or (rows > 1 and (ctas > 1 or rows * block > elements)):
+            continue
+        if ctas > 1 and (block < 16384 or warps not in (4, 8)):
+            continue
+        shapes.append({"BLOCK_SIZE": block, "ROWS": rows, "num_warps": warps, "num_ctas": ctas})
+    return shapes
 
 
 @triton.jit
-def softmax_kernel(x_ptr, y_ptr, rows, columns, BLOCK_SIZE: tl.constexpr, STAGES: tl.constexpr):
-    # As the fused softmax of Triton's tutorials: a program takes one row after the other.
-    offsets = tl.arange(0, BLOCK_SIZE)
-    mask = offsets < columns
-    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=STAGES):
-        start = row.to(tl.int64) * columns
-        x = tl.load(x_ptr + start + offsets, mask=mask, other=-float("inf")).to(tl.float32)
-        e = tl.exp(x - tl.max(x, axis=0))
-        tl.store(y_ptr + start + offsets, e / tl.sum(e, axis=0), mask=mask)
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr = ""):
+    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask, eviction_policy=LOAD)
+    y = tl.load(y_ptr + offsets, mask=mask, eviction_policy=LOAD)
+    tl.store(out_ptr + offsets, x + y, mask=mask)
+
+
+def vector_add(dtype, n):
+    x, y, out = normal(dtype, n), normal(dtype, n), empty(dtype, n)
+    return Work(
+        bytes=3 * n * x.element_size(),
+        inputs={"x": x, "y": y},
+        outputs={"out": out},
+        references={"out": lambda piece: x[piece].double() + y[piece].double()},
+        torch=lambda: torch.add(x, y, out=out),
+        compiled=lambda: x + y,
+        triton=lambda config: [Launch(add_kernel, (triton.cdiv(n, config["BLOCK_SIZE"]),), (x, y, out, n), config)],
+        shapes=BLOCKS,
+        variants={"LOAD": LOADS},
+    )
 
 
 @triton.jit
-def softmax_wide_kernel(x_ptr, y_ptr, columns, BLOCK_SIZE: tl.constexpr):
+def silu_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask, eviction_policy=LOAD).to(tl.float32)
+    tl.store(out_ptr + offsets, x * tl.sigmoid(x), mask=mask)  # rounded once, by the store
+
+
+def silu(dtype, n):
+    x, out = normal(dtype, n), empty(dtype, n)
+    return Work(
+        bytes=2 * n * x.element_size(),
+        inputs={"x": x},
+        outputs={"y": out},
+        references={"y": lambda piece: x[piece].double() * torch.sigmoid(x[piece].double())},
+        torch=lambda: torch.ops.aten.silu.out(x, out=out),
+        compiled=lambda: torch.nn.functional.silu(x),
+        triton=lambda config: [Launch(silu_kernel, (triton.cdiv(n, config["BLOCK_SIZE"]),), (x, out, n), config)],
+        shapes=BLOCKS,
+        variants={"LOAD": LOADS},
+    )
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, rows, columns, BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr, LOAD: tl.constexpr):
+    # As the fused softmax of Triton's tutorials: a program takes one block of rows after the other.
+    offsets = tl.arange(0, BLOCK_SIZE)[None, :]
+    for first in tl.range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS, num_stages=STAGES):
+        row = first + tl.arange(0, ROWS)[:, None]
+        mask = (row < rows) & (offsets < columns)
+        at = row.to(tl.int64) * columns + offsets
+        x = tl.load(x_ptr + at, mask=mask, other=-float("inf"), eviction_policy=LOAD).to(tl.float32)
+        e = tl.exp(x - tl.max(x, axis=1, keep_dims=True))
+        tl.store(y_ptr + at, e * (1 / tl.sum(e, axis=1, keep_dims=True)), mask=mask)
+
+
+@triton.jit
+def softmax_row_kernel(x_ptr, y_ptr, rows, columns, BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, LOAD: tl.constexpr):
+    # A program for each block of rows, without a loop.
+    offsets = tl.arange(0, BLOCK_SIZE)[None, :]
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    mask = (row < rows) & (offsets < columns)
+    at = row.to(tl.int64) * columns + offsets
+    x = tl.load(x_ptr + at, mask=mask, other=-float("inf"), eviction_policy=LOAD).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=1, keep_dims=True))
+    tl.store(y_ptr + at, e * (1 / tl.sum(e, axis=1, keep_dims=True)), mask=mask)
+
+
+@triton.jit
+def softmax_wide_kernel(x_ptr, y_ptr, columns, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr, AGAIN: tl.constexpr, SHARE: tl.constexpr):
+    # Reads a row twice. SHARE neighbouring elements have one largest element and one sum.
     start = tl.program_id(0).to(tl.int64) * columns
     offsets = tl.arange(0, BLOCK_SIZE)
-    largest = tl.full([BLOCK_SIZE], -float("inf"), tl.float32)
-    total = tl.zeros([BLOCK_SIZE], tl.float32)
+    largest = tl.full([BLOCK_SIZE // SHARE], -float("inf"), tl.float32)
+    total = tl.zeros([BLOCK_SIZE // SHARE], tl.float32)
     for first in range(0, columns, BLOCK_SIZE):
         mask = first + offsets < columns
-        x = tl.load(x_ptr + start + first + offsets, mask=mask, other=-float("inf")).to(tl.float32)
-        above = tl.maximum(largest, x)
+        x = tl.load(x_ptr + start + first + offsets, mask=mask, other=-float("inf"), eviction_policy=LOAD).to(tl.float32)
+        x = tl.reshape(x, [BLOCK_SIZE // SHARE, SHARE])
+        above = tl.maximum(largest, tl.max(x, axis=1))
         base = tl.where(above == -float("inf"), 0.0, above)
-        total = total * tl.exp(largest - base) + tl.exp(x - base)
+        total = total * tl.exp(largest - base) + tl.sum(tl.exp(x - base[:, None]), axis=1)
         largest = above
     row = tl.max(largest, axis=0)
     scale = 1 / tl.sum(total * tl.exp(largest - row), axis=0)
     for first in range(0, columns, BLOCK_SIZE):
         mask = first + offsets < columns
-        x = tl.load(x_ptr + start + first + offsets, mask=mask).to(tl.float32)
-        tl.store(y_ptr + start + first + offsets, tl.exp(x - row) * scale, mask=mask)
+        x = tl.load(x_ptr + start + first + offsets, mask=mask, eviction_policy=AGAIN).to(tl.float32)
+        tl.store(y_ptr + start + first + offsets, tl.exp(x - row) * scale, mask=mask, eviction_policy=AGAIN)
+
+
+@triton.jit
+def softmax_cluster_kernel(x_ptr, y_ptr, columns, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr):
+    # A row in the CTAs of a cluster: Triton splits only tiles of one axis so.
+    offsets = tl.arange(0, BLOCK_SIZE)
+    start = tl.program_id(0).to(tl.int64) * columns
+    x = tl.load(x_ptr + start + offsets, mask=offsets < columns, other=-float("inf"), eviction_policy=LOAD).to(tl.float32)
+    e = tl.exp(x - tl.max(x, axis=0))
+    tl.store(y_ptr + start + offsets, e * (1 / tl.sum(e, axis=0)), mask=offsets < columns)
 
 
 def softmax(dtype, rows, columns):
-    x = matrix(dtype, rows, columns)
-    out = torch.empty_like(x)
-    whole = [{**config, "STAGES": stages, "PROGRAMS": programs}
-             for config in (block_configs(columns) if columns <= 1 << 17 else [])
-             for stages, programs in ((1, rows), (2, 132 * 8), (4, 132 * 4))]
-    loops = [{"BLOCK_SIZE": block, "num_warps": warps} for block in (4096, 8192, 16384) for warps in (8, 16, 32)]
+    x, out = normal(dtype, rows, columns), empty(dtype, rows, columns)
+    shapes = row_shapes(columns) if columns <= 1 << 18 else []
+    looped = [{**shape, "STAGES": stages, "PROGRAMS": programs}
+              for shape in shapes if shape["num_ctas"] == 1 and shape["ROWS"] * columns >= 512
+              for stages, programs in ((2, 132 * 8), (4, 132 * 4))]
+    wide = [{"BLOCK_SIZE": block, "SHARE": share, "num_warps": warps}
+            for block, warps in ((4096, 8), (4096, 16), (8192, 16), (8192, 32), (16384, 32)) for share in (1, 4)]
 
-    def run(config):
-        if "PROGRAMS" not in config:
-            return softmax_wide_kernel[(rows,)](x, out, columns, **config)
+    def launches(config):
         config = dict(config)
-        return softmax_kernel[(min(config.pop("PROGRAMS"), rows),)](x, out, rows, columns, **config)
+        if "SHARE" in config:
+            return [Launch(softmax_wide_kernel, (rows,), (x, out, columns), {**config, "AGAIN": "evict_first"})]
+        blocks = triton.cdiv(rows, config["ROWS"])
+        if config["num_ctas"] > 1:
+            config.pop("ROWS")
+            return [Launch(softmax_cluster_kernel, (rows,), (x, out, columns), config)]
+        if "PROGRAMS" in config:
+            return [Launch(softmax_kernel, (min(config.pop("PROGRAMS"), blocks),), (x, out, rows, columns), config)]
+        return [Launch(softmax_row_kernel, (blocks,), (x, out, rows, columns), config)]
 
     return Work(
         bytes=2 * x.numel() * x.element_size(),
-        out=out,
+        inputs={"x": x},
+        outputs={"y": out},
+        references={"y": reference_of(lambda: torch.softmax(x.double(), -1))},
         torch=lambda: torch.ops.aten._softmax.out(x, -1, False, out=out),
-        triton=run,
-        reference=reference_of(lambda: torch.softmax(x.double(), -1)),
-        configs=whole + (loops if columns > 1 << 15 else []),
+        compiled=lambda: torch.softmax(x, -1),
+        triton=launches,
+        shapes=shapes + looped + (wide if columns > 1 << 14 else []),
+        variants={"LOAD": LOADS},
     )
 
 
 @triton.jit
-def layer_norm_kernel(x_ptr, w_ptr, b_ptr, y_ptr, mean_ptr, rstd_ptr, columns, eps, BLOCK_SIZE: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    offsets = tl.arange(0, BLOCK_SIZE)
-    mask = offsets < columns
-    x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=0.0).to(tl.float32)
-    mean = tl.sum(x, axis=0) / columns
+def layer_norm_kernel(
+    x_ptr, w_ptr, b_ptr, y_ptr, mean_ptr, rstd_ptr, rows, columns, eps, BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, LOAD: tl.constexpr
+):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    offsets = tl.arange(0, BLOCK_SIZE)[None, :]
+    inside = offsets < columns
+    mask = (row < rows) & inside
+    at = row.to(tl.int64) * columns + offsets
+    x = tl.load(x_ptr + at, mask=mask, other=0.0, eviction_policy=LOAD).to(tl.float32)
+    w = tl.load(w_ptr + offsets, mask=inside).to(tl.float32)
+    b = tl.load(b_ptr + offsets, mask=inside).to(tl.float32)
+    mean = tl.sum(x, axis=1, keep_dims=True) / columns
     difference = tl.where(mask, x - mean, 0.0)
-    rstd = 1 / tl.sqrt(tl.sum(difference * difference, axis=0) / columns + eps)
-    tl.store(mean_ptr + row, mean)
-    tl.store(rstd_ptr + row, rstd)
-    w = tl.load(w_ptr + offsets, mask=mask).to(tl.float32)
-    b = tl.load(b_ptr + offsets, mask=mask).to(tl.float32)
-    tl.store(y_ptr + row * columns + offsets, difference * rstd * w + b, mask=mask)
+    rstd = tl.rsqrt(tl.sum(difference * difference, axis=1, keep_dims=True) / columns + eps)
+    tl.store(mean_ptr + row, mean, mask=row < rows)
+    tl.store(rstd_ptr + row, rstd, mask=row < rows)
+    tl.store(y_ptr + at, difference * rstd * w + b, mask=mask)
+
+
+def statistics_of(x):
+    wide = x.double()
+    return wide.mean(-1), 1 / torch.sqrt(wide.var(-1, unbiased=False) + 1e-5)
 
 
 def layer_norm(dtype, rows, columns):
-    x, out = matrix(dtype, rows, columns), torch.empty(rows, columns, device="cuda", dtype=dtype)
-    w, b = torch.randn(columns, device="cuda", dtype=dtype), torch.randn(columns, device="cuda", dtype=dtype)
-    mean, rstd = torch.empty(rows, device="cuda"), torch.empty(rows, device="cuda")
+    x, w, b = normal(dtype, rows, columns), normal(dtype, columns), normal(dtype, columns)
+    out, mean, rstd = empty(dtype, rows, columns), empty(torch.float32, rows), empty(torch.float32, rows)
     whole = lambda: torch.nn.functional.layer_norm(x.double(), (columns,), w.double(), b.double(), 1e-5)
+    blocks = lambda config: (triton.cdiv(rows, config["ROWS"]),)
     return Work(
         bytes=2 * x.numel() * x.element_size(),
-        out=out,
-        torch=lambda: torch.nn.functional.layer_norm(x, (columns,), w, b, 1e-5),
-        triton=lambda config: layer_norm_kernel[(rows,)](x, w, b, out, mean, rstd, columns, 1e-5, **config),
-        reference=reference_of(whole),
-        configs=block_configs(columns),
+        inputs={"x": x, "weight": w, "bias": b},
+        outputs={"y": out, "mean": mean, "rstd": rstd},
+        references={"y": reference_of(whole), "mean": reference_of(lambda: statistics_of(x)[0]), "rstd": reference_of(lambda: statistics_of(x)[1])},
+        torch=lambda: torch.ops.aten.native_layer_norm(x, (columns,), w, b, 1e-5),
+        compiled=lambda: torch.ops.aten.native_layer_norm(x, (columns,), w, b, 1e-5),
+        triton=lambda config: [Launch(layer_norm_kernel, blocks(config), (x, w, b, out, mean, rstd, rows, columns, 1e-5), config)],
+        shapes=row_shapes(columns),
+        variants={"LOAD": LOADS},
     )
 
 
 @triton.jit
-def rms_norm_kernel(x_ptr, w_ptr, y_ptr, rstd_ptr, columns, eps, BLOCK_SIZE: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    offsets = tl.arange(0, BLOCK_SIZE)
-    mask = offsets < columns
-    x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=0.0).to(tl.float32)
-    rstd = 1 / tl.sqrt(tl.sum(x * x, axis=0) / columns + eps)
-    tl.store(rstd_ptr + row, rstd)
-    w = tl.load(w_ptr + offsets, mask=mask).to(tl.float32)
-    tl.store(y_ptr + row * columns + offsets, x * rstd * w, mask=mask)
+def rms_norm_kernel(
+    x_ptr, w_ptr, y_ptr, rstd_ptr, rows, columns, eps, BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, LOAD: tl.constexpr
+):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    offsets = tl.arange(0, BLOCK_SIZE)[None, :]
+    inside = offsets < columns
+    mask = (row < rows) & inside
+    at = row.to(tl.int64) * columns + offsets
+    x = tl.load(x_ptr + at, mask=mask, other=0.0, eviction_policy=LOAD).to(tl.float32)
+    w = tl.load(w_ptr + offsets, mask=inside).to(tl.float32)
+    rstd = tl.rsqrt(tl.sum(x * x, axis=1, keep_dims=True) / columns + eps)
+    tl.store(rstd_ptr + row, rstd, mask=row < rows)
+    tl.store(y_ptr + at, x * rstd * w, mask=mask)
 
 
 def rms_norm(dtype, rows, columns):
-    x, out = matrix(dtype, rows, columns), torch.empty(rows, columns, device="cuda", dtype=dtype)
-    w, rstd = torch.randn(columns, device="cuda", dtype=dtype), torch.empty(rows, device="cuda")
+    x, w = normal(dtype, rows, columns), normal(dtype, columns)
+    out, rstd = empty(dtype, rows, columns), empty(torch.float32, rows)
     whole = lambda: torch.nn.functional.rms_norm(x.double(), (columns,), w.double(), 1e-5)
+
+    def compiled():
+        scale = torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 1e-5)
+        return (x.float() * scale * w.float()).to(dtype), scale.reshape(-1)
+
     return Work(
         bytes=2 * x.numel() * x.element_size(),
-        out=out,
+        inputs={"x": x, "weight": w},
+        outputs={"y": out, "rstd": rstd},
+        references={"y": reference_of(whole), "rstd": reference_of(lambda: torch.rsqrt(x.double().square().mean(-1) + 1e-5))},
         torch=lambda: torch.nn.functional.rms_norm(x, (columns,), w, 1e-5),
-        triton=lambda config: rms_norm_kernel[(rows,)](x, w, out, rstd, columns, 1e-5, **config),
-        reference=reference_of(whole),
-        configs=block_configs(columns),
+        compiled=compiled,
+        triton=lambda config: [
+            Launch(rms_norm_kernel, (triton.cdiv(rows, config["ROWS"]),), (x, w, out, rstd, rows, columns, 1e-5), config)
+        ],
+        shapes=row_shapes(columns),
+        variants={"LOAD": LOADS},
     )
 
 
 @triton.jit
-def row_sum_kernel(x_ptr, y_ptr, columns, BLOCK_SIZE: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    offsets = tl.arange(0, BLOCK_SIZE)
-    x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=0.0).to(tl.float32)
-    tl.store(y_ptr + row, tl.sum(x, axis=0))
+def row_sum_kernel(x_ptr, y_ptr, rows, columns, BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, LOAD: tl.constexpr):
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
+    total = tl.zeros([ROWS, BLOCK_SIZE], tl.float32)
+    for first in range(0, columns, BLOCK_SIZE):
+        offsets = first + tl.arange(0, BLOCK_SIZE)[None, :]
+        at = row.to(tl.int64) * columns + offsets
+        total += tl.load(x_ptr + at, mask=(row < rows) & (offsets < columns), other=0.0, eviction_policy=LOAD).to(tl.float32)
+    tl.store(y_ptr + row, tl.sum(total, axis=1, keep_dims=True), mask=row < rows)
 
 
 def row_sum(dtype, rows, columns):
-    x, out = matrix(dtype, rows, columns), torch.empty(rows, device="cuda", dtype=dtype)
+    x, out = normal(dtype, rows, columns), empty(dtype, rows)
+    whole = row_shapes(columns)
+    loops = [{"BLOCK_SIZE": block, "ROWS": 1, "num_warps": warps} for block, warps in ((1024, 1), (1024, 4), (2048, 4), (4096, 4), (4096, 8))]
     return Work(
         bytes=x.numel() * x.element_size() + out.numel() * out.element_size(),
-        out=out,
+        inputs={"x": x},
+        outputs={"y": out},
+        references={"y": reference_of(lambda: x.double().sum(dim=1))},
         torch=lambda: torch.sum(x, dim=1, out=out),
-        triton=lambda config: row_sum_kernel[(rows,)](x, out, columns, **config),
-        reference=reference_of(lambda: x.double().sum(dim=1)),
-        configs=block_configs(columns),
+        compiled=lambda: torch.sum(x, dim=1),
+        triton=lambda config: [Launch(row_sum_kernel, (triton.cdiv(rows, config["ROWS"]),), (x, out, rows, columns), config)],
+        shapes=whole + loops,
+        variants={"LOAD": LOADS},
     )
 
 
 @triton.jit
 def layer_norm_backward_kernel(
-    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr, rows, columns, BLOCK_SIZE: tl.constexpr, STAGES: tl.constexpr
-):
+    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr, rows, columns,
+    BLOCK_SIZE: tl.constexpr, ROWS: tl.constexpr, STAGES: tl.constexpr, LOAD: tl.constexpr,
+):  # fmt: skip
     # A program takes every so many rows and keeps its part of the weights' gradients in registers.
-    offsets = tl.arange(0, BLOCK_SIZE)
-    mask = offsets < columns
-    w = tl.load(w_ptr + offsets, mask=mask).to(tl.float32)
-    dw = tl.zeros([BLOCK_SIZE], tl.float32)
-    db = tl.zeros([BLOCK_SIZE], tl.float32)
-    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=STAGES):
-        start = row.to(tl.int64) * columns
-        dy = tl.load(dy_ptr + start + offsets, mask=mask, other=0.0).to(tl.float32)
-        x = tl.load(x_ptr + start + offsets, mask=mask, other=0.0).to(tl.float32)
-        rstd = tl.load(rstd_ptr + row)
-        normal = tl.where(mask, (x - tl.load(mean_ptr + row)) * rstd, 0.0)
+    offsets = tl.arange(0, BLOCK_SIZE)[None, :]
+    inside = offsets < columns
+    w = tl.load(w_ptr + offsets, mask=inside).to(tl.float32)
+    dw = tl.zeros([ROWS, BLOCK_SIZE], tl.float32)
+    db = tl.zeros([ROWS, BLOCK_SIZE], tl.float32)
+    for first in tl.range(tl.program_id(0) * ROWS, rows, tl.num_programs(0) * ROWS, num_stages=STAGES):
+        row = first + tl.arange(0, ROWS)[:, None]
+        mask = (row < rows) & inside
+        at = row.to(tl.int64) * columns + offsets
+        dy = tl.load(dy_ptr + at, mask=mask, other=0.0, eviction_policy=LOAD).to(tl.float32)
+        x = tl.load(x_ptr + at, mask=mask, other=0.0, eviction_policy=LOAD).to(tl.float32)
+        rstd = tl.load(rstd_ptr + row, mask=row < rows, other=0.0)
+        normal = (x - tl.load(mean_ptr + row, mask=row < rows, other=0.0)) * rstd
         g = w * dy
-        along = tl.sum(normal * g, axis=0) / columns
-        constant = tl.sum(g, axis=0) / columns
-        tl.store(dx_ptr + start + offsets, (g - (normal * along + constant)) * rstd, mask=mask)
+        along = tl.sum(normal * g, axis=1, keep_dims=True) / columns
+        constant = tl.sum(g, axis=1, keep_dims=True) / columns
+        tl.store(dx_ptr + at, (g - (normal * along + constant)) * rstd, mask=mask)
         dw += dy * normal
         db += dy
     part = tl.program_id(0).to(tl.int64) * columns
-    tl.store(dw_ptr + part + offsets, dw, mask=mask)
-    tl.store(db_ptr + part + offsets, db, mask=mask)
+    column = tl.arange(0, BLOCK_SIZE)
+    tl.store(dw_ptr + part + column, tl.sum(dw, axis=0), mask=column < columns)
+    tl.store(db_ptr + part + column, tl.sum(db, axis=0), mask=column < columns)
 
 
 @triton.jit
 def layer_norm_backward_locked_kernel(
-    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr, locks_ptr, columns, GROUPS: tl.constexpr, BLOCK_SIZE: tl.constexpr
-):
+    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, dw_ptr, db_ptr, locks_ptr, columns,
+    GROUPS: tl.constexpr, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr,
+):  # fmt: skip
     # As the layer norm of Triton's tutorials: a program a row, which adds to the parts of its group under a lock.
     row = tl.program_id(0)
     offsets = tl.arange(0, BLOCK_SIZE)
     mask = offsets < columns
     start = row.to(tl.int64) * columns
-    dy = tl.load(dy_ptr + start + offsets, mask=mask, other=0.0).to(tl.float32)
-    x = tl.load(x_ptr + start + offsets, mask=mask, other=0.0).to(tl.float32)
+    dy = tl.load(dy_ptr + start + offsets, mask=mask, other=0.0, eviction_policy=LOAD).to(tl.float32)
+    x = tl.load(x_ptr + start + offsets, mask=mask, other=0.0, eviction_policy=LOAD).to(tl.float32)
     w = tl.load(w_ptr + offsets, mask=mask).to(tl.float32)
     rstd = tl.load(rstd_ptr + row)
     normal = tl.where(mask, (x - tl.load(mean_ptr + row)) * rstd, 0.0)
@@ -331,144 +466,187 @@ def column_sums_kernel(dw_ptr, db_ptr, dw_out_ptr, db_out_ptr, rows, columns, RO
 
 
 def layer_norm_backward(dtype, rows, columns):
-    x, dy, out = matrix(dtype, rows, columns), matrix(dtype, rows, columns), torch.empty(rows, columns, device="cuda", dtype=dtype)
-    w, b = torch.randn(columns, device="cuda", dtype=dtype), torch.randn(columns, device="cuda", dtype=dtype)
+    x, dy, out = normal(dtype, rows, columns), normal(dtype, rows, columns), empty(dtype, rows, columns)
+    w, b = normal(dtype, columns), normal(dtype, columns)
     _, mean, rstd = torch.ops.aten.native_layer_norm(x, (columns,), w, b, 1e-5)
     mean, rstd = mean.float().reshape(-1), rstd.float().reshape(-1)
     most = 132 * 8
-    dw_parts, db_parts = torch.empty(most, columns, device="cuda"), torch.empty(most, columns, device="cuda")
-    dw, db, locks = torch.empty_like(w), torch.empty_like(b), torch.zeros(2 * most, device="cuda", dtype=torch.int32)
+    dw_parts, db_parts = empty(torch.float32, most, columns), empty(torch.float32, most, columns)
+    dw, db, locks = torch.empty_like(w), torch.empty_like(b), torch.zeros(2 * most, device=DEVICE, dtype=torch.int32)
 
-    def run(config):
+    def launches(config):
         config = dict(config)
-        groups, is_locked = config.pop("GROUPS"), config.pop("LOCKED")
+        groups, is_locked, last = config.pop("GROUPS"), config.pop("LOCKED"), config.pop("LAST")
         if is_locked:
             locks.zero_()
-            layer_norm_backward_locked_kernel[(rows,)](
-                dy, x, w, mean, rstd, out, dw_parts, db_parts, locks, columns, GROUPS=groups, **config
-            )
+            args = (dy, x, w, mean, rstd, out, dw_parts, db_parts, locks, columns)
+            first = Launch(layer_norm_backward_locked_kernel, (rows,), args, {**config, "GROUPS": groups})
         else:
-            layer_norm_backward_kernel[(groups,)](dy, x, w, mean, rstd, out, dw_parts, db_parts, rows, columns, **config)
-        column_sums_kernel[(triton.cdiv(columns, 32),)](dw_parts, db_parts, dw, db, groups, columns, ROWS=64, COLUMNS=32, num_warps=8)
+            args = (dy, x, w, mean, rstd, out, dw_parts, db_parts, rows, columns)
+            first = Launch(layer_norm_backward_kernel, (groups,), args, config)
+        at_once, width, warps = last
+        options = {"ROWS": at_once, "COLUMNS": width, "num_warps": warps}
+        return [first, Launch(column_sums_kernel, (triton.cdiv(columns, width),), (dw_parts, db_parts, dw, db, groups, columns), options)]
 
-    def whole():
-        leaf, weight = x.double().requires_grad_(), w.double()
-        torch.nn.functional.layer_norm(leaf, (columns,), weight, b.double(), 1e-5).backward(dy.double())
-        return leaf.grad
+    @functools.cache
+    def gradients():
+        leaf, weight, bias = (each.double().requires_grad_() for each in (x, w, b))
+        torch.nn.functional.layer_norm(leaf, (columns,), weight, bias, 1e-5).backward(dy.double())
+        return leaf.grad, weight.grad, bias.grad
 
-    stages = [{**config, "LOCKED": False, "GROUPS": groups, "STAGES": stages}
-              for config in block_configs(columns) for groups in (132, 264) for stages in (1, 2)]
-    locked = [{**config, "LOCKED": True, "GROUPS": groups} for config in block_configs(columns) for groups in (64, 256)]
+    aten = lambda: torch.ops.aten.native_layer_norm_backward(
+        dy, x, (columns,), mean.reshape(rows, 1), rstd.reshape(rows, 1), w, b, [True, True, True])
+    block = triton.next_power_of_2(columns)
+    staged = [{"BLOCK_SIZE": block, "ROWS": at_once, "num_warps": warps, "LOCKED": False, "GROUPS": groups, "STAGES": stages}
+              for at_once in (1, 2, 4, 8) for warps in (4, 8, 16) if 8 <= at_once * block / (32 * warps) <= 32
+              for groups in (132, 264) for stages in (1, 2, 3)]
+    locked = [{"BLOCK_SIZE": block, "num_warps": warps, "LOCKED": True, "GROUPS": groups}
+              for warps in (4, 8, 16) if 8 <= block / (32 * warps) <= 64 for groups in (64, 256)]
     return Work(
         bytes=3 * x.numel() * x.element_size(),
-        out=out,
-        torch=lambda: torch.ops.aten.native_layer_norm_backward(
-            dy, x, (columns,), mean.reshape(rows, 1), rstd.reshape(rows, 1), w, b, [True, True, True])[0],
-        triton=run,
-        reference=reference_of(whole),
-        configs=[config for config in stages + locked if config["num_warps"] in (4, 8, 16)],
+        inputs={"dy": dy, "x": x, "weight": w, "mean": mean, "rstd": rstd},
+        outputs={"dx": out, "dweight": dw, "dbias": db},
+        references={name: reference_of(lambda at=at: gradients()[at]) for at, name in enumerate(("dx", "dweight", "dbias"))},
+        torch=aten,
+        compiled=aten,
+        triton=launches,
+        shapes=staged + locked,
+        variants={"LAST": ((64, 32, 8), (32, 32, 4), (128, 32, 8), (32, 128, 8), (16, 128, 4)), "LOAD": LOADS},
+        # Sums of as many halves as there are rows, from statistics that were rounded to f32.
+        relative={"dweight": 2e-3, "dbias": 2e-3},
     )
 
 
 @triton.jit
-def cross_entropy_kernel(x_ptr, target_ptr, loss_ptr, lse_ptr, columns, ignored, BLOCK_SIZE: tl.constexpr):
+def cross_entropy_kernel(
+    x_ptr, target_ptr, loss_ptr, lse_ptr, columns, ignored, BLOCK_SIZE: tl.constexpr, SHARE: tl.constexpr, LOAD: tl.constexpr
+):
+    # SHARE neighbouring elements have one largest element and one sum; all of a row are joined at its end.
     row = tl.program_id(0).to(tl.int64)
-    offsets = tl.arange(0, BLOCK_SIZE)
-    largest = -float("inf")
-    total = 0.0
-    for first in range(0, columns, BLOCK_SIZE):
-        x = tl.load(x_ptr + row * columns + first + offsets, mask=first + offsets < columns, other=-float("inf")).to(tl.float32)
-        above = tl.maximum(largest, tl.max(x, axis=0))
-        total = total * tl.exp(largest - above) + tl.sum(tl.exp(x - above), axis=0)
-        largest = above
-    lse = largest + tl.log(total)
     target = tl.load(target_ptr + row)
     chosen = tl.load(x_ptr + row * columns + target, mask=target != ignored, other=0.0).to(tl.float32)
+    offsets = tl.arange(0, BLOCK_SIZE)
+    largest = tl.full([BLOCK_SIZE // SHARE], -float("inf"), tl.float32)
+    total = tl.zeros([BLOCK_SIZE // SHARE], tl.float32)
+    for first in range(0, columns, BLOCK_SIZE):
+        mask = first + offsets < columns
+        x = tl.load(x_ptr + row * columns + first + offsets, mask=mask, other=-float("inf"), eviction_policy=LOAD).to(tl.float32)
+        x = tl.reshape(x, [BLOCK_SIZE // SHARE, SHARE])
+        above = tl.maximum(largest, tl.max(x, axis=1))
+        base = tl.where(above == -float("inf"), 0.0, above)
+        total = total * tl.exp(largest - base) + tl.sum(tl.exp(x - base[:, None]), axis=1)
+        largest = above
+    top = tl.max(largest, axis=0)
+    lse = top + tl.log(tl.sum(total * tl.exp(largest - top), axis=0))
     tl.store(loss_ptr + row, tl.where(target == ignored, 0.0, lse - chosen))
     tl.store(lse_ptr + row, lse)
 
 
 @triton.jit
-def cross_entropy_backward_kernel(x_ptr, target_ptr, lse_ptr, dloss_ptr, dx_ptr, columns, ignored, scale, BLOCK_SIZE: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    offsets = tl.program_id(1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+def cross_entropy_backward_kernel(
+    x_ptr, target_ptr, lse_ptr, dloss_ptr, dx_ptr, columns, ignored, scale, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr
+):
+    blocks = tl.cdiv(columns, BLOCK_SIZE)
+    row = (tl.program_id(0) // blocks).to(tl.int64)
+    offsets = tl.program_id(0) % blocks * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, eviction_policy=LOAD).to(tl.float32)
     target = tl.load(target_ptr + row)
-    x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns).to(tl.float32)
     p = tl.exp(x - tl.load(lse_ptr + row)) - tl.where(offsets == target, 1.0, 0.0)
-    dx = tl.where(target == ignored, 0.0, p * tl.load(dloss_ptr + row) * scale)
+    dx = tl.where(target == ignored, 0.0, p * (tl.load(dloss_ptr + row) * scale))
     tl.store(dx_ptr + row * columns + offsets, dx, mask=offsets < columns)
 
 
 def targets(rows, columns):
-    return torch.randint(0, columns, (rows,), device="cuda")
-
-
-LOOPS = [{"BLOCK_SIZE": block, "num_warps": warps} for block in (2048, 4096, 8192, 16384) for warps in (8, 16, 32)]
+    return torch.randint(0, columns, (rows,), device=DEVICE)
 
 
 def cross_entropy(dtype, rows, columns):
-    x, target = matrix(dtype, rows, columns), targets(rows, columns)
-    out, lse = torch.empty(rows, device="cuda"), torch.empty(rows, device="cuda")
+    x, target = normal(dtype, rows, columns), targets(rows, columns)
+    out, lse = empty(torch.float32, rows), empty(torch.float32, rows)
+
+    def compiled():
+        whole = torch.logsumexp(x.float(), -1)
+        return whole - x.gather(1, target[:, None])[:, 0].float(), whole
+
+    shapes = [{"BLOCK_SIZE": block, "num_warps": warps, "SHARE": share} for share in (1, 8)
+              for block, warps in ((1024, 2), (2048, 4), (4096, 4), (4096, 8), (8192, 8), (8192, 16), (16384, 16), (16384, 32))]
     return Work(
         bytes=x.numel() * x.element_size(),
-        out=out,
-        torch=lambda: torch.nn.functional.cross_entropy(x.float() if dtype == torch.float32 else x, target, reduction="none").float(),
-        triton=lambda config: cross_entropy_kernel[(rows,)](x, target, out, lse, columns, -100, **config),
-        reference=reference_of(lambda: torch.nn.functional.cross_entropy(x.double(), target, reduction="none")),
-        configs=LOOPS,
+        inputs={"logits": x, "targets": target},
+        outputs={"losses": out, "lse": lse},
+        references={
+            "losses": reference_of(lambda: torch.nn.functional.cross_entropy(x.double(), target, reduction="none")),
+            "lse": reference_of(lambda: torch.logsumexp(x.double(), -1)),
+        },
+        torch=lambda: torch.nn.functional.cross_entropy(x, target, reduction="none").float(),
+        compiled=compiled,
+        triton=lambda config: [Launch(cross_entropy_kernel, (rows,), (x, target, out, lse, columns, -100), config)],
+        shapes=shapes,
+        variants={"LOAD": LOADS},
         torch_is_rounded=dtype != torch.float32,
     )
 
 
 def cross_entropy_backward(dtype, rows, columns):
-    x, target = matrix(dtype, rows, columns), targets(rows, columns)
-    out, lse, dloss = torch.empty_like(x), torch.logsumexp(x.float(), -1), torch.randn(rows, device="cuda")
+    x, target = normal(dtype, rows, columns), targets(rows, columns)
+    out, lse, dloss = empty(dtype, rows, columns), torch.logsumexp(x.float(), -1), normal(torch.float32, rows)
     log_softmax = torch.log_softmax(x, -1)
 
     def with_torch():
         grad = torch.ops.aten.nll_loss_backward(
-            dloss.to(dtype), log_softmax, target, None, 0, -100, torch.empty((), device="cuda", dtype=dtype))
+            dloss.to(dtype), log_softmax, target, None, 0, -100, torch.empty((), device=DEVICE, dtype=dtype))
         return torch.ops.aten._log_softmax_backward_data(grad, log_softmax, -1, dtype)
+
+    def compiled():
+        is_target = torch.arange(columns, device=DEVICE)[None, :] == target[:, None]
+        return ((torch.exp(x.float() - lse[:, None]) - is_target.float()) * dloss[:, None]).to(dtype)
 
     def whole():
         leaf = x.double().requires_grad_()
         torch.nn.functional.cross_entropy(leaf, target, reduction="none").backward(dloss.double())
         return leaf.grad
 
-    grid = lambda config: (rows, triton.cdiv(columns, config["BLOCK_SIZE"]))
+    grid = lambda config: (rows * triton.cdiv(columns, config["BLOCK_SIZE"]),)
     return Work(
         bytes=2 * x.numel() * x.element_size(),
-        out=out,
+        inputs={"logits": x, "targets": target, "lse": lse, "dlosses": dloss},
+        outputs={"dlogits": out},
+        references={"dlogits": reference_of(whole)},
         torch=with_torch,
-        triton=lambda config: cross_entropy_backward_kernel[grid(config)](x, target, lse, dloss, out, columns, -100, 1.0, **config),
-        reference=reference_of(whole),
-        configs=CONFIGS,
+        compiled=compiled,
+        triton=lambda config: [
+            Launch(cross_entropy_backward_kernel, grid(config), (x, target, lse, dloss, out, columns, -100, 1.0), config)
+        ],
+        shapes=[{"BLOCK_SIZE": block, "num_warps": warps} for block, warps in
+                ((1024, 1), (1024, 2), (1024, 4), (2048, 2), (2048, 4), (4096, 4), (4096, 8), (8192, 8), (8192, 16))],
+        variants={"LOAD": LOADS},
         torch_is_rounded=dtype != torch.float32,
     )
 
 
 @triton.jit
-def transpose_kernel(x_ptr, y_ptr, rows, columns, TILE_M: tl.constexpr, TILE_N: tl.constexpr):
+def transpose_kernel(x_ptr, y_ptr, rows, columns, TILE_M: tl.constexpr, TILE_N: tl.constexpr, LOAD: tl.constexpr):
     row = tl.program_id(0) * TILE_M + tl.arange(0, TILE_M)
     column = tl.program_id(1) * TILE_N + tl.arange(0, TILE_N)
     mask = (row[:, None] < rows) & (column[None, :] < columns)
-    x = tl.load(x_ptr + row[:, None].to(tl.int64) * columns + column[None, :], mask=mask)
+    x = tl.load(x_ptr + row[:, None].to(tl.int64) * columns + column[None, :], mask=mask, eviction_policy=LOAD)
     tl.store(y_ptr + column[:, None].to(tl.int64) * rows + row[None, :], tl.trans(x), mask=tl.trans(mask))
 
 
 def transpose(dtype, rows, columns):
-    x = matrix(dtype, rows, columns)
-    out = torch.empty(columns, rows, device="cuda", dtype=dtype)
-    tiles = [(32, 32), (32, 64), (64, 32), (64, 64), (64, 128), (128, 64)]
-    configs = [{"TILE_M": m, "TILE_N": n, "num_warps": warps} for m, n in tiles for warps in (4, 8)]
+    x, out = normal(dtype, rows, columns), empty(dtype, columns, rows)
+    tiles = [(32, 32), (32, 64), (64, 32), (32, 128), (64, 64), (64, 128), (128, 64)]
     grid = lambda config: (triton.cdiv(rows, config["TILE_M"]), triton.cdiv(columns, config["TILE_N"]))
     return Work(
         bytes=2 * x.numel() * x.element_size(),
-        out=out,
+        inputs={"x": x},
+        outputs={"y": out},
+        references={"y": reference_of(lambda: x.t().double())},
         torch=lambda: out.copy_(x.t()),
-        triton=lambda config: transpose_kernel[grid(config)](x, out, rows, columns, **config),
-        reference=reference_of(lambda: x.t().double()),
-        configs=configs,
+        compiled=lambda: x.t().contiguous(),
+        triton=lambda config: [Launch(transpose_kernel, grid(config), (x, out, rows, columns), config)],
+        shapes=[{"TILE_M": m, "TILE_N": n, "num_warps": warps} for m, n in tiles for warps in (2, 4, 8)],
+        variants={"LOAD": LOADS},
     )
 
 
@@ -501,7 +679,7 @@ def median_us(run, rep=100):
     driver, buffer = ctypes.CDLL("libcuda.so.1"), flush()
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
-    def turn():
+    def once():
         driver.cuCtxResetPersistingL2Cache()
         buffer.zero_()
         start.record()
@@ -514,14 +692,27 @@ def median_us(run, rep=100):
     torch.cuda.synchronize()
     begin = perf_counter()
     for _ in range(5):
-        turn()
-    turn_ms = 1e3 * (perf_counter() - begin) / 5
-    runs = lambda ms: min(max(int(ms / turn_ms), 1), 10_000)
-    for _ in range(runs(25)):
-        turn()
-    times = [turn() for _ in range(runs(rep))]
+        once()
+    once_ms = 1e3 * (perf_counter() - begin) / 5
+    runs = lambda ms: min(max(int(ms / once_ms), 1), 10_000)
+    for _ in range(runs(rep / 4)):
+        once()
+    times = [once() for _ in range(runs(rep))]
     driver.cuCtxResetPersistingL2Cache()
     return statistics.median(times)
+
+
+def graph_of(run):
+    """What `run` queues, as a CUDA graph, and what it gave."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        run()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = run()
+    return graph, result
 
 
 def copy_of(bytes):
@@ -529,58 +720,161 @@ def copy_of(bytes):
     return lambda: target.copy_(source)
 
 
-def check(work, peer, run):
-    """Raises unless a peer's result is right: a fast wrong peer would make a meaningless ratio."""
-    work.out.fill_(float("nan"))  # what a peer fails to write is not right by luck
-    result = run()
-    out = (result if isinstance(result, torch.Tensor) else work.out).reshape(-1)
-    for start in range(0, out.numel(), PIECE):
-        piece = slice(start, min(start + PIECE, out.numel()))
-        want, got = work.reference(piece), out[piece].double()
-        error = (got - want).abs().max().item()
-        limit = TOLERANCE[out.dtype] * max(1.0, want.abs().max().item())
-        if peer == "torch" and work.torch_is_rounded:
-            limit = 0.05 * max(1.0, want.abs().max().item())
-        if not error <= limit:
-            raise ValueError(f"{peer} is wrong by {error:g} in elements {start}..{piece.stop}, allowed is {limit:g}")
+def compare(work, name, got, who, limit=None):
+    """Raises unless a result is right: a fast wrong peer would make a meaningless ratio."""
+    got = got.reshape(-1)
+    limit = limit or work.relative.get(name) or TOLERANCE[got.dtype]
+    if got.numel() != work.outputs[name].numel():
+        raise ValueError(f"{who}'s {name} has {got.numel()} elements, not {work.outputs[name].numel()}")
+    for start in range(0, got.numel(), PIECE):
+        piece = slice(start, min(start + PIECE, got.numel()))
+        want = work.references[name](piece)
+        error, allowed = (got[piece].double() - want).abs().max().item(), limit * max(1.0, want.abs().max().item())
+        if not error <= allowed:
+            raise ValueError(f"{who}'s {name} is wrong by {error:g} in elements {start}..{piece.stop}, allowed is {allowed:g}")
 
 
-def best_config(work):
+def check(work, who, graph, results, limit=None):
+    """Runs a peer's graph once more and compares all that it gives."""
+    for out in work.outputs.values():
+        out.fill_(float("nan"))  # what a peer fails to write is not right by luck
+    graph.replay()
+    torch.cuda.synchronize()
+    results = results if isinstance(results, (tuple, list)) else [results] if isinstance(results, torch.Tensor) else []
+    for at, (name, out) in enumerate(work.outputs.items()):
+        # torch's own may give less than ours: its cross entropy keeps no logarithm, its norm no scale.
+        given = results[at] if at < len(results) else out if not results else None
+        if given is not None:
+            compare(work, name, given, who, limit)
+
+
+def triton_run(work, config):
+    def run():
+        for launch in work.triton(config):
+            launch.run()
+
+    return run
+
+
+def fastest(work, configs, key):
+    """The configurations by their times, fastest first. One that does not fit or does not compile is left out, and said."""
+    compile_all(key, configs)
     times = []
-    for config in work.configs:
+    for config in configs:
         try:
-            times.append((median_us(lambda: work.triton(config), rep=40), config))
-        except triton.runtime.errors.OutOfResources as error:
-            print(f"  triton {config}: {error}", file=sys.stderr)
-    for us, config in sorted(times, key=lambda pair: pair[0]):
+            times.append((median_us(graph_of(triton_run(work, config))[0].replay, rep=30), config))
+        except (triton.runtime.errors.OutOfResources, triton.compiler.errors.CompilationError, RuntimeError) as error:
+            print(f"  triton {config}: {str(error).splitlines()[0]}", file=sys.stderr)
+            if "illegal" in str(error) or "misaligned" in str(error):
+                raise
+    return sorted(times, key=lambda pair: pair[0])
+
+
+def sweep(work, key):
+    """Triton's best configuration: all shapes with the first of each variant, then all variants of the three fastest shapes."""
+    first = {name: values[0] for name, values in work.variants.items()}
+    shapes = fastest(work, [{**first, **shape} for shape in work.shapes], key)
+    variants = [{**shape, **variant} for _, shape in shapes[:3] for variant in product(**work.variants) if variant != first]
+    times = sorted(shapes + fastest(work, variants, key), key=lambda pair: pair[0])
+    for us, config in times[:5]:
         print(f"  triton {config}: {us:.1f} us", file=sys.stderr)
-    return min(times, key=lambda pair: pair[0])[1]
+    print(f"  of {len(times)} configurations", file=sys.stderr)
+    return times[0][1]
+
+
+def compile_one(key, config):
+    """In a child process: compiles a configuration, so that the parent finds it in Triton's cache on disk."""
+    global DEVICE
+    DEVICE = "meta"
+    try:
+        for launch in make(*key).triton(config):
+            launch.compile()
+    except Exception as error:  # the parent compiles it once more, and says why it cannot
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+@functools.cache
+def compilers():
+    return ProcessPoolExecutor(min(os.cpu_count() or 1, 14), mp_context=multiprocessing.get_context("forkserver"))
+
+
+def compile_all(key, configs):
+    try:
+        errors = [error for error in compilers().map(compile_one, [key] * len(configs), configs, chunksize=1) if error]
+    except Exception as error:  # a compiler that crashes: the sweep then compiles one by one
+        errors = [repr(error)]
+        compilers.cache_clear()
+    if errors:
+        print(f"  {len(errors)} of {len(configs)} configurations were not compiled ahead; the first: {errors[0][:300]}", file=sys.stderr)
 
 
 @functools.lru_cache(maxsize=1)  # the data of one shape at a time: a shape can take gigabytes
-def prepared(name, dtype, shape):
-    make, dtypes = WORKS[name]
+def make(name, dtype, shape):
+    create, dtypes = WORKS[name]
     if dtype not in dtypes:
         raise ValueError(f"{name} is not measured in {dtype}; {', '.join(dtypes)} are")
-    torch.manual_seed(0)
-    print(f"{name} {dtype} {shape}", file=sys.stderr)
-    work = make(DTYPES[dtype], *shape)
-    check(work, "torch", work.torch)
-    work.copy = copy_of(work.bytes)
-    work.config = best_config(work)
-    check(work, "triton", lambda: work.triton(work.config))
-    return work
+    torch.manual_seed(SEED)
+    return create(DTYPES[dtype], *shape)
 
 
-def time(name, dtype, *shape):
-    work = prepared(name, dtype, tuple(int(size) for size in shape))
-    return {
-        "torch_us": median_us(work.torch),
-        "triton_us": median_us(lambda: work.triton(work.config)),
-        "copy_us": median_us(work.copy),
-        "bytes": work.bytes,
-        "triton_config": work.config,
-    }
+@dataclass
+class Prepared:
+    work: Work
+    graphs: dict[str, torch.cuda.CUDAGraph]
+
+
+CURRENT: Prepared | None = None
+
+
+def prepare(folder, name, dtype, *sizes):
+    global CURRENT
+    CURRENT = None
+    make.cache_clear()
+    torch.cuda.empty_cache()
+    torch._dynamo.reset()
+    key = (name, dtype, tuple(int(size) for size in sizes))
+    print(" ".join([name, dtype, *sizes]), file=sys.stderr)
+    work = make(*key)
+    paths = {}
+    for input, tensor in work.inputs.items():
+        paths[input] = str(Path(folder) / f"{input}.bin")
+        tensor.reshape(-1).view(torch.uint8).cpu().numpy().tofile(paths[input])
+    loose = 0.05 if work.torch_is_rounded else None
+    runs = {"torch": (work.torch, loose)}
+    try:
+        compiled = torch.compile(work.compiled, mode="max-autotune-no-cudagraphs", dynamic=False)
+        compiled()
+        runs["torch compiled"] = (compiled, None)
+    except Exception as error:
+        print(f"  torch.compile: {type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
+    config = sweep(work, key)
+    runs["triton"] = (triton_run(work, config), None)
+    graphs = {}
+    for who, (run, limit) in runs.items():
+        graphs[who], results = graph_of(run)
+        check(work, who, graphs[who], results, limit)
+    graphs["copy"], _ = graph_of(copy_of(work.bytes))
+    CURRENT = Prepared(work, graphs)
+    return {"inputs": paths, "bytes": work.bytes, "seed": SEED, "triton_config": config}
+
+
+def check_file(name, path):
+    work = CURRENT.work
+    got = torch.from_file(path, size=work.outputs[name].numel(), dtype=work.outputs[name].dtype).cuda()
+    compare(work, name, got, "ours")
+    return {}
+
+
+def time():
+    return {who: median_us(graph.replay) for who, graph in CURRENT.graphs.items()}
+
+
+@triton.jit
+def plain_add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + tl.load(y_ptr + offsets, mask=mask), mask=mask)
 
 
 @triton.autotune([triton.Config({"BLOCK_SIZE": block}) for block in (256, 512, 1024)], key=["n"])
@@ -621,7 +915,7 @@ def enqueue():
     ones = [torch.ones(1, device="cuda", dtype=torch.int64) for _ in range(5)]
     by_config = lambda meta: (triton.cdiv(n, meta["BLOCK_SIZE"]),)
     return {
-        "triton_us": median(lambda: add_kernel[(1,)](x, y, out, n, BLOCK_SIZE=1024)),
+        "triton_us": median(lambda: plain_add_kernel[(1,)](x, y, out, n, BLOCK_SIZE=1024)),
         "triton_autotuned_us": median(lambda: strided_add_kernel[by_config](x, y, out, n, 1)),
         "triton_nineteen_us": median(lambda: nineteen_kernel[(1,)](*ones, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5)),
         "torch_us": median(lambda: torch.add(x, y, out=out)),
@@ -639,11 +933,20 @@ def versions():
     }
 
 
+def clocks():
+    """The clocks and the temperature of the GPU, as they are now."""
+    query = ["nvidia-smi", "--query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw", "--format=csv,noheader,nounits"]
+    words = subprocess.run(query, capture_output=True, text=True, check=True).stdout.splitlines()[0].split(", ")
+    return dict(zip(("sm_mhz", "memory_mhz", "celsius", "watts"), map(float, words)))
+
+
 def works():
     return {"works": sorted(f"{name} {dtype}" for name, (_, dtypes) in WORKS.items() for dtype in dtypes)}
 
 
-REQUESTS = {"enqueue": enqueue, "time": time, "versions": versions, "works": works}
+REQUESTS = {
+    "check": check_file, "clocks": clocks, "enqueue": enqueue, "prepare": prepare, "time": time, "versions": versions, "works": works,
+}  # fmt: skip
 
 
 def answer(line):

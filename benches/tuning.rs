@@ -1,7 +1,7 @@
 //! How well and how fast the tuner chooses: the library's kernels at sizes of models, tuned anew in several processes.
 //!
 //! ```sh
-//! cargo bench --bench tuning
+//! cargo bench -p galatea-benches --bench tuning
 //! ```
 //!
 //! What a configuration really takes is the median over all processes of its median in each; what a process chose counts as right if that is within 2% of the least. A kernel of

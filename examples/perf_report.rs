@@ -1,7 +1,7 @@
 //! A vector add beside a plain copy, over sizes: a table, the data and a plot in `target/perf-report`; and a verdict on two block sizes.
 //!
 //! ```sh
-//! cargo run --release --example perf_report -- --device cpu
+//! cargo run --release --features bench-report --example perf_report -- --device cpu
 //! ```
 
 mod report;

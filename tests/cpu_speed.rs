@@ -1,5 +1,5 @@
 //! How long kernels take on the CPU. Ignored by default, because it means something only in release, beside another build of it:
-//! `cargo test --release --test cpu_speed -- --ignored --nocapture`
+//! `cargo test --release -p galatea-tests --test cpu_speed -- --ignored --nocapture`
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -18,13 +18,17 @@ impl Peers {
     pub(crate) fn start() -> Result<Peers, Box<dyn Error>> {
         // In a bundle the script lies in the folder of the executable.
         let beside = std::env::current_exe()?.with_file_name("peers.py");
-        let script = if beside.exists() { beside } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers.py") };
+        let script = if beside.exists() { beside } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("peers.py") };
         let mut child = Command::new("python3").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let requests = child.stdin.take().ok_or("the peers' input is closed")?;
         let answers = BufReader::new(child.stdout.take().ok_or("the peers' output is closed")?);
         Ok(Peers { child, requests, answers })
     }
 
+    /// Sends one request and waits for its answer.
+    ///
+    /// # Errors
+    /// The error that the peers answered, or one of the pipe.
     pub(crate) fn ask(&mut self, request: &str) -> Result<Value, Box<dyn Error>> {
         writeln!(self.requests, "{request}")?;
         let mut line = String::new();

@@ -36,11 +36,11 @@ pub(crate) fn check(rows: &[Row]) -> Result<(), Failed> {
     }
     let text = render(rows);
     if std::env::var_os("BLESS").is_some() {
-        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/conformance.md"), &text)?;
+        std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/conformance.md"), &text)?;
         return Ok(());
     }
     if text != WRITTEN {
-        return Err("docs/conformance.md is not what the themes say: BLESS=1 cargo test --test conformance table".into());
+        return Err("docs/conformance.md is not what the themes say: BLESS=1 cargo test --workspace --test conformance table".into());
     }
     let total = thousands(rows.iter().map(|row| row.cases).sum());
     if !README.contains(&format!("{total} cases")) {
@@ -70,9 +70,9 @@ fn render(rows: &[Row]) -> String {
          one, with fresh random inputs at unaligned addresses, and held to a reference in plain Rust. Where the language differs on purpose, the case holds it to\n\
          its own rule: floats never mix by themselves, so a pair of types that is refused meets by a cast; integers of a sum keep their type.\n\n\
          ```sh\n\
-         cargo test --test conformance                        # all of them, on every device\n\
-         cargo test --test conformance -- sim::scan2d::       # a theme on one device\n\
-         BLESS=1 cargo test --test conformance table          # writes this file\n\
+         cargo test --workspace --test conformance                        # all of them, on every device\n\
+         cargo test --workspace --test conformance -- sim::scan2d::       # a theme on one device\n\
+         BLESS=1 cargo test --workspace --test conformance table          # writes this file\n\
          ```\n\n\
          The suite fails unless every case passes and this file is what its tables say.\n\n\
          | suite | cases in Triton | of these not applicable | themes here | cases here, all passing |\n\

@@ -73,7 +73,7 @@ fn run(device: Device, seed: u64, number: u64) -> Result<(), Failed> {
     let least = if std::env::var_os("GALATEA_MINIMISE").is_some() { minimise::minimise(&kernel, &error, wrong) } else { kernel };
     let source = least.source();
     Err(Failed::from(format!(
-        "{error}\n{:?}\n{}launched with {:?}\nto repeat: GALATEA_SEED={seed} GALATEA_FUZZ={} cargo test --test fuzz -- kernel_{number}",
+        "{error}\n{:?}\n{}launched with {:?}\nto repeat: GALATEA_SEED={seed} GALATEA_FUZZ={} cargo test --workspace --test fuzz -- kernel_{number}",
         source.schedule,
         source.text,
         least.launches,

@@ -27,7 +27,7 @@ pub(crate) fn project() -> &'static [Source] {
 }
 
 fn read_project() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("this package lies in the project");
     let mut sources = Vec::new();
     read_folder(root, "", &mut sources);
     let rust = sources.iter().filter(|source| source.is_rust()).count();

@@ -126,9 +126,9 @@ sanitize() {
     local quiet=(--error-exitcode 99 --require-cuda-init no --report-api-errors no)
     local skip=(--test-threads 1 --skip cpu:: --skip sim: --skip a_crash_is_reported --skip a_launch_costs_little --skip a_graph_costs_less
         --skip the_fastest_configuration --skip a_kernel_is_as_fast --skip the_roof_is_above --skip follow_each_other --skip leaves_no_memory_taken
-        --skip benchmarks_see_the_bandwidth --skip machine_code_that_is_wrong)
+        --skip benchmarks_see_the_bandwidth --skip machine_code_that_is_wrong --skip machine_code_and_records_serve)
     # racecheck loses track of launches that several threads make at once, and counts that as an error of its own; it sees the same kernels elsewhere.
-    local at_once=(--skip many_threads_launch --skip many_graphs_on_many_threads)
+    local at_once=(--skip many_threads_launch --skip many_graphs_on_many_threads --skip threads_launch_beside_each_other)
     local waiting=()
     # Judges what has ended, in the order in which it was started.
     collect() {

@@ -1,4 +1,4 @@
-//! `cargo xtask bench-report results.json`: writes the results of a benchmark run as a page, as data and as a plot.
+//! `cargo xtask bench-report benches/results.json`: writes the results of a benchmark run as a page, as data and as a plot.
 //!
 //! The benchmark writes one JSON object with this schema. Times are in microseconds; each is the median of a run in which ours and the
 //! peers were interleaved.
@@ -6,13 +6,17 @@
 //! ```json
 //! {
 //!   "date": "2026-01-31",
+//!   "commit": "0123456789ab",
 //!   "gpu": "NVIDIA H200",
 //!   "driver": "580.159.04",
 //!   "versions": { "galatea": "0.1.0", "torch": "2.11.0", "triton": "3.6.0" },
-//!   "command": "cargo bench --bench against_peers",
+//!   "command": "cargo bench -p galatea-benches --bench against_peers -- --out results.json",
+//!   "clocks_before": { "sm_mhz": 345, "memory_mhz": 3201, "celsius": 32, "watts": 77 },
+//!   "clocks_after": { "sm_mhz": 1980, "memory_mhz": 3201, "celsius": 45, "watts": 300 },
 //!   "rows": [
 //!     { "work": "vector_add f32", "shape": "2^27", "bytes": 1610612736, "ours_us": 370.1, "copy_us": 371.0,
-//!       "peers": { "torch": 371.8, "triton": 370.9 } }
+//!       "peers": { "torch": 371.8, "torch compiled": 371.0, "triton": 370.9 },
+//!       "seed": 0, "config": "Config { BLOCK_SIZE: 1024, num_warps: 4 }", "triton_config": "{..}" }
 //!   ]
 //! }
 //! ```
@@ -45,13 +49,26 @@ pub(crate) struct Args {
 struct Run {
     /// The date, as 2026-01-31.
     date: String,
+    /// The commit of ours that was measured.
+    commit: String,
     gpu: String,
     driver: String,
     /// The versions of everything that was measured, including ours.
     versions: BTreeMap<String, String>,
     /// The command line of the benchmark.
     command: String,
+    clocks_before: Clocks,
+    clocks_after: Clocks,
     rows: Vec<Row>,
+}
+
+/// The state of the GPU at one time.
+#[derive(Deserialize, Serialize)]
+struct Clocks {
+    sm_mhz: f64,
+    memory_mhz: f64,
+    celsius: f64,
+    watts: f64,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -68,6 +85,11 @@ struct Row {
     copy_us: Option<f64>,
     /// The time of each peer in microseconds.
     peers: BTreeMap<String, f64>,
+    /// The seed of the random data, which both sides read.
+    seed: u64,
+    /// The configuration that our tuner chose, and the one that the sweep over Triton's chose.
+    config: String,
+    triton_config: String,
     /// Derived: absent in the output of a run, present in docs/benchmarks.json.
     #[serde(default, skip_deserializing)]
     gb_per_s: f64,
@@ -127,14 +149,21 @@ fn page(run: &Run) -> String {
     let mut text = format!(
         "# Benchmarks\n\n\
          <!-- Written by `cargo xtask bench-report`; edits are lost. -->\n\n\
-         Measured on {} on one {} (driver {}): {}.\n\n\
-         Ours and the peers ran interleaved in one run, timed by the same method: medians of runs with the L2 \
-         cache flushed before each. GB/s counts every byte that must be read or written once. The ratio is the \
-         best peer's time over ours: above 1.00, ours is faster. The copy is torch's, of a tensor of half as many bytes.\n\n",
+         Measured on {} on one {} (driver {}) at commit {}: {}. The clock of the multiprocessors was {:.0} MHz before the run and {:.0} MHz after it.\n\n\
+         - **Data.** Both sides read the same normally distributed data. Every result of both sides is compared with a reference in f64 in the same run.\n\
+         - **Times.** Both sides replay CUDA graphs, alternating in order, with the L2 cache flushed before each replay. A time is the median over five \
+         rounds of the median of a round. GB/s counts every byte that must be read or written once.\n\
+         - **Peers.** Triton's kernels use the algorithms of ours, and are tuned over block sizes, rows in a program, warps, CTAs in a cluster, stages and \
+         the L2 hints of loads. \"torch\" is the eager function, \"torch compiled\" is `torch.compile` with `max-autotune`.\n\
+         - **Ratio.** The best peer's time over ours: above 1.00, ours is faster. The copy is torch's, of a tensor of half as many bytes, which moves the \
+         same number of bytes.\n\n",
         run.date,
         run.gpu,
         run.driver,
-        versions.join(", ")
+        run.commit,
+        versions.join(", "),
+        run.clocks_before.sm_mhz,
+        run.clocks_after.sm_mhz,
     );
     let peers = peers(run);
     text += "| work | shape | galatea |";
@@ -162,27 +191,29 @@ fn page(run: &Run) -> String {
         text,
         "\n![Throughput of ours and the peers](benchmarks.svg)\n\n\
          The same figures as data: [benchmarks.json](benchmarks.json). Made by:\n\n\
-         ```sh\n{}\ncargo xtask bench-report RESULTS.json\n```\n",
+         ```sh\n{}\ncargo xtask bench-report benches/results.json\n```\n",
         run.command
     );
     text
 }
 
-/// A bar chart of GB/s: one group for each row, ours first, with the ratio above it.
+/// A bar chart of GB/s: one group for each row, ours first, with the ratio beside it and a line at the copy's speed.
 fn chart(run: &Run) -> BarChart {
     let peers = peers(run);
     let group = |row: &Row| BarGroup {
         labels: [row.work.clone(), row.shape.clone()],
-        heights: [Some(row.gb_per_s)]
+        lengths: [Some(row.gb_per_s)]
             .into_iter()
             .chain(peers.iter().map(|peer| row.peers.get(*peer).map(|us| gb_per_s(row.bytes, *us))))
             .collect(),
+        mark: row.copy_us.map(|us| gb_per_s(row.bytes, us)),
         note: format!("{:.2}x", row.ratio),
     };
     BarChart {
-        caption: format!("{}, {}: higher is better", run.gpu, run.date),
-        y: "GB/s".to_owned(),
+        caption: format!("{}, {}: longer is faster", run.gpu, run.date),
+        axis: "GB/s; beside the bars: the best peer's time over ours".to_owned(),
         series: ["galatea"].into_iter().chain(peers.iter().copied()).map(str::to_owned).collect(),
+        mark: "a copy of as many bytes".to_owned(),
         groups: run.rows.iter().map(group).collect(),
     }
 }
@@ -191,10 +222,12 @@ fn chart(run: &Run) -> BarChart {
 mod tests {
     use super::*;
 
-    const RUN: &str = r#"{ "date": "2026-01-31", "gpu": "NVIDIA H200", "driver": "580.1", "command": "cargo bench",
+    const RUN: &str = r#"{ "date": "2026-01-31", "gpu": "NVIDIA H200", "driver": "580.1", "command": "cargo bench", "commit": "0123456789ab",
+        "clocks_before": { "sm_mhz": 345, "memory_mhz": 3201, "celsius": 32, "watts": 77 },
+        "clocks_after": { "sm_mhz": 1980, "memory_mhz": 3201, "celsius": 45, "watts": 300 },
         "versions": { "torch": "2.11.0" },
         "rows": [{ "work": "vector_add f32", "shape": "2^20", "bytes": 12000000, "ours_us": 4.0, "copy_us": 4.5,
-                   "peers": { "torch": 6.0, "triton": 5.0 } }] }"#;
+                   "peers": { "torch": 6.0, "triton": 5.0 }, "seed": 0, "config": "Config", "triton_config": "{}" }] }"#;
 
     #[test]
     fn speed_and_ratio_follow_from_the_times() {

@@ -20,19 +20,19 @@ const ARCHIVE: &str = "programs.tar.xz";
 
 /// Test targets without work for a GPU, or that need the sources: `(package, target)`.
 const LEFT_OUT: &[(&str, &str)] = &[
-    ("galatea", "tidy"), // reads the sources
-    ("galatea", "sim"),  // uses no GPU, like the rows below
+    ("galatea-tests", "tidy"), // reads the sources
+    ("galatea-tests", "sim"),  // uses no GPU, like the rows below
     ("kernel-runtime", "sim"),
     ("kernel-runtime", "cache"),
     ("kernel-runtime", "cpu"),
     ("kernel-runtime", "standard_error"),
     ("kernel-runtime", "tiles"),
-    ("galatea", "cpu_speed"),
+    ("galatea-tests", "cpu_speed"),
 ];
 /// Packages whose tests launch kernels. `run.sh sanitize` runs their integration tests. Tests of other packages do not use a GPU.
-const ON_THE_GPU: &[&str] = &["galatea", "kernel-library", "kernel-runtime"];
+const ON_THE_GPU: &[&str] = &["galatea-tests", "kernel-library", "kernel-runtime"];
 /// Tests that the sanitizer skips: thousands of kernels, each launched once. The simulator checks all of their accesses.
-const NOT_SANITIZED: &[(&str, &str)] = &[("galatea", "conformance"), ("galatea", "fuzz")];
+const NOT_SANITIZED: &[(&str, &str)] = &[("galatea-tests", "conformance"), ("galatea-tests", "fuzz")];
 /// Folders and files that are copied unchanged, if they exist.
 const DATA: &[&str] = &["tests/data", "tests/kernels", "kernel-runtime/tests/data", "benches/peers.py"];
 
@@ -51,7 +51,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let json = "--message-format=json-render-diagnostics";
     let packages: Vec<String> = ON_THE_GPU.iter().map(|package| format!("-p {package}")).collect();
     let tests = format!("cargo test {} --release --no-run --quiet {json}", packages.join(" "));
-    let others = format!("cargo build --release --examples --benches --quiet {json}");
+    // One command for both, with the features of the tests, so that Cargo builds the crates once.
+    let others = format!("cargo build {} -p galatea -p galatea-benches --release --examples --benches --quiet {json}", packages.join(" "));
     let mut built = artifacts::executables(&mut process::command(&tests))?;
     built.retain(|exe| exe.is_test && asks_for_gpu(exe));
     built.extend(

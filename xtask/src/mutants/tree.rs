@@ -53,11 +53,11 @@ pub(super) const TESTS: [(&str, &str); 11] = [
     ("kernel-lang", "math"),
     ("kernel-lang", "filetests"),
     ("kernel-runtime", "tiles"),
-    ("galatea", "ops"),
-    ("galatea", "kernels"),
-    ("galatea", "run"),
-    ("galatea", "fuzz"),
-    ("galatea", "conformance"),
+    ("galatea-tests", "ops"),
+    ("galatea-tests", "kernels"),
+    ("galatea-tests", "run"),
+    ("galatea-tests", "fuzz"),
+    ("galatea-tests", "conformance"),
     ("kernel-library", "rows"),
 ];
 
@@ -134,7 +134,7 @@ pub(super) fn build(only: Option<&[&str]>) -> Result<Vec<Executable>> {
     seed(&target)?;
     let is_wanted = |test: &str| only.is_none_or(|only| only.contains(&test));
     let wanted: Vec<(&str, &str)> = TESTS.into_iter().filter(|(_, test)| is_wanted(test)).collect();
-    let packages = ["kernel-lang", "kernel-runtime", "galatea", "kernel-library"].map(|package| format!(" -p {package}")).concat();
+    let packages = ["kernel-lang", "kernel-runtime", "galatea-tests", "kernel-library"].map(|package| format!(" -p {package}")).concat();
     let tests: String = wanted.iter().filter(|(_, test)| *test != UNIT_TESTS).map(|(_, test)| format!(" --test {test}")).collect();
     let mut commands = vec![format!("{packages} --features kernel-runtime/sim{tests}")];
     if is_wanted(UNIT_TESTS) {

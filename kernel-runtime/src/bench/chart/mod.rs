@@ -1,4 +1,4 @@
-//! Charts as SVG: curves over sizes, and groups of bars. The same data gives the same bytes.
+//! Charts as SVG: curves over sizes, and groups of horizontal bars. The same data gives the same bytes.
 //!
 //! The background is always white, so that a chart can be read on a dark page too.
 //!
