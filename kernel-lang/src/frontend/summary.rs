@@ -1,16 +1,14 @@
 //! A build summary as lines of JSON: one line for each variant and for each configuration that was left out. Tools display it.
 //!
 //! ```text
-//! {"compile_us":2301,"crate":"sums","file":"src/add.rs","kernel":"add","maxnreg":null,"name":"add-11-512-w4-sm_80.ptx","num_ctas":1,"num_stages":3,
-//!  "num_warps":4,"package":"sums","ptx":".version 7.0\n..","shared_bytes":0,"target":"sm_80","values":{"B":"512","T":"f32"}}
-//! {"crate":"sums","file":"src/add.rs","kernel":"add",..,"pruned":"a tile of 4194304 elements ..","target":null,"values":{"B":"4194304","T":"f32"}}
+//! {"package":"sums","crate":"sums","kernel":"add","file":"src/add.rs","values":{"T":"f32","B":"512"},"num_warps":4,"num_ctas":1,"num_stages":3,
+//!  "maxnreg":null,"target":"sm_80","shared_bytes":0,"compile_us":2301,"name":"add-11-512-w4-sm_80.ptx","ptx":".version 7.0\n.."}
+//! {"package":"sums","crate":"sums","kernel":"add","file":"src/add.rs","values":{"T":"f32","B":"4194304"},"num_warps":4,..,"target":null,"pruned":"a tile of 4194304 elements .."}
 //! ```
 //!
 //! Times differ from build to build, so no compilation result may depend on the summary.
 
 use std::fmt::Write;
-
-use serde_json::{Map, Value, json};
 
 use crate::Schedule;
 use crate::frontend::Expansion;
@@ -18,37 +16,62 @@ use crate::frontend::Expansion;
 impl Expansion {
     /// The lines. The caller of the compiler supplies package and crate.
     pub fn summary(&self, package: &str, krate: &str) -> String {
-        let of = |values: &[(String, String)], schedule: Schedule| {
-            let values: Map<String, Value> = values.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
-            let Schedule { num_warps, num_ctas, num_stages, maxnreg } = schedule;
-            json!({
-                "package": package, "crate": krate, "kernel": self.name, "file": self.file, "values": values,
-                "num_warps": num_warps, "num_ctas": num_ctas, "num_stages": num_stages, "maxnreg": maxnreg,
-            })
-        };
+        let owner = format!("{{\"package\":{},\"crate\":{}", quoted(package), quoted(krate));
         let mut text = String::new();
         for variant in &self.variants {
-            let mut line = of(&variant.values, variant.schedule);
-            line["target"] = variant.target.as_str().into();
-            line["shared_bytes"] = variant.shared_bytes.into();
-            line["compile_us"] = u64::try_from(variant.took.as_micros()).unwrap_or(u64::MAX).into();
-            line["name"] = variant.file_name(&self.name).into();
-            line["ptx"] = variant.ptx.as_str().into();
-            let _ = writeln!(text, "{line}");
+            self.head(&mut text, &owner, &variant.values, variant.schedule);
+            let (name, took) = (variant.file_name(&self.name), variant.took.as_micros());
+            let (target, name, ptx) = (quoted(&variant.target), quoted(&name), quoted(&variant.ptx));
+            let shared_bytes = variant.shared_bytes;
+            let _ = writeln!(text, r#""target":{target},"shared_bytes":{shared_bytes},"compile_us":{took},"name":{name},"ptx":{ptx}}}"#);
         }
         for pruned in &self.pruned {
-            let mut line = of(&pruned.values, pruned.schedule);
-            line["target"] = pruned.target.as_deref().into();
-            line["pruned"] = pruned.note.as_str().into();
-            let _ = writeln!(text, "{line}");
+            self.head(&mut text, &owner, &pruned.values, pruned.schedule);
+            let target = pruned.target.as_deref().map_or_else(|| "null".to_owned(), quoted);
+            let _ = writeln!(text, r#""target":{target},"pruned":{}}}"#, quoted(&pruned.note));
         }
         text
     }
+
+    fn head(&self, text: &mut String, owner: &str, values: &[(String, String)], schedule: Schedule) {
+        let values: Vec<String> = values.iter().map(|(name, value)| format!("{}:{}", quoted(name), quoted(value))).collect();
+        let Schedule { num_warps, num_ctas, num_stages, maxnreg } = schedule;
+        let maxnreg = maxnreg.map_or_else(|| "null".to_owned(), |registers| registers.to_string());
+        let _ = write!(
+            text,
+            r#"{owner},"kernel":{},"file":{},"values":{{{}}},"num_warps":{num_warps},"num_ctas":{num_ctas},"num_stages":{num_stages},"maxnreg":{maxnreg},"#,
+            quoted(&self.name),
+            quoted(&self.file),
+            values.join(",")
+        );
+    }
+}
+
+/// The text as a JSON string.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            c if c < ' ' => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_quoted() {
+        assert_eq!(quoted("a \"b\" \\ c\n\td"), r#""a \"b\" \\ c\n\u0009d""#);
+    }
 
     /// Of three configurations, one is too large for any GPU, and one asks for more registers than there are.
     #[test]
@@ -66,25 +89,27 @@ mod tests {
         let expansion = crate::frontend::autotune(attribute, item, &());
         assert!(!expansion.tokens.to_string().contains("compile_error"), "{}", expansion.tokens);
         let summary = expansion.summary("sums", "fills");
-        let lines: Vec<Value> = summary.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let whose = json!(["sums", "fills", "fill"]);
-        assert!(lines.iter().all(|line| json!([line["package"], line["crate"], line["kernel"]]) == whose), "{summary}");
-        // The configuration, the target, and the reason if there is no PTX.
-        let told = |line: &Value| {
-            let what = if line["ptx"].is_string() { "PTX" } else { line["pruned"].as_str().unwrap_or_default() };
-            format!("{} {} {} {} {}: {what}", line["values"], line["num_warps"], line["num_ctas"], line["maxnreg"], line["target"])
-        };
-        let mut told: Vec<String> = lines.iter().map(told).collect();
-        told.sort();
-        let expected = [
-            r#"{"B":"2097152"} 4 1 null null: a tile of 2097152 elements is too large"#,
-            r#"{"B":"512"} 32 1 128 null: 1024 threads of 128 registers take more than the 65536"#,
-            r#"{"B":"512"} 4 1 null "sm_80": PTX"#,
-            r#"{"B":"512"} 4 2 null "sm_80": sm_80 has no clusters of 2 CTAs"#,
-            r#"{"B":"512"} 4 2 null "sm_90a": PTX"#,
-        ];
-        assert!(told.len() == expected.len() && told.iter().zip(expected).all(|(told, start)| told.starts_with(start)), "{told:#?}");
-        assert!(lines.iter().all(|line| line["compile_us"].is_u64() == line["ptx"].is_string()), "{summary}");
+        assert!(summary.lines().all(|line| line.starts_with("{\"package\":\"sums\",\"crate\":\"fills\",\"kernel\":\"fill\",")));
+        let lines: Vec<&str> = summary.lines().collect();
+        let find = |parts: &[&str]| lines.iter().filter(|line| parts.iter().all(|part| line.contains(part))).count();
+        assert_eq!(
+            find(&["\"kernel\":\"fill\"", "\"values\":{\"B\":\"512\"}", "\"num_ctas\":1", "\"target\":\"sm_80\"", "\"ptx\":\"//"]),
+            1,
+            "{summary}"
+        );
+        assert_eq!(
+            find(&["\"values\":{\"B\":\"2097152\"}", "\"target\":null", "\"pruned\":\"a tile of 2097152 elements is too large"]),
+            1,
+            "{summary}"
+        );
+        assert_eq!(
+            find(&["\"maxnreg\":128", "\"target\":null", "\"pruned\":\"1024 threads of 128 registers take more than the 65536"]),
+            1,
+            "{summary}"
+        );
+        assert_eq!(find(&["\"num_ctas\":2", "\"target\":\"sm_80\",\"pruned\":\"sm_80 has no clusters of 2 CTAs\""]), 1, "{summary}");
+        assert_eq!(find(&["\"num_ctas\":2", "\"target\":\"sm_90a\"", "\"ptx\""]), 1, "{summary}");
+        assert_eq!(lines.len(), 5, "{summary}");
     }
 
     #[test]
