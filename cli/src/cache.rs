@@ -1,17 +1,19 @@
 //! `galatea cache`: the commands for the disk cache.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use kernel_runtime::cache::{self, Entry, Key, Kind, Records, Store};
+use serde::Serialize;
 use trusted_files::Refused;
 
-use crate::output::print;
+use crate::output::{self, print};
 use crate::records_file;
 
-/// Select a store and a command
+/// Print, remove, export and import what the disk cache holds
 #[derive(Args)]
 #[command(after_help = "Examples:
   galatea cache list --kind tuning
@@ -27,11 +29,17 @@ pub(crate) struct Cache {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List the entries, most recently used first
-    List(Which),
-    /// Show the key and the contents of an entry
+    /// Print the entries, most recently used first
+    List {
+        #[command(flatten)]
+        which: Which,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the key and the contents of an entry
     Show {
-        /// Name of the entry in the list, or a prefix of it
+        /// Name of the entry, or the beginning of it
         name: String,
         /// Write the contents to this file instead
         #[arg(short, long, value_name = "FILE")]
@@ -41,11 +49,11 @@ enum Command {
     Clear {
         #[command(flatten)]
         which: Which,
-        /// Print the entries that would be removed, without removing them
+        /// Print what would be removed, without removing it
         #[arg(short = 'n', long)]
         dry_run: bool,
     },
-    /// Write the tuning records as JSON, for `import` or for a commit
+    /// Print the tuning records as JSON, for `import` or for a commit
     Export {
         /// Write to this file instead of standard output
         #[arg(short, long, value_name = "FILE")]
@@ -59,12 +67,13 @@ enum Command {
     },
     /// Add the tuning records of files that `export` wrote
     Import {
+        /// File of records
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
 }
 
-/// Select entries
+/// The entries that a command is about
 #[derive(Args)]
 struct Which {
     /// Select only entries of this kind: code, ptx or tuning
@@ -83,7 +92,8 @@ impl Cache {
                 .ok_or("the caches are switched off, or this user has no home for them\nhelp: name a directory: `--dir DIR`")?,
         };
         let text = match &self.command {
-            Command::List(which) => list(&store, which),
+            Command::List { which, json: false } => list(&store, which),
+            Command::List { which, json: true } => list_as_json(&store, which),
             Command::Show { name, out } => show(&store, name, out.as_ref()),
             Command::Clear { which, dry_run } => clear(&store, which, *dry_run),
             Command::Export { out, kernel, device } => export(&store, out.as_ref(), kernel.as_deref(), device.as_deref()),
@@ -97,15 +107,55 @@ impl Cache {
 
 fn list(store: &Store, which: &Which) -> Result<String, String> {
     let entries = chosen(store, which)?;
-    let mut text = String::new();
-    if !entries.is_empty() {
-        text += &format!("{:<12}  {:<6}  {:>10}  {:<15}  OF\n", "NAME", "KIND", "SIZE", "USED");
-    }
-    for Entry { key, bytes, used } in &entries {
-        text += &format!("{}  {:<6}  {:>10}  {:<15}  {}\n", short(key), key.kind(), size(*bytes), age(*used), description(key));
-    }
+    let mut text = table(&entries);
     text += &format!("{}, of {} at most, in {}\n", sum(&entries), size(store.limit_bytes()), store.directory().display());
     Ok(text)
+}
+
+/// A list as JSON: docs/caches.md documents it, and other programs read it. A change that breaks readers needs another `format`.
+#[derive(Serialize)]
+struct List<'s> {
+    format: &'static str,
+    directory: String,
+    limit_bytes: u64,
+    entries: Vec<ListEntry<'s>>,
+}
+
+#[derive(Serialize)]
+struct ListEntry<'s> {
+    name: &'s str,
+    kind: String,
+    bytes: u64,
+    used_unix_s: u64,
+    key: BTreeMap<String, String>,
+}
+
+fn list_as_json(store: &Store, which: &Which) -> Result<String, String> {
+    let entries = chosen(store, which)?;
+    let entries = entries.iter().map(|Entry { key, bytes, used }| ListEntry {
+        name: key.name(),
+        kind: key.kind().to_string(),
+        bytes: *bytes,
+        used_unix_s: used.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        key: key.fields().into_iter().collect(),
+    });
+    let list = List {
+        format: "galatea cache list 1",
+        directory: store.directory().display().to_string(),
+        limit_bytes: store.limit_bytes(),
+        entries: entries.collect(),
+    };
+    serde_json::to_string_pretty(&list).map(|text| text + "\n").map_err(|error| format!("cannot write the list as JSON: {error}"))
+}
+
+/// The table of entries; nothing without entries.
+fn table(entries: &[Entry]) -> String {
+    if entries.is_empty() {
+        return String::new();
+    }
+    let row =
+        |Entry { key, bytes, used }: &Entry| [short(key).to_owned(), key.kind().to_string(), size(*bytes), age(*used), description(key)];
+    output::table(["NAME", "KIND", "SIZE", "USED", "OF"], entries.iter().map(row), &[2])
 }
 
 fn show(store: &Store, name: &str, out: Option<&PathBuf>) -> Result<String, String> {
@@ -136,9 +186,7 @@ fn show(store: &Store, name: &str, out: Option<&PathBuf>) -> Result<String, Stri
 fn clear(store: &Store, which: &Which, dry_run: bool) -> Result<String, String> {
     let entries = chosen(store, which)?;
     if dry_run {
-        let line = |entry: &Entry| format!("{}  {:<6}  {}\n", short(&entry.key), entry.key.kind(), description(&entry.key));
-        let lines: String = entries.iter().map(line).collect();
-        return Ok(format!("{lines}{} would be removed from {}\n", sum(&entries), store.directory().display()));
+        return Ok(format!("{}{} would be removed from {}\n", table(&entries), sum(&entries), store.directory().display()));
     }
     // Without a filter, clear all files, including those that are not valid entries.
     match &which.kernel {

@@ -2,9 +2,11 @@
 
 mod argument;
 mod cache;
+mod command_line;
 mod output;
 mod records_file;
 mod sim;
+mod status;
 mod tune;
 mod variants;
 
@@ -13,25 +15,37 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::command_line::When;
+
 /// Tools for block-level GPU kernels in Rust
 #[derive(Parser)]
-#[command(name = "galatea", version, arg_required_else_help = true)]
+#[command(
+    name = "galatea",
+    version,
+    arg_required_else_help = true,
+    after_help = "Exit status: 0 on success, 1 on failure, 2 for a mistake on the command line. `sim` and `tune` exit with the status of a program
+that fails."
+)]
 struct Cli {
+    // `command_line` reads it before the command line is parsed.
+    /// Coloring
+    #[arg(long, global = true, value_name = "WHEN")]
+    color: Option<When>,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run PTX, or a whole program, on a simulated GPU that checks every access
+    /// Run PTX, or a program, on a simulated GPU that checks every access
     Sim(sim::Sim),
-    /// List, show, clear, export and import compiled code and tuning records of the disk cache
+    /// Print, remove, export and import what the disk cache holds
     Cache(cache::Cache),
-    /// Run a program that tunes its kernels for the sizes of a file, and show and store the chosen configurations
+    /// Tune the kernels of a program for the sizes in a file
     Tune(tune::Tune),
-    /// List the variants that a build with `GALATEA_PTX_DIR` wrote, with their resource use; `cargo galatea variants` also builds
+    /// Print the variants that a build with `GALATEA_PTX_DIR` wrote, and their resources
     Variants {
-        /// The folder that `GALATEA_PTX_DIR` named, or `variants.jsonl` files from such folders
+        /// Folder that `GALATEA_PTX_DIR` named, or `variants.jsonl` file from such a folder
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
         #[command(flatten)]
@@ -39,8 +53,15 @@ enum Command {
     },
 }
 
+/// The exit code for a mistake on the command line.
+const USAGE: u8 = 2;
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli: Cli = match command_line::parse(USAGE) {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    let result = match cli.command {
         Command::Sim(sim) => sim.run(),
         Command::Cache(cache) => cache.run(),
         Command::Tune(tune) => tune.run(),

@@ -9,8 +9,9 @@ use kernel_sim::{Argument as Memory, Gpu, Kernel, Launch, LaunchError, Machine, 
 
 use crate::argument::{Argument, Element};
 use crate::output::{print, tell};
+use crate::status::exit_code;
 
-/// Select a PTX file or a program, and the options of the simulator
+/// Run PTX, or a program, on a simulated GPU that checks every access
 #[derive(Args)]
 #[command(after_help = "Examples:
   galatea sim --report add.ptx --grid 8 --block 128 --arg f32:1024=random --arg f32:1024=iota --arg f32:1024=nothing --show 4
@@ -24,16 +25,16 @@ pub(crate) struct Sim {
     /// Run this kernel, if the file has more than one
     #[arg(long)]
     kernel: Option<String>,
-    /// Number of CTAs: X, X,Y or X,Y,Z
+    /// Run this many CTAs: X, X,Y or X,Y,Z
     #[arg(long, default_value = "1", value_parser = extents)]
     grid: [u32; 3],
-    /// Threads per CTA: X, X,Y or X,Y,Z
+    /// Run this many threads per CTA: X, X,Y or X,Y,Z
     #[arg(long, default_value = "128", value_parser = extents)]
     block: [u32; 3],
-    /// CTAs per cluster: X, X,Y or X,Y,Z
+    /// Group this many CTAs into a cluster: X, X,Y or X,Y,Z
     #[arg(long, value_parser = extents)]
     cluster: Option<[u32; 3]>,
-    /// Bytes of dynamic shared memory
+    /// Allocate this many bytes of dynamic shared memory
     #[arg(long, default_value_t = 0)]
     shared: u32,
     /// Pass the next kernel argument: `TYPE=VALUE`, or a buffer as `TYPE:COUNT[=zeros|ones|iota|random|nothing|@FILE]`
@@ -42,19 +43,19 @@ pub(crate) struct Sim {
     /// Print the first elements of each buffer after the launch
     #[arg(long, default_value_t = 0, value_name = "COUNT")]
     show: usize,
-    /// Print a report of the work of each source line
+    /// Print the instructions, bytes and transactions of each source line
     #[arg(long)]
     report: bool,
     /// Simulate this GPU
     #[arg(long, value_enum, default_value_t = Model::H200)]
     gpu: Model,
-    /// Schedule the warps in another order for each seed
+    /// Schedule the warps in the order of this seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// Allow reads of uninitialised memory
     #[arg(long)]
     allow_uninitialised: bool,
-    /// Allow races in global memory; launches then take less time and memory
+    /// Allow races in global memory, which takes less time and memory
     #[arg(long)]
     allow_races: bool,
     /// Program to run, with its arguments
@@ -103,7 +104,7 @@ impl Sim {
                 "no kernel ran on a simulated GPU\nhelp: `{program}` must use `Device::default()` and the feature `sim` of `galatea`"
             ));
         }
-        Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+        Ok(exit_code(status))
     }
 
     fn run_ptx(&self) -> Result<ExitCode, String> {

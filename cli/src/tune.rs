@@ -10,10 +10,11 @@ use clap::Args;
 use kernel_runtime::cache::{Attempt, Records, Updated};
 use kernel_runtime::tune::{Found, Origin, Shapes};
 
-use crate::output::{print, tell};
+use crate::output::{self, print, tell};
 use crate::records_file;
+use crate::status::exit_code;
 
-/// Select the sizes, the program and the file of records
+/// Tune the kernels of a program for the sizes in a file
 #[derive(Args)]
 #[command(after_help = "Examples:
   galatea tune shapes.json -- cargo run --release --example tune
@@ -23,13 +24,13 @@ The file lists sizes for each kernel: `{ \"add_kernel\": [{ \"n\": 1048576, \"T\
 `galatea::tune::shapes(\"add_kernel\")`, and launches its kernel for each. What it finds is kept on disk, as always, and in FILE, which
 `#[autotune(records = \"FILE\")]` embeds.")]
 pub(crate) struct Tune {
-    /// File of sizes
+    /// File with the sizes
     #[arg(value_name = "SHAPES")]
     shapes: PathBuf,
     /// Write the records to this file, replacing those of the same kernels, GPUs and keys
     #[arg(long, value_name = "FILE")]
     records: Option<PathBuf>,
-    /// Tune keys that have records again
+    /// Tune also the keys that have records
     #[arg(long)]
     again: bool,
     /// Program to run, with its arguments
@@ -53,7 +54,7 @@ impl Tune {
         let status = command.status().map_err(|error| format!("cannot run `{program}`: {error}"))?;
         if !status.success() {
             tell(&format!("error: `{}` ended with {status}, so no records are written", self.program.join(" ")));
-            return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
+            return Ok(exit_code(status));
         }
 
         let found = Found::read_all(told.path()).map_err(|error| format!("cannot read what was tuned: {error}"))?;
@@ -132,14 +133,8 @@ fn table(found: &[Found]) -> String {
         let of = found
             .iter()
             .filter(|Found { record: kept, .. }| (kept.of.kernel.as_str(), kept.of.device.as_str(), kept.of.driver.as_str()) == heading);
-        let rows: Vec<[String; 5]> = of.map(row).collect();
-        let titles = ["FOR", "CHOSEN", "TAKES", "NEXT BEST", "TUNED"].map(str::to_owned);
-        let all: Vec<&[String; 5]> = std::iter::once(&titles).chain(&rows).collect();
-        let widths: [usize; 5] = std::array::from_fn(|column| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-        for row in all {
-            let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-            text += &format!("  {}\n", cells.join("  ").trim_end());
-        }
+        let rows = output::table(["FOR", "CHOSEN", "TAKES", "NEXT BEST", "TUNED"], of.map(row), &[]);
+        rows.lines().for_each(|line| text += &format!("  {line}\n"));
     }
     let timed: Vec<Duration> = found.iter().filter(|found| found.origin == Origin::Timed).map(|found| found.took).collect();
     let seconds = timed.iter().sum::<Duration>().as_secs_f64();

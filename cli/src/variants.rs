@@ -11,16 +11,18 @@ use clap::{Args, ValueEnum};
 use kernel_runtime::assembler::Usage;
 use serde_json::{Value, json};
 
-/// Select the format of the report
+use crate::output;
+
+/// How variants are printed
 #[derive(Args)]
 pub(crate) struct Report {
-    /// Sort by this column; numbers in descending order
-    #[arg(long, value_enum, default_value_t = Sort::Kernel)]
+    /// Sort by this column, numbers in descending order
+    #[arg(long, value_enum, value_name = "COLUMN", default_value_t = Sort::Kernel)]
     sort: Sort,
-    /// Print JSON
+    /// Print as JSON
     #[arg(long)]
     json: bool,
-    /// Use this ptxas for registers and spills [default: `GALATEA_PTXAS`, or a `ptxas` in `PATH`]
+    /// Count registers and spills with this ptxas [default: `GALATEA_PTXAS`, else `ptxas` in `PATH`]
     #[arg(long, value_name = "PATH")]
     ptxas: Option<PathBuf>,
 }
@@ -206,9 +208,11 @@ fn assemble(ptxas: &Path, variants: &mut [Variant]) {
 }
 
 fn table(variants: &[Variant], is_assembled: bool) -> String {
-    let mut text = String::new();
-    let titles = ["KERNEL", "VALUES", "SCHEDULE", "TARGET", "REGISTERS", "SPILLS", "SHARED", "PTX", "COMPILED IN"].map(str::to_owned);
-    let (mut rows, mut notes) = (vec![titles], Vec::new());
+    if variants.is_empty() {
+        return "no kernel is compiled there for values that are known\n".to_owned();
+    }
+    let titles = ["KERNEL", "VALUES", "SCHEDULE", "TARGET", "REGISTERS", "SPILLS", "SHARED", "PTX", "COMPILED IN"];
+    let (mut rows, mut notes) = (Vec::new(), Vec::new());
     for variant in variants {
         let target = variant.target.clone().unwrap_or_else(|| "any".to_owned());
         let what = [variant.kernel.clone(), variant.values(), variant.schedule(), target];
@@ -235,15 +239,8 @@ fn table(variants: &[Variant], is_assembled: bool) -> String {
         let [registers, spills, shared, ptx, time] = numbers;
         rows.push([kernel, values, schedule, target, registers, spills, shared, ptx, time]);
     }
-    let widths: [usize; 9] = std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-    for row in &rows {
-        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
-            0..4 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-        text += &format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end());
-    }
-    let compiled = rows.len() - 1;
+    let compiled = rows.len();
+    let mut text = output::table(titles, rows, &[4, 5, 6, 7, 8]);
     text += &format!("{compiled} variant{}, {} left out\n", if compiled == 1 { "" } else { "s" }, variants.len() - compiled);
     for note in notes {
         text += &format!("note: {note}\n");

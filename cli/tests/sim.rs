@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 const ADD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel-lang/tests/filetests/ptx/sm_80/vector_add.ptx");
 
 fn galatea(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_galatea")).args(arguments).output().unwrap()
+    Command::new(env!("CARGO_BIN_EXE_galatea")).args(arguments).env("CARGO_TERM_COLOR", "never").output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -86,4 +86,12 @@ fn a_program_that_uses_no_simulator_is_told_so() {
     let output = galatea(&["sim", "--report", "--", env!("CARGO_BIN_EXE_galatea"), "--version"]);
     assert!(output.status.success());
     assert!(text(&output.stderr).contains("no kernel ran on a simulated GPU"));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_status_is_that_of_the_program() {
+    for (script, code) in [("exit 0", 0), ("exit 3", 3), ("kill -KILL $$", 128 + 9)] {
+        assert_eq!(galatea(&["sim", "--", "sh", "-c", script]).status.code(), Some(code), "{script}");
+    }
 }

@@ -23,6 +23,7 @@ echo "ptxas info    : Used $registers registers, used 0 barriers, 380 bytes cmem
 fn galatea(folder: &Path, arguments: &[&str]) -> (String, String, bool) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_galatea"));
     command.current_dir(folder).arg("variants").args(arguments).env_remove("GALATEA_PTXAS").env("PATH", folder.join("nothing"));
+    command.env("CARGO_TERM_COLOR", "never");
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (text(stdout), text(stderr), status.success())
@@ -89,17 +90,6 @@ fn what_is_wrong_is_said() {
     assert!(fail(&[".", "--ptxas", "nowhere"]).contains("`nowhere` is no assembler that can be run"));
 }
 
-#[cfg(unix)]
-#[test]
-fn who_reads_may_stop() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("variants.jsonl"), LINES).unwrap();
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let output = Command::new(env!("CARGO_BIN_EXE_galatea")).arg("variants").arg(folder.path()).stdout(writer).output().unwrap();
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
-}
-
 /// Two crates: `listed`, and a macro that it uses, which writes a line and mentions the variable as those of Galatea do for each kernel that they compile.
 fn crates(folder: &Path) {
     let write = |file: &str, text: &str| {
@@ -123,34 +113,85 @@ fn crates(folder: &Path) {
         }
         "##,
     );
-    write("Cargo.toml", &manifest("listed", "[dependencies]\nwriter = { path = \"writer\" }\n[workspace]"));
-    let line = LINES.lines().next().unwrap().replacen('{', r#"{"package":"listed","crate":"listed","#, 1).replace("null", "0");
-    write("src/lib.rs", &format!("writer::write! {{ {line} }}"));
+    let rest = "[dependencies]\nwriter = { path = \"writer\" }\n[features]\nwide = []\n[profile.small]\ninherits = \"dev\"\n[workspace]";
+    write("Cargo.toml", &manifest("listed", rest));
+    let line = |krate: &str, kernel: &str| {
+        let owner = format!(r#"{{"package":"listed","crate":"{krate}","#);
+        let line =
+            LINES.lines().next().unwrap().replacen('{', &owner, 1).replacen(r#""add""#, &format!("{kernel:?}"), 1).replace("null", "0");
+        format!("writer::write! {{ {line} }}\n")
+    };
+    let library = line("listed", "add") + "#[cfg(feature = \"wide\")]\n" + &line("listed", "wide");
+    write("src/lib.rs", &library);
+    write("src/main.rs", &(line("listed", "of_main") + "fn main() {}"));
+    for (folder, name, kernel) in [("examples", "show-it", "shown"), ("tests", "check", "checked"), ("benches", "speed", "timed")] {
+        let krate = name.replace('-', "_");
+        write(&format!("{folder}/{name}.rs"), &(line(&krate, kernel) + "fn main() {}"));
+    }
+}
+
+/// Runs `cargo galatea variants` in a folder.
+fn cargo_galatea(folder: &Path, arguments: &[&str]) -> (String, String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-galatea"));
+    command.current_dir(folder).args(["galatea", "variants"]).args(arguments).env("CARGO_TERM_COLOR", "never");
+    command.env_remove("CARGO_TARGET_DIR").env_remove("GALATEA_PTXAS").env("CARGO_NET_OFFLINE", "true");
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap(), status.code())
+}
+
+/// The kernels that `cargo galatea variants` lists, sorted.
+fn kernels(folder: &Path, arguments: &[&str]) -> String {
+    let (out, err, code) = cargo_galatea(folder, &[&["--json"], arguments].concat());
+    assert_eq!(code, Some(0), "{arguments:?}: {out}{err}");
+    let list: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
+    let mut names: Vec<&str> = list.as_array().unwrap().iter().map(|variant| variant["kernel"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    names.join(" ")
 }
 
 #[test]
 fn cargo_galatea_lists_the_same_each_time() {
     let folder = tempfile::tempdir().unwrap();
     crates(folder.path());
-    let list = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-galatea"));
-        command.current_dir(folder.path()).args(["galatea", "variants", "--json"]).args(arguments);
-        command.env_remove("CARGO_TARGET_DIR").env_remove("GALATEA_PTXAS").env("CARGO_NET_OFFLINE", "true");
-        let Output { status, stdout, stderr } = command.output().unwrap();
-        let (out, err) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
-        assert!(status.success(), "{out}{err}");
-        let list: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
-        list.as_array().unwrap().len()
-    };
     let runs: [&[&str]; 5] = [&[], &[], &["--release"], &["--release"], &[]];
-    assert_eq!(runs.map(list), [1; 5]);
+    assert_eq!(runs.map(|arguments| kernels(folder.path(), arguments)), ["add of_main"; 5]);
 }
 
 #[test]
-fn cargo_galatea_fails_as_cargo_does() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-galatea"));
-    let output = command.args(["galatea", "variants", "--manifest-path", "nowhere/Cargo.toml"]).output().unwrap();
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(101) && output.stdout.is_empty(), "{err}");
-    assert!(err.starts_with("error: manifest path `nowhere/Cargo.toml` does not exist"), "{err}");
+fn cargo_galatea_has_the_options_of_cargo() {
+    let folder = tempfile::tempdir().unwrap();
+    crates(folder.path());
+    let of = |arguments: &[&str]| kernels(folder.path(), arguments);
+    // Targets that are needed, such as the library of an example, are not listed.
+    assert_eq!(of(&["--example", "show-it"]), "shown");
+    assert_eq!(of(&["--test", "check", "--bench=sp*"]), "checked timed");
+    assert_eq!(of(&["--lib", "--all-features"]), "add wide");
+    assert_eq!(of(&["--lib", "-F", "wide", "--profile", "small"]), "add wide");
+    assert!(folder.path().join("target/galatea-variants/small").exists());
+    assert_eq!(of(&["--all-targets", "--no-default-features", "--locked", "--offline"]), "add checked of_main shown timed");
+    assert_eq!(of(&["-p", "listed@0.0.0", "--lib", "-q"]), "add");
+    assert_eq!(of(&["-p", "writer"]), "", "a dependency without kernels");
+    let host = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
+    if host == "x86_64-linux" {
+        assert_eq!(of(&["--lib", "--target", "x86_64-unknown-linux-gnu", "--target-dir", "elsewhere"]), "add");
+        assert!(folder.path().join("elsewhere/galatea-variants/x86_64-unknown-linux-gnu/debug").exists());
+    }
+    let manifest = folder.path().join("Cargo.toml");
+    let elsewhere = tempfile::tempdir().unwrap();
+    assert_eq!(kernels(elsewhere.path(), &["--lib", "--manifest-path", manifest.to_str().unwrap()]), "add");
+
+    let (out, err, code) = cargo_galatea(folder.path(), &["--bench", "nothing"]);
+    assert!(out.is_empty() && code == Some(101) && err.contains("no bench target named `nothing`"), "{out}{err}");
+    let (_, err, code) = cargo_galatea(folder.path(), &["--release", "--profile", "small"]);
+    assert!(code == Some(1) && err.contains("'--release' cannot be used with '--profile"), "cargo's own message and code: {err}");
+    let (_, err, code) = cargo_galatea(folder.path(), &["--message-format", "json"]);
+    assert!(code == Some(1) && err.contains("[possible values: human, short]"), "{err}");
+    let (out, err, code) = cargo_galatea(folder.path(), &["-p", "writer"]);
+    assert!(code == Some(0) && out == "no kernel is compiled there for values that are known\n", "{out}{err}");
+    let (_, err, code) = cargo_galatea(elsewhere.path(), &[]);
+    assert!(code == Some(101) && err.starts_with("error: could not find `Cargo.toml`"), "{err}");
+
+    fs::write(folder.path().join("src/lib.rs"), "fn broken(").unwrap();
+    let (out, err, code) = cargo_galatea(folder.path(), &["--message-format", "short", "--color", "always"]);
+    assert!(out.is_empty() && code == Some(101) && err.contains("\u{1b}[") && err.contains("src/lib.rs:1:11: "), "{out}{err}");
 }

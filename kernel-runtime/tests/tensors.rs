@@ -1,7 +1,12 @@
 //! Tensors on the CPU, on simulated GPUs where they are built in, and on the GPUs where there are any: the same test on each, reported as ignored where there
 //! is none.
 
+mod axpy;
+mod trusted;
+
+use axpy::axpy;
 use kernel_runtime::prelude::*;
+use kernel_runtime::private::{Args, Kernel, Launch, Param, ParamKind, PtrMutArg, Schedule};
 use kernel_runtime::{Dtype, IntoShape};
 use libtest_mimic::{Arguments, Trial};
 
@@ -12,6 +17,8 @@ const TESTS: &[Test] = &[
     ("every_type_makes_the_round_trip", every_type_makes_the_round_trip),
     ("empty_tensors_work_everywhere", empty_tensors_work_everywhere),
     ("slices_are_rows_and_borrow", slices_are_rows_and_borrow),
+    ("halves_are_arguments_of_one_launch", halves_are_arguments_of_one_launch),
+    ("a_split_outside_the_axis_is_an_error", a_split_outside_the_axis_is_an_error),
     ("copies_move_between_devices", copies_move_between_devices),
     ("mistakes_are_errors_that_tell_the_sizes", mistakes_are_errors_that_tell_the_sizes),
     ("a_tensor_prints_its_shape_and_its_first_values", a_tensor_prints_its_shape_and_its_first_values),
@@ -114,10 +121,94 @@ fn slices_are_rows_and_borrow(device: Device) {
     assert_eq!(middle.to_device(&Device::cpu()).unwrap().to_vec().unwrap(), [3, 4, 5, 6, 7, 8]);
     assert!(matches!(x.slice(2..5), Err(Error::SliceOutOfRange { start: 2, end: 5, .. })));
 
-    let (mut top, mut bottom) = x.view_mut().split_at_mut(1).unwrap();
+    let (mut top, mut bottom) = x.split_at_mut(1).unwrap();
     top.copy_from(&device.tensor(&[-1, -2, -3]).unwrap().view()).unwrap();
     bottom.slice_mut(2..).unwrap().copy_from_slice(&[7, 7, 7]).unwrap();
     assert_eq!(x.to_vec().unwrap(), [-1, -2, -3, 3, 4, 5, 6, 7, 8, 7, 7, 7]);
+}
+
+/// Exchanges the elements of `x` and `y`, and adds `x` to `y`.
+fn exchange<'a>(x: impl PtrMutArg<'a, f32>, y: impl PtrMutArg<'a, f32>, n: usize) -> Launch<'a, 5, 0> {
+    const IR: &str = r#"
+kernel @exchange(%x: ptr_mut<f32>, %y: ptr_mut<f32>, %n: i64) file "src/exchange.rs" {
+    %0 = program_id {axis = 0} : i64 @3:9
+    %1 = const {value = 32} : i64 @3:25
+    %2 = mul %0, %1 : i64 @3:23
+    %3 = arange {start = 0, end = 32} : tile<i64, [32]> @3:40
+    %4 = broadcast %2 : tile<i64, [32]> @3:38
+    %5 = add %4, %3 : tile<i64, [32]> @3:38
+    %6 = broadcast %n : tile<i64, [32]> @4:26
+    %7 = lt %5, %6 : tile<bool, [32]> @4:24
+    %8 = load %x, %5 {mask = %7} : tile<f32, [32]> @5:13
+    %9 = load %y, %5 {mask = %7} : tile<f32, [32]> @6:13
+    %10 = add %8, %9 : tile<f32, [32]> @7:13
+    store %x, %5, %9 {mask = %7} @8:5
+    store %y, %5, %10 {mask = %7} @9:5
+    return
+}
+"#;
+    const PARAMS: &[Param] = &[
+        Param { name: "x", kind: ParamKind::PointerMut },
+        Param { name: "y", kind: ParamKind::PointerMut },
+        Param { name: "n", kind: ParamKind::Scalar },
+    ];
+    static EXCHANGE: Kernel = trusted::kernel("exchange", IR, Schedule::DEFAULT, PARAMS, &[]);
+    let mut args = Args::new(&EXCHANGE);
+    args.pointer_mut("x", x);
+    args.pointer_mut("y", y);
+    args.scalar(n);
+    trusted::launch(args, [])
+}
+
+fn halves_are_arguments_of_one_launch(device: Device) {
+    // Rows of three elements: the second half begins at an address that is no multiple of 16 bytes.
+    let data: Vec<f32> = (0..150).map(|i| i as f32).collect();
+    let mut x = device.tensor_from(&data, [50, 3]).unwrap();
+    let (mut top, mut bottom) = x.split_at_mut(25).unwrap();
+    assert_eq!((top.shape(), bottom.shape(), bottom.address() - top.address()), (&[25, 3][..], &[25, 3][..], 4 * 75));
+    exchange(&mut top, &mut bottom, 75).grid(cdiv(75, 32)).launch().unwrap();
+    let exchanged: Vec<f32> = (0..150).map(|i| if i < 75 { (i + 75) as f32 } else { (2 * i - 75) as f32 }).collect();
+    assert_eq!(x.to_vec().unwrap(), exchanged);
+
+    // One half is read, a part of the other written.
+    let (top, mut bottom) = x.split_at_mut(40).unwrap();
+    let (mut first, rest) = bottom.slice_mut(..).unwrap().split_at_mut(4).unwrap();
+    axpy::<f32, 64>(2.0, &top, &mut first, 12).grid(1).launch().unwrap();
+    assert_eq!(rest.as_view().to_vec().unwrap(), exchanged[132..]);
+    let (read, written) = x.split_at(40).unwrap();
+    assert_eq!(read.to_vec().unwrap(), exchanged[..120]);
+    let expected: Vec<f32> = (0..12).map(|i| exchanged[120 + i] + 2.0 * exchanged[i]).chain(exchanged[132..].iter().copied()).collect();
+    assert_eq!(written.to_vec().unwrap(), expected);
+    // The parts of a view live as long as the tensor's borrow, not as long as the view.
+    let (first, second) = x.view().split_at(1).unwrap().0.reshape(3).unwrap().split_at(2).unwrap();
+    assert_eq!((first.to_vec().unwrap(), second.to_vec().unwrap()), (exchanged[..2].to_vec(), exchanged[2..3].to_vec()));
+}
+
+fn a_split_outside_the_axis_is_an_error(device: Device) {
+    let mut x = device.tensor_from(&[1, 2, 3, 4, 5, 6], [2, 3]).unwrap();
+    for (index, lens) in [(0, (0, 6)), (1, (3, 3)), (2, (6, 0))] {
+        let (top, bottom) = x.split_at_mut(index).unwrap();
+        assert_eq!((top.len(), bottom.len()), lens);
+        assert_eq!((top.shape(), bottom.shape()), (&[index, 3][..], &[2 - index, 3][..]));
+    }
+    for index in [3, usize::MAX] {
+        let refused = [x.split_at(index).err(), x.split_at_mut(index).err(), x.view().split_at(index).err()];
+        for error in refused {
+            match error {
+                Some(Error::SliceOutOfRange { start: 0, end, shape }) => assert_eq!((end, &shape[..]), (index, &[2, 3][..])),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let error = x.split_at_mut(3).unwrap_err().to_string();
+    assert_eq!(error, "range 0..3 does not fit the first axis of shape [2, 3]");
+    assert_eq!(x.to_vec().unwrap(), [1, 2, 3, 4, 5, 6]);
+    // A tensor without axes is one row; one without elements has rows too.
+    let mut one = device.tensor_from(&[7], [0usize; 0]).unwrap();
+    assert_eq!(one.split_at_mut(1).unwrap().0.as_view().to_vec().unwrap(), [7]);
+    assert!(one.split_at_mut(2).is_err());
+    let none = device.zeros::<f32>([4, 0]).unwrap();
+    assert_eq!(none.split_at(3).unwrap().1.shape(), [1, 0]);
 }
 
 fn copies_move_between_devices(from: Device) {

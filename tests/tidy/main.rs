@@ -3,10 +3,12 @@
 //! A failure names file and line, and the mend. Each test first shows its rule a planted mistake,
 //! so a rule that no longer sees anything fails as well.
 
+mod host_api;
 mod source;
 
 use std::fmt::Write;
 
+use host_api::host_api;
 use source::{Finding, Source, before_tests, is_word, line_of, paths_after, project, words};
 
 type Rule = fn(&Source) -> Vec<Finding>;
@@ -363,6 +365,19 @@ fn plain_words(source: &Source) -> Vec<Finding> {
         findings.extend(all);
     }
     findings
+}
+
+#[test]
+fn the_page_of_the_host_api_lists_what_is_public() {
+    enforce(
+        host_api,
+        &[
+            ("src/lib.rs", "pub use kernel_runtime::{Device, Unlisted};"),
+            ("kernel-runtime/src/prelude.rs", "pub use crate::Unlisted;"),
+            ("kernel-runtime/src/tensor/view.rs", "impl A {\n    pub fn unlisted(&self) {}\n}\n"),
+        ],
+    );
+    assert!(host_api::missing_files().is_empty(), "tests/tidy/host_api.rs names {:?}", host_api::missing_files());
 }
 
 /// One finding for each line of a Rust file or manifest that has one of the words.

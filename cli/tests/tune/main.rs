@@ -45,6 +45,7 @@ fn galatea(folder: &Path, shapes: &str, arguments: &[&str], program: &str) -> (S
     let mut command = Command::new(env!("CARGO_BIN_EXE_galatea"));
     command.current_dir(folder).args(["tune", "shapes.json"]).args(arguments).arg("--").arg(std::env::current_exe().unwrap());
     command.env(PROGRAM, program).env("GALATEA_CACHE", folder.join("store")).env("GALATEA_DEVICE", "sim");
+    command.env("CARGO_TERM_COLOR", "never");
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (text(stdout), text(stderr), status.code())

@@ -8,10 +8,9 @@ use crate::{Device, Result};
 /// The times of two works that ran alternately, and the speedup of the second.
 ///
 /// # Method
-/// Both works run once in each round, which the output calls a turn. `speedup` is the median time of the first work divided by that of the
-/// second. Its confidence interval at 99 % comes from the bootstrap (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993,
-/// chapter 13): rounds are resampled with replacement 2000 times, and the interval holds the middle 99 % of the resulting ratios of
-/// medians.
+/// Both works run once in each round. `speedup` is the median time of the first work divided by that of the second. Its confidence interval
+/// at 99 % comes from the bootstrap (Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13): rounds are resampled with
+/// replacement 2000 times, and the interval holds the middle 99 % of the resulting ratios of medians.
 ///
 /// - A round is drawn with both its times, so that a drifting clock affects both works.
 /// - Rounds are drawn in blocks of neighbours (Künsch, *The jackknife and the bootstrap for general stationary observations*, 1989),
@@ -49,9 +48,9 @@ pub enum Verdict {
 /// A smaller relative difference does not count.
 const MARGIN: f64 = 0.005;
 /// The minimum number of rounds, however long they take. Rounds are drawn in blocks of three, so a draw has seven blocks.
-const LEAST_TURNS: usize = 20;
+const LEAST_ROUNDS: usize = 20;
 /// With fewer rounds there is no interval.
-const TELLING_TURNS: usize = 10;
+const TELLING_ROUNDS: usize = 10;
 /// The number of bootstrap draws.
 const DRAWS: usize = 2000;
 /// The fraction of the ratios that is cut off at each end.
@@ -66,7 +65,7 @@ const TAIL: f64 = 0.005;
 /// let (mut few, mut many) = (device.zeros::<f32>(1 << 10)?, device.zeros::<f32>(1 << 18)?);
 /// let compared = do_bench_paired(&device, || many.fill(1.0), || few.fill(1.0))?;
 /// assert_eq!(compared.verdict(), Verdict::SecondIsFaster);
-/// println!("{compared}"); // 41.300x as fast (99 % confidence: 38.031x to 44.902x, 4210 turns)
+/// println!("{compared}"); // 41.300x as fast (99 % confidence: 38.031x to 44.902x, 4210 rounds)
 /// # Ok(())
 /// # }
 /// ```
@@ -78,18 +77,18 @@ pub fn do_bench_paired(
     mut first: impl FnMut() -> Result<()>,
     mut second: impl FnMut() -> Result<()>,
 ) -> Result<Comparison> {
-    let times = timer::in_turns(device, LEAST_TURNS, &mut [&mut first, &mut second])?;
+    let times = timer::in_rounds(device, LEAST_ROUNDS, &mut [&mut first, &mut second])?;
     Ok(Comparison::of(&times[0], &times[1]))
 }
 
 impl Comparison {
     /// Compares two lists of times, both in the order of the rounds. Surplus times of one side are ignored.
     pub fn of(first: &[f64], second: &[f64]) -> Comparison {
-        let turns = first.len().min(second.len());
-        let (first, second) = (&first[..turns], &second[..turns]);
+        let rounds = first.len().min(second.len());
+        let (first, second) = (&first[..rounds], &second[..rounds]);
         let (stats_first, stats_second) = (Stats::of(first.to_vec()), Stats::of(second.to_vec()));
         let speedup = stats_first.median_us / stats_second.median_us;
-        let (low, high) = if turns < TELLING_TURNS { (0.0, f64::INFINITY) } else { interval(first, second) };
+        let (low, high) = if rounds < TELLING_ROUNDS { (0.0, f64::INFINITY) } else { interval(first, second) };
         Comparison { first: stats_first, second: stats_second, speedup, low, high }
     }
 
@@ -106,34 +105,34 @@ impl Comparison {
     }
 }
 
-/// Describes the second work: `1.021x as fast (99 % confidence: 1.018x to 1.024x, 412 turns)`, or says that there is no difference or that
+/// Describes the second work: `1.021x as fast (99 % confidence: 1.018x to 1.024x, 412 rounds)`, or says that there is no difference or that
 /// there are too few rounds to tell.
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Comparison { speedup, low, high, .. } = self;
-        let turns = match self.first.samples {
-            1 => "1 turn".to_owned(),
-            turns => format!("{turns} turns"),
+        let rounds = match self.first.samples {
+            1 => "1 round".to_owned(),
+            rounds => format!("{rounds} rounds"),
         };
-        if self.first.samples < TELLING_TURNS {
-            return write!(f, "no difference is sure: {speedup:.3}x as fast ({turns}: too few to tell)");
+        if self.first.samples < TELLING_ROUNDS {
+            return write!(f, "no difference is sure: {speedup:.3}x as fast ({rounds}: too few to tell)");
         }
         if self.verdict() == Verdict::NoDifference {
             write!(f, "no difference: ")?;
         }
-        write!(f, "{speedup:.3}x as fast (99 % confidence: {low:.3}x to {high:.3}x, {turns})")
+        write!(f, "{speedup:.3}x as fast (99 % confidence: {low:.3}x to {high:.3}x, {rounds})")
     }
 }
 
 /// The confidence interval: the middle of the ratios of medians over all draws.
 fn interval(first: &[f64], second: &[f64]) -> (f64, f64) {
-    let turns = first.len();
+    let rounds = first.len();
     let (ranked_first, ranked_second) = (Ranked::of(first), Ranked::of(second));
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     // The block length is the cube root of the number of rounds, which Künsch derived for means: long enough to keep correlated rounds
     // together, and short enough for many blocks in a draw.
-    let block = (turns as f64).cbrt().ceil() as usize;
-    let mut counts = vec![0u32; turns];
+    let block = (rounds as f64).cbrt().ceil() as usize;
+    let mut counts = vec![0u32; rounds];
     let ratio = |_| {
         draw(&mut counts, block, &mut random);
         ranked_first.median(&counts) / ranked_second.median(&counts)
@@ -147,10 +146,10 @@ fn interval(first: &[f64], second: &[f64]) -> (f64, f64) {
 /// Draws as many rounds as there are, in blocks of `block` neighbours. `counts` receives how often each round was drawn.
 fn draw(counts: &mut [u32], block: usize, random: &mut Random) {
     counts.fill(0);
-    let (turns, mut left) = (counts.len(), counts.len());
+    let (rounds, mut left) = (counts.len(), counts.len());
     while left > 0 {
         let length = block.min(left);
-        let start = random.below(turns - length + 1);
+        let start = random.below(rounds - length + 1);
         counts[start..start + length].iter_mut().for_each(|count| *count += 1);
         left -= length;
     }
@@ -168,18 +167,18 @@ impl Ranked {
 
     /// The median, if each round occurs `counts` times.
     fn median(&self, counts: &[u32]) -> f64 {
-        let turns = counts.len() as u32;
-        (self.at(turns.saturating_sub(1) / 2, counts) + self.at(turns / 2, counts)) / 2.0
+        let rounds = counts.len() as u32;
+        (self.at(rounds.saturating_sub(1) / 2, counts) + self.at(rounds / 2, counts)) / 2.0
     }
 
     /// The time of that rank, counted from 0.
     fn at(&self, rank: u32, counts: &[u32]) -> f64 {
         let mut seen = 0;
-        let mut reaches = |turn: usize| {
-            seen += counts[turn];
+        let mut reaches = |round: usize| {
+            seen += counts[round];
             seen > rank
         };
-        self.0.iter().find(|(_, turn)| reaches(*turn)).map_or(f64::NAN, |(time, _)| *time)
+        self.0.iter().find(|(_, round)| reaches(*round)).map_or(f64::NAN, |(time, _)| *time)
     }
 }
 
@@ -206,28 +205,28 @@ mod tests {
     use super::*;
 
     /// Rounds of two works on a machine whose clock drifts by 10 %. Noise lasts for several rounds, and some runs take twice as long.
-    fn turns(count: usize, factor: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
+    fn rounds(count: usize, factor: f64, seed: u64) -> (Vec<f64>, Vec<f64>) {
         let mut random = Random(seed);
         let mut uniform = || random.below(1 << 30) as f64 / f64::from(1u32 << 30);
         let mut disturbed = 0.0;
-        let mut time = |turn: usize, factor: f64| {
+        let mut time = |round: usize, factor: f64| {
             disturbed = 0.7 * disturbed + 0.01 * (uniform() - 0.5);
             let spike = if uniform() < 0.03 { 2.0 } else { 1.0 };
-            100.0 * factor * spike * (1.0 + 0.1 * turn as f64 / count as f64 + disturbed + 0.005 * uniform())
+            100.0 * factor * spike * (1.0 + 0.1 * round as f64 / count as f64 + disturbed + 0.005 * uniform())
         };
-        (0..count).map(|turn| (time(turn, 1.0), time(turn, 1.0 / factor))).unzip()
+        (0..count).map(|round| (time(round, 1.0), time(round, 1.0 / factor))).unzip()
     }
 
     #[test]
     fn two_percent_are_told_from_noise_and_the_same_from_the_same() {
         let mut wrong = 0;
         for seed in 0..50 {
-            let (a, b) = turns(400, 1.02, seed);
+            let (a, b) = rounds(400, 1.02, seed);
             let compared = Comparison::of(&a, &b);
             assert!(compared.low <= compared.speedup && compared.speedup <= compared.high, "{compared:?}");
             wrong += usize::from(compared.verdict() != Verdict::SecondIsFaster);
             wrong += usize::from(Comparison::of(&b, &a).verdict() != Verdict::FirstIsFaster);
-            let (a, b) = turns(400, 1.0, seed);
+            let (a, b) = rounds(400, 1.0, seed);
             wrong += usize::from(Comparison::of(&a, &b).verdict() != Verdict::NoDifference);
         }
         assert!(wrong <= 1, "{wrong} of 150 verdicts are wrong");
@@ -236,7 +235,7 @@ mod tests {
     #[test]
     fn the_interval_holds_the_truth() {
         let held = |seed| {
-            let (a, b) = turns(200, 1.05, seed);
+            let (a, b) = rounds(200, 1.05, seed);
             let compared = Comparison::of(&a, &b);
             compared.low <= 1.05 && 1.05 <= compared.high
         };
@@ -244,7 +243,7 @@ mod tests {
         assert!(held >= 190, "{held} of 200 intervals");
         // More rounds give a narrower interval.
         let width = |count| {
-            let (a, b) = turns(count, 1.05, 7);
+            let (a, b) = rounds(count, 1.05, 7);
             let compared = Comparison::of(&a, &b);
             compared.high - compared.low
         };
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_disturb_their_neighbours_prove_less() {
+    fn rounds_that_disturb_their_neighbours_prove_less() {
         let mut random = Random(11);
         let (mut a, mut b, mut drift) = (Vec::new(), Vec::new(), [0.0; 2]);
         for _ in 0..1000 {
@@ -276,8 +275,8 @@ mod tests {
     }
 
     #[test]
-    fn few_turns_prove_nothing_and_the_same_times_give_the_same_answer() {
-        let (a, b) = turns(300, 1.01, 3);
+    fn few_rounds_prove_nothing_and_the_same_times_give_the_same_answer() {
+        let (a, b) = rounds(300, 1.01, 3);
         assert_eq!(Comparison::of(&a, &b), Comparison::of(&a, &b));
         let none = Comparison::of(&[], &[]);
         assert!(none.speedup.is_nan() && none.verdict() == Verdict::NoDifference);
@@ -287,16 +286,16 @@ mod tests {
             assert_eq!((few.low, few.high, few.verdict()), (0.0, f64::INFINITY, Verdict::NoDifference), "{few:?}");
             assert!(few.speedup > 1.9 && few.first.samples == a.len(), "{few:?}");
         }
-        assert_eq!(Comparison::of(&[3.0], &[2.0]).to_string(), "no difference is sure: 1.500x as fast (1 turn: too few to tell)");
+        assert_eq!(Comparison::of(&[3.0], &[2.0]).to_string(), "no difference is sure: 1.500x as fast (1 round: too few to tell)");
         // A clock that did not advance.
         assert_eq!(Comparison::of(&[0.0; 20], &[0.0; 20]).verdict(), Verdict::NoDifference);
         let same = Comparison::of(&[3.0; 20], &[3.0; 20]);
         assert_eq!((same.low, same.high, same.verdict()), (1.0, 1.0, Verdict::NoDifference));
-        assert_eq!(same.to_string(), "no difference: 1.000x as fast (99 % confidence: 1.000x to 1.000x, 20 turns)");
+        assert_eq!(same.to_string(), "no difference: 1.000x as fast (99 % confidence: 1.000x to 1.000x, 20 rounds)");
     }
 
     #[test]
-    fn however_slow_it_is_there_are_turns_enough() {
+    fn however_slow_it_is_there_are_rounds_enough() {
         let sleep = |ms| {
             move || {
                 std::thread::sleep(std::time::Duration::from_millis(ms));
@@ -304,6 +303,6 @@ mod tests {
             }
         };
         let compared = do_bench_paired(&Device::cpu(), sleep(20), sleep(1)).unwrap();
-        assert_eq!((compared.first.samples, compared.verdict()), (LEAST_TURNS, Verdict::SecondIsFaster), "{compared}");
+        assert_eq!((compared.first.samples, compared.verdict()), (LEAST_ROUNDS, Verdict::SecondIsFaster), "{compared}");
     }
 }

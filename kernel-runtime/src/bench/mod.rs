@@ -54,7 +54,7 @@ pub fn do_bench(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result
 /// # Errors
 /// As [`do_bench`].
 pub fn do_bench_interleaved(device: &Device, works: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<Stats>> {
-    Ok(timer::in_turns(device, 1, works)?.into_iter().map(Stats::of).collect())
+    Ok(timer::in_rounds(device, 1, works)?.into_iter().map(Stats::of).collect())
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn peers_take_turns_and_the_slow_one_is_slower() {
+    fn peers_run_in_rounds_and_the_slow_one_is_slower() {
         let order = std::cell::RefCell::new(Vec::new());
         let sleep = |name, us| {
             order.borrow_mut().push(name);
@@ -73,7 +73,7 @@ mod tests {
         let (fast, slow) = (compared.first, compared.second);
         assert!(fast.median_us >= 500.0 && fast.median_us < slow.median_us, "{fast:?} {slow:?}");
         assert_eq!((fast.samples, compared.verdict()), (slow.samples, Verdict::FirstIsFaster));
-        assert!(order.borrow().chunks(2).all(|turn| turn == ['a', 'b'] || turn == ['b', 'a']));
+        assert!(order.borrow().chunks(2).all(|round| round == ['a', 'b'] || round == ['b', 'a']));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::{Device, Error, Event, Result, Stream, Tensor, launch::prints, profil
 pub(crate) const FLUSH_BYTES: usize = 256 << 20;
 
 /// The run times of each work in microseconds, by round. A round runs every work once. Warm-up takes 25 ms for each work; then as many
-/// rounds run as fit in 100 ms for each work, but at least `least_turns`.
-pub(super) fn in_turns(device: &Device, least_turns: usize, works: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<Vec<f64>>> {
+/// rounds run as fit in 100 ms for each work, but at least `least_rounds`.
+pub(super) fn in_rounds(device: &Device, least_rounds: usize, works: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<Vec<f64>>> {
     const WARM_UP_MS: f64 = 25.0;
     const TIMED_MS: f64 = 100.0;
     const ESTIMATE_RUNS: usize = 5;
@@ -26,9 +26,9 @@ pub(super) fn in_turns(device: &Device, least_turns: usize, works: &mut [&mut dy
     // The estimate is for a whole round including the flushes, which count towards the time limits.
     let start = Instant::now();
     timer.rounds(works, ESTIMATE_RUNS)?;
-    let turn_ms = start.elapsed().as_secs_f64() * 1e3 / ESTIMATE_RUNS as f64;
-    let runs = |ms: f64| (works.len() as f64 * ms / turn_ms).clamp(1.0, MOST_RUNS) as usize;
-    let (warm_up, timed) = (runs(WARM_UP_MS), runs(TIMED_MS).max(least_turns));
+    let round_ms = start.elapsed().as_secs_f64() * 1e3 / ESTIMATE_RUNS as f64;
+    let runs = |ms: f64| (works.len() as f64 * ms / round_ms).clamp(1.0, MOST_RUNS) as usize;
+    let (warm_up, timed) = (runs(WARM_UP_MS), runs(TIMED_MS).max(least_rounds));
     timer.rounds(works, warm_up)?;
     timer.rounds(works, timed)
 }
@@ -135,17 +135,17 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_work_has_as_many_turns_as_are_wanted() {
+    fn a_slow_work_has_as_many_rounds_as_are_wanted() {
         let mut slow = || {
             std::thread::sleep(std::time::Duration::from_millis(60));
             Ok(())
         };
-        let turns = |least, work: &mut dyn FnMut() -> Result<()>| in_turns(&Device::cpu(), least, &mut [work]).unwrap()[0].len();
-        assert_eq!((turns(1, &mut slow), turns(4, &mut slow)), (1, 4));
+        let rounds = |least, work: &mut dyn FnMut() -> Result<()>| in_rounds(&Device::cpu(), least, &mut [work]).unwrap()[0].len();
+        assert_eq!((rounds(1, &mut slow), rounds(4, &mut slow)), (1, 4));
     }
 
     #[test]
-    fn every_turn_begins_with_another() {
+    fn every_round_begins_with_another() {
         let order = std::cell::RefCell::new(String::new());
         let name = |name| {
             order.borrow_mut().push(name);

@@ -51,7 +51,7 @@ impl<V> Grown<V> {
             {
                 own = Some(link);
             }
-            let Some(link) = place.get() else { unreachable!("something has been set") };
+            let Some(link) = place.get() else { unreachable!("`set` succeeds, or fails because there is a link") };
             if link.is_of(schedule, key) {
                 return &link.value;
             }

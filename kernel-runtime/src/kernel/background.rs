@@ -66,7 +66,7 @@ fn begin<G: Gpu, const N: usize>(
     let pending = table.pending.keep(schedule, key.as_ref(), pending);
     // If several threads arrive here at once, one of them compiles. Without the compiler in the program, none does.
     if cfg!(feature = "jit") && !pending.begun.swap(true, Ordering::Relaxed) {
-        let (anywhere, key) = (gpu.anywhere(), *key);
+        let (anywhere, key) = (gpu.anywhere()?, *key);
         let compile = move || {
             let compile = AssertUnwindSafe(|| kernel.compile(&anywhere, table, key.as_ref(), schedule));
             let outcome = catch_unwind(compile).unwrap_or_else(|_| Err(kernel.crashed(key.as_ref())));
@@ -123,8 +123,8 @@ mod tests {
         const IS_SIMULATED: bool = true;
         type Anywhere = Shelved;
 
-        fn anywhere(&self) -> Shelved {
-            *self
+        fn anywhere(&self) -> Result<Shelved> {
+            Ok(*self)
         }
 
         fn device(&self) -> Device {

@@ -19,7 +19,10 @@ pub(crate) trait Gpu {
     type Anywhere: Gpu<Loaded = Self::Loaded> + Send + 'static;
 
     /// The same device, independent of the launch's stream.
-    fn anywhere(&self) -> Self::Anywhere;
+    ///
+    /// # Errors
+    /// [`Error::NoStream`](crate::Error::NoStream) if the device has no stream of its own.
+    fn anywhere(&self) -> Result<Self::Anywhere>;
 
     /// The device.
     fn device(&self) -> Device;

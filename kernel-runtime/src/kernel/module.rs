@@ -57,8 +57,9 @@ impl Gpu for CudaGpu<'_> {
 
     type Anywhere = CudaGpu<'static>;
 
-    fn anywhere(&self) -> CudaGpu<'static> {
-        CudaGpu { stream: self.device.stream().queue().unwrap_or_else(|| unreachable!("a GPU has a default stream")), ..*self }
+    fn anywhere(&self) -> Result<CudaGpu<'static>> {
+        let stream = self.device.stream().queue().ok_or(Error::NoStream { device: self.device })?;
+        Ok(CudaGpu { stream, ..*self })
     }
 
     #[inline]

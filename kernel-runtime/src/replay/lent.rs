@@ -106,7 +106,7 @@ impl PartialEq<Known> for &Known {
 /// An empty vector for other borrows. Collecting in place reuses the allocation of `items`, which has been emptied.
 pub(super) fn emptied<'b>(mut items: Vec<Item<'_>>) -> Vec<Item<'b>> {
     items.clear();
-    items.into_iter().map(|_| -> Item<'b> { unreachable!("it has been emptied") }).collect()
+    items.into_iter().map(|_| -> Item<'b> { unreachable!("the vector is empty") }).collect()
 }
 
 /// Checks that the items cover all uses. Returns each item with its use.

@@ -85,7 +85,7 @@ impl Gpu for SimGpu {
 
     type Anywhere = SimGpu;
 
-    fn anywhere(&self) -> SimGpu {
+    fn anywhere(&self) -> Result<SimGpu> {
         match *self.sim {}
     }
 

@@ -210,6 +210,49 @@ impl<T: Element> Tensor<T> {
         self.shape.cut((start, end)).map(|(part, skipped)| TensorViewMut::part(&mut self.memory, skipped, part))
     }
 
+    /// Views of the parts before and from `index` of the first axis.
+    ///
+    /// # Errors
+    /// [`Error::SliceOutOfRange`] if the index is past the end of the axis.
+    pub fn split_at(&self, index: usize) -> Result<(TensorView<'_, T>, TensorView<'_, T>)> {
+        self.view().split_at(index)
+    }
+
+    /// Mutable views of the parts before and from `index` of the first axis. The parts have no element in common, so one launch can take both
+    /// as arguments, and write both.
+    ///
+    /// ```
+    /// # use kernel_runtime::{Device, Error, Result};
+    /// # fn main() -> Result<()> {
+    /// let mut x = Device::cpu().tensor_from(&[1, 2, 3, 4, 5, 6], [3, 2])?;
+    /// let (mut top, bottom) = x.split_at_mut(1)?;
+    /// assert_eq!((top.shape(), bottom.shape()), (&[1, 2][..], &[2, 2][..]));
+    /// top.copy_from(&bottom.as_view().slice(1..)?)?;
+    /// assert_eq!(x.to_vec()?, [5, 6, 3, 4, 5, 6]);
+    /// assert!(matches!(x.split_at_mut(4), Err(Error::SliceOutOfRange { end: 4, .. })));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Both parts borrow the tensor:
+    ///
+    /// ```compile_fail,E0499
+    /// # use kernel_runtime::{Device, Result};
+    /// # fn main() -> Result<()> {
+    /// let mut x = Device::cpu().zeros::<f32>(6)?;
+    /// let (top, mut bottom) = x.split_at_mut(1)?;
+    /// drop(top);
+    /// x.fill(1.0)?;
+    /// bottom.fill(2.0)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::SliceOutOfRange`] if the index is past the end of the axis.
+    pub fn split_at_mut(&mut self, index: usize) -> Result<(TensorViewMut<'_, T>, TensorViewMut<'_, T>)> {
+        self.view_mut().split_at_mut(index)
+    }
+
     /// The same elements in another shape. Copies nothing.
     ///
     /// # Errors

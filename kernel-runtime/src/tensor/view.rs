@@ -75,6 +75,14 @@ impl<'a, T: Element> TensorView<'a, T> {
         Ok(TensorView { offset: self.offset + skipped, shape, ..*self })
     }
 
+    /// Splits the view before `index` of the first axis.
+    ///
+    /// # Errors
+    /// [`Error::SliceOutOfRange`] if the index is past the end of the axis.
+    pub fn split_at(&self, index: usize) -> Result<(TensorView<'a, T>, TensorView<'a, T>)> {
+        Ok((self.slice(..index)?, self.slice(index..)?))
+    }
+
     /// The same elements in another shape.
     ///
     /// # Errors
@@ -198,7 +206,8 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
         Ok(TensorViewMut { shape: fitting(shape, self.len())?, ..self })
     }
 
-    /// Splits the view before `index` of the first axis. Two kernels can write the two parts at the same time.
+    /// Splits the view before `index` of the first axis. The parts have no element in common, so one launch can write both. The parts take
+    /// the place of the view; `view.slice_mut(..)?.split_at_mut(index)` only borrows it.
     ///
     /// # Errors
     /// [`Error::SliceOutOfRange`] if the index is past the end of the axis.

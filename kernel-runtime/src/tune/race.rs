@@ -89,11 +89,11 @@ pub(super) fn race(candidates: usize, budget: Budget, mut measure: impl FnMut(&[
 fn duel(two: [usize; 2], most_us: f64, times: &mut [Vec<f64>], mut measure: impl FnMut(&[usize]) -> Result<Round>) -> Result<usize> {
     let mut own = [Vec::new(), Vec::new()];
     let mut spent_us = 0.0;
-    for turn in 0..DUEL {
-        if turn >= 3 && spent_us > most_us {
+    for round in 0..DUEL {
+        if round >= 3 && spent_us > most_us {
             break;
         }
-        let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
+        let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         let Round { times_us, took_us } = measure(&order.map(|place| two[place]))?;
         spent_us += took_us;
         order.iter().zip(times_us).for_each(|(&place, time)| own[place].push(time));

@@ -117,8 +117,8 @@ mod tests {
         const IS_SIMULATED: bool = true;
         type Anywhere = Fake;
 
-        fn anywhere(&self) -> Fake {
-            *self
+        fn anywhere(&self) -> Result<Fake> {
+            Ok(*self)
         }
 
         fn device(&self) -> Device {

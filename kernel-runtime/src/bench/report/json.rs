@@ -100,7 +100,7 @@ impl Report {
             unit: self.unit.name().to_owned(),
             series: self.series.iter().map(series).collect(),
         };
-        serde_json::to_string_pretty(&file).expect("strings and numbers are JSON") + "\n"
+        serde_json::to_string_pretty(&file).expect("strings, numbers and lists have a form in JSON") + "\n"
     }
 
     /// Reads the output of [`Report::to_json`]. All numbers are restored exactly.

@@ -14,7 +14,7 @@ impl Report {
         let mut text = format!(
             "# {name}\n\n\
              On {device}, in {}: the median run, in brackets the 20th and the 80th percentile; ratios of medians, in brackets their confidence intervals at \
-             99 %. Contenders took turns, on a GPU with the L2 cache emptied before each run; bytes count once what must be read and written.\n\n| {} |",
+             99 %. Contenders ran in rounds, on a GPU with the L2 cache emptied before each run; bytes count once what must be read and written.\n\n| {} |",
             unit.name(),
             cell(&self.x)
         );
@@ -105,7 +105,7 @@ mod tests {
     fn the_page_has_a_row_for_each_size() {
         let want = "# Vector add: f32
 
-On a GPU, in GB/s: the median run, in brackets the 20th and the 80th percentile; ratios of medians, in brackets their confidence intervals at 99 %. Contenders took turns, on a GPU with the L2 cache emptied before each run; bytes count once what must be read and written.
+On a GPU, in GB/s: the median run, in brackets the 20th and the 80th percentile; ratios of medians, in brackets their confidence intervals at 99 %. Contenders ran in rounds, on a GPU with the L2 cache emptied before each run; bytes count once what must be read and written.
 
 | elements | galatea | copy \\| \"plain\" | galatea to the best other | galatea to the roof |
 |---:|---:|---:|---:|---:|

@@ -98,7 +98,8 @@ impl PerfReport {
         let PerfReport { name, x, sizes, log_x, unit } = self;
         // The bar is hidden if standard error is not a terminal.
         let progress = ProgressBar::new(sizes.len() as u64).with_prefix(name.clone());
-        progress.set_style(ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} {msg}").expect("the template is one"));
+        let style = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} {msg}");
+        progress.set_style(style.expect("the template names only fields that progress bars have"));
         let (roof, mut series) = (Roof::of(device), Vec::new());
         for size in sizes {
             progress.set_message(format!("{x} = {}", curve_size(size as f64)));
@@ -125,7 +126,7 @@ impl Step<'_> {
     pub fn time<const N: usize>(&mut self, mut contenders: [Contender<'_>; N]) -> Result<()> {
         let mut works: Vec<&mut dyn FnMut() -> Result<()>> = Vec::new();
         works.extend(contenders.iter_mut().map(|contender| &mut contender.run as _));
-        let times = timer::in_turns(self.device, 1, &mut works)?;
+        let times = timer::in_rounds(self.device, 1, &mut works)?;
         let ours = self.series.first().map_or(Some(0), |ours| contenders.iter().position(|contender| contender.name == ours.name));
         for (place, (Contender { name, work, .. }, own)) in contenders.iter().zip(&times).enumerate() {
             let roof = self.roof.and_then(|roof| roof.least_us(work));
