@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 use galatea::bench::do_bench;
 use galatea::prelude::*;
+use kernel_library::kernels;
 use peers::Peers;
 use serde_json::{Value, json};
 
@@ -190,7 +191,7 @@ fn softmax_row<T: Float>(
 ) -> Result<Value, Box<dyn Error>> {
     let x = device.tensor(&values(rows * columns).into_iter().map(from).collect::<Vec<_>>())?;
     let mut y = device.empty_like(&x)?;
-    let mut launch = |what| run!(what, kernel_library::softmax(&x, &mut y, columns).grid(|_| rows));
+    let mut launch = |what| run!(what, kernels::softmax(&x, &mut y, columns).grid(|_| rows));
     let work = format!("softmax {}", T::DTYPE);
     matrix_row(device, peers, &work, (rows, columns), 2 * size_of::<T>() * rows * columns, &mut launch)
 }
@@ -199,8 +200,7 @@ fn layer_norm_row(device: &Device, peers: &mut Peers, rows: usize, columns: usiz
     let halves = |len| values(len).into_iter().map(f16::from_f32).collect::<Vec<_>>();
     let (x, weight, bias) = (device.tensor(&halves(rows * columns))?, device.tensor(&halves(columns))?, device.tensor(&halves(columns))?);
     let (mut y, mut mean, mut rstd) = (device.empty_like(&x)?, device.empty::<f32>(rows)?, device.empty::<f32>(rows)?);
-    let mut launch =
-        |what| run!(what, kernel_library::layer_norm(&x, &weight, &bias, &mut y, &mut mean, &mut rstd, columns, 1e-5).grid(|_| rows));
+    let mut launch = |what| run!(what, kernels::layer_norm(&x, &weight, &bias, &mut y, &mut mean, &mut rstd, columns, 1e-5).grid(|_| rows));
     matrix_row(device, peers, "layer_norm f16", (rows, columns), 2 * size_of::<f16>() * rows * columns, &mut launch)
 }
 
@@ -208,14 +208,14 @@ fn rms_norm_row(device: &Device, peers: &mut Peers, rows: usize, columns: usize)
     let halves = |len| values(len).into_iter().map(f16::from_f32).collect::<Vec<_>>();
     let (x, weight) = (device.tensor(&halves(rows * columns))?, device.tensor(&halves(columns))?);
     let (mut y, mut rstd) = (device.empty_like(&x)?, device.empty::<f32>(rows)?);
-    let mut launch = |what| run!(what, kernel_library::rms_norm(&x, &weight, &mut y, &mut rstd, columns, 1e-5).grid(|_| rows));
+    let mut launch = |what| run!(what, kernels::rms_norm(&x, &weight, &mut y, &mut rstd, columns, 1e-5).grid(|_| rows));
     matrix_row(device, peers, "rms_norm f16", (rows, columns), 2 * size_of::<f16>() * rows * columns, &mut launch)
 }
 
 fn row_sum_row(device: &Device, peers: &mut Peers, rows: usize, columns: usize) -> Result<Value, Box<dyn Error>> {
     let x = device.tensor(&values(rows * columns))?;
     let mut y = device.empty::<f32>(rows)?;
-    let mut launch = |what| run!(what, kernel_library::row_sum(&x, &mut y, columns).grid(|_| rows));
+    let mut launch = |what| run!(what, kernels::row_sum(&x, &mut y, columns).grid(|_| rows));
     matrix_row(device, peers, "row_sum f32", (rows, columns), size_of::<f32>() * rows * (columns + 1), &mut launch)
 }
 
@@ -229,9 +229,9 @@ fn layer_norm_backward_row(device: &Device, peers: &mut Peers, rows: usize, colu
     let mut parts = device.empty::<f32>(groups * 2 * columns)?;
     let (mut dx, mut both) = (device.empty_like(&x)?, device.empty::<f16>(2 * columns)?);
     let mut launch = |what| {
-        let norm = kernel_library::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut parts, rows, columns);
+        let norm = kernels::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut parts, rows, columns);
         run!(what, norm.grid(|_| groups))?;
-        let sum = kernel_library::column_sum(&parts, &mut both, groups, 2 * columns);
+        let sum = kernels::column_sum(&parts, &mut both, groups, 2 * columns);
         run!(what, sum.grid(|config| cdiv(2 * columns, config.BLOCK_SIZE)))
     };
     matrix_row(device, peers, "layer_norm_backward f16", (rows, columns), 3 * size_of::<f16>() * rows * columns, &mut launch)
@@ -240,8 +240,7 @@ fn layer_norm_backward_row(device: &Device, peers: &mut Peers, rows: usize, colu
 fn cross_entropy_row(device: &Device, peers: &mut Peers, rows: usize, classes: usize) -> Result<Value, Box<dyn Error>> {
     let (logits, targets) = logits(device, rows, classes)?;
     let (mut losses, mut lse) = (device.empty::<f32>(rows)?, device.empty::<f32>(rows)?);
-    let mut launch =
-        |what| run!(what, kernel_library::cross_entropy(&logits, &targets, &mut losses, &mut lse, classes, -100).grid(|_| rows));
+    let mut launch = |what| run!(what, kernels::cross_entropy(&logits, &targets, &mut losses, &mut lse, classes, -100).grid(|_| rows));
     matrix_row(device, peers, "cross_entropy bf16", (rows, classes), size_of::<bf16>() * rows * classes, &mut launch)
 }
 
@@ -250,7 +249,7 @@ fn cross_entropy_backward_row(device: &Device, peers: &mut Peers, rows: usize, c
     let (lse, dlosses) = (device.tensor(&vec![12.0f32; rows])?, device.tensor(&values(rows))?);
     let mut dlogits = device.empty_like(&logits)?;
     let mut launch = |what| {
-        let call = kernel_library::cross_entropy_backward(&logits, &targets, &lse, &dlosses, &mut dlogits, classes, -100, 1.0);
+        let call = kernels::cross_entropy_backward(&logits, &targets, &lse, &dlosses, &mut dlogits, classes, -100, 1.0);
         run!(what, call.grid(|config| rows * cdiv(classes, config.BLOCK_SIZE)))
     };
     matrix_row(device, peers, "cross_entropy_backward bf16", (rows, classes), 2 * size_of::<bf16>() * rows * classes, &mut launch)
@@ -272,7 +271,7 @@ fn transpose_row<T: Float>(
     let x = device.tensor(&values(rows * columns).into_iter().map(from).collect::<Vec<_>>())?;
     let mut y = device.empty_like(&x)?;
     let mut launch = |what| {
-        let call = kernel_library::transpose(&x, &mut y, rows, columns);
+        let call = kernels::transpose(&x, &mut y, rows, columns);
         run!(what, call.grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS))))
     };
     let work = format!("transpose {}", T::DTYPE);

@@ -1,6 +1,7 @@
 //! The backward passes of the norms, in both stages.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{COLUMNS, Real, check, devices, numbers};
 
@@ -49,7 +50,7 @@ fn reference<T: Real>(dy: &[T], x: &[T], weight: &[T], (mean, rstd): (&[f32], &[
 
 fn summed<T: Real>(device: Device, parts: &Tensor<f32>, groups: usize, columns: usize) -> Vec<T> {
     let mut y = device.empty::<T>(columns).unwrap();
-    kernel_library::column_sum(parts, &mut y, groups, columns).grid(|config| cdiv(columns, config.BLOCK_SIZE)).launch().unwrap();
+    kernels::column_sum(parts, &mut y, groups, columns).grid(|config| cdiv(columns, config.BLOCK_SIZE)).launch().unwrap();
     y.to_vec().unwrap()
 }
 
@@ -74,7 +75,7 @@ fn norms_of<T: Real>(is_centred: bool, lengths: &[usize], grouped: &[(usize, usi
                 let mut gradient = device.empty_like(&dx).unwrap();
                 if is_centred {
                     let mut parts = device.empty::<f32>(groups * 2 * columns).unwrap();
-                    kernel_library::layer_norm_backward(&ddy, &dx, &dw, &dmean, &drstd, &mut gradient, &mut parts, rows, columns)
+                    kernels::layer_norm_backward(&ddy, &dx, &dw, &dmean, &drstd, &mut gradient, &mut parts, rows, columns)
                         .grid(|_| groups)
                         .launch()
                         .unwrap();
@@ -82,7 +83,7 @@ fn norms_of<T: Real>(is_centred: bool, lengths: &[usize], grouped: &[(usize, usi
                     check(device, &summed::<T>(device, &parts, groups, 2 * columns), 4.0, |i| both[i]);
                 } else {
                     let mut weights = device.empty::<f32>(groups * columns).unwrap();
-                    kernel_library::rms_norm_backward(&ddy, &dx, &dw, &drstd, &mut gradient, &mut weights, rows, columns)
+                    kernels::rms_norm_backward(&ddy, &dx, &dw, &drstd, &mut gradient, &mut weights, rows, columns)
                         .grid(|_| groups)
                         .launch()
                         .unwrap();
@@ -118,6 +119,6 @@ fn a_row_that_is_too_long_is_an_error() {
     let x = device.zeros::<f32>(columns).unwrap();
     let [mut dx, mut parts] = [0; 2].map(|_| device.zeros::<f32>(columns).unwrap());
     let rstd = device.zeros::<f32>(1).unwrap();
-    let error = kernel_library::rms_norm_backward(&x, &x, &x, &rstd, &mut dx, &mut parts, 1, columns).grid(|_| 1).launch().unwrap_err();
+    let error = kernels::rms_norm_backward(&x, &x, &x, &rstd, &mut dx, &mut parts, 1, columns).grid(|_| 1).launch().unwrap_err();
     assert!(matches!(error, Error::NoConfig { kernel: "rms_norm_backward", .. }), "{error}");
 }
