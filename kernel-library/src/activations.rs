@@ -2,7 +2,7 @@
 
 use galatea::prelude::*;
 
-use crate::call::Call;
+use crate::call::{Call, Of};
 use crate::{AsTensor, kernels};
 
 /// The gradients of a gated activation, returned by [`swiglu_backward()`] and [`geglu_backward()`]. Both have the shape of the inputs.
@@ -33,7 +33,7 @@ pub struct GateGradients<T: Element> {
 pub fn swiglu<T: Float>(gate: &impl AsTensor<T>, up: &impl AsTensor<T>) -> Result<Tensor<T>> {
     let (gate, up) = (gate.as_tensor(), up.as_tensor());
     let call = Call::new("swiglu", "gate", &gate);
-    call.expect("up", &up, gate.shape(), "the shape of `gate`")?;
+    call.expect("up", &up, gate.shape(), Of::shape("gate"))?;
     let (n, mut y) = (gate.len(), call.empty(gate.shape())?);
     if n > 0 {
         kernels::swiglu(gate, up, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?;
@@ -90,7 +90,7 @@ pub fn swiglu_backward<T: Float>(dy: &impl AsTensor<T>, gate: &impl AsTensor<T>,
 pub fn geglu<T: Float>(gate: &impl AsTensor<T>, up: &impl AsTensor<T>) -> Result<Tensor<T>> {
     let (gate, up) = (gate.as_tensor(), up.as_tensor());
     let call = Call::new("geglu", "gate", &gate);
-    call.expect("up", &up, gate.shape(), "the shape of `gate`")?;
+    call.expect("up", &up, gate.shape(), Of::shape("gate"))?;
     let (n, mut y) = (gate.len(), call.empty(gate.shape())?);
     if n > 0 {
         kernels::geglu(gate, up, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?;
@@ -135,8 +135,8 @@ fn gate_gradients<T: Float>(
     up: &TensorView<'_, T>,
 ) -> Result<(usize, GateGradients<T>)> {
     let call = Call::new(function, "dy", dy);
-    call.expect("gate", gate, dy.shape(), "the shape of `dy`")?;
-    call.expect("up", up, dy.shape(), "the shape of `dy`")?;
+    call.expect("gate", gate, dy.shape(), Of::shape("dy"))?;
+    call.expect("up", up, dy.shape(), Of::shape("dy"))?;
     Ok((dy.len(), GateGradients { dgate: call.empty(dy.shape())?, dup: call.empty(dy.shape())? }))
 }
 

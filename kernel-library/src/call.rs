@@ -1,6 +1,6 @@
 //! A call of a function of this crate: the checks of its arguments, and the tensors that it makes.
 
-use std::fmt::Display;
+use std::fmt::{self, Debug, Display};
 
 use galatea::prelude::*;
 
@@ -19,6 +19,45 @@ pub(crate) struct Rows<'a> {
     pub(crate) rows: usize,
     /// The number of elements in a row.
     pub(crate) columns: usize,
+}
+
+/// The reason for the shape of an argument: what it is of another tensor.
+#[derive(Clone, Copy)]
+pub(crate) struct Of<'a> {
+    what: &'static str,
+    tensor: &'static str,
+    /// The shape of the other tensor; `None` if that is the expected shape itself.
+    shape: Option<&'a [usize]>,
+}
+
+impl<'a> Of<'a> {
+    /// The shape of the tensor itself.
+    pub(crate) fn shape(tensor: &'static str) -> Of<'a> {
+        Of { what: "the shape", tensor, shape: None }
+    }
+
+    /// One element for each column of the tensor with this shape.
+    pub(crate) fn columns(tensor: &'static str, shape: &'a [usize]) -> Of<'a> {
+        Of { what: "one element for each column", tensor, shape: Some(shape) }
+    }
+
+    /// One element for each row of the tensor with this shape.
+    pub(crate) fn rows(tensor: &'static str, shape: &'a [usize]) -> Of<'a> {
+        Of { what: "one element for each row", tensor, shape: Some(shape) }
+    }
+
+    /// One element for each token of the tensor with this shape.
+    pub(crate) fn tokens(tensor: &'static str, shape: &'a [usize]) -> Of<'a> {
+        Of { what: "one element for each token", tensor, shape: Some(shape) }
+    }
+}
+
+impl Display for Of<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Of { what, tensor, shape } = self;
+        write!(f, "{what} of `{tensor}`")?;
+        shape.map_or(Ok(()), |shape| write!(f, ", which has the shape {shape:?}"))
+    }
 }
 
 impl<'a> Call<'a> {
@@ -44,20 +83,25 @@ impl<'a> Call<'a> {
         };
         if columns > limit {
             let expected = format!("a last extent of at most {limit} is expected: rows lie along the last axis");
-            return Err(self.wrong_shape(argument, tensor, expected, "split the rows, or compare the order of the axes".to_owned()));
+            return Err(self.wrong_shape(
+                argument,
+                tensor,
+                expected,
+                "compare the order of the axes; longer rows are not supported".to_owned(),
+            ));
         }
         // The product cannot overflow unless another axis is 0, and then there are no rows.
         let rows = if leading.contains(&0) { 0 } else { leading.iter().product() };
         Ok(Rows { leading, rows, columns })
     }
 
-    /// An error unless `tensor` has the shape `expected` and is on the device of the first tensor. `reason` says where the shape comes from.
+    /// An error unless `tensor` has the shape `expected` and is on the device of the first tensor.
     pub(crate) fn expect<T: Element>(
         &self,
         argument: &'static str,
         tensor: &TensorView<'_, T>,
         expected: &[usize],
-        reason: &str,
+        reason: Of<'_>,
     ) -> Result<()> {
         self.expect_device(argument, tensor)?;
         if tensor.shape() == expected {
@@ -66,7 +110,7 @@ impl<'a> Call<'a> {
         let has_same_count = expected.iter().try_fold(1usize, |len, &dim| len.checked_mul(dim)) == Some(tensor.len());
         let help = match has_same_count {
             true => format!("the number of elements is right: `{argument}.reshape({expected:?})?`"),
-            false => format!("compare the shapes of `{argument}` and `{}`, which belong together", self.first),
+            false => format!("pass `{argument}` with the shape {expected:?}, or compare the order of the axes of `{}`", reason.tensor),
         };
         Err(self.wrong_shape(argument, tensor, format!("{expected:?} is expected: {reason}"), help))
     }
@@ -95,15 +139,16 @@ impl<'a> Call<'a> {
     pub(crate) fn expect_value(
         &self,
         argument: &'static str,
-        value: impl Display,
+        value: impl Debug,
         is_in_range: bool,
-        expected: &'static str,
+        expected: impl Display,
         help: &'static str,
     ) -> Result<()> {
         if is_in_range {
             return Ok(());
         }
-        Err(Error::ArgumentValue { function: self.function, argument, value: value.to_string(), expected, help })
+        let (value, expected) = (format!("{value:?}"), expected.to_string());
+        Err(Error::ArgumentValue { function: self.function, argument, value, expected, help })
     }
 
     /// An error unless the number is finite and at least 0.

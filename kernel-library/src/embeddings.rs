@@ -1,8 +1,9 @@
 //! Embeddings: rows of a table by index, and the gradient of the table.
 
+use galatea::MAX_RANK;
 use galatea::prelude::*;
 
-use crate::call::Call;
+use crate::call::{Call, Of};
 use crate::{AsTensor, kernels};
 
 /// The rows of a table that the indices select: `y[i] = table[indices[i]]`.
@@ -12,8 +13,8 @@ use crate::{AsTensor, kernels};
 /// would need a synchronisation.
 ///
 /// # Errors
-/// [`Error::ArgumentShape`] if `table` has not two axes; [`Error::ArgumentDevice`]; [`Error::ShapeTooLarge`] if `indices` has as many axes as a tensor
-/// can have; or an error of an allocation or a launch.
+/// [`Error::ArgumentShape`] if `table` has not two axes, or `indices` as many axes as a tensor can have; [`Error::ArgumentDevice`]; or an error of an
+/// allocation or a launch.
 ///
 /// ```
 /// # use galatea::prelude::*;
@@ -30,8 +31,12 @@ pub fn embedding<T: Float>(indices: &impl AsTensor<i64>, table: &impl AsTensor<T
     let (indices, table) = (indices.as_tensor(), table.as_tensor());
     let call = Call::new("embedding", "indices", &indices);
     let [vocabulary, columns] = table_of(&call, &table)?;
-    let mut shape = [columns; galatea::MAX_RANK + 1];
+    let mut shape = [columns; MAX_RANK];
     let rank = indices.shape().len();
+    if rank == MAX_RANK {
+        let expected = format!("at most {} axes are expected: the result has one more", MAX_RANK - 1);
+        return Err(call.wrong_shape("indices", &indices, expected, format!("merge axes: `indices.reshape([{}])?`", indices.len())));
+    }
     shape[..rank].copy_from_slice(indices.shape());
     let mut y = call.empty(&shape[..=rank])?;
     if !y.is_empty() {
@@ -74,13 +79,14 @@ pub fn embedding_backward<T: Float>(
     let call = Call::new("embedding_backward", "dy", &dy);
     let [vocabulary, columns] = table_of(&call, &table)?;
     let rows = call.rows(&dy, usize::MAX)?;
-    call.expect("indices", &indices, rows.leading, "one index for each row of `dy`")?;
+    call.expect("indices", &indices, rows.leading, Of::rows("dy", dy.shape()))?;
     if rows.columns != columns {
-        let expected = format!("rows of {columns} elements are expected: those of `table`");
+        let expected = format!("a last extent of {columns} is expected: that of `table`, which has the shape {:?}", table.shape());
         return Err(call.wrong_shape("dy", &dy, expected, "pass the gradient of the result of `embedding`".to_owned()));
     }
     if let Some(index) = padding_index {
-        call.expect_value("padding_index", index, index < vocabulary, "a row of `table` is expected", "pass `None` to use every row")?;
+        let expected = format_args!("an index below {vocabulary} is expected: the number of rows of `table`");
+        call.expect_value("padding_index", index, index < vocabulary, expected, "pass `None` to use every row")?;
     }
     // No row has the index -1.
     let padding = padding_index.map_or(-1, |index| index as i64);

@@ -2,7 +2,7 @@
 
 use galatea::prelude::*;
 
-use crate::call::{Call, Rows};
+use crate::call::{Call, Of, Rows};
 use crate::{AsTensor, kernels};
 
 /// What [`cross_entropy_backward()`] needs of [`cross_entropy_forward()`].
@@ -77,7 +77,7 @@ fn cross_entropy_of<T: Float>(
 ) -> Result<(Tensor<f32>, CrossEntropySaved)> {
     let call = Call::new(function, "logits", &logits);
     let rows = classes(&call, "logits", &logits, call.rows(&logits, usize::MAX)?)?;
-    call.expect("targets", &targets, rows.leading, "one target for each row of `logits`")?;
+    call.expect("targets", &targets, rows.leading, Of::rows("logits", logits.shape()))?;
     let mut losses = call.empty(rows.leading)?;
     let mut saved = CrossEntropySaved { lse: call.empty(rows.leading)?, ignore_index };
     if rows.rows > 0 {
@@ -117,9 +117,9 @@ pub fn cross_entropy_backward<T: Float>(
     let call = Call::new("cross_entropy_backward", "dlosses", &dlosses);
     call.expect_device("logits", &logits)?;
     let rows = classes(&call, "logits", &logits, call.rows_of("logits", &logits, usize::MAX)?)?;
-    call.expect("dlosses", &dlosses, rows.leading, "one element for each row of `logits`")?;
-    call.expect("targets", &targets, rows.leading, "one target for each row of `logits`")?;
-    call.expect("saved.lse", &saved.lse.view(), rows.leading, "one element for each row of `logits`")?;
+    call.expect("dlosses", &dlosses, rows.leading, Of::rows("logits", logits.shape()))?;
+    call.expect("targets", &targets, rows.leading, Of::rows("logits", logits.shape()))?;
+    call.expect("saved.lse", &saved.lse.view(), rows.leading, Of::rows("logits", logits.shape()))?;
     let mut dlogits = call.empty(logits.shape())?;
     if rows.rows > 0 {
         let (rows, classes) = (rows.rows, rows.columns);

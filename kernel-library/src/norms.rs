@@ -4,7 +4,7 @@
 
 use galatea::prelude::*;
 
-use crate::call::Call;
+use crate::call::{Call, Of};
 use crate::reductions::sum_of_columns;
 use crate::{AsTensor, kernels};
 
@@ -114,8 +114,8 @@ fn layer_norm_of<T: Float>(
 ) -> Result<(Tensor<T>, LayerNormSaved)> {
     let call = Call::new(function, "x", &x);
     let rows = call.rows(&x, LONGEST)?;
-    call.expect("weight", &weight, &[rows.columns], "one element for each column of `x`")?;
-    call.expect("bias", &bias, &[rows.columns], "one element for each column of `x`")?;
+    call.expect("weight", &weight, &[rows.columns], Of::columns("x", x.shape()))?;
+    call.expect("bias", &bias, &[rows.columns], Of::columns("x", x.shape()))?;
     call.expect_magnitude("eps", eps, "a usual value is 1e-5")?;
     let mut y = call.empty(x.shape())?;
     if x.is_empty() {
@@ -168,10 +168,10 @@ pub fn layer_norm_backward<T: Float>(
     let (dy, x, weight) = (dy.as_tensor(), x.as_tensor(), weight.as_tensor());
     let call = Call::new("layer_norm_backward", "dy", &dy);
     let rows = call.rows(&dy, LONGEST_BACKWARD)?;
-    call.expect("x", &x, dy.shape(), "the shape of `dy`")?;
-    call.expect("weight", &weight, &[rows.columns], "one element for each column of `dy`")?;
-    call.expect("saved.mean", &saved.mean.view(), rows.leading, "one element for each row of `dy`")?;
-    call.expect("saved.rstd", &saved.rstd.view(), rows.leading, "one element for each row of `dy`")?;
+    call.expect("x", &x, dy.shape(), Of::shape("dy"))?;
+    call.expect("weight", &weight, &[rows.columns], Of::columns("dy", dy.shape()))?;
+    call.expect("saved.mean", &saved.mean.view(), rows.leading, Of::rows("dy", dy.shape()))?;
+    call.expect("saved.rstd", &saved.rstd.view(), rows.leading, Of::rows("dy", dy.shape()))?;
     let (rows, columns, mut dx) = (rows.rows, rows.columns, call.empty(dy.shape())?);
     if dy.is_empty() {
         return Ok(LayerNormGradients { dx, dweight: call.zeros(&[columns])?, dbias: call.zeros(&[columns])? });
@@ -247,7 +247,7 @@ fn rms_norm_of<T: Float>(
 ) -> Result<(Tensor<T>, RmsNormSaved)> {
     let call = Call::new(function, "x", &x);
     let rows = call.rows(&x, LONGEST)?;
-    call.expect("weight", &weight, &[rows.columns], "one element for each column of `x`")?;
+    call.expect("weight", &weight, &[rows.columns], Of::columns("x", x.shape()))?;
     call.expect_magnitude("eps", eps, "a usual value is 1e-5")?;
     let mut y = call.empty(x.shape())?;
     if x.is_empty() {
@@ -291,9 +291,9 @@ pub fn rms_norm_backward<T: Float>(
     let (dy, x, weight) = (dy.as_tensor(), x.as_tensor(), weight.as_tensor());
     let call = Call::new("rms_norm_backward", "dy", &dy);
     let rows = call.rows(&dy, LONGEST_BACKWARD)?;
-    call.expect("x", &x, dy.shape(), "the shape of `dy`")?;
-    call.expect("weight", &weight, &[rows.columns], "one element for each column of `dy`")?;
-    call.expect("saved.rstd", &saved.rstd.view(), rows.leading, "one element for each row of `dy`")?;
+    call.expect("x", &x, dy.shape(), Of::shape("dy"))?;
+    call.expect("weight", &weight, &[rows.columns], Of::columns("dy", dy.shape()))?;
+    call.expect("saved.rstd", &saved.rstd.view(), rows.leading, Of::rows("dy", dy.shape()))?;
     let (rows, columns, mut dx) = (rows.rows, rows.columns, call.empty(dy.shape())?);
     if dy.is_empty() {
         return Ok(RmsNormGradients { dx, dweight: call.zeros(&[columns])? });

@@ -2,7 +2,7 @@
 
 use galatea::prelude::*;
 
-use crate::call::Call;
+use crate::call::{Call, Of};
 use crate::{AsTensor, AsTensorMut, kernels};
 
 /// The elements of a block, one of the sizes that are compiled with this crate.
@@ -72,9 +72,9 @@ pub fn adamw<T: Float>(
     let (mut m, mut v) = (m.as_tensor_mut(), v.as_tensor_mut());
     let all = weights.as_view();
     let call = Call::new("adamw", "weights", &all);
-    call.expect("gradients", &gradients, all.shape(), "the shape of `weights`")?;
-    call.expect("m", &m.as_view(), all.shape(), "the shape of `weights`")?;
-    call.expect("v", &v.as_view(), all.shape(), "the shape of `weights`")?;
+    call.expect("gradients", &gradients, all.shape(), Of::shape("weights"))?;
+    call.expect("m", &m.as_view(), all.shape(), Of::shape("weights"))?;
+    call.expect("v", &v.as_view(), all.shape(), Of::shape("weights"))?;
     let AdamW { lr, beta1, beta2, eps, weight_decay } = *parameters;
     call.expect_magnitude("lr", lr, "a usual value is 1e-3")?;
     let decay = "a number from 0 to below 1 is expected";

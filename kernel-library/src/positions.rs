@@ -2,7 +2,7 @@
 
 use galatea::prelude::*;
 
-use crate::call::Call;
+use crate::call::{Call, Of};
 use crate::{AsTensor, kernels};
 
 /// The longest head of the kernels.
@@ -103,7 +103,10 @@ fn heads<T: Float>(
             format!("give it an axis of heads, such as `{argument}.reshape([1, {}])?`", x.len()),
         ));
     };
-    call.rows(x, LONGEST)?;
+    if head > LONGEST {
+        let expected = format!("a last extent of at most {LONGEST} is expected: a head lies along the last axis");
+        return Err(call.wrong_shape(argument, x, expected, "compare the order of the axes; longer heads are not supported".to_owned()));
+    }
     if head % 2 == 1 {
         let expected = "an even last extent is expected: a head consists of pairs".to_owned();
         return Err(call.wrong_shape(
@@ -113,12 +116,12 @@ fn heads<T: Float>(
             "the last axis is the axis within a head: compare the order of the axes".to_owned(),
         ));
     }
-    call.expect("positions", positions, tokens, &format!("one position for each token of `{argument}`"))?;
+    call.expect("positions", positions, tokens, Of::tokens(argument, x.shape()))?;
     call.expect_device("cosine", cosine)?;
     if !matches!(*cosine.shape(), [_, pairs] if pairs == head / 2) {
-        let expected = format!("`[rows, {}]` is expected: half of a head of `{argument}` for each position", head / 2);
+        let expected = format!("`[rows, {}]` is expected: half a head of `{argument}`, which has the shape {:?}", head / 2, x.shape());
         return Err(call.wrong_shape("cosine", cosine, expected, "make the table for the length of the heads".to_owned()));
     }
-    call.expect("sine", sine, cosine.shape(), "the shape of `cosine`")?;
+    call.expect("sine", sine, cosine.shape(), Of::shape("cosine"))?;
     Ok([heads, head / 2])
 }

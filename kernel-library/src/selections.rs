@@ -1,5 +1,6 @@
 //! The largest elements of rows and their columns, and histograms.
 
+use galatea::MAX_RANK;
 use galatea::prelude::*;
 
 use crate::call::Call;
@@ -74,7 +75,7 @@ pub fn row_topk<T: Float, const K: usize>(x: &impl AsTensor<T>) -> Result<TopK<T
     let call = Call::new("row_topk", "x", &x);
     // The kernel keeps a column in 32 bits.
     let rows = call.rows(&x, u32::MAX as usize)?;
-    let mut shape = [K; galatea::MAX_RANK];
+    let mut shape = [K; MAX_RANK];
     shape[..rows.leading.len()].copy_from_slice(rows.leading);
     let shape = &shape[..=rows.leading.len()];
     let mut top = TopK { values: call.empty(shape)?, indices: call.empty(shape)? };
@@ -108,14 +109,15 @@ pub fn bin_counts<T: Float, const BINS: usize>(x: &impl AsTensor<T>, low: f32, h
     let finite = "a finite number is expected";
     call.expect_value("low", low, low.is_finite(), finite, "pass the smallest number to count")?;
     call.expect_value("high", high, high.is_finite(), finite, "pass the largest number to count")?;
-    let is_range = high > low && (high - low).is_finite();
     call.expect_value(
         "high",
         high,
-        is_range,
-        "a number above `low` is expected, with a finite difference",
-        "pass the smaller number as `low`",
+        high > low,
+        format_args!("a number above `low` is expected, which is {low:?}"),
+        "pass the smaller number first",
     )?;
+    let width = "a finite difference to `low` is expected";
+    call.expect_value("high", high, (high - low).is_finite(), width, "count in a narrower range")?;
     let mut counts = call.zeros(&[BINS])?;
     if !x.is_empty() {
         let programs = cdiv(x.len(), BLOCK_SIZE).min(4 * call.device().multiprocessors());

@@ -39,6 +39,18 @@ pub fn swiglu<T: Float, const BLOCK_SIZE: usize>(gate: Ptr<T>, up: Ptr<T>, y: Pt
 /// The gradients of [`swiglu()`]: `dgate = dy * up * s * (1 + gate * (1 - s))` with `s = sigmoid(gate)`, and `dup = dy * silu(gate)`.
 ///
 /// All have `n` elements; the grid is `cdiv(n, BLOCK_SIZE)`. Computed in `f32` and rounded once.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let (gate, up, dy) = (device.tensor(&[0.0f32])?, device.tensor(&[3.0f32])?, device.tensor(&[2.0f32])?);
+/// let [mut dgate, mut dup] = [device.empty_like(&gate)?, device.empty_like(&up)?];
+/// kernel_library::kernels::swiglu_backward(&dy, &gate, &up, &mut dgate, &mut dup, 1).grid(|config| cdiv(1, config.BLOCK_SIZE)).launch()?;
+/// assert_eq!((dgate.to_vec()?, dup.to_vec()?), (vec![3.0], vec![0.0]));
+/// # Ok(())
+/// # }
+/// ```
 #[autotune(
     configs = [
         Config { BLOCK_SIZE: 512, num_warps: 2 },
@@ -70,6 +82,18 @@ pub fn swiglu_backward<T: Float, const BLOCK_SIZE: usize>(
 ///
 /// `gate`, `up` and `y` have `n` elements; the grid is `cdiv(n, BLOCK_SIZE)`. Computed in `f32` and rounded once: below -3, where `gelu` comes close to
 /// 0, within 1e-6 of it rather than to a relative error.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let (gate, up) = (device.tensor(&[0.0f32, 20.0, -20.0])?, device.tensor(&[5.0f32, 0.5, 1.0])?);
+/// let mut y = device.empty_like(&gate)?;
+/// kernel_library::kernels::geglu(&gate, &up, &mut y, 3).grid(|config| cdiv(3, config.BLOCK_SIZE)).launch()?;
+/// assert_eq!(y.to_vec()?, [0.0, 10.0, 0.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[autotune(
     configs = [
         Config { BLOCK_SIZE: 512, num_warps: 2 },
@@ -92,6 +116,18 @@ pub fn geglu<T: Float, const BLOCK_SIZE: usize>(gate: Ptr<T>, up: Ptr<T>, y: Ptr
 /// `p` its density.
 ///
 /// All have `n` elements; the grid is `cdiv(n, BLOCK_SIZE)`. Computed in `f32` and rounded once, exact as [`geglu()`] is.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let (gate, up, dy) = (device.tensor(&[0.0f32])?, device.tensor(&[3.0f32])?, device.tensor(&[2.0f32])?);
+/// let [mut dgate, mut dup] = [device.empty_like(&gate)?, device.empty_like(&up)?];
+/// kernel_library::kernels::geglu_backward(&dy, &gate, &up, &mut dgate, &mut dup, 1).grid(|config| cdiv(1, config.BLOCK_SIZE)).launch()?;
+/// assert_eq!((dgate.to_vec()?, dup.to_vec()?), (vec![3.0], vec![0.0]));
+/// # Ok(())
+/// # }
+/// ```
 #[autotune(
     configs = [
         Config { BLOCK_SIZE: 512, num_warps: 2 },

@@ -7,6 +7,20 @@ use galatea::prelude::*;
 /// `x` and `y` are `[rows, columns]`, `weight` and `bias` `[columns]`, `mean` and `rstd` `[rows]`, kept for the backward pass; the grid is the
 /// number of rows. The variance is that of the row, divided by `columns`, from the differences to the mean. Computed in `f32` and rounded
 /// once. Rows of up to 32,768 columns are held in registers; longer ones are [`Error::NoConfig`].
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let x = device.tensor(&[1.0f32, 3.0, -5.0, 5.0])?;
+/// let (weight, bias) = (device.tensor(&[1.0f32, 2.0])?, device.tensor(&[0.0f32, 10.0])?);
+/// let [mut mean, mut rstd] = [device.empty::<f32>(2)?, device.empty::<f32>(2)?];
+/// let mut y = device.empty_like(&x)?;
+/// kernel_library::kernels::layer_norm(&x, &weight, &bias, &mut y, &mut mean, &mut rstd, 2, 0.0).grid(|_| 2).launch()?;
+/// assert_eq!((y.to_vec()?, mean.to_vec()?), (vec![-1.0, 12.0, -1.0, 12.0], vec![2.0, 0.0]));
+/// # Ok(())
+/// # }
+/// ```
 #[autotune(
     configs = product(
         BLOCK_SIZE = [256, 512, 1024, 2048, 4096, 8192, 16384, 32768],
@@ -50,6 +64,18 @@ pub fn layer_norm<T: Float, const BLOCK_SIZE: usize>(
 ///
 /// `x` and `y` are `[rows, columns]`, `weight` is `[columns]`, `rstd` `[rows]`, kept for the backward pass; the grid is the number of rows.
 /// Computed in `f32` and rounded once. Rows of up to 32,768 columns are held in registers; longer ones are [`Error::NoConfig`].
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let (x, weight) = (device.tensor(&[3.0f32, -3.0, 4.0, 4.0])?, device.tensor(&[1.0f32, 2.0])?);
+/// let (mut y, mut rstd) = (device.empty_like(&x)?, device.empty::<f32>(2)?);
+/// kernel_library::kernels::rms_norm(&x, &weight, &mut y, &mut rstd, 2, 0.0).grid(|_| 2).launch()?;
+/// assert_eq!(y.to_vec()?, [1.0, -2.0, 1.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[autotune(
     configs = product(
         BLOCK_SIZE = [256, 512, 1024, 2048, 4096, 8192, 16384, 32768],

@@ -104,6 +104,19 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const ROWS: usize,
 /// `dy`, `x` and `dx` are `[rows, columns]`, `weight` is `[columns]`, `rstd` is `[rows]`, as the forward pass kept it, `weight_parts` is
 /// `[groups, columns]`; the grid is `groups`, at least 1. Computed in `f32`; `dx` is rounded once. Rows are held in
 /// registers: by one CTA up to 8,192 columns, by a cluster up to 65,536 on GPUs that have clusters; longer ones are [`Error::NoConfig`].
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let [x, dy] = [device.tensor(&[3.0f32, -3.0, 4.0, 4.0])?, device.tensor(&[1.0f32; 4])?];
+/// let (weight, rstd) = (device.tensor(&[1.0f32, 1.0])?, device.tensor(&[1.0f32 / 3.0, 0.25])?);
+/// let (mut dx, mut parts) = (device.empty_like(&x)?, device.empty::<f32>(2)?);
+/// kernel_library::kernels::rms_norm_backward(&dy, &x, &weight, &rstd, &mut dx, &mut parts, 2, 2).grid(|_| 1).launch()?;
+/// assert_eq!(parts.to_vec()?, [2.0, 0.0]); // one group: the gradient of `weight`
+/// # Ok(())
+/// # }
+/// ```
 #[autotune(
     configs = [
         Config { BLOCK_SIZE: 256, ROWS: 32, STAGES: 2, num_warps: 8 },

@@ -80,6 +80,20 @@ pub fn rope<T: Float, const HEADS: usize, const PAIRS: usize>(
 /// The gradient of [`rope()`], which is the turn by the negative angle.
 ///
 /// `dy` and `dx` are `[tokens, heads, 2 * pairs]`, the rest is as in the forward pass; so are the grid and the limit.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let dy = device.tensor(&[1.0f32, -4.0, 3.0, 2.0])?; // one token, one head, two pairs
+/// let (cosine, sine) = (device.tensor(&[1.0f32, 0.0])?, device.tensor(&[0.0f32, 1.0])?);
+/// let positions = device.tensor(&[0i64])?;
+/// let mut dx = device.empty_like(&dy)?;
+/// kernel_library::kernels::rope_backward(&dy, &cosine, &sine, &positions, &mut dx, 1, 2).grid(|config| (1, cdiv(1, config.HEADS))).launch()?;
+/// assert_eq!(dx.to_vec()?, [1.0, 2.0, 3.0, 4.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[autotune(
     configs = [
         Config { HEADS: 4, PAIRS: 32, num_warps: 1 },

@@ -7,6 +7,18 @@ use galatea::prelude::*;
 /// `y[i]` = the sum of row `i`: a program a row.
 ///
 /// `x` is `[rows, columns]`, `y` `[rows]`; the grid is the number of rows. Added up in `f32` and rounded once.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let x = device.tensor(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let mut y = device.empty::<f32>(2)?;
+/// kernel_library::kernels::row_sum(&x, &mut y, 3).grid(|_| 2).launch()?;
+/// assert_eq!(y.to_vec()?, [6.0, 15.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[autotune(
     configs = [
         Config { BLOCK_SIZE: 1024, STREAM: true, num_warps: 1 },
@@ -37,6 +49,18 @@ pub fn row_sum<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(x: Ptr<T>,
 /// `y[i]` = the largest element of row `i`, `-inf` if it has none: a program a row. NaN counts as `-inf`.
 ///
 /// `x` is `[rows, columns]` of `f32`, `f16` or `bf16`, `y` `[rows]`; the grid is the number of rows.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let x = device.tensor(&[1.0f32, 7.0, 3.0, -4.0, f32::NAN, -6.0])?;
+/// let mut y = device.empty::<f32>(2)?;
+/// kernel_library::kernels::row_max(&x, &mut y, 3).grid(|_| 2).launch()?;
+/// assert_eq!(y.to_vec()?, [7.0, -4.0]);
+/// # Ok(())
+/// # }
+/// ```
 #[autotune(
     configs = [
         Config { BLOCK_SIZE: 1024, STREAM: true, num_warps: 1 },

@@ -7,12 +7,12 @@ use crate::{Real, check, devices, numbers};
 
 const SIZES: [usize; 5] = [0, 1, 511, 4096, 5003];
 
-fn silu(v: f64) -> f64 {
+pub(crate) fn silu(v: f64) -> f64 {
     v / (1.0 + (-v).exp())
 }
 
 /// `erf` by Simpson's rule over its density: within 1e-7, and its error as smooth.
-fn gelu(v: f64) -> f64 {
+pub(crate) fn gelu(v: f64) -> f64 {
     let to = v.clamp(-9.0, 9.0);
     let (steps, density) = (200, |t: f64| (-t * t / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt());
     let h = to / f64::from(steps);
@@ -22,7 +22,7 @@ fn gelu(v: f64) -> f64 {
 }
 
 /// The slope of a function, to the fourth order.
-fn slope(f: fn(f64) -> f64, v: f64) -> f64 {
+pub(crate) fn slope(f: fn(f64) -> f64, v: f64) -> f64 {
     let h = 1e-3;
     (8.0 * (f(v + h) - f(v - h)) - (f(v + 2.0 * h) - f(v - 2.0 * h))) / (12.0 * h)
 }

@@ -5,16 +5,16 @@ use kernel_library::kernels;
 
 use crate::{COLUMNS, ROWS, Real, check, devices, numbers};
 
-const IGNORED: i64 = -7;
+pub(crate) const IGNORED: i64 = -7;
 
 /// The logarithm of the sum of exponentials.
-fn lse<T: Real>(row: &[T]) -> f64 {
+pub(crate) fn lse<T: Real>(row: &[T]) -> f64 {
     let largest = row.iter().map(|v| v.wide()).fold(f64::NEG_INFINITY, f64::max);
     largest + row.iter().map(|v| (v.wide() - largest).exp()).sum::<f64>().ln()
 }
 
 /// The loss of a row and its gradient, before it is scaled.
-fn reference<T: Real>(row: &[T], target: i64) -> (f64, Vec<f64>) {
+pub(crate) fn reference<T: Real>(row: &[T], target: i64) -> (f64, Vec<f64>) {
     if target == IGNORED {
         return (0.0, vec![0.0; row.len()]);
     }

@@ -5,7 +5,7 @@ use kernel_library::kernels;
 
 use crate::{COLUMNS, ROWS, Real, check, devices, numbers};
 
-const EPS: f32 = 1e-5;
+pub(crate) const EPS: f32 = 1e-5;
 
 fn layer_norm<T: Real>() {
     for device in devices() {
@@ -30,7 +30,7 @@ fn layer_norm<T: Real>() {
     }
 }
 
-fn stats<T: Real>(row: &[T]) -> (f64, f64) {
+pub(crate) fn stats<T: Real>(row: &[T]) -> (f64, f64) {
     let count = row.len() as f64;
     let mean = row.iter().map(|v| v.wide()).sum::<f64>() / count;
     let variance = row.iter().map(|v| (v.wide() - mean).powi(2)).sum::<f64>() / count;

@@ -11,7 +11,7 @@ const EPS: f64 = 1e-5;
 const GROUPED: [(usize, usize); 3] = [(7, 3), (5, 1), (2, 4)];
 
 /// The mean (0 for RMS norm) and one over the deviation of each row, as a forward pass keeps them.
-fn stats<T: Real>(x: &[T], columns: usize, is_centred: bool) -> (Vec<f32>, Vec<f32>) {
+pub(crate) fn stats<T: Real>(x: &[T], columns: usize, is_centred: bool) -> (Vec<f32>, Vec<f32>) {
     let of = |row: &[T]| {
         let count = columns as f64;
         let mean = if is_centred { row.iter().map(|v| v.wide()).sum::<f64>() / count } else { 0.0 };
@@ -22,14 +22,14 @@ fn stats<T: Real>(x: &[T], columns: usize, is_centred: bool) -> (Vec<f32>, Vec<f
 }
 
 /// What the gradients should be: `dx`, and the sums over the rows for weight and bias.
-struct Gradients {
-    dx: Vec<f64>,
-    weight: Vec<f64>,
-    bias: Vec<f64>,
+pub(crate) struct Gradients {
+    pub(crate) dx: Vec<f64>,
+    pub(crate) weight: Vec<f64>,
+    pub(crate) bias: Vec<f64>,
 }
 
 /// By the chain rule, term by term: `normal[k]` depends on `x[j]` directly, through the deviation, and through the mean.
-fn reference<T: Real>(dy: &[T], x: &[T], weight: &[T], (mean, rstd): (&[f32], &[f32]), is_centred: bool) -> Gradients {
+pub(crate) fn reference<T: Real>(dy: &[T], x: &[T], weight: &[T], (mean, rstd): (&[f32], &[f32]), is_centred: bool) -> Gradients {
     let columns = weight.len();
     let mut all = Gradients { dx: Vec::new(), weight: vec![0.0; columns], bias: vec![0.0; columns] };
     for (row, (dy, x)) in dy.chunks(columns).zip(x.chunks(columns)).enumerate() {

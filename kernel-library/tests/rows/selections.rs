@@ -6,12 +6,12 @@ use kernel_library::kernels;
 use crate::{COLUMNS, ROWS, Real, check, devices, numbers};
 
 /// Few different values, so that some are equal.
-fn coarse<T: Real>(len: usize, seed: u64) -> Vec<T> {
+pub(crate) fn coarse<T: Real>(len: usize, seed: u64) -> Vec<T> {
     numbers::<T>(len, 6.0, seed).into_iter().map(|v| T::near((v.wide() * 16.0).round() / 16.0)).collect()
 }
 
 /// The columns of a row from the largest element on, equal ones from the first on.
-fn places<T: Real>(row: &[T]) -> Vec<usize> {
+pub(crate) fn places<T: Real>(row: &[T]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..row.len()).collect();
     places.sort_by(|i, j| row[*j].wide().total_cmp(&row[*i].wide()));
     places

@@ -5,7 +5,7 @@ use kernel_library::kernels;
 
 use crate::{COLUMNS, ROWS, Real, check, devices, numbers};
 
-fn reference<T: Real>(x: &[T]) -> Vec<f64> {
+pub(crate) fn reference<T: Real>(x: &[T]) -> Vec<f64> {
     let largest = x.iter().map(|v| v.wide()).fold(f64::NEG_INFINITY, f64::max);
     let exponentials: Vec<f64> = x.iter().map(|v| (v.wide() - largest).exp()).collect();
     let total: f64 = exponentials.iter().sum();

@@ -175,7 +175,7 @@ pub enum Error {
         argument: &'static str,
         /// The shape of the argument.
         shape: Vec<usize>,
-        /// The accepted shape, with the reason, such as "[4] is expected: one element for each column of `x`".
+        /// The accepted shape and the reason, such as "[4] is expected: one element for each column of `x`".
         expected: String,
         /// The solution.
         help: String,
@@ -206,8 +206,8 @@ pub enum Error {
         argument: &'static str,
         /// The number.
         value: String,
-        /// The accepted range, such as "a probability is from 0 to 1".
-        expected: &'static str,
+        /// The accepted range, such as "a probability from 0 to 1 is expected".
+        expected: String,
         /// The solution.
         help: &'static str,
     },
@@ -531,16 +531,16 @@ mod tests {
                 function: "layer_norm",
                 argument: "weight",
                 shape: vec![3],
-                expected: text("[4] is expected: one element for each column of `x`"),
-                help: text("make `weight` with the shape [4]"),
+                expected: text("[4] is expected: one element for each column of `x`, which has the shape [2, 4]"),
+                help: text("pass `weight` with the shape [4], or compare the order of the axes of `x`"),
             },
             Error::ArgumentDevice { function: "layer_norm", argument: "weight", device: device(), first: "x", expected: device() },
             Error::ArgumentValue {
                 function: "dropout",
                 argument: "p",
                 value: text("1.5"),
-                expected: "a probability is from 0 to 1",
-                help: "pass a fraction, as 0.1 for a tenth of the elements",
+                expected: text("a probability from 0 to 1 is expected"),
+                help: "pass a fraction, such as 0.1 to drop a tenth of the elements",
             },
             Error::DeviceMismatch { kernel, argument, device: device(), other: text("argument `y` lives"), expected: device() },
             Error::GridTooLarge { kernel, axis: 1, programs: 70_000, limit: 65_535 },
