@@ -90,9 +90,8 @@ impl<'a> Call<'a> {
                 "compare the order of the axes; longer rows are not supported".to_owned(),
             ));
         }
-        // The product cannot overflow unless another axis is 0, and then there are no rows.
-        let rows = if leading.contains(&0) { 0 } else { leading.iter().product() };
-        Ok(Rows { leading, rows, columns })
+        // This product is at most that of a shape with 1 in place of each 0, which fits a `usize` in every tensor.
+        Ok(Rows { leading, rows: leading.iter().product(), columns })
     }
 
     /// An error unless `tensor` has the shape `expected` and is on the device of the first tensor.
