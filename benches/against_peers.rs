@@ -220,7 +220,7 @@ impl Bench {
         self.measure(
             &prepared,
             (x, y),
-            |(x, y), what| run!(what, kernel_library::softmax(&*x, &mut *y, columns).grid(|_| rows)),
+            |(x, y), what| run!(what, kernel_library::kernels::softmax(&*x, &mut *y, columns).grid(|_| rows)),
             |(x, y), lent| (&*x, y).lend(lent),
             |(_, y), check| check.result("y", y),
         )
@@ -234,7 +234,7 @@ impl Bench {
             &prepared,
             (inputs, (y, mean, rstd)),
             |((x, weight, bias), (y, mean, rstd)), what| {
-                let call = kernel_library::layer_norm(&*x, &*weight, &*bias, &mut *y, &mut *mean, &mut *rstd, columns, 1e-5);
+                let call = kernel_library::kernels::layer_norm(&*x, &*weight, &*bias, &mut *y, &mut *mean, &mut *rstd, columns, 1e-5);
                 run!(what, call.grid(|_| rows))
             },
             |((x, weight, bias), (y, mean, rstd)), lent| ((&*x, &*weight, &*bias), (y, mean, rstd)).lend(lent),
@@ -254,7 +254,7 @@ impl Bench {
             &prepared,
             (inputs, (y, rstd)),
             |((x, weight), (y, rstd)), what| {
-                run!(what, kernel_library::rms_norm(&*x, &*weight, &mut *y, &mut *rstd, columns, 1e-5).grid(|_| rows))
+                run!(what, kernel_library::kernels::rms_norm(&*x, &*weight, &mut *y, &mut *rstd, columns, 1e-5).grid(|_| rows))
             },
             |((x, weight), (y, rstd)), lent| ((&*x, &*weight), (y, rstd)).lend(lent),
             |(_, (y, rstd)), check| {
@@ -270,7 +270,7 @@ impl Bench {
         self.measure(
             &prepared,
             (x, y),
-            |(x, y), what| run!(what, kernel_library::row_sum(&*x, &mut *y, columns).grid(|_| rows)),
+            |(x, y), what| run!(what, kernel_library::kernels::row_sum(&*x, &mut *y, columns).grid(|_| rows)),
             |(x, y), lent| (&*x, y).lend(lent),
             |(_, y), check| check.result("y", y),
         )
@@ -287,9 +287,10 @@ impl Bench {
             &prepared,
             (halves, per_row, (dx, both, parts)),
             |((dy, x, weight), (mean, rstd), (dx, both, parts)), what| {
-                let norm = kernel_library::layer_norm_backward(&*dy, &*x, &*weight, &*mean, &*rstd, &mut *dx, &mut *parts, rows, columns);
+                let norm =
+                    kernel_library::kernels::layer_norm_backward(&*dy, &*x, &*weight, &*mean, &*rstd, &mut *dx, &mut *parts, rows, columns);
                 let first = run!(what, norm.grid(|_| groups))?;
-                let sum = kernel_library::column_sum(&*parts, &mut *both, groups, 2 * columns);
+                let sum = kernel_library::kernels::column_sum(&*parts, &mut *both, groups, 2 * columns);
                 Ok(format!("{first}, {}", run!(what, sum.grid(|config| cdiv(2 * columns, config.BLOCK_SIZE)))?))
             },
             |((dy, x, weight), (mean, rstd), outputs), lent| {
@@ -311,7 +312,7 @@ impl Bench {
             &prepared,
             (inputs, (losses, lse)),
             |((logits, targets), (losses, lse)), what| {
-                let call = kernel_library::cross_entropy(&*logits, &*targets, &mut *losses, &mut *lse, classes, -100);
+                let call = kernel_library::kernels::cross_entropy(&*logits, &*targets, &mut *losses, &mut *lse, classes, -100);
                 run!(what, call.grid(|_| rows))
             },
             |((logits, targets), (losses, lse)), lent| ((&*logits, &*targets), (losses, lse)).lend(lent),
@@ -330,7 +331,16 @@ impl Bench {
             &prepared,
             (logits, of_rows, dlogits),
             |(logits, (targets, lse, dlosses), dlogits), what| {
-                let call = kernel_library::cross_entropy_backward(&*logits, &*targets, &*lse, &*dlosses, &mut *dlogits, classes, -100, 1.0);
+                let call = kernel_library::kernels::cross_entropy_backward(
+                    &*logits,
+                    &*targets,
+                    &*lse,
+                    &*dlosses,
+                    &mut *dlogits,
+                    classes,
+                    -100,
+                    1.0,
+                );
                 run!(what, call.grid(|config| rows * cdiv(classes, config.BLOCK_SIZE)))
             },
             |(logits, (targets, lse, dlosses), dlogits), lent| ((&*logits, &*targets), (&*lse, &*dlosses), dlogits).lend(lent),
@@ -345,7 +355,7 @@ impl Bench {
             &prepared,
             (x, y),
             |(x, y), what| {
-                let call = kernel_library::transpose(&*x, &mut *y, rows, columns);
+                let call = kernel_library::kernels::transpose(&*x, &mut *y, rows, columns);
                 run!(what, call.grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS))))
             },
             |(x, y), lent| (&*x, y).lend(lent),

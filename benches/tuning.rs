@@ -14,6 +14,7 @@ use std::process::Command;
 
 use galatea::prelude::*;
 use galatea::tune::{Origin, Outcome, Report};
+use kernel_library::kernels;
 use serde_json::{Value, json};
 
 #[autotune(
@@ -134,36 +135,36 @@ fn tune(device: &Device) -> Result<(), Box<dyn Error>> {
         let (mut y, mut z) = (device.empty_like(&halves)?, device.empty_like(&singles)?);
         let [mut mean, mut rstd, mut sums] = [device.zeros::<f32>(rows)?, device.full(rows, 0.5f32)?, device.zeros::<f32>(rows)?];
         let mut places = device.zeros::<i64>(rows)?;
-        told("softmax f16", &shape, &*kernel_library::softmax(&halves, &mut y, columns).grid(|_| rows).report()?);
-        told("softmax f32", &shape, &*kernel_library::softmax(&singles, &mut z, columns).grid(|_| rows).report()?);
-        told("row_sum f32", &shape, &*kernel_library::row_sum(&singles, &mut sums, columns).grid(|_| rows).report()?);
-        told("row_max f32", &shape, &*kernel_library::row_max(&singles, &mut sums, columns).grid(|_| rows).report()?);
-        told("row_argmax f32", &shape, &*kernel_library::row_argmax(&singles, &mut places, columns).grid(|_| rows).report()?);
-        told("row_cumsum f32", &shape, &*kernel_library::row_cumsum(&singles, &mut z, columns).grid(|_| rows).report()?);
+        told("softmax f16", &shape, &*kernels::softmax(&halves, &mut y, columns).grid(|_| rows).report()?);
+        told("softmax f32", &shape, &*kernels::softmax(&singles, &mut z, columns).grid(|_| rows).report()?);
+        told("row_sum f32", &shape, &*kernels::row_sum(&singles, &mut sums, columns).grid(|_| rows).report()?);
+        told("row_max f32", &shape, &*kernels::row_max(&singles, &mut sums, columns).grid(|_| rows).report()?);
+        told("row_argmax f32", &shape, &*kernels::row_argmax(&singles, &mut places, columns).grid(|_| rows).report()?);
+        told("row_cumsum f32", &shape, &*kernels::row_cumsum(&singles, &mut z, columns).grid(|_| rows).report()?);
         let mut losses = device.zeros::<f32>(rows)?;
-        let loss = kernel_library::cross_entropy(&halves, &places, &mut losses, &mut sums, columns, -100);
+        let loss = kernels::cross_entropy(&halves, &places, &mut losses, &mut sums, columns, -100);
         told("cross_entropy f16", &shape, &*loss.grid(|_| rows).report()?);
         if columns <= 32_768 {
-            let norm = kernel_library::layer_norm(&halves, &weight, &weight, &mut y, &mut mean, &mut rstd, columns, 1e-5);
+            let norm = kernels::layer_norm(&halves, &weight, &weight, &mut y, &mut mean, &mut rstd, columns, 1e-5);
             told("layer_norm f16", &shape, &*norm.grid(|_| rows).report()?);
-            let norm = kernel_library::rms_norm(&halves, &weight, &mut y, &mut rstd, columns, 1e-5);
+            let norm = kernels::rms_norm(&halves, &weight, &mut y, &mut rstd, columns, 1e-5);
             told("rms_norm f16", &shape, &*norm.grid(|_| rows).report()?);
         }
         if columns <= 8192 {
             let mut parts = device.empty::<f32>(132 * 2 * columns)?;
-            let norm = kernel_library::layer_norm_backward(&halves, &halves, &weight, &mean, &rstd, &mut y, &mut parts, rows, columns);
+            let norm = kernels::layer_norm_backward(&halves, &halves, &weight, &mean, &rstd, &mut y, &mut parts, rows, columns);
             told("layer_norm_backward f16", &shape, &*norm.grid(|_| 132).report()?);
         }
-        let turned = kernel_library::transpose(&singles, &mut z, rows, columns);
+        let turned = kernels::transpose(&singles, &mut z, rows, columns);
         told("transpose f32", &shape, &*turned.grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS))).report()?);
     }
     for n in [1 << 16, 1 << 20, (1 << 22) + 3, 1 << 25] {
         let shape = format!("{n}");
         let x = device.tensor(&noise(n).map(bf16::from_f32).collect::<Vec<_>>())?;
         let mut y = device.empty_like(&x)?;
-        told("swiglu bf16", &shape, &*kernel_library::swiglu(&x, &x, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
-        told("geglu bf16", &shape, &*kernel_library::geglu(&x, &x, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
-        told("dropout bf16", &shape, &*kernel_library::dropout(&x, &mut y, n, 0.1, 7).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
+        told("swiglu bf16", &shape, &*kernels::swiglu(&x, &x, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
+        told("geglu bf16", &shape, &*kernels::geglu(&x, &x, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
+        told("dropout bf16", &shape, &*kernels::dropout(&x, &mut y, n, 0.1, 7).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 const N: usize = 1 << 18;
 const COLUMNS: usize = 1000;
@@ -86,19 +87,15 @@ fn kernels_on_the_cpu() -> Result<()> {
     time("silu f32", || silu::<f32, 1024>(&x, &mut y, N).grid(grid).launch())?;
     time("silu bf16", || silu::<bf16, 1024>(&half, &mut y_half, N).grid(grid).launch())?;
     time("scale_in_place", || scale_in_place::<1024>(&mut y, N, 1.0).grid(grid).launch())?;
-    time("adamw", || kernel_library::adamw::<f32, 1024>(&mut y, &x, &mut m, &mut v, N, 0.1, 0.9, 0.999, 1e-8, 0.0, 1).grid(grid).launch())?;
-    time("softmax", || kernel_library::softmax(&x, &mut y, COLUMNS).grid(|_| ROWS).launch())?;
-    time("layer_norm", || {
-        kernel_library::layer_norm(&x, &weight, &weight, &mut y, &mut mean, &mut rstd, COLUMNS, 1e-5).grid(|_| ROWS).launch()
-    })?;
-    time("row_sum", || kernel_library::row_sum(&x, &mut mean, COLUMNS).grid(|_| ROWS).launch())?;
-    time("transpose", || {
-        kernel_library::transpose(&x, &mut y, ROWS, COLUMNS).grid(|c| (cdiv(ROWS, c.ROWS), cdiv(COLUMNS, c.COLUMNS))).launch()
-    })?;
+    time("adamw", || kernels::adamw::<f32, 1024>(&mut y, &x, &mut m, &mut v, N, 0.1, 0.9, 0.999, 1e-8, 0.0, 1).grid(grid).launch())?;
+    time("softmax", || kernels::softmax(&x, &mut y, COLUMNS).grid(|_| ROWS).launch())?;
+    time("layer_norm", || kernels::layer_norm(&x, &weight, &weight, &mut y, &mut mean, &mut rstd, COLUMNS, 1e-5).grid(|_| ROWS).launch())?;
+    time("row_sum", || kernels::row_sum(&x, &mut mean, COLUMNS).grid(|_| ROWS).launch())?;
+    time("transpose", || kernels::transpose(&x, &mut y, ROWS, COLUMNS).grid(|c| (cdiv(ROWS, c.ROWS), cdiv(COLUMNS, c.COLUMNS))).launch())?;
     time("scatter", || scatter::<1024>(&x, &places, &mut y, N).grid(grid).launch())?;
     time("scatter_rows", || scatter_rows::<1024>(&x, &rows, &mut y, COLUMNS).grid(ROWS).launch())?;
     time("count_bytes", || count_bytes::<1024>(&bytes, &mut counts, N).grid(grid).launch())?;
-    time("bin_counts", || kernel_library::bin_counts::<f32, 64, 1024>(&x, &mut counts, N, -10.0, 10.0).grid(64).launch())?;
+    time("bin_counts", || kernels::bin_counts::<f32, 64, 1024>(&x, &mut counts, N, -10.0, 10.0).grid(64).launch())?;
     // Small enough that what a launch costs by itself is a part of it.
     time("small add", || vector_add::<1024>(&x, &x, &mut y, 1 << 16).grid(64).launch())?;
     black_box((y, y_half, counts));

@@ -1,75 +1,117 @@
-//! Rows of a table that indices pick, and the gradient of the table.
+//! Embeddings: rows of a table by index, and the gradient of the table.
 
+use galatea::MAX_RANK;
 use galatea::prelude::*;
 
-/// `y[i]` = row `indices[i]` of a table.
+use crate::call::{Call, Of};
+use crate::{AsTensor, kernels};
+
+/// The rows of a table that the indices select: `y[i] = table[indices[i]]`.
 ///
-/// `table` is `[vocabulary, columns]`, `indices` is `[tokens]`, `y` is `[tokens, columns]`; the grid is `(tokens, cdiv(columns, BLOCK_SIZE))`. An index
-/// that the table has not gives a row of zeros. Nothing is computed: `y` has the bits of the table.
+/// `indices` has any shape, `table` is `[vocabulary, columns]`, and the result has the shape of `indices` with `columns` as an additional last axis.
+/// Every [`Float`] is accepted, and its bits are copied. An index outside the table gives a row of zeros: indices are on the device, so checking them
+/// would need a synchronisation.
+///
+/// # Errors
+/// [`Error::ArgumentShape`] if `table` has not two axes, or `indices` as many axes as a tensor can have; [`Error::ArgumentDevice`]; or an error of an
+/// allocation or a launch.
 ///
 /// ```
 /// # use galatea::prelude::*;
 /// # fn main() -> galatea::Result<()> {
 /// let device = Device::cpu();
-/// let table = device.tensor(&[1.0f32, 2.0, 3.0, 4.0])?;
+/// let table = device.tensor_from(&[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
 /// let indices = device.tensor(&[1i64, 0, 1])?;
-/// let mut y = device.empty::<f32>(6)?;
-/// kernel_library::embedding(&table, &indices, &mut y, 2, 2).grid(|config| (3, cdiv(2, config.BLOCK_SIZE))).launch()?;
-/// assert_eq!(y.to_vec()?, [3.0, 4.0, 1.0, 2.0, 3.0, 4.0]);
+/// let y = kernel_library::embedding(&indices, &table)?;
+/// assert_eq!((y.shape(), y.to_vec()?), (&[3, 2][..], vec![3.0, 4.0, 1.0, 2.0, 3.0, 4.0]));
 /// # Ok(())
 /// # }
 /// ```
-#[autotune(
-    configs = [
-        Config { BLOCK_SIZE: 128, num_warps: 1 },
-        Config { BLOCK_SIZE: 512, num_warps: 2 },
-        Config { BLOCK_SIZE: 1024, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, num_warps: 8 },
-    ],
-    key = [columns],
-)]
-#[kernel(T = [f32, f16, bf16])]
-pub fn embedding<T: Float, const BLOCK_SIZE: usize>(table: Ptr<T>, indices: Ptr<i64>, y: PtrMut<T>, vocabulary: usize, columns: usize) {
-    let token = program_id(0);
-    let column = program_id(1) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
-    let mask = column < columns;
-    let index = load(indices + token);
-    let v = load(table + index * columns + column, mask = mask & (index >= 0) & (index < vocabulary));
-    store(y + token * columns + column, v, mask = mask);
+pub fn embedding<T: Float>(indices: &impl AsTensor<i64>, table: &impl AsTensor<T>) -> Result<Tensor<T>> {
+    let (indices, table) = (indices.as_tensor(), table.as_tensor());
+    let call = Call::new("embedding", "indices", &indices);
+    let [vocabulary, columns] = table_of(&call, &table)?;
+    let mut shape = [columns; MAX_RANK];
+    let rank = indices.shape().len();
+    if rank == MAX_RANK {
+        let expected = format!("at most {} axes are expected: the result has one more", MAX_RANK - 1);
+        return Err(call.wrong_shape("indices", &indices, expected, format!("merge axes: `indices.reshape([{}])?`", indices.len())));
+    }
+    shape[..rank].copy_from_slice(indices.shape());
+    let mut y = call.empty(&shape[..=rank])?;
+    if !y.is_empty() {
+        let tokens = indices.len();
+        let launch = kernels::embedding(table, indices, &mut y, vocabulary, columns);
+        launch.grid(|config| (tokens, cdiv(columns, config.BLOCK_SIZE))).launch()?;
+    }
+    Ok(y)
 }
 
-/// The gradient of [`embedding()`]: each row of `dy` is added to row `indices[i]` of `dtable`.
+/// The gradient of the table of [`embedding()`]: row `k` is the sum of `dy[i]` over all `i` with `indices[i] == k`.
 ///
-/// `dy` is `[tokens, columns]`, `indices` is `[tokens]`, `dtable` is `[vocabulary, columns]` of `f32` and holds zeros, or the gradient so far, before;
-/// the grid is `(tokens, cdiv(columns, BLOCK_SIZE))`. Rows whose index is `padding_index` or none of the table's are left out. Tokens meet in one row in
-/// no certain order, so the last bits of a sum may differ from launch to launch. Not autotuned, since each launch adds: a `BLOCK_SIZE` of 256 or 1024 is
-/// compiled ahead.
+/// `indices` has any shape, `table` is `[vocabulary, columns]`, and `dy` has the shape of the result of `embedding`. Of `table` only the shape is used.
+/// The result is `[vocabulary, columns]` of `f32`, whatever the type of the table, because the sums are made in memory. A row whose index is
+/// `padding_index`, or is outside the table, adds nothing. Atomics add the rows in no certain order, so the last bits of a sum can differ between calls.
+///
+/// # Errors
+/// [`Error::ArgumentShape`] or [`Error::ArgumentDevice`] for tensors that do not match; [`Error::ArgumentValue`] if `padding_index` is outside the table;
+/// or an error of an allocation or a launch.
 ///
 /// ```
 /// # use galatea::prelude::*;
 /// # fn main() -> galatea::Result<()> {
 /// let device = Device::cpu();
-/// let dy = device.tensor(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let table = device.zeros::<f32>([2, 2])?;
 /// let indices = device.tensor(&[1i64, 0, 1])?;
-/// let mut dtable = device.zeros::<f32>(4)?;
-/// kernel_library::embedding_backward::<f32, 256>(&dy, &indices, &mut dtable, 2, 2, -1).grid((3, cdiv(2, 256))).launch()?;
-/// assert_eq!(dtable.to_vec()?, [3.0, 4.0, 6.0, 8.0]);
+/// let dy = device.tensor_from(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2])?;
+/// let dtable = kernel_library::embedding_backward(&dy, &indices, &table, None)?;
+/// assert_eq!((dtable.shape(), dtable.to_vec()?), (&[2, 2][..], vec![3.0, 4.0, 6.0, 8.0]));
 /// # Ok(())
 /// # }
 /// ```
-#[kernel(T = [f32, f16, bf16], BLOCK_SIZE = [256, 1024])]
-pub fn embedding_backward<T: Float, const BLOCK_SIZE: usize>(
-    dy: Ptr<T>,
-    indices: Ptr<i64>,
-    dtable: PtrMut<f32>,
-    vocabulary: usize,
-    columns: usize,
-    padding_index: i64,
-) {
-    let token = program_id(0);
-    let column = program_id(1) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
-    let index = load(indices + token);
-    let mask = (column < columns) & (index >= 0) & (index < vocabulary) & (index != padding_index);
-    let v = load(dy + token * columns + column, mask = mask, evict = "evict_first") as f32;
-    atomic_add(dtable + index * columns + column, v, mask = mask, sem = "relaxed");
+pub fn embedding_backward<T: Float>(
+    dy: &impl AsTensor<T>,
+    indices: &impl AsTensor<i64>,
+    table: &impl AsTensor<T>,
+    padding_index: Option<usize>,
+) -> Result<Tensor<f32>> {
+    let (dy, indices, table) = (dy.as_tensor(), indices.as_tensor(), table.as_tensor());
+    let call = Call::new("embedding_backward", "dy", &dy);
+    let [vocabulary, columns] = table_of(&call, &table)?;
+    let rows = call.rows(&dy, usize::MAX)?;
+    call.expect("indices", &indices, rows.leading, Of::rows("dy", dy.shape()))?;
+    if rows.columns != columns {
+        let expected = format!("a last extent of {columns} is expected: that of `table`, which has the shape {:?}", table.shape());
+        return Err(call.wrong_shape("dy", &dy, expected, "pass the gradient of the result of `embedding`".to_owned()));
+    }
+    if let Some(index) = padding_index {
+        let expected = format_args!("an index below {vocabulary} is expected: the number of rows of `table`");
+        call.expect_value("padding_index", index, index < vocabulary, expected, "pass `None` to use every row")?;
+    }
+    // No row has the index -1.
+    let padding = padding_index.map_or(-1, |index| index as i64);
+    let mut dtable = call.zeros(&[vocabulary, columns])?;
+    if !dy.is_empty() && !dtable.is_empty() {
+        // The sizes that are compiled with this crate: a narrow row does not fill the larger block.
+        if columns <= 256 {
+            let launch = kernels::embedding_backward::<T, 256>(dy, indices, &mut dtable, vocabulary, columns, padding);
+            launch.grid((rows.rows, 1)).launch()?;
+        } else {
+            let launch = kernels::embedding_backward::<T, 1024>(dy, indices, &mut dtable, vocabulary, columns, padding);
+            launch.grid((rows.rows, cdiv(columns, 1024))).launch()?;
+        }
+    }
+    Ok(dtable)
+}
+
+/// The shape of a table, which has two axes and is on the device of the call.
+fn table_of<T: Float>(call: &Call<'_>, table: &TensorView<'_, T>) -> Result<[usize; 2]> {
+    call.expect_device("table", table)?;
+    match *table.shape() {
+        [vocabulary, columns] => Ok([vocabulary, columns]),
+        _ => {
+            let help = "give it two axes, such as `table.reshape([vocabulary, columns])?`".to_owned();
+            Err(call.wrong_shape("table", table, "a matrix is expected: `[vocabulary, columns]`".to_owned(), help))
+        }
+    }
 }

@@ -1,17 +1,52 @@
-//! Kernels that models are made of, written in the kernel language, each for every float type.
+//! Functions that models are made of, on tensors: softmax, norms, losses, activations, embeddings, optimizers, and reductions.
 //!
-//! A matrix is row-major, its rows one behind the other. Kernels of rows run a program a row: `softmax(&x, &mut y, columns).grid(|_| rows)`; those of
-//! elements a program a block: `swiglu(&gate, &up, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE))`. Everything is computed in `f32`, whatever the
-//! elements are, and rounded once. Which configuration is the fastest is measured at the first launch with a number of columns; `ONCE` in a
-//! configuration says whether rows are read once or twice, and `STAGES` how many rows are under way. Kernels that add to what is there, or update it
-//! in place, are not tuned, since every launch of a race would count: `adamw::<f32, 1024>(..).grid(cdiv(n, 1024))`.
+//! A function takes tensors and returns tensors. It reads all sizes from the shapes, checks the arguments, allocates its results and launches kernels.
+//!
+//! ```
+//! # use galatea::prelude::*;
+//! # fn main() -> galatea::Result<()> {
+//! let device = Device::default()?; // the first CUDA GPU, else the CPU
+//! let x = device.tensor_from(&[1.0f32, 3.0, -5.0, 5.0], [2, 2])?;
+//! let (weight, bias) = (device.tensor(&[1.0f32, 1.0])?, device.tensor(&[0.0f32, 0.0])?);
+//! let y = kernel_library::layer_norm(&x, &weight, &bias, 1e-5)?;
+//! let p = kernel_library::softmax(&y)?;
+//! assert_eq!(p.shape(), [2, 2]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! | topic | functions |
+//! |---|---|
+//! | rows | [`softmax()`], [`row_sum()`], [`row_max()`], [`row_argmax()`], [`row_topk()`], [`row_cumsum()`] |
+//! | norms | [`layer_norm()`], [`layer_norm_forward()`], [`layer_norm_backward()`], [`rms_norm()`], [`rms_norm_forward()`], [`rms_norm_backward()`] |
+//! | activations | [`swiglu()`], [`swiglu_backward()`], [`geglu()`], [`geglu_backward()`], [`dropout()`], [`dropout_backward()`] |
+//! | tokens | [`embedding()`], [`embedding_backward()`], [`rope()`], [`rope_backward()`] |
+//! | losses | [`cross_entropy()`], [`cross_entropy_forward()`], [`cross_entropy_backward()`] |
+//! | optimizers | [`adamw()`] |
+//! | matrices | [`column_sum()`], [`transpose()`], [`sum()`], [`bin_counts()`] |
+//!
+//! # Conventions
+//!
+//! - **Shapes.** The last axis is the row, and all axes before it count rows, as many as a tensor can have. Tensors and views are contiguous, so no
+//!   argument needs a copy. Empty tensors give empty results, or sums of 0, without a launch.
+//! - **Types.** A function is generic over the float type. `f32`, `f16` and `bf16` are compiled with this crate; `f64` is compiled at its first launch,
+//!   where the function accepts it. Everything is computed in `f32` and rounded once.
+//! - **Arguments.** Inputs come first, then parameters, then numbers. A gradient takes `dy` first. A function whose gradient needs more than the inputs has
+//!   a form `*_forward`, which returns the result and a struct `*Saved` for the form `*_backward`.
+//! - **Errors.** A wrong shape, device or number is an [`Error`](galatea::Error) that names the function and the argument. Indices in memory, such as the
+//!   targets of a loss, are not read by the host: each function documents the result for an index out of range.
+//! - **Launches.** A function launches on the home stream of its first tensor, and returns without waiting for the launch. Its results have the same
+//!   home stream. The first call for a row length times the configurations of the kernel, see [`tune`](galatea::tune).
+//! - **Replays.** Functions allocate, which [`Replay::capture`](galatea::Replay::capture) refuses, except [`adamw()`]. A capture launches the
+//!   [`kernels`] instead, which write into tensors that exist already.
 
 mod activations;
+mod as_tensor;
+mod call;
 mod embeddings;
+pub mod kernels;
 mod losses;
 mod norms;
-mod norms_backward;
-mod online;
 mod optimizers;
 mod positions;
 mod reductions;
@@ -20,15 +55,18 @@ mod selections;
 mod softmaxes;
 mod transposes;
 
-pub use activations::{dropout, geglu, geglu_backward, swiglu, swiglu_backward};
+pub use activations::{GateGradients, dropout, dropout_backward, geglu, geglu_backward, swiglu, swiglu_backward};
+pub use as_tensor::{AsTensor, AsTensorMut};
 pub use embeddings::{embedding, embedding_backward};
-pub use losses::{cross_entropy, cross_entropy_backward};
-pub use norms::{layer_norm, rms_norm};
-pub use norms_backward::{layer_norm_backward, rms_norm_backward};
-pub use optimizers::adamw;
+pub use losses::{CrossEntropySaved, cross_entropy, cross_entropy_backward, cross_entropy_forward};
+pub use norms::{
+    LayerNormGradients, LayerNormSaved, RmsNormGradients, RmsNormSaved, layer_norm, layer_norm_backward, layer_norm_forward, rms_norm,
+    rms_norm_backward, rms_norm_forward,
+};
+pub use optimizers::{AdamW, adamw};
 pub use positions::{rope, rope_backward};
-pub use reductions::{block_sum, column_sum, row_max, row_sum};
+pub use reductions::{column_sum, row_max, row_sum, sum};
 pub use scans::row_cumsum;
-pub use selections::{bin_counts, row_argmax, row_topk};
+pub use selections::{TopK, bin_counts, row_argmax, row_topk};
 pub use softmaxes::softmax;
 pub use transposes::transpose;

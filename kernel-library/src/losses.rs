@@ -1,141 +1,140 @@
-//! Losses of the rows of a matrix: cross entropy, with its gradient.
-//!
-//! With `STREAM` the L2 gives up first what is read: what the fastest does depends on how much there is to read.
+//! Cross entropy, with its gradient.
 
 use galatea::prelude::*;
 
-use crate::online::finite;
+use crate::call::{Call, Of, Rows};
+use crate::{AsTensor, kernels};
 
-/// `losses[i] = lse[i] - logits[i, targets[i]]`, `lse[i]` the logarithm of the sum of the exponentials of row `i`: a program a row.
+/// What [`cross_entropy_backward()`] needs of [`cross_entropy_forward()`].
+#[derive(Debug)]
+pub struct CrossEntropySaved {
+    /// The logarithm of the sum of exponentials of each row of logits. The shape is that of the targets.
+    pub lse: Tensor<f32>,
+    /// The target whose rows have the loss 0 and the gradient 0.
+    pub ignore_index: i64,
+}
+
+/// The cross entropy of each row of logits with its target class: `log(sum over j of exp(logits[i, j])) - logits[i, targets[i]]`.
 ///
-/// `logits` are `[rows, classes]`, `targets`, `losses` and `lse` are `[rows]`; the grid is the number of rows. `lse` is kept for
-/// [`cross_entropy_backward()`]. Rows are of any length and read once, computed in `f32`. A row whose target is `ignore_index` (-100 elsewhere) has
-/// the loss 0; one whose target is no class otherwise has the loss NaN. The mean is left to the caller, who knows how many rows count.
+/// `logits` has any shape with at least one axis; the classes lie along the last axis, and there is at least one. `targets` has the shape of `logits`
+/// without the last axis, which is the shape of the result. Every [`Float`] is accepted; losses are computed in `f32`. A row whose target is
+/// `ignore_index`, usually -100, has the loss 0. A row with another target that is no class has the loss NaN: targets are on the device, so an error would
+/// need a synchronisation. The mean is left to the caller, because only the caller knows how many rows count. For training, call
+/// [`cross_entropy_forward()`].
 ///
-/// While a row is read, the largest element so far and the sum of exponentials are kept for every eight lanes and joined at the end (online
-/// normalizer calculation, arXiv 1805.02867).
+/// # Errors
+/// [`Error::ArgumentShape`] or [`Error::ArgumentDevice`] for tensors that do not match, or an error of an allocation or a launch.
 ///
 /// ```
 /// # use galatea::prelude::*;
 /// # fn main() -> galatea::Result<()> {
 /// let device = Device::cpu();
-/// let logits = device.tensor(&[1.0f32, 1.0, 1.0, 1.0, 0.0, 9.0, 0.0, 0.0])?;
+/// let logits = device.tensor_from(&[1.0f32, 1.0, 1.0, 1.0, 0.0, 9.0, 0.0, 0.0], [2, 4])?;
 /// let targets = device.tensor(&[2i64, -100])?;
-/// let [mut losses, mut lse] = [device.empty::<f32>(2)?, device.empty::<f32>(2)?];
-/// kernel_library::cross_entropy(&logits, &targets, &mut losses, &mut lse, 4, -100).grid(|_| 2).launch()?;
-/// let losses = losses.to_vec()?;
+/// let losses = kernel_library::cross_entropy(&logits, &targets, -100)?.to_vec()?;
 /// assert!((losses[0] - 4f32.ln()).abs() < 1e-6 && losses[1] == 0.0);
 /// # Ok(())
 /// # }
 /// ```
-#[autotune(
-    configs = [
-        Config { BLOCK_SIZE: 512, STREAM: false, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, STREAM: false, num_warps: 2 },
-        Config { BLOCK_SIZE: 2048, STREAM: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STREAM: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STREAM: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, STREAM: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, STREAM: false, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STREAM: true, num_warps: 16 },
-    ],
-    key = [classes],
-    prune = |config| config.BLOCK_SIZE >= 2 * classes.max(257),
-)]
-#[kernel(T = [f32, f16, bf16], contract)]
-pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(
-    logits: Ptr<T>,
-    targets: Ptr<i64>,
-    losses: PtrMut<f32>,
-    lse: PtrMut<f32>,
-    classes: usize,
-    ignore_index: i64,
-) {
-    let row = program_id(0);
-    // First, so that nobody waits for it at the end.
-    let target = load(targets + row);
-    let is_class = (target >= 0) & (target < classes);
-    let chosen = load(logits + row * classes + target, mask = is_class) as f32;
-    let class = arange(0, BLOCK_SIZE);
-    // Eight lanes, four neighbours in each half of a block, share what they compare with: a thread has them all, and one exponential in nine
-    // scales sums.
-    let mut largest = full([BLOCK_SIZE / 8], f32::NEG_INFINITY);
-    let mut total = zeros::<f32>([BLOCK_SIZE / 8]);
-    for first in range(0, classes, BLOCK_SIZE) {
-        let at = first + class;
-        let lowest = f32::NEG_INFINITY as T;
-        let mask = at < classes;
-        let v = load(logits + row * classes + at, mask = mask, other = lowest, evict = if STREAM { "evict_first" } else { "evict_normal" })
-            as f32;
-        let eights = reshape(v, [2, BLOCK_SIZE / 8, 4]);
-        let next = max(largest, max(max(eights, axis = 2), axis = 0));
-        let base = finite(next);
-        let terms = fast_exp(eights - base[(None, .., None)]);
-        total = total * fast_exp(largest - base) + sum(sum(terms, axis = 2), axis = 0);
-        largest = next;
-    }
-    let top = max(largest);
-    let row_lse = top + log(sum(total * fast_exp(largest - finite(top))));
-    let loss = select(is_class, row_lse - chosen, f32::NAN);
-    store(losses + row, select(target == ignore_index, 0.0, loss));
-    store(lse + row, row_lse);
+pub fn cross_entropy<T: Float>(logits: &impl AsTensor<T>, targets: &impl AsTensor<i64>, ignore_index: i64) -> Result<Tensor<f32>> {
+    let (losses, _) = cross_entropy_of("cross_entropy", logits.as_tensor(), targets.as_tensor(), ignore_index)?;
+    Ok(losses)
 }
 
-/// The gradient of [`cross_entropy()`]: `dlogits[i, j] = dlosses[i] * scale * (exp(logits[i, j] - lse[i]) - 1 if j is the target)`.
+/// [`cross_entropy()`] for training: also returns what [`cross_entropy_backward()`] needs.
 ///
-/// `logits` and `dlogits` are `[rows, classes]`, `targets`, `lse` and `dlosses` are `[rows]`. A program takes a block of a row: the grid is
-/// `rows * cdiv(classes, config.BLOCK_SIZE)`. For the mean of the losses `dlosses` are the gradient of the mean in each row, and `scale` is one over the
-/// number of rows that count. Computed in `f32` and rounded once. A row whose target is `ignore_index` has the gradient 0; one whose target is no
-/// class otherwise NaN.
+/// # Errors
+/// As [`cross_entropy()`].
 ///
 /// ```
 /// # use galatea::prelude::*;
 /// # fn main() -> galatea::Result<()> {
 /// let device = Device::cpu();
-/// let logits = device.tensor(&[1.0f32, 1.0, 1.0, 1.0, 0.0, 9.0, 0.0, 0.0])?;
+/// let logits = device.tensor_from(&[1.0f32, 1.0, 1.0, 1.0, 0.0, 9.0, 0.0, 0.0], [2, 4])?;
 /// let targets = device.tensor(&[2i64, -100])?;
-/// let [mut losses, mut lse] = [device.empty::<f32>(2)?, device.empty::<f32>(2)?];
-/// kernel_library::cross_entropy(&logits, &targets, &mut losses, &mut lse, 4, -100).grid(|_| 2).launch()?;
-/// let (dlosses, mut dlogits) = (device.tensor(&[1.0f32, 1.0])?, device.empty_like(&logits)?);
-/// kernel_library::cross_entropy_backward(&logits, &targets, &lse, &dlosses, &mut dlogits, 4, -100, 1.0)
-///     .grid(|config| 2 * cdiv(4, config.BLOCK_SIZE))
-///     .launch()?;
+/// let (losses, saved) = kernel_library::cross_entropy_forward(&logits, &targets, -100)?;
+///
+/// let dlosses = device.full(losses.shape(), 1.0f32)?; // the gradient of the sum of the losses; for their mean, one over the number of rows that count
+/// let dlogits = kernel_library::cross_entropy_backward(&dlosses, &logits, &targets, &saved)?;
 /// let expected = [0.25, 0.25, -0.75, 0.25, 0.0, 0.0, 0.0, 0.0];
 /// assert!(dlogits.to_vec()?.iter().zip(expected).all(|(have, want): (&f32, f32)| (have - want).abs() < 1e-6));
 /// # Ok(())
 /// # }
 /// ```
-#[autotune(
-    configs = [
-        Config { BLOCK_SIZE: 256, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, num_warps: 2 },
-        Config { BLOCK_SIZE: 2048, num_warps: 2 },
-        Config { BLOCK_SIZE: 4096, num_warps: 4 },
-        Config { BLOCK_SIZE: 8192, num_warps: 8 },
-    ],
-    key = [classes],
-    prune = |config| config.BLOCK_SIZE >= 2 * classes.max(129),
-)]
-#[kernel(T = [f32, f16, bf16], contract)]
-pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize>(
-    logits: Ptr<T>,
-    targets: Ptr<i64>,
-    lse: Ptr<f32>,
-    dlosses: Ptr<f32>,
-    dlogits: PtrMut<T>,
-    classes: usize,
+pub fn cross_entropy_forward<T: Float>(
+    logits: &impl AsTensor<T>,
+    targets: &impl AsTensor<i64>,
     ignore_index: i64,
-    scale: f32,
-) {
-    let blocks = cdiv(classes, BLOCK_SIZE);
-    let row = program_id(0) / blocks;
-    let class = program_id(0) % blocks * BLOCK_SIZE + arange(0, BLOCK_SIZE);
-    let mask = class < classes;
-    let v = load(logits + row * classes + class, mask = mask, evict = "evict_last") as f32;
-    let target = load(targets + row);
-    let factor = select((target >= 0) & (target < classes), load(dlosses + row) * scale, f32::NAN);
-    let gradient = (fast_exp(v - load(lse + row)) - select(class == target, 1.0, 0.0)) * factor;
-    store(dlogits + row * classes + class, select(target == ignore_index, 0.0, gradient) as T, mask = mask);
+) -> Result<(Tensor<f32>, CrossEntropySaved)> {
+    cross_entropy_of("cross_entropy_forward", logits.as_tensor(), targets.as_tensor(), ignore_index)
+}
+
+fn cross_entropy_of<T: Float>(
+    function: &'static str,
+    logits: TensorView<'_, T>,
+    targets: TensorView<'_, i64>,
+    ignore_index: i64,
+) -> Result<(Tensor<f32>, CrossEntropySaved)> {
+    let call = Call::new(function, "logits", &logits);
+    let rows = classes(&call, "logits", &logits, call.rows(&logits, usize::MAX)?)?;
+    call.expect("targets", &targets, rows.leading, Of::rows("logits", logits.shape()))?;
+    let mut losses = call.empty(rows.leading)?;
+    let mut saved = CrossEntropySaved { lse: call.empty(rows.leading)?, ignore_index };
+    if rows.rows > 0 {
+        let launch = kernels::cross_entropy(logits, targets, &mut losses, &mut saved.lse, rows.columns, ignore_index);
+        launch.grid(|_| rows.rows).launch()?;
+    }
+    Ok((losses, saved))
+}
+
+/// The gradient of [`cross_entropy()`]: `dlogits[i, j] = dlosses[i] * (exp(logits[i, j] - lse[i]) - (1 if j is the target, else 0))`.
+///
+/// `logits` and `targets` are those of the forward pass, and `saved` is its result. `dlosses` has the shape of `targets`. The result has the shape and
+/// the type of `logits`, computed in `f32` and rounded once. The gradient of a row is 0 if its target is `ignore_index`, and NaN if its target is no
+/// class. For the gradient of the mean, each element of `dlosses` is one over the number of rows that count.
+///
+/// # Errors
+/// [`Error::ArgumentShape`] or [`Error::ArgumentDevice`] for tensors that do not match, or an error of an allocation or a launch.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let (logits, targets) = (device.tensor_from(&[0.0f32, 0.0], [1, 2])?, device.tensor(&[1i64])?);
+/// let (_, saved) = kernel_library::cross_entropy_forward(&logits, &targets, -100)?;
+/// let dlogits = kernel_library::cross_entropy_backward(&device.tensor(&[3.0f32])?, &logits, &targets, &saved)?.to_vec()?;
+/// assert!((dlogits[0] - 1.5).abs() < 1e-6 && (dlogits[1] + 1.5).abs() < 1e-6);
+/// # Ok(())
+/// # }
+/// ```
+pub fn cross_entropy_backward<T: Float>(
+    dlosses: &impl AsTensor<f32>,
+    logits: &impl AsTensor<T>,
+    targets: &impl AsTensor<i64>,
+    saved: &CrossEntropySaved,
+) -> Result<Tensor<T>> {
+    let (dlosses, logits, targets) = (dlosses.as_tensor(), logits.as_tensor(), targets.as_tensor());
+    let call = Call::new("cross_entropy_backward", "dlosses", &dlosses);
+    call.expect_device("logits", &logits)?;
+    let rows = classes(&call, "logits", &logits, call.rows_of("logits", &logits, usize::MAX)?)?;
+    call.expect("dlosses", &dlosses, rows.leading, Of::rows("logits", logits.shape()))?;
+    call.expect("targets", &targets, rows.leading, Of::rows("logits", logits.shape()))?;
+    call.expect("saved.lse", &saved.lse.view(), rows.leading, Of::rows("logits", logits.shape()))?;
+    let mut dlogits = call.empty(logits.shape())?;
+    if rows.rows > 0 {
+        let (rows, classes) = (rows.rows, rows.columns);
+        kernels::cross_entropy_backward(logits, targets, &saved.lse, dlosses, &mut dlogits, classes, saved.ignore_index, 1.0)
+            .grid(|config| rows * cdiv(classes, config.BLOCK_SIZE))
+            .launch()?;
+    }
+    Ok(dlogits)
+}
+
+/// An error if the rows of logits have no class.
+fn classes<'t, T: Float>(call: &Call<'_>, argument: &'static str, logits: &TensorView<'_, T>, rows: Rows<'t>) -> Result<Rows<'t>> {
+    if rows.columns > 0 {
+        return Ok(rows);
+    }
+    let expected = "at least one class is expected: classes lie along the last axis".to_owned();
+    Err(call.wrong_shape(argument, logits, expected, format!("pass `{argument}` with one column for each class")))
 }

@@ -1,41 +1,33 @@
-//! Scans of the rows of a matrix.
+//! Cumulative sums.
 
 use galatea::prelude::*;
 
-/// `y[i, j]` = the sum of the first `j + 1` elements of row `i`: a program a row.
+use crate::call::Call;
+use crate::{AsTensor, kernels};
+
+/// The cumulative sum of each row: `y[i, j]` is the sum of `x[i, k]` for `k` from 0 to `j`.
 ///
-/// `x` and `y` are `[rows, columns]`; the grid is the number of rows. Rows are of any length, added up in `f32`; each sum is rounded once.
+/// `x` has any shape with at least one axis; rows lie along the last axis and have any length. The result has the shape of `x`. Every [`Float`] is
+/// accepted, added up in `f32`; each sum is rounded once.
+///
+/// # Errors
+/// [`Error::ArgumentShape`] if `x` has no axis, or an error of an allocation or a launch.
 ///
 /// ```
 /// # use galatea::prelude::*;
 /// # fn main() -> galatea::Result<()> {
-/// let device = Device::cpu();
-/// let x = device.tensor(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
-/// let mut y = device.empty_like(&x)?;
-/// kernel_library::row_cumsum(&x, &mut y, 3).grid(|_| 2).launch()?;
-/// assert_eq!(y.to_vec()?, [1.0, 3.0, 6.0, 4.0, 9.0, 15.0]);
+/// let x = Device::cpu().tensor_from(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])?;
+/// assert_eq!(kernel_library::row_cumsum(&x)?.to_vec()?, [1.0, 3.0, 6.0, 4.0, 9.0, 15.0]);
 /// # Ok(())
 /// # }
 /// ```
-#[autotune(
-    configs = [
-        Config { BLOCK_SIZE: 256, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, num_warps: 8 },
-    ],
-    key = [columns],
-    prune = |config| config.BLOCK_SIZE >= 2 * columns.max(129),
-)]
-#[kernel(T = [f32, f16, bf16])]
-pub fn row_cumsum<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
-    let start = program_id(0) * columns;
-    let column = arange(0, BLOCK_SIZE);
-    let mut before: f32 = 0.0;
-    for first in range(0, columns, BLOCK_SIZE) {
-        let at = first + column;
-        let v = load(x + start + at, mask = at < columns, evict = "evict_first") as f32;
-        store(y + start + at, (cumsum(v) + before) as T, mask = at < columns);
-        before += sum(v);
+pub fn row_cumsum<T: Float>(x: &impl AsTensor<T>) -> Result<Tensor<T>> {
+    let x = x.as_tensor();
+    let call = Call::new("row_cumsum", "x", &x);
+    let rows = call.rows(&x, usize::MAX)?;
+    let mut y = call.empty(x.shape())?;
+    if !x.is_empty() {
+        kernels::row_cumsum(x, &mut y, rows.columns).grid(|_| rows.rows).launch()?;
     }
+    Ok(y)
 }

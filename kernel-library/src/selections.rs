@@ -1,127 +1,127 @@
-//! Where the largest elements of rows are, and how many elements are of which size.
+//! The largest elements of rows and their columns, and histograms.
 
+use galatea::MAX_RANK;
 use galatea::prelude::*;
 
-/// `y[i]` = the column of the largest element of row `i`, of equal ones the first: a program a row.
-///
-/// `x` is `[rows, columns]` of `f32`, `f16` or `bf16`, `y` is `[rows]` of `i64`; the grid is the number of rows. Rows are of any length. NaN counts as
-/// `-inf`; a row of nothing else, or of no columns, gives 0.
-///
-/// ```
-/// # use galatea::prelude::*;
-/// # fn main() -> galatea::Result<()> {
-/// let device = Device::cpu();
-/// let x = device.tensor(&[1.0f32, 7.0, 7.0, -4.0, f32::NAN, -5.0])?;
-/// let mut y = device.empty::<i64>(2)?;
-/// kernel_library::row_argmax(&x, &mut y, 3).grid(|_| 2).launch()?;
-/// assert_eq!(y.to_vec()?, [1, 0]);
-/// # Ok(())
-/// # }
-/// ```
-#[autotune(
-    configs = [
-        Config { BLOCK_SIZE: 256, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, num_warps: 8 },
-    ],
-    key = [columns],
-    prune = |config| config.BLOCK_SIZE >= 2 * columns.max(129),
-)]
-#[kernel(T = [f32, f16, bf16])]
-pub fn row_argmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<i64>, columns: usize) {
-    static_assert!(T != f64, "elements are compared as f32, in which different numbers of f64 are equal");
-    let row = program_id(0);
-    let column = arange(0, BLOCK_SIZE);
-    let mut largest = full([BLOCK_SIZE], f32::NEG_INFINITY);
-    let mut place = column;
-    for first in range(0, columns, BLOCK_SIZE) {
-        let at = first + column;
-        let lowest = f32::NEG_INFINITY as T;
-        let v = load(x + row * columns + at, mask = at < columns, other = lowest, evict = "evict_first") as f32;
-        place = select(v > largest, at, place);
-        largest = max(largest, v);
-    }
-    let (_, best) = reduce((largest, place), 0, |(a, i), (b, j)| (max(a, b), select((b > a) | ((b == a) & (j < i)), j, i)));
-    store(y + row, best);
+use crate::call::Call;
+use crate::{AsTensor, kernels};
+
+/// The elements of a block of the kernel `bin_counts`, one of those that are compiled with this crate.
+const BLOCK_SIZE: usize = 1024;
+
+/// The largest elements of each row, returned by [`row_topk()`]. Both shapes are that of the input, with `K` as the last extent.
+#[derive(Debug)]
+pub struct TopK<T: Element> {
+    /// The elements, the largest first.
+    pub values: Tensor<T>,
+    /// Their columns; -1 where a row has fewer than `K` elements.
+    pub indices: Tensor<i64>,
 }
 
-/// The `K` largest elements of each row, from the largest on, and their columns: a program a row.
+/// The column of the largest element of each row; of equal elements the first.
 ///
-/// `x` is `[rows, columns]` of `f32`, `f16` or `bf16`, `values` is `[rows, K]`, `places` is `[rows, K]` of `i64`; the grid is the number of rows. `K` is
-/// at most 256, best a power of two; 8 and 64 are compiled ahead. Rows are of any length below 2^32. Of equal elements the first comes first. The order is that of `sort`: NaN is
-/// beyond the infinity of its sign, -0.0 less than 0.0. Where a row has fewer than `K` elements, the rest is `-inf` at column -1.
+/// `x` has any shape with at least one axis; rows lie along the last axis and have any length above 0. The result has the shape of `x` without its last
+/// axis. `f32`, `f16` and `bf16` are accepted. NaN counts as `-inf`; a row of nothing else gives 0.
+///
+/// # Errors
+/// [`Error::ArgumentShape`] if `x` has no axis, or rows without elements; [`Error::Compile`] for `f64`; or an error of an allocation or a launch.
 ///
 /// ```
 /// # use galatea::prelude::*;
 /// # fn main() -> galatea::Result<()> {
-/// let device = Device::cpu();
-/// let x = device.tensor(&[1.0f32, 9.0, 3.0, 9.0, 5.0])?;
-/// let (mut values, mut places) = (device.empty::<f32>(4)?, device.empty::<i64>(4)?);
-/// kernel_library::row_topk::<f32, 4>(&x, &mut values, &mut places, 5).grid(|_| 1).launch()?;
-/// assert_eq!((values.to_vec()?, places.to_vec()?), (vec![9.0, 9.0, 5.0, 3.0], vec![1, 3, 4, 2]));
+/// let x = Device::cpu().tensor_from(&[1.0f32, 7.0, 7.0, -4.0, f32::NAN, -5.0], [2, 3])?;
+/// assert_eq!(kernel_library::row_argmax(&x)?.to_vec()?, [1, 0]);
 /// # Ok(())
 /// # }
 /// ```
-#[autotune(
-    configs = [
-        Config { BLOCK_SIZE: 256, num_warps: 1 },
-        Config { BLOCK_SIZE: 512, num_warps: 4 },
-        Config { BLOCK_SIZE: 1024, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, num_warps: 8 },
-    ],
-    key = [columns],
-    prune = |config| config.BLOCK_SIZE >= 2 * columns.max(129),
-)]
-#[kernel(T = [f32, f16, bf16], K = [8, 64])]
-pub fn row_topk<T: Float, const K: usize, const BLOCK_SIZE: usize>(x: Ptr<T>, values: PtrMut<T>, places: PtrMut<i64>, columns: usize) {
-    static_assert!(T != f64, "elements are compared as f32, in which different numbers of f64 are equal");
-    let row = program_id(0);
-    let column = arange(0, BLOCK_SIZE);
-    // A key is an element above its column: the bits of a float as an integer of the same order, and columns counted from the end.
-    let mut best = full([K], i64::MIN);
-    for first in range(0, columns, BLOCK_SIZE) {
-        let at = first + column;
-        let bits = bitcast::<i32>(load(x + row * columns + at, mask = at < columns, evict = "evict_first") as f32);
-        let ordered = (bits ^ ((bits >> 31) & 0x7fff_ffff)) as i64;
-        let key = select(at < columns, (ordered << 32) + (0xffff_ffff - at), i64::MIN);
-        best = topk(cat(best, topk(key, K)), K);
+pub fn row_argmax<T: Float>(x: &impl AsTensor<T>) -> Result<Tensor<i64>> {
+    let x = x.as_tensor();
+    let call = Call::new("row_argmax", "x", &x);
+    let rows = call.rows(&x, usize::MAX)?;
+    let mut y = call.empty(rows.leading)?;
+    if rows.columns == 0 && !y.is_empty() {
+        let expected = "at least one column is expected: a row without elements has no largest element".to_owned();
+        return Err(call.wrong_shape("x", &x, expected, "leave out the call for such a tensor".to_owned()));
     }
-    let ordered = (best >> 32) as i32;
-    let value = bitcast::<f32>(ordered ^ ((ordered >> 31) & 0x7fff_ffff));
-    let to = row * K + arange(0, K);
-    store(values + to, select(best == i64::MIN, f32::NEG_INFINITY, value) as T);
-    store(places + to, select(best == i64::MIN, -1, 0xffff_ffff - (best & 0xffff_ffff)));
+    if !x.is_empty() {
+        kernels::row_argmax(x, &mut y, rows.columns).grid(|_| rows.rows).launch()?;
+    }
+    Ok(y)
 }
 
-/// Adds to `counts[k]` how many elements lie in part `k` of `BINS` equal parts of `low..=high`.
+/// The `K` largest elements of each row, the largest first, and their columns; of equal elements the first comes first.
 ///
-/// `x` has `n` elements, `counts` has `BINS` of `i32`, zeros before; `low` is less than `high`. `high` itself is in the last part;
-/// elements outside, and NaN, are not counted. The part is `(x - low) * (BINS / (high - low))`, computed in `f32`. The grid is any number of
-/// programs, which share the blocks; some hundred fill a GPU. Not autotuned, since each launch adds: 64 and 256 parts, with a `BLOCK_SIZE` of 1024,
-/// are compiled ahead.
+/// `x` has any shape with at least one axis; rows lie along the last axis. Both results have the shape of `x`, with `K` in place of the last extent. `K`
+/// is from 1 to 256, which is checked when the call is compiled. Code for 8 and 64 is built with this crate, code for another `K` at its first launch; a
+/// power of two is fastest. `f32`, `f16` and `bf16` are accepted. NaN is beyond the infinity of its sign, and -0.0 is less than 0.0. Where a row has
+/// fewer than `K` elements, the rest is `-inf` at column -1.
+///
+/// # Errors
+/// [`Error::ArgumentShape`] if `x` has no axis, or rows of 2^32 elements; [`Error::Compile`] for `f64`; or an error of an allocation or a launch.
 ///
 /// ```
 /// # use galatea::prelude::*;
 /// # fn main() -> galatea::Result<()> {
-/// let device = Device::cpu();
-/// let x = device.tensor(&[0.1f32, 0.9, 0.3, 1.0, 2.0])?;
-/// let mut counts = device.zeros::<i32>(4)?;
-/// kernel_library::bin_counts::<f32, 4, 1024>(&x, &mut counts, x.len(), 0.0, 1.0).grid(1).launch()?;
-/// assert_eq!(counts.to_vec()?, [1, 1, 0, 2]);
+/// let x = Device::cpu().tensor_from(&[1.0f32, 9.0, 3.0, 9.0, 5.0], [1, 5])?;
+/// let top = kernel_library::row_topk::<_, 3>(&x)?;
+/// assert_eq!((top.values.to_vec()?, top.indices.to_vec()?), (vec![9.0, 9.0, 5.0], vec![1, 3, 4]));
+/// assert_eq!(top.values.shape(), [1, 3]);
 /// # Ok(())
 /// # }
 /// ```
-#[kernel(T = [f32, f16, bf16], BINS = [64, 256], BLOCK_SIZE = [1024])]
-pub fn bin_counts<T: Float, const BINS: usize, const BLOCK_SIZE: usize>(x: Ptr<T>, counts: PtrMut<i32>, n: usize, low: f32, high: f32) {
-    let element = arange(0, BLOCK_SIZE);
-    let scale = BINS as f32 / (high - low);
-    let mut total = zeros::<i32>([BINS]);
-    for first in range(program_id(0) * BLOCK_SIZE, n, num_programs(0) * BLOCK_SIZE) {
-        let at = first + element;
-        let v = load(x + at, mask = at < n, evict = "evict_first") as f32;
-        let bin = min(((v - low) * scale) as i32, BINS as i32 - 1);
-        total += histogram(bin, BINS, mask = (at < n) & (v >= low) & (v <= high));
+pub fn row_topk<T: Float, const K: usize>(x: &impl AsTensor<T>) -> Result<TopK<T>> {
+    const { assert!(K >= 1 && K <= 256, "`row_topk` finds 1 to 256 elements of a row") };
+    let x = x.as_tensor();
+    let call = Call::new("row_topk", "x", &x);
+    // The kernel keeps a column in 32 bits.
+    let rows = call.rows(&x, u32::MAX as usize)?;
+    let mut shape = [K; MAX_RANK];
+    shape[..rows.leading.len()].copy_from_slice(rows.leading);
+    let shape = &shape[..=rows.leading.len()];
+    let mut top = TopK { values: call.empty(shape)?, indices: call.empty(shape)? };
+    if !top.values.is_empty() {
+        kernels::row_topk::<T, K>(x, &mut top.values, &mut top.indices, rows.columns).grid(|_| rows.rows).launch()?;
     }
-    atomic_add(counts + arange(0, BINS), total, sem = "relaxed");
+    Ok(top)
+}
+
+/// A histogram: how many elements lie in each of `BINS` equal parts of `low..=high`.
+///
+/// `x` has any shape; the result is `[BINS]`. Every [`Float`] is accepted. The part of an element is `(x - low) * (BINS / (high - low))`, computed in
+/// `f32`; `high` itself is in the last part. NaN, and elements outside `low..=high`, are not counted. Code for 64 and 256 parts is built with this crate,
+/// code for another number at its first launch.
+///
+/// # Errors
+/// [`Error::ArgumentValue`] if `high` is not greater than `low`, or their difference is not finite; or an error of an allocation or a launch.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let x = Device::cpu().tensor(&[0.1f32, 0.9, 0.3, 1.0, 2.0])?;
+/// assert_eq!(kernel_library::bin_counts::<_, 4>(&x, 0.0, 1.0)?.to_vec()?, [1, 1, 0, 2]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn bin_counts<T: Float, const BINS: usize>(x: &impl AsTensor<T>, low: f32, high: f32) -> Result<Tensor<i32>> {
+    const { assert!(BINS >= 1, "`bin_counts` counts at least one part") };
+    let x = x.as_tensor();
+    let call = Call::new("bin_counts", "x", &x);
+    let finite = "a finite number is expected";
+    call.expect_value("low", low, low.is_finite(), finite, "pass the smallest number to count")?;
+    call.expect_value("high", high, high.is_finite(), finite, "pass the largest number to count")?;
+    call.expect_value(
+        "high",
+        high,
+        high > low,
+        format_args!("a number above `low` is expected, which is {low:?}"),
+        "pass the smaller number first",
+    )?;
+    let width = "a finite difference to `low` is expected";
+    call.expect_value("high", high, (high - low).is_finite(), width, "count in a narrower range")?;
+    let mut counts = call.zeros(&[BINS])?;
+    if !x.is_empty() {
+        let programs = cdiv(x.len(), BLOCK_SIZE).min(4 * call.device().multiprocessors());
+        kernels::bin_counts::<T, BINS, BLOCK_SIZE>(x, &mut counts, x.len(), low, high).grid(programs).launch()?;
+    }
+    Ok(counts)
 }

@@ -25,7 +25,7 @@ const TURNS: usize = 3;
 fn main() {
     let mut files: Vec<PathBuf> = std::env::args().skip(1).filter(|word| word != "--bench").map(PathBuf::from).collect();
     if files.is_empty() {
-        let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel-library/src");
+        let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel-library/src/kernels");
         let entries = std::fs::read_dir(&library).unwrap_or_else(|error| panic!("cannot read {}: {error}", library.display()));
         files = entries.map(|entry| entry.expect("the folder is read").path()).collect();
         files.sort();

@@ -1,17 +1,18 @@
 //! Gated activations and dropout. Gradients are held to difference quotients of the function, which know nothing of its derivative.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{Real, check, devices, numbers};
 
 const SIZES: [usize; 5] = [0, 1, 511, 4096, 5003];
 
-fn silu(v: f64) -> f64 {
+pub(crate) fn silu(v: f64) -> f64 {
     v / (1.0 + (-v).exp())
 }
 
 /// `erf` by Simpson's rule over its density: within 1e-7, and its error as smooth.
-fn gelu(v: f64) -> f64 {
+pub(crate) fn gelu(v: f64) -> f64 {
     let to = v.clamp(-9.0, 9.0);
     let (steps, density) = (200, |t: f64| (-t * t / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt());
     let h = to / f64::from(steps);
@@ -21,7 +22,7 @@ fn gelu(v: f64) -> f64 {
 }
 
 /// The slope of a function, to the fourth order.
-fn slope(f: fn(f64) -> f64, v: f64) -> f64 {
+pub(crate) fn slope(f: fn(f64) -> f64, v: f64) -> f64 {
     let h = 1e-3;
     (8.0 * (f(v + h) - f(v - h)) - (f(v + 2.0 * h) - f(v - 2.0 * h))) / (12.0 * h)
 }
@@ -36,14 +37,14 @@ fn gated<T: Real>(is_gelu: bool) {
             let [gate, up, dy] = [0, 1, 2].map(|i| device.tensor(&host[i]).unwrap());
             let [mut y, mut dgate, mut dup] = [0; 3].map(|_| device.empty_like(&gate).unwrap());
             if is_gelu {
-                kernel_library::geglu(&gate, &up, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch().unwrap();
-                kernel_library::geglu_backward(&dy, &gate, &up, &mut dgate, &mut dup, n)
+                kernels::geglu(&gate, &up, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch().unwrap();
+                kernels::geglu_backward(&dy, &gate, &up, &mut dgate, &mut dup, n)
                     .grid(|config| cdiv(n, config.BLOCK_SIZE))
                     .launch()
                     .unwrap();
             } else {
-                kernel_library::swiglu(&gate, &up, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch().unwrap();
-                kernel_library::swiglu_backward(&dy, &gate, &up, &mut dgate, &mut dup, n)
+                kernels::swiglu(&gate, &up, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch().unwrap();
+                kernels::swiglu_backward(&dy, &gate, &up, &mut dgate, &mut dup, n)
                     .grid(|config| cdiv(n, config.BLOCK_SIZE))
                     .launch()
                     .unwrap();
@@ -78,9 +79,9 @@ fn gates_that_are_open_or_shut() {
         for is_gelu in [false, true] {
             let mut y = device.empty_like(&gate).unwrap();
             if is_gelu {
-                kernel_library::geglu(&gate, &up, &mut y, 3).grid(|config| cdiv(3, config.BLOCK_SIZE)).launch().unwrap();
+                kernels::geglu(&gate, &up, &mut y, 3).grid(|config| cdiv(3, config.BLOCK_SIZE)).launch().unwrap();
             } else {
-                kernel_library::swiglu(&gate, &up, &mut y, 3).grid(|config| cdiv(3, config.BLOCK_SIZE)).launch().unwrap();
+                kernels::swiglu(&gate, &up, &mut y, 3).grid(|config| cdiv(3, config.BLOCK_SIZE)).launch().unwrap();
             }
             check(device, &y.to_vec().unwrap(), 0.0, |i| [2.0 * f64::from(1e30f32), 0.0, f64::NAN][i]);
         }
@@ -90,7 +91,7 @@ fn gates_that_are_open_or_shut() {
 fn dropped<T: Real>(device: Device, x: &[T], p: f32, seed: u64) -> Vec<T> {
     let dx = device.tensor(x).unwrap();
     let mut y = device.empty_like(&dx).unwrap();
-    kernel_library::dropout(&dx, &mut y, x.len(), p, seed).grid(|config| cdiv(x.len(), config.BLOCK_SIZE)).launch().unwrap();
+    kernels::dropout(&dx, &mut y, x.len(), p, seed).grid(|config| cdiv(x.len(), config.BLOCK_SIZE)).launch().unwrap();
     y.to_vec().unwrap()
 }
 

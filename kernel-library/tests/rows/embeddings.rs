@@ -1,6 +1,7 @@
 //! Embeddings and the gradient of their table.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{COLUMNS, Real, check, devices, numbers};
 
@@ -16,7 +17,7 @@ fn embeddings<T: Real>() {
             let dy = numbers::<T>(INDICES.len() * columns, 2.0, 2);
             let (dtable, indices, ddy) = (device.tensor(&table).unwrap(), device.tensor(&INDICES).unwrap(), device.tensor(&dy).unwrap());
             let mut y = device.empty_like(&ddy).unwrap();
-            kernel_library::embedding(&dtable, &indices, &mut y, VOCABULARY, columns)
+            kernels::embedding(&dtable, &indices, &mut y, VOCABULARY, columns)
                 .grid(|config| (INDICES.len(), cdiv(columns, config.BLOCK_SIZE)))
                 .launch()
                 .unwrap();
@@ -27,7 +28,7 @@ fn embeddings<T: Real>() {
             }
 
             let mut gradient = device.tensor(&vec![1.0f32; table.len()]).unwrap();
-            kernel_library::embedding_backward::<T, 256>(&ddy, &indices, &mut gradient, VOCABULARY, columns, PADDING)
+            kernels::embedding_backward::<T, 256>(&ddy, &indices, &mut gradient, VOCABULARY, columns, PADDING)
                 .grid((INDICES.len(), cdiv(columns, 256)))
                 .launch()
                 .unwrap();

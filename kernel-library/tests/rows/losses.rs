@@ -1,19 +1,20 @@
 //! Cross entropy and its gradient.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{COLUMNS, ROWS, Real, check, devices, numbers};
 
-const IGNORED: i64 = -7;
+pub(crate) const IGNORED: i64 = -7;
 
 /// The logarithm of the sum of exponentials.
-fn lse<T: Real>(row: &[T]) -> f64 {
+pub(crate) fn lse<T: Real>(row: &[T]) -> f64 {
     let largest = row.iter().map(|v| v.wide()).fold(f64::NEG_INFINITY, f64::max);
     largest + row.iter().map(|v| (v.wide() - largest).exp()).sum::<f64>().ln()
 }
 
 /// The loss of a row and its gradient, before it is scaled.
-fn reference<T: Real>(row: &[T], target: i64) -> (f64, Vec<f64>) {
+pub(crate) fn reference<T: Real>(row: &[T], target: i64) -> (f64, Vec<f64>) {
     if target == IGNORED {
         return (0.0, vec![0.0; row.len()]);
     }
@@ -36,8 +37,8 @@ fn losses<T: Real>() {
                 let [dx, mut gradient] = [device.tensor(&x).unwrap(), device.empty::<T>(x.len()).unwrap()];
                 let (dtargets, dupstream) = (device.tensor(&targets).unwrap(), device.tensor(&upstream).unwrap());
                 let [mut losses, mut kept] = [0; 2].map(|_| device.empty::<f32>(ROWS).unwrap());
-                kernel_library::cross_entropy(&dx, &dtargets, &mut losses, &mut kept, classes, IGNORED).grid(|_| ROWS).launch().unwrap();
-                kernel_library::cross_entropy_backward(&dx, &dtargets, &kept, &dupstream, &mut gradient, classes, IGNORED, 0.25)
+                kernels::cross_entropy(&dx, &dtargets, &mut losses, &mut kept, classes, IGNORED).grid(|_| ROWS).launch().unwrap();
+                kernels::cross_entropy_backward(&dx, &dtargets, &kept, &dupstream, &mut gradient, classes, IGNORED, 0.25)
                     .grid(|config| ROWS * cdiv(classes, config.BLOCK_SIZE))
                     .launch()
                     .unwrap();
@@ -68,7 +69,7 @@ fn infinities_and_nan() {
         let x = device.tensor(&[f32::NEG_INFINITY, 0.0, 0.0, 1.0, f32::NAN, 0.0]).unwrap();
         let targets = device.tensor(&[1i64, 0]).unwrap();
         let [mut losses, mut lse] = [0; 2].map(|_| device.empty::<f32>(2).unwrap());
-        kernel_library::cross_entropy(&x, &targets, &mut losses, &mut lse, 3, IGNORED).grid(|_| 2).launch().unwrap();
+        kernels::cross_entropy(&x, &targets, &mut losses, &mut lse, 3, IGNORED).grid(|_| 2).launch().unwrap();
         check(device, &losses.to_vec().unwrap(), 0.0, |i| [2f64.ln(), f64::NAN][i]);
     }
 }
@@ -86,10 +87,7 @@ fn the_largest_numbers_and_offsets() {
             let targets = [0i64, 1, 2, 0, 1];
             let (dx, dtargets) = (device.tensor(&x).unwrap(), device.tensor(&targets).unwrap());
             let [mut losses, mut kept] = [0; 2].map(|_| device.empty::<f32>(targets.len()).unwrap());
-            kernel_library::cross_entropy(&dx, &dtargets, &mut losses, &mut kept, classes, IGNORED)
-                .grid(|_| targets.len())
-                .launch()
-                .unwrap();
+            kernels::cross_entropy(&dx, &dtargets, &mut losses, &mut kept, classes, IGNORED).grid(|_| targets.len()).launch().unwrap();
             let row = |i: usize| &x[i * classes..][..classes];
             // The last has no class: the sum is of nothing, and a loss of it no number.
             let want = |i: usize| if i < 4 { lse(row(i)) } else { f64::NEG_INFINITY };
@@ -97,7 +95,7 @@ fn the_largest_numbers_and_offsets() {
 
             let upstream = device.tensor(&[1.0f32; 5]).unwrap();
             let mut gradient = device.empty::<f32>(x.len()).unwrap();
-            kernel_library::cross_entropy_backward(&dx, &dtargets, &kept, &upstream, &mut gradient, classes, IGNORED, 1.0)
+            kernels::cross_entropy_backward(&dx, &dtargets, &kept, &upstream, &mut gradient, classes, IGNORED, 1.0)
                 .grid(|config| targets.len() * cdiv(classes, config.BLOCK_SIZE))
                 .launch()
                 .unwrap();

@@ -1,7 +1,9 @@
-//! The kernels of this crate against `f64`, on every device there is: the CPU, a simulated GPU, and a GPU.
+//! The kernels of this crate against `f64`, on every device there is: the CPU, a simulated GPU, and a GPU. The functions that call them are tested
+//! in `functions`.
 
 mod activations;
 mod embeddings;
+mod functions;
 mod losses;
 mod norms;
 mod norms_backward;
@@ -13,6 +15,7 @@ mod selections;
 mod softmaxes;
 mod transposes;
 
+use approx::relative_eq;
 use galatea::prelude::*;
 
 /// The CPU, a simulated GPU, and the first GPU if there is one.
@@ -67,7 +70,8 @@ fn numbers<T: Real>(len: usize, scale: f64, seed: u64) -> Vec<T> {
 fn check<T: Real>(device: Device, got: &[T], size: f64, want: impl Fn(usize) -> f64) {
     for (i, got) in got.iter().enumerate() {
         let (got, want) = (got.wide(), want(i));
-        let fits = (got - want).abs() <= T::TOLERANCE * want.abs().max(size) || got == want || (got.is_nan() && want.is_nan());
+        let is_near = relative_eq!(got, want, epsilon = T::TOLERANCE * size, max_relative = T::TOLERANCE);
+        let fits = is_near || (got.is_nan() && want.is_nan());
         assert!(fits, "{} on {device}: element {i} is {got:e}, not {want:e}", T::DTYPE);
     }
 }

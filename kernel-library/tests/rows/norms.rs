@@ -1,10 +1,11 @@
 //! Layer norm and RMS norm.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{COLUMNS, ROWS, Real, check, devices, numbers};
 
-const EPS: f32 = 1e-5;
+pub(crate) const EPS: f32 = 1e-5;
 
 fn layer_norm<T: Real>() {
     for device in devices() {
@@ -15,7 +16,7 @@ fn layer_norm<T: Real>() {
             let (dx, dw, db) = (device.tensor(&x).unwrap(), device.tensor(&w).unwrap(), device.tensor(&b).unwrap());
             let mut y = device.empty_like(&dx).unwrap();
             let [mut mean, mut rstd] = [0; 2].map(|_| device.empty::<f32>(ROWS).unwrap());
-            kernel_library::layer_norm(&dx, &dw, &db, &mut y, &mut mean, &mut rstd, columns, EPS).grid(|_| ROWS).launch().unwrap();
+            kernels::layer_norm(&dx, &dw, &db, &mut y, &mut mean, &mut rstd, columns, EPS).grid(|_| ROWS).launch().unwrap();
 
             let stats: Vec<(f64, f64)> = x.chunks(columns).map(stats).collect();
             check(device, &mean.to_vec().unwrap(), 0.0, |row| stats[row].0);
@@ -29,7 +30,7 @@ fn layer_norm<T: Real>() {
     }
 }
 
-fn stats<T: Real>(row: &[T]) -> (f64, f64) {
+pub(crate) fn stats<T: Real>(row: &[T]) -> (f64, f64) {
     let count = row.len() as f64;
     let mean = row.iter().map(|v| v.wide()).sum::<f64>() / count;
     let variance = row.iter().map(|v| (v.wide() - mean).powi(2)).sum::<f64>() / count;
@@ -43,7 +44,7 @@ fn rms_norm<T: Real>() {
             let (dx, dw) = (device.tensor(&x).unwrap(), device.tensor(&w).unwrap());
             let mut y = device.empty_like(&dx).unwrap();
             let mut rstd = device.empty::<f32>(ROWS).unwrap();
-            kernel_library::rms_norm(&dx, &dw, &mut y, &mut rstd, columns, EPS).grid(|_| ROWS).launch().unwrap();
+            kernels::rms_norm(&dx, &dw, &mut y, &mut rstd, columns, EPS).grid(|_| ROWS).launch().unwrap();
             let want = |row: usize| {
                 let squares: f64 = x[row * columns..][..columns].iter().map(|v| v.wide().powi(2)).sum();
                 1.0 / (squares / columns as f64 + f64::from(EPS)).sqrt()

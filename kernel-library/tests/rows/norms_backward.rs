@@ -1,6 +1,7 @@
 //! The backward passes of the norms, in both stages.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{COLUMNS, Real, check, devices, numbers};
 
@@ -10,7 +11,7 @@ const EPS: f64 = 1e-5;
 const GROUPED: [(usize, usize); 3] = [(7, 3), (5, 1), (2, 4)];
 
 /// The mean (0 for RMS norm) and one over the deviation of each row, as a forward pass keeps them.
-fn stats<T: Real>(x: &[T], columns: usize, is_centred: bool) -> (Vec<f32>, Vec<f32>) {
+pub(crate) fn stats<T: Real>(x: &[T], columns: usize, is_centred: bool) -> (Vec<f32>, Vec<f32>) {
     let of = |row: &[T]| {
         let count = columns as f64;
         let mean = if is_centred { row.iter().map(|v| v.wide()).sum::<f64>() / count } else { 0.0 };
@@ -21,14 +22,14 @@ fn stats<T: Real>(x: &[T], columns: usize, is_centred: bool) -> (Vec<f32>, Vec<f
 }
 
 /// What the gradients should be: `dx`, and the sums over the rows for weight and bias.
-struct Gradients {
-    dx: Vec<f64>,
-    weight: Vec<f64>,
-    bias: Vec<f64>,
+pub(crate) struct Gradients {
+    pub(crate) dx: Vec<f64>,
+    pub(crate) weight: Vec<f64>,
+    pub(crate) bias: Vec<f64>,
 }
 
 /// By the chain rule, term by term: `normal[k]` depends on `x[j]` directly, through the deviation, and through the mean.
-fn reference<T: Real>(dy: &[T], x: &[T], weight: &[T], (mean, rstd): (&[f32], &[f32]), is_centred: bool) -> Gradients {
+pub(crate) fn reference<T: Real>(dy: &[T], x: &[T], weight: &[T], (mean, rstd): (&[f32], &[f32]), is_centred: bool) -> Gradients {
     let columns = weight.len();
     let mut all = Gradients { dx: Vec::new(), weight: vec![0.0; columns], bias: vec![0.0; columns] };
     for (row, (dy, x)) in dy.chunks(columns).zip(x.chunks(columns)).enumerate() {
@@ -49,7 +50,7 @@ fn reference<T: Real>(dy: &[T], x: &[T], weight: &[T], (mean, rstd): (&[f32], &[
 
 fn summed<T: Real>(device: Device, parts: &Tensor<f32>, groups: usize, columns: usize) -> Vec<T> {
     let mut y = device.empty::<T>(columns).unwrap();
-    kernel_library::column_sum(parts, &mut y, groups, columns).grid(|config| cdiv(columns, config.BLOCK_SIZE)).launch().unwrap();
+    kernels::column_sum(parts, &mut y, groups, columns).grid(|config| cdiv(columns, config.BLOCK_SIZE)).launch().unwrap();
     y.to_vec().unwrap()
 }
 
@@ -74,7 +75,7 @@ fn norms_of<T: Real>(is_centred: bool, lengths: &[usize], grouped: &[(usize, usi
                 let mut gradient = device.empty_like(&dx).unwrap();
                 if is_centred {
                     let mut parts = device.empty::<f32>(groups * 2 * columns).unwrap();
-                    kernel_library::layer_norm_backward(&ddy, &dx, &dw, &dmean, &drstd, &mut gradient, &mut parts, rows, columns)
+                    kernels::layer_norm_backward(&ddy, &dx, &dw, &dmean, &drstd, &mut gradient, &mut parts, rows, columns)
                         .grid(|_| groups)
                         .launch()
                         .unwrap();
@@ -82,7 +83,7 @@ fn norms_of<T: Real>(is_centred: bool, lengths: &[usize], grouped: &[(usize, usi
                     check(device, &summed::<T>(device, &parts, groups, 2 * columns), 4.0, |i| both[i]);
                 } else {
                     let mut weights = device.empty::<f32>(groups * columns).unwrap();
-                    kernel_library::rms_norm_backward(&ddy, &dx, &dw, &drstd, &mut gradient, &mut weights, rows, columns)
+                    kernels::rms_norm_backward(&ddy, &dx, &dw, &drstd, &mut gradient, &mut weights, rows, columns)
                         .grid(|_| groups)
                         .launch()
                         .unwrap();
@@ -118,6 +119,6 @@ fn a_row_that_is_too_long_is_an_error() {
     let x = device.zeros::<f32>(columns).unwrap();
     let [mut dx, mut parts] = [0; 2].map(|_| device.zeros::<f32>(columns).unwrap());
     let rstd = device.zeros::<f32>(1).unwrap();
-    let error = kernel_library::rms_norm_backward(&x, &x, &x, &rstd, &mut dx, &mut parts, 1, columns).grid(|_| 1).launch().unwrap_err();
+    let error = kernels::rms_norm_backward(&x, &x, &x, &rstd, &mut dx, &mut parts, 1, columns).grid(|_| 1).launch().unwrap_err();
     assert!(matches!(error, Error::NoConfig { kernel: "rms_norm_backward", .. }), "{error}");
 }

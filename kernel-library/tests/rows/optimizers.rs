@@ -1,6 +1,7 @@
 //! Steps of AdamW.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{Real, check, devices, numbers};
 
@@ -22,7 +23,7 @@ fn steps<T: Real>() {
                 let old = [&m, &v].map(|x| x.to_vec().unwrap().into_iter().map(f64::from).collect::<Vec<f64>>());
                 let before = weights.to_vec().unwrap();
                 let dgradients = device.tensor(&gradients).unwrap();
-                kernel_library::adamw::<T, 1024>(&mut weights, &dgradients, &mut m, &mut v, n, LR, BETA1, BETA2, EPS, DECAY, step as i64)
+                kernels::adamw::<T, 1024>(&mut weights, &dgradients, &mut m, &mut v, n, LR, BETA1, BETA2, EPS, DECAY, step as i64)
                     .grid(cdiv(n, 1024))
                     .launch()
                     .unwrap();

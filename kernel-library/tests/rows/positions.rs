@@ -1,6 +1,7 @@
 //! Rotary embeddings.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{Real, check, devices, numbers};
 
@@ -19,11 +20,11 @@ fn ropes<T: Real>() {
             let [dcosine, dsine] = [&cosine, &sine].map(|host| device.tensor(host).unwrap());
             let dpositions = device.tensor(&positions).unwrap();
             let [mut y, mut back] = [0; 2].map(|_| device.empty_like(&dx).unwrap());
-            kernel_library::rope(&dx, &dcosine, &dsine, &dpositions, &mut y, heads, pairs)
+            kernels::rope(&dx, &dcosine, &dsine, &dpositions, &mut y, heads, pairs)
                 .grid(|config| (tokens, cdiv(heads, config.HEADS)))
                 .launch()
                 .unwrap();
-            kernel_library::rope_backward(&dx, &dcosine, &dsine, &dpositions, &mut back, heads, pairs)
+            kernels::rope_backward(&dx, &dcosine, &dsine, &dpositions, &mut back, heads, pairs)
                 .grid(|config| (tokens, cdiv(heads, config.HEADS)))
                 .launch()
                 .unwrap();
@@ -55,6 +56,6 @@ fn a_head_that_is_too_long_is_an_error() {
     let x = device.zeros::<f32>(514).unwrap();
     let mut y = device.empty_like(&x).unwrap();
     let positions = device.zeros::<i64>(1).unwrap();
-    let error = kernel_library::rope(&x, &x, &x, &positions, &mut y, 1, 257).grid(|_| 1).launch().unwrap_err();
+    let error = kernels::rope(&x, &x, &x, &positions, &mut y, 1, 257).grid(|_| 1).launch().unwrap_err();
     assert!(matches!(error, Error::NoConfig { kernel: "rope", .. }), "{error}");
 }

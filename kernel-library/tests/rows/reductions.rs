@@ -1,6 +1,7 @@
 //! Sums and largest elements of rows.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{COLUMNS, ROWS, Real, check, devices, numbers};
 
@@ -10,8 +11,8 @@ fn reductions<T: Real>() {
             let x = numbers::<T>(ROWS * columns, 3.0, columns as u64);
             let dx = device.tensor(&x).unwrap();
             let [mut sums, mut largest] = [0; 2].map(|_| device.empty::<T>(ROWS).unwrap());
-            kernel_library::row_sum(&dx, &mut sums, columns).grid(|_| ROWS).launch().unwrap();
-            kernel_library::row_max(&dx, &mut largest, columns).grid(|_| ROWS).launch().unwrap();
+            kernels::row_sum(&dx, &mut sums, columns).grid(|_| ROWS).launch().unwrap();
+            kernels::row_max(&dx, &mut largest, columns).grid(|_| ROWS).launch().unwrap();
             let row = |row: usize| x[row * columns..][..columns].iter().map(|v| v.wide());
             check(device, &sums.to_vec().unwrap(), (columns as f64).sqrt(), |i| row(i).sum());
             check(device, &largest.to_vec().unwrap(), 0.0, |i| row(i).fold(f64::NEG_INFINITY, f64::max));
@@ -31,8 +32,8 @@ fn a_row_without_columns() {
     for device in devices() {
         let x = device.zeros::<f32>(1).unwrap();
         let [mut sums, mut largest] = [0; 2].map(|_| device.tensor(&[7.0f32; 3]).unwrap());
-        kernel_library::row_sum(&x, &mut sums, 0).grid(|_| 3).launch().unwrap();
-        kernel_library::row_max(&x, &mut largest, 0).grid(|_| 3).launch().unwrap();
+        kernels::row_sum(&x, &mut sums, 0).grid(|_| 3).launch().unwrap();
+        kernels::row_max(&x, &mut largest, 0).grid(|_| 3).launch().unwrap();
         assert_eq!((sums.to_vec().unwrap(), largest.to_vec().unwrap()), (vec![0.0; 3], vec![f32::NEG_INFINITY; 3]), "{device}");
     }
 }
@@ -44,14 +45,8 @@ fn columns<T: Real>(shapes: &[(usize, usize, usize)]) {
             let dx = device.tensor(&x).unwrap();
             let mut parts = device.empty::<f32>(groups * columns).unwrap();
             let mut sums = device.empty::<T>(columns).unwrap();
-            kernel_library::column_sum(&dx, &mut parts, rows, columns)
-                .grid(|config| (cdiv(columns, config.BLOCK_SIZE), groups))
-                .launch()
-                .unwrap();
-            kernel_library::column_sum(&parts, &mut sums, groups, columns)
-                .grid(|config| cdiv(columns, config.BLOCK_SIZE))
-                .launch()
-                .unwrap();
+            kernels::column_sum(&dx, &mut parts, rows, columns).grid(|config| (cdiv(columns, config.BLOCK_SIZE), groups)).launch().unwrap();
+            kernels::column_sum(&parts, &mut sums, groups, columns).grid(|config| cdiv(columns, config.BLOCK_SIZE)).launch().unwrap();
             let column = |rows: std::iter::StepBy<std::ops::Range<usize>>, j: usize| rows.map(|i| x[i * columns + j].wide()).sum::<f64>();
             let size = (rows as f64).sqrt() + 1.0;
             check(device, &parts.to_vec().unwrap(), size, |i| column((i / columns..rows.max(i / columns)).step_by(groups), i % columns));
@@ -74,8 +69,8 @@ fn all<T: Real>() {
             let dx = device.tensor(&x).unwrap();
             let mut parts = device.empty::<f32>(groups).unwrap();
             let mut total = device.empty::<T>(1).unwrap();
-            kernel_library::block_sum(&dx, &mut parts, n).grid(|_| groups).launch().unwrap();
-            kernel_library::block_sum(&parts, &mut total, groups).grid(|_| 1).launch().unwrap();
+            kernels::block_sum(&dx, &mut parts, n).grid(|_| groups).launch().unwrap();
+            kernels::block_sum(&parts, &mut total, groups).grid(|_| 1).launch().unwrap();
             let want: f64 = x.iter().map(|v| v.wide()).sum();
             check(device, &total.to_vec().unwrap(), (n as f64).sqrt() + 1.0, |_| want);
         }

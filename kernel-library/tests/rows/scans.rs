@@ -1,6 +1,7 @@
 //! Sums up to each element of a row.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{COLUMNS, ROWS, Real, check, devices, numbers};
 
@@ -10,7 +11,7 @@ fn scans<T: Real>() {
             let x = numbers::<T>(ROWS * columns, 3.0, columns as u64);
             let dx = device.tensor(&x).unwrap();
             let mut y = device.empty_like(&dx).unwrap();
-            kernel_library::row_cumsum(&dx, &mut y, columns).grid(|_| ROWS).launch().unwrap();
+            kernels::row_cumsum(&dx, &mut y, columns).grid(|_| ROWS).launch().unwrap();
             check(device, &y.to_vec().unwrap(), 3.0 * (columns as f64).sqrt(), |i| {
                 x[i / columns * columns..=i].iter().map(|v| v.wide()).sum()
             });

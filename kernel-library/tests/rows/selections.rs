@@ -1,16 +1,17 @@
 //! Largest elements and their places, and counts of sizes.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{COLUMNS, ROWS, Real, check, devices, numbers};
 
 /// Few different values, so that some are equal.
-fn coarse<T: Real>(len: usize, seed: u64) -> Vec<T> {
+pub(crate) fn coarse<T: Real>(len: usize, seed: u64) -> Vec<T> {
     numbers::<T>(len, 6.0, seed).into_iter().map(|v| T::near((v.wide() * 16.0).round() / 16.0)).collect()
 }
 
 /// The columns of a row from the largest element on, equal ones from the first on.
-fn places<T: Real>(row: &[T]) -> Vec<usize> {
+pub(crate) fn places<T: Real>(row: &[T]) -> Vec<usize> {
     let mut places: Vec<usize> = (0..row.len()).collect();
     places.sort_by(|i, j| row[*j].wide().total_cmp(&row[*i].wide()));
     places
@@ -22,9 +23,9 @@ fn largest<T: Real, const K: usize>(columns: &[usize]) {
             let x = coarse::<T>(ROWS * columns, columns as u64);
             let dx = device.tensor(&x).unwrap();
             let mut first = device.empty::<i64>(ROWS).unwrap();
-            kernel_library::row_argmax(&dx, &mut first, columns).grid(|_| ROWS).launch().unwrap();
+            kernels::row_argmax(&dx, &mut first, columns).grid(|_| ROWS).launch().unwrap();
             let (mut values, mut found) = (device.empty::<T>(ROWS * K).unwrap(), device.empty::<i64>(ROWS * K).unwrap());
-            kernel_library::row_topk::<T, K>(&dx, &mut values, &mut found, columns).grid(|_| ROWS).launch().unwrap();
+            kernels::row_topk::<T, K>(&dx, &mut values, &mut found, columns).grid(|_| ROWS).launch().unwrap();
 
             let (first, values, found) = (first.to_vec().unwrap(), values.to_vec().unwrap(), found.to_vec().unwrap());
             for (row, x) in x.chunks(columns).enumerate() {
@@ -62,10 +63,10 @@ fn infinities_and_nan() {
     for device in devices() {
         let x = device.tensor(&[f32::NAN, -INF, -INF, -0.0, 0.0, -INF, f32::NAN, INF, 1.0]).unwrap();
         let mut first = device.empty::<i64>(3).unwrap();
-        kernel_library::row_argmax(&x, &mut first, 3).grid(|_| 3).launch().unwrap();
+        kernels::row_argmax(&x, &mut first, 3).grid(|_| 3).launch().unwrap();
         assert_eq!(first.to_vec().unwrap(), [0, 0, 1], "{device}");
         let (mut values, mut found) = (device.empty::<f32>(12).unwrap(), device.empty::<i64>(12).unwrap());
-        kernel_library::row_topk::<f32, 4>(&x, &mut values, &mut found, 3).grid(|_| 3).launch().unwrap();
+        kernels::row_topk::<f32, 4>(&x, &mut values, &mut found, 3).grid(|_| 3).launch().unwrap();
         assert_eq!(found.to_vec().unwrap(), [0, 1, 2, -1, 1, 0, 2, -1, 0, 1, 2, -1], "{device}");
         let want = [f64::NAN, -f64::INFINITY, -f64::INFINITY, -f64::INFINITY];
         check(device, &values.to_vec().unwrap()[..4], 0.0, |i| want[i]);
@@ -82,7 +83,7 @@ fn counts<T: Real, const BINS: usize>() {
             }
             let dx = device.tensor(&x).unwrap();
             let mut counts = device.tensor(&[1i32; BINS]).unwrap();
-            kernel_library::bin_counts::<T, BINS, 1024>(&dx, &mut counts, n, -4.0, 4.0).grid(programs).launch().unwrap();
+            kernels::bin_counts::<T, BINS, 1024>(&dx, &mut counts, n, -4.0, 4.0).grid(programs).launch().unwrap();
             let part = |v: f64| (((v + 4.0) * BINS as f64 / 8.0) as usize).min(BINS - 1);
             let of = |k: usize| 1 + x.iter().map(|v| v.wide()).filter(|v| (-4.0..=4.0).contains(v) && part(*v) == k).count() as i32;
             assert_eq!(counts.to_vec().unwrap(), (0..BINS).map(of).collect::<Vec<i32>>(), "{device}: {n} {}", T::DTYPE);

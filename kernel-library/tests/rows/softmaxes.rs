@@ -1,10 +1,11 @@
 //! Softmax of rows that a CTA holds, that a cluster holds, and that nobody holds.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::{COLUMNS, ROWS, Real, check, devices, numbers};
 
-fn reference<T: Real>(x: &[T]) -> Vec<f64> {
+pub(crate) fn reference<T: Real>(x: &[T]) -> Vec<f64> {
     let largest = x.iter().map(|v| v.wide()).fold(f64::NEG_INFINITY, f64::max);
     let exponentials: Vec<f64> = x.iter().map(|v| (v.wide() - largest).exp()).collect();
     let total: f64 = exponentials.iter().sum();
@@ -15,7 +16,7 @@ fn softmax<T: Real>(device: Device, x: &[T], columns: usize) -> Vec<T> {
     let rows = x.len() / columns;
     let x = device.tensor(x).unwrap();
     let mut y = device.empty_like(&x).unwrap();
-    kernel_library::softmax(&x, &mut y, columns).grid(|_| rows).launch().unwrap();
+    kernels::softmax(&x, &mut y, columns).grid(|_| rows).launch().unwrap();
     y.to_vec().unwrap()
 }
 

@@ -1,6 +1,7 @@
 //! Transposes.
 
 use galatea::prelude::*;
+use kernel_library::kernels;
 
 use crate::devices;
 
@@ -10,7 +11,7 @@ fn transposed<T: Element + PartialEq + std::fmt::Debug>(value: impl Fn(usize) ->
             let x: Vec<T> = (0..rows * columns).map(&value).collect();
             let dx = device.tensor(&x).unwrap();
             let mut y = device.empty::<T>(x.len()).unwrap();
-            kernel_library::transpose(&dx, &mut y, rows, columns)
+            kernels::transpose(&dx, &mut y, rows, columns)
                 .grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS)))
                 .launch()
                 .unwrap();

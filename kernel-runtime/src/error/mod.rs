@@ -165,6 +165,53 @@ pub enum Error {
     #[error("this event has not been recorded\nhelp: call `.record(&stream)` before reading it")]
     EventNotRecorded,
 
+    // Calls of functions that take tensors and launch kernels themselves, such as those of `kernel-library`.
+    /// A tensor has a shape that a function does not accept.
+    #[error("`{function}`: argument `{argument}` has the shape {shape:?}, but {expected}\nhelp: {help}")]
+    ArgumentShape {
+        /// The function.
+        function: &'static str,
+        /// The argument.
+        argument: &'static str,
+        /// The shape of the argument.
+        shape: Vec<usize>,
+        /// The accepted shape and the reason, such as "[4] is expected: one element for each column of `x`".
+        expected: String,
+        /// The solution.
+        help: String,
+    },
+    /// Two tensors of a function are on different devices.
+    #[error(
+        "`{function}`: argument `{argument}` is on `{device}` but `{first}` is on `{expected}`\n\
+         help: move it: `{argument}.to_device(&{first}.device())?`"
+    )]
+    ArgumentDevice {
+        /// The function.
+        function: &'static str,
+        /// The argument that is on another device.
+        argument: &'static str,
+        /// The device of the argument.
+        device: Device,
+        /// The argument that decides on which device the function computes.
+        first: &'static str,
+        /// The device of that argument.
+        expected: Device,
+    },
+    /// A number is outside the range that a function accepts.
+    #[error("`{function}`: argument `{argument}` is {value}, but {expected}\nhelp: {help}")]
+    ArgumentValue {
+        /// The function.
+        function: &'static str,
+        /// The argument.
+        argument: &'static str,
+        /// The number.
+        value: String,
+        /// The accepted range, such as "a probability from 0 to 1 is expected".
+        expected: String,
+        /// The solution.
+        help: &'static str,
+    },
+
     // Launches.
     /// Two arguments of a launch, or an argument and its stream, are on different devices.
     #[error(
@@ -480,6 +527,21 @@ mod tests {
             Error::WrongDevice { what: "this event", device: device(), expected: device() },
             Error::StreamCaptured { doing: "launch a kernel" },
             Error::EventNotRecorded,
+            Error::ArgumentShape {
+                function: "layer_norm",
+                argument: "weight",
+                shape: vec![3],
+                expected: text("[4] is expected: one element for each column of `x`, which has the shape [2, 4]"),
+                help: text("pass `weight` with the shape [4], or compare the order of the axes of `x`"),
+            },
+            Error::ArgumentDevice { function: "layer_norm", argument: "weight", device: device(), first: "x", expected: device() },
+            Error::ArgumentValue {
+                function: "dropout",
+                argument: "p",
+                value: text("1.5"),
+                expected: text("a probability from 0 to 1 is expected"),
+                help: "pass a fraction, such as 0.1 to drop a tenth of the elements",
+            },
             Error::DeviceMismatch { kernel, argument, device: device(), other: text("argument `y` lives"), expected: device() },
             Error::GridTooLarge { kernel, axis: 1, programs: 70_000, limit: 65_535 },
             Error::ScalarTooLarge { kernel, position: 3, value: u64::MAX },

@@ -6,7 +6,7 @@ use std::ops::RangeBounds;
 
 use crate::tensor::memory::Memory;
 use crate::tensor::shape::{IntoShape, Shape};
-use crate::{Device, Element, Error, Result, Tensor, replay};
+use crate::{Device, Element, Error, Result, Stream, Tensor, replay};
 
 /// A borrowed contiguous part of a tensor, made by [`Tensor::slice`] or [`Tensor::view`]. Kernels take it as an argument that they read.
 #[derive(Clone, Copy)]
@@ -64,6 +64,11 @@ impl<'a, T: Element> TensorView<'a, T> {
     /// The device that holds the elements.
     pub fn device(&self) -> Device {
         self.memory.device()
+    }
+
+    /// The home stream of the tensor, see [`Tensor::stream`].
+    pub fn stream(&self) -> &'a Stream {
+        self.memory.stream()
     }
 
     /// A view of the part `range` of the first axis.
@@ -177,6 +182,11 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
     /// A read-only view of the same elements.
     pub fn as_view(&self) -> TensorView<'_, T> {
         TensorView { memory: self.memory, offset: self.offset, shape: self.shape, elements: PhantomData }
+    }
+
+    /// A mutable view of the same elements, which borrows this view.
+    pub fn view_mut(&mut self) -> TensorViewMut<'_, T> {
+        TensorViewMut { memory: self.memory, offset: self.offset, shape: self.shape, elements: PhantomData }
     }
 
     /// A mutable view of the part `range` of the first axis.

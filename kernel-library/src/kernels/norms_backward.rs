@@ -1,15 +1,15 @@
 //! The backward passes of layer norm and RMS norm: gradients of the input, and the parts that the gradients of the weights are summed from.
 //!
 //! A program takes some rows in turns, and adds what they say about the weights up in registers, to write it as one row of a matrix;
-//! [`column_sum`](crate::column_sum()) sums the rows of that. How many programs there are is the caller's choice, `groups`: as many as the GPU has multiprocessors
+//! [`column_sum`](crate::kernels::column_sum()) sums the rows of that. How many programs there are is the caller's choice, `groups`: as many as the GPU has multiprocessors
 //! keep it busy. No program waits for another, and the result is the same in every launch of one configuration. Groups without a row write zeros.
 
 use galatea::prelude::*;
 
-/// The backward pass of [`layer_norm`](crate::layer_norm()): the gradient `dx`, and those of `weight` and `bias` in parts.
+/// The backward pass of [`layer_norm`](crate::kernels::layer_norm()): the gradient `dx`, and those of `weight` and `bias` in parts.
 ///
 /// With `normal = (x - mean) * rstd` and `g = dy * weight`, each row of `dx` is `(g - mean of g - normal * mean of (g * normal)) * rstd`. Each row
-/// of `parts` is the sum of `dy * normal` over the rows of a program, and behind it that of `dy`: [`column_sum`](crate::column_sum()) makes
+/// of `parts` is the sum of `dy * normal` over the rows of a program, and behind it that of `dy`: [`column_sum`](crate::kernels::column_sum()) makes
 /// the gradients of `weight` and of `bias` of them.
 ///
 /// `dy`, `x` and `dx` are `[rows, columns]`, `weight` is `[columns]`, `mean` and `rstd` are `[rows]`, as the forward pass kept them,
@@ -25,12 +25,12 @@ use galatea::prelude::*;
 /// # let [weight, bias] = [0; 2].map(|_| device.tensor(&[1.0f32; 2]).unwrap());
 /// # let [mut y, mut dx] = [device.empty_like(&x)?, device.empty_like(&x)?];
 /// # let [mut mean, mut rstd] = [device.empty::<f32>(rows)?, device.empty::<f32>(rows)?];
-/// kernel_library::layer_norm(&x, &weight, &bias, &mut y, &mut mean, &mut rstd, columns, 1e-5).grid(|_| rows).launch()?;
+/// kernel_library::kernels::layer_norm(&x, &weight, &bias, &mut y, &mut mean, &mut rstd, columns, 1e-5).grid(|_| rows).launch()?;
 ///
 /// let mut parts = device.empty::<f32>(groups * 2 * columns)?;
-/// kernel_library::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut parts, rows, columns).grid(|_| groups).launch()?;
+/// kernel_library::kernels::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut parts, rows, columns).grid(|_| groups).launch()?;
 /// let mut both = device.empty::<f32>(2 * columns)?;
-/// kernel_library::column_sum(&parts, &mut both, groups, 2 * columns).grid(|config| cdiv(2 * columns, config.BLOCK_SIZE)).launch()?;
+/// kernel_library::kernels::column_sum(&parts, &mut both, groups, 2 * columns).grid(|config| cdiv(2 * columns, config.BLOCK_SIZE)).launch()?;
 /// let (dweight, dbias) = (both.slice(..columns)?, both.slice(columns..)?);
 /// assert_eq!(dbias.to_vec()?, [3.0, 3.0]);
 /// # Ok(())
@@ -96,14 +96,27 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const ROWS: usize,
     store(parts + columns + part, sum(db, axis = 0), mask = mask);
 }
 
-/// The backward pass of [`rms_norm`](crate::rms_norm()): the gradient `dx`, and that of `weight` in parts.
+/// The backward pass of [`rms_norm`](crate::kernels::rms_norm()): the gradient `dx`, and that of `weight` in parts.
 ///
 /// With `normal = x * rstd` and `g = dy * weight`, each row of `dx` is `(g - normal * mean of (g * normal)) * rstd`, and each row of `weight_parts`
-/// the sum of `dy * normal` over the rows of a program: [`column_sum`](crate::column_sum()) makes the gradient of `weight` of them.
+/// the sum of `dy * normal` over the rows of a program: [`column_sum`](crate::kernels::column_sum()) makes the gradient of `weight` of them.
 ///
 /// `dy`, `x` and `dx` are `[rows, columns]`, `weight` is `[columns]`, `rstd` is `[rows]`, as the forward pass kept it, `weight_parts` is
 /// `[groups, columns]`; the grid is `groups`, at least 1. Computed in `f32`; `dx` is rounded once. Rows are held in
 /// registers: by one CTA up to 8,192 columns, by a cluster up to 65,536 on GPUs that have clusters; longer ones are [`Error::NoConfig`].
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let [x, dy] = [device.tensor(&[3.0f32, -3.0, 4.0, 4.0])?, device.tensor(&[1.0f32; 4])?];
+/// let (weight, rstd) = (device.tensor(&[1.0f32, 1.0])?, device.tensor(&[1.0f32 / 3.0, 0.25])?);
+/// let (mut dx, mut parts) = (device.empty_like(&x)?, device.empty::<f32>(2)?);
+/// kernel_library::kernels::rms_norm_backward(&dy, &x, &weight, &rstd, &mut dx, &mut parts, 2, 2).grid(|_| 1).launch()?;
+/// assert_eq!(parts.to_vec()?, [2.0, 0.0]); // one group: the gradient of `weight`
+/// # Ok(())
+/// # }
+/// ```
 #[autotune(
     configs = [
         Config { BLOCK_SIZE: 256, ROWS: 32, STAGES: 2, num_warps: 8 },

@@ -1,0 +1,42 @@
+//! The kernels, which launch on tensors and sizes that the caller gives. The functions at the root of the crate call them.
+//!
+//! A kernel takes raw tensors, all sizes and outputs, and the caller chooses the grid. Call a kernel instead of a function at the root
+//!
+//! - inside [`Replay::capture`](galatea::Replay::capture), which cannot make tensors,
+//! - to write into a tensor that exists already,
+//! - to choose the stream, the configuration or the number of groups of a launch.
+//!
+//! A matrix is row-major and contiguous. Kernels of rows run one program per row: `softmax(&x, &mut y, columns).grid(|_| rows)`. Elementwise kernels
+//! run one program per block: `swiglu(&gate, &up, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE))`. Sizes are not compared with the tensors; as in
+//! every safe kernel, an element outside its tensor reads 0 and is not stored.
+//!
+//! The first launch for a number of columns times the configurations and keeps the fastest. In a configuration, `ONCE` states whether rows are read once
+//! or twice, and `STAGES` how many rows are prefetched. Kernels that add to a tensor, or update it in place, are not tuned, because each timed run would
+//! change the tensor: `adamw::<f32, 1024>(..).grid(cdiv(n, 1024))`.
+
+mod activations;
+mod embeddings;
+mod losses;
+mod norms;
+mod norms_backward;
+mod online;
+mod optimizers;
+mod positions;
+mod reductions;
+mod scans;
+mod selections;
+mod softmaxes;
+mod transposes;
+
+pub use activations::{dropout, geglu, geglu_backward, swiglu, swiglu_backward};
+pub use embeddings::{embedding, embedding_backward};
+pub use losses::{cross_entropy, cross_entropy_backward};
+pub use norms::{layer_norm, rms_norm};
+pub use norms_backward::{layer_norm_backward, rms_norm_backward};
+pub use optimizers::adamw;
+pub use positions::{rope, rope_backward};
+pub use reductions::{block_sum, column_sum, row_max, row_sum};
+pub use scans::row_cumsum;
+pub use selections::{bin_counts, row_argmax, row_topk};
+pub use softmaxes::softmax;
+pub use transposes::transpose;
