@@ -69,7 +69,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let data: Vec<f32> = report::random(rows * columns, 1).into_iter().map(|x| x + 10_000.0).collect();
     let x = device.tensor(&data)?;
     let (mut mean, mut variance) = (device.zeros::<f32>(rows)?, device.zeros::<f32>(rows)?);
+    // ANCHOR: launch
     moments::<256>(&x, &mut mean, &mut variance, columns).grid(rows).launch()?;
+    // ANCHOR_END: launch
 
     let values = |tensor: &Tensor<f32>| Ok::<Vec<f64>, Error>(tensor.to_vec()?.into_iter().map(f64::from).collect());
     let row = |i: usize| data[i * columns..(i + 1) * columns].iter().map(|x| f64::from(*x));
