@@ -73,7 +73,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let Args { device, out, len, chapters } = Args::parse()?;
     let start = Instant::now();
     let data = Data { device, numbers: report::random(len, 1) };
-    let chosen: Vec<_> = CHAPTERS.iter().filter(|(name, _)| chapters.is_empty() || chapters.iter().any(|chapter| chapter == name)).collect();
+    let chosen: Vec<_> =
+        CHAPTERS.iter().filter(|(name, _)| chapters.is_empty() || chapters.iter().any(|chapter| chapter == name)).collect();
     for (index, (name, measure)) in chosen.iter().enumerate() {
         println!("[{}/{}] {name} on {}", index + 1, chosen.len(), device.name());
         let report = measure(&data)?;

@@ -30,7 +30,7 @@ fn logarithms<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
 // ANCHOR_END: logarithms
 
 // ANCHOR: printing
-/// Prints the first element of each block.
+/// Sums each block, and prints the sum.
 #[kernel(BLOCK_SIZE = 128)]
 fn block_sums<const BLOCK_SIZE: usize>(x: Ptr<f32>, sums: PtrMut<f32>, n: usize) {
     let i = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
@@ -42,7 +42,7 @@ fn block_sums<const BLOCK_SIZE: usize>(x: Ptr<f32>, sums: PtrMut<f32>, n: usize)
 // ANCHOR_END: printing
 
 // ANCHOR: smooth
-/// `x[i] = (x[i] + x[i + 1]) / 2` in place: a program reads the element that the next program writes.
+/// `x[i] = (x[i] + x[i + 1]) / 2` in place: one thread reads the element that another thread writes.
 #[kernel(BLOCK_SIZE = 128)]
 fn smooth_in_place<const BLOCK_SIZE: usize>(x: PtrMut<f32>, n: usize) {
     let i = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
@@ -81,10 +81,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let result = differences::<128>(&x, &mut y, n).grid(grid).checked().launch();
     assert!(matches!(&result, Err(Error::OutOfBounds(access)) if access.index == n as i64));
     // ANCHOR_END: checked
-    expect("an access outside the tensor", result, &["differences", "debugging.rs", "help"])?;
+    expect(
+        "an access outside the tensor",
+        result,
+        &["out of bounds in kernel `differences`: load at index", "debugging.rs", "help: mask the access"],
+    )?;
 
     let result = logarithms::<128>(&x, &mut y, n).grid(grid).checked().launch();
-    expect("an assertion", result, &["logarithms", "the logarithm of a number that is not positive"])?;
+    expect("an assertion", result, &["in kernel `logarithms`: assertion failed: the logarithm of a number that is not positive"])?;
 
     // ANCHOR: capture
     let mut sums = device.zeros::<f32>(grid)?;
@@ -102,12 +106,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut z = simulated.tensor(&report::random(n, 1))?;
     let result = smooth_in_place::<128>(&mut z, n).grid(grid).launch();
     // ANCHOR_END: race
-    expect("a race", result, &["smooth_in_place", "race", "debugging.rs"])?;
+    expect("a race", result, &["kernel `smooth_in_place`: global memory race", "are not ordered", "debugging.rs", "of argument `x`"])?;
 
     // ANCHOR: uninitialised
     let unwritten = simulated.empty::<f32>(n)?;
     let result = block_sums::<128>(&unwritten, &mut simulated.zeros::<f32>(grid)?, n).grid(grid).launch();
     // ANCHOR_END: uninitialised
-    expect("memory that nothing has written", result, &["block_sums", "debugging.rs"])?;
+    expect(
+        "memory that nothing has written",
+        result,
+        &["kernel `block_sums`", "is read before it is written", "debugging.rs", "of argument `x`"],
+    )?;
+
+    println!("--- what checking costs: a launch without and with it");
+    report::measure(&device, 8 * n, || differences::<128>(&x, &mut y, n).grid(grid).launch())?;
+    let longer = device.zeros::<f32>(n + 1)?;
+    report::measure(&device, 8 * n, || differences::<128>(&longer, &mut y, n).grid(grid).checked().launch())?;
     Ok(())
 }

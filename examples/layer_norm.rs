@@ -119,7 +119,13 @@ impl LayerNorm {
     }
 
     /// The gradient of `x`, and in the two rows of `dparameters` those of `weight` and `bias`.
-    pub(crate) fn backward(&mut self, dy: &Tensor<f32>, x: &Tensor<f32>, dx: &mut Tensor<f32>, dparameters: &mut Tensor<f32>) -> Result<()> {
+    pub(crate) fn backward(
+        &mut self,
+        dy: &Tensor<f32>,
+        x: &Tensor<f32>,
+        dx: &mut Tensor<f32>,
+        dparameters: &mut Tensor<f32>,
+    ) -> Result<()> {
         let LayerNorm { weight, mean, rstd, parts, .. } = self;
         let (rows, columns, groups) = (mean.len(), weight.len(), parts.shape()[0]);
         backward(dy, x, &*weight, &*mean, &*rstd, dx, &mut *parts, rows, columns).grid(|_| groups).launch()?;

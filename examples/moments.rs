@@ -78,8 +78,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mean_of = |i: usize| row(i).sum::<f64>() / columns as f64;
     report::check("mean", &values(&mean)?, mean_of, 1e-6)?;
     report::check("variance", &values(&variance)?, |i| row(i).map(|x| (x - mean_of(i)).powi(2)).sum::<f64>() / columns as f64, 1e-3)?;
-    report::measure(&device, size_of_val(&*data), || {
-        moments::<256>(&x, &mut mean, &mut variance, columns).grid(rows).launch()
-    })?;
+    report::measure(&device, size_of_val(&*data), || moments::<256>(&x, &mut mean, &mut variance, columns).grid(rows).launch())?;
     Ok(())
 }

@@ -55,7 +55,8 @@ struct Item {
 /// A module, item or link that the page cannot show.
 pub(crate) fn page() -> Result<String, String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/dsl");
-    let read = |module: &str| std::fs::read_to_string(folder.join(module).with_extension("rs")).map_err(|error| format!("{module}.rs: {error}"));
+    let read =
+        |module: &str| std::fs::read_to_string(folder.join(module).with_extension("rs")).map_err(|error| format!("{module}.rs: {error}"));
     let files = folder.read_dir().map_err(|error| error.to_string())?.filter_map(Result::ok);
     let files: BTreeSet<String> = files.map(|file| file.file_name().to_string_lossy().into_owned()).collect();
     let listed: BTreeSet<String> = SECTIONS.iter().map(|(module, _)| *module).chain(["mod"]).map(|module| format!("{module}.rs")).collect();
@@ -95,7 +96,8 @@ pub(crate) fn page() -> Result<String, String> {
     }
     let page = format!("{}\n", page.trim_end());
 
-    let mut targets: Vec<(String, String)> = types.iter().map(|item| (item.name.clone(), format!("parameter-{}", item.name.to_lowercase()))).collect();
+    let mut targets: Vec<(String, String)> =
+        types.iter().map(|item| (item.name.clone(), format!("parameter-{}", item.name.to_lowercase()))).collect();
     targets.extend(documented.iter().map(|name| ((*name).to_owned(), (*name).to_owned())));
     targets.extend(SECTIONS.map(|(module, title)| (module.to_owned(), title.to_lowercase().replace(' ', "-"))));
     linked(&page, &targets)
@@ -168,7 +170,8 @@ fn linked(page: &str, targets: &[(String, String)]) -> Result<String, String> {
             rest = after;
             continue;
         }
-        let target = targets.iter().find(|(item, _)| item == name).ok_or_else(|| format!("a link to `{name}`, which the page does not have"))?;
+        let target =
+            targets.iter().find(|(item, _)| item == name).ok_or_else(|| format!("a link to `{name}`, which the page does not have"))?;
         let _ = write!(out, "[`{name}`](#{})", target.1);
         rest = if after.starts_with("(super::") { after.split_once(')').map_or("", |(_, rest)| rest) } else { after };
     }

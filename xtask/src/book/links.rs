@@ -24,7 +24,8 @@ pub(super) fn check(root: &Path, book: &Path) -> Result<(usize, usize, Vec<Strin
             pages.insert(name, fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?);
         }
     }
-    let ids: BTreeMap<&str, HashSet<&str>> = pages.iter().map(|(name, html)| (&**name, values(html, "id").map(|(_, id)| id).collect())).collect();
+    let ids: BTreeMap<&str, HashSet<&str>> =
+        pages.iter().map(|(name, html)| (&**name, values(html, "id").map(|(_, id)| id).collect())).collect();
     let (mut links, mut problems) = (0, Vec::new());
     for (name, html) in &pages {
         let mut rewritten = String::with_capacity(html.len());
@@ -131,7 +132,11 @@ mod tests {
         let root = crate::process::root();
         let book = std::env::temp_dir().join(format!("galatea-links-{}", std::process::id()));
         fs::create_dir_all(&book).unwrap();
-        for (name, html) in [("guide.html", r#"<h1 id="from-triton"></h1><a href="caches.html#none">"#), ("internals.html", r#"<a id="map">"#), ("caches.html", "")] {
+        for (name, html) in [
+            ("guide.html", r#"<h1 id="from-triton"></h1><a href="caches.html#none">"#),
+            ("internals.html", r#"<a id="map">"#),
+            ("caches.html", ""),
+        ] {
             fs::write(book.join(name), html).unwrap();
         }
         let ids = BTreeMap::from([
