@@ -40,8 +40,9 @@ pub(crate) fn norm(x: &Tensor<f32>, weight: &Tensor<f32>, y: &mut Tensor<f32>) -
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let report::Args { device, len } = report::Args::parse(1 << 24)?;
     println!("RMS norm of {len} f32 on {device}");
-    for columns in [len.isqrt().clamp(1, 1000), len.isqrt().clamp(1, 16_000)] {
-        let rows = len / columns;
+    let side = len.isqrt().clamp(1, 4000);
+    for columns in [side, 4 * side] {
+        let rows = (len / columns).max(1);
         let data = report::random(rows * columns, 1);
         let scale = report::random(columns, 2);
         let (x, weight) = (device.tensor_from(&data, [rows, columns])?, device.tensor(&scale)?);

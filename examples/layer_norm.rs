@@ -190,7 +190,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     norm.forward(&on_device, &mut y)?;
     norm.backward(&dy_on_device, &on_device, &mut dx, &mut dparameters)?;
 
-    let reference: Vec<Row> = x.chunks(columns).zip(dy.chunks(columns)).map(|(x, dy)| Row::new(x, dy, &weight)).collect();
+    let reference: Vec<Row<'_>> = x.chunks(columns).zip(dy.chunks(columns)).map(|(x, dy)| Row::new(x, dy, &weight)).collect();
     let values = |tensor: &Tensor<f32>| Ok::<Vec<f64>, Error>(tensor.to_vec()?.into_iter().map(f64::from).collect());
     let want = |i: usize| reference[i / columns].normal(i % columns) * f64::from(weight[i % columns]) + f64::from(bias[i % columns]);
     report::check("y", &values(&y)?, want, 1e-5)?;
