@@ -2,12 +2,13 @@
 //!
 //! ```sh
 //! cargo bench --bench chapters -- --out docs/plots    # on the first GPU, in less than 90 s: a table, the data and a plot for each chapter
-//! cargo bench --bench chapters -- --device cpu --len 65536 --out target/plots softmax transpose    # two chapters, small, on the CPU
+//! cargo bench --bench chapters -- --device cpu --out target/plots vector-add transpose    # two chapters, with small tensors, on the CPU
 //! ```
 //!
 //! The kernels are those of `examples/`, which check their results. This program only times them.
 
 #![allow(dead_code, reason = "a bench uses the launch functions of the examples, and not their checks")]
+#![allow(clippy::duplicate_mod, reason = "each example has `mod report`, which the examples share")]
 
 #[path = "../examples/autotuned_norm.rs"]
 mod autotuned_norm;
@@ -36,7 +37,7 @@ use galatea::prelude::*;
 /// What to measure, and where.
 struct Args {
     device: Device,
-    /// The folder of the reports.
+    /// The folder of the reports; without `--out`, `chapters` in the current folder.
     out: PathBuf,
     /// The largest number of elements of a tensor.
     len: usize,
@@ -64,9 +65,10 @@ const CHAPTERS: [(&str, Measure); 8] = [
     ("autotuned-norm", autotuned_norm),
 ];
 
-/// Chapters of rows have this many.
-const ROWS: usize = 4096;
+/// The numbers of columns of the chapters that work on rows.
 const COLUMNS: [usize; 9] = [256, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192];
+/// The fewest elements that every chapter has a size for.
+const LEAST: usize = 8192;
 const F32: usize = size_of::<f32>();
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -95,7 +97,9 @@ impl Args {
             match word.as_str() {
                 "--device" => device = Some(Device::parse(&value()?)?),
                 "--out" => out = Some(PathBuf::from(value()?)),
-                "--len" => len = value()?.parse().map_err(|_| "`--len` needs a number of elements")?,
+                "--len" => {
+                    len = value()?.parse().ok().filter(|len| *len >= LEAST).ok_or("`--len` needs a number of elements, at least 8192")?
+                }
                 chapter if CHAPTERS.iter().any(|(name, _)| *name == chapter) => chapters.push(word),
                 _ => {
                     let known = CHAPTERS.map(|(name, _)| name).join(", ");
@@ -103,26 +107,27 @@ impl Args {
                 }
             }
         }
-        let out = out.ok_or("say where the reports are written: `--out docs/plots`")?;
+        let out = out.unwrap_or_else(|| PathBuf::from("chapters"));
         let device = match device {
             Some(device) => device,
             None => Device::default()?,
         };
+        // A simulated GPU takes about a microsecond an element, and the CPU executor is no subject of the plots.
+        let len = if device.is_cuda() { len } else { len.min(1 << 16) };
         Ok(Args { device, out, len, chapters })
     }
 }
 
 impl Data {
-    /// The powers of two from 4096 up to the largest number of elements.
+    /// The powers of two from 4096 up to the number of elements.
     fn lengths(&self) -> impl Iterator<Item = usize> + use<> {
         let len = self.numbers.len();
         (12..=26).map(|power| 1 << power).filter(move |size| *size <= len)
     }
 
-    /// The numbers of columns of [`ROWS`] rows.
-    fn columns(&self) -> impl Iterator<Item = usize> + use<> {
-        let len = self.numbers.len();
-        COLUMNS.into_iter().filter(move |columns| ROWS * columns <= len)
+    /// The number of rows, at all numbers of columns: 4096, unless the tensors are to be small.
+    fn rows(&self) -> usize {
+        (self.numbers.len() / LEAST).clamp(1, 4096)
     }
 
     fn tensor(&self, shape: &[usize]) -> Result<Tensor<f32>> {
@@ -155,8 +160,8 @@ fn vector_add(data: &Data) -> Result<Report> {
 }
 
 fn softmax(data: &Data) -> Result<Report> {
-    perf_report("softmax").x("columns", data.columns()).linear_x().run(&data.device, |columns, step| {
-        let x = data.tensor(&[ROWS, columns])?;
+    perf_report("softmax").x("columns", COLUMNS).linear_x().run(&data.device, |columns, step| {
+        let x = data.tensor(&[data.rows(), columns])?;
         let mut y = data.device.empty_like(&x)?;
         let bytes = 2 * F32 * x.len();
         let mut copied = data.copied(bytes)?;
@@ -165,8 +170,8 @@ fn softmax(data: &Data) -> Result<Report> {
 }
 
 fn transpose(data: &Data) -> Result<Report> {
-    let len = data.numbers.len();
-    let sides = (1..=16).map(|i| 512 * i).filter(|side| side * side <= len);
+    let unit = data.numbers.len().isqrt() / 16;
+    let sides = (1..=16).map(|i| unit * i);
     perf_report("transpose").x("rows and columns", sides).linear_x().run(&data.device, |side, step| {
         let x = data.tensor(&[side, side])?;
         let mut y = data.device.empty_like(&x)?;
@@ -191,9 +196,9 @@ fn dropout(data: &Data) -> Result<Report> {
 }
 
 fn layer_norm(data: &Data) -> Result<Report> {
-    perf_report("layer-norm").x("columns", data.columns()).linear_x().run(&data.device, |columns, step| {
-        let mut norm = layer_norm::LayerNorm::new(data.tensor(&[columns])?, data.tensor(&[columns])?, ROWS)?;
-        let x = data.tensor(&[ROWS, columns])?;
+    perf_report("layer-norm").x("columns", COLUMNS).linear_x().run(&data.device, |columns, step| {
+        let mut norm = layer_norm::LayerNorm::new(data.tensor(&[columns])?, data.tensor(&[columns])?, data.rows())?;
+        let x = data.tensor(&[data.rows(), columns])?;
         let mut y = data.device.empty_like(&x)?;
         let bytes = 2 * F32 * x.len();
         let mut copied = data.copied(bytes)?;
@@ -202,9 +207,9 @@ fn layer_norm(data: &Data) -> Result<Report> {
 }
 
 fn layer_norm_backward(data: &Data) -> Result<Report> {
-    perf_report("layer-norm-backward").x("columns", data.columns()).linear_x().run(&data.device, |columns, step| {
-        let mut norm = layer_norm::LayerNorm::new(data.tensor(&[columns])?, data.tensor(&[columns])?, ROWS)?;
-        let (x, dy) = (data.tensor(&[ROWS, columns])?, data.tensor(&[ROWS, columns])?);
+    perf_report("layer-norm-backward").x("columns", COLUMNS).linear_x().run(&data.device, |columns, step| {
+        let mut norm = layer_norm::LayerNorm::new(data.tensor(&[columns])?, data.tensor(&[columns])?, data.rows())?;
+        let (x, dy) = (data.tensor(&[data.rows(), columns])?, data.tensor(&[data.rows(), columns])?);
         let (mut dx, mut dparameters) = (data.device.empty_like(&x)?, data.device.zeros::<f32>([2, columns])?);
         norm.forward(&x, &mut dx)?;
         let bytes = 3 * F32 * x.len();
@@ -231,8 +236,8 @@ fn histogram(data: &Data) -> Result<Report> {
 }
 
 fn autotuned_norm(data: &Data) -> Result<Report> {
-    perf_report("autotuned-norm").x("columns", data.columns()).linear_x().run(&data.device, |columns, step| {
-        let (x, weight) = (data.tensor(&[ROWS, columns])?, data.tensor(&[columns])?);
+    perf_report("autotuned-norm").x("columns", COLUMNS).linear_x().run(&data.device, |columns, step| {
+        let (x, weight) = (data.tensor(&[data.rows(), columns])?, data.tensor(&[columns])?);
         let mut y = data.device.empty_like(&x)?;
         // Tunes for this number of columns, before anything is timed.
         autotuned_norm::norm(&x, &weight, &mut y)?;
