@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Fails with all problems at once.
 fn refuse(what: &str, problems: Vec<String>) -> Result<()> {
-    ensure!(problems.is_empty(), "{what} have {} problems:\n{}", problems.len(), problems.join("\n"));
+    ensure!(problems.is_empty(), "{what} have mistakes, {} in all:\n{}", problems.len(), problems.join("\n"));
     Ok(())
 }
 
