@@ -44,6 +44,30 @@ pub use kernel_runtime::{
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}
 
+/// The other pages of the book that have programs: each program is a doctest.
+#[cfg(doctest)]
+mod book {
+    macro_rules! pages {
+        ($($name:ident $path:literal)*) => {$(
+            #[doc = include_str!($path)]
+            mod $name {}
+        )*};
+    }
+    pages! {
+        autotuning "../docs/autotuning.md"
+        benchmarking "../docs/benchmarking.md"
+        caches "../docs/caches.md"
+        deployment "../docs/deployment.md"
+        device_functions "../docs/device-functions.md"
+        introduction "../docs/introduction.md"
+        profiling "../docs/profiling.md"
+        replay "../docs/replay.md"
+        simulator "../docs/simulator.md"
+        tuning "../docs/tuning.md"
+        views "../docs/views.md"
+    }
+}
+
 /// What most programs need: `use galatea::prelude::*`.
 pub mod prelude {
     pub use kernel_macros::{autotune, device, kernel};

@@ -16,6 +16,8 @@
 mod generate;
 #[path = "filetests/passes.rs"]
 mod passes;
+#[path = "filetests/reference.rs"]
+mod reference;
 #[path = "filetests/support.rs"]
 mod support;
 
@@ -215,6 +217,18 @@ fn without_ptx(text: &str) -> String {
 
 fn file_name(path: &std::path::Path) -> String {
     path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// The page of the book that lists the builtins is what their documentation says.
+#[test]
+fn reference_page() {
+    let page = reference::page().unwrap_or_else(|error| panic!("{error}"));
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/language.md");
+    if let Err(difference) = expect_file(&path, &page) {
+        panic!(
+            "docs/language.md differs from the documentation in src/dsl: BLESS=1 cargo test -p kernel-lang --test filetests\n{difference}"
+        );
+    }
 }
 
 /// The examples in the documentation of the words compile, and every word has one.

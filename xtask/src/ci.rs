@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{artifacts, bundle, mutants, process, ptxas};
+use crate::{artifacts, book, bundle, mutants, process, ptxas};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -33,6 +33,7 @@ const STEPS: &[Step] = &[
     Step { name: "ptxas", what: "all PTX assembles without warning, spill or local memory", run: ptx },
     Step { name: "mutants", what: "planted defects of the compiler are noticed", run: mutants },
     Step { name: "docs", what: "the documentation builds without warning", run: docs },
+    Step { name: "book", what: "the book builds, and every link in it leads somewhere", run: book },
     Step { name: "alone", what: "each crate builds alone and with each of its features", run: alone },
     Step { name: "no-syn", what: "running kernels needs no syn", run: no_syn },
 ];
@@ -209,6 +210,10 @@ fn mutants(_: &mut Findings) -> Result<()> {
 fn docs(_: &mut Findings) -> Result<()> {
     let mut command = process::command("cargo doc --no-deps --workspace --quiet");
     process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn book(_: &mut Findings) -> Result<()> {
+    book::run(&book::Args::default())
 }
 
 /// Crates with their features, in two groups that are checked in parallel: the check of one crate keeps one core busy.

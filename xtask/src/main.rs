@@ -2,6 +2,7 @@
 
 mod artifacts;
 mod bench_report;
+mod book;
 mod bundle;
 mod ci;
 mod mutants;
@@ -26,6 +27,8 @@ enum Task {
     Mutants(mutants::Args),
     /// Write docs/benchmarks.{md,json,svg} from the results of a benchmark run
     BenchReport(bench_report::Args),
+    /// Build the book of docs/ into target/book, and check its links
+    Book(book::Args),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         Task::Bundle(args) => bundle::run(&args),
         Task::Mutants(args) => mutants::run(&args),
         Task::BenchReport(args) => bench_report::run(&args),
+        Task::Book(args) => book::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
