@@ -6,7 +6,8 @@ use galatea::prelude::*;
 
 /// `y[i]` = the sum of row `i`: a program a row.
 ///
-/// `x` is `[rows, columns]`, `y` `[rows]`; the grid is the number of rows. Added up in `f32` and rounded once.
+/// `x` is `[rows, columns]`, `y` `[rows]`; the grid is the number of rows. Added up in `f32` and rounded once. With `ONCE` a whole row is
+/// loaded at once.
 ///
 /// ```
 /// # use galatea::prelude::*;
@@ -21,27 +22,37 @@ use galatea::prelude::*;
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 1024, STREAM: true, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, STREAM: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, STREAM: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STREAM: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 1024, ONCE: false, STREAM: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, ONCE: false, STREAM: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, ONCE: false, STREAM: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, ONCE: false, STREAM: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, ONCE: false, STREAM: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, ONCE: false, STREAM: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ONCE: false, STREAM: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ONCE: false, STREAM: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, ONCE: false, STREAM: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 2048, ONCE: true, STREAM: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, ONCE: true, STREAM: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, STREAM: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, STREAM: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 16384, ONCE: true, STREAM: true, num_warps: 32 },
     ],
     key = [columns],
-    prune = |config| config.BLOCK_SIZE >= 2 * columns.max(1024),
+    prune = |config| config.BLOCK_SIZE >= 2 * columns.max(1024) || (config.ONCE && config.BLOCK_SIZE < columns),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn row_sum<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
+pub fn row_sum<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const STREAM: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);
     let mut total = zeros::<f32>([BLOCK_SIZE]);
-    for first in range(0, columns, BLOCK_SIZE) {
-        let at = first + column;
-        total += load(x + row * columns + at, mask = at < columns, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
+    if ONCE {
+        total =
+            load(x + row * columns + column, mask = column < columns, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
+    } else {
+        for first in range(0, columns, BLOCK_SIZE) {
+            let at = first + column;
+            total += load(x + row * columns + at, mask = at < columns, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
+        }
     }
     store(y + row, sum(total) as T);
 }
