@@ -91,23 +91,25 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let clocks_before = bench.peers.ask("clocks")?;
     for (work, shape) in works() {
-        if work.contains(&only) {
-            bench.run(work, shape)?;
+        if !work.contains(&only) {
+            continue;
         }
-    }
-    let run = json!({
-        "date": today(),
-        "commit": commit(),
-        "gpu": text("gpu"),
-        "driver": text("driver"),
-        "versions": { "galatea": env!("CARGO_PKG_VERSION"), "torch": text("torch"), "triton": text("triton") },
-        "command": "cargo bench -p galatea-benches --bench against_peers -- --out results.json",
-        "clocks_before": clocks_before,
-        "clocks_after": bench.peers.ask("clocks")?,
-        "rows": bench.rows,
-    });
-    if let Some(out) = out {
-        std::fs::write(&out, serde_json::to_string_pretty(&run)?)?;
+        bench.run(work, shape)?;
+        // After each row, so that a run that is cut off leaves what it measured.
+        if let Some(out) = &out {
+            let run = json!({
+                "date": today(),
+                "commit": commit(),
+                "gpu": text("gpu"),
+                "driver": text("driver"),
+                "versions": { "galatea": env!("CARGO_PKG_VERSION"), "torch": text("torch"), "triton": text("triton") },
+                "command": "cargo bench -p galatea-benches --bench against_peers -- --out results.json",
+                "clocks_before": clocks_before,
+                "clocks_after": bench.peers.ask("clocks")?,
+                "rows": bench.rows,
+            });
+            std::fs::write(out, serde_json::to_string_pretty(&run)?)?;
+        }
     }
     Ok(())
 }

@@ -103,10 +103,6 @@ def empty(dtype, *shape):
     return torch.empty(*shape, device=DEVICE, dtype=dtype)
 
 
-def product(**axes):
-    return [dict(zip(axes, values)) for values in itertools.product(*axes.values())]
-
-
 def reference_of(compute):
     """The whole result, flattened, computed when it is first asked for."""
     whole = functools.cache(lambda: compute().reshape(-1))
@@ -243,7 +239,7 @@ def softmax(dtype, rows, columns):
     shapes = row_shapes(columns) if columns <= 1 << 18 else []
     looped = [{**shape, "STAGES": stages, "PROGRAMS": programs}
               for shape in shapes if shape["num_ctas"] == 1 and shape["ROWS"] * columns >= 512
-              for stages, programs in ((2, 132 * 8), (4, 132 * 4))]
+              for stages, programs in ((2, 132 * 8), (4, 132 * 4)) if shape["num_warps"] in (4, 8, 16)]
     wide = [{"BLOCK_SIZE": block, "SHARE": share, "num_warps": warps}
             for block, warps in ((4096, 8), (4096, 16), (8192, 16), (8192, 32), (16384, 32)) for share in (1, 4)]
 
@@ -499,7 +495,7 @@ def layer_norm_backward(dtype, rows, columns):
     block = triton.next_power_of_2(columns)
     staged = [{"BLOCK_SIZE": block, "ROWS": at_once, "num_warps": warps, "LOCKED": False, "GROUPS": groups, "STAGES": stages}
               for at_once in (1, 2, 4, 8) for warps in (4, 8, 16) if 8 <= at_once * block / (32 * warps) <= 32
-              for groups in (132, 264) for stages in (1, 2, 3)]
+              for groups in (132, 264) for stages in (1, 3)]
     locked = [{"BLOCK_SIZE": block, "num_warps": warps, "LOCKED": True, "GROUPS": groups}
               for warps in (4, 8, 16) if 8 <= block / (32 * warps) <= 64 for groups in (64, 256)]
     return Work(
@@ -762,7 +758,7 @@ def fastest(work, configs, key):
     times = []
     for config in configs:
         try:
-            times.append((median_us(graph_of(triton_run(work, config))[0].replay, rep=30), config))
+            times.append((median_us(graph_of(triton_run(work, config))[0].replay, rep=12), config))
         except (triton.runtime.errors.OutOfResources, triton.compiler.errors.CompilationError, RuntimeError) as error:
             print(f"  triton {config}: {str(error).splitlines()[0]}", file=sys.stderr)
             if "illegal" in str(error) or "misaligned" in str(error):
@@ -771,10 +767,10 @@ def fastest(work, configs, key):
 
 
 def sweep(work, key):
-    """Triton's best configuration: all shapes with the first of each variant, then all variants of the three fastest shapes."""
+    """Triton's best configuration: all shapes with the first of each variant, then each variant of the three fastest shapes."""
     first = {name: values[0] for name, values in work.variants.items()}
     shapes = fastest(work, [{**first, **shape} for shape in work.shapes], key)
-    variants = [{**shape, **variant} for _, shape in shapes[:3] for variant in product(**work.variants) if variant != first]
+    variants = [{**shape, name: value} for _, shape in shapes[:3] for name, values in work.variants.items() for value in values[1:]]
     times = sorted(shapes + fastest(work, variants, key), key=lambda pair: pair[0])
     for us, config in times[:5]:
         print(f"  triton {config}: {us:.1f} us", file=sys.stderr)
@@ -834,12 +830,15 @@ def prepare(folder, name, dtype, *sizes):
     torch.cuda.empty_cache()
     torch._dynamo.reset()
     key = (name, dtype, tuple(int(size) for size in sizes))
+    begin = perf_counter()
+    said = lambda what: print(f"  {perf_counter() - begin:.1f} s: {what}", file=sys.stderr)
     print(" ".join([name, dtype, *sizes]), file=sys.stderr)
     work = make(*key)
     paths = {}
     for input, tensor in work.inputs.items():
         paths[input] = str(Path(folder) / f"{input}.bin")
         tensor.reshape(-1).view(torch.uint8).cpu().numpy().tofile(paths[input])
+    said("inputs written")
     loose = 0.05 if work.torch_is_rounded else None
     runs = {"torch": (work.torch, loose)}
     try:
@@ -848,12 +847,15 @@ def prepare(folder, name, dtype, *sizes):
         runs["torch compiled"] = (compiled, None)
     except Exception as error:
         print(f"  torch.compile: {type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
+    said("torch compiled")
     config = sweep(work, key)
+    said("triton tuned")
     runs["triton"] = (triton_run(work, config), None)
     graphs = {}
     for who, (run, limit) in runs.items():
         graphs[who], results = graph_of(run)
         check(work, who, graphs[who], results, limit)
+    said("peers checked")
     graphs["copy"], _ = graph_of(copy_of(work.bytes))
     CURRENT = Prepared(work, graphs)
     return {"inputs": paths, "bytes": work.bytes, "seed": SEED, "triton_config": config}

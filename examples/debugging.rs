@@ -1,7 +1,7 @@
 //! Four mistakes, and how each of them shows: a checked launch, an assertion, printing, and a simulated GPU.
 //!
 //! ```sh
-//! cargo run --release --example debugging -- --device cpu
+//! cargo run --release --features sim --example debugging -- --device cpu
 //! ```
 
 mod report;

@@ -1,7 +1,7 @@
 //! One kernel for matrices of any layout: a launch selects the variant that knows which stride is 1.
 //!
 //! ```sh
-//! cargo run --release --example strides -- --device cpu
+//! cargo run --release --features sim --example strides -- --device cpu
 //! ```
 
 mod report;

@@ -227,6 +227,7 @@ const ALONE: [&[&str]; 2] = [
         "kernel-runtime --features sim",
         "sim-driver",
         "galatea --no-default-features",
+        "galatea --examples", // as a user builds them, without the features of the tests
     ],
     &[
         "kernel-lang --no-default-features",
