@@ -26,6 +26,15 @@ use serde_json::{Value, json};
 
 const ROUNDS: usize = 5;
 
+/// How this program measures, for the page that shows its results.
+const METHOD: &[&str] = &[
+    "**Data.** Both sides read the same normally distributed data. Every result of both sides is compared with a reference in f64 in the same run.",
+    "**Times.** Both sides replay CUDA graphs, alternating in order, with the L2 cache flushed before each replay. A time is the median over five rounds \
+     of the median of a round.",
+    "**Peers.** Triton's kernels use the algorithms of ours, and are tuned over block sizes, rows in a program, warps, CTAs in a cluster, stages and the \
+     L2 hints of loads. \"torch\" is the eager function, \"torch compiled\" is `torch.compile` with `max-autotune`.",
+];
+
 #[autotune(
     configs = [
         Config { BLOCK_SIZE: 512, num_warps: 4 },
@@ -98,11 +107,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         // After each row, so that a run that is cut off leaves what it measured.
         if let Some(out) = &out {
             let run = json!({
-                "date": today(),
+                "date": jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
                 "commit": commit(),
                 "gpu": text("gpu"),
                 "driver": text("driver"),
                 "versions": { "galatea": env!("CARGO_PKG_VERSION"), "torch": text("torch"), "triton": text("triton") },
+                "method": METHOD,
                 "command": "cargo bench -p galatea-benches --bench against_peers -- --out results.json",
                 "clocks_before": clocks_before,
                 "clocks_after": bench.peers.ask("clocks")?,
@@ -478,16 +488,4 @@ fn commit() -> String {
 fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
-}
-
-/// The day in UTC, as `2026-01-31` (Hinnant, "chrono-compatible low-level date algorithms").
-fn today() -> String {
-    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let days = (seconds / 86_400) as i64 + 719_468;
-    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let (day, month) = (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
-    format!("{:04}-{month:02}-{day:02}", year_of_era + era * 400 + i64::from(month <= 2))
 }

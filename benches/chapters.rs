@@ -1,7 +1,7 @@
 //! The plots of the book: the kernels of its chapters over sizes, beside a plain copy.
 //!
 //! ```sh
-//! cargo bench -p galatea-benches --bench chapters -- --out ../docs/plots    # on the first GPU, in less than 90 s: a table, the data and a plot for each chapter
+//! cargo bench -p galatea-benches --bench chapters -- --out ../target/plots    # on the first GPU, in less than 90 s: a table, the data and a plot for each chapter
 //! cargo bench -p galatea-benches --bench chapters -- --device cpu --out ../target/plots vector-add transpose    # two chapters, with small tensors, on the CPU
 //! ```
 //!

@@ -11,6 +11,7 @@
 //!   "driver": "580.159.04",
 //!   "versions": { "galatea": "0.1.0", "torch": "2.11.0", "triton": "3.6.0" },
 //!   "command": "cargo bench -p galatea-benches --bench against_peers -- --out results.json",
+//!   "method": ["**Data.** ..", "**Times.** .."],
 //!   "clocks_before": { "sm_mhz": 345, "memory_mhz": 3201, "celsius": 32, "watts": 77 },
 //!   "clocks_after": { "sm_mhz": 1980, "memory_mhz": 3201, "celsius": 45, "watts": 300 },
 //!   "rows": [
@@ -49,16 +50,21 @@ pub(crate) struct Args {
 struct Run {
     /// The date, as 2026-01-31.
     date: String,
-    /// The commit of ours that was measured.
-    commit: String,
+    /// The commit of ours that was measured. Runs before November 2026 have none, nor the other optional fields.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    commit: Option<String>,
     gpu: String,
     driver: String,
     /// The versions of everything that was measured, including ours.
     versions: BTreeMap<String, String>,
     /// The command line of the benchmark.
     command: String,
-    clocks_before: Clocks,
-    clocks_after: Clocks,
+    /// How the program measures, one item of a list each.
+    method: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clocks_before: Option<Clocks>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clocks_after: Option<Clocks>,
     rows: Vec<Row>,
 }
 
@@ -86,10 +92,13 @@ struct Row {
     /// The time of each peer in microseconds.
     peers: BTreeMap<String, f64>,
     /// The seed of the random data, which both sides read.
-    seed: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
     /// The configuration that our tuner chose, and the one that the sweep over Triton's chose.
-    config: String,
-    triton_config: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    config: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    triton_config: Option<String>,
     /// Derived: absent in the output of a run, present in docs/benchmarks.json.
     #[serde(default, skip_deserializing)]
     gb_per_s: f64,
@@ -149,22 +158,22 @@ fn page(run: &Run) -> String {
     let mut text = format!(
         "# Benchmarks\n\n\
          <!-- Written by `cargo xtask bench-report`; edits are lost. -->\n\n\
-         Measured on {} on one {} (driver {}) at commit {}: {}. The clock of the multiprocessors was {:.0} MHz before the run and {:.0} MHz after it.\n\n\
-         - **Data.** Both sides read the same normally distributed data. Every result of both sides is compared with a reference in f64 in the same run.\n\
-         - **Times.** Both sides replay CUDA graphs, alternating in order, with the L2 cache flushed before each replay. A time is the median over five \
-         rounds of the median of a round. GB/s counts every byte that must be read or written once.\n\
-         - **Peers.** Triton's kernels use the algorithms of ours, and are tuned over block sizes, rows in a program, warps, CTAs in a cluster, stages and \
-         the L2 hints of loads. \"torch\" is the eager function, \"torch compiled\" is `torch.compile` with `max-autotune`.\n\
-         - **Ratio.** The best peer's time over ours: above 1.00, ours is faster. The copy is torch's, of a tensor of half as many bytes, which moves the \
-         same number of bytes.\n\n",
+         Measured on {} on one {} (driver {}){}: {}.{}\n\n",
         run.date,
         run.gpu,
         run.driver,
-        run.commit,
+        run.commit.as_ref().map_or(String::new(), |commit| format!(" at commit {commit}")),
         versions.join(", "),
-        run.clocks_before.sm_mhz,
-        run.clocks_after.sm_mhz,
+        run.clocks_before.as_ref().zip(run.clocks_after.as_ref()).map_or(String::new(), |(before, after)| format!(
+            " The clock of the multiprocessors was {:.0} MHz before the run and {:.0} MHz after it.",
+            before.sm_mhz, after.sm_mhz
+        )),
     );
+    for rule in &run.method {
+        let _ = writeln!(text, "- {rule}");
+    }
+    text += "- **Ratio.** The best peer's time over ours: above 1.00, ours is faster. GB/s counts every byte that must be read or written once. The copy is \
+             torch's, of a tensor of half as many bytes, which moves the same number of bytes.\n\n";
     let peers = peers(run);
     text += "| work | shape | galatea |";
     for peer in &peers {
@@ -222,7 +231,7 @@ fn chart(run: &Run) -> BarChart {
 mod tests {
     use super::*;
 
-    const RUN: &str = r#"{ "date": "2026-01-31", "gpu": "NVIDIA H200", "driver": "580.1", "command": "cargo bench", "commit": "0123456789ab",
+    const RUN: &str = r#"{ "date": "2026-01-31", "gpu": "NVIDIA H200", "driver": "580.1", "command": "cargo bench", "method": ["**Data.** Random."], "commit": "0123456789ab",
         "clocks_before": { "sm_mhz": 345, "memory_mhz": 3201, "celsius": 32, "watts": 77 },
         "clocks_after": { "sm_mhz": 1980, "memory_mhz": 3201, "celsius": 45, "watts": 300 },
         "versions": { "torch": "2.11.0" },
