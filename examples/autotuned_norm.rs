@@ -30,9 +30,10 @@ fn rms_norm<const BLOCK_SIZE: usize>(x: Ptr<f32>, weight: Ptr<f32>, y: PtrMut<f3
 const EPS: f32 = 1e-6;
 
 // ANCHOR: launch
-/// The RMS norm of each row of `x`, which has the shape `[rows, columns]`.
+/// The RMS norm along the last axis of `x`, into `y` of the same shape.
 pub(crate) fn norm(x: &Tensor<f32>, weight: &Tensor<f32>, y: &mut Tensor<f32>) -> Result<()> {
-    let &[rows, columns] = x.shape() else { panic!("a matrix has two axes") };
+    let columns = weight.len().max(1);
+    let rows = x.len() / columns;
     rms_norm(x, weight, y, columns, EPS).grid(|_config| rows).launch()
 }
 // ANCHOR_END: launch

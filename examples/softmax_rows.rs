@@ -22,9 +22,10 @@ fn softmax_by_hand<T: Float, const N: usize>(x: Ptr<T>, y: PtrMut<T>, columns: u
 // ANCHOR_END: kernel
 
 // ANCHOR: launch
-/// The softmax of each row: `x` and `y` have the shape `[rows, columns]`.
+/// The softmax along the last axis of `x`, into `y` of the same shape.
 pub(crate) fn softmax<T: Float>(x: &Tensor<T>, y: &mut Tensor<T>) -> Result<()> {
-    let &[rows, columns] = x.shape() else { panic!("a matrix has two axes") };
+    let columns = x.shape().last().map_or(1, |columns| *columns).max(1);
+    let rows = x.len() / columns;
     softmax_by_hand(x, y, columns).grid(|_| rows).launch()
 }
 // ANCHOR_END: launch
@@ -40,6 +41,7 @@ fn softmax_rows<T: Float, const N: usize>(x: View<T, 2>, y: ViewMut<T, 2>) {
 // ANCHOR_END: views
 
 fn run<T: Float + Into<f64>>(device: &Device, data: &[T], columns: usize, tolerance: f64) -> Result<(), Box<dyn std::error::Error>> {
+    let columns = columns.min(data.len()).max(1);
     let rows = data.len() / columns;
     let data = &data[..rows * columns];
     let x = device.tensor(data)?.reshape([rows, columns])?;
@@ -54,7 +56,7 @@ fn run<T: Float + Into<f64>>(device: &Device, data: &[T], columns: usize, tolera
     let mut y = device.zeros::<T>([rows, columns])?;
     softmax(&x, &mut y)?;
     check("softmax by hand", &y)?;
-    y.fill(data[0])?;
+    let mut y = device.zeros::<T>([rows, columns])?;
     softmax_rows::<T, 1000>(&x, &mut y).grid(rows).launch()?;
     check("softmax of views", &y)?;
     report::measure(device, 2 * size_of_val(data), || softmax(&x, &mut y))?;

@@ -20,7 +20,8 @@ fn transpose_tiles<const M: usize, const N: usize>(x: View<f32, 2>, y: ViewMut<f
 // ANCHOR: launch
 /// The transpose: `x` has the shape `[m, n]`, `y` the shape `[n, m]`.
 pub(crate) fn transpose(x: &Tensor<f32>, y: &mut Tensor<f32>) -> Result<()> {
-    let &[m, n] = x.shape() else { panic!("a matrix has two axes") };
+    // For a tensor that is no matrix, any grid will do: the launch returns an error.
+    let (m, n) = if let [m, n] = *x.shape() { (m, n) } else { (1, 1) };
     transpose_tiles::<64, 64>(x, y).grid((cdiv(m, 64), cdiv(n, 64))).launch()
 }
 // ANCHOR_END: launch
