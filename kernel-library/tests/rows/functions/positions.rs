@@ -6,8 +6,8 @@ use kernel_library::{rope, rope_backward};
 use super::{agree, devices, of_every_type, sample};
 use crate::Real;
 
-/// Without an axis of tokens, with one, and with two.
-const HEADS: [&[usize]; 3] = [&[2, 10], &[3, 2, 10], &[2, 3, 2, 10]];
+/// Without an axis of tokens, with one, and with two; five heads are those of two programs.
+const HEADS: [&[usize]; 3] = [&[5, 10], &[3, 5, 10], &[2, 3, 5, 10]];
 const ROWS: usize = 4;
 
 fn ropes<T: Real>(shapes: &[&[usize]]) {
