@@ -1,6 +1,5 @@
 //! The Rust types of tensor elements and of scalar kernel arguments.
 
-use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 pub use half::{bf16, f16};
 
 use kernel_lang::dtype::Dtype;
@@ -18,9 +17,7 @@ mod sealed {
     message = "`{Self}` is not a type of tensor elements",
     note = "tensors hold `bool`, `i8` to `i64`, `u8` to `u64`, `f16`, `bf16`, `f32`, `f64`, `f8e4m3` and `f8e5m2`"
 )]
-pub trait Element:
-    sealed::Sealed + Copy + PartialEq + Send + Sync + std::fmt::Debug + Default + DeviceRepr + ValidAsZeroBits + 'static
-{
+pub trait Element: sealed::Sealed + Copy + PartialEq + Send + Sync + std::fmt::Debug + Default + 'static {
     /// The dtype inside a kernel.
     const DTYPE: Dtype;
     /// The code of this type in a kernel's key.
