@@ -1,6 +1,6 @@
 //! Affine indices: an index as `start + stride_0 * i_0 + stride_1 * i_1 + ..`, modulo 2^64.
 //!
-//! `start` is the same for every element of a tile. `i_k` is the element's position along axis k. `stride_k`, in [`Affine::lanes`], is the
+//! `start` is the same for every element of a tile. `i_k` is the element's position along axis k. `stride_k`, in [`Affine::strides`], is the
 //! difference between the indices of neighbours along that axis. The start and the strides are polynomials of `i64` scalars. From this form
 //! follow coalescing and vector widths (a stride of 1), immediate offsets, and proofs that a whole tile is in bounds.
 //!
@@ -23,23 +23,23 @@ pub struct Affine {
     /// The index of the first element.
     pub start: Polynomial,
     /// The stride along each axis of the tile.
-    pub lanes: Vec<Polynomial>,
+    pub strides: Vec<Polynomial>,
 }
 
 impl Affine {
     /// An index that is the same for every element of a tile of rank `rank`.
     pub fn uniform(start: Polynomial, rank: usize) -> Affine {
-        Affine { start, lanes: vec![Polynomial::default(); rank] }
+        Affine { start, strides: vec![Polynomial::default(); rank] }
     }
 
     /// An index that starts at 0 and has these strides.
     pub fn steps(steps: &[i64]) -> Affine {
-        Affine { start: Polynomial::default(), lanes: steps.iter().copied().map(Polynomial::constant).collect() }
+        Affine { start: Polynomial::default(), strides: steps.iter().copied().map(Polynomial::constant).collect() }
     }
 
     /// Is the index the same for every element?
     pub fn is_uniform(&self) -> bool {
-        self.lanes.iter().all(|lane| lane.is(0))
+        self.strides.iter().all(|stride| stride.is(0))
     }
 
     /// The value of the index, if it is the same known constant for every element.
@@ -49,11 +49,11 @@ impl Affine {
 
     /// The largest sum of the stride terms in a tile with these extents; the smallest is then 0. `None` unless all strides are known, none
     /// is negative and the sum fits 31 bits.
-    pub fn lane_maximum(&self, extents: &[usize]) -> Option<i64> {
+    pub fn maximum_offset(&self, extents: &[usize]) -> Option<i64> {
         let mut sum = 0i64;
-        for (lane, extent) in self.lanes.iter().zip(extents) {
-            let lane = lane.as_constant().filter(|lane| *lane >= 0)?;
-            let term = i64::try_from(extent.saturating_sub(1)).ok()?.checked_mul(lane)?;
+        for (stride, extent) in self.strides.iter().zip(extents) {
+            let stride = stride.as_constant().filter(|stride| *stride >= 0)?;
+            let term = i64::try_from(extent.saturating_sub(1)).ok()?.checked_mul(stride)?;
             sum = sum.checked_add(term)?;
         }
         (sum < 1 << 31).then_some(sum)
@@ -61,11 +61,11 @@ impl Affine {
 
     /// The scalars of the start and of the strides.
     pub fn scalars(&self) -> impl Iterator<Item = Value> {
-        self.start.scalars().chain(self.lanes.iter().flat_map(Polynomial::scalars))
+        self.start.scalars().chain(self.strides.iter().flat_map(Polynomial::scalars))
     }
 
     fn is_short(&self) -> bool {
-        self.start.is_short() && self.lanes.iter().all(Polynomial::is_short)
+        self.start.is_short() && self.strides.iter().all(Polynomial::is_short)
     }
 
     /// Appends ops that compute `start`, the part that is the same for every element, as a scalar.
@@ -74,12 +74,12 @@ impl Affine {
     }
 
     /// Appends ops that compute the sum of the stride terms, as a tile of that shape.
-    pub fn lanes_value(&self, b: &mut Builder<'_>, shape: &[ConstExpr]) -> Value {
+    pub fn strides_value(&self, b: &mut Builder<'_>, shape: &[ConstExpr]) -> Value {
         let mut sum: Option<Value> = None;
-        for (axis, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| !lane.is(0)) {
+        for (axis, stride) in self.strides.iter().enumerate().filter(|(_, stride)| !stride.is(0)) {
             let mut term = place(b, shape, axis);
-            if !lane.is(1) {
-                let step = lane.value(b);
+            if !stride.is(1) {
+                let step = stride.value(b);
                 let step = b.broadcast(step, shape);
                 term = b.binary(BinaryOp::Mul, term, step);
             }
@@ -91,8 +91,8 @@ impl Affine {
     /// The sum of two indices of equal rank.
     #[must_use]
     pub fn plus(&self, other: &Affine) -> Affine {
-        let lanes = self.lanes.iter().zip(&other.lanes).map(|(own, other)| own.plus(other)).collect();
-        Affine { start: self.start.plus(&other.start), lanes }
+        let strides = self.strides.iter().zip(&other.strides).map(|(own, other)| own.plus(other)).collect();
+        Affine { start: self.start.plus(&other.start), strides }
     }
 
     /// The difference of two indices of equal rank.
@@ -102,13 +102,13 @@ impl Affine {
     }
 
     fn scaled(&self, factor: i64) -> Affine {
-        Affine { start: self.start.scaled(factor), lanes: self.lanes.iter().map(|lane| lane.scaled(factor)).collect() }
+        Affine { start: self.start.scaled(factor), strides: self.strides.iter().map(|stride| stride.scaled(factor)).collect() }
     }
 
     /// The product with a factor that is the same for every element; `None` if a polynomial becomes too long.
     fn times(&self, factor: &Polynomial) -> Option<Affine> {
-        let lanes = self.lanes.iter().map(|lane| lane.times(factor)).collect::<Option<_>>()?;
-        Some(Affine { start: self.start.times(factor)?, lanes })
+        let strides = self.strides.iter().map(|stride| stride.times(factor)).collect::<Option<_>>()?;
+        Some(Affine { start: self.start.times(factor)?, strides })
     }
 }
 
@@ -185,7 +185,7 @@ impl AffineFacts {
     /// The stride of an index that has been visited.
     fn known_step(&self, (value, axis): (Value, usize)) -> Option<i64> {
         match self.known(value) {
-            Some(affine) => affine.lanes[axis].as_constant(),
+            Some(affine) => affine.strides[axis].as_constant(),
             None => self.steps.get(&(value, axis)).copied().flatten(),
         }
     }
@@ -248,41 +248,41 @@ impl AffineFacts {
             Op::Const { value: ConstExpr::Int(value) } => Some(Affine::uniform(Polynomial::constant(i64::try_from(*value).ok()?), rank)),
             Op::Arange { start, .. } => {
                 let start = Polynomial::constant(i64::try_from(start.as_int()?).ok()?);
-                Some(Affine { start, lanes: vec![Polynomial::constant(1)] })
+                Some(Affine { start, strides: vec![Polynomial::constant(1)] })
             }
             Op::Broadcast { x } => {
                 let mut affine = self.known(*x)?.clone();
                 let from = func.ty(*x).shape();
                 // An axis of extent 1 has only the position 0, so its stride does not matter.
-                let lanes = (0..rank).map(|axis| match from.get(axis) {
-                    Some(extent) if extent.as_int() != Some(1) => affine.lanes[axis].clone(),
+                let strides = (0..rank).map(|axis| match from.get(axis) {
+                    Some(extent) if extent.as_int() != Some(1) => affine.strides[axis].clone(),
                     _ => Polynomial::default(),
                 });
-                affine.lanes = lanes.collect();
+                affine.strides = strides.collect();
                 Some(affine)
             }
             Op::ExpandDims { x, axis } => {
                 let mut affine = self.known(*x)?.clone();
-                affine.lanes.insert(*axis as usize, Polynomial::default());
+                affine.strides.insert(*axis as usize, Polynomial::default());
                 Some(affine)
             }
             Op::Reshape { x } => {
                 let affine = self.known(*x)?.clone();
-                let lanes = reshaped(&affine.lanes, func.ty(*x).shape(), shape)?;
-                Some(Affine { lanes, ..affine })
+                let strides = reshaped(&affine.strides, func.ty(*x).shape(), shape)?;
+                Some(Affine { strides, ..affine })
             }
             Op::Permute { x, order } => {
                 let affine = self.known(*x)?.clone();
-                let lanes = order.iter().map(|axis| affine.lanes[*axis as usize].clone()).collect();
-                Some(Affine { lanes, ..affine })
+                let strides = order.iter().map(|axis| affine.strides[*axis as usize].clone()).collect();
+                Some(Affine { strides, ..affine })
             }
             Op::Convert { x } => self.known(*x).cloned(),
             Op::Flip { x, axis } => {
                 // The first element is the former last one.
                 let mut affine = self.known(*x)?.clone();
                 let (axis, last) = (*axis as usize, i64::try_from(shape[*axis as usize].as_int()? - 1).ok()?);
-                affine.start = affine.start.plus(&affine.lanes[axis].scaled(last));
-                affine.lanes[axis] = affine.lanes[axis].scaled(-1);
+                affine.start = affine.start.plus(&affine.strides[axis].scaled(last));
+                affine.strides[axis] = affine.strides[axis].scaled(-1);
                 Some(affine)
             }
             Op::Unary { op: UnaryOp::Neg, x } => Some(self.known(*x)?.clone().scaled(-1)),
@@ -347,11 +347,11 @@ fn step_operands(func: &Function, value: Value, axis: usize, out: &mut Vec<(Valu
 
 /// The strides after a reshape, if the result is affine. Each bit of the row-major index adds a power of two times a stride. Along each new
 /// axis, these contributions must double from bit to bit.
-fn reshaped(lanes: &[Polynomial], from: &[ConstExpr], to: &[ConstExpr]) -> Option<Vec<Polynomial>> {
+fn reshaped(strides: &[Polynomial], from: &[ConstExpr], to: &[ConstExpr]) -> Option<Vec<Polynomial>> {
     let bits = |extent: &ConstExpr| extent.as_int().filter(|extent| extent.count_ones() == 1).map(i128::trailing_zeros);
     let mut steps = Vec::new();
-    for (lane, extent) in lanes.iter().zip(from).rev() {
-        steps.extend((0..bits(extent)?).map(|bit| lane.scaled(1 << bit)));
+    for (stride, extent) in strides.iter().zip(from).rev() {
+        steps.extend((0..bits(extent)?).map(|bit| stride.scaled(1 << bit)));
     }
     let mut steps = steps.into_iter();
     let mut coefficients = Vec::new();
@@ -394,8 +394,8 @@ mod tests {
             .collect();
         let mut facts = AffineFacts::new();
         let affine = facts.get(&func, offsets[0]).unwrap();
-        assert_eq!(affine, Affine { start: Polynomial { terms: vec![(vec![n], 3)], constant: 8 }, lanes: vec![Polynomial::constant(4)] });
-        assert_eq!(affine.lane_maximum(&[64]), Some(252));
+        assert_eq!(affine, Affine { start: Polynomial { terms: vec![(vec![n], 3)], constant: 8 }, strides: vec![Polynomial::constant(4)] });
+        assert_eq!(affine.maximum_offset(&[64]), Some(252));
         let square = Affine::uniform(Polynomial { terms: vec![(vec![n, n], 1)], constant: 0 }, 1);
         assert_eq!(facts.get(&func, offsets[1]), Some(square));
     }
@@ -419,7 +419,7 @@ mod tests {
         let offsets: Vec<Value> = func.all_insts().into_iter().filter_map(find).collect();
         let mut facts = AffineFacts::new();
         let start = Polynomial { terms: vec![(vec![row, stride], 1), (vec![stride], 1)], constant: 0 };
-        assert_eq!(facts.get(&func, offsets[0]), Some(Affine { start, lanes: vec![Polynomial::scalar(stride)] }));
+        assert_eq!(facts.get(&func, offsets[0]), Some(Affine { start, strides: vec![Polynomial::scalar(stride)] }));
         assert_eq!(facts.get(&func, offsets[1]), None);
     }
 
@@ -448,9 +448,9 @@ mod tests {
     #[test]
     fn a_reshape_is_affine_where_its_axes_are() {
         let shape = |extents: &[i128]| extents.iter().map(|extent| ConstExpr::Int(*extent)).collect::<Vec<_>>();
-        let after = |lanes: &[i64], from: &[i128], to: &[i128]| {
-            let lanes = reshaped(&Affine::steps(lanes).lanes, &shape(from), &shape(to))?;
-            lanes.iter().map(Polynomial::as_constant).collect::<Option<Vec<i64>>>()
+        let after = |strides: &[i64], from: &[i128], to: &[i128]| {
+            let strides = reshaped(&Affine::steps(strides).strides, &shape(from), &shape(to))?;
+            strides.iter().map(Polynomial::as_constant).collect::<Option<Vec<i64>>>()
         };
         assert_eq!(after(&[3], &[64], &[4, 16]), Some(vec![48, 3]));
         assert_eq!(after(&[48, 3], &[4, 16], &[64]), Some(vec![3]));

@@ -48,31 +48,31 @@ impl Bound {
     pub fn of(base: Value, index: &Affine, extents: &[usize], mut ends: Vec<End>) -> Option<Bound> {
         let mut index = index.clone();
         for (axis, extent) in extents.iter().enumerate() {
-            let lane = std::mem::take(&mut index.lanes[axis]);
-            if *extent > 1 && lane.looks_negative() {
-                index.start = index.start.plus(&lane.scaled(*extent as i64 - 1));
-                index.lanes[axis] = lane.scaled(-1);
+            let stride = std::mem::take(&mut index.strides[axis]);
+            if *extent > 1 && stride.looks_negative() {
+                index.start = index.start.plus(&stride.scaled(*extent as i64 - 1));
+                index.strides[axis] = stride.scaled(-1);
                 // The elements that the mask keeps are now the last ones. So all elements must be in bounds.
                 ends.retain(|end| end.axis != axis);
             } else if *extent > 1 {
-                index.lanes[axis] = lane;
+                index.strides[axis] = stride;
             }
         }
-        let is_short = |lane: &Polynomial| lane.as_constant().is_none_or(|lane| (0..LONGEST_STEP).contains(&lane));
-        let is_testable = index.lanes.iter().all(is_short);
+        let is_short = |stride: &Polynomial| stride.as_constant().is_none_or(|stride| (0..LONGEST_STEP).contains(&stride));
+        let is_testable = index.strides.iter().all(is_short);
         is_testable.then(|| Bound { base, index, extents: extents.to_vec(), ends })
     }
 
     /// The strides that are not constants.
     fn steps(&self) -> impl Iterator<Item = &Polynomial> {
-        self.index.lanes.iter().filter(|lane| lane.as_constant().is_none())
+        self.index.strides.iter().filter(|stride| stride.as_constant().is_none())
     }
 
     /// The largest sum of stride terms of the elements that the mask keeps.
     pub fn maximum(&self, b: &mut Builder<'_>) -> Value {
         let is_whole = |axis: &usize| self.ends.iter().all(|end| end.axis != *axis);
         let (whole, parts): (Vec<usize>, Vec<usize>) = (0..self.extents.len()).partition(is_whole);
-        let spans = whole.into_iter().map(|axis| self.index.lanes[axis].scaled(self.extents[axis] as i64 - 1));
+        let spans = whole.into_iter().map(|axis| self.index.strides[axis].scaled(self.extents[axis] as i64 - 1));
         let whole = spans.fold(Polynomial::default(), |sum, span| sum.plus(&span));
         let mut sum = (!whole.is(0) || self.ends.is_empty()).then(|| whole.value(b));
         for axis in parts {
@@ -85,7 +85,7 @@ impl Bound {
             let one = b.index(1);
             let count = b.binary(BinaryOp::Max, count, one);
             let last = b.binary(BinaryOp::Sub, count, one);
-            let step = self.index.lanes[axis].value(b);
+            let step = self.index.strides[axis].value(b);
             let last = b.binary(BinaryOp::Mul, last, step);
             sum = Some(sum.map_or(last, |sum| b.binary(BinaryOp::Add, sum, last)));
         }

@@ -65,11 +65,11 @@ impl IndexRanges {
 
     /// Can an element have the same index in both accesses, in one iteration or in two?
     pub fn may_meet(&self, first: &Index, second: &Index, later: Option<Later<'_>>) -> bool {
-        let is_same = first.0.lanes == second.0.lanes && first.1 == second.1;
+        let is_same = first.0.strides == second.0.strides && first.1 == second.1;
         let varies = later.and_then(|later| later.varies);
         let is_anew = |part: &Polynomial| varies.is_some_and(|varies| part.scalars().any(|value| varies[value]));
         // A stride differs between iterations.
-        if [first, second].iter().any(|(affine, _)| affine.lanes.iter().any(is_anew)) {
+        if [first, second].iter().any(|(affine, _)| affine.strides.iter().any(is_anew)) {
             return true;
         }
         let Some(Iterations { indices: [from, to], step }) = later.and_then(|later| later.iterations) else {
@@ -112,8 +112,8 @@ impl IndexRanges {
                 _ => start.terms.push((factors.clone(), *coefficient)),
             }
         }
-        parts.extend(affine.lanes.iter().zip(extents).map(|(lane, extent)| {
-            let end = i128::from(lane.as_constant()?) * (*extent as i128 - 1);
+        parts.extend(affine.strides.iter().zip(extents).map(|(stride, extent)| {
+            let end = i128::from(stride.as_constant()?) * (*extent as i128 - 1);
             Some((end.min(0), end.max(0)))
         }));
         let range = parts.into_iter().try_fold((0, 0), |(low, high), part| part.map(|(least, most)| (low + least, high + most)));

@@ -140,7 +140,8 @@ fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFa
         }
     }
     let in_order = accesses.iter().filter(|(.., is_store)| *is_store).all(|(stored, at, _)| {
-        let is_one_to_one = at.as_ref().is_some_and(|at| at.lanes.iter().all(|lane| lane.as_constant().is_some_and(|lane| lane != 0)));
+        let is_one_to_one =
+            at.as_ref().is_some_and(|at| at.strides.iter().all(|stride| stride.as_constant().is_some_and(|stride| stride != 0)));
         is_one_to_one && accesses.iter().all(|(base, other, _)| !may_alias(func, *base, *stored) || (base, other) == (stored, at))
     });
     let is_apart = numbers.iter().all(|number| accesses.iter().all(|(base, ..)| !may_alias(func, *base, *number)));

@@ -313,7 +313,7 @@ pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usabl
             plan.divisible.push((end.end.clone(), WIDEST / bytes));
         }
         if run.is_some() {
-            let unknown = affine.lanes.iter().zip(&extents).filter(|(lane, extent)| lane.as_constant().is_none() && **extent > 1);
+            let unknown = affine.strides.iter().zip(&extents).filter(|(lane, extent)| lane.as_constant().is_none() && **extent > 1);
             plan.divisible.extend(unknown.map(|(lane, _)| (lane.clone(), WIDEST / bytes)));
         }
         if !func.unchecked && bounds.insert(bound.clone()) {
@@ -332,10 +332,10 @@ pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usabl
 /// multiples of [`WIDEST`] bytes, so that each run along the axis has the alignment of the first run. A stride that is not known counts as
 /// such a multiple: the caller adds it to [`Plan::divisible`], and the condition tests it.
 fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
-    let runs = |axis: &usize| affine.lanes[*axis].is(1) && extents[*axis] as i64 * bytes >= WIDEST;
+    let runs = |axis: &usize| affine.strides[*axis].is(1) && extents[*axis] as i64 * bytes >= WIDEST;
     let fastest = (0..extents.len()).rev().find(runs)?;
     let keeps_alignment = |axis: usize| {
-        let step = affine.lanes[axis].as_constant().unwrap_or(0);
+        let step = affine.strides[axis].as_constant().unwrap_or(0);
         axis == fastest || extents[axis] == 1 || step.wrapping_mul(bytes) % WIDEST == 0
     };
     (0..extents.len()).all(keeps_alignment).then_some(fastest)
@@ -415,7 +415,7 @@ impl Masks<'_> {
         if left.is_uniform() {
             (left, right, op) = (right, left, op.swapped());
         }
-        let maximum = left.lane_maximum(&self.func.ty(lhs).extents()).filter(|_| right.is_uniform())?;
+        let maximum = left.maximum_offset(&self.func.ty(lhs).extents()).filter(|_| right.is_uniform())?;
         match op {
             CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index: left, maximum, limit: right.start }),
             CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index: left, maximum, limit: right.start }),
@@ -426,8 +426,8 @@ impl Masks<'_> {
 
 /// The axis along which the index equals the element's position.
 fn prefix(index: &Affine) -> Option<usize> {
-    let axis = index.lanes.iter().position(|lane| lane.is(1))?;
-    let is_alone = index.lanes.iter().enumerate().all(|(other, lane)| other == axis || lane.is(0));
+    let axis = index.strides.iter().position(|stride| stride.is(1))?;
+    let is_alone = index.strides.iter().enumerate().all(|(other, lane)| other == axis || lane.is(0));
     (is_alone && index.start.is(0)).then_some(axis)
 }
 

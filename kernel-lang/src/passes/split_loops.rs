@@ -202,7 +202,7 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     let grows = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| !scale.looks_negative());
     let is_same = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| scale.is(0));
     let is_fine = plan.bounds.iter().all(|bound| {
-        let is_constant = bound.index.lanes.iter().chain(bound.ends.iter().map(|end| &end.end)).all(is_same);
+        let is_constant = bound.index.strides.iter().chain(bound.ends.iter().map(|end| &end.end)).all(is_same);
         grows(&bound.index.start) && is_constant
     }) && plan.divisible.iter().all(|(number, _)| is_same(number))
         && plan.masks.iter().all(|(_, test)| match test {
@@ -361,7 +361,7 @@ fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts,
             && let Some(position) = facts.get(func, lhs)
             && let Some(limit) = facts.get(func, rhs).filter(Affine::is_uniform)
             && position.start.as_constant().is_none()
-            && position.lane_maximum(&func.ty(lhs).extents()).is_some()
+            && position.maximum_offset(&func.ty(lhs).extents()).is_some()
             && is_small(func, around, &position, bits)
         {
             let (loc, shape) = (func.inst(inst).loc, func.ty(lhs).shape().to_vec());
@@ -371,7 +371,7 @@ fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts,
             let limit = b.binary(BinaryOp::Max, limit, zero);
             let limit = b.binary(BinaryOp::Sub, limit, start);
             let rhs = b.broadcast(limit, &shape);
-            let lhs = position.lanes_value(b, &shape);
+            let lhs = position.strides_value(b, &shape);
             out.append(func.insts_mut(scratch));
             func.inst_mut(inst).op = Op::Compare { op: CompareOp::Lt, lhs, rhs };
         }

@@ -11,7 +11,7 @@ use crate::program::Program;
 use crate::ptx::SourceLine;
 
 /// The maximum number of steps in one time slice of a warp. Time slices are long, so that missing synchronisation between warps shows.
-const TURN: u64 = 4096;
+const TIME_SLICE: u64 = 4096;
 
 /// The number of instructions of a warp after which the scheduler begins to watch for loops without progress. Most warps end earlier, and
 /// so avoid the cost. Cooperative kernels are watched from the start.
@@ -114,7 +114,7 @@ impl ClusterRun {
         for offset in 0..count {
             let number = (first + offset) % count;
             let events = self.cluster.events;
-            let outcome = self.turn(number, job)?;
+            let outcome = self.time_slice(number, job)?;
             let idle = matches!(outcome, Outcome::Yielded | Outcome::Stuck | Outcome::Ended) && events == self.cluster.events;
             yielded |= outcome == Outcome::Yielded;
             progressed |= !idle;
@@ -162,16 +162,16 @@ impl ClusterRun {
     }
 
     /// Gives a warp one time slice. The result is `Stuck` if the warp could not execute a step.
-    fn turn(&mut self, number: usize, job: &Job<'_>) -> Result<Outcome, Box<Fault>> {
+    fn time_slice(&mut self, number: usize, job: &Job<'_>) -> Result<Outcome, Box<Fault>> {
         let (steps, pick) = match job.seed {
-            0 => (TURN, None),
+            0 => (TIME_SLICE, None),
             _ => (1 + self.random.below(48), Some(self.random.next())),
         };
         let mut done = 0;
         let before = self.warps[number].warp.executed;
-        let mut turn = pick;
+        let mut other = pick;
         let outcome = loop {
-            let result = self.warps[number].step(job.program, job.grid, &mut self.cluster, turn.take());
+            let result = self.warps[number].step(job.program, job.grid, &mut self.cluster, other.take());
             let outcome = result.map_err(|failure| self.fault(number, failure, job))?;
             done += 1;
             if !matches!(outcome, Outcome::Stepped | Outcome::Repeated) {
@@ -180,8 +180,8 @@ impl ClusterRun {
             // Another iteration of the same cycle would show nothing new.
             if done == steps || outcome == Outcome::Repeated {
                 // Groups that wait for each other need steps, too.
-                turn = Some(1);
-                let result = self.warps[number].step(job.program, job.grid, &mut self.cluster, turn);
+                other = Some(1);
+                let result = self.warps[number].step(job.program, job.grid, &mut self.cluster, other);
                 break result.map_err(|failure| self.fault(number, failure, job))?;
             }
         };

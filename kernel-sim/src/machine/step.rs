@@ -51,12 +51,12 @@ impl Running {
         Running { rank, warp, groups, current: 0 }
     }
 
-    /// Executes one instruction of one group. A value in `turn` selects another group than the last one.
-    pub(crate) fn step(&mut self, program: &Program, grid: &Grid, cluster: &mut Cluster, turn: Option<u64>) -> Result<Outcome, Failure> {
+    /// Executes one instruction of one group. A value in `other` selects another group than the last one.
+    pub(crate) fn step(&mut self, program: &Program, grid: &Grid, cluster: &mut Cluster, other: Option<u64>) -> Result<Outcome, Failure> {
         if self.warp.live.is_empty() {
             return Ok(Outcome::Ended);
         }
-        let Some(group) = self.choose(cluster.events, turn) else { return Ok(Outcome::Stuck) };
+        let Some(group) = self.choose(cluster.events, other) else { return Ok(Outcome::Stuck) };
         self.current = group;
         let Some((place, lanes)) = self.groups.get(group).map(|group| (group.place, group.lanes)) else { return Ok(Outcome::Stuck) };
         let step = &program.steps[place as usize];
@@ -108,8 +108,8 @@ impl Running {
         }
     }
 
-    /// Selects the group to run: the last one while it can run, or another one if there is a value in `turn`.
-    fn choose(&mut self, events: u64, turn: Option<u64>) -> Option<usize> {
+    /// Selects the group to run: the last one while it can run, or another one if there is a value in `other`.
+    fn choose(&mut self, events: u64, other: Option<u64>) -> Option<usize> {
         let live = self.warp.live;
         let can_run = |groups: &Groups, number: usize| {
             let Some(group) = groups.get(number) else { return false };
@@ -121,12 +121,12 @@ impl Running {
                 State::MeetingAll { .. } => here(groups, group.place).contains(live),
             }
         };
-        if turn.is_none() && can_run(&self.groups, self.current) {
+        if other.is_none() && can_run(&self.groups, self.current) {
             return Some(self.current);
         }
         let able: Vec<usize> = self.groups.iter().map(|(number, _)| number).filter(|&number| can_run(&self.groups, number)).collect();
         let after = able.iter().position(|&number| number > self.current).unwrap_or(0);
-        (!able.is_empty()).then(|| able[(after + turn.unwrap_or(0) as usize) % able.len()])
+        (!able.is_empty()).then(|| able[(after + other.unwrap_or(0) as usize) % able.len()])
     }
 
     /// The lanes whose guard predicate holds.

@@ -23,7 +23,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::lanes::{Lanes, WARP};
-use crate::memory::knowledge::{Clusters, Knowledge, join_clusters};
+use crate::memory::vector_clock::{Clusters, VectorClock, join_clusters};
 
 /// The clocks of all threads of a cluster. Warps are numbered through the cluster: `rank * warps of a CTA + warp`.
 pub(crate) struct Clocks {
@@ -36,14 +36,14 @@ pub(crate) struct Clocks {
     issued: Vec<(u32, Lanes)>,
     tracked: u64,
     /// The last join for each view. The lanes of a warp mostly join the same clocks, so the result is reused.
-    last_joins: [Option<[Arc<Knowledge>; 3]>; VIEWS],
+    last_joins: [Option<[Arc<VectorClock>; 3]>; VIEWS],
 }
 
 /// A snapshot of a thread's clocks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stamp {
     /// Indexed by [`View`].
-    views: [Arc<Knowledge>; VIEWS],
+    views: [Arc<VectorClock>; VIEWS],
 }
 
 /// The clocks that a release publishes to threads of any cluster. A [`Stamp`] holds those of one cluster.
@@ -135,8 +135,8 @@ pub(crate) enum Unordered {
 
 /// The clocks of a warp's lanes: one copy as long as all lanes have the same clock.
 enum Shared {
-    All(Arc<Knowledge>),
-    Each(Box<[Arc<Knowledge>; WARP]>),
+    All(Arc<VectorClock>),
+    Each(Box<[Arc<VectorClock>; WARP]>),
 }
 
 struct WarpClock {
@@ -156,7 +156,7 @@ impl Clocks {
     pub(crate) fn new(ctas: usize, block: [u32; 3]) -> Clocks {
         let threads = block.iter().product::<u32>() as usize;
         let warps_of_a_cta = threads.div_ceil(WARP);
-        let nothing = Arc::new(Knowledge::default());
+        let nothing = Arc::new(VectorClock::default());
         let warps = (0..ctas * warps_of_a_cta).map(|warp| WarpClock {
             time: Cell::new(1),
             is_over: Cell::new(false),
@@ -204,7 +204,7 @@ impl Clocks {
         for view in 0..VIEWS {
             let mut all = Union::default();
             for &(warp, lanes) in participants {
-                self.warps[warp].views[view].each(lanes, |knowledge| all.add(knowledge));
+                self.warps[warp].views[view].each(lanes, |vector_clock| all.add(vector_clock));
             }
             let mut all = all.all();
             if view == View::Known as usize {
@@ -276,7 +276,7 @@ impl Clocks {
 
     /// Converts a release of any cluster for a reader in this cluster.
     pub(crate) fn gathered(&self, released: &Released) -> Stamp {
-        Stamp { views: released.views.each_ref().map(|view| Knowledge::gathered(view, self.cluster)) }
+        Stamp { views: released.views.each_ref().map(|view| VectorClock::gathered(view, self.cluster)) }
     }
 
     /// `fence.proxy.async`: makes the operations of these threads, and all operations known to them, visible to the async proxy, in the
@@ -288,8 +288,8 @@ impl Clocks {
         let clock = &mut self.warps[warp];
         for &space in spaces {
             let mut fenced = Union::default();
-            clock.views[space as usize].each(lanes, |knowledge| fenced.add(knowledge));
-            clock.views[View::Known as usize].each(lanes, |knowledge| fenced.add(knowledge));
+            clock.views[space as usize].each(lanes, |vector_clock| fenced.add(vector_clock));
+            clock.views[View::Known as usize].each(lanes, |vector_clock| fenced.add(vector_clock));
             let mut fenced = fenced.all();
             Arc::make_mut(&mut fenced).learn(warp, lanes.or(clock.absent), clock.time.get());
             clock.views[space as usize].set(lanes, &fenced);
@@ -350,7 +350,7 @@ impl Clocks {
         if cluster == self.cluster {
             return self.known_of(earlier, known, fenced, own, needs_fence.is_some());
         }
-        let nothing = Knowledge::default();
+        let nothing = VectorClock::default();
         let known = known.of_cluster(cluster).map_or(&nothing, |known| &**known);
         let fenced = fenced.of_cluster(cluster).map_or(&nothing, |fenced| &**fenced);
         self.known_of(earlier, known, fenced, None, needs_fence.is_some())
@@ -360,8 +360,8 @@ impl Clocks {
     fn known_of(
         &self,
         earlier: Moment,
-        known: &Knowledge,
-        fenced: &Knowledge,
+        known: &VectorClock,
+        fenced: &VectorClock,
         own: Option<(u32, Lanes)>,
         needs_fence: bool,
     ) -> Result<(), Unordered> {
@@ -410,7 +410,7 @@ impl Released {
 impl Operation {
     /// The clocks that a wait for this operation joins: only the completion of the operation. The clocks of the issuer are not included.
     pub(crate) fn done(&self) -> Stamp {
-        let mut known = Knowledge::default();
+        let mut known = VectorClock::default();
         match self.moment {
             Moment::Lanes { row, lanes, time } => known.learn(row as usize, lanes, time),
             Moment::Tracked { number, .. } => known.learn_operation(number),
@@ -422,43 +422,43 @@ impl Operation {
 }
 
 impl Shared {
-    fn of(&self, lane: usize) -> &Arc<Knowledge> {
+    fn of(&self, lane: usize) -> &Arc<VectorClock> {
         match self {
-            Shared::All(knowledge) => knowledge,
+            Shared::All(vector_clock) => vector_clock,
             Shared::Each(lanes) => &lanes[lane],
         }
     }
 
     /// Visits the clocks of these lanes. A clock that all lanes share is visited once.
-    fn each<'a>(&'a self, lanes: Lanes, mut visit: impl FnMut(&'a Arc<Knowledge>)) {
+    fn each<'a>(&'a self, lanes: Lanes, mut visit: impl FnMut(&'a Arc<VectorClock>)) {
         match self {
-            Shared::All(knowledge) => visit(knowledge),
+            Shared::All(vector_clock) => visit(vector_clock),
             Shared::Each(each) => lanes.into_iter().for_each(|lane| visit(&each[lane])),
         }
     }
 
-    fn set(&mut self, lanes: Lanes, knowledge: &Arc<Knowledge>) {
+    fn set(&mut self, lanes: Lanes, vector_clock: &Arc<VectorClock>) {
         if lanes == Lanes::ALL {
-            *self = Shared::All(knowledge.clone());
+            *self = Shared::All(vector_clock.clone());
             return;
         }
         if let Shared::All(all) = self {
-            if Arc::ptr_eq(all, knowledge) {
+            if Arc::ptr_eq(all, vector_clock) {
                 return;
             }
             *self = Shared::Each(Box::new(std::array::from_fn(|_| all.clone())));
         }
         if let Shared::Each(each) = self {
-            lanes.into_iter().for_each(|lane| each[lane].clone_from(knowledge));
-            if each.iter().all(|own| Arc::ptr_eq(own, knowledge)) {
-                *self = Shared::All(knowledge.clone());
+            lanes.into_iter().for_each(|lane| each[lane].clone_from(vector_clock));
+            if each.iter().all(|own| Arc::ptr_eq(own, vector_clock)) {
+                *self = Shared::All(vector_clock.clone());
             }
         }
     }
 }
 
 /// Joins two clocks; `last` caches the two inputs and the result of the previous join.
-fn join(own: &Arc<Knowledge>, other: &Arc<Knowledge>, last: &mut Option<[Arc<Knowledge>; 3]>) -> Arc<Knowledge> {
+fn join(own: &Arc<VectorClock>, other: &Arc<VectorClock>, last: &mut Option<[Arc<VectorClock>; 3]>) -> Arc<VectorClock> {
     if Arc::ptr_eq(own, other) || other.is_empty() {
         return own.clone();
     }
@@ -480,23 +480,23 @@ fn join(own: &Arc<Knowledge>, other: &Arc<Knowledge>, last: &mut Option<[Arc<Kno
 /// A join of many clocks, most of which are equal.
 #[derive(Default)]
 struct Union {
-    all: Option<Arc<Knowledge>>,
-    last: Option<*const Knowledge>,
+    all: Option<Arc<VectorClock>>,
+    last: Option<*const VectorClock>,
 }
 
 impl Union {
-    fn add(&mut self, knowledge: &Arc<Knowledge>) {
-        if self.last == Some(Arc::as_ptr(knowledge)) || knowledge.is_empty() {
+    fn add(&mut self, vector_clock: &Arc<VectorClock>) {
+        if self.last == Some(Arc::as_ptr(vector_clock)) || vector_clock.is_empty() {
             return;
         }
-        self.last = Some(Arc::as_ptr(knowledge));
+        self.last = Some(Arc::as_ptr(vector_clock));
         match &mut self.all {
-            None => self.all = Some(knowledge.clone()),
-            Some(all) => Arc::make_mut(all).join(knowledge),
+            None => self.all = Some(vector_clock.clone()),
+            Some(all) => Arc::make_mut(all).join(vector_clock),
         }
     }
 
-    fn all(self) -> Arc<Knowledge> {
+    fn all(self) -> Arc<VectorClock> {
         self.all.unwrap_or_default()
     }
 }

@@ -2,7 +2,6 @@
 
 mod clocks;
 mod global;
-mod knowledge;
 mod local;
 mod past;
 #[cfg(test)]
@@ -11,6 +10,7 @@ mod rerun;
 mod shadow;
 mod shared;
 mod touch;
+mod vector_clock;
 
 pub use global::MemoryError;
 

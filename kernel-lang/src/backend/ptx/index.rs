@@ -16,7 +16,7 @@ use crate::backend::ptx::{Emitter, Lanes};
 pub(super) struct AddressKey {
     base: Option<Value>,
     terms: Vec<(Vec<Value>, i64)>,
-    lanes: Vec<Polynomial>,
+    strides: Vec<Polynomial>,
     layout: Option<Layout>,
     bytes: i64,
 }
@@ -165,7 +165,7 @@ impl Emitter<'_> {
     pub(super) fn register_part(layout: Option<&Layout>, affine: &Affine, register: usize) -> i64 {
         let Some(layout) = layout else { return 0 };
         let position = layout.apply(register as u32, 0, 0, 0);
-        let known = affine.lanes.iter().map(|lane| lane.as_constant().unwrap_or(0));
+        let known = affine.strides.iter().map(|stride| stride.as_constant().unwrap_or(0));
         position.iter().zip(known).map(|(at, lane)| i64::from(*at).wrapping_mul(lane)).fold(0, i64::wrapping_add)
     }
 
@@ -178,8 +178,13 @@ impl Emitter<'_> {
         layout: Option<&Layout>,
         bytes: i64,
     ) -> Reg {
-        let key =
-            AddressKey { base: base_value, terms: affine.start.terms.clone(), lanes: affine.lanes.clone(), layout: layout.cloned(), bytes };
+        let key = AddressKey {
+            base: base_value,
+            terms: affine.start.terms.clone(),
+            strides: affine.strides.clone(),
+            layout: layout.cloned(),
+            bytes,
+        };
         if let Some(known) = self.addresses.iter().rev().find_map(|scope| scope.get(&key)) {
             return *known;
         }
@@ -189,7 +194,7 @@ impl Emitter<'_> {
             let term = self.scaled(product, coefficient.wrapping_mul(bytes));
             sum = Some(self.sum(sum, term));
         }
-        for (axis, lane) in affine.lanes.iter().enumerate() {
+        for (axis, lane) in affine.strides.iter().enumerate() {
             let part = layout.and_then(|layout| self.threads.parts.get(&(layout.clone(), axis)).copied().flatten());
             let Some(part) = part.filter(|_| !lane.is(0)) else { continue };
             let term = self.reg(Class::B64);
@@ -233,7 +238,7 @@ impl Emitter<'_> {
         let (base, base_value) = base.unzip();
         let address = self.address(base, base_value, affine, layout, bytes);
         let constant = |register| affine.start.constant.wrapping_add(Self::register_part(layout, affine, register)).wrapping_mul(bytes);
-        let is_known = affine.lanes.iter().all(|lane| lane.as_constant().is_some());
+        let is_known = affine.strides.iter().all(|stride| stride.as_constant().is_some());
         let addresses = match layout.filter(|_| !is_known) {
             Some(layout) => self.stepping(address, affine, layout, count, bytes),
             None => vec![address],
@@ -244,7 +249,7 @@ impl Emitter<'_> {
     /// The addresses of a thread's elements, as far as they differ by strides that are arguments. Each address is computed from an earlier
     /// one, and elements with equal indices along those axes share one address.
     fn stepping(&mut self, first: Reg, affine: &Affine, layout: &Layout, count: usize, bytes: i64) -> Vec<Reg> {
-        let axes: Vec<usize> = (0..affine.lanes.len()).filter(|axis| affine.lanes[*axis].as_constant().is_none()).collect();
+        let axes: Vec<usize> = (0..affine.strides.len()).filter(|axis| affine.strides[*axis].as_constant().is_none()).collect();
         let places: Vec<Vec<u32>> = (0..count)
             .map(|register| {
                 let place = layout.apply(register as u32, 0, 0, 0);
@@ -262,7 +267,7 @@ impl Emitter<'_> {
                     for (index, axis) in axes.iter().enumerate() {
                         let distance = i64::from(places[register][index]) - i64::from(places[near][index]);
                         if distance != 0 {
-                            let step = self.step(&affine.lanes[*axis], distance.wrapping_mul(bytes));
+                            let step = self.step(&affine.strides[*axis], distance.wrapping_mul(bytes));
                             address = self.sum(Some(address), step);
                         }
                     }

@@ -107,10 +107,11 @@ impl Corners {
         if place.is_uniform() {
             (place, end, op) = (end, place, op.swapped());
         }
-        let axis = place.lanes.iter().position(|lane| lane.is(1))?;
+        let axis = place.strides.iter().position(|stride| stride.is(1))?;
         // If the axis is a broadcast of one position, it says nothing about the element's position.
         let is_whole = func.ty(lhs).extents()[axis] == self.extents[axes[axis]];
-        let is_place = is_whole && end.is_uniform() && place.lanes.iter().enumerate().all(|(other, lane)| other == axis || lane.is(0));
+        let is_place =
+            is_whole && end.is_uniform() && place.strides.iter().enumerate().all(|(other, stride)| other == axis || stride.is(0));
         let side = Side { axis: axes[axis], start: place.start, end: end.start };
         match op {
             CompareOp::Lt if is_place => self.uppers.push(side),

@@ -37,7 +37,7 @@ enum Upper {
 pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> Option<Interval> {
     let ty = func.ty(access.offset);
     let index = facts.get(func, access.offset).filter(|_| ty.is_tile())?;
-    index.lane_maximum(&ty.extents())?;
+    index.maximum_offset(&ty.extents())?;
     let upper = access.mask.and_then(|mask| upper(func, facts, mask, &index));
     if upper.is_none() && access.mask.is_some() && ty.shape().len() > 1 {
         return None;
@@ -55,7 +55,7 @@ fn upper_of(func: &Function, facts: &mut AffineFacts, part: Value, index: &Affin
     let Op::Compare { op: CompareOp::Lt, lhs, rhs } = *func.def_op(part)? else { return None };
     let left = facts.get(func, lhs)?;
     let Op::Broadcast { x: end } = func.def_op(rhs)? else { return None };
-    if !func.ty(*end).is_scalar() || left.lanes != index.lanes {
+    if !func.ty(*end).is_scalar() || left.strides != index.strides {
         return None;
     }
     let is_position = left.start.is(0);
@@ -97,7 +97,7 @@ impl Interval {
         if let Some(Upper::Position(own)) = self.upper {
             end = b.binary(BinaryOp::Min, own, end);
         }
-        let position = self.index.lanes_value(b, &self.shape);
+        let position = self.index.strides_value(b, &self.shape);
         let end = b.broadcast(end, &self.shape);
         let below = b.compare(CompareOp::Lt, position, end);
         if known.is_some_and(|start| start >= 0) {

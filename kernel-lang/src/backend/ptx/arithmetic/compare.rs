@@ -41,7 +41,7 @@ impl PositionTest {
             limit.start = Polynomial::scalar(*x);
         }
         let is_position = position.start.as_constant().is_some_and(|start| (0..1 << 30).contains(&start));
-        let is_small = position.lane_maximum(&extents).is_some_and(|maximum| maximum < 1 << 30);
+        let is_small = position.maximum_offset(&extents).is_some_and(|maximum| maximum < 1 << 30);
         let is_order = !matches!(op, CompareOp::Eq | CompareOp::Ne);
         (is_position && is_small && is_order && limit.is_uniform() && !position.is_uniform()).then_some(PositionTest {
             op,
@@ -135,7 +135,7 @@ impl Emitter<'_> {
 
     /// The slack: the limit minus the thread part, computed once per region.
     fn slack(&mut self, test: &PositionTest, layout: Option<&Layout>) -> Reg {
-        let key = SlackKey { limit: test.limit.start.clone(), steps: test.position.lanes.clone(), layout: layout.cloned() };
+        let key = SlackKey { limit: test.limit.start.clone(), steps: test.position.strides.clone(), layout: layout.cloned() };
         if let Some(known) = self.slacks.iter().rev().find_map(|scope| scope.get(&key)) {
             return *known;
         }
@@ -146,7 +146,7 @@ impl Emitter<'_> {
         asm!(self, "min.s64 {at_most}, {at_least}, {}", i32::MAX);
         let mut slack = self.reg(Class::B32);
         asm!(self, "cvt.u32.u64 {slack}, {at_most}");
-        let lanes = test.position.lanes.iter().map(|lane| lane.as_constant().expect("the steps of positions are known"));
+        let lanes = test.position.strides.iter().map(|stride| stride.as_constant().expect("the steps of positions are known"));
         for (axis, lane) in lanes.enumerate().filter(|(_, lane)| *lane != 0) {
             let part = layout.and_then(|layout| self.threads.parts.get(&(layout.clone(), axis)).copied().flatten());
             let Some(mut part) = part else { continue };

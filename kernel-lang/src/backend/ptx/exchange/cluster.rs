@@ -75,7 +75,7 @@ impl Emitter<'_> {
         asm!(self, "sub.s32 {place}, {both}, {place}");
         self.program_barrier();
         let is_row = others.is_none() && ranks.iter().enumerate().all(|(index, rank)| index as u32 == *rank);
-        let mut told = vec![Vec::new(); ranks.len()];
+        let mut received = vec![Vec::new(); ranks.len()];
         for (input, dtype) in dtypes.iter().enumerate() {
             let size = dtype.bytes() as u32;
             let mut from = base;
@@ -87,10 +87,10 @@ impl Emitter<'_> {
             for first in (0..ranks.len()).step_by(group as usize) {
                 let from = format!("[{from}+{}]", start(input) + ranks[first] * size);
                 let regs = self.load_group("ld.shared", &from, *dtype, None, &vec![None; group as usize]);
-                told[first..].iter_mut().zip(regs).for_each(|(told, reg)| told.push(reg));
+                received[first..].iter_mut().zip(regs).for_each(|(received, reg)| received.push(reg));
             }
         }
-        told
+        received
     }
 }
 

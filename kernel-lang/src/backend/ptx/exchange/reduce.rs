@@ -294,8 +294,8 @@ impl Emitter<'_> {
         let along = |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| 1 << bit.bit).sum();
         let ranks: Vec<u32> = (0..1u32 << bits.len()).map(along).collect();
         if let ([run], true) = (&runs[..], is_same) {
-            let told = self.tell(&dtypes, &cx.totals[run], &ranks, others);
-            let total = self.combined_row(cx.combine, told);
+            let received = self.tell(&dtypes, &cx.totals[run], &ranks, others);
+            let total = self.combined_row(cx.combine, received);
             cx.totals.insert(*run, total);
             return;
         }

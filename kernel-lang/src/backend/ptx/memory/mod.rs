@@ -302,7 +302,7 @@ impl Emitter<'_> {
 /// The number of registers that are adjacent in memory and can move in one instruction.
 fn group(layout: Option<&Layout>, affine: &Affine, align: u32, dtype: Dtype) -> usize {
     let Some(layout) = layout else { return 1 };
-    let runs = |axis: &usize| affine.lanes[*axis].is(1) && layout.shape()[*axis] > 1;
+    let runs = |axis: &usize| affine.strides[*axis].is(1) && layout.shape()[*axis] > 1;
     let Some(axis) = (0..layout.rank()).rev().find(runs) else { return 1 };
     let run = layout.contiguous_per_thread(axis);
     let in_order = run.bits.iter().enumerate().take_while(|(index, bit)| *index as u32 == **bit).count();

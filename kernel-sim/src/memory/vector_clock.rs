@@ -7,7 +7,7 @@ use crate::lanes::{Lanes, WARP};
 /// A vector clock. A row is a warp, or a queue of asynchronous operations of a warp. A single time represents all 32 lanes of a row as long
 /// as they agree.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Knowledge {
+pub(crate) struct VectorClock {
     /// Indexed by row: the time up to which all lanes are known. Trailing rows with time 0 may be missing.
     all: Vec<u32>,
     /// The rows of which some lanes are known further, sorted.
@@ -19,9 +19,9 @@ pub(crate) struct Knowledge {
 }
 
 /// The clocks of several clusters, in ascending order of the cluster number. Each of these clocks has an empty `others`.
-pub(crate) type Clusters = Vec<(u32, Arc<Knowledge>)>;
+pub(crate) type Clusters = Vec<(u32, Arc<VectorClock>)>;
 
-impl Knowledge {
+impl VectorClock {
     pub(crate) fn is_empty(&self) -> bool {
         self.all.is_empty() && self.some.is_empty() && self.operations.is_empty() && self.others.is_empty()
     }
@@ -60,7 +60,7 @@ impl Knowledge {
     }
 
     /// Joins another clock.
-    pub(crate) fn join(&mut self, other: &Knowledge) {
+    pub(crate) fn join(&mut self, other: &VectorClock) {
         if self.all.len() < other.all.len() {
             self.all.resize(other.all.len(), 0);
         }
@@ -89,12 +89,12 @@ impl Knowledge {
     }
 
     /// The clock of another cluster.
-    pub(crate) fn of_cluster(&self, cluster: u32) -> Option<&Arc<Knowledge>> {
+    pub(crate) fn of_cluster(&self, cluster: u32) -> Option<&Arc<VectorClock>> {
         find(&self.others, cluster)
     }
 
     /// Converts the clock of a thread in this cluster for readers in any cluster.
-    pub(crate) fn spread(self: &Arc<Knowledge>, cluster: u32) -> Clusters {
+    pub(crate) fn spread(self: &Arc<VectorClock>, cluster: u32) -> Clusters {
         if self.is_empty() {
             return Vec::new();
         }
@@ -102,19 +102,19 @@ impl Knowledge {
             return vec![(cluster, self.clone())];
         }
         let mut clusters = self.others.clone();
-        let own = Arc::new(Knowledge { others: Vec::new(), ..Knowledge::clone(self) });
+        let own = Arc::new(VectorClock { others: Vec::new(), ..VectorClock::clone(self) });
         join_clusters(&mut clusters, &[(cluster, own)]);
         clusters
     }
 
     /// Converts published clocks for a reader in this cluster.
-    pub(crate) fn gathered(clusters: &Clusters, cluster: u32) -> Arc<Knowledge> {
+    pub(crate) fn gathered(clusters: &Clusters, cluster: u32) -> Arc<VectorClock> {
         let own = find(clusters, cluster).cloned().unwrap_or_default();
         if clusters.iter().all(|&(number, _)| number == cluster) {
             return own;
         }
         let others = clusters.iter().filter(|&&(number, _)| number != cluster).cloned().collect();
-        Arc::new(Knowledge { others, ..Arc::unwrap_or_clone(own) })
+        Arc::new(VectorClock { others, ..Arc::unwrap_or_clone(own) })
     }
 
     /// The first of these lanes that is not known up to this time.
@@ -177,12 +177,12 @@ impl Knowledge {
     }
 }
 
-fn find(clusters: &Clusters, cluster: u32) -> Option<&Arc<Knowledge>> {
+fn find(clusters: &Clusters, cluster: u32) -> Option<&Arc<VectorClock>> {
     clusters.binary_search_by_key(&cluster, |&(number, _)| number).ok().map(|place| &clusters[place].1)
 }
 
 /// Joins the clocks of other clusters.
-pub(crate) fn join_clusters(own: &mut Clusters, others: &[(u32, Arc<Knowledge>)]) {
+pub(crate) fn join_clusters(own: &mut Clusters, others: &[(u32, Arc<VectorClock>)]) {
     if own.is_empty() {
         own.extend_from_slice(others);
         return;
@@ -192,9 +192,9 @@ pub(crate) fn join_clusters(own: &mut Clusters, others: &[(u32, Arc<Knowledge>)]
     for (cluster, other) in others {
         place += own[place..].partition_point(|(number, _)| number < cluster);
         match own.get_mut(place) {
-            Some((number, knowledge)) if number == cluster => {
-                if !Arc::ptr_eq(knowledge, other) {
-                    Arc::make_mut(knowledge).join(other);
+            Some((number, vector_clock)) if number == cluster => {
+                if !Arc::ptr_eq(vector_clock, other) {
+                    Arc::make_mut(vector_clock).join(other);
                 }
             }
             _ => missing.push((*cluster, other.clone())),
@@ -212,21 +212,21 @@ mod tests {
 
     #[test]
     fn lanes_that_agree_become_one_time() {
-        let mut known = Knowledge::default();
+        let mut known = VectorClock::default();
         known.learn(3, Lanes::first(16), 7);
         assert_eq!(known.first_unknown(3, Lanes::first(16), 7), None);
         assert_eq!(known.first_unknown(3, Lanes::ALL, 7), Some(16));
         assert_eq!(known.first_unknown(3, Lanes::of(2), 8), Some(2));
         known.learn(3, Lanes::ALL.without(Lanes::first(16)), 7);
-        assert_eq!(known, Knowledge { all: vec![0, 0, 0, 7], ..Knowledge::default() });
+        assert_eq!(known, VectorClock { all: vec![0, 0, 0, 7], ..VectorClock::default() });
     }
 
     #[test]
     fn a_join_knows_what_either_knew() {
-        let mut left = Knowledge::default();
+        let mut left = VectorClock::default();
         left.learn(0, Lanes::ALL, 4);
         left.learn(1, Lanes::of(5), 9);
-        let mut right = Knowledge::default();
+        let mut right = VectorClock::default();
         right.learn(0, Lanes::of(1), 6);
         right.learn(1, Lanes::ALL, 8);
         left.join(&right);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn operations_that_follow_each_other_become_one_range() {
-        let mut known = Knowledge::default();
+        let mut known = VectorClock::default();
         for number in [1, 3, 5, 4] {
             known.learn_operation(number);
         }
