@@ -41,6 +41,18 @@ pub use kernel_runtime::{
     sim, tune,
 };
 
+/// Stands for every builtin where rustc looks for names that are similar to an unknown one.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __builtin_of_kernels {
+    () => {};
+}
+
+#[doc(hidden)]
+pub mod __builtins {
+    kernel_macros::__builtin_names!(crate::__builtin_of_kernels);
+}
+
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}
 

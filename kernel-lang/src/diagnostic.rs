@@ -160,7 +160,7 @@ impl Drop for Diagnostics {
 
 /// The closest of `candidates` to a misspelt `word`, if one is near enough to suggest.
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (word.chars().count() / 3).max(1) + usize::from(word.len() > 3);
+    let limit = (word.chars().count() / 3).max(1) + usize::from(word.len() > 4);
     candidates
         .into_iter()
         .map(|candidate| (edit_distance(word, candidate), candidate))

@@ -299,7 +299,7 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// or an attribute of Rust, such as `write`, `line` or `feature`, hides it in its module or is ambiguous, and needs another name. Names
 /// with a capital letter are structs.
 ///
-/// If rustc reports "cannot find macro `f`", there are two possible causes. There is no device function or struct `f` in scope, or `f`
+/// If rustc reports "cannot find macro `f`", there are two possible causes. There is no builtin, device function or struct `f` in scope, or `f`
 /// belongs to a cycle of functions that call each other, which is allowed only within one `#[device] mod`. The argument `crate = path`
 /// gives the path of `galatea`, if it was renamed.
 #[proc_macro_attribute]
@@ -323,6 +323,13 @@ pub fn __kernel(collected: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn __device(collected: TokenStream) -> TokenStream {
     frontend::device_bundle(collected.into()).into()
+}
+
+/// Imports a macro under the name of each builtin, so that rustc suggests the builtins.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __builtin_names(of: TokenStream) -> TokenStream {
+    frontend::builtin_names(&of.into()).into()
 }
 
 /// The name of the crate that is being compiled, from cargo. Without cargo there is only one crate.

@@ -262,17 +262,7 @@ pub(crate) const WORDS: &[Row] = &[
 ];
 
 /// Builtins of the block-level model that this version lacks.
-const LATER: &[&str] = &[
-    "dot",
-    "dot_scaled",
-    "max_contiguous",
-    "map_elementwise",
-    "make_tensor_descriptor",
-    "load_tensor_descriptor",
-    "store_tensor_descriptor",
-    "make_block_ptr",
-    "advance",
-];
+const LATER: &[&str] = &["dot", "dot_scaled", "max_contiguous", "map_elementwise"];
 
 /// Builtins of other languages, and their equivalents here.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -295,7 +285,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("reciprocal", "1.0 / x"),
     ("cast", "x as f32"),
     ("astype", "x as f32"),
-    ("float", "x as f32`, or `f32::INFINITY"),
+    ("float", "x as f32`; infinities are `f32::INFINITY` and `f32::NEG_INFINITY"),
     ("int", "x as i32"),
     ("to_bits", "bitcast::<u32>(x)"),
     ("from_bits", "bitcast::<f32>(x)"),
@@ -308,6 +298,15 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("grid_dim", "num_programs(0)"),
     ("barrier", "debug_barrier()"),
     ("syncthreads", "debug_barrier()"),
+    ("__syncthreads", "debug_barrier()"),
+    ("constexpr", "const N: usize = 4;"),
+    ("make_block_ptr", "view(x, [m, n], [stride, 1])"),
+    ("make_tensor_descriptor", "view(x, [m, n], [stride, 1])"),
+    ("load_tensor_descriptor", "x.load([i, j], [M, N])"),
+    ("store_tensor_descriptor", "y.store([i, j], tile)"),
+    ("advance", "x.load([i + M, j], [M, N])"),
+    ("not", "!cond"),
+    ("print", "device_print!(\"x is {}\", x)"),
     ("griddepcontrol_wait", "gdc_wait()"),
     ("griddepcontrol_launch_dependents", "gdc_launch_dependents()"),
     ("atomic_sub", "atomic_add(pointer, -value)"),
@@ -379,6 +378,15 @@ const ELSEWHERE: &[(&str, &str)] = &[
 /// Methods of Rust's numbers that are not builtins, and their equivalents. As functions their names are free.
 const METHODS: &[(&str, &str)] = &[
     ("into", "x as f32"),
+    ("unwrap", "x"),
+    ("expect", "x"),
+    ("half", "x as f16"),
+    ("double", "x as f64"),
+    ("long", "x as i64"),
+    ("item", "x"),
+    ("map", "f(x)` with `let f = |x| 2.0 * x;"),
+    ("t", "trans(x)"),
+    ("contiguous", "x"),
     ("clone", "x"),
     ("rem_euclid", "(x % n + n) % n"),
     ("rotate_left", "(x << k) | (x >> (32 - k))"),
@@ -471,7 +479,9 @@ pub(crate) fn of_a_tensor(name: &str) -> Option<(String, String)> {
 
 /// How to call a function whose name is reserved.
 fn by_path(name: &str, is_method: bool) -> String {
-    match is_method || name.contains("where") {
+    // Not a name that anyone gives a function.
+    let is_unlikely = name.contains("where") || ["not", "print", "float", "int", "constexpr", "__syncthreads"].contains(&name);
+    match is_method || is_unlikely {
         true => String::new(),
         false => format!("; a device function of this name is called by its path, `self::{name}(..)`"),
     }

@@ -53,9 +53,15 @@ impl Launcher<'_> {
     /// The launcher of a kernel that other macros compile.
     ///
     /// The search stops at the first function that is not found. `others` are looked up beside it, so that all missing functions are
-    /// reported.
+    /// reported. rustc suggests names that are in scope, and the import puts the names of the builtins there.
     pub(crate) fn deferred(&self, kernel: &TokenStream, others: &[&syn::Path], errors: Errors) -> TokenStream {
-        let kernel = &quote!({ #(#others! {})* #kernel });
+        let krate = &self.attributes.krate;
+        let kernel = &quote!({
+            #[allow(unused_imports, reason = "for the suggestions of rustc")]
+            use #krate::__builtins::*;
+            #(#others! {})*
+            #kernel
+        });
         if errors.is_empty() {
             return self.launching(kernel);
         }

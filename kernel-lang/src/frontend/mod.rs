@@ -114,6 +114,13 @@ pub fn words() -> impl Iterator<Item = WordInfo> {
     builtins::WORDS.iter().map(|row| WordInfo { name: row.name, usage: row.usage, arguments: row.args, is_method: row.method })
 }
 
+/// Imports the macro `of` under the name of each builtin. In the scope of a kernel's calls, rustc then suggests a builtin with a similar name
+/// for a function that it does not find.
+pub fn builtin_names(of: &TokenStream) -> TokenStream {
+    let names = builtins::WORDS.iter().filter(|row| !row.word.is_only_method()).map(|row| quote::format_ident!("{}", row.name));
+    quote!(#(pub use #of as #names;)*)
+}
+
 /// The first kernel in a source text and its errors; without a kernel there is at least one error.
 fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
     let mut errors = Errors::default();
@@ -191,13 +198,15 @@ impl Given {
 fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expansion {
     let mut item = match function(&tokens, "a kernel", "write `#[kernel] fn name(x: Ptr<f32>, ..) { .. }`") {
         Ok(item) => item,
-        Err(tokens) => return Expansion::of_tokens(tokens),
+        Err(Unparsed::Body(item, errors)) => return Expansion::of_tokens(unparsed(given, item, errors)),
+        Err(Unparsed::Item(tokens)) => return Expansion::of_tokens(tokens),
     };
     let original = item.clone();
     given.take_from(&mut item);
-    let requests = parse::body(&item, &mut Errors::default()).1;
+    let mut errors = Errors::default();
+    let (body, requests) = parse::body(&item, &mut errors);
     if !requests.is_empty() {
-        return deferred(&given, &item, &original, &requests);
+        return deferred(&given, &item, &original, &requests, body, errors);
     }
     let file = item.sig.ident.span().file();
     let mut errors = Errors::default();
@@ -208,24 +217,65 @@ fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expans
     Expansion { tokens, name: expanded.signature.name.text, variants: expanded.outcomes.variants, pruned: expanded.outcomes.pruned, file }
 }
 
-/// Parses a function, or returns the expansion for an item that is none.
-fn function(tokens: &TokenStream, what: &str, help: &str) -> Result<syn::ItemFn, TokenStream> {
+/// The errors of an item that is not parsed as a function.
+enum Unparsed {
+    /// The body has a syntax error; the function is without it.
+    Body(syn::ItemFn, Errors),
+    /// The expansion for any other item.
+    Item(TokenStream),
+}
+
+/// Parses a function.
+fn function(tokens: &TokenStream, what: &str, help: &str) -> Result<syn::ItemFn, Unparsed> {
     if let Some(span) = depth::exceeded(tokens) {
-        return Err(depth::explained(span));
+        return Err(Unparsed::Item(depth::explained(span)));
     }
     syn::parse2::<syn::ItemFn>(tokens.clone()).map_err(|error| {
-        // An item other than a function is returned unchanged; rustc explains syntax errors in a function.
-        match syn::parse2::<syn::Item>(tokens.clone()).is_err() {
+        if let Some(item) = syntax::without_body(tokens) {
+            let mut errors = Errors::default();
+            syntax::explain(tokens, &error, &mut errors);
+            return Unparsed::Body(item, errors);
+        }
+        // An item other than a function is returned unchanged.
+        Unparsed::Item(match syn::parse2::<syn::Item>(tokens.clone()).is_err() {
             true => syntax::explained(tokens, &error),
             false => launcher::foreign(tokens, &format!("{what} is a function"), help),
-        }
+        })
     })
+}
+
+/// The stub of a kernel whose body has a syntax error, and the errors of its signature and its attributes.
+fn unparsed(mut given: Given, mut item: syn::ItemFn, mut errors: Errors) -> TokenStream {
+    given.take_from(&mut item);
+    let signature = signature::parse(&item, &mut errors);
+    let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, &mut errors);
+    let autotune = given.autotune(&signature, &attributes, &mut errors);
+    let launcher = launcher::Launcher {
+        item: &item,
+        signature: &signature,
+        attributes: &attributes,
+        autotune: autotune.as_ref(),
+        taken: given.taken.as_ref(),
+        words: &[],
+        facts: &[],
+        prints: false,
+        notes: &[],
+    };
+    launcher.stub(errors)
 }
 
 /// The launcher of a kernel that calls device functions. Macros collect the sources of the functions, and [`kernel_bundle`] then compiles the
 /// kernel.
-fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests: &[parse::Request]) -> Expansion {
-    let mut errors = Errors::default();
+///
+/// `body` is the parsed body, and `errors` has the errors found in it.
+fn deferred(
+    given: &Given,
+    item: &syn::ItemFn,
+    original: &syn::ItemFn,
+    requests: &[parse::Request],
+    body: ast::Block,
+    mut errors: Errors,
+) -> Expansion {
     let signature = signature::parse(item, &mut errors);
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, &mut errors);
     let autotune = given.autotune(&signature, &attributes, &mut errors);
@@ -259,8 +309,8 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
         notes: &[],
     };
     // Errors that do not depend on the functions are reported also if a function is not found; rustc shows an error once.
-    let body = parse::body(item, &mut errors).0;
-    structurize::run(body, &mut errors);
+    let body = structurize::run(body, &mut errors);
+    elaborate::check_kernel(&signature, &body, &attributes, &mut errors);
     Expansion { name: signature.name.text.clone(), ..Expansion::of_tokens(launcher.deferred(&kernel, &paths[1..], errors)) }
 }
 

@@ -5,7 +5,7 @@ use syn::{FnArg, GenericParam, Pat, TypeParamBound};
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::Name;
-use crate::frontend::parse::plain;
+use crate::frontend::parse::{self, MAY_BE_MISSING, plain};
 use crate::frontend::span::{Errors, SourceSpan};
 use crate::ir::{Elem, TARGET, Type};
 
@@ -312,8 +312,6 @@ pub(crate) fn view_rank(ty: &syn::Type) -> Option<usize> {
 const MAX_VIEW_RANK: usize = 8;
 
 const KINDS: &str = "a kernel takes `Ptr<T>`, `PtrMut<T>`, `View<T, 2>`, `ViewMut<T, 2>` and scalars such as `usize` and `f32`";
-const MAY_BE_MISSING: &str =
-    "a constant says whether it is there, `const HAS_W: bool`: read it under `if HAS_W`, and give an empty tensor where it is not";
 
 fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option<Type> {
     let span = SourceSpan::of(ty);
@@ -382,6 +380,8 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
             let help = match did_you_mean(&name, ["Ptr", "PtrMut"]) {
                 Some(near) => format!("did you mean `{near}<..>`?"),
                 None if name == "Option" => MAY_BE_MISSING.to_string(),
+                None if name == "Value" => "a kernel takes scalars, `x: f32`, and loads tiles through `x: Ptr<f32>`".to_string(),
+                None if parse::is_of_the_host(&name) => "write `x: Ptr<f32>` to read a tensor, `y: PtrMut<f32>` to write it".to_string(),
                 None => KINDS.to_string(),
             };
             errors.push_help(span, format!("`{name}` cannot be passed to a kernel"), help);
@@ -423,6 +423,7 @@ fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option
     let help = match did_you_mean(&name, names.chain(signature.types.iter().map(|generic| generic.name.text.as_str()))) {
         Some(near) => format!("did you mean `{near}`?"),
         None if name.len() == 1 => format!("declare it: `fn {}<{name}: Float>(..)`", signature.name.text),
+        None if name == "constexpr" => format!("a constant is a generic: `fn {}<const BLOCK_SIZE: usize>(..)`", signature.name.text),
         None => KINDS.to_string(),
     };
     errors.push_help(span, format!("`{name}` is not an element type"), help);

@@ -11,7 +11,8 @@
 //! takes the position of the compiled kernel. `f!` appends its source and calls the next macro in the list, `m::g!` does the same, and the
 //! last one is a macro of this crate that receives everything: the kernel, and a bundle for each path in it. A device function that calls
 //! others collects their bundles in the same way, once, at its definition: names resolve in the scope of its author, and its own bundle is
-//! complete. rustc resolves every path and reports unresolved paths at the user's token.
+//! complete. rustc resolves every path and reports unresolved paths at the user's token. If a path is not resolved, the kernel never arrives
+//! here; its other errors are found beforehand, with an unknown value for each such call (`elaborate::check_kernel`).
 //!
 //! Structs use the same mechanism: `#[device] struct S` emits a `macro_rules! S`. Its methods have no path of their own, so they must be part
 //! of its source: a `#[device] mod` contains a struct and its `impl` blocks. Items in one `mod` name each other without rustc, and may do so in

@@ -76,7 +76,8 @@ impl GridDim for i32 {
 /// A type that can be passed as a grid: `n`, `(a, b)`, `(a, b, c)`, `[a]`, `[a, b]`, `[a, b, c]`, of `usize`, `u32` or literals.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a grid",
-    note = "a grid is a number, or a tuple or array of up to three; numbers are `usize`, `u32` or literals"
+    note = "a grid is a number, or a tuple or array of up to three; numbers are `usize`, `u32` or literals",
+    note = "a closure is the grid of a kernel with `#[autotune]` or heuristics only"
 )]
 pub trait IntoGrid {
     /// The grid. Axes that are not given have one program.
@@ -89,6 +90,7 @@ impl IntoGrid for Grid {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<A: GridDim> IntoGrid for A {
     fn into_grid(self) -> Grid {
         Grid([self.programs(), 1, 1])
@@ -127,6 +129,56 @@ impl<A: GridDim> IntoGrid for [A; 3] {
         (a, b, c).into_grid()
     }
 }
+
+/// The grid of a launch that may run: [`Launch::grid`](crate::Launch::grid) has set it. The method `launch` has this bound, and not its `impl`
+/// block, so that a launch without a grid is an error with this message.
+#[diagnostic::on_unimplemented(
+    message = "this launch has no grid",
+    label = "call `.grid(..)` before it is launched",
+    note = "the grid is the number of programs: `.grid(cdiv(n, BLOCK_SIZE)).launch()?`"
+)]
+pub trait HasGrid {
+    /// The grid.
+    fn chosen(self) -> Grid;
+}
+
+#[diagnostic::do_not_recommend]
+impl HasGrid for Grid {
+    fn chosen(self) -> Grid {
+        self
+    }
+}
+
+/// As [`HasGrid`], for a kernel with configurations `C`.
+#[diagnostic::on_unimplemented(
+    message = "this launch has no grid that is a function of the configuration",
+    label = "call `.grid(|config| ..)` before it is launched",
+    note = "the grid is the number of programs: `.grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`"
+)]
+pub trait HasGridOf<C> {
+    /// The grid for a configuration.
+    fn of(&self, config: C) -> Grid;
+}
+
+#[diagnostic::do_not_recommend]
+impl<C, F: Fn(C) -> G, G: IntoGrid> HasGridOf<C> for F {
+    #[inline]
+    fn of(&self, config: C) -> Grid {
+        self(config).into_grid()
+    }
+}
+
+/// A grid as a function of the configuration. The supertrait gives the closure of a call the type of its parameter; this trait gives the error
+/// for anything else a message.
+#[diagnostic::on_unimplemented(
+    message = "the grid of an autotuned kernel, or of one with heuristics, is a closure, not `{Self}`",
+    label = "expected a closure that takes the configuration",
+    note = "write `.grid(|config| cdiv(n, config.BLOCK_SIZE))`; the same grid for every configuration is `.grid(|_| rows)`"
+)]
+pub trait GridRule<C, G>: Fn(C) -> G {}
+
+#[diagnostic::do_not_recommend]
+impl<C, G, F: Fn(C) -> G> GridRule<C, G> for F {}
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,7 @@ use crate::kernel::module::CudaGpu;
 use crate::launch::args::Args;
 use crate::launch::call::{Call, Mode};
 use crate::launch::fact::Key;
-use crate::launch::grid::{Grid, IntoGrid};
+use crate::launch::grid::{Grid, HasGrid, IntoGrid};
 use crate::sim::SimGpu;
 use crate::{Error, Result, Stream};
 
@@ -118,7 +118,7 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
     }
 }
 
-impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
+impl<const WORDS: usize, const KEY: usize, G> Launch<'_, WORDS, KEY, G> {
     /// Runs the launch. If the kernel contains a `device_print!`, the launch is complete and its lines are printed when the call returns; see
     /// [`capture_prints`](crate::capture_prints).
     ///
@@ -142,9 +142,12 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     /// [`Error::InCapture`]: crate::Error::InCapture
     /// [`Error::StreamCaptured`]: crate::Error::StreamCaptured
     #[inline]
-    pub fn launch(mut self) -> Result<()> {
+    pub fn launch(mut self) -> Result<()>
+    where
+        G: HasGrid,
+    {
         let place = Place::of(&mut self.args, self.stream)?;
-        let grid = self.grid.check(self.args.kernel().name())?;
+        let grid = self.grid.chosen().check(self.args.kernel().name())?;
         if grid.contains(&0) {
             return Ok(());
         }

@@ -15,6 +15,22 @@ pub(crate) const TARGETS: &[Target] = &[];
 /// The target of the device name `sim`.
 pub(crate) const DEFAULT_TARGET: Target = Target::ALL[Target::ALL.len() - 1];
 
+/// No type implements this trait. Without the feature `sim`, no call of [`Device::sim`] compiles, and the error is this message.
+#[diagnostic::on_unimplemented(
+    message = "`Device::sim` needs the feature `sim`",
+    label = "this program is built without simulated GPUs",
+    note = "write `galatea = {{ version = \"..\", features = [\"sim\"] }}` in `Cargo.toml`, or build with `--features galatea/sim`"
+)]
+pub trait NeedsFeatureSim {}
+
+impl Device {
+    /// Requires the feature `sim`.
+    #[doc(hidden)]
+    pub fn sim<T: NeedsFeatureSim>(_: T) -> Result<Device> {
+        Err(Error::NoSimulator)
+    }
+}
+
 pub(crate) fn device(_: Target) -> Result<Device> {
     Err(Error::NoSimulator)
 }

@@ -17,7 +17,7 @@ pub(crate) use sealed::Sealed;
 /// An argument for a kernel parameter `Ptr<T>`: `&Tensor<T>`, a [`TensorView`], or cudarc's `&CudaSlice<T>` and `&CudaView<T>`.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot read `{Self}` as a tensor of `{T}`",
-    note = "pass `&Tensor<{T}>`, a `TensorView<{T}>`, or a `&CudaSlice<{T}>`"
+    note = "pass `&Tensor<{T}>`, a `TensorView<{T}>`, or a `&CudaSlice<{T}>`; `device.tensor(&data)?` copies a slice or a `Vec` into a tensor"
 )]
 pub trait PtrArg<'a, T: Element>: Sealed {
     /// The memory of the argument.
@@ -29,7 +29,7 @@ pub trait PtrArg<'a, T: Element>: Sealed {
 /// CudaViewMut<T>`.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot write `{Self}` as a tensor of `{T}`",
-    note = "pass `&mut Tensor<{T}>`, `&mut TensorViewMut<{T}>`, or `&mut CudaSlice<{T}>`"
+    note = "pass `&mut Tensor<{T}>`, `&mut TensorViewMut<{T}>`, or `&mut CudaSlice<{T}>`; `device.tensor(&data)?` copies a slice or a `Vec` into a tensor"
 )]
 pub trait PtrMutArg<'a, T: Element>: Sealed {
     /// The memory of the argument.

@@ -14,15 +14,14 @@ use crate::bench::{FLUSH_BYTES, Timer};
 use crate::cache::Programs;
 use crate::kernel::gpu::Gpu;
 use crate::launch::call::Mode;
-use crate::launch::grid::IntoGrid;
+use crate::launch::grid::HasGridOf;
 use crate::replay::{self, Forbidden};
 use crate::{Error, Result, kernel::cpu, launch::prints, profile};
 
-impl<'a, const WORDS: usize, const KEY: usize, C, F, G> AutotunedLaunch<'a, WORDS, KEY, C, F>
+impl<'a, const WORDS: usize, const KEY: usize, C, F> AutotunedLaunch<'a, WORDS, KEY, C, F>
 where
     C: TuneConfig,
-    F: Fn(C) -> G,
-    G: IntoGrid,
+    F: HasGridOf<C>,
 {
     /// Times the configurations that `prune` leaves and stores the result. None if the grid is empty, another tuning is active on this
     /// thread, or there is no memory for the copies.
@@ -105,11 +104,10 @@ where
     }
 }
 
-impl<'a, const WORDS: usize, const KEY: usize, C, F, G> AutotunedLaunch<'a, WORDS, KEY, C, F>
+impl<'a, const WORDS: usize, const KEY: usize, C, F> AutotunedLaunch<'a, WORDS, KEY, C, F>
 where
     C: TuneConfig,
-    F: Fn(C) -> G,
-    G: IntoGrid,
+    F: HasGridOf<C>,
 {
     /// The reference results for these arguments; none if there is no memory for their copies.
     fn reference<P: Gpu>(
@@ -154,11 +152,10 @@ struct Contest<'c, 'a, const WORDS: usize, const KEY: usize, C: TuneConfig, F, P
     gpu: &'c P,
 }
 
-impl<const WORDS: usize, const KEY: usize, C, F, G, P> Contest<'_, '_, WORDS, KEY, C, F, P>
+impl<const WORDS: usize, const KEY: usize, C, F, P> Contest<'_, '_, WORDS, KEY, C, F, P>
 where
     C: TuneConfig,
-    F: Fn(C) -> G,
-    G: IntoGrid,
+    F: HasGridOf<C>,
     P: Gpu,
 {
     /// The index of the fastest configuration; none if no configuration runs. Configurations outside `top_k` run only if all others fail.

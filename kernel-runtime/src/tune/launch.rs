@@ -14,7 +14,7 @@ use crate::kernel::module::CudaGpu;
 use crate::launch::args::Args;
 use crate::launch::call::{Call, Mode};
 use crate::launch::fact::Key;
-use crate::launch::grid::IntoGrid;
+use crate::launch::grid::{GridRule, HasGridOf, IntoGrid};
 use crate::launch::{NoGrid, Place};
 use crate::{Device, Error, Result, Stream};
 
@@ -50,7 +50,7 @@ impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig> AutotunedLaunch<'a
 
     /// Sets the number of programs for a configuration, as in `.grid(|config| cdiv(n, config.BLOCK_SIZE))`.
     #[inline]
-    pub fn grid<G: IntoGrid, F: Fn(C) -> G>(self, grid: F) -> AutotunedLaunch<'a, WORDS, KEY, C, F> {
+    pub fn grid<G: IntoGrid, F: GridRule<C, G>>(self, grid: F) -> AutotunedLaunch<'a, WORDS, KEY, C, F> {
         let AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream, mode, overlaps } = self;
         AutotunedLaunch { args, key, tuner, rules, grid, stream, mode, overlaps }
     }
@@ -88,18 +88,16 @@ impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig, G> AutotunedLaunch
     }
 }
 
-impl<'a, const WORDS: usize, const KEY: usize, C, F, G> AutotunedLaunch<'a, WORDS, KEY, C, F>
-where
-    C: TuneConfig,
-    F: Fn(C) -> G,
-    G: IntoGrid,
-{
+impl<const WORDS: usize, const KEY: usize, C: TuneConfig, F> AutotunedLaunch<'_, WORDS, KEY, C, F> {
     /// Launches the kernel. Tunes first if the key is new.
     ///
     /// # Errors
     /// As [`Launch::launch`](crate::Launch::launch), and [`Error::NoConfig`] if no configuration runs.
     #[inline]
-    pub fn launch(mut self) -> Result<()> {
+    pub fn launch(mut self) -> Result<()>
+    where
+        F: HasGridOf<C>,
+    {
         match Place::of(&mut self.args, self.stream)? {
             Place::Cpu => self.run_first(self.kept(), Device::cpu(), |config| self.run_on_cpu(config)),
             Place::Sim(sim) => self.launch_on(&sim),
@@ -112,14 +110,23 @@ where
     ///
     /// # Errors
     /// As [`AutotunedLaunch::launch`].
-    pub fn report(mut self) -> Result<Arc<Report<C>>> {
+    pub fn report(mut self) -> Result<Arc<Report<C>>>
+    where
+        F: HasGridOf<C>,
+    {
         match Place::of(&mut self.args, self.stream)? {
             Place::Cpu => Ok(Arc::new(self.untimed(self.kept(), Device::cpu()))),
             Place::Sim(sim) => self.report_on(&sim),
             Place::Cuda(cuda) => self.report_on(&cuda),
         }
     }
+}
 
+impl<'a, const WORDS: usize, const KEY: usize, C, F> AutotunedLaunch<'a, WORDS, KEY, C, F>
+where
+    C: TuneConfig,
+    F: HasGridOf<C>,
+{
     #[inline]
     pub(super) fn launch_on(&self, gpu: &impl Gpu) -> Result<()> {
         let kept = self.kept();
@@ -206,7 +213,7 @@ where
 
     #[inline]
     pub(super) fn grid_of(&self, config: C) -> Result<[u32; 3]> {
-        (self.grid)(config).into_grid().check(self.args.kernel().name())
+        self.grid.of(config).check(self.args.kernel().name())
     }
 
     /// Runs the first configuration that the device can run. If it can run none, returns the error of the first. Errors of the kernel's

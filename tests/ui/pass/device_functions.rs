@@ -55,6 +55,25 @@ pub(crate) fn tuned<T: Number, const N: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize
     store(y + offsets, self::add(load(x + offsets, mask = mask), 1), mask = mask);
 }
 
+/// Its name is near a builtin's, and is its own all the same. The values that depend on it are unknown until its source is found.
+#[device]
+fn stor(y: PtrMut<f32>, x: Value<f32>) -> Value<i32> {
+    store(y, x);
+    1
+}
+
+#[kernel]
+fn unknown_for_a_while(y: PtrMut<f32>) {
+    let mut divisor = 0;
+    let mut sum = 0.0;
+    for i in 0..stor(y, 2.0) {
+        divisor += 1;
+        sum += load(y + i);
+    }
+    divisor = stor(y, sum) * divisor;
+    store(y, load(y) / (4 / divisor) as f32);
+}
+
 macro_rules! scaling {
     ($name:ident, $kernel:ident, $by:literal) => {
         #[device]
@@ -89,6 +108,7 @@ fn main() -> galatea::Result<()> {
     triple(&mut y).grid(1).launch()?;
     halve(&mut y).grid(1).launch()?;
     decrement(&mut y).grid(1).launch()?;
-    assert_eq!(y.to_vec()?[..2], [2.0, 2.0]);
+    unknown_for_a_while(&mut y).grid(1).launch()?;
+    assert_eq!(y.to_vec()?[..2], [0.5, 2.0]);
     Ok(())
 }

@@ -60,6 +60,9 @@ impl Elaborator<'_> {
             "axis" if matches!(row.word, Word::ProgramId | Word::NumPrograms) => format!("name the axis by its number: `{name}(0)`"),
             "dtype" if row.word == Word::Full => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
             "other" if matches!(row.word, Word::Atomic(_)) => "lanes that are masked off give 0".to_string(),
+            "boundary_check" | "padding_option" => {
+                "no access leaves its tensor: elements outside read `other`, 0 if it is absent, and are not stored".to_string()
+            }
             "other" if row.word == Word::Store => "lanes that are masked off store nothing".to_string(),
             _ => option_help(option, options, &usage(row, call)),
         };

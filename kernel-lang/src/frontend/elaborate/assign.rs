@@ -27,6 +27,7 @@ impl Elaborator<'_> {
     pub(super) fn bind_meaning(&mut self, pattern: &Pattern, meaning: Meaning) {
         match pattern {
             Pattern::Name { name, mutable } => {
+                self.check_name_is_free(name);
                 self.declare(Variable { name: name.text.clone(), meaning, mutable: *mutable, origin: Origin::Let, argument: None });
             }
             Pattern::Tuple(list, span) => {
@@ -38,6 +39,14 @@ impl Elaborator<'_> {
                 fields.iter().zip(parts).for_each(|((_, pattern), part)| self.bind_meaning(pattern, part));
             }
             Pattern::Field { .. } | Pattern::Wild | Pattern::Error => {}
+        }
+    }
+
+    /// Reports a variable with the name of a constant parameter, which Rust does not allow either.
+    fn check_name_is_free(&mut self, name: &Name) {
+        if self.is_constant_parameter(&name.text) {
+            let message = format!("`{}` is a constant parameter, and no variable can have its name", name.text);
+            self.errors.push_help(name.span, message, "choose another name");
         }
     }
 
@@ -138,20 +147,29 @@ impl Elaborator<'_> {
 
     fn assign_name(&mut self, name: &Name, meaning: Meaning, span: SourceSpan) {
         let Some(index) = self.find(&name.text) else {
-            // `name` reports the error: a constant parameter, or an unknown name.
-            if !self.name(&name.text, name.span).is_poison() {
-                self.errors.push_help(
-                    name.span,
-                    format!("`{}` is a constant parameter and never changes", name.text),
-                    "assign to a variable: `let mut x = ..;`",
-                );
-            }
+            self.assign_unknown(name, meaning);
             return;
         };
         self.check_mutable(index, name);
         let old = self.variables[index].meaning.clone();
         let new = self.keep_type(&name.text, &old, meaning, span);
         self.variables[index].meaning = new;
+    }
+
+    /// Reports an assignment to a name that is no variable.
+    fn assign_unknown(&mut self, name: &Name, meaning: Meaning) {
+        if self.is_declarable(&name.text) {
+            let help = format!("declare it where it first gets a value: `let mut {} = ..;`", name.text);
+            self.errors.push_help(name.span, format!("there is no variable `{}` here", name.text), help);
+            // Its uses cause no further errors.
+            self.bind_meaning(&Pattern::Name { name: name.clone(), mutable: true }, meaning);
+        } else if !self.name(&name.text, name.span).is_poison() {
+            self.errors.push_help(
+                name.span,
+                format!("`{}` is a constant parameter and never changes", name.text),
+                "assign to a variable: `let mut x = ..;`",
+            );
+        }
     }
 
     pub(super) fn check_mutable(&mut self, index: usize, name: &Name) {
@@ -169,6 +187,8 @@ impl Elaborator<'_> {
     /// Converts `new` to the type of `old`; on an error returns `old`, so that elaboration continues with the right type.
     pub(super) fn keep_type(&mut self, name: &str, old: &Meaning, new: Meaning, span: SourceSpan) -> Meaning {
         match (old, &new) {
+            // The unknown value of a call may have any type, and later assignments keep that type.
+            (Meaning::Poison, _) | (_, Meaning::Poison) if self.is_alone => return Meaning::Poison,
             (Meaning::Poison, _) => return new,
             (_, Meaning::Poison) => return old.clone(),
             (Meaning::Tuple(of, olds), Meaning::Tuple(other, news)) if of == other && olds.len() == news.len() => {

@@ -42,7 +42,7 @@ impl Elaborator<'_> {
         let (message, help) = match (self.find(name), builtins::find(name)) {
             (Some(index), _) if self.variables[index].meaning.is_poison() => return Meaning::Poison,
             // rustc resolves the device function of that name.
-            (None, None) if self.is_alone => return Meaning::Poison,
+            (None, None) if self.is_alone && !builtins::is_reserved(name) => return Meaning::Poison,
             (Some(_), _) => {
                 let help = "a kernel calls the words of `galatea::dsl` and `#[device]` functions";
                 (format!("`{name}` is a value and cannot be called"), help.to_string())

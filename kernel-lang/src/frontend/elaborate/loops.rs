@@ -30,12 +30,14 @@ impl Elaborator<'_> {
         let unroll = self.loop_option(inner.options.unroll.as_ref(), "unroll", MAX_UNROLL);
         let assigned = self.assigned(&[&inner.body], &[]);
         let Some((lower, upper, step)) = bounds else {
-            // The error in the bounds has been reported; the body is checked with an `i64` index.
+            // The bounds are unknown, or an error in them has been reported; the body is checked with an `i64` index.
             let region = self.func.add_region();
             let index = self.func.add_region_param(region, Type::scalar(Dtype::I64));
             let before = self.meanings();
+            self.forget(&assigned);
             self.in_region(region, |cx| cx.iteration(&inner.index, Meaning::Value(index), inner));
             self.restore(&before);
+            self.forget(&assigned);
             return;
         };
         let elem = self.func.ty(lower).elem().clone();
@@ -290,6 +292,13 @@ impl Elaborator<'_> {
         });
     }
 
+    /// Forgets the variables that skipped code assigns to, if its effect on them is unknown, and not an error that has been reported.
+    pub(super) fn forget(&mut self, assigned: &[usize]) {
+        if self.is_alone {
+            assigned.iter().for_each(|index| self.variables[*index].meaning = Meaning::Poison);
+        }
+    }
+
     /// The constant value of an option of `range`.
     fn loop_option(&mut self, option: Option<&Expr>, name: &str, most: i128) -> Option<ConstExpr> {
         let expr = option?;
@@ -374,6 +383,10 @@ impl Elaborator<'_> {
         let is_open: Vec<usize> = assigned.iter().copied().filter(|index| Self::is_open(&self.variables[*index].meaning)).collect();
         if !is_open.is_empty() {
             for (index, elem) in self.try_body(&is_open, trial) {
+                let Some(elem) = elem else {
+                    self.variables[index].meaning = Meaning::Poison;
+                    continue;
+                };
                 if let Meaning::Constant(constant) = self.variables[index].meaning.clone() {
                     let elem = if self.fit(&constant, &elem).is_ok() { elem } else { constant.kind.default_elem() };
                     self.variables[index].meaning = self.materialize(&constant, &elem, &[], span).into();
@@ -389,7 +402,8 @@ impl Elaborator<'_> {
         carried
     }
 
-    fn try_body(&mut self, is_open: &[usize], trial: &mut dyn FnMut(&mut Self)) -> Vec<(usize, Elem)> {
+    /// The element type of each variable after the body; `None` if it is that of an unknown value.
+    fn try_body(&mut self, is_open: &[usize], trial: &mut dyn FnMut(&mut Self)) -> Vec<(usize, Option<Elem>)> {
         let (func, variables, scopes) = (self.func.clone(), self.variables.clone(), self.scopes.clone());
         let (region, errors, words) = (self.region, self.errors.len(), self.words.len());
         for index in is_open {
@@ -404,8 +418,11 @@ impl Elaborator<'_> {
             .iter()
             .map(|index| {
                 let meaning = &self.variables[*index].meaning;
+                if self.is_alone && meaning.is_poison() {
+                    return (*index, None);
+                }
                 let kind = if let Meaning::Constant(constant) = meaning { constant.kind } else { Kind::Int };
-                (*index, self.elem_of(meaning).unwrap_or_else(|| kind.default_elem()))
+                (*index, Some(self.elem_of(meaning).unwrap_or_else(|| kind.default_elem())))
             })
             .collect();
         (self.func, self.variables, self.scopes, self.region) = (func, variables, scopes, region);

@@ -76,41 +76,8 @@ pub(crate) fn run(
     file: &str,
     errors: &mut Errors,
 ) -> Lowered {
-    let mut func = Function::new(signature.name.text.as_str());
-    func.files.push(file.into());
-    func.unchecked = attributes.unchecked;
-    func.contract = attributes.contract;
-    for generic in &signature.types {
-        func.types.push(TypeParam { name: generic.name.text.as_str().into(), choices: generic.choices.to_vec() });
-    }
-    for generic in &signature.consts {
-        func.consts.push(ConstParam { name: generic.name.text.as_str().into(), dtype: generic.dtype });
-    }
-    let mut cx = Elaborator::new(func, devices, errors);
-    for param in &signature.params {
-        let meaning = match &param.ty {
-            None => Meaning::Poison,
-            Some(ty)
-                if signature
-                    .types
-                    .iter()
-                    .any(|generic| generic.is_broken && *ty.elem() == Elem::Param(generic.name.text.as_str().into())) =>
-            {
-                Meaning::Poison
-            }
-            Some(ty) => {
-                let value = cx.func.add_param(param.name.text.as_str(), ty.clone());
-                match param.view {
-                    Some(rank) => cx.view_param(signature, &param.name.text, value, rank),
-                    None if ty.is_pointer() => Meaning::Pointer { base: value, offset: None },
-                    None => Meaning::Value(value),
-                }
-            }
-        };
-        cx.declare(Variable { name: param.name.text.clone(), meaning, mutable: param.mutable, origin: Origin::Parameter, argument: None });
-    }
-    cx.scoped(|cx| cx.stmts(&body.stmts));
-    cx.append(Op::Return {}, SourceSpan { start: body.span.end, end: body.span.end });
+    let mut cx = Elaborator::new(declared(signature, attributes, file), devices, errors);
+    cx.kernel(signature, body);
     if cx.func.nesting() > ir::MAX_NESTING && cx.errors.is_empty() {
         let (message, help) = depth::message();
         cx.errors.push_help(signature.name.span, message, help);
@@ -125,6 +92,30 @@ pub(crate) fn run(
         }
     }
     Lowered { func: cx.func, spans: cx.spans, words: cx.words }
+}
+
+/// Reports the errors of a kernel that do not depend on the device functions and structs that it names: each value that involves one of these
+/// is unknown. Only rustc can tell whether such a name exists, and then the kernel may not be elaborated at all.
+pub(crate) fn check_kernel(signature: &Signature, body: &Block, attributes: &Attributes, errors: &mut Errors) {
+    let devices = Devices::default();
+    let mut cx = Elaborator::new(declared(signature, attributes, ""), &devices, errors);
+    cx.is_alone = true;
+    cx.kernel(signature, body);
+}
+
+/// A function with the generics of the signature, without parameters and ops.
+fn declared(signature: &Signature, attributes: &Attributes, file: &str) -> Function {
+    let mut func = Function::new(signature.name.text.as_str());
+    func.files.push(file.into());
+    func.unchecked = attributes.unchecked;
+    func.contract = attributes.contract;
+    for generic in &signature.types {
+        func.types.push(TypeParam { name: generic.name.text.as_str().into(), choices: generic.choices.to_vec() });
+    }
+    for generic in &signature.consts {
+        func.consts.push(ConstParam { name: generic.name.text.as_str().into(), dtype: generic.dtype });
+    }
+    func
 }
 
 struct Elaborator<'a> {
@@ -152,7 +143,7 @@ struct Elaborator<'a> {
     open: usize,
     /// The number of function calls so far.
     calls: usize,
-    /// Is this the check of a device function at its definition? Its callees and structs are then unknown.
+    /// Is this a check without the device functions and structs that the body names, which are then unknown?
     is_alone: bool,
 }
 
@@ -180,6 +171,40 @@ impl<'a> Elaborator<'a> {
 }
 
 impl Elaborator<'_> {
+    /// Elaborates a kernel: declares the parameters, then walks the body.
+    fn kernel(&mut self, signature: &Signature, body: &Block) {
+        for param in &signature.params {
+            let meaning = match &param.ty {
+                None => Meaning::Poison,
+                Some(ty)
+                    if signature
+                        .types
+                        .iter()
+                        .any(|generic| generic.is_broken && *ty.elem() == Elem::Param(generic.name.text.as_str().into())) =>
+                {
+                    Meaning::Poison
+                }
+                Some(ty) => {
+                    let value = self.func.add_param(param.name.text.as_str(), ty.clone());
+                    match param.view {
+                        Some(rank) => self.view_param(signature, &param.name.text, value, rank),
+                        None if ty.is_pointer() => Meaning::Pointer { base: value, offset: None },
+                        None => Meaning::Value(value),
+                    }
+                }
+            };
+            self.declare(Variable {
+                name: param.name.text.clone(),
+                meaning,
+                mutable: param.mutable,
+                origin: Origin::Parameter,
+                argument: None,
+            });
+        }
+        self.scoped(|cx| cx.stmts(&body.stmts));
+        self.append(Op::Return {}, SourceSpan { start: body.span.end, end: body.span.end });
+    }
+
     fn stmts(&mut self, stmts: &[Stmt]) {
         for stmt in stmts {
             self.stmt(stmt);

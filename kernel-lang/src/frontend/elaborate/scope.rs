@@ -98,21 +98,42 @@ impl Elaborator<'_> {
             return Meaning::constant(ConstExpr::Param(param.name.clone()), kind, None);
         }
         let (message, help) = self.unknown_name(name);
+        let help = help.unwrap_or_else(|| match self.frames.last() {
+            None => "a kernel sees its parameters, its generics and its own variables".to_string(),
+            Some(frame) => {
+                let name = &frame.func.name.text;
+                format!("`{name}` sees its parameters, its generics and its own variables; pass it as an argument")
+            }
+        });
         self.errors.push_help(span, message, help);
         Meaning::Poison
     }
 
-    fn unknown_name(&self, name: &str) -> (String, String) {
+    /// Is an unknown name most likely a variable whose declaration is missing, and not a misspelt name or a name with a meaning?
+    pub(super) fn is_declarable(&self, name: &str) -> bool {
+        !self.is_constant_parameter(name) && self.unknown_name(name).1.is_none()
+    }
+
+    pub(super) fn is_constant_parameter(&self, name: &str) -> bool {
+        match self.frames.last() {
+            Some(frame) => frame.consts.iter().any(|(known, _)| known == name),
+            None => self.func.consts.iter().any(|param| *param.name == *name),
+        }
+    }
+
+    /// The message for an unknown name, and the help if the name is near another or has a meaning elsewhere.
+
+    fn unknown_name(&self, name: &str) -> (String, Option<String>) {
         if dtype_of(name).is_some() || self.type_param(name).is_some() {
             return (
                 format!("`{name}` is a type, not a value"),
-                format!("cast with `x as {name}`, make tiles with `zeros::<{name}>([N])`"),
+                Some(format!("cast with `x as {name}`, make tiles with `zeros::<{name}>([N])`")),
             );
         }
         if builtins::find(name).is_some() {
             return (
                 format!("`{name}` is a word, not a value"),
-                format!("call it: `{}`", builtins::find(name).map_or("", |row| row.usage)),
+                Some(format!("call it: `{}`", builtins::find(name).map_or("", |row| row.usage))),
             );
         }
         let visible = self.visible().iter().flatten().map(|index| self.variables[*index].name.as_str()).filter(|name| !name.contains(' '));
@@ -122,31 +143,28 @@ impl Elaborator<'_> {
         };
         let message = format!("there is no variable `{name}` here");
         if matches!(name, "None" | "Some") {
-            return (format!("`{name}` has no meaning in a kernel"), "an option that is not wanted is left out".to_string());
+            return (format!("`{name}` has no meaning in a kernel"), Some("an option that is not wanted is left out".to_string()));
         }
-        if matches!(name, "tl" | "triton") {
-            return (message, "words stand alone: `program_id(0)`, `load(x + offsets)`".to_string());
+        if let Some(help) = of_a_gpu(name) {
+            return (message, Some(help.to_string()));
         }
         if let Some(rust) = of_python(name) {
-            return (message, format!("write `{rust}`"));
+            return (message, Some(format!("write `{rust}`")));
         }
         if let Some(near) = did_you_mean(name, visible.chain(consts)) {
-            return (message, format!("did you mean `{near}`?"));
+            return (message, Some(format!("did you mean `{near}`?")));
         }
-        if let Some(frame) = self.frames.last() {
-            let name = &frame.func.name.text;
-            return (message, format!("`{name}` sees its parameters, its generics and its own variables; pass it as an argument"));
+        if self.frames.is_empty() && self.variables.iter().any(|variable| variable.name == name) {
+            let help = format!("it is declared in a block that has ended, or later; declare it before: `let mut {name} = ..;`");
+            return (message, Some(help));
         }
-        if self.variables.iter().any(|variable| variable.name == name) {
-            return (message, format!("it is declared in a block that has ended, or later; declare it before: `let mut {name} = ..;`"));
-        }
-        if name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) {
+        if self.frames.is_empty() && name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) {
             let help = format!(
                 "a kernel does not see constants outside: declare it in the body, `const {name}: f32 = ..;`, or as a parameter, `const {name}: usize`"
             );
-            return (message, help);
+            return (message, Some(help));
         }
-        (message, "a kernel sees its parameters, its generics and its own variables".to_string())
+        (message, None)
     }
 
     /// The visible variables that a loop assigns to, in the order of declaration.
@@ -159,6 +177,21 @@ impl Elaborator<'_> {
         found.dedup();
         found
     }
+}
+
+/// The help for a name from Triton or CUDA.
+fn of_a_gpu(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "tl" | "triton" => "words stand alone: `program_id(0)`, `load(x + offsets)`",
+        "num_warps" | "num_stages" | "num_ctas" | "maxnreg" => {
+            "it belongs to the schedule, which an attribute sets: `#[kernel(num_warps = 8)]`; a kernel does not read it"
+        }
+        "threadIdx" | "blockIdx" | "blockDim" | "gridDim" => {
+            "a kernel is written for a whole block: `program_id(0) * N + arange(0, N)` are its indices"
+        }
+        "pass" => "a block without statements is `{}`",
+        _ => return None,
+    })
 }
 
 /// The Rust spelling of a name from Python.

@@ -28,7 +28,16 @@ impl Elaborator<'_> {
         };
         let (start, end) = (bound(&inner.lower), bound(&inner.upper));
         let step = inner.step.as_ref().map_or(Some(ConstExpr::Int(1)), bound);
-        let (Some(start), Some(end), Some(step)) = (start, end, step) else { return };
+        let (Some(start), Some(end), Some(step)) = (start, end, step) else {
+            // The bounds are unknown, or an error in them has been reported; the body is checked with an unknown index.
+            let assigned = self.assigned(&[&inner.body], &[]);
+            let (region, before) = (self.func.add_region(), self.meanings());
+            self.forget(&assigned);
+            self.in_region(region, |cx| cx.iteration(&inner.index, Meaning::Poison, inner));
+            self.restore(&before);
+            self.forget(&assigned);
+            return;
+        };
         if let Some(step) = step.as_int().filter(|step| *step <= 0) {
             let span = inner.step.as_ref().map_or(span, |step| step.span);
             let help = "it counts upwards; `static_range(a, b, s).rev()` begins with the last index";

@@ -2,7 +2,7 @@
 
 use syn::Expr as Rust;
 
-use super::{Parser, plain};
+use super::{Parser, is_of_the_host, plain};
 use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, TypeName};
 use crate::frontend::builtins;
 use crate::frontend::signature::dtype_of;
@@ -31,6 +31,12 @@ impl Parser<'_> {
         };
         let Some((args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, span } };
         let mut word = self.name(&last.ident);
+        if super::statement::is_ok(call) {
+            return self.foreign(span, "`Ok` has no meaning in a kernel", "leave `Ok(())` out: nothing in a kernel fails");
+        }
+        if let Some((message, help)) = of_another_language(&path.path) {
+            return self.foreign(SourceSpan::of(path), message, help);
+        }
         let owner = self.owner_of(&path.path);
         if owner.is_none() && path.path.segments.len() > 1 {
             let written = path.path.segments.iter().map(|segment| plain(&segment.ident)).collect::<Vec<_>>().join("::");
@@ -68,6 +74,9 @@ impl Parser<'_> {
     }
 
     pub(super) fn method_call(&mut self, call: &syn::ExprMethodCall, span: SourceSpan) -> Expr {
+        if let Some(module) = self.python_module(&call.receiver) {
+            return self.of_a_module(module, call, span);
+        }
         let receiver = self.expr(&call.receiver);
         let Some((mut args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, span } };
         args.insert(0, receiver);
@@ -80,6 +89,33 @@ impl Parser<'_> {
         };
         self.function_value(&word.text, call.args.get(1));
         Expr { kind: ExprKind::Call(Call { word, owner: None, types, generics, args, named, is_method: true }), span }
+    }
+
+    /// The name of Triton's module in `tl.load(..)`, `tl.math.exp(..)`.
+    fn python_module<'a>(&self, receiver: &'a Rust) -> Option<&'a syn::Ident> {
+        match receiver {
+            Rust::Field(field) => self.python_module(&field.base),
+            Rust::Path(path) => {
+                let name = path.path.get_ident()?;
+                (["tl", "triton"].iter().any(|module| name == module) && !self.bound.contains(&plain(name))).then_some(name)
+            }
+            _ => None,
+        }
+    }
+
+    /// Reports `tl.` in `tl.load(..)`, and continues with the call of the builtin.
+    fn of_a_module(&mut self, module: &syn::Ident, call: &syn::ExprMethodCall, span: SourceSpan) -> Expr {
+        let name = plain(&call.method);
+        if builtins::find(&name).is_none() {
+            self.arguments(&call.args);
+            let (message, help) = builtins::unknown(&name, false);
+            return self.foreign(SourceSpan::from(&call.method), message, help);
+        }
+        let help = format!("words stand alone: `{name}(..)`");
+        self.errors.push_help(SourceSpan::from(module), format!("there is no variable `{module}` here"), help);
+        let func = syn::ExprPath { attrs: Vec::new(), qself: None, path: call.method.clone().into() };
+        let args = call.args.clone();
+        self.call(&syn::ExprCall { attrs: Vec::new(), func: Box::new(Rust::Path(func)), paren_token: call.paren_token, args }, span)
     }
 
     /// The combining function may be given as the name of a function.
@@ -166,4 +202,22 @@ impl Parser<'_> {
         }
         types
     }
+}
+
+/// The message and help for a call of a name that means something in Rust on the host or in Python: `Some(x)`, `Vec::new()`, `f32(x)`. No
+/// device function has these names.
+fn of_another_language(path: &syn::Path) -> Option<(String, String)> {
+    let segments: Vec<String> = path.segments.iter().map(|segment| plain(&segment.ident)).collect();
+    let (last, before) = segments.split_last()?;
+    let written = segments.join("::");
+    let help = match (last.as_str(), before) {
+        ("Some" | "Ok", _) => "values are not wrapped: write the value itself".to_string(),
+        ("Err", _) => "nothing in a kernel fails: leave it with `return`".to_string(),
+        (ty, []) if dtype_of(ty).is_some() => return Some((format!("the type `{ty}` cannot be called"), format!("cast with `x as {ty}`"))),
+        (_, [.., owner]) if is_of_the_host(owner) => {
+            "kernels compute with scalars and tiles: a tile is made by `arange`, `zeros`, `full` or `load`".to_string()
+        }
+        _ => return None,
+    };
+    Some((format!("`{written}` has no meaning in a kernel"), help))
 }

@@ -3,6 +3,7 @@
 use quote::ToTokens;
 use syn::{BinOp, Expr as Rust, Lit, UnOp};
 
+use super::statement::tidy;
 use super::{Parser, plain};
 use crate::frontend::ast::{Expr, ExprKind, If, Name, Operator, TypeName};
 use crate::frontend::builtins;
@@ -134,7 +135,7 @@ impl Parser<'_> {
     }
 
     pub(super) fn if_expr(&mut self, expr: &syn::ExprIf, span: SourceSpan) -> Expr {
-        let cond = self.expr(&expr.cond);
+        let cond = self.condition(&expr.cond);
         let then_block = self.block(&expr.then_branch);
         let else_block = expr.else_branch.as_ref().map(|(_, branch)| match &**branch {
             Rust::Block(block) => self.block(&block.block),
@@ -146,6 +147,24 @@ impl Parser<'_> {
         });
         let keyword = SourceSpan::at(expr.if_token.span);
         Expr { kind: ExprKind::If(Box::new(If { cond, then_block, else_block, keyword })), span }
+    }
+
+    /// The condition of an `if` or a `while`.
+    pub(super) fn condition(&mut self, cond: &Rust) -> Expr {
+        match cond {
+            Rust::Assign(assign) => {
+                let [lhs, rhs] = [&assign.left, &assign.right].map(|side| {
+                    self.expr(side);
+                    tidy(&side.to_token_stream())
+                });
+                let help = format!("compare with `==`: `{lhs} == {rhs}`");
+                self.foreign(SourceSpan::of(cond), "an assignment has no value", help)
+            }
+            Rust::Let(binding) if super::is_option(&binding.pat) => {
+                self.foreign(SourceSpan::of(cond), "`if let` and `while let` are not available in kernels", super::MAY_BE_MISSING)
+            }
+            _ => self.expr(cond),
+        }
     }
 
     /// Reports Rust expressions that a kernel cannot use, each with its equivalent.

@@ -7,6 +7,7 @@ use syn::punctuated::Punctuated;
 use super::Parser;
 use super::statement::tidy;
 use crate::frontend::ast::{Expr, ExprKind, StmtKind};
+use crate::frontend::builtins;
 use crate::frontend::span::SourceSpan;
 use crate::ir::template::{self, Piece};
 
@@ -152,7 +153,10 @@ impl Parser<'_> {
             }
             "vec" => "a tile is made by `arange`, `zeros`, `full` or `load`",
             "panic" | "todo" | "unimplemented" | "unreachable" => "a kernel cannot panic; leave it with `return`",
-            _ => MACROS,
+            name => match builtins::find(name) {
+                Some(row) => &format!("it is a function: `{}`", row.usage),
+                None => MACROS,
+            },
         };
         self.foreign(span, format!("the macro `{name}!` is not available in kernels"), help)
     }

@@ -3,8 +3,8 @@
 use quote::ToTokens;
 use syn::{Expr as Rust, Pat};
 
-use super::Parser;
 use super::statement::{is_statement, tidy};
+use super::{MAY_BE_MISSING, Parser, is_option};
 use crate::frontend::ast::{Block, Expr, ExprKind, If, Name, Operator, Pattern, Stmt, StmtKind};
 use crate::frontend::span::SourceSpan;
 use crate::ir::CompareOp;
@@ -36,7 +36,8 @@ impl Parser<'_> {
             let help = "arms are tried from the first on, and `_` takes what is left: put it last";
             return self.foreign(arms[after.0 + 1].span, "this arm is never taken", help);
         }
-        if !covers_bool && arms.last().is_none_or(|arm| arm.cond.is_some()) {
+        let has_option = expr.arms.iter().any(|arm| is_option(&arm.pat));
+        if !covers_bool && !has_option && arms.last().is_none_or(|arm| arm.cond.is_some()) {
             return self.foreign(keyword, "this `match` does not say what other values do", "end it with an arm `_ => ..`");
         }
         let mut rest: Option<Block> = None;
@@ -97,6 +98,10 @@ impl Parser<'_> {
         match pat {
             Pat::Wild(_) => None,
             Pat::Ident(ident) if is_name(ident) => None,
+            pat if is_option(pat) => {
+                let written = tidy(&pat.to_token_stream());
+                Some(self.foreign(span, format!("`{written}` is not a pattern of a kernel"), MAY_BE_MISSING))
+            }
             Pat::Paren(paren) => self.case(&paren.pat, at),
             Pat::Guard(guarded) => {
                 let (fits, guard) = (self.case(&guarded.pat, at), self.expr(&guarded.guard));
@@ -143,5 +148,6 @@ fn joined(operator: Operator, lhs: Expr, rhs: Expr) -> Expr {
 
 /// Does the pattern bind the value, by naming convention? A name in capitals is a constant to compare with.
 fn is_name(ident: &syn::PatIdent) -> bool {
-    ident.subpat.is_none() && ident.by_ref.is_none() && ident.ident.to_string().contains(char::is_lowercase)
+    let name = ident.ident.to_string();
+    ident.subpat.is_none() && ident.by_ref.is_none() && name != "None" && name.contains(char::is_lowercase)
 }

@@ -82,9 +82,25 @@ pub(crate) fn is_of_the_host(name: &str) -> bool {
     ["Vec", "Option", "Result", "String", "Box", "Rc", "Arc", "Tensor"].contains(&name)
 }
 
+/// The help for an `Option`.
+pub(crate) const MAY_BE_MISSING: &str =
+    "a constant says whether it is there, `const HAS_W: bool`: read it under `if HAS_W`, and give an empty tensor where it is not";
+
+/// Is it `None`, `Some(x)` or the like?
+pub(crate) fn is_option(pat: &syn::Pat) -> bool {
+    let is_named =
+        |path: &syn::Path| ["None", "Some", "Ok", "Err"].iter().any(|name| path.segments.last().is_some_and(|last| last.ident == name));
+    match pat {
+        syn::Pat::Ident(ident) => ident.ident == "None",
+        syn::Pat::Path(path) => is_named(&path.path),
+        syn::Pat::TupleStruct(pat) => is_named(&pat.path),
+        _ => false,
+    }
+}
+
 /// Is it a type constructor of signatures, for scalars, tiles or memory?
 pub(crate) fn is_of_signatures(name: &str) -> bool {
-    ["Value", "Ptr", "PtrMut", "View", "ViewMut"].contains(&name)
+    ["Value", "Tile", "Ptr", "PtrMut", "View", "ViewMut"].contains(&name)
 }
 
 /// Do the segments of a path name a type?
@@ -148,7 +164,8 @@ impl Parser<'_> {
         if text.is_none() {
             let written = ty.to_token_stream().to_string().replace(' ', "").replace("*const", "*const ").replace("*mut", "*mut ");
             // `let x: Value<f32>`: a type that is valid only in signatures.
-            let is_value = ["Value<", "Tile<", "View<", "ViewMut<"].iter().any(|kind| written.starts_with(kind));
+            let host = written.split('<').next().is_some_and(is_of_the_host);
+            let is_value = host || ["Value<", "Tile<", "View<", "ViewMut<"].iter().any(|kind| written.starts_with(kind));
             let help = match ty {
                 syn::Type::Ptr(_) if written.starts_with("*mut") => "a pointer is written `address as PtrMut<f32>`",
                 syn::Type::Ptr(_) => "a pointer is written `address as Ptr<f32>`",

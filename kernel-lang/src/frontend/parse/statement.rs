@@ -127,7 +127,7 @@ impl Parser<'_> {
             Rust::While(inner) => {
                 self.attributes(&inner.attrs);
                 self.label(inner.label.as_ref());
-                let cond = self.expr(&inner.cond);
+                let cond = self.condition(&inner.cond);
                 StmtKind::While(While { cond, body: self.loop_body(&inner.body), going: None })
             }
             Rust::Loop(inner) => {
@@ -138,14 +138,12 @@ impl Parser<'_> {
             }
             Rust::Return(inner) if self.gives_value => StmtKind::Return(inner.expr.as_ref().map(|value| self.expr(value))),
             Rust::Return(inner) => {
-                if let Some(value) = &inner.expr
-                    && !matches!(&**value, Rust::Tuple(tuple) if tuple.elems.is_empty())
-                {
-                    self.errors.push_help(
-                        SourceSpan::of(value),
-                        "a kernel returns nothing",
-                        "write results to memory: `store(y + offsets, value)`",
-                    );
+                if let Some(value) = inner.expr.as_deref().filter(|value| !is_unit(value)) {
+                    let help = match value {
+                        Rust::Call(call) if is_ok(call) => "write `return;`",
+                        _ => "write results to memory: `store(y + offsets, value)`",
+                    };
+                    self.errors.push_help(SourceSpan::of(value), "a kernel returns nothing", help);
                 }
                 StmtKind::Return(None)
             }
@@ -204,6 +202,7 @@ impl Parser<'_> {
     /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s, num_stages = 3, unroll = 2)`.
     fn range(&mut self, expr: &Rust) -> Option<Bounds> {
         const FORMS: &str = "write `a..b`, `(a..b).step_by(s)`, `range(a, b)` or `range(a, b, s)`";
+        const WHOLE: &str = "a tile is computed as a whole, `2.0 * v`, `sum(v)`";
         let span = SourceSpan::of(expr);
         match expr {
             Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => self.range(expr),
@@ -244,8 +243,14 @@ impl Parser<'_> {
                     self.range_call(call, span, "static_range", "write `static_range(a, b)` or `static_range(a, b, s)`")
                 }
             }
-            _ => {
-                self.errors.push_help(span, "a loop runs over a range of integers", FORMS);
+            other => {
+                let is_of_elements = |name: &syn::Ident| ["iter", "into_iter", "iter_mut", "enumerate"].iter().any(|known| name == known);
+                let help = match other {
+                    Rust::Path(_) => format!("{FORMS}; {WHOLE}"),
+                    Rust::MethodCall(call) if is_of_elements(&call.method) => format!("{FORMS}; {WHOLE}"),
+                    _ => FORMS.to_string(),
+                };
+                self.errors.push_help(span, "a loop runs over a range of integers", help);
                 None
             }
         }
@@ -310,11 +315,12 @@ impl Parser<'_> {
                 Pattern::Error
             }
             other => {
-                self.errors.push_help(
-                    SourceSpan::of(other),
-                    "this pattern is not available in kernels",
-                    "bind a name, `_`, a tuple of them, or the fields of a struct",
-                );
+                let help = if super::is_option(other) {
+                    super::MAY_BE_MISSING
+                } else {
+                    "bind a name, `_`, a tuple of them, or the fields of a struct"
+                };
+                self.errors.push_help(SourceSpan::of(other), "this pattern is not available in kernels", help);
                 Pattern::Error
             }
         }
@@ -344,6 +350,16 @@ impl Parser<'_> {
             }
         }
     }
+}
+
+/// Is it `()`?
+fn is_unit(value: &Rust) -> bool {
+    matches!(value, Rust::Tuple(tuple) if tuple.elems.is_empty())
+}
+
+/// Is it `Ok(())`?
+pub(super) fn is_ok(call: &syn::ExprCall) -> bool {
+    matches!(&*call.func, Rust::Path(path) if path.path.is_ident("Ok")) && call.args.len() == 1 && is_unit(&call.args[0])
 }
 
 /// The range of a loop.
