@@ -198,7 +198,7 @@ impl Given {
 fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expansion {
     let mut item = match function(&tokens, "a kernel", "write `#[kernel] fn name(x: Ptr<f32>, ..) { .. }`") {
         Ok(item) => item,
-        Err(Unparsed::Body(item, errors)) => return Expansion::of_tokens(unparsed(given, item, errors)),
+        Err(Unparsed::Body(item, errors)) => return Expansion::of_tokens(unparsed(given, *item, errors)),
         Err(Unparsed::Item(tokens)) => return Expansion::of_tokens(tokens),
     };
     let original = item.clone();
@@ -220,7 +220,7 @@ fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expans
 /// The errors of an item that is not parsed as a function.
 enum Unparsed {
     /// The body has a syntax error; the function is without it.
-    Body(syn::ItemFn, Errors),
+    Body(Box<syn::ItemFn>, Errors),
     /// The expansion for any other item.
     Item(TokenStream),
 }
@@ -234,7 +234,7 @@ fn function(tokens: &TokenStream, what: &str, help: &str) -> Result<syn::ItemFn,
         if let Some(item) = syntax::without_body(tokens) {
             let mut errors = Errors::default();
             syntax::explain(tokens, &error, &mut errors);
-            return Unparsed::Body(item, errors);
+            return Unparsed::Body(Box::new(item), errors);
         }
         // An item other than a function is returned unchanged.
         Unparsed::Item(match syn::parse2::<syn::Item>(tokens.clone()).is_err() {

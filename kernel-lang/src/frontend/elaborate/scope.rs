@@ -122,7 +122,6 @@ impl Elaborator<'_> {
     }
 
     /// The message for an unknown name, and the help if the name is near another or has a meaning elsewhere.
-
     fn unknown_name(&self, name: &str) -> (String, Option<String>) {
         if dtype_of(name).is_some() || self.type_param(name).is_some() {
             return (
