@@ -29,6 +29,7 @@ mod span;
 mod structurize;
 mod summary;
 mod syntax;
+mod unused;
 mod variant_cache;
 mod variants;
 
@@ -168,6 +169,11 @@ impl Given {
         }
     }
 
+    /// The arguments of both attributes.
+    fn arguments(&self) -> Vec<TokenStream> {
+        self.kernel.iter().chain(self.autotune.iter().map(|(tokens, _)| tokens)).cloned().collect()
+    }
+
     /// Removes the language's attributes from a function.
     fn take_from(&mut self, item: &mut syn::ItemFn) {
         item.attrs.retain(|attribute| {
@@ -195,7 +201,7 @@ fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expans
     };
     let original = item.clone();
     given.take_from(&mut item);
-    let requests = parse::body(&item, &mut Errors::default()).1;
+    let requests = parse::body(&item, &mut Errors::default()).requests;
     if !requests.is_empty() {
         return deferred(&given, &item, &original, &requests);
     }
@@ -226,9 +232,11 @@ fn function(tokens: &TokenStream, what: &str, help: &str) -> Result<syn::ItemFn,
 /// kernel.
 fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests: &[parse::Request]) -> Expansion {
     let mut errors = Errors::default();
-    let signature = signature::parse(item, &mut errors);
+    let mut signature = signature::parse(item, &mut errors);
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, &mut errors);
     let autotune = given.autotune(&signature, &attributes, &mut errors);
+    let fixed = autotune.as_ref().map(autotune::Autotune::fixed).unwrap_or_default();
+    signature::check_floats(&mut signature, &fixed, &mut errors);
     let krate = &attributes.krate;
     let mut whole = item.clone();
     // Other attributes apply to the launcher only; the compiled kernel needs only the attributes that determine its code.
@@ -257,10 +265,14 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
         facts: &[],
         prints: false,
         notes: &[],
+        outers: &[],
+        arguments: given.arguments(),
+        outer_types: &[],
     };
     // Errors that do not depend on the functions are reported also if a function is not found; rustc shows an error once.
-    let body = parse::body(item, &mut errors).0;
-    structurize::run(body, &mut errors);
+    let body = parse::body(item, &mut errors);
+    structurize::run(body.block, &mut errors);
+    let launcher = launcher::Launcher { outers: &body.outers, ..launcher };
     Expansion { name: signature.name.text.clone(), ..Expansion::of_tokens(launcher.deferred(&kernel, &paths[1..], errors)) }
 }
 
@@ -323,6 +335,8 @@ struct Expanded {
     outcomes: variants::Outcomes,
     prints: bool,
     notes: Vec<(SourceSpan, String)>,
+    outers: Vec<parse::Outer>,
+    outer_types: Vec<Option<crate::dtype::Dtype>>,
 }
 
 impl Expanded {
@@ -337,13 +351,16 @@ impl Expanded {
             facts: &self.facts.list,
             prints: self.prints,
             notes: &self.notes,
+            outers: &self.outers,
+            arguments: given.arguments(),
+            outer_types: &self.outer_types,
         }
     }
 }
 
 /// Runs all steps from a function to its IR and its variants.
 fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, store: &dyn Store, errors: &mut Errors) -> Expanded {
-    let signature = signature::parse(item, errors);
+    let mut signature = signature::parse(item, errors);
     let name = signature.name.span;
     if given.kernel.is_none() {
         errors.push_help(name, "`#[autotune]` needs a kernel", "write `#[kernel]` below it");
@@ -353,9 +370,11 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
     }
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, errors);
     let autotune = given.autotune(&signature, &attributes, errors);
-    let (body, _) = parse::body(item, errors);
-    let body = structurize::run(body, errors);
-    let lowered = elaborate::run(&signature, &body, devices, &attributes, file, errors);
+    let fixed = autotune.as_ref().map(autotune::Autotune::fixed).unwrap_or_default();
+    signature::check_floats(&mut signature, &fixed, errors);
+    let parse::Body { block, outers, .. } = parse::body(item, errors);
+    let body = structurize::run(block, errors);
+    let lowered = elaborate::run(&signature, &body, &outers, devices, &attributes, file, errors);
     if let Some(autotune) = autotune.as_ref().filter(|_| errors.is_empty()) {
         autotune.check(&lowered.func, name, errors);
     }
@@ -378,5 +397,7 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
         words: lowered.words,
         facts,
         outcomes,
+        outers,
+        outer_types: lowered.outers,
     }
 }

@@ -323,7 +323,7 @@ impl Elaborator<'_> {
                     fine = false;
                     continue;
                 }
-                Meaning::Constant(constant) => constant.kind == Kind::Int,
+                Meaning::Constant(constant) => matches!(constant.kind, Kind::Int | Kind::Outer(_)),
                 Meaning::Value(value) => self.func.ty(*value).is_scalar() && self.check_domain(*value, Domain::Int),
                 _ => false,
             };
@@ -371,7 +371,11 @@ impl Elaborator<'_> {
     /// A variable that is still an untyped constant has no type yet. A trial elaboration of the body determines it; its ops and errors are
     /// dropped.
     pub(super) fn carry(&mut self, assigned: &[usize], span: SourceSpan, trial: &mut dyn FnMut(&mut Self)) -> Carried {
-        let is_open: Vec<usize> = assigned.iter().copied().filter(|index| Self::is_open(&self.variables[*index].meaning)).collect();
+        let is_open = assigned.iter().copied().filter(|index| {
+            let meaning = &self.variables[*index].meaning;
+            Self::is_open(meaning) || Self::open_outer(meaning).is_some()
+        });
+        let is_open: Vec<usize> = is_open.collect();
         if !is_open.is_empty() {
             for (index, elem) in self.try_body(&is_open, trial) {
                 if let Meaning::Constant(constant) = self.variables[index].meaning.clone() {
@@ -391,6 +395,7 @@ impl Elaborator<'_> {
 
     fn try_body(&mut self, is_open: &[usize], trial: &mut dyn FnMut(&mut Self)) -> Vec<(usize, Elem)> {
         let (func, variables, scopes) = (self.func.clone(), self.variables.clone(), self.scopes.clone());
+        let outers = self.outers.clone();
         let (region, errors, words) = (self.region, self.errors.len(), self.words.len());
         for index in is_open {
             if let Meaning::Constant(constant) = &mut self.variables[*index].meaning {
@@ -409,6 +414,7 @@ impl Elaborator<'_> {
             })
             .collect();
         (self.func, self.variables, self.scopes, self.region) = (func, variables, scopes, region);
+        self.outers = outers;
         self.errors.truncate(errors);
         self.words.truncate(words);
         found
