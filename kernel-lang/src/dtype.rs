@@ -126,6 +126,15 @@ impl Dtype {
         matches!(self, Dtype::F16 | Dtype::Bf16)
     }
 
+    /// The bits of an `f32` or an `f64` of that value, as a number of a key.
+    pub fn bits_of(self, value: f64) -> Option<i128> {
+        match self {
+            Dtype::F32 => Some((value as f32).to_bits().into()),
+            Dtype::F64 => Some(value.to_bits().into()),
+            _ => None,
+        }
+    }
+
     /// The smallest and largest integer of an integer type or `bool`.
     pub fn int_range(self) -> Option<(i128, i128)> {
         let bits = self.bits();

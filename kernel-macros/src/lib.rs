@@ -138,7 +138,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `records = "tuned/h200.json"` | a file of tuning records, or a list of files, see below |
 /// | `verify = cpu`, `verify = reference`, `verify(cpu, rtol = 1e-2)` | the reference results; a configuration with other results cannot win, see below |
 ///
-/// - **Configurations** set constant parameters, and may set `num_warps`, `num_ctas`, `num_stages` and `maxnreg`. All of them must set the
+/// - **Configurations** set constant parameters, of an integer type, `bool`, `f32` or `f64`, and may set `num_warps`, `num_ctas`, `num_stages` and `maxnreg`. All of them must set the
 ///   same constant parameters. A part of the schedule that a configuration does not set is that of `#[kernel(..)]`. A `product` does not
 ///   contain the combinations that its condition excludes; it may also be an element of the list.
 /// - **Key**: an element is a value, its next power of two (`bucket(m)`), its next multiple of a number (`bucket(k, 512)`), or an extent of

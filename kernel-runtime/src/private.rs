@@ -3,10 +3,27 @@
 
 pub use kernel_lang::Schedule;
 
+/// What rustc lints in place of a kernel's body: functions of the variables that an expression reads.
+pub mod lints {
+    /// The value of an expression.
+    pub fn used(_reads: &[u32]) -> u32 {
+        0
+    }
+
+    /// The indices of a loop.
+    pub fn indices(end: u32) -> std::ops::Range<u32> {
+        0..end
+    }
+
+    /// Assigns a part of a variable.
+    pub fn changed(_variable: &mut u32, _part: u32) {}
+}
+
 pub use crate::kernel::{Kernel, Param, ParamKind, Variant};
 pub use crate::launch::Launch;
 pub use crate::launch::args::Args;
 pub use crate::launch::fact::Fact;
-pub use crate::tensor::element::{Element, Float, Int, Number, Scalar};
+pub use crate::tensor::constant::constant_of;
+pub use crate::tensor::element::{Element, Float, Int, Number, Scalar, bf16, f8e4m3, f8e5m2, f16};
 pub use crate::tensor::pointer::{PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 pub use crate::tune::{AutotunedLaunch, Extents, HostArgs, KeyPart, RecordsFile, Rules, TuneConfig, Tuner, asked, debug_config, extent};

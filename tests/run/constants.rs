@@ -20,6 +20,12 @@ tests![
     tuples_carry_values,
     bounds_of_aranges,
     targets,
+    constants_by_if<f32, f16>,
+    constants_of_types,
+    constants_of_the_module,
+    constants_beside_device_functions,
+    constants_of_an_autotuned_kernel,
+    float_constants_of_configurations,
 ];
 
 #[kernel(B = 64, BIAS = [true, false], POWER = [1, 3])]
@@ -342,4 +348,224 @@ fn constants_are_rounded_once(lab: &mut Lab) {
     rounded::<ABOVE>(&mut halves.slice(), &mut floats.slice(), 1.000_488_281_250_001, ABOVE).grid(1).launch().unwrap();
     check_bits(&halves.read(), |_| f16::from_bits(0x3c01));
     check_bits(&floats.read(), |_| ABOVE as f32);
+}
+
+/// Extents, bounds and numbers that an `if` or a `match` on constants chooses. Only the chosen side needs a value.
+#[kernel(B = [8, 64], MODE = [0, 1, 2])]
+fn by_if<T: Float, const B: usize, const MODE: i32>(x: Ptr<T>, y: PtrMut<T>, z: PtrMut<i64>) {
+    const WIDE: bool = if MODE == 0 { B > 16 } else { false };
+    const H: usize = if WIDE || B < 16 && MODE != 2 {
+        B
+    } else if !(MODE == 1) {
+        B / 2
+    } else {
+        B / 4
+    };
+    const SHARE: i64 = if MODE > 0 { 12 / MODE as i64 } else { -1 };
+    let scale = match MODE {
+        0 => 1,
+        1 if WIDE => 2,
+        _ => 0.5,
+    };
+    let at = arange(0, H);
+    // `scale` is a float on every side: a quarter of it is none of an integer.
+    store(y + at, load(x + at) * (scale / 4));
+    let offset: u8 = if WIDE { 200u8 } else { B + 1 };
+    store(z, H + SHARE * 1000 + offset as i64 * 100_000);
+}
+
+fn constants_by_if<T: FloatValue>(lab: &mut Lab) {
+    fn one<T: FloatValue, const B: usize, const MODE: i32>(lab: &mut Lab) {
+        let host: Vec<T> = (0..B).map(|_| T::near(lab.below(64) as f64)).collect();
+        let x = lab.input(&host);
+        let (mut y, mut z) = (lab.output::<T>(B), lab.output::<i64>(1));
+        by_if::<T, B, MODE>(x.slice(), &mut y.slice(), &mut z.slice()).grid(1).launch().unwrap();
+        let wide = MODE == 0 && B > 16;
+        let half = match () {
+            () if wide || B < 16 && MODE != 2 => B,
+            () if MODE != 1 => B / 2,
+            () => B / 4,
+        };
+        let before = y.before().to_vec();
+        let scale = if MODE == 0 { 1.0 } else { 0.5 };
+        check_bits(&y.read(), |i| if i < half { T::near(host[i].wide() * scale / 4.0) } else { before[i] });
+        let share = 12i64.checked_div(i64::from(MODE)).unwrap_or(-1);
+        check_bits(&z.read(), |_| half as i64 + share * 1000 + if wide { 200 } else { B as i64 + 1 } * 100_000);
+    }
+    one::<T, 8, 0>(lab);
+    one::<T, 8, 1>(lab);
+    one::<T, 8, 2>(lab);
+    one::<T, 64, 0>(lab);
+    one::<T, 64, 1>(lab);
+    one::<T, 64, 2>(lab);
+    // Not listed.
+    one::<T, 16, 0>(lab);
+    one::<T, 128, 3>(lab);
+}
+
+/// What a type parameter's constants are, in a kernel and in a device function.
+#[device]
+fn limits<I: Int>(y: PtrMut<I>, bits: PtrMut<i64>) {
+    store(y, I::MIN);
+    store(y + 1, I::MAX);
+    store(bits, I::BITS);
+    store(bits + arange(1, I::BITS), I::BITS - arange(1, I::BITS));
+}
+
+#[kernel(I = [i8, u32], T = [f16, f32], N = [i16])]
+fn of_types<I: Int, T: Float, N: Number>(i: PtrMut<I>, t: PtrMut<T>, n: PtrMut<N>, bits: PtrMut<i64>) {
+    limits(i, bits);
+    store(i + 2, I::MAX - 1);
+    store(i + 3, I::MIN + 1);
+    store(t, T::MAX);
+    store(t + 1, T::MIN);
+    store(t + 2, T::EPSILON);
+    store(t + 3, T::MIN_POSITIVE * 2.0);
+    store(t + 4 + arange(0, 2), select(arange(0, 2) == 0, T::INFINITY, T::NAN));
+    store(n, if N == f64 { 0 } else { N::MAX });
+    store(n + 1, N::MIN);
+}
+
+fn constants_of_types(lab: &mut Lab) {
+    macro_rules! check {
+        ($i:ty, $t:ty, $n:ty) => {{
+            let (mut i, mut t, mut n) = (lab.output::<$i>(4), lab.output::<$t>(5), lab.output::<$n>(2));
+            let mut bits = lab.output::<i64>(64);
+            of_types::<$i, $t, $n>(&mut i.slice(), &mut t.slice(), &mut n.slice(), &mut bits.slice()).grid(1).launch().unwrap();
+            check_bits(&i.read(), |at| [<$i>::MIN, <$i>::MAX, <$i>::MAX - 1, <$i>::MIN + 1][at]);
+            let smallest = <$t>::near(2.0 * <$t>::MIN_POSITIVE.wide());
+            check_bits(&t.read(), |at| [<$t>::MAX, <$t>::MIN, <$t>::EPSILON, smallest, <$t>::INFINITY][at]);
+            check_bits(&n.read(), |at| [<$n>::MAX, <$n>::MIN][at]);
+            let before = bits.before().to_vec();
+            check_bits(&bits.read(), |at| match at as i64 {
+                0 => <$i>::BITS.into(),
+                at if at < <$i>::BITS.into() => i64::from(<$i>::BITS) - at,
+                at => before[at as usize],
+            });
+        }};
+    }
+    check!(i8, f16, i16);
+    check!(u32, f32, i16);
+    check!(i64, bf16, f32);
+    check!(u64, f64, bf16);
+    check!(u16, f32, u8);
+}
+
+const SCALE: f32 = 2.5;
+const OFFSET: u32 = 3;
+const SHIFT: i32 = -2;
+const LEVEL: u8 = 200;
+const DEBUG: bool = SCALE > 2.0;
+const HALF: f16 = f16::from_bits(0x3555);
+
+mod config {
+    pub(super) const FILL: f32 = -0.0;
+    pub(super) const GAIN: f64 = 1.0 / 3.0;
+    pub(super) static STEPS: usize = 5;
+
+    pub(super) struct Limits;
+    impl Limits {
+        pub(super) const LARGEST: i64 = i64::MAX;
+    }
+}
+use config::Limits;
+
+/// Constants of this module and others, as operands, offsets, bounds and conditions.
+#[kernel(N = 64)]
+fn of_the_module<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, h: PtrMut<f16>, z: PtrMut<i64>, n: usize) {
+    let at = arange(0, N);
+    let v = load(x + at, mask = at < n, other = config::FILL);
+    store(y + at, v * SCALE - 1.0 / SCALE);
+    store(h + at, (v as f16) * HALF);
+    store(z + at + OFFSET, at * SHIFT);
+    store(z, LEVEL);
+    if DEBUG && n > 3 {
+        store(z + 1, Limits::LARGEST);
+    }
+    let mut acc = 0;
+    for i in 0..config::STEPS {
+        acc += i;
+    }
+    store(z + 2, acc + (3.0 * config::GAIN) as i64);
+    store(y + N, SCALE * config::GAIN as f32);
+}
+
+fn constants_of_the_module(lab: &mut Lab) {
+    let n = 50;
+    let host: Vec<f32> = (0..64).map(|_| lab.below(100) as f32).collect();
+    let x = lab.input(&host);
+    let (mut y, mut h, mut z) = (lab.output::<f32>(65), lab.output::<f16>(64), lab.output::<i64>(70));
+    of_the_module::<64>(x.slice(), &mut y.slice(), &mut h.slice(), &mut z.slice(), n).grid(1).launch().unwrap();
+    let before = z.before().to_vec();
+    let v = |i: usize| if i < n { host[i] } else { config::FILL };
+    check_bits(&y.read(), |i| if i < 64 { v(i) * SCALE - 1.0 / SCALE } else { SCALE * config::GAIN as f32 });
+    check_bits(&h.read(), |i| f16::from_f32(f16::from_f32(v(i)).to_f32() * HALF.to_f32()));
+    check_bits(&z.read(), |i| match i {
+        0 => 200,
+        1 => Limits::LARGEST,
+        2 => 10 + 1,
+        3..67 => (i as i64 - 3) * -2,
+        _ => before[i],
+    });
+}
+
+#[device]
+fn halved(x: Value<f32>) -> Value<f32> {
+    x * 0.5
+}
+
+/// The sources of device functions reach a kernel after its launcher has been written.
+#[kernel(N = 8)]
+fn beside_device_functions<const N: usize>(y: PtrMut<f32>, z: PtrMut<i64>) {
+    store(y + arange(0, N), halved(SCALE));
+    store(z + OFFSET, SHIFT);
+}
+
+fn constants_beside_device_functions(lab: &mut Lab) {
+    let (mut y, mut z) = (lab.output::<f32>(8), lab.output::<i64>(4));
+    let before = z.before().to_vec();
+    beside_device_functions::<8>(&mut y.slice(), &mut z.slice()).grid(1).launch().unwrap();
+    check_bits(&y.read(), |_| SCALE * 0.5);
+    check_bits(&z.read(), |i| if i == 3 { -2 } else { before[i] });
+}
+
+#[autotune(configs = [Config { N: 32 }, Config { N: 64 }], key = [n])]
+#[kernel(heuristics(EVEN = n.is_multiple_of(N)))]
+fn tuned<const N: usize, const EVEN: bool>(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
+    let at = program_id(0) * N + arange(0, N);
+    let v = if EVEN { load(x + at) } else { load(x + at, mask = at < n) };
+    store(y + at, v * SCALE, mask = at < n);
+}
+
+fn constants_of_an_autotuned_kernel(lab: &mut Lab) {
+    for n in [100, 128] {
+        let host: Vec<f32> = (0..n).map(|_| lab.below(100) as f32).collect();
+        let x = lab.input(&host);
+        let mut y = lab.output::<f32>(n);
+        tuned(x.slice(), &mut y.slice(), n).grid(|config| cdiv(n, config.N)).launch().unwrap();
+        check_bits(&y.read(), |i| host[i] * SCALE);
+    }
+}
+
+#[autotune(
+    configs = product(N = [32, 64], SCALE = [0.1, 1.0 / 3.0, -2]) if SCALE < 0.1 || N == 64,
+    prune = |config| config.SCALE != if n > 100 { 0.1 } else { -2.0 },
+)]
+#[kernel(heuristics(WIDE = if n > 100 { 1e-300 } else { -0.0 }))]
+fn scaled<T: Float, const N: usize, const SCALE: f32, const WIDE: f64>(x: Ptr<T>, y: PtrMut<f32>, z: PtrMut<f64>, n: usize) {
+    let at = program_id(0) * N + arange(0, N);
+    let factor = if SCALE > 0.0 { SCALE } else { -SCALE / 2.0 };
+    store(y + at, load(x + at, mask = at < n) as f32 * factor, mask = at < n);
+    store(z, WIDE);
+}
+
+fn float_constants_of_configurations(lab: &mut Lab) {
+    for (n, factor, wide) in [(100, 1.0, -0.0f64), (128, 0.1f32, 1e-300)] {
+        let host: Vec<f32> = (0..n).map(|_| lab.below(100) as f32).collect();
+        let x = lab.input(&host);
+        let (mut y, mut z) = (lab.output::<f32>(n), lab.output::<f64>(1));
+        scaled::<f32>(x.slice(), &mut y.slice(), &mut z.slice(), n).grid(|config| cdiv(n, config.N)).launch().unwrap();
+        check_bits(&y.read(), |i| host[i] * factor);
+        check_bits(&z.read(), |_| wide);
+    }
 }

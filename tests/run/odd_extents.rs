@@ -12,6 +12,7 @@ tests![
     rows_of_odd_length<u8, f16, f32, i64>,
     transposes<u16, f32>,
     reshapes<f16, i32>,
+    reshapes_that_move<bool, u8, bf16, f32, i64>,
     pieces<bool, f32>,
     flips<bool, u8, f16, i64>,
     one_behind_the_other<bool, i16, f32, u64>,
@@ -107,6 +108,45 @@ fn reshapes<T: Value>(lab: &mut Lab) {
     let mut y = lab.output::<T>(96);
     reshape_kernel::<T, 96>(x.slice(), &mut y.slice()).grid(1).launch().unwrap();
     check_bits(&y.read(), |i| host[i]);
+}
+
+/// Reshapes that move elements: in a line, behind rows that stay and in front of columns that stay, of values and of masks.
+#[kernel]
+fn moving_kernel<T: Element, const M: usize, const N: usize, const K: usize>(x: Ptr<T>, y: PtrMut<T>, z: PtrMut<i32>, n: usize) {
+    let at = arange(0, M * N * K);
+    let v = load(x + at, mask = at < n);
+    // Each element remembers its number: the same moves of both must agree.
+    let (rows, number) = (v.reshape([M, N, K]), at.reshape([M, N, K]));
+    store(y + number, rows, mask = reshape(at < n, [M, N, K]));
+    let (columns, moved) = (rows.reshape([N * M, K]).reshape([K, M * N]), number.reshape([M, K * N]).reshape([K, M * N]));
+    store(y + M * N * K + moved, columns);
+    let middle = number.reshape([M, K, N]).reshape([M * K, N]);
+    store(z + reshape(middle, [M * N * K]), full::<i32>([M * N * K], sum(sum(middle, axis = 0).reshape([1, N])) as i32));
+}
+
+fn reshapes_that_move<T: Value>(lab: &mut Lab) {
+    fn check<T: Value, const M: usize, const N: usize, const K: usize>(lab: &mut Lab) {
+        let len = M * N * K;
+        let n = len - 2;
+        let host = lab.values::<T>(len);
+        let x = lab.input(&host);
+        let (mut y, mut z) = (lab.output::<T>(2 * len), lab.output::<i32>(len));
+        moving_kernel::<T, M, N, K>(x.slice(), &mut y.slice(), &mut z.slice(), n).grid(1).launch().unwrap();
+        let before = y.before().to_vec();
+        check_bits(&y.read(), |i| match i {
+            _ if i < n => host[i],
+            _ if i < len => before[i],
+            _ if i - len < n => host[i - len],
+            _ => T::from_bits(0),
+        });
+        let total = (len * (len - 1) / 2) as i32;
+        check_bits(&z.read(), |_| total);
+    }
+    check::<T, 2, 3, 5>(lab);
+    check::<T, 4, 6, 1>(lab);
+    check::<T, 3, 32, 3>(lab);
+    check::<T, 8, 5, 4>(lab);
+    check::<T, 1, 96, 7>(lab);
 }
 
 #[kernel]

@@ -13,18 +13,24 @@
 //!   `(x + i) as u64` is its address. In an `unchecked` kernel [an address can be cast to a pointer](#pointers-in-memory).
 //! * A **view** is a parameter [`View`] or [`ViewMut`], or the result of [`view`]: a tensor of several axes with a known shape. It is read
 //!   and written by blocks: `x.load([i, j], [M, N])` and `y.store([i, j], tile)`.
-//! * A **constant** is a literal, a `const` generic, or arithmetic on constants. It takes the type of the other operand.
+//! * A **constant** is a literal, a `const` generic, arithmetic on constants, or an `if` or a `match` on constants that chooses between them.
+//!   It takes the type of the other operand.
 //!
 //! Types of constants:
 //!
 //! * Without another operand, as in `let mut count = 0;`, an integer is `i64` and a float is `f32`. A suffix (`0i32`, `0.0f64`) overrides
 //!   this, and so does the declared type of an `if`: `let step: u8 = if is_first { 1 } else { 2 };`.
-//! * `i32::MAX`, `f32::EPSILON` and `std::f32::consts::PI` are constants of the type that they name.
+//! * `i32::MAX`, `f32::EPSILON` and `std::f32::consts::PI` are constants of the type that they name, and so are `T::MAX`, `T::MIN`,
+//!   `T::EPSILON` and `T::MIN_POSITIVE` of a type parameter that has them. `i32::BITS` and `I::BITS` take the type of the other operand.
 //! * Infinities and NaN take the float type of the other operand, whatever type they name: `f32::INFINITY`, or `T::INFINITY`,
 //!   `T::NEG_INFINITY` and `T::NAN` for a type parameter bound by `Float`.
 //! * A `const` generic has a range and no type: `B + B` is exact, and a value that does not fit its final type is an error. `let b: u32 = B`,
 //!   `B as u32` and a parameter `b: u32` give it a type; `b + b` then wraps.
-//! * `const SCALE: f32 = 0.5;` is allowed in a body. A `const` outside the kernel is not visible in it.
+//! * `const SCALE: f32 = 0.5;` is allowed in a body, and `const H: usize = if B > 16 { 16 } else { B };` is an extent.
+//! * A `const` of Rust outside of a kernel is written by its name or path, in capitals: `x + EPS`, `config::SCALE`. A launch passes its value as
+//!   an argument, so it cannot be an extent or another constant that the compiler must know. It has its Rust type: the value that it meets
+//!   tells the type, and rustc checks it. An expression of such constants and literals, `-EPS` or `2.0 * SCALE as f32`, is computed by Rust.
+//!   `#[device]` functions do not see such constants.
 //!
 //! # Types
 //!

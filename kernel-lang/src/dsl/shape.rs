@@ -26,8 +26,8 @@ pub fn broadcast_to<T>(x: Value<T>, shape: Shape) -> Value<T> {
 
 /// The same elements in row-major order, in another shape with the same number of elements.
 ///
-/// A reshape moves no element to another thread. An extent that is not a power of two must therefore stay, or be the extent of the first of
-/// the axes that change: `[96]` becomes `[3, 32]` or `[48, 2]`, but not `[32, 3]`.
+/// A reshape usually moves no element to another thread, and costs nothing. It moves elements, as [`gather`](fn@crate::dsl::gather) does, where
+/// an extent that is not a power of two changes and is not the first of the axes that change: `[96]` to `[32, 3]`, but not `[96]` to `[3, 32]`.
 ///
 /// ```ignore
 /// let pairs = reshape(v, [N / 2, 2]);

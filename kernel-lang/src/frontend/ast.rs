@@ -36,6 +36,8 @@ pub(crate) enum ExprKind {
     Name(String),
     /// `f32::INFINITY`: all segments.
     Path(Vec<String>),
+    /// `EPS`, `2.0 * config::SCALE`: an outer constant of the kernel, by index, and as written.
+    Outer(usize, String),
     /// `-x`.
     Neg(Box<Expr>),
     /// `!x`.
@@ -334,7 +336,7 @@ macro_rules! operands {
                 fields.$iter().map(|(_, value)| value).chain(base.$iter()).collect()
             }
             ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) => Vec::new(),
-            ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => Vec::new(),
+            ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) | ExprKind::Outer(..) => Vec::new(),
         }
     };
 }

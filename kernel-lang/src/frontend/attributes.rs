@@ -325,6 +325,17 @@ pub(crate) fn const_value(value: &syn::Expr, generic: &ConstGeneric, errors: &mu
             }
         };
     }
+    if generic.dtype.is_float() {
+        let found = match generic.dtype {
+            Dtype::F32 => float::<f32>(value).filter(|value| value.is_finite()).map(|value| value.to_bits().into()),
+            _ => float::<f64>(value).filter(|value| value.is_finite()).map(|value| value.to_bits().into()),
+        };
+        if found.is_none() {
+            let message = format!("`{name}` is `{ty}`, and this is not a finite number of it");
+            errors.push_help(span, message, "write literals, such as `0.5` or `1.0 / 3.0`: the macro does not see constants outside");
+        }
+        return found;
+    }
     let Some(found) = integer(value) else {
         errors.push_help(
             span,
@@ -364,6 +375,31 @@ fn type_value(value: &syn::Expr, generic: &TypeGeneric, errors: &mut Errors) -> 
             errors.push_help(span, format!("`{}` cannot be `{name}`", generic.name.text), help);
             None
         }
+    }
+}
+
+/// A literal float, or arithmetic on literals such as `1.0 / 3.0`, computed in the type. An integer counts as a float.
+fn float<F>(value: &syn::Expr) -> Option<F>
+where
+    F: std::str::FromStr<Err: std::fmt::Display> + std::ops::Neg<Output = F>,
+    F: std::ops::Add<Output = F> + std::ops::Sub<Output = F> + std::ops::Mul<Output = F> + std::ops::Div<Output = F>,
+{
+    match value {
+        syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Float(float), .. }) => float.base10_parse().ok(),
+        syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(int), .. }) => int.base10_digits().parse().ok(),
+        syn::Expr::Paren(syn::ExprParen { expr, .. }) | syn::Expr::Group(syn::ExprGroup { expr, .. }) => float(expr),
+        syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => float::<F>(expr).map(|value| -value),
+        syn::Expr::Binary(binary) => {
+            let (a, b) = (float::<F>(&binary.left)?, float::<F>(&binary.right)?);
+            match binary.op {
+                syn::BinOp::Add(_) => Some(a + b),
+                syn::BinOp::Sub(_) => Some(a - b),
+                syn::BinOp::Mul(_) => Some(a * b),
+                syn::BinOp::Div(_) => Some(a / b),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }
 

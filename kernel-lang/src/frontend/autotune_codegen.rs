@@ -36,8 +36,13 @@ impl Tuned<'_> {
         let constants = self.constants().map(|(_, generic)| &generic.ident);
         let writes = self.constants().map(|(index, generic)| {
             let (ident, span) = (&generic.ident, self.launcher.signature.types.len() + index);
-            quote!(key[#span] = self.#ident as u64;)
+            match generic.dtype.is_float() {
+                true => quote!(key[#span] = self.#ident.to_bits() as u64;),
+                false => quote!(key[#span] = self.#ident as u64;),
+            }
         });
+        // Floats have no total equality.
+        let eq = self.constants().all(|(_, generic)| !generic.dtype.is_float()).then(|| quote!(, Eq));
         quote! {
             #[doc = #doc]
             #[allow(non_snake_case, trivial_numeric_casts, unreachable_pub, unused_imports, reason = "the kernel's own names; its visibility decides")]
@@ -45,7 +50,7 @@ impl Tuned<'_> {
                 use super::*;
 
                 /// One configuration: values of the tuned constants, and a schedule.
-                #[derive(Clone, Copy, PartialEq, Eq)]
+                #[derive(Clone, Copy, PartialEq #eq)]
                 pub struct Config {
                     #(#fields,)*
                     /// Warps of a CTA.
@@ -117,7 +122,7 @@ impl Tuned<'_> {
                 let ident = &generic.ident;
                 // A launch computes the constants that heuristics set.
                 let value = self.autotune.tuned.iter().position(|tuned| *tuned == index).map_or(0, |index| config.values[index]);
-                let value = if generic.dtype == Dtype::Bool { literal_bool(value) } else { literal_int(value) };
+                let value = literal(generic.dtype, value);
                 quote!(#ident: #value)
             });
             let Schedule { num_warps, num_ctas, num_stages, .. } = config.schedule;
@@ -270,6 +275,22 @@ fn mentions(code: &TokenStream, name: &str) -> bool {
         TokenTree::Group(group) => mentions(&group.stream(), name),
         _ => false,
     })
+}
+
+fn literal(dtype: Dtype, value: i128) -> TokenStream {
+    let signed = |is_negative: bool, literal: proc_macro2::Literal| if is_negative { quote!(-#literal) } else { quote!(#literal) };
+    match dtype {
+        Dtype::Bool => literal_bool(value),
+        Dtype::F32 => {
+            let float = f32::from_bits(value as u32);
+            signed(float.is_sign_negative(), proc_macro2::Literal::f32_unsuffixed(float.abs()))
+        }
+        Dtype::F64 => {
+            let float = f64::from_bits(value as u64);
+            signed(float.is_sign_negative(), proc_macro2::Literal::f64_unsuffixed(float.abs()))
+        }
+        _ => literal_int(value),
+    }
 }
 
 fn literal_bool(value: i128) -> TokenStream {

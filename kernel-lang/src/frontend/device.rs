@@ -254,6 +254,8 @@ pub(crate) fn parse_in(item: &syn::ItemFn, family: Option<&Family<'_>>, home: Ho
 pub(crate) fn generic(param: &syn::GenericParam, generics: &mut Signature, order: &mut Vec<GenericKind>, errors: &mut Errors) {
     let (types, consts) = (generics.types.len(), generics.consts.len());
     signature::generic(param, generics, errors);
+    // The generics of a function are those of Rust.
+    signature::check_floats(generics, &[], errors);
     if generics.types.len() > types {
         order.push(GenericKind::Type(types));
     } else if generics.consts.len() > consts {

@@ -9,14 +9,31 @@
 
 use std::cell::RefCell;
 
+use crate::dtype::Dtype;
 use crate::frontend::parse::plain;
 use crate::frontend::span::SourceSpan;
 
 /// A number or a boolean.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Known {
     Int(i128),
+    /// An `f32`. A literal that meets it is rounded to it.
+    Single(f32),
+    /// An `f64` or a literal.
+    Float(f64),
     Bool(bool),
+}
+
+impl Known {
+    /// The value of a constant parameter, from its number in a key.
+    pub(crate) fn of(dtype: Dtype, number: i128) -> Known {
+        match dtype {
+            Dtype::Bool => Known::Bool(number != 0),
+            Dtype::F32 => Known::Single(f32::from_bits(number as u32)),
+            Dtype::F64 => Known::Float(f64::from_bits(number as u64)),
+            _ => Known::Int(number),
+        }
+    }
 }
 
 /// An expression with more possible values than this counts as unknown.
@@ -46,6 +63,9 @@ impl Evaluator<'_> {
     pub(crate) fn values(&self, expr: &syn::Expr) -> Values {
         match expr {
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(int), .. }) => int.base10_parse().ok().map(|value| vec![Known::Int(value)]),
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Float(float), .. }) => {
+                float.base10_parse().ok().map(|value| vec![Known::Float(value)])
+            }
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(bool), .. }) => Some(vec![Known::Bool(bool.value)]),
             syn::Expr::Paren(syn::ExprParen { expr, .. }) | syn::Expr::Group(syn::ExprGroup { expr, .. }) => self.values(expr),
             // rustc reports values that do not fit the type.
@@ -59,6 +79,8 @@ impl Evaluator<'_> {
                 let values = self.values(&unary.expr)?;
                 let negated = values.into_iter().map(|value| match (unary.op, value) {
                     (syn::UnOp::Neg(_), Known::Int(value)) => value.checked_neg().map(Known::Int),
+                    (syn::UnOp::Neg(_), Known::Float(value)) => Some(Known::Float(-value)),
+                    (syn::UnOp::Neg(_), Known::Single(value)) => Some(Known::Single(-value)),
                     (syn::UnOp::Not(_), Known::Bool(value)) => Some(Known::Bool(!value)),
                     _ => None,
                 });
@@ -136,6 +158,10 @@ impl Evaluator<'_> {
                 BinOp::Ne(_) => Known::Bool(a != b),
                 _ => return None,
             }),
+            (Known::Single(a), Known::Single(b)) => compared(&binary.op, a, b),
+            (Known::Single(a), Known::Float(b)) => compared(&binary.op, a, b as f32),
+            (Known::Float(a), Known::Single(b)) => compared(&binary.op, a as f32, b),
+            (Known::Float(a), Known::Float(b)) => compared(&binary.op, a, b),
             (Known::Bool(a), Known::Bool(b)) => Some(Known::Bool(match binary.op {
                 BinOp::And(_) | BinOp::BitAnd(_) => a && b,
                 BinOp::Or(_) | BinOp::BitOr(_) => a || b,
@@ -174,6 +200,20 @@ impl Evaluator<'_> {
     }
 }
 
+/// A comparison of floats. Their arithmetic is left to rustc, which knows the types of literals.
+fn compared<T: PartialOrd>(op: &syn::BinOp, a: T, b: T) -> Option<Known> {
+    use syn::BinOp;
+    Some(Known::Bool(match op {
+        BinOp::Lt(_) => a < b,
+        BinOp::Le(_) => a <= b,
+        BinOp::Gt(_) => a > b,
+        BinOp::Ge(_) => a >= b,
+        BinOp::Eq(_) => a == b,
+        BinOp::Ne(_) => a != b,
+        _ => return None,
+    }))
+}
+
 fn either() -> Vec<Known> {
     vec![Known::Bool(true), Known::Bool(false)]
 }
@@ -203,6 +243,7 @@ mod tests {
             "BLOCK" => Some(Known::Int(64)),
             "num_warps" => Some(Known::Int(8)),
             "EVEN" => Some(Known::Bool(true)),
+            "SCALE" => Some(Known::of(Dtype::F32, 0.1f32.to_bits().into())),
             _ => None,
         };
         let evaluator = Evaluator::new(&names);
@@ -226,7 +267,11 @@ mod tests {
         ] {
             assert_eq!(values(text), (ints(&[value]), false), "{text}");
         }
-        for (text, value) in [("BLOCK % 48 == 16 && !(num_warps < 8)", true), ("BLOCK.is_power_of_two() != EVEN", false)] {
+        for (text, value) in [
+            ("BLOCK % 48 == 16 && !(num_warps < 8)", true),
+            ("BLOCK.is_power_of_two() != EVEN", false),
+            ("SCALE < 1.0 && SCALE != -0.5 && SCALE == 0.1", true),
+        ] {
             assert_eq!(values(text), (Some(vec![Known::Bool(value)]), false), "{text}");
         }
     }
@@ -236,7 +281,7 @@ mod tests {
         assert_eq!(values("n % BLOCK == 0"), (Some(either()), true));
         assert_eq!(values("if n > 4096 { 8 } else { num_warps / 2 }"), (ints(&[8, 4]), true));
         assert_eq!(values("n > 3 && BLOCK > 64"), (Some(vec![Known::Bool(false)]), true));
-        for text in ["n.next_power_of_two()", "BLOCK / (BLOCK - 64)", "BLOCK + EVEN", "{ let a = 1; a }", "f(BLOCK)"] {
+        for text in ["n.next_power_of_two()", "BLOCK / (BLOCK - 64)", "BLOCK + EVEN", "SCALE + 1.0", "{ let a = 1; a }", "f(BLOCK)"] {
             assert_eq!(values(text).0, None, "{text}");
         }
     }

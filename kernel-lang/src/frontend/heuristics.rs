@@ -96,6 +96,9 @@ fn with(instance: &Instance, heuristic: &Heuristic, signature: &Signature, attri
         Some(values) => values
             .into_iter()
             .filter_map(|value| match value {
+                Known::Float(value) => generic.dtype.bits_of(value),
+                Known::Single(value) => generic.dtype.bits_of(value.into()),
+                Known::Int(_) if generic.dtype.is_float() => None,
                 Known::Bool(value) => (generic.dtype == Dtype::Bool).then_some(i128::from(value)),
                 Known::Int(value) => (generic.dtype != Dtype::Bool && (range.0..=range.1).contains(&value)).then_some(value),
             })
@@ -123,8 +126,7 @@ impl Instance {
         let schedule = self.schedule;
         if let Some(index) = signature.consts.iter().position(|generic| generic.name.text == name) {
             let Bound::Const(_, value) = self.generics[signature.types.len() + index] else { return None };
-            let is_bool = signature.consts[index].dtype == Dtype::Bool;
-            return Some(if is_bool { Known::Bool(value != 0) } else { Known::Int(value) });
+            return Some(Known::of(signature.consts[index].dtype, value));
         }
         match name {
             "num_warps" => Some(Known::Int(schedule.num_warps.into())),

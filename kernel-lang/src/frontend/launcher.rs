@@ -4,12 +4,15 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
 use crate::Schedule;
+use crate::dtype::Dtype;
 use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
 use crate::frontend::autotune_codegen::Tuned;
 use crate::frontend::facts::{Fact, Known};
+use crate::frontend::parse::Outer;
 use crate::frontend::signature::Signature;
 use crate::frontend::span::{Errors, SourceSpan};
+use crate::frontend::unused;
 use crate::frontend::variants::Variant;
 use crate::ir::Type;
 
@@ -30,6 +33,12 @@ pub(crate) struct Launcher<'a> {
     pub(crate) prints: bool,
     /// The messages of `static_print!`, each with its span.
     pub(crate) notes: &'a [(SourceSpan, String)],
+    /// The constants outside of the kernel that its body names. They are passed after the arguments.
+    pub(crate) outers: &'a [Outer],
+    /// The arguments of the kernel's attributes.
+    pub(crate) arguments: Vec<TokenStream>,
+    /// The type that the kernel takes each of them for, as far as its body tells; empty before the kernel is compiled.
+    pub(crate) outer_types: &'a [Option<Dtype>],
 }
 
 impl Launcher<'_> {
@@ -40,8 +49,36 @@ impl Launcher<'_> {
 
     /// The compiled kernel as an expression, for a launcher that has already been emitted.
     pub(crate) fn value(&self, ir: &str, variants: &[Variant], functions: &[syn::Path]) -> TokenStream {
-        let (shadow, kernel) = (self.shadow(functions), self.kernel(ir, variants));
-        quote!({ #shadow #kernel })
+        let (shadow, checks, kernel) = (self.shadow(functions), self.outer_checks(), self.kernel(ir, variants));
+        quote!({ #shadow #checks #kernel })
+    }
+
+    /// Lets rustc check the types of outer constants, for a launcher that was emitted before they were known.
+    fn outer_checks(&self) -> Option<TokenStream> {
+        let private = self.private();
+        let checks: Vec<TokenStream> = self
+            .outers
+            .iter()
+            .zip(self.outer_types)
+            .filter_map(|(outer, ty)| {
+                let (expr, ty) = (&outer.expr, dtype_type(&private, (*ty)?));
+                Some(quote!(#private::constant_of::<#ty, _>(#expr);))
+            })
+            .collect();
+        (!checks.is_empty()).then(|| quote!(const _: fn() = || { #(#checks)* };))
+    }
+
+    /// The outer constants as arguments. A known type is checked by rustc.
+    fn outer_pushes(&self, args: &syn::Ident) -> Vec<TokenStream> {
+        let private = self.private();
+        let push = |(index, Outer { expr, .. }): (usize, &Outer)| match self.outer_types.get(index).copied().flatten() {
+            Some(dtype) => {
+                let ty = dtype_type(&private, dtype);
+                quote!(#args.constant(#private::constant_of::<#ty, _>(#expr));)
+            }
+            None => quote!(#args.constant(#expr);),
+        };
+        self.outers.iter().enumerate().map(push).collect()
     }
 
     /// The expression in place of the compiled kernel when compilation failed: its errors.
@@ -92,6 +129,8 @@ impl Launcher<'_> {
             };
             quote!(#private::Param { name: #name, kind: #private::ParamKind::#kind })
         });
+        let params = params
+            .chain(self.outers.iter().map(|Outer { text, .. }| quote!(#private::Param { name: #text, kind: #private::ParamKind::Scalar })));
         let variants = variants.iter().map(|variant| {
             let Variant { key, schedule, target, entry, shared_bytes, ptx, .. } = variant;
             let schedule = self.schedule(*schedule);
@@ -171,6 +210,7 @@ impl Launcher<'_> {
                 _ => quote!(#args.scalar(#ident);),
             }
         });
+        let pushes = pushes.chain(self.outer_pushes(&args));
         let words = self.key_words(&private);
         let [key, chosen] = ["key", "rules"].map(|name| syn::Ident::new(name, Span::mixed_site()));
         // User code in the launch is limited to rules and type parameters, which are outside the `unsafe` blocks. The promise of `unsafe`
@@ -192,8 +232,10 @@ impl Launcher<'_> {
             }
         };
         let shadow = self.shadow(&[]);
+        let lints = unused::function(&self.item.sig, &self.item.block, &private, &self.arguments);
         self.function(quote! {
             static GALATEA_KERNEL: #private::Kernel = #kernel;
+            #lints
             #shadow
             let mut #args = #private::Args::new(&GALATEA_KERNEL);
             #(#pushes)*
@@ -330,7 +372,7 @@ impl Launcher<'_> {
     }
 
     pub(super) fn words(&self) -> usize {
-        self.signature.word_of(self.signature.params.len())
+        self.signature.word_of(self.signature.params.len()) + self.outers.len()
     }
 
     pub(super) fn private(&self) -> TokenStream {
@@ -361,6 +403,15 @@ pub(super) fn pointee(ty: &syn::Type) -> TokenStream {
             _ => quote!(#ty),
         },
         _ => quote!(#ty),
+    }
+}
+
+/// A dtype as a Rust type.
+fn dtype_type(private: &TokenStream, dtype: Dtype) -> TokenStream {
+    let name = format_ident!("{}", dtype.name());
+    match dtype {
+        Dtype::F16 | Dtype::Bf16 | Dtype::F8E4M3 | Dtype::F8E5M2 => quote!(#private::#name),
+        _ => quote!(::core::primitive::#name),
     }
 }
 

@@ -29,6 +29,7 @@ mod span;
 mod structurize;
 mod summary;
 mod syntax;
+mod unused;
 mod variant_cache;
 mod variants;
 
@@ -175,6 +176,11 @@ impl Given {
         }
     }
 
+    /// The arguments of both attributes.
+    fn arguments(&self) -> Vec<TokenStream> {
+        self.kernel.iter().chain(self.autotune.iter().map(|(tokens, _)| tokens)).cloned().collect()
+    }
+
     /// Removes the language's attributes from a function.
     fn take_from(&mut self, item: &mut syn::ItemFn) {
         item.attrs.retain(|attribute| {
@@ -204,9 +210,9 @@ fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expans
     let original = item.clone();
     given.take_from(&mut item);
     let mut errors = Errors::default();
-    let (body, requests) = parse::body(&item, &mut errors);
-    if !requests.is_empty() {
-        return deferred(&given, &item, &original, &requests, body, errors);
+    let body = parse::body(&item, &mut errors);
+    if !body.requests.is_empty() {
+        return deferred(&given, &item, &original, body, errors);
     }
     let file = item.sig.ident.span().file();
     let mut errors = Errors::default();
@@ -260,6 +266,9 @@ fn unparsed(mut given: Given, mut item: syn::ItemFn, mut errors: Errors) -> Toke
         facts: &[],
         prints: false,
         notes: &[],
+        outers: &[],
+        arguments: given.arguments(),
+        outer_types: &[],
     };
     launcher.stub(errors)
 }
@@ -272,13 +281,14 @@ fn deferred(
     given: &Given,
     item: &syn::ItemFn,
     original: &syn::ItemFn,
-    requests: &[parse::Request],
-    body: ast::Block,
+    body: parse::Body,
     mut errors: Errors,
 ) -> Expansion {
-    let signature = signature::parse(item, &mut errors);
+    let mut signature = signature::parse(item, &mut errors);
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, &mut errors);
     let autotune = given.autotune(&signature, &attributes, &mut errors);
+    let fixed = autotune.as_ref().map(autotune::Autotune::fixed).unwrap_or_default();
+    signature::check_floats(&mut signature, &fixed, &mut errors);
     let krate = &attributes.krate;
     let mut whole = item.clone();
     // Other attributes apply to the launcher only; the compiled kernel needs only the attributes that determine its code.
@@ -294,9 +304,9 @@ fn deferred(
     {
         whole.attrs.push(syn::parse_quote!(#[autotune(#arguments)]));
     }
-    let paths: Vec<&syn::Path> = requests.iter().map(|request| &request.path).collect();
-    let texts = sources::texts(requests);
-    let kernel = sources::collect(requests, &quote!(#krate::__kernel), &quote!({ #texts } { #(#paths),* } #whole));
+    let paths: Vec<&syn::Path> = body.requests.iter().map(|request| &request.path).collect();
+    let texts = sources::texts(&body.requests);
+    let kernel = sources::collect(&body.requests, &quote!(#krate::__kernel), &quote!({ #texts } { #(#paths),* } #whole));
     let launcher = launcher::Launcher {
         item,
         signature: &signature,
@@ -307,10 +317,14 @@ fn deferred(
         facts: &[],
         prints: false,
         notes: &[],
+        outers: &[],
+        arguments: given.arguments(),
+        outer_types: &[],
     };
     // Errors that do not depend on the functions are reported also if a function is not found; rustc shows an error once.
-    let body = structurize::run(body, &mut errors);
-    elaborate::check_kernel(&signature, &body, &attributes, &mut errors);
+    let block = structurize::run(body.block, &mut errors);
+    elaborate::check_kernel(&signature, &block, &body.outers, &attributes, &mut errors);
+    let launcher = launcher::Launcher { outers: &body.outers, ..launcher };
     Expansion { name: signature.name.text.clone(), ..Expansion::of_tokens(launcher.deferred(&kernel, &paths[1..], errors)) }
 }
 
@@ -373,6 +387,8 @@ struct Expanded {
     outcomes: variants::Outcomes,
     prints: bool,
     notes: Vec<(SourceSpan, String)>,
+    outers: Vec<parse::Outer>,
+    outer_types: Vec<Option<crate::dtype::Dtype>>,
 }
 
 impl Expanded {
@@ -387,13 +403,16 @@ impl Expanded {
             facts: &self.facts.list,
             prints: self.prints,
             notes: &self.notes,
+            outers: &self.outers,
+            arguments: given.arguments(),
+            outer_types: &self.outer_types,
         }
     }
 }
 
 /// Runs all steps from a function to its IR and its variants.
 fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, store: &dyn Store, errors: &mut Errors) -> Expanded {
-    let signature = signature::parse(item, errors);
+    let mut signature = signature::parse(item, errors);
     let name = signature.name.span;
     if given.kernel.is_none() {
         errors.push_help(name, "`#[autotune]` needs a kernel", "write `#[kernel]` below it");
@@ -403,9 +422,11 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
     }
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, errors);
     let autotune = given.autotune(&signature, &attributes, errors);
-    let (body, _) = parse::body(item, errors);
-    let body = structurize::run(body, errors);
-    let lowered = elaborate::run(&signature, &body, devices, &attributes, file, errors);
+    let fixed = autotune.as_ref().map(autotune::Autotune::fixed).unwrap_or_default();
+    signature::check_floats(&mut signature, &fixed, errors);
+    let parse::Body { block, outers, .. } = parse::body(item, errors);
+    let body = structurize::run(block, errors);
+    let lowered = elaborate::run(&signature, &body, &outers, devices, &attributes, file, errors);
     if let Some(autotune) = autotune.as_ref().filter(|_| errors.is_empty()) {
         autotune.check(&lowered.func, name, errors);
     }
@@ -428,5 +449,7 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
         words: lowered.words,
         facts,
         outcomes,
+        outers,
+        outer_types: lowered.outers,
     }
 }

@@ -8,10 +8,11 @@ use crate::frontend::device::DeviceFn;
 use crate::frontend::device_struct::DeviceStruct;
 use crate::frontend::param_type::ParamType;
 use crate::frontend::parse::plain;
+use crate::frontend::unused;
 
 /// The function as Rust sees it.
 pub(crate) fn function(item: &syn::ItemFn, func: &DeviceFn, krate: &TokenStream) -> TokenStream {
-    signature((&item.attrs, &item.vis, &item.sig), func, krate)
+    signature((&item.attrs, &item.vis, &item.sig, &item.block), func, krate)
 }
 
 /// The struct and its `impl` blocks as Rust sees them.
@@ -30,7 +31,7 @@ pub(crate) fn structure(item: &syn::ItemStruct, impls: &[syn::ItemImpl], parsed:
         bounds(&mut generics, krate);
         let (attrs, ty) = (&block.attrs, &block.self_ty);
         let methods = block.items.iter().filter_map(|item| match item {
-            syn::ImplItem::Fn(method) => Some(signature((&method.attrs, &method.vis, &method.sig), methods.next()?, krate)),
+            syn::ImplItem::Fn(method) => Some(signature((&method.attrs, &method.vis, &method.sig, &method.block), methods.next()?, krate)),
             _ => None,
         });
         let methods: Vec<TokenStream> = methods.collect();
@@ -66,7 +67,7 @@ fn bounds(generics: &mut syn::Generics, krate: &TokenStream) {
 }
 
 fn signature(
-    (attrs, vis, sig): (&[syn::Attribute], &syn::Visibility, &syn::Signature),
+    (attrs, vis, sig, block): (&[syn::Attribute], &syn::Visibility, &syn::Signature, &syn::Block),
     func: &DeviceFn,
     krate: &TokenStream,
 ) -> TokenStream {
@@ -102,14 +103,25 @@ fn signature(
             Some(quote!(#arrow #ty))
         }
     };
+    let names = sig.inputs.iter().filter_map(|input| match input {
+        syn::FnArg::Typed(typed) => match &*typed.pat {
+            syn::Pat::Ident(pat) => Some(&pat.ident),
+            _ => None,
+        },
+        syn::FnArg::Receiver(_) => None,
+    });
+    // A body with mistakes has other messages.
+    let lints = (!func.is_broken).then(|| unused::function(sig, block, &quote!(#krate::__private), &[]));
     let message = format!("`{}` is a device function: it has a meaning only inside `#[kernel]`", plain(ident));
     quote! {
         #(#attrs)*
         #[allow(
-            dead_code, unused_variables, clippy::too_many_arguments, clippy::extra_unused_type_parameters,
+            dead_code, clippy::too_many_arguments, clippy::extra_unused_type_parameters,
             reason = "called from kernels, which take its source"
         )]
         #vis fn #ident<#(#generics),*>(#(#params),*) #output {
+            #lints
+            #(let _ = #names;)*
             ::core::panic!(#message)
         }
     }

@@ -5,7 +5,7 @@ use syn::{FnArg, GenericParam, Pat, TypeParamBound};
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::Name;
-use crate::frontend::parse::{self, MAY_BE_MISSING, plain};
+use crate::frontend::parse::{MAY_BE_MISSING, is_of_signatures, is_of_the_host, is_type_name, plain};
 use crate::frontend::span::{Errors, SourceSpan};
 use crate::ir::{Elem, TARGET, Type};
 
@@ -199,13 +199,9 @@ pub(crate) fn generic(param: &GenericParam, signature: &mut Signature, errors: &
                 );
             }
             let written = ident_of(&param.ty);
-            let dtype = written.as_deref().and_then(dtype_of).filter(|dtype| !dtype.is_float());
+            let dtype = written.as_deref().and_then(dtype_of).filter(|dtype| !dtype.is_float() || is_float_constant(*dtype));
             if dtype.is_none() {
-                errors.push_help(
-                    SourceSpan::of(&param.ty),
-                    "a constant parameter is an integer or `bool`",
-                    "use `usize`, `i32`, `u32`, `i64`, `u64` or `bool`; a float is an ordinary parameter",
-                );
+                not_an_integer(&param.ty, errors);
             }
             let is_wrong = dtype.is_none();
             let (dtype, ty) = dtype.map_or_else(|| (Dtype::I64, syn::parse_quote!(usize)), |dtype| (dtype, param.ty.clone()));
@@ -217,6 +213,30 @@ pub(crate) fn generic(param: &GenericParam, signature: &mut Signature, errors: &
                 "a kernel has no lifetime parameters",
                 "remove it: `Ptr<T>` borrows its tensor for the launch by itself",
             );
+        }
+    }
+}
+
+/// May a constant parameter have this float type, if configurations or heuristics set it?
+fn is_float_constant(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::F32 | Dtype::F64)
+}
+
+fn not_an_integer(ty: &syn::Type, errors: &mut Errors) {
+    errors.push_help(
+        SourceSpan::of(ty),
+        "a constant parameter is an integer or `bool`",
+        "use `usize`, `i32`, `u32`, `i64`, `u64` or `bool`; a float is an ordinary parameter, or an `f32` or `f64` that the configurations of \
+         `#[autotune]` set",
+    );
+}
+
+/// Reports constant parameters of a float type that are not in `fixed`: a launch cannot name a float as a generic.
+pub(crate) fn check_floats(signature: &mut Signature, fixed: &[usize], errors: &mut Errors) {
+    for (index, generic) in signature.consts.iter_mut().enumerate() {
+        if generic.dtype.is_float() && !fixed.contains(&index) {
+            not_an_integer(&generic.ty, errors);
+            (generic.dtype, generic.ty, generic.is_wrong) = (Dtype::I64, syn::parse_quote!(usize), true);
         }
     }
 }
@@ -381,7 +401,7 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
                 Some(near) => format!("did you mean `{near}<..>`?"),
                 None if name == "Option" => MAY_BE_MISSING.to_string(),
                 None if name == "Value" => "a kernel takes scalars, `x: f32`, and loads tiles through `x: Ptr<f32>`".to_string(),
-                None if parse::is_of_the_host(&name) => "write `x: Ptr<f32>` to read a tensor, `y: PtrMut<f32>` to write it".to_string(),
+                None if is_of_the_host(&name) => "write `x: Ptr<f32>` to read a tensor, `y: PtrMut<f32>` to write it".to_string(),
                 None => KINDS.to_string(),
             };
             errors.push_help(span, format!("`{name}` cannot be passed to a kernel"), help);
@@ -424,10 +444,24 @@ fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option
         Some(near) => format!("did you mean `{near}`?"),
         None if name.len() == 1 => format!("declare it: `fn {}<{name}: Float>(..)`", signature.name.text),
         None if name == "constexpr" => format!("a constant is a generic: `fn {}<const BLOCK_SIZE: usize>(..)`", signature.name.text),
+        None if is_alias(&name) => of_alias(&name, &signature.name.text),
         None => KINDS.to_string(),
     };
     errors.push_help(span, format!("`{name}` is not an element type"), help);
     None
+}
+
+/// Is it spelt as a type of the user: `Half`?
+pub(crate) fn is_alias(name: &str) -> bool {
+    is_type_name(name) && name.contains(char::is_lowercase) && !is_of_the_host(name) && !is_of_signatures(name)
+}
+
+/// The help for a type alias in a kernel. Its code depends on the element types, and only rustc, after the macro, knows what an alias stands for.
+pub(crate) fn of_alias(name: &str, kernel: &str) -> String {
+    format!(
+        "if `{name}` is an alias, the macro does not see what it stands for: write the type itself, or a type parameter that the launch \
+         names, `fn {kernel}<T: Float>(..)` and `{kernel}::<{name}>(..)`"
+    )
 }
 
 /// Does the name have a predefined meaning in constant expressions?

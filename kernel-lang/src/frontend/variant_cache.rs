@@ -202,7 +202,10 @@ mod tests {
         let variants = |source: &str, store: &dyn Store| {
             let func = frontend::lower_source(source, "file.rs").expect("it is right");
             let instance = Instance {
-                generics: vec![Bound::Type("T".into(), Dtype::I8), Bound::Const("N".into(), 32)],
+                generics: vec![
+                    Bound::Type("T".into(), Dtype::I8),
+                    Bound::Const(crate::ir::ConstParam { name: "N".into(), dtype: Dtype::I64 }, 32),
+                ],
                 schedule: crate::Schedule::DEFAULT,
                 known: Vec::new(),
                 facts: 0,

@@ -11,7 +11,7 @@ use crate::frontend::heuristics;
 use crate::frontend::signature::Signature;
 use crate::frontend::span::{Errors, SourceSpan, Spans};
 use crate::frontend::variant_cache::{Kept, Store};
-use crate::ir::Function;
+use crate::ir::{ConstParam, Function};
 use crate::target::Target;
 use crate::{Bindings, Compiled, Options, Schedule};
 
@@ -80,7 +80,8 @@ pub(crate) struct Instance {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Bound {
     Type(crate::location::Name, crate::dtype::Dtype),
-    Const(crate::location::Name, i128),
+    /// The value of a float is its bits.
+    Const(ConstParam, i128),
 }
 
 /// Every combination that the attributes list; empty if the launch chooses a constant.
@@ -91,13 +92,13 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
     }
     let types = generics.len();
     for (index, generic) in signature.consts.iter().enumerate() {
-        let name: crate::location::Name = generic.name.text.as_str().into();
+        let param = ConstParam { name: generic.name.text.as_str().into(), dtype: generic.dtype };
         if autotune.is_some_and(|autotune| autotune.fixed().contains(&index)) {
             // The configuration or the heuristics set the value later.
-            generics.push(vec![Bound::Const(name, 0)]);
+            generics.push(vec![Bound::Const(param, 0)]);
         } else {
             let Some(values) = &attributes.consts[index] else { return Vec::new() };
-            generics.push(values.iter().map(|value| Bound::Const(name.clone(), *value)).collect());
+            generics.push(values.iter().map(|value| Bound::Const(param.clone(), *value)).collect());
         }
     }
     let mut product: Vec<Vec<Bound>> = vec![Vec::new()];
@@ -148,7 +149,7 @@ impl Instance {
         for bound in &self.generics {
             match bound {
                 Bound::Type(name, dtype) => bindings.types.push((name.clone(), *dtype)),
-                Bound::Const(name, value) => bindings.consts.push((name.clone(), *value)),
+                Bound::Const(param, value) => bindings.consts.push((param.name.clone(), *value)),
             }
         }
         bindings
@@ -158,7 +159,7 @@ impl Instance {
     pub(crate) fn values(&self) -> Vec<(String, String)> {
         let value = |bound: &Bound| match bound {
             Bound::Type(name, dtype) => (name.to_string(), dtype.to_string()),
-            Bound::Const(name, value) => (name.to_string(), value.to_string()),
+            Bound::Const(param, value) => (param.name.to_string(), param.written(*value)),
         };
         let known = self.known.iter().map(|(name, known)| match known {
             Known::Is(number) => (name.to_string(), number.to_string()),
@@ -223,7 +224,7 @@ pub(crate) fn compile(
         }
     }
     for (mut diagnostic, by) in mistakes {
-        if let Some(values) = values(func, instances, &by) {
+        if let Some(values) = values(instances, &by) {
             diagnostic.message = format!("{} (with {values})", diagnostic.message);
         }
         let span = spans.get(diagnostic.loc).unwrap_or(fallback);
@@ -248,7 +249,7 @@ pub(crate) fn notes(func: &Function, instances: &[Instance], spans: &Spans, fall
         }
     }
     let shown = notes.into_iter().map(|((loc, text), by)| {
-        let text = match values(func, instances, &by) {
+        let text = match values(instances, &by) {
             Some(values) if instances.len() > 1 => format!("{text} (with {values})"),
             _ => text,
         };
@@ -331,7 +332,7 @@ fn crashed() -> Diagnostic {
 }
 
 /// The values on which an error depends; a generic is omitted if the error occurs for all of its values.
-fn values(func: &Function, instances: &[Instance], by: &[usize]) -> Option<String> {
+fn values(instances: &[Instance], by: &[usize]) -> Option<String> {
     let count = instances.first()?.generics.len();
     let matters = |generic: usize| {
         let all: Vec<&Bound> = instances.iter().map(|instance| &instance.generics[generic]).collect();
@@ -339,11 +340,10 @@ fn values(func: &Function, instances: &[Instance], by: &[usize]) -> Option<Strin
         let distinct = all.iter().any(|bound| *bound != all[0]);
         if distinct { all.iter().any(|bound| !here.contains(bound)) } else { matches!(all[0], Bound::Const(..)) }
     };
-    let is_bool = |name: &str| func.consts.iter().any(|param| *param.name == *name && param.dtype == Dtype::Bool);
     let words = |bound: &Bound| match bound {
         Bound::Type(name, dtype) => format!("`{name} = {dtype}`"),
-        Bound::Const(name, value) if is_bool(name) => format!("`{name} = {}`", *value != 0),
-        Bound::Const(name, value) => format!("`{name} = {value}`"),
+        Bound::Const(param, value) if param.dtype == Dtype::Bool => format!("`{} = {}`", param.name, *value != 0),
+        Bound::Const(param, value) => format!("`{} = {}`", param.name, param.written(*value)),
     };
     let generics: Vec<usize> = (0..count).filter(|generic| matters(*generic)).collect();
     let mut found: Vec<String> = Vec::new();

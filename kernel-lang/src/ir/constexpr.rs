@@ -6,6 +6,7 @@ use std::fmt;
 
 use crate::dtype::Dtype;
 use crate::float8::{Format, nearest};
+use crate::ir::type_constant::TypeConstant;
 use crate::location::Name;
 
 /// A constant expression over the kernel's constant parameters.
@@ -25,6 +26,10 @@ pub enum ConstExpr {
     Unary(ConstUnary, Box<ConstExpr>),
     /// `a + b` or another binary operation.
     Binary(ConstBinary, Box<ConstExpr>, Box<ConstExpr>),
+    /// `if c { a } else { b }`: only the chosen side needs a value.
+    If(Box<[ConstExpr; 3]>),
+    /// `T::MAX` of a type parameter.
+    OfType(Name, TypeConstant),
 }
 
 /// An operator on one constant.
@@ -119,7 +124,8 @@ impl ConstExpr {
                     next.push(operand);
                 }
                 ConstExpr::Binary(_, lhs, rhs) => next.extend([&**lhs, &**rhs]),
-                ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_) | ConstExpr::Param(_) => {}
+                ConstExpr::If(parts) => next.extend(parts.iter()),
+                ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_) | ConstExpr::Param(_) | ConstExpr::OfType(..) => {}
             }
         }
         false
@@ -154,6 +160,16 @@ impl ConstExpr {
         }
     }
 
+    /// `if cond { then } else { other }`, folded if the condition is a literal or both sides are equal.
+    pub fn select(cond: ConstExpr, then: ConstExpr, other: ConstExpr) -> ConstExpr {
+        match cond {
+            ConstExpr::Bool(true) => then,
+            ConstExpr::Bool(false) => other,
+            _ if then == other => then,
+            cond => ConstExpr::If(Box::new([cond, then, other])),
+        }
+    }
+
     /// The value, if it is an integer literal.
     pub fn as_int(&self) -> Option<i128> {
         if let ConstExpr::Int(value) = self { Some(*value) } else { None }
@@ -168,9 +184,10 @@ impl ConstExpr {
     pub fn names(&self, param: &str) -> bool {
         match self {
             ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_) => false,
-            ConstExpr::Param(name) => **name == *param,
+            ConstExpr::Param(name) | ConstExpr::OfType(name, _) => **name == *param,
             ConstExpr::Unary(_, operand) => operand.names(param),
             ConstExpr::Binary(_, lhs, rhs) => lhs.names(param) || rhs.names(param),
+            ConstExpr::If(parts) => parts.iter().any(|part| part.names(param)),
         }
     }
 
@@ -194,6 +211,19 @@ impl ConstExpr {
                 let (lhs, rhs) = (lhs.evaluate(bind)?, rhs.evaluate(bind)?);
                 evaluate_binary(*op, &lhs, &rhs).unwrap_or_else(|| Err(format!("`{lhs} {} {rhs}` mixes kinds of constants", op.text())))
             }
+            ConstExpr::If(parts) => {
+                let [cond, then, other] = &**parts;
+                match cond.evaluate(bind)? {
+                    ConstExpr::Bool(true) => then.evaluate(bind),
+                    ConstExpr::Bool(false) => other.evaluate(bind),
+                    cond => Err(format!("the condition of a constant is {cond}, not `true` or `false`")),
+                }
+            }
+            ConstExpr::OfType(name, constant) => {
+                let code = bind(name).and_then(|code| u64::try_from(code.as_int()?).ok());
+                let dtype = code.and_then(Dtype::from_code).ok_or_else(|| format!("`{name}` has no value"))?;
+                constant.of(dtype).ok_or_else(|| format!("there is no constant `{dtype}::{}`", constant.name()))
+            }
         }
     }
 
@@ -216,7 +246,9 @@ impl ConstExpr {
                 }
             }
             (ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_), _) => Err(format!("`{self}` is not of type `{dtype}`")),
-            (ConstExpr::Param(_) | ConstExpr::Unary(..) | ConstExpr::Binary(..), _) => Ok(self.clone()),
+            (ConstExpr::Param(_) | ConstExpr::Unary(..) | ConstExpr::Binary(..) | ConstExpr::If(_) | ConstExpr::OfType(..), _) => {
+                Ok(self.clone())
+            }
         }
     }
 
@@ -226,6 +258,8 @@ impl ConstExpr {
             ConstExpr::Int(_) | ConstExpr::Bool(_) | ConstExpr::Param(_) => false,
             ConstExpr::Unary(_, operand) => operand.has_float(),
             ConstExpr::Binary(_, lhs, rhs) => lhs.has_float() || rhs.has_float(),
+            ConstExpr::If(parts) => parts.iter().any(ConstExpr::has_float),
+            ConstExpr::OfType(_, constant) => *constant != TypeConstant::Bits,
         }
     }
 
@@ -393,7 +427,7 @@ impl From<i128> for ConstExpr {
     }
 }
 
-/// Operators are parenthesised, and `min`, `max` and `cdiv` are calls. Floats always have a point, an exponent, `inf` or `nan`.
+/// Operators and `if` are parenthesised, and `min`, `max` and `cdiv` are calls. Floats always have a point, an exponent, `inf` or `nan`.
 impl fmt::Display for ConstExpr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -409,6 +443,11 @@ impl fmt::Display for ConstExpr {
                 write!(f, "{}({lhs}, {rhs})", op.text())
             }
             ConstExpr::Binary(op, lhs, rhs) => write!(f, "({lhs} {} {rhs})", op.text()),
+            ConstExpr::If(parts) => {
+                let [cond, then, other] = &**parts;
+                write!(f, "(if {cond} {{ {then} }} else {{ {other} }})")
+            }
+            ConstExpr::OfType(name, constant) => write!(f, "{name}::{}", constant.name()),
         }
     }
 }
@@ -466,6 +505,30 @@ mod tests {
         assert_eq!(to_f64_odd(-(1 << 60)), -(2f64.powi(60)));
         assert_eq!(to_f64_odd((1 << 60) + 1).to_bits(), 2f64.powi(60).to_bits() | 1);
         assert_eq!(to_f64_odd(i128::MIN), -(2f64.powi(127)));
+    }
+
+    /// The side that is not chosen divides by zero.
+    #[test]
+    fn only_the_chosen_side_is_evaluated() {
+        let bind = |name: &str| (name == "B").then_some(ConstExpr::Int(0));
+        let is_positive = ConstExpr::binary(ConstBinary::Gt, param("B"), ConstExpr::Int(0));
+        let quotient = ConstExpr::binary(ConstBinary::Div, ConstExpr::Int(8), param("B"));
+        let guarded = ConstExpr::select(is_positive, quotient.clone(), ConstExpr::Int(1));
+        assert_eq!(guarded.evaluate(&bind), Ok(ConstExpr::Int(1)));
+        assert_eq!(guarded.to_string(), "(if (B > 0) { (8 / B) } else { 1 })");
+        assert_eq!(ConstExpr::select(ConstExpr::Bool(false), quotient, param("B")), param("B"));
+        assert_eq!(ConstExpr::select(param("C"), param("B"), param("B")), param("B"));
+    }
+
+    #[test]
+    fn a_constant_of_a_type_is_that_of_its_binding() {
+        let bind = |dtype: Dtype| move |name: &str| (name == "T").then_some(ConstExpr::Int(dtype.code().into()));
+        let of = |constant| ConstExpr::OfType("T".into(), constant);
+        assert_eq!(of(TypeConstant::Max).evaluate(&bind(Dtype::U8)), Ok(ConstExpr::Int(255)));
+        assert_eq!(of(TypeConstant::Epsilon).evaluate(&bind(Dtype::F64)), Ok(ConstExpr::Float(f64::EPSILON)));
+        assert!(of(TypeConstant::Epsilon).evaluate(&bind(Dtype::U8)).is_err());
+        assert!(of(TypeConstant::Max).evaluate(&|_| None).is_err());
+        assert_eq!(of(TypeConstant::Bits).to_string(), "T::BITS");
     }
 
     #[test]

@@ -28,8 +28,29 @@ pub struct TypeParam {
 pub struct ConstParam {
     /// The parameter's name.
     pub name: Name,
-    /// An integer type or `bool`.
+    /// An integer type, `bool`, `f32` or `f64`.
     pub dtype: Dtype,
+}
+
+impl ConstParam {
+    /// Its value, from the number that it is bound to: 0 or 1 for a `bool`, the bits of a float.
+    pub fn constant(&self, number: i128) -> ConstExpr {
+        match self.dtype {
+            Dtype::Bool => ConstExpr::Bool(number != 0),
+            Dtype::F32 => ConstExpr::Float(f32::from_bits(number as u32).into()),
+            Dtype::F64 => ConstExpr::Float(f64::from_bits(number as u64)),
+            _ => ConstExpr::Int(number),
+        }
+    }
+
+    /// The number that it is bound to, for people: a float in digits.
+    pub fn written(&self, number: i128) -> String {
+        match self.dtype {
+            Dtype::F32 => format!("{:?}", f32::from_bits(number as u32)),
+            Dtype::F64 => format!("{:?}", f64::from_bits(number as u64)),
+            _ => number.to_string(),
+        }
+    }
 }
 
 /// A parameter of the kernel.

@@ -51,6 +51,7 @@ pub mod renaming;
 pub mod rewrite;
 mod rules;
 pub mod template;
+mod type_constant;
 mod types;
 mod verify;
 
@@ -68,5 +69,6 @@ pub use ops::{BinaryOp, Cache, CompareOp, Domain, Evict, Op, UNKNOWN_LENGTH, Una
 pub use parse::parse;
 pub use postorder::postorder;
 pub use rules::{MAX_STAGES, MAX_UNROLL, result_types};
+pub use type_constant::TypeConstant;
 pub use types::{Elem, Shape, Type};
 pub use verify::{Stage, Verified, Violation, verify};

@@ -9,6 +9,7 @@ use crate::ir::fields::{AttributeValue, Parts};
 use crate::ir::function::{ConstParam, Function, MAX_NESTING, TypeParam};
 use crate::ir::lexer::{self, ParseError, Token};
 use crate::ir::ops::Op;
+use crate::ir::type_constant::TypeConstant;
 use crate::ir::types::{Elem, Type};
 use crate::layout::Layout;
 use crate::location::{Loc, Name};
@@ -213,7 +214,7 @@ impl Parser {
         text.parse().map(Some).or_else(|error| self.error(format!("the layout `{text}`: {error}")))
     }
 
-    /// A literal, a parameter, a parenthesised operation, or a call of `min`, `max`, `cdiv` or of an integer type.
+    /// A literal, a parameter, a constant of a type parameter, a parenthesised operation or `if`, or a call of `min`, `max`, `cdiv` or of an integer type.
     fn constant(&mut self) -> Parsed<ConstExpr> {
         // An expression of that depth ends in a leaf, so the limit is exclusive.
         if self.parts > ConstExpr::MOST_DEPTH {
@@ -252,6 +253,7 @@ impl Parser {
                 self.expect(")")?;
                 Ok(ConstExpr::Binary(*op, Box::new(lhs), Box::new(rhs)))
             }
+            Token::Word(word) if *self.peek() == Token::Sign("::") => self.of_type(&word),
             Token::Word(word) => match self.func.consts.iter().find(|param| *param.name == *word) {
                 Some(param) => Ok(ConstExpr::Param(param.name.clone())),
                 // `(T == f32)` compares types.
@@ -273,7 +275,33 @@ impl Parser {
         }
     }
 
+    /// `T::MAX`.
+    fn of_type(&mut self, name: &str) -> Parsed<ConstExpr> {
+        self.expect("::")?;
+        let Some(param) = self.func.types.iter().find(|param| *param.name == *name).map(|param| param.name.clone()) else {
+            return self.error(format!("`{name}` is not a type parameter"));
+        };
+        match self.next() {
+            Token::Word(word) if let Some(constant) = TypeConstant::named(&word) => Ok(ConstExpr::OfType(param, constant)),
+            other => self.error(format!("the name of a constant is missing before {}", describe(&other))),
+        }
+    }
+
     fn operation(&mut self) -> Parsed<ConstExpr> {
+        if *self.peek() == Token::Word("if".to_string()) {
+            self.next();
+            let cond = self.constant()?;
+            self.expect("{")?;
+            let then = self.constant()?;
+            self.expect("}")?;
+            if self.next() != Token::Word("else".to_string()) {
+                return self.error("`else` is missing");
+            }
+            self.expect("{")?;
+            let other = self.constant()?;
+            self.expect("}")?;
+            return Ok(ConstExpr::If(Box::new([cond, then, other])));
+        }
         for (sign, op) in [("-", ConstUnary::Neg), ("!", ConstUnary::Not)] {
             if self.accept(sign) {
                 return Ok(ConstExpr::Unary(op, Box::new(self.constant()?)));

@@ -39,11 +39,13 @@
 //! the pass fills it with the neutral element of the operator. For any other combining region, each run carries a predicate that says
 //! whether the run has elements. A scan from the first element on meets no padding before an element.
 //!
+//! A reshape to which [`keeps_order`] does not apply moves elements: it becomes a gather of them.
+//!
 //! A sort gets padding that comes last, a histogram masks its padding, and a gather treats an index into padding as out of bounds.
 //! [`crate::ir::padding`] says which ops may have such extents.
 
 use crate::dtype::Dtype;
-use crate::ir::padding::padded;
+use crate::ir::padding::{keeps_order, padded};
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
 
@@ -124,6 +126,14 @@ fn pad_op(func: &mut Function, region: Region, inst: Inst, before: &Before) -> C
             let bins = bins.as_int().map(|bins| ConstExpr::Int(padded(bins as usize) as i128)).unwrap_or(bins);
             Op::Histogram { x, mask, bins }
         }
+        Op::Reshape { x } => {
+            let result = b.func.result(inst);
+            let [from, to] = [x, result].map(|value| before[value].clone().unwrap_or_else(|| b.func.ty(value).extents()));
+            if keeps_order(&from, &to) {
+                return is_padded;
+            }
+            Op::Reshape { x: moved(b, x, &from, &to) }
+        }
         Op::Sort { x, descending } => {
             let axis = b.func.ty(x).shape().len() as u32 - 1;
             let Some(exists) = exists_along(b, x, axis, before) else { return is_padded };
@@ -133,6 +143,51 @@ fn pad_op(func: &mut Function, region: Region, inst: Inst, before: &Before) -> C
     };
     func.inst_mut(inst).op = op;
     true
+}
+
+/// The elements of a tile in the slots that they have after a reshape: a tile `[batch, slots, rest]` of the axes in front of those that change,
+/// the axes that change, and the axes behind them.
+///
+/// ```text
+/// [96] to [32, 3], of 128 and of 32 * 4 slots
+/// slot        0  1  2  3  4  5  6  7  ..  124  125  126  127
+/// element     0  1  2  -  3  4  5  -  ..   93   94   95    -
+/// ```
+fn moved(b: &mut Builder<'_>, x: Value, from: &[usize], to: &[usize]) -> Value {
+    let same = |pairs: &mut dyn Iterator<Item = (&usize, &usize)>| pairs.take_while(|(a, b)| a == b).count();
+    let front = same(&mut from.iter().zip(to));
+    let behind = same(&mut from[front..].iter().rev().zip(to[front..].iter().rev()));
+    let slots = |extents: &[usize]| extents.iter().map(|extent| padded(*extent) as i128).product::<i128>();
+    let (old, new) = (&from[front..from.len() - behind], &to[front..to.len() - behind]);
+    let shape = |middle: i128| [slots(&from[..front]), middle, slots(&from[from.len() - behind..])].map(ConstExpr::Int);
+    let source = b.reshape(x, &shape(slots(old)));
+    let slot = b.op(Op::Arange { start: ConstExpr::Int(0), end: ConstExpr::Int(slots(new)) }, &[]);
+    // The row-major number of the element in each slot, then the slot that the element has now. What padding reads does not matter.
+    let element = numbered(b, slot, new, |extent| (padded(extent), extent));
+    let place = numbered(b, element, old, |extent| (extent, padded(extent)));
+    let row = b.expand_dims(place, 0);
+    let index = b.expand_dims(row, 2);
+    let index = b.broadcast(index, &shape(slots(new)));
+    b.op(Op::Gather { src: source, index, axis: 1 }, &[])
+}
+
+/// A row-major number in one space of axes as the number of the same indices in another. `of` gives the extents of an axis in both.
+fn numbered(b: &mut Builder<'_>, number: Value, axes: &[usize], of: impl Fn(usize) -> (usize, usize)) -> Value {
+    let mut apply = |op: BinaryOp, value: Value, by: usize| {
+        let by = b.int_like(by as i128, value);
+        b.binary(op, value, by)
+    };
+    let (mut terms, mut stride, mut new_stride) = (Vec::new(), 1, 1);
+    for (axis, extent) in axes.iter().enumerate().rev() {
+        let (own, new) = of(*extent);
+        let mut index = if stride == 1 { number } else { apply(BinaryOp::Div, number, stride) };
+        if axis > 0 {
+            index = apply(BinaryOp::Rem, index, own);
+        }
+        terms.push(if new_stride == 1 { index } else { apply(BinaryOp::Mul, index, new_stride) });
+        (stride, new_stride) = (stride * own, new_stride * new);
+    }
+    terms.into_iter().reduce(|sum, term| b.binary(BinaryOp::Add, sum, term)).expect("a shape that changes has axes")
 }
 
 /// The original extent of a tile along an axis, if it changed.

@@ -68,7 +68,7 @@ use crate::target::Asked;
 pub struct Bindings {
     /// A dtype for each type parameter.
     pub types: Vec<(Name, Dtype)>,
-    /// A number for each constant parameter (0 or 1 for a `bool`), and for each scalar argument whose value is known.
+    /// A number for each constant parameter (0 or 1 for a `bool`, the bits of a float), and for each scalar argument whose value is known.
     pub consts: Vec<(Name, i128)>,
     /// Integer arguments that are multiples of a number.
     pub multiples: Vec<(Name, i128)>,
@@ -166,7 +166,8 @@ fn check_bindings(func: &Function, bindings: &Bindings, diagnostics: &mut Diagno
     }
     for param in &func.consts {
         let found = bindings.consts.iter().find(|(name, _)| *name == param.name);
-        let (low, high) = param.dtype.int_range().unwrap_or((0, 0));
+        // A float is bound to its bits.
+        let (low, high) = param.dtype.int_range().unwrap_or((0, (1 << param.dtype.bits()) - 1));
         match found {
             None => diagnostics.push(
                 Diagnostic::new(Loc::NONE, format!("`{}` has no value", param.name)).help("every constant parameter is bound to a number"),
@@ -274,8 +275,8 @@ impl Specializer<'_> {
                 return Some(ConstExpr::Int(i128::from(dtype.code())));
             }
             let (_, value) = self.bindings.consts.iter().find(|(given, _)| **given == *name)?;
-            let is_bool = self.func.consts.iter().any(|param| *param.name == *name && param.dtype == Dtype::Bool);
-            Some(if is_bool { ConstExpr::Bool(*value != 0) } else { ConstExpr::Int(*value) })
+            let param = self.func.consts.iter().find(|param| *param.name == *name);
+            Some(param.map_or(ConstExpr::Int(*value), |param| param.constant(*value)))
         })
     }
 
@@ -493,7 +494,7 @@ fn rule_help(op: &Op) -> String {
             let some: Vec<&str> = op.dtypes().iter().rev().take(2).map(|dtype| dtype.name()).collect();
             return format!("name the types that the kernel is for, as in `#[kernel(T = [{}])]`", some.join(", "));
         }
-        Op::Reshape { .. } => "a reshape keeps every element where it is: name extents with one product, powers of two best",
+        Op::Reshape { .. } => "a reshape keeps every element: name extents with one product",
         Op::Arange { .. } => "the end is greater than the start",
         Op::Bitcast { .. } => "name types of one width",
         _ => "name other values, or assert those that the kernel is for: `static_assert!(N >= 64, \"..\")`",

@@ -470,9 +470,15 @@ impl Kernel {
 fn parameters(func: &ir::Function, key: &[u64], facts: &[Fact]) -> String {
     let Bindings { types, consts, multiples, .. } = bindings(func, key, facts);
     let types = types.iter().map(|(name, dtype)| format!("{name} = {dtype}"));
-    let consts = consts.iter().map(|(name, value)| format!("{name} = {value}"));
+    let consts = consts.iter().map(|(name, value)| format!("{name} = {}", written(func, name, *value)));
     let multiples = multiples.iter().map(|(name, of)| format!("{name} % {of} = 0"));
     types.chain(consts).chain(multiples).collect::<Vec<_>>().join(", ")
+}
+
+/// Formats the value of a constant parameter, or of an argument that is known.
+fn written(func: &ir::Function, name: &str, value: i128) -> String {
+    let param = func.consts.iter().find(|param| *param.name == *name);
+    param.map_or_else(|| value.to_string(), |param| param.written(value))
 }
 
 /// Formats the values for an error message.
@@ -485,7 +491,7 @@ fn quoted(parameters: &str) -> String {
 fn listing(func: &ir::Function, key: &[u64]) -> String {
     let Bindings { types, consts, .. } = bindings(func, key, &[]);
     let types = types.iter().map(|(name, dtype)| format!("{name} = [{dtype}]"));
-    types.chain(consts.iter().map(|(name, value)| format!("{name} = [{value}]"))).collect::<Vec<_>>().join(", ")
+    types.chain(consts.iter().map(|(name, value)| format!("{name} = [{}]", written(func, name, *value)))).collect::<Vec<_>>().join(", ")
 }
 
 /// The bindings that the words of a key specify: type parameters first, then constants, then facts.

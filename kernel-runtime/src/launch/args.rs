@@ -122,6 +122,18 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         }
     }
 
+    /// Adds a constant that the kernel's body names. Its parameter may have a wider integer type.
+    #[inline]
+    pub fn constant(&mut self, argument: impl Scalar) {
+        match argument.extended_word() {
+            Ok(word) => self.word(word),
+            Err(value) => {
+                self.fail(|kernel, position| Error::ScalarTooLarge { kernel, position, value });
+                self.word(value);
+            }
+        }
+    }
+
     #[inline]
     fn push<T: Element>(&mut self, name: &'static str, writes: bool, pointer: Pointer<'a>) {
         self.unaligned |= u64::from(!pointer.address.is_multiple_of(ALIGNMENT)) << (self.pointers % 64);

@@ -52,6 +52,15 @@ pub trait Scalar: sealed::Sealed + Copy {
     /// The argument with this word.
     #[doc(hidden)]
     fn of_word(word: u64) -> Self;
+
+    /// The argument word of a constant whose parameter may have a wider integer type: the bits of a signed integer are sign-extended.
+    ///
+    /// # Errors
+    /// As [`Scalar::word`].
+    #[doc(hidden)]
+    fn extended_word(self) -> Result<u64, u64> {
+        self.word()
+    }
 }
 
 impl<T: Element> Scalar for T {
@@ -63,6 +72,13 @@ impl<T: Element> Scalar for T {
     #[inline]
     fn of_word(word: u64) -> T {
         T::of_bits(word)
+    }
+
+    #[inline]
+    fn extended_word(self) -> Result<u64, u64> {
+        let unused = 64 - 8 * T::DTYPE.bytes();
+        let extend = |bits: u64| ((bits << unused).cast_signed() >> unused).cast_unsigned();
+        Ok(if T::DTYPE.is_signed_int() { extend(self.bits()) } else { self.bits() })
     }
 }
 
@@ -157,6 +173,16 @@ mod tests {
         assert_eq!(f16::from_f32(1.0).word(), Ok(0x3c00));
         assert_eq!(bf16::from_f32(1.0).word(), Ok(0x3f80));
         assert_eq!((-0.0f64).word(), Ok(1 << 63));
+    }
+
+    #[test]
+    fn a_constant_keeps_its_value_in_a_wider_word() {
+        assert_eq!((-1i8).extended_word(), Ok(u64::MAX));
+        assert_eq!(i32::MIN.extended_word(), Ok(0xffff_ffff_8000_0000));
+        assert_eq!(200u8.extended_word(), Ok(200));
+        assert_eq!((-5isize).extended_word(), Ok((-5i64).cast_unsigned()));
+        assert_eq!((-1.0f32).extended_word(), Ok(0xbf80_0000));
+        assert_eq!(usize::MAX.extended_word(), Err(u64::MAX));
     }
 
     #[test]

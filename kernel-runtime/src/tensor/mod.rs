@@ -1,5 +1,6 @@
 //! Tensors: typed elements in a device's memory, with a shape.
 
+pub(crate) mod constant;
 pub(crate) mod cuda_slice;
 pub(crate) mod element;
 pub(crate) mod float8;

@@ -96,7 +96,7 @@ fn reshaped(x: Ptr<f32>, y: PtrMut<f32>) {
 fn no_power_of_two(x: Ptr<f32>, y: PtrMut<f32>) {
     let at = arange(0, 64);
     let v = load(x + at);
-    zeros::<f32>([96]).reshape([32, 3]);
+    zeros::<f32>([97]).reshape([48, 2]);
     store(y + at, v);
 }
 

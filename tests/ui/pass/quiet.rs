@@ -46,6 +46,35 @@ pub(crate) fn whole<const N: usize>(y: PtrMut<i32>, n: usize) {
     store(y + arange(0, N), 5, mask = arange(0, N) < n);
 }
 
+/// A scale outside of the kernel.
+const SCALE: f64 = 0.5;
+
+/// Every way to read a variable, and every way to say that one is not read.
+#[allow(unused_mut)]
+#[kernel(N = 8)]
+pub(crate) fn named<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, _n: usize, #[allow(unused_variables)] spare: i32, limit: usize) {
+    const HALF: usize = N / 2;
+    let (v, _unread, step) = (load(x + arange(0, HALF)), 1.0, 2);
+    #[allow(unused_variables)]
+    let silent = v;
+    let mut needless = arange(0, HALF);
+    let base = 4;
+    let at = |i| base + i;
+    let mut first = 0.0;
+    for i in 0..limit {
+        if i % step == 1 {
+            continue;
+        }
+        first = i as f32;
+        if first > 3.0 {
+            break;
+        }
+    }
+    let shown = 3;
+    device_assert!(shown < limit + 100, "small");
+    store(y + at(needless), v * SCALE as f32 + first, mask = needless < limit);
+}
+
 fn main() -> Result<()> {
     let device = Device::cpu();
     let x = device.tensor(&[1.5f32; 100])?;
@@ -61,5 +90,8 @@ fn main() -> Result<()> {
     let mut total = device.zeros::<f32>(1)?;
     told(&x, &mut total, 100, 2.0f32).grid(|config| cdiv(100, config.N)).launch()?;
     assert_eq!(total.to_vec()?, [100.0]);
+    let mut y = device.zeros::<f32>(8)?;
+    named::<8>(&x, &mut y, 0, 0, 3).grid(1).launch()?;
+    assert_eq!(y.to_vec()?, [0.0, 0.0, 0.0, 0.0, 2.25, 2.25, 2.25, 0.0]);
     Ok(())
 }

@@ -5,7 +5,6 @@ use syn::parse::ParseStream;
 use super::{Autotune, FORM};
 use crate::Schedule;
 use crate::diagnostic::did_you_mean;
-use crate::dtype::Dtype;
 use crate::frontend::attributes::{Attributes, SCHEDULE, const_value, schedule};
 use crate::frontend::evaluate::{Evaluator, Known};
 use crate::frontend::parse::plain;
@@ -297,8 +296,7 @@ fn holds(
     let names = |name: &str| {
         let constant = autotune.tuned.iter().zip(&read.values).find(|(index, _)| signature.consts[**index].name.text == name);
         if let Some((index, value)) = constant {
-            let is_bool = signature.consts[*index].dtype == Dtype::Bool;
-            return Some(if is_bool { Known::Bool(*value != 0) } else { Known::Int(*value) });
+            return Some(Known::of(signature.consts[*index].dtype, *value));
         }
         let value = match name {
             "num_warps" => Some(read.schedule.num_warps),
@@ -322,7 +320,7 @@ fn holds(
             None
         }
         (None, Some([Known::Bool(holds)])) => Some(*holds),
-        (None, Some([Known::Int(_), ..])) => {
+        (None, Some([Known::Int(_) | Known::Single(_) | Known::Float(_), ..])) => {
             errors.push_help(SourceSpan::of(condition), "a condition is true or false", PRODUCT);
             None
         }

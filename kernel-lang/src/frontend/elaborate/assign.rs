@@ -2,7 +2,7 @@
 //! combined with.
 
 use super::Elaborator;
-use super::convert::written_shape;
+use super::convert::{wider, written_shape};
 use super::meaning::{Constant, Kind, Meaning};
 use super::scope::{Origin, Variable};
 use crate::frontend::ast::{Expr, ExprKind, Name, Operator, Pattern, TypeName};
@@ -79,6 +79,10 @@ impl Elaborator<'_> {
                     format!("leave the type out, or cast the elements: `{} as {elem}`", super::operator::written(value)),
                 );
                 Meaning::Poison
+            }
+            // A constant of that type, or of one that widens to it, stays a constant.
+            Meaning::Constant(Constant { expr, kind, elem: Some(own), .. }) if wider(own, elem).as_ref() == Some(elem) => {
+                Meaning::constant(expr.clone(), *kind, Some(elem.clone()))
             }
             Meaning::Value(_) | Meaning::Constant(_) => match self.with_elem(&meaning, elem, value.span) {
                 Ok(converted) => converted.into(),
@@ -225,16 +229,23 @@ impl Elaborator<'_> {
                 return old.clone();
             }
             (Meaning::Pointer { .. }, Meaning::Pointer { .. }) if self.offset_shape(old) == self.offset_shape(&new) => return new,
+            (Meaning::Constant(Constant { elem: None, kind: Kind::Int | Kind::Float | Kind::Bool, .. }), Meaning::Constant(other))
+                if let Kind::Outer(index) = other.kind =>
+            {
+                let elem = if let Meaning::Constant(old) = old { old.kind.default_elem() } else { Kind::Int.default_elem() };
+                return self.outer_as(index, &elem, &[], span).into();
+            }
             (Meaning::Constant(Constant { elem: None, kind, .. }), Meaning::Constant(other)) => {
                 let fits = match kind {
                     Kind::Bool => other.kind == Kind::Bool,
                     Kind::Int => other.kind == Kind::Int,
                     Kind::Float => other.kind != Kind::Bool,
+                    Kind::Outer(_) => true,
                 };
                 if fits {
                     // An untyped integer assigned to a float variable becomes a float.
-                    let kind = if other.elem.is_none() { *kind } else { other.kind };
-                    return Meaning::Constant(Constant { kind, ..other.clone() });
+                    let kind = if other.elem.is_none() && !matches!(kind, Kind::Outer(_)) { *kind } else { other.kind };
+                    return Meaning::Constant(Constant { expr: other.expr_of(kind), kind, ..other.clone() });
                 }
             }
             (Meaning::Constant(constant @ Constant { elem: None, .. }), Meaning::Value(value)) if self.func.ty(*value).is_scalar() => {

@@ -27,6 +27,7 @@ pub(super) enum Wants<'a> {
 impl Elaborator<'_> {
     pub(super) fn if_else(&mut self, inner: &If, wants: Wants<'_>, span: SourceSpan) -> Meaning {
         let cond = self.expr(&inner.cond);
+        let cond = self.taken_as_bool(cond, inner.cond.span);
         // An `if` without `else` and without a value is a statement.
         let wants = if inner.else_block.is_some() || inner.then_block.value.is_some() { wants } else { Wants::Nothing };
         self.branch(&cond, inner.cond.span, &inner.then_block, inner.else_block.as_ref(), wants, span)
@@ -56,7 +57,7 @@ impl Elaborator<'_> {
         let (then_region, then_value, then_after) = self.way(Some(then_block), elem, &before);
         let (else_region, else_value, else_after) = self.way(else_block, elem, &before);
         self.static_branches -= is_static;
-        let mut ways = Ways { regions: [then_region, else_region], yields: [Vec::new(), Vec::new()] };
+        let mut ways = Ways { regions: [then_region, else_region], yields: [Vec::new(), Vec::new()], choice: None };
         let mut plans = Vec::new();
         for index in 0..before.len() {
             if then_after[index] == before[index] && else_after[index] == before[index] {
@@ -74,6 +75,8 @@ impl Elaborator<'_> {
             });
             plans.push((index, plan));
         }
+        // The value of an `if` on constants is a constant if both sides are: it may be an extent.
+        ways.choice = if let Decider::Constant(cond) = &decider { Some(cond.clone()) } else { None };
         let value = matches!(wants, Wants::Value(_)).then(|| {
             let has_else = else_block.is_some();
             if undecided && has_else {
@@ -110,11 +113,11 @@ impl Elaborator<'_> {
     fn way(&mut self, block: Option<&Block>, elem: Option<&Elem>, before: &[Meaning]) -> (Region, Meaning, Vec<Meaning>) {
         let region = self.func.add_region();
         let outer = std::mem::replace(&mut self.region, region);
-        let value = match (block.map_or(Meaning::UNIT, |block| self.scoped(|cx| cx.block_as(block, elem))), elem) {
-            (Meaning::Constant(constant @ Constant { elem: None, .. }), Some(elem)) if self.fit(&constant, elem).is_ok() => {
-                Meaning::Constant(Constant { elem: Some(elem.clone()), ..constant })
+        let value = match (block.map_or(Meaning::UNIT, |block| self.scoped(|cx| cx.block_as(block, elem))), elem, block) {
+            (Meaning::Constant(constant @ Constant { elem: None, .. }), Some(elem), Some(block)) if self.fit(&constant, elem).is_ok() => {
+                self.typed(constant, elem.clone(), block.value.as_ref().map_or(block.span, |value| value.span))
             }
-            (value, _) => value,
+            (value, ..) => value,
         };
         let mut after = self.meanings();
         after.truncate(before.len());
@@ -148,11 +151,15 @@ impl Elaborator<'_> {
     /// Terminates both regions and appends the op.
     pub(super) fn close(&mut self, decider: Decider, ways: Ways, span: SourceSpan) -> Vec<Value> {
         let types: Vec<Type> = ways.yields[0].iter().map(|value| self.func.ty(*value).clone()).collect();
+        let ways_are_empty = ways.regions.iter().all(|region| self.func.region(*region).insts.is_empty());
         let loc = self.loc(span);
         for (region, values) in ways.regions.into_iter().zip(ways.yields) {
             self.func.append(region, Op::Yield { values }, [], loc);
         }
         let [then_region, else_region] = ways.regions;
+        if matches!(decider, Decider::Constant(_)) && types.is_empty() && ways_are_empty {
+            return Vec::new();
+        }
         let op = match decider {
             Decider::Runtime(cond) => Op::If { cond, then_region, else_region },
             Decider::Constant(cond) => Op::StaticIf { cond, then_region, else_region },

@@ -256,7 +256,7 @@ impl Elaborator<'_> {
         let elem = match call.types.first() {
             Some(ty) => self.elem(ty),
             None => match self.elem_of(&value) {
-                None if Self::is_open(&value) => {
+                None if Self::is_open(&value) || Self::open_outer(&value).is_some() => {
                     let found = self.describe(&value);
                     self.errors.push_help(at, format!("{found} has no type of its own"), "name the type: `full::<f32>([N], value)`");
                     None

@@ -6,11 +6,10 @@ use super::quotient::Quotient;
 use super::scope::of_python;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
-use crate::float8::Format;
 use crate::frontend::ast::Operator;
 use crate::frontend::signature::dtype_of;
 use crate::frontend::span::SourceSpan;
-use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Elem};
+use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Elem, TypeConstant};
 
 impl Elaborator<'_> {
     /// Folds an operator on two constants, if the result is a constant too.
@@ -22,7 +21,12 @@ impl Elaborator<'_> {
     }
 
     pub(super) fn fold_op(&mut self, op: ConstBinary, a: &Constant, b: &Constant, span: SourceSpan) -> Option<Meaning> {
+        if [a, b].iter().any(|side| matches!(side.kind, Kind::Outer(_))) {
+            return None;
+        }
         let elem = match (&a.elem, &b.elem) {
+            // A `bool` is one, whether the source names its type or not.
+            _ if (a.kind, b.kind) == (Kind::Bool, Kind::Bool) => None,
             (Some(x), Some(y)) => Some(super::convert::wider(x, y)?),
             (one, other) => one.clone().or_else(|| other.clone()),
         };
@@ -80,10 +84,16 @@ impl Elaborator<'_> {
     pub(super) fn const_int(&mut self, meaning: &Meaning, what: &str, span: SourceSpan) -> Option<ConstExpr> {
         match meaning {
             Meaning::Poison => None,
-            Meaning::Constant(Constant { expr, kind: Kind::Int, .. }) => Some(expr.clone()),
+            Meaning::Constant(Constant { expr, kind: Kind::Int, elem, .. })
+                if elem.as_ref().is_none_or(|elem| self.choices(elem).iter().all(|dtype| dtype.is_int())) =>
+            {
+                Some(expr.clone())
+            }
             other => {
                 let found = self.describe(other);
-                let help = "use a constant parameter, `const N: usize`, or a literal; both are known when the kernel is compiled";
+                let help = self.outer_help(other).unwrap_or_else(|| {
+                    "use a constant parameter, `const N: usize`, or a literal; both are known when the kernel is compiled".to_string()
+                });
                 let message = match other {
                     Meaning::Value(_) => format!("{what} must be constant, but this is {found} computed at run time"),
                     _ => format!("{what} must be a constant integer, not {found}"),
@@ -109,50 +119,51 @@ impl Elaborator<'_> {
             self.errors.push_help(span, format!("there is no constant `{written}`"), help);
             return Meaning::Poison;
         }
-        let Some(dtype) = dtype_of(before) else {
-            let param = self.type_param(before);
-            if let Some(elem) = &param
-                && self.choices(elem).iter().all(|dtype| dtype.is_float() && !dtype.is_float8())
-                && let Some(value) = float_constant(Dtype::F32, last).filter(|value| !value.is_finite())
-            {
-                return Meaning::constant(ConstExpr::Float(value), Kind::Float, param);
-            }
-            let help = if let Some(elem) = &param {
-                match self.choices(elem).iter().all(|dtype| dtype.is_float()) {
-                    true => format!(
-                        "only `INFINITY`, `NEG_INFINITY` and `NAN` are known of every float type; cast one: `f32::{last} as {before}`"
-                    ),
-                    false => format!("a type parameter has no constants; cast one: `i32::{last} as {before}`"),
+        let Some(elem) = dtype_of(before).map(Elem::Dtype).or_else(|| self.type_param(before)) else {
+            let help = match of_python(last) {
+                Some(rust) => format!("write `{rust}`"),
+                None if let Some(frame) = self.frames.last() => {
+                    let name = &frame.func.name.text;
+                    format!("kernels of other modules contain the body of `{name}`, where its paths mean nothing: pass it as an argument")
                 }
-            } else if let Some(rust) = of_python(last) {
-                format!("write `{rust}`")
-            } else {
-                "a kernel does not see constants outside: declare it in the body, or write `#[device] fn name() -> f32 { .. }`".to_string()
+                None => "a kernel sees constants outside, in capitals, and those of element types, such as `f32::MAX`".to_string(),
             };
             self.errors.push_help(span, format!("`{written}` is not known in a kernel"), help);
             return Meaning::Poison;
         };
-        let value = if dtype.is_float() {
-            float_constant(dtype, last).map(ConstExpr::Float)
-        } else {
-            int_constant(dtype, last).map(ConstExpr::Int)
-        };
-        match value {
-            Some(expr) => Meaning::constant(expr, if dtype.is_float() { Kind::Float } else { Kind::Int }, Some(Elem::Dtype(dtype))),
-            None => {
-                let names: Vec<&str> = match dtype.is_float() {
-                    true => FLOAT_NAMES.iter().copied().filter(|name| float_constant(dtype, name).is_some()).collect(),
-                    false => vec!["MAX", "MIN"],
-                };
-                let help = match did_you_mean(last, names.iter().copied()) {
-                    Some(near) => format!("did you mean `{before}::{near}`?"),
-                    None => format!("the constants of `{before}` are `{}`", names.join("`, `")),
-                };
-                self.errors.push_help(span, format!("there is no constant `{written}`"), help);
-                Meaning::Poison
-            }
+        let choices = self.choices(&elem);
+        let names = |constant: &TypeConstant| choices.iter().all(|dtype| constant.of(*dtype).is_some());
+        if let Some(constant) = TypeConstant::named(last).filter(names) {
+            return self.type_constant(elem, constant);
         }
+        let names: Vec<&str> = TypeConstant::ALL.iter().filter(|constant| names(constant)).map(|constant| constant.name()).collect();
+        let help = match did_you_mean(last, names.iter().copied()) {
+            Some(near) => format!("did you mean `{before}::{near}`?"),
+            None if names.is_empty() => format!("not all types that `{before}` stands for have constants: bound it by `Int` or `Float`"),
+            None => format!("the constants of `{before}` are `{}`", names.join("`, `")),
+        };
+        self.errors.push_help(span, format!("there is no constant `{written}`"), help);
+        Meaning::Poison
     }
+
+    /// A constant of an element type: its value, if the type is known or if all types have the same.
+    fn type_constant(&mut self, elem: Elem, constant: TypeConstant) -> Meaning {
+        let choices = self.choices(&elem);
+        let kind = if choices.iter().all(|dtype| dtype.is_float()) { Kind::Float } else { Kind::Int };
+        let values: Vec<ConstExpr> = choices.iter().filter_map(|dtype| constant.of(*dtype)).collect();
+        let is_one = values.iter().all(|value| value == &values[0] || is_nan(value) && is_nan(&values[0]));
+        let expr = match &elem {
+            Elem::Param(name) if !is_one => ConstExpr::OfType(name.clone(), constant),
+            _ => values[0].clone(),
+        };
+        // A number of bits counts something: it takes the type of the other operand.
+        let elem = (constant != TypeConstant::Bits).then_some(elem);
+        Meaning::constant(expr, kind, elem)
+    }
+}
+
+fn is_nan(value: &ConstExpr) -> bool {
+    matches!(value, ConstExpr::Float(float) if float.is_nan())
 }
 
 /// Typed integers wrap as at run time, so that a function computes the same for a constant and for a value. An `i64` stays a linear
@@ -191,44 +202,9 @@ fn const_op(operator: Operator) -> Option<ConstBinary> {
     })
 }
 
-const FLOAT_NAMES: &[&str] = &["INFINITY", "NEG_INFINITY", "NAN", "MAX", "MIN", "EPSILON", "MIN_POSITIVE"];
-
-fn float_constant(dtype: Dtype, name: &str) -> Option<f64> {
-    let float8 = Format::of(dtype);
-    let has_infinities = float8.is_none_or(Format::has_infinities);
-    if let Some(format) = float8 {
-        let largest = format.to_f32(format.largest());
-        let own = [("MAX", largest), ("MIN", -largest), ("EPSILON", format.epsilon()), ("MIN_POSITIVE", format.smallest_normal())];
-        if let Some((_, value)) = own.iter().find(|(own, _)| *own == name) {
-            return Some(f64::from(*value));
-        }
-    }
-    let pick = |f16: half::f16, bf16: half::bf16, f32: f32, f64: f64| match dtype {
-        Dtype::F16 => f16.to_f64(),
-        Dtype::Bf16 => bf16.to_f64(),
-        Dtype::F32 => f64::from(f32),
-        _ => f64,
-    };
-    use half::{bf16, f16};
-    Some(match name {
-        "INFINITY" if has_infinities => f64::INFINITY,
-        "NEG_INFINITY" if has_infinities => f64::NEG_INFINITY,
-        "NAN" => f64::NAN,
-        "MAX" => pick(f16::MAX, bf16::MAX, f32::MAX, f64::MAX),
-        "MIN" => pick(f16::MIN, bf16::MIN, f32::MIN, f64::MIN),
-        "EPSILON" => pick(f16::EPSILON, bf16::EPSILON, f32::EPSILON, f64::EPSILON),
-        "MIN_POSITIVE" => pick(f16::MIN_POSITIVE, bf16::MIN_POSITIVE, f32::MIN_POSITIVE, f64::MIN_POSITIVE),
-        _ => return None,
-    })
-}
-
-fn int_constant(dtype: Dtype, name: &str) -> Option<i128> {
-    let (low, high) = dtype.int_range().filter(|_| dtype.is_int())?;
-    match name {
-        "MAX" => Some(high),
-        "MIN" => Some(low),
-        _ => None,
-    }
+/// Is it the name of a constant of `std::f64::consts`?
+pub(crate) fn is_math_constant(name: &str) -> bool {
+    MATH.iter().any(|(known, _)| *known == name)
 }
 
 /// The constants of `std::f64::consts`.

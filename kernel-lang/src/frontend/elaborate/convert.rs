@@ -9,6 +9,9 @@ use crate::ir::{ConstExpr, Elem, Op, Type};
 impl Elaborator<'_> {
     /// Emits a constant: a scalar, or a tile of equal elements.
     pub(super) fn materialize(&mut self, constant: &Constant, elem: &Elem, shape: &[ConstExpr], span: SourceSpan) -> Option<Value> {
+        if let Kind::Outer(index) = constant.kind {
+            return self.outer_as(index, elem, shape, span);
+        }
         if !self.quotients_fit(constant, elem, span) {
             return None;
         }
@@ -31,6 +34,7 @@ impl Elaborator<'_> {
             Kind::Bool => (all(|dtype| dtype == Dtype::Bool), "`bool`"),
             Kind::Int => (all(|dtype| dtype != Dtype::Bool), "a number"),
             Kind::Float => (all(Dtype::is_float), "a float"),
+            Kind::Outer(_) => (true, "of its own type"),
         };
         if !fits {
             let help = match (elem, constant.kind) {
@@ -39,7 +43,7 @@ impl Elaborator<'_> {
                 (Elem::Dtype(_), _) => format!("write an integer, or cast it: `{expr} as {elem}`"),
                 (Elem::Param(name), Kind::Float) => format!("`{name}` may be an integer; bound it by `Float`, or cast: `{expr} as {name}`"),
                 (Elem::Param(name), Kind::Int) => format!("`{name}` may be `bool`; bound it by `Number`"),
-                (Elem::Param(name), Kind::Bool) => format!("cast it: `{expr} as {name}`"),
+                (Elem::Param(name), Kind::Bool | Kind::Outer(_)) => format!("cast it: `{expr} as {name}`"),
             };
             return Err((format!("`{expr}` is {wanted}, not `{elem}`"), help));
         }
@@ -59,6 +63,11 @@ impl Elaborator<'_> {
     pub(super) fn value(&mut self, meaning: &Meaning, span: SourceSpan) -> Option<Value> {
         match meaning {
             Meaning::Value(value) => Some(*value),
+            Meaning::Constant(constant) if matches!(constant.kind, Kind::Outer(index) if self.outers[index].dtype.is_none()) => {
+                self.untyped_outer(constant, span);
+                None
+            }
+            Meaning::Constant(Constant { kind: Kind::Outer(index), .. }) => self.outers.get(*index).map(|outer| outer.value),
             Meaning::Constant(constant) => {
                 let elem = constant.elem.clone().unwrap_or_else(|| constant.kind.default_elem());
                 self.materialize(constant, &elem, &[], span)

@@ -10,7 +10,7 @@ use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Expr, ExprKind, Operator, TypeName};
 use crate::frontend::builtins;
 use crate::frontend::depth;
-use crate::frontend::signature::{dtype_of, float8_named};
+use crate::frontend::signature::{dtype_of, float8_named, is_alias, of_alias};
 use crate::frontend::span::SourceSpan;
 use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Domain, Elem, Op, UnaryOp};
 
@@ -44,6 +44,7 @@ impl Elaborator<'_> {
             }
             ExprKind::Name(name) => self.name(name, span),
             ExprKind::Path(path) => self.path(path, span),
+            ExprKind::Outer(index, _) => self.outer(*index),
             ExprKind::Neg(x) => self.negate(x, span),
             ExprKind::Not(x) => self.not(x, span),
             ExprKind::Binary(Operator::And, lhs, rhs) => self.logical(true, lhs, rhs, span),
@@ -147,6 +148,7 @@ impl Elaborator<'_> {
                 let params = self.type_params();
                 match did_you_mean(name, names.chain(params.iter().map(String::as_str))) {
                     Some(near) => format!("did you mean `{near}`?"),
+                    None if is_alias(name) && self.frames.is_empty() => of_alias(name, &self.func.name),
                     None => {
                         "element types are `f16`, `bf16`, `f32`, `f64`, the integers, `bool` and the kernel's type parameters".to_string()
                     }
@@ -193,6 +195,9 @@ impl Elaborator<'_> {
 
     /// Gives a constant a type.
     pub(super) fn typed(&mut self, constant: super::Constant, elem: Elem, span: SourceSpan) -> Meaning {
+        if let Kind::Outer(index) = constant.kind {
+            return self.outer_as(index, &elem, &[], span).into();
+        }
         if !self.quotients_fit(&constant, &elem, span) {
             return Meaning::Poison;
         }
@@ -227,7 +232,7 @@ impl Elaborator<'_> {
     fn negate(&mut self, x: &Expr, span: SourceSpan) -> Meaning {
         let meaning = self.expr(x);
         match &meaning {
-            Meaning::Constant(constant) if constant.elem.is_none() && constant.kind != Kind::Bool => {
+            Meaning::Constant(constant) if constant.elem.is_none() && matches!(constant.kind, Kind::Int | Kind::Float) => {
                 let expr = ConstExpr::unary(ConstUnary::Neg, constant.expr.clone());
                 return Meaning::Constant(Constant { expr, ..constant.clone() });
             }
@@ -280,6 +285,7 @@ impl Elaborator<'_> {
     /// `&&` and `||`: on scalars the right side runs only if it is needed; on tiles both sides run.
     fn logical(&mut self, is_and: bool, lhs: &Expr, rhs: &Expr, span: SourceSpan) -> Meaning {
         let a = self.expr(lhs);
+        let a = self.taken_as_bool(a, lhs.span);
         self.logical_with(is_and, (&a, lhs), rhs, span)
     }
 
@@ -288,6 +294,7 @@ impl Elaborator<'_> {
         let is_scalar = matches!(lhs.0, Meaning::Value(value) if self.func.ty(*value) == &crate::ir::Type::scalar(Dtype::Bool));
         if !is_scalar || !touches_memory(rhs) {
             let b = self.expr(rhs);
+            let b = self.taken_as_bool(b, rhs.span);
             if !self.expect_bool(lhs.0, lhs.1.span, is_and) | !self.expect_bool(&b, rhs.span, is_and) {
                 return Meaning::Poison;
             }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Elaborator;
 use super::inline::{Arg, Frame, mentions, usage};
-use super::meaning::{Constant, Meaning};
+use super::meaning::{Constant, Kind, Meaning};
 use crate::frontend::ast::{Call, Expr, Generic, TypeName};
 use crate::frontend::device::{DeviceFn, GenericKind};
 use crate::frontend::param_type::ParamType;
@@ -115,15 +115,20 @@ impl Elaborator<'_> {
     /// The value of a constant parameter; reports an error if it is not a constant.
     fn constant_generic(&mut self, site: &CallSite<'_>, generic: &str, value: Option<Meaning>) -> Option<Meaning> {
         match value {
-            Some(Meaning::Constant(constant)) => Some(Meaning::Constant(Constant { elem: None, ..constant })),
+            Some(Meaning::Constant(constant)) if !matches!(constant.kind, Kind::Outer(_)) => {
+                Some(Meaning::Constant(Constant { elem: None, ..constant }))
+            }
             Some(Meaning::Poison) => Some(Meaning::Poison),
             Some(other) => {
                 let (name, found) = (&site.func.name.text, self.describe(&other));
-                self.errors.push_help(
-                    site.call.word.span,
-                    format!("`{generic}` of `{name}` must be constant, but this is {found} computed at run time"),
-                    "use a constant parameter, `const N: usize`, or a literal",
-                );
+                let (message, help) = match self.outer_help(&other) {
+                    Some(help) => (format!("`{generic}` of `{name}` must be known when the kernel is compiled, and this is {found}"), help),
+                    None => (
+                        format!("`{generic}` of `{name}` must be constant, but this is {found} computed at run time"),
+                        "use a constant parameter, `const N: usize`, or a literal".to_string(),
+                    ),
+                };
+                self.errors.push_help(site.call.word.span, message, help);
                 None
             }
             None => {

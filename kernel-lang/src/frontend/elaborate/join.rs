@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use super::meaning::{Constant, Instance, Meaning};
+use super::meaning::{Constant, Instance, Kind, Meaning};
 use super::{Elaborator, Region, Value};
 use crate::frontend::span::SourceSpan;
-use crate::ir::{ConstExpr, Elem, Op, Type};
+use crate::ir::{ConstExpr, ConstUnary, Elem, Op, Type};
 
 /// The meaning of a variable after a join, given the results of the op.
 #[derive(Clone, Debug)]
@@ -39,6 +39,8 @@ impl Plan {
 pub(super) struct Ways {
     pub(super) regions: [Region; 2],
     pub(super) yields: [Vec<Value>; 2],
+    /// A constant condition of the branches: two constants then join to a constant.
+    pub(super) choice: Option<ConstExpr>,
 }
 
 impl Elaborator<'_> {
@@ -54,6 +56,12 @@ impl Elaborator<'_> {
             (Meaning::Pointer { base, offset: x }, Meaning::Pointer { base: other, offset: y }) if base == other => {
                 let (x, y) = (self.offset_in(ways.regions[0], *x, span)?, self.offset_in(ways.regions[1], *y, span)?);
                 (self.func.ty(x) == self.func.ty(y)).then(|| Plan::Pointer(*base, ways.push(x, y)))
+            }
+            (Meaning::Constant(x), Meaning::Constant(y))
+                if let Some(cond) = &ways.choice
+                    && let Some(chosen) = self.chosen(cond, x, y) =>
+            {
+                Some(Plan::Same(Meaning::Constant(chosen)))
             }
             (Meaning::Value(_) | Meaning::Constant(_), Meaning::Value(_) | Meaning::Constant(_)) => {
                 let elem = self.common_elem(&[a, b]).ok()?;
@@ -78,6 +86,31 @@ impl Elaborator<'_> {
             }
             _ => None,
         }
+    }
+
+    /// `if cond { a } else { b }` as a constant; `None` if no type has both.
+    fn chosen(&self, cond: &ConstExpr, a: &Constant, b: &Constant) -> Option<Constant> {
+        let elem = match (&a.elem, &b.elem) {
+            (None, None) => None,
+            _ => Some(self.common_elem(&[&Meaning::Constant(a.clone()), &Meaning::Constant(b.clone())]).ok()?),
+        };
+        let is_float = elem.as_ref().is_some_and(|elem| self.choices(elem).iter().all(|dtype| dtype.is_float()));
+        let kind = match (a.kind, b.kind) {
+            (x, y) if x == y => x,
+            (Kind::Int | Kind::Float, Kind::Int | Kind::Float) if elem.is_none() || is_float => Kind::Float,
+            _ => return None,
+        };
+        let [then, other] = [a, b].map(|side| {
+            match &elem {
+                // A constant with a type has been converted to it.
+                Some(elem) if side.elem.is_none() => self.fit(side, elem).ok(),
+                _ => Some(side.expr_of(kind)),
+            }
+        });
+        let quotients = |side: &Constant, cond: &ConstExpr| side.quotients.iter().map(|quotient| quotient.under(cond)).collect::<Vec<_>>();
+        let never = ConstExpr::unary(ConstUnary::Not, cond.clone());
+        let quotients = [quotients(a, cond), quotients(b, &never)].concat();
+        Some(Constant { expr: ConstExpr::select(cond.clone(), then?, other?), kind, elem, quotients })
     }
 
     /// The value that a branch yields; a scalar is broadcast if the other branch has a tile.

@@ -332,7 +332,7 @@ impl Elaborator<'_> {
                     fine = false;
                     continue;
                 }
-                Meaning::Constant(constant) => constant.kind == Kind::Int,
+                Meaning::Constant(constant) => matches!(constant.kind, Kind::Int | Kind::Outer(_)),
                 Meaning::Value(value) => self.func.ty(*value).is_scalar() && self.check_domain(*value, Domain::Int),
                 _ => false,
             };
@@ -380,7 +380,11 @@ impl Elaborator<'_> {
     /// A variable that is still an untyped constant has no type yet. A trial elaboration of the body determines it; its ops and errors are
     /// dropped.
     pub(super) fn carry(&mut self, assigned: &[usize], span: SourceSpan, trial: &mut dyn FnMut(&mut Self)) -> Carried {
-        let is_open: Vec<usize> = assigned.iter().copied().filter(|index| Self::is_open(&self.variables[*index].meaning)).collect();
+        let is_open = assigned.iter().copied().filter(|index| {
+            let meaning = &self.variables[*index].meaning;
+            Self::is_open(meaning) || Self::open_outer(meaning).is_some()
+        });
+        let is_open: Vec<usize> = is_open.collect();
         if !is_open.is_empty() {
             for (index, elem) in self.try_body(&is_open, trial) {
                 let Some(elem) = elem else {
@@ -405,6 +409,7 @@ impl Elaborator<'_> {
     /// The element type of each variable after the body; `None` if it is that of an unknown value.
     fn try_body(&mut self, is_open: &[usize], trial: &mut dyn FnMut(&mut Self)) -> Vec<(usize, Option<Elem>)> {
         let (func, variables, scopes) = (self.func.clone(), self.variables.clone(), self.scopes.clone());
+        let outers = self.outers.clone();
         let (region, errors, words) = (self.region, self.errors.len(), self.words.len());
         for index in is_open {
             if let Meaning::Constant(constant) = &mut self.variables[*index].meaning {
@@ -426,6 +431,7 @@ impl Elaborator<'_> {
             })
             .collect();
         (self.func, self.variables, self.scopes, self.region) = (func, variables, scopes, region);
+        self.outers = outers;
         self.errors.truncate(errors);
         self.words.truncate(words);
         found

@@ -8,7 +8,7 @@ use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, Pattern};
 use crate::frontend::device_struct::DeviceStruct;
 use crate::frontend::param_type::ParamType;
-use crate::ir::{ConstExpr, Elem, Type, Value};
+use crate::ir::{ConstBinary, ConstExpr, Elem, Type, Value};
 
 /// The meaning of an expression.
 #[derive(Clone, PartialEq, Debug)]
@@ -94,6 +94,8 @@ pub(super) enum Kind {
     Float,
     /// A `bool`.
     Bool,
+    /// The type of the outer constant with this index, which its first use tells.
+    Outer(usize),
 }
 
 impl Kind {
@@ -101,7 +103,7 @@ impl Kind {
     pub(super) fn default_elem(self) -> Elem {
         Elem::Dtype(match self {
             Kind::Int => Dtype::I64,
-            Kind::Float => Dtype::F32,
+            Kind::Float | Kind::Outer(_) => Dtype::F32,
             Kind::Bool => Dtype::Bool,
         })
     }
@@ -114,6 +116,15 @@ impl Constant {
 
     pub(super) fn bool(expr: ConstExpr) -> Constant {
         Constant { expr, kind: Kind::Bool, elem: None, quotients: Vec::new() }
+    }
+
+    /// Its expression as one of that kind. An integer that becomes a float computes as a float from then on: `1 / 2` does not.
+    pub(super) fn expr_of(&self, kind: Kind) -> ConstExpr {
+        match (self.kind, kind, &self.expr) {
+            (Kind::Int, Kind::Float, ConstExpr::Int(int)) => ConstExpr::Float(*int as f64),
+            (Kind::Int, Kind::Float, expr) => ConstExpr::binary(ConstBinary::Add, expr.clone(), ConstExpr::Float(0.0)),
+            (_, _, expr) => expr.clone(),
+        }
     }
 }
 
@@ -194,6 +205,7 @@ impl Elaborator<'_> {
             Meaning::Constant(Constant { expr, kind: Kind::Int, .. }) => format!("the integer `{}`", shown(expr)),
             Meaning::Constant(Constant { expr, kind: Kind::Float, .. }) => format!("the float `{}`", shown(expr)),
             Meaning::Constant(Constant { kind: Kind::Bool, .. }) => "`bool`".to_string(),
+            Meaning::Constant(Constant { expr, kind: Kind::Outer(_), .. }) => format!("`{expr}`, a constant outside of the kernel"),
             Meaning::Value(value) => format!("`{}`", self.func.ty(*value)),
             Meaning::Pointer { base, offset } => {
                 let pointer = self.pointer_words(*base);
@@ -232,7 +244,7 @@ impl Elaborator<'_> {
 pub(super) fn shown(expr: &ConstExpr) -> String {
     let text = expr.to_string();
     match expr {
-        ConstExpr::Binary(..) | ConstExpr::Unary(..) => {
+        ConstExpr::Binary(..) | ConstExpr::Unary(..) | ConstExpr::If(_) => {
             text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).map_or(text.clone(), str::to_string)
         }
         _ => text,

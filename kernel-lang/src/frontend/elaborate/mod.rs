@@ -25,6 +25,7 @@ mod meaning;
 mod memory;
 mod modifier;
 mod operator;
+mod outer;
 mod pointer;
 mod printing;
 mod quotient;
@@ -45,14 +46,17 @@ use crate::frontend::ast::{Block, Stmt, StmtKind};
 use crate::frontend::attributes::Attributes;
 use crate::frontend::depth;
 use crate::frontend::device::{DeviceFn, Devices};
+use crate::frontend::parse::Outer;
 use crate::frontend::signature::Signature;
 use crate::frontend::span::{Errors, SourceSpan, Spans};
 use crate::ir::{self, Builder, ConstParam, Elem, Function, Op, Region, Stage, Type, TypeParam, Value};
 
 use branch::Wants;
+pub(crate) use constant::is_math_constant;
 pub(crate) use device_body::check as check_function;
 use inline::Frame;
 use meaning::{Constant, Kind, Meaning};
+use outer::OuterState;
 use scope::{Origin, Variable};
 
 /// A kernel's IR and its source spans.
@@ -65,19 +69,22 @@ pub(crate) struct Lowered {
     pub(crate) spans: Spans,
     /// The builtins in the body, for editors.
     pub(crate) words: Vec<(&'static str, Span)>,
+    /// For each outer constant, the type that the kernel takes it for; `None` if it has no use.
+    pub(crate) outers: Vec<Option<Dtype>>,
 }
 
 /// Elaborates a body with nested control flow.
 pub(crate) fn run(
     signature: &Signature,
     body: &Block,
+    outers: &[Outer],
     devices: &Devices,
     attributes: &Attributes,
     file: &str,
     errors: &mut Errors,
 ) -> Lowered {
     let mut cx = Elaborator::new(declared(signature, attributes, file), devices, errors);
-    cx.kernel(signature, body);
+    cx.kernel(signature, body, outers);
     if cx.func.nesting() > ir::MAX_NESTING && cx.errors.is_empty() {
         let (message, help) = depth::message();
         cx.errors.push_help(signature.name.span, message, help);
@@ -91,16 +98,17 @@ pub(crate) fn run(
             cx.errors.push_help(span, message, "this is a defect of the compiler; please report it with the kernel");
         }
     }
-    Lowered { func: cx.func, spans: cx.spans, words: cx.words }
+    let outers = cx.outers.iter().map(|outer| outer.dtype).collect();
+    Lowered { func: cx.func, spans: cx.spans, words: cx.words, outers }
 }
 
 /// Reports the errors of a kernel that do not depend on the device functions and structs that it names: each value that involves one of these
 /// is unknown. Only rustc can tell whether such a name exists, and then the kernel may not be elaborated at all.
-pub(crate) fn check_kernel(signature: &Signature, body: &Block, attributes: &Attributes, errors: &mut Errors) {
+pub(crate) fn check_kernel(signature: &Signature, body: &Block, outers: &[Outer], attributes: &Attributes, errors: &mut Errors) {
     let devices = Devices::default();
     let mut cx = Elaborator::new(declared(signature, attributes, ""), &devices, errors);
     cx.is_alone = true;
-    cx.kernel(signature, body);
+    cx.kernel(signature, body, outers);
 }
 
 /// A function with the generics of the signature, without parameters and ops.
@@ -129,6 +137,7 @@ struct Elaborator<'a> {
     /// The variables of each open block, by index.
     scopes: Vec<Vec<usize>>,
     devices: &'a Devices,
+    outers: Vec<OuterState>,
     /// Library functions that have been looked up, by family and name.
     library: HashMap<(&'static str, String), Option<Rc<DeviceFn>>>,
     /// The number of `device_print!` so far.
@@ -159,6 +168,7 @@ impl<'a> Elaborator<'a> {
             variables: Vec::new(),
             scopes: vec![Vec::new()],
             devices,
+            outers: Vec::new(),
             library: HashMap::new(),
             indices: Vec::new(),
             frames: Vec::new(),
@@ -172,7 +182,7 @@ impl<'a> Elaborator<'a> {
 
 impl Elaborator<'_> {
     /// Elaborates a kernel: declares the parameters, then walks the body.
-    fn kernel(&mut self, signature: &Signature, body: &Block) {
+    fn kernel(&mut self, signature: &Signature, body: &Block, outers: &[Outer]) {
         for param in &signature.params {
             let meaning = match &param.ty {
                 None => Meaning::Poison,
@@ -201,6 +211,7 @@ impl Elaborator<'_> {
                 argument: None,
             });
         }
+        self.declare_outers(outers, signature);
         self.scoped(|cx| cx.stmts(&body.stmts));
         self.append(Op::Return {}, SourceSpan { start: body.span.end, end: body.span.end });
     }
@@ -266,7 +277,12 @@ impl Elaborator<'_> {
     }
 
     fn static_assert(&mut self, cond: &crate::frontend::ast::Expr, message: &str) {
-        match self.expr(cond) {
+        let meaning = self.expr(cond);
+        if self.outer_help(&meaning).is_some() {
+            let message = "the condition of `static_assert!` names a constant outside of the kernel, which the macro does not see";
+            return self.errors.push_help(cond.span, message, "let rustc test it, outside of the kernel: `const _: () = assert!(..);`");
+        }
+        match meaning {
             Meaning::Poison => {}
             Meaning::Constant(Constant { expr: ir::ConstExpr::Bool(false), .. }) if self.static_branches == 0 => {
                 self.errors.push_help(cond.span, message, "the condition is false whatever the constants are");
@@ -314,6 +330,7 @@ impl Elaborator<'_> {
     /// A condition as a scalar: for a tile, all elements must be true.
     fn condition(&mut self, word: &str, help: &str, cond: &crate::frontend::ast::Expr) -> Option<Value> {
         let meaning = self.expr(cond);
+        let meaning = self.taken_as_bool(meaning, cond.span);
         if meaning.is_poison() {
             return None;
         }

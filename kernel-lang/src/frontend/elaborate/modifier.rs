@@ -98,7 +98,7 @@ impl Elaborator<'_> {
             (self.region, self.decide(way, span, emit))
         });
         self.region = outer;
-        let ways = Ways { regions: [then_region, else_region], yields: [then_values, else_values] };
+        let ways = Ways { regions: [then_region, else_region], yields: [then_values, else_values], choice: None };
         self.close(Decider::Constant(cond.clone()), ways, span)
     }
 

@@ -237,7 +237,7 @@ fn verb(operator: Operator) -> (&'static str, &'static str) {
 /// An operand in source syntax, for a help.
 pub(super) fn written(expr: &Expr) -> String {
     match &expr.kind {
-        ExprKind::Name(name) => name.clone(),
+        ExprKind::Name(name) | ExprKind::Outer(_, name) => name.clone(),
         ExprKind::Int(value, suffix) => format!("{value}{}", suffix.as_ref().and_then(|suffix| suffix.text.as_deref()).unwrap_or("")),
         ExprKind::Float(value, suffix) => format!("{value:?}{}", suffix.as_ref().and_then(|suffix| suffix.text.as_deref()).unwrap_or("")),
         ExprKind::Bool(value) => value.to_string(),

@@ -76,7 +76,7 @@ impl Elaborator<'_> {
     fn index(&mut self, operand: Operand<'_>, span: SourceSpan) -> Option<Value> {
         let (meaning, expr) = operand;
         let is_integer = match meaning {
-            Meaning::Constant(constant) => constant.kind == Kind::Int,
+            Meaning::Constant(constant) => matches!(constant.kind, Kind::Int | Kind::Outer(_)),
             Meaning::Value(value) => self.check_domain(*value, crate::ir::Domain::Int),
             _ => false,
         };

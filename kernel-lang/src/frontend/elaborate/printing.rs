@@ -2,7 +2,7 @@
 
 use super::Elaborator;
 use super::convert::shapes_help;
-use super::meaning::Meaning;
+use super::meaning::{Kind, Meaning};
 use crate::frontend::ast::Expr;
 use crate::frontend::span::SourceSpan;
 use crate::ir::template::{self, Piece};
@@ -17,7 +17,7 @@ impl Elaborator<'_> {
             match (&piece, args.next_if(|_| matches!(piece, Piece::Value { .. }))) {
                 (Piece::Value { .. }, Some(arg)) => match self.expr(arg) {
                     Meaning::Poison => return,
-                    Meaning::Constant(constant) => {
+                    Meaning::Constant(constant) if !matches!(constant.kind, Kind::Outer(_)) => {
                         format.push_str(&piece.to_string());
                         values.push(constant.expr);
                     }

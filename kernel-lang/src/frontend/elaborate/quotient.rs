@@ -16,6 +16,8 @@ use crate::ir::{ConstBinary, ConstExpr, Elem, Op};
 pub(super) struct Quotient {
     dividend: ConstExpr,
     divisor: ConstExpr,
+    /// The condition under which the constant has it.
+    cond: ConstExpr,
 }
 
 impl Quotient {
@@ -23,7 +25,7 @@ impl Quotient {
     pub(super) fn of(op: ConstBinary, a: &Constant, b: &Constant) -> Vec<Quotient> {
         let mut all: Vec<Quotient> = a.quotients.iter().chain(&b.quotients).cloned().collect();
         if (op, a.kind, b.kind) == (ConstBinary::Div, Kind::Int, Kind::Int) {
-            let own = Quotient { dividend: a.expr.clone(), divisor: b.expr.clone() };
+            let own = Quotient { dividend: a.expr.clone(), divisor: b.expr.clone(), cond: ConstExpr::Bool(true) };
             if own.remainder() != ConstExpr::Int(0) {
                 all.push(own);
             }
@@ -31,8 +33,19 @@ impl Quotient {
         all
     }
 
+    /// The quotient in one branch of a constant `if`.
+    pub(super) fn under(&self, cond: &ConstExpr) -> Quotient {
+        let cond = match &self.cond {
+            ConstExpr::Bool(true) => cond.clone(),
+            own => ConstExpr::binary(ConstBinary::And, cond.clone(), own.clone()),
+        };
+        Quotient { cond, ..self.clone() }
+    }
+
+    /// The remainder that it loses: 0 where the constant does not have it.
     fn remainder(&self) -> ConstExpr {
-        ConstExpr::binary(ConstBinary::Rem, self.dividend.clone(), self.divisor.clone())
+        let remainder = ConstExpr::binary(ConstBinary::Rem, self.dividend.clone(), self.divisor.clone());
+        ConstExpr::select(self.cond.clone(), remainder, ConstExpr::Int(0))
     }
 
     /// The message and the help.

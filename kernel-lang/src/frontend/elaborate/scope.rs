@@ -94,8 +94,13 @@ impl Elaborator<'_> {
                 return meaning.clone();
             }
         } else if let Some(param) = self.func.consts.iter().find(|param| *param.name == *name) {
-            let kind = if param.dtype == Dtype::Bool { Kind::Bool } else { Kind::Int };
-            return Meaning::constant(ConstExpr::Param(param.name.clone()), kind, None);
+            // Floats of two types never mix, so a float keeps its type. An integer takes that of the other operand.
+            let (kind, elem) = match param.dtype {
+                Dtype::Bool => (Kind::Bool, None),
+                dtype if dtype.is_float() => (Kind::Float, Some(dtype.into())),
+                _ => (Kind::Int, None),
+            };
+            return Meaning::constant(ConstExpr::Param(param.name.clone()), kind, elem);
         }
         let (message, help) = self.unknown_name(name);
         let help = help.unwrap_or_else(|| match self.frames.last() {
@@ -159,7 +164,7 @@ impl Elaborator<'_> {
         }
         if self.frames.is_empty() && name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) {
             let help = format!(
-                "a kernel does not see constants outside: declare it in the body, `const {name}: f32 = ..;`, or as a parameter, `const {name}: usize`"
+                "the macro does not see what a constant outside is: declare it in the body, `const {name}: f32 = ..;`, or as a parameter, `const {name}: usize`"
             );
             return (message, Some(help));
         }

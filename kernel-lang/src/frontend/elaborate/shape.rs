@@ -6,7 +6,7 @@ use super::{Elaborator, Value};
 use crate::frontend::ast::{Expr, ExprKind};
 use crate::frontend::builtins::{Row, Word};
 use crate::frontend::span::SourceSpan;
-use crate::ir::{Builder, ConstBinary, ConstExpr, Op, Type, padding};
+use crate::ir::{Builder, ConstBinary, ConstExpr, Op, Type};
 
 impl Elaborator<'_> {
     /// `x[(.., None)]`.
@@ -123,18 +123,6 @@ impl Elaborator<'_> {
                 span,
                 format!("cannot reshape {found} to `{}`: it has {from} elements, not {to}", written_shape(&shape)),
                 "a reshape keeps every element; to repeat elements write `broadcast_to(x, [..])`",
-            );
-            return Meaning::Poison;
-        }
-        let known = |shape: &[ConstExpr]| shape.iter().map(|dim| dim.as_int().map(|int| int as usize)).collect::<Option<Vec<usize>>>();
-        if let (Some(from), Some(to)) = (known(self.func.ty(value).shape()), known(&shape))
-            && !padding::keeps_order(&from, &to)
-        {
-            let found = self.describe(&meaning);
-            self.errors.push_help(
-                span,
-                format!("cannot reshape {found} to `{}`: elements would have to move", written_shape(&shape)),
-                "a tile whose extent is no power of two has padding behind it: of the axes that change only the first may have such an extent",
             );
             return Meaning::Poison;
         }

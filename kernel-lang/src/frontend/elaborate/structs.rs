@@ -150,7 +150,9 @@ impl Elaborator<'_> {
                 _ => None,
             };
             fields.push(match (kind, arg) {
-                (Some((_, kind)), (Meaning::Constant(constant), _)) => Meaning::Constant(Constant { kind: *kind, ..constant }),
+                (Some((_, kind)), (Meaning::Constant(constant), _)) => {
+                    Meaning::Constant(Constant { expr: constant.expr_of(*kind), kind: *kind, ..constant })
+                }
                 (_, arg) => self.argument(&frame, &param.name.text, &param.ty, arg),
             });
         }

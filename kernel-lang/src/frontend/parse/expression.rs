@@ -13,6 +13,9 @@ use crate::ir::{BinaryOp, CompareOp};
 impl Parser<'_> {
     pub(super) fn expr(&mut self, expr: &Rust) -> Expr {
         let span = SourceSpan::of(expr);
+        if let Some(kind) = self.outer(expr) {
+            return Expr { kind, span };
+        }
         let kind = match expr {
             Rust::Group(group) => return self.expr(&group.expr),
             Rust::Paren(paren) => return Expr { span, ..self.expr(&paren.expr) },
@@ -247,8 +250,10 @@ impl Parser<'_> {
             let message = "the parameters of a closure have the types of what it is called with";
             return self.foreign(SourceSpan::of(typed), message, "leave the types out: `|a, b| a + b`");
         }
+        let visible = self.bound.len();
         let params = closure.inputs.iter().map(|param| self.pattern(param)).collect();
         let body = self.expr(&closure.body);
+        self.bound.truncate(visible);
         Expr { kind: ExprKind::Closure(params, Box::new(body)), span }
     }
 }

@@ -60,6 +60,7 @@ impl Parser<'_> {
     fn arm(&mut self, arm: &syn::Arm, at: SourceSpan) -> Arm {
         self.attributes(&arm.attrs);
         let span = SourceSpan::of(&arm.pat);
+        let visible = self.bound.len();
         let bind = self.binding(&arm.pat, at);
         let cond = self.case(&arm.pat, at).map(|cond| match &bind {
             // The guard can use the bound name.
@@ -73,6 +74,7 @@ impl Parser<'_> {
             other => Block { stmts: Vec::new(), value: Some(Box::new(self.expr(other))), span: body },
         };
         block.stmts.splice(0..0, bind);
+        self.bound.truncate(visible);
         Arm { cond, block, span }
     }
 
@@ -114,8 +116,8 @@ impl Parser<'_> {
             Pat::Path(path) => Some(compare(CompareOp::Eq, self.expr(&Rust::Path(path.clone())))),
             // A constant parameter, by naming convention.
             Pat::Ident(ident) if ident.subpat.is_none() && ident.by_ref.is_none() => {
-                let name = Expr { kind: ExprKind::Name(super::plain(&ident.ident)), span };
-                Some(compare(CompareOp::Eq, name))
+                let name = Rust::Path(syn::ExprPath { attrs: Vec::new(), qself: None, path: ident.ident.clone().into() });
+                Some(compare(CompareOp::Eq, self.expr(&name)))
             }
             Pat::Range(range) => {
                 let last = if matches!(range.limits, syn::RangeLimits::Closed(_)) { CompareOp::Le } else { CompareOp::Lt };

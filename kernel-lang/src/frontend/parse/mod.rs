@@ -5,6 +5,7 @@ mod expression;
 mod inline_ptx;
 mod macros;
 mod matching;
+mod outer;
 mod statement;
 mod structs;
 
@@ -13,6 +14,8 @@ use quote::ToTokens;
 use crate::frontend::ast::{Block, Expr, ExprKind, Generic, Name, TypeName};
 use crate::frontend::builtins;
 use crate::frontend::span::{Errors, SourceSpan};
+pub(crate) use outer::Outer;
+use outer::Outers;
 
 /// A path to a device function or to a struct.
 #[derive(Clone)]
@@ -22,9 +25,19 @@ pub(crate) struct Request {
     pub(crate) path: syn::Path,
 }
 
-/// Parses a kernel's body; also returns the paths of device functions, without duplicates.
-pub(crate) fn body(item: &syn::ItemFn, errors: &mut Errors) -> (Block, Vec<Request>) {
-    let mut parser = Parser { errors, gives_value: false, requests: Vec::new(), bound: parameters(item) };
+/// The body of a kernel.
+pub(crate) struct Body {
+    pub(crate) block: Block,
+    /// The paths of device functions, without duplicates.
+    pub(crate) requests: Vec<Request>,
+    /// The constants outside of the kernel that it names, without duplicates.
+    pub(crate) outers: Vec<Outer>,
+}
+
+/// Parses a kernel's body.
+pub(crate) fn body(item: &syn::ItemFn, errors: &mut Errors) -> Body {
+    let outers = Some(Outers::of(item));
+    let mut parser = Parser { errors, gives_value: false, requests: Vec::new(), bound: parameters(item), outers };
     let span = braces(&item.block);
     let block = parser.block(&item.block);
     if let Some(value) = &block.value
@@ -33,24 +46,25 @@ pub(crate) fn body(item: &syn::ItemFn, errors: &mut Errors) -> (Block, Vec<Reque
     {
         parser.errors.push_help(value.span, "a kernel returns nothing", "write results to memory: `store(y + offsets, value)`");
     }
-    (Block::of(block.into_stmts(), span), parser.requests)
+    let outers = parser.outers.map_or_else(Vec::new, |outers| outers.list);
+    Body { block: Block::of(block.into_stmts(), span), requests: parser.requests, outers }
 }
 
 /// Parses the body of a device function, which has a value.
 pub(crate) fn function(item: &syn::ItemFn, errors: &mut Errors) -> (Block, Vec<Request>) {
-    let mut parser = Parser { errors, gives_value: true, requests: Vec::new(), bound: parameters(item) };
+    let mut parser = Parser { errors, gives_value: true, requests: Vec::new(), bound: parameters(item), outers: None };
     let block = Block { span: braces(&item.block), ..parser.block(&item.block) };
     (block, parser.requests)
 }
 
 /// Parses a single expression, such as the default of an option.
 pub(crate) fn expression(expr: &syn::Expr, errors: &mut Errors) -> Expr {
-    Parser { errors, gives_value: true, requests: Vec::new(), bound: Vec::new() }.expr(expr)
+    Parser { errors, gives_value: true, requests: Vec::new(), bound: Vec::new(), outers: None }.expr(expr)
 }
 
 /// Parses the generic arguments of a struct's type.
 pub(crate) fn generics(list: &syn::AngleBracketedGenericArguments, errors: &mut Errors) -> Vec<Generic> {
-    Parser { errors, gives_value: true, requests: Vec::new(), bound: Vec::new() }.generic_arguments(list)
+    Parser { errors, gives_value: true, requests: Vec::new(), bound: Vec::new(), outers: None }.generic_arguments(list)
 }
 
 /// Requests the item that a path names, unless it is `Self`. Returns the path as written.
@@ -135,8 +149,10 @@ struct Parser<'a> {
     /// Is it a device function's body? A kernel returns no value.
     gives_value: bool,
     requests: Vec<Request>,
-    /// The variables declared so far.
+    /// The variables in scope.
     bound: Vec<String>,
+    /// The outer constants of a kernel. A device function has none: kernels of other modules contain its body, where its names mean nothing.
+    outers: Option<Outers>,
 }
 
 impl Parser<'_> {

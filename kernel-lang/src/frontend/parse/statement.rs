@@ -15,6 +15,12 @@ use crate::ir::BinaryOp;
 impl Parser<'_> {
     pub(super) fn block(&mut self, block: &syn::Block) -> Block {
         let span = SourceSpan::of(block);
+        let visible = self.bound.len();
+        // As in Rust, a constant is visible in its whole block; elaboration reports a use before the declaration.
+        self.bound.extend(block.stmts.iter().filter_map(|stmt| match stmt {
+            syn::Stmt::Item(syn::Item::Const(item)) => Some(super::plain(&item.ident)),
+            _ => None,
+        }));
         let mut stmts = Vec::new();
         let mut value = None;
         for (index, stmt) in block.stmts.iter().enumerate() {
@@ -25,6 +31,7 @@ impl Parser<'_> {
                 _ => stmts.extend(self.stmt(stmt)),
             }
         }
+        self.bound.truncate(visible);
         Block { stmts, value, span }
     }
 
@@ -62,7 +69,6 @@ impl Parser<'_> {
     /// `const N: usize = 2 * M;`: an immutable variable, which is constant if its value is.
     fn constant(&mut self, item: &syn::ItemConst) -> StmtKind {
         self.attributes(&item.attrs);
-        self.bound.push(super::plain(&item.ident));
         let pattern = Pattern::Name { name: self.name(&item.ident), mutable: false };
         StmtKind::Let(pattern, Some(self.ty(&item.ty)), self.expr(&item.expr))
     }
@@ -188,12 +194,14 @@ impl Parser<'_> {
     fn for_loop(&mut self, inner: &syn::ExprForLoop) -> Option<StmtKind> {
         self.attributes(&inner.attrs);
         self.label(inner.label.as_ref());
+        let visible = self.bound.len();
         let index = self.pattern(&inner.pat);
         if let Pattern::Tuple(_, span) = index {
             self.errors.push_help(span, "a loop has one index", "write `for i in a..b`");
         }
         let bounds = self.range(&inner.expr);
         let body = self.loop_body(&inner.body);
+        self.bound.truncate(visible);
         let Bounds { lower, upper, step, options, is_reversed } = bounds?;
         let (word, is_static) = range_word(&inner.expr).map_or((None, false), |(word, is_static)| (Some(word), is_static));
         Some(StmtKind::For(Box::new(For { index, lower, upper, step, options, word, is_static, is_reversed, body, going: None })))

@@ -1,4 +1,4 @@
 #[kernel]
-fn k<T: Float>(y: PtrMut<T>) {
+fn k<T: Element>(y: PtrMut<T>) {
     store(y, T::MAX);
 }
