@@ -137,7 +137,7 @@ fn programs_take_turns(lab: &mut Lab) {
 fn turn_around<T: Element, const B: usize>(x: Ptr<T>, y: PtrMut<T>, rounds: i32) {
     let (first, lanes) = (program_id(0) * B, arange(0, B));
     store(y + first + lanes, load(x + first + lanes));
-    for round in 0..rounds {
+    for _ in 0..rounds {
         debug_barrier();
         let turned = load(y + first + (B - 1 - lanes));
         debug_barrier();

@@ -133,7 +133,7 @@ fn recurrences_of<const M: usize, const N: usize>(lab: &mut Lab) {
 #[kernel]
 fn ends_kernel<const M: usize, const N: usize>(y: PtrMut<i64>) {
     let at = arange(0, M)[(.., None)] * N + arange(0, N)[(None, ..)];
-    let (first, last) = associative_scan((at, at), 0, |(a, b), (c, d)| (a, d), reverse = true);
+    let (first, last) = associative_scan((at, at), 0, |(a, _), (_, d)| (a, d), reverse = true);
     store(y + at, first * 1000 + last);
     let (first, last) = associative_scan((at, at), 1, |(a, _), (_, d)| (a, d));
     store(y + at + M * N, first * 1000 + last);

@@ -427,7 +427,7 @@ mod tensors {
 #[kernel]
 fn accesses_kernel(x: View<f32, 2>, y: PtrMut<f32>) {
     let mut cursor = tensors::Cursor::new(x, y);
-    for row in 0..tensors::height(x) {
+    for _ in 0..tensors::height(x) {
         cursor.put(sum(cursor.tile::<16>()));
         cursor = cursor.next();
     }
