@@ -49,7 +49,7 @@ fn everything<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: usize, left_out: i
 }
 
 #[kernel]
-#[allow(unused_variables, unused_mut, unused_assignments, reason = "that it silences the warnings is what is tested")]
+#[allow(unused_variables, unused_mut, unused_assignments, reason = "a test of silencing")]
 fn silent(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
     let mut v = load(x);
     v = 1.0;

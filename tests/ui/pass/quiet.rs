@@ -50,12 +50,18 @@ pub(crate) fn whole<const N: usize>(y: PtrMut<i32>, n: usize) {
 const SCALE: f64 = 0.5;
 
 /// Every way to read a variable, and every way to say that one is not read.
-#[allow(unused_mut, reason = "that it silences the warnings is what is tested")]
+#[allow(unused_mut, reason = "a test of silencing")]
 #[kernel(N = 8)]
-pub(crate) fn named<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, _n: usize, #[allow(unused_variables, reason = "that it silences the warnings is what is tested")] spare: i32, limit: usize) {
+pub(crate) fn named<const N: usize>(
+    x: Ptr<f32>,
+    y: PtrMut<f32>,
+    _n: usize,
+    #[allow(unused_variables, reason = "a test of silencing")] spare: i32,
+    limit: usize,
+) {
     const HALF: usize = N / 2;
     let (v, _unread, step) = (load(x + arange(0, HALF)), 1.0, 2);
-    #[allow(unused_variables, reason = "that it silences the warnings is what is tested")]
+    #[allow(unused_variables, reason = "a test of silencing")]
     let silent = v;
     let mut needless = arange(0, HALF);
     let base = 4;
