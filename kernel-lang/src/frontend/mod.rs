@@ -277,13 +277,7 @@ fn unparsed(mut given: Given, mut item: syn::ItemFn, mut errors: Errors) -> Toke
 /// kernel.
 ///
 /// `body` is the parsed body, and `errors` has the errors found in it.
-fn deferred(
-    given: &Given,
-    item: &syn::ItemFn,
-    original: &syn::ItemFn,
-    body: parse::Body,
-    mut errors: Errors,
-) -> Expansion {
+fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, body: parse::Body, mut errors: Errors) -> Expansion {
     let mut signature = signature::parse(item, &mut errors);
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, &mut errors);
     let autotune = given.autotune(&signature, &attributes, &mut errors);
