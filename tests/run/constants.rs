@@ -556,7 +556,9 @@ fn scaled<T: Float, const N: usize, const SCALE: f32, const WIDE: f64>(x: Ptr<T>
     let at = program_id(0) * N + arange(0, N);
     let factor = if SCALE > 0.0 { SCALE } else { -SCALE / 2.0 };
     store(y + at, load(x + at, mask = at < n) as f32 * factor, mask = at < n);
-    store(z, WIDE);
+    if program_id(0) == 0 {
+        store(z, WIDE);
+    }
 }
 
 fn float_constants_of_configurations(lab: &mut Lab) {

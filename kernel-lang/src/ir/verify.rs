@@ -173,6 +173,15 @@ impl Verifier<'_> {
     }
 
     fn inst(&mut self, inst: Inst) {
+        self.op(inst);
+        let func = self.func;
+        let given: Vec<&Type> = func.inst(inst).results.iter().map(|value| func.ty(*value)).collect();
+        self.regions(inst, &given);
+    }
+
+    /// Checks an op without its regions. A function of its own, because the frames of `inst` add up over the depth of nesting.
+    #[inline(never)]
+    fn op(&mut self, inst: Inst) {
         let func = self.func;
         let data = func.inst(inst);
         let mut undefined = Vec::new();
@@ -217,7 +226,6 @@ impl Verifier<'_> {
         } else if matches!(data.op, Op::Convert { .. }) {
             self.broken(inst, "stands only in kernels with layouts");
         }
-        self.regions(inst, &given);
     }
 
     /// Invariant 6: after specialisation, every constant expression is a literal.

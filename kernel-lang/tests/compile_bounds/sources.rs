@@ -33,18 +33,19 @@ pub(crate) const NESTED: &[(&str, Source, usize)] = &[
     (
         "closures",
         |depth| {
-            let closures: String = (1..=depth).map(|at| format!("let f{at} = |x| f{}(x) + 1.0;\n", at - 1)).collect();
-            kernel(&format!("let f0 = |x| x + 1.0;\n{closures}store(y, f{depth}(load(y)));"))
+            let closures: String = (1..=depth).map(|at| format!("let part{at} = |x| part{}(x) + 1.0;\n", at - 1)).collect();
+            kernel(&format!("let part0 = |x| x + 1.0;\n{closures}store(y, part{depth}(load(y)));"))
         },
         2_000,
     ),
     (
         "functions",
         |depth| {
-            let functions: String =
-                (1..=depth).map(|at| format!("#[device]\nfn f{at}(x: Value<f32>) -> Value<f32> {{ f{}(x) + 1.0 }}\n", at - 1)).collect();
-            let first = "#[device]\nfn f0(x: Value<f32>) -> Value<f32> { x + 1.0 }\n";
-            format!("{first}{functions}{}", kernel(&format!("store(y, f{depth}(load(y)));")))
+            let functions: String = (1..=depth)
+                .map(|at| format!("#[device]\nfn part{at}(x: Value<f32>) -> Value<f32> {{ part{}(x) + 1.0 }}\n", at - 1))
+                .collect();
+            let first = "#[device]\nfn part0(x: Value<f32>) -> Value<f32> { x + 1.0 }\n";
+            format!("{first}{functions}{}", kernel(&format!("store(y, part{depth}(load(y)));")))
         },
         200,
     ),
@@ -53,15 +54,15 @@ pub(crate) const NESTED: &[(&str, Source, usize)] = &[
 /// Functions each of which calls the one before twice.
 pub(crate) fn doubling_functions(depth: usize) -> String {
     let functions: String =
-        (1..=depth).map(|at| format!("#[device]\nfn f{at}(x: Value<f32>) -> Value<f32> {{ f{0}(f{0}(x)) }}\n", at - 1)).collect();
-    let first = "#[device]\nfn f0(x: Value<f32>) -> Value<f32> { x + 1.0 }\n";
-    format!("{first}{functions}{}", kernel(&format!("store(y, f{depth}(load(y)));")))
+        (1..=depth).map(|at| format!("#[device]\nfn part{at}(x: Value<f32>) -> Value<f32> {{ part{0}(part{0}(x)) }}\n", at - 1)).collect();
+    let first = "#[device]\nfn part0(x: Value<f32>) -> Value<f32> { x + 1.0 }\n";
+    format!("{first}{functions}{}", kernel(&format!("store(y, part{depth}(load(y)));")))
 }
 
 /// Closures each of which calls the one before twice.
 pub(crate) fn doubling_closures(depth: usize) -> String {
-    let closures: String = (1..=depth).map(|at| format!("let f{at} = |x| f{0}(f{0}(x));\n", at - 1)).collect();
-    kernel(&format!("let f0 = |x| x + 1.0;\n{closures}store(y, f{depth}(load(y)));"))
+    let closures: String = (1..=depth).map(|at| format!("let part{at} = |x| part{0}(part{0}(x));\n", at - 1)).collect();
+    kernel(&format!("let part0 = |x| x + 1.0;\n{closures}store(y, part{depth}(load(y)));"))
 }
 
 /// Constants each of which is made of the one before twice.

@@ -34,7 +34,10 @@ impl Parser<'_> {
         if super::statement::is_ok(call) {
             return self.foreign(span, "`Ok` has no meaning in a kernel", "leave `Ok(())` out: nothing in a kernel fails");
         }
-        if let Some((message, help)) = of_another_language(&path.path) {
+        // A closure may have such a name.
+        if !self.bound.contains(&word.text)
+            && let Some((message, help)) = of_another_language(&path.path)
+        {
             return self.foreign(SourceSpan::of(path), message, help);
         }
         let owner = self.owner_of(&path.path);
@@ -204,8 +207,7 @@ impl Parser<'_> {
     }
 }
 
-/// The message and help for a call of a name that means something in Rust on the host or in Python: `Some(x)`, `Vec::new()`, `f32(x)`. No
-/// device function has these names.
+/// The message and help for a call of a name that means something in Rust on the host or in Python: `Some(x)`, `Vec::new()`, `f32(x)`.
 fn of_another_language(path: &syn::Path) -> Option<(String, String)> {
     let segments: Vec<String> = path.segments.iter().map(|segment| plain(&segment.ident)).collect();
     let (last, before) = segments.split_last()?;

@@ -87,6 +87,12 @@ impl Parser<'_> {
                 let value = Expr { kind: ExprKind::Name(MATCHED.to_string()), span: at };
                 Some(Stmt { kind: StmtKind::Let(self.pattern(pat), None, value), span })
             }
+            // The error is in the pattern; the name has a value, so that its uses give no further errors.
+            Pat::TupleStruct(some) if is_option(pat) => {
+                let inner = some.elems.first().filter(|inner| matches!(inner, Pat::Ident(ident) if is_name(ident)))?;
+                let value = Expr { kind: ExprKind::Error, span: at };
+                Some(Stmt { kind: StmtKind::Let(self.pattern(inner), None, value), span: SourceSpan::of(pat) })
+            }
             _ => None,
         }
     }
