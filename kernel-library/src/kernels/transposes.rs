@@ -26,13 +26,10 @@ use galatea::prelude::*;
         Config { ROWS: 64, COLUMNS: 64, KEEP: false, num_warps: 4 },
         Config { ROWS: 64, COLUMNS: 64, KEEP: false, num_warps: 8 },
         Config { ROWS: 64, COLUMNS: 128, KEEP: false, num_warps: 4 },
-        Config { ROWS: 64, COLUMNS: 128, KEEP: false, num_warps: 8 },
-        Config { ROWS: 128, COLUMNS: 64, KEEP: false, num_warps: 8 },
         Config { ROWS: 32, COLUMNS: 128, KEEP: true, num_warps: 4 },
         Config { ROWS: 64, COLUMNS: 64, KEEP: true, num_warps: 4 },
         Config { ROWS: 64, COLUMNS: 64, KEEP: true, num_warps: 8 },
         Config { ROWS: 64, COLUMNS: 128, KEEP: true, num_warps: 4 },
-        Config { ROWS: 128, COLUMNS: 64, KEEP: true, num_warps: 8 },
     ],
     key = [rows, columns],
 )]
