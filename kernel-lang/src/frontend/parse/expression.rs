@@ -139,7 +139,9 @@ impl Parser<'_> {
 
     pub(super) fn if_expr(&mut self, expr: &syn::ExprIf, span: SourceSpan) -> Expr {
         let cond = self.condition(&expr.cond);
-        let then_block = self.block(&expr.then_branch);
+        let declared = if let Rust::Let(binding) = &*expr.cond { self.inside_option(&binding.pat) } else { None };
+        let mut then_block = self.block(&expr.then_branch);
+        then_block.stmts.splice(0..0, declared);
         let else_block = expr.else_branch.as_ref().map(|(_, branch)| match &**branch {
             Rust::Block(block) => self.block(&block.block),
             other => {

@@ -87,11 +87,17 @@ impl Parser<'_> {
                 let value = Expr { kind: ExprKind::Name(MATCHED.to_string()), span: at };
                 Some(Stmt { kind: StmtKind::Let(self.pattern(pat), None, value), span })
             }
-            // The error is in the pattern; the name has a value, so that its uses give no further errors.
-            Pat::TupleStruct(some) if is_option(pat) => {
-                let inner = some.elems.first().filter(|inner| matches!(inner, Pat::Ident(ident) if is_name(ident)))?;
-                let value = Expr { kind: ExprKind::Error, span: at };
-                Some(Stmt { kind: StmtKind::Let(self.pattern(inner), None, value), span: SourceSpan::of(pat) })
+            _ => self.inside_option(pat),
+        }
+    }
+
+    /// Declares the name in `Some(x)`, which is reported elsewhere, so that its uses cause no further errors.
+    pub(super) fn inside_option(&mut self, pat: &Pat) -> Option<Stmt> {
+        match pat {
+            Pat::TupleStruct(wrapped) if is_option(pat) && wrapped.elems.len() == 1 => {
+                let span = SourceSpan::of(pat);
+                let unknown = Expr { kind: ExprKind::Error, span };
+                Some(Stmt { kind: StmtKind::Let(self.pattern(&wrapped.elems[0]), None, unknown), span })
             }
             _ => None,
         }

@@ -329,7 +329,10 @@ impl Parser<'_> {
                     "bind a name, `_`, a tuple of them, or the fields of a struct"
                 };
                 self.errors.push_help(SourceSpan::of(other), "this pattern is not available in kernels", help);
-                Pattern::Error
+                match other {
+                    Pat::TupleStruct(wrapped) if super::is_option(other) && wrapped.elems.len() == 1 => self.pattern(&wrapped.elems[0]),
+                    _ => Pattern::Error,
+                }
             }
         }
     }
