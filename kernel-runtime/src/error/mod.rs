@@ -175,7 +175,7 @@ pub enum Error {
         argument: &'static str,
         /// The shape of the argument.
         shape: Vec<usize>,
-        /// The accepted shape and the reason, such as "[4] is expected: one element for each column of `x`".
+        /// The accepted shape and the reason, such as `[4] is expected: one element for each column`.
         expected: String,
         /// The solution.
         help: String,
