@@ -99,11 +99,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = |name: &str| versions[name].as_str().unwrap_or("unknown").to_string();
 
     let clocks_before = bench.peers.ask("clocks")?;
+    let mut failed = Vec::new();
     for (work, shape) in works() {
         if !work.contains(&only) {
             continue;
         }
-        bench.run(work, shape)?;
+        if let Err(error) = bench.run(work, shape) {
+            let row = format!("{work} {}", shape_text(&bench.shape));
+            eprintln!("{row}: {error}");
+            failed.push(row);
+            // The peers may have lost their GPU.
+            bench.peers = Peers::start()?;
+            continue;
+        }
         // After each row, so that a run that is cut off leaves what it measured.
         if let Some(out) = &out {
             let run = json!({
@@ -121,7 +129,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             std::fs::write(out, serde_json::to_string_pretty(&run)?)?;
         }
     }
-    Ok(())
+    if failed.is_empty() { Ok(()) } else { Err(format!("not measured: {}", failed.join(", ")).into()) }
 }
 
 /// What is timed, in the order of the table: the name of a work with its element type, and its shape.
@@ -137,12 +145,12 @@ fn works() -> Vec<(&'static str, Vec<usize>)> {
     works.extend(norms.clone().map(|shape| ("layer_norm f16", shape)));
     works.extend(norms.clone().map(|shape| ("rms_norm f16", shape)));
     works.push(("row_sum f32", vec![4096, 8192]));
+    works.extend([("transpose f32", vec![8192, 8192]), ("transpose f16", vec![8192, 8192]), ("transpose f32", vec![5000, 7001])]);
     works.extend(norms.map(|shape| ("layer_norm_backward f16", shape)));
     for shape in [[8192, 32_000], [4096, 128_256]] {
         works.push(("cross_entropy bf16", shape.to_vec()));
         works.push(("cross_entropy_backward bf16", shape.to_vec()));
     }
-    works.extend([("transpose f32", vec![8192, 8192]), ("transpose f16", vec![8192, 8192]), ("transpose f32", vec![5000, 7001])]);
     works
 }
 

@@ -2,6 +2,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
 
 use crate::Schedule;
 use crate::dtype::Dtype;
@@ -61,8 +62,8 @@ impl Launcher<'_> {
             .iter()
             .zip(self.outer_types)
             .filter_map(|(outer, ty)| {
-                let (expr, ty) = (&outer.expr, dtype_type(&private, (*ty)?));
-                Some(quote!(#private::constant_of::<#ty, _>(#expr);))
+                let constant = constant_of(&private, outer, (*ty)?);
+                Some(quote!(#constant;))
             })
             .collect();
         (!checks.is_empty()).then(|| quote!(const _: fn() = || { #(#checks)* };))
@@ -71,12 +72,13 @@ impl Launcher<'_> {
     /// The outer constants as arguments. A known type is checked by rustc.
     fn outer_pushes(&self, args: &syn::Ident) -> Vec<TokenStream> {
         let private = self.private();
-        let push = |(index, Outer { expr, .. }): (usize, &Outer)| match self.outer_types.get(index).copied().flatten() {
-            Some(dtype) => {
-                let ty = dtype_type(&private, dtype);
-                quote!(#args.constant(#private::constant_of::<#ty, _>(#expr));)
-            }
-            None => quote!(#args.constant(#expr);),
+        let push = |(index, outer): (usize, &Outer)| {
+            let expr = &outer.expr;
+            let constant = match self.outer_types.get(index).copied().flatten() {
+                Some(dtype) => constant_of(&private, outer, dtype),
+                None => quote!(#expr),
+            };
+            quote!(#args.constant(#constant);)
         };
         self.outers.iter().enumerate().map(push).collect()
     }
@@ -404,6 +406,14 @@ pub(super) fn pointee(ty: &syn::Type) -> TokenStream {
         },
         _ => quote!(#ty),
     }
+}
+
+/// An outer constant that rustc checks to be of a type.
+fn constant_of(private: &TokenStream, Outer { expr, .. }: &Outer, dtype: Dtype) -> TokenStream {
+    let ty = dtype_type(private, dtype);
+    // rustc reports a constant of another type at the inferred generic.
+    let inferred = quote_spanned!(expr.span()=> _);
+    quote!(#private::constant_of::<#ty, #inferred>(#expr))
 }
 
 /// A dtype as a Rust type.
