@@ -14,7 +14,7 @@ const LOW: f32 = -4.0;
 const WIDTH: f32 = 0.125;
 
 // ANCHOR: naive
-/// An atomic addition for each element: programs wait for each other wherever two elements have one bin.
+/// One atomic addition for each element. Additions to the same bin are serialized.
 #[kernel(BLOCK_SIZE = 1024)]
 fn count_each<const BLOCK_SIZE: usize>(x: Ptr<f32>, counts: PtrMut<i32>, n: usize, low: f32, width: f32) {
     let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
@@ -51,7 +51,7 @@ pub(crate) fn histogram_by_elements(x: &Tensor<f32>, counts: &mut Tensor<i32>) -
 // ANCHOR_END: launch
 
 // ANCHOR: lock
-/// The largest element and its first index: two tensors of one element, that only change together. `best` begins as -infinity.
+/// The largest element and its first index, in two tensors of one element that must change together. The caller sets `best` to -infinity.
 #[kernel(BLOCK_SIZE = 4096)]
 fn maximum<const BLOCK_SIZE: usize>(x: Ptr<f32>, best: PtrMut<f32>, at: PtrMut<i64>, lock: PtrMut<i32>, n: usize) {
     let first = program_id(0) * BLOCK_SIZE;

@@ -9,7 +9,7 @@ mod report;
 use galatea::prelude::*;
 
 // ANCHOR: forward
-/// `y = (x - mean) * rstd * weight + bias` for each row, where `rstd` is `1 / sqrt(variance + eps)`: a program a row.
+/// `y = (x - mean) * rstd * weight + bias` for each row, where `rstd` is `1 / sqrt(variance + eps)`. Each program handles one row.
 #[kernel(heuristics(N = columns.next_power_of_two(), num_warps = if N >= 4096 { 8 } else { 4 }), N = [512, 1024, 2048])]
 fn forward<const N: usize>(
     x: Ptr<f32>,
@@ -26,7 +26,7 @@ fn forward<const N: usize>(
     let mask = column < columns;
     let v = load(x + row * columns + column, mask = mask);
     let row_mean = sum(v) / columns as f32;
-    // Behind the row `v` is 0, but `v - row_mean` is not.
+    // Past the end of the row `v` is 0, but `v - row_mean` is not.
     let difference = select(mask, v - row_mean, 0.0);
     let row_rstd = rsqrt(sum(difference * difference) / columns as f32 + eps);
     let w = load(weight + column, mask = mask);
@@ -39,7 +39,7 @@ fn forward<const N: usize>(
 // ANCHOR_END: forward
 
 // ANCHOR: backward
-/// The gradient `dx` of each row, and in `parts`, for each program, its share of the gradients of `weight` and of `bias`.
+/// The gradient `dx` of each row. Each program also writes its partial sums of the gradients of `weight` and `bias` to its row of `parts`.
 #[kernel(heuristics(N = columns.next_power_of_two(), num_warps = if N >= 4096 { 8 } else { 4 }), N = [512, 1024, 2048])]
 fn backward<const N: usize>(
     dy: Ptr<f32>,
@@ -56,7 +56,7 @@ fn backward<const N: usize>(
     let mask = column < columns;
     let w = load(weight + column, mask = mask);
     let (mut dweight, mut dbias) = (zeros::<f32>([N]), zeros::<f32>([N]));
-    // Every `num_programs(0)`-th row, so that each program has as many rows as any other.
+    // Every `num_programs(0)`-th row, so that the numbers of rows of two programs differ by at most one.
     for row in range(program_id(0), rows, num_programs(0)) {
         let offsets = row * columns + column;
         let d = load(dy + offsets, mask = mask);
@@ -89,14 +89,14 @@ fn column_sums<const BLOCK_SIZE: usize>(x: Ptr<f32>, sums: PtrMut<f32>, rows: us
 // ANCHOR_END: sums
 
 // ANCHOR: launch
-/// A layer norm of rows of `weight.len()` columns, with what its forward pass keeps for the backward pass.
+/// A layer norm over `weight.len()` columns, with the values that the forward pass saves for the backward pass.
 pub(crate) struct LayerNorm {
     pub(crate) weight: Tensor<f32>,
     pub(crate) bias: Tensor<f32>,
-    /// Of each row.
+    /// The mean of each row.
     mean: Tensor<f32>,
     rstd: Tensor<f32>,
-    /// Of each program of the backward pass: the shares of the gradients of `weight` and `bias`.
+    /// The partial sums of the gradients of `weight` and `bias`, a row for each program of the backward pass.
     parts: Tensor<f32>,
 }
 
@@ -118,7 +118,7 @@ impl LayerNorm {
         forward(x, &*weight, &*bias, y, mean, rstd, columns, Self::EPS).grid(|_| rows).launch()
     }
 
-    /// The gradient of `x`, and in the two rows of `dparameters` those of `weight` and `bias`.
+    /// Computes the gradients: `dx` of `x`, and of `weight` and `bias` in the two rows of `dparameters`.
     pub(crate) fn backward(
         &mut self,
         dy: &Tensor<f32>,
@@ -165,7 +165,7 @@ impl<'a> Row<'a> {
         let centred: Vec<f64> = self.x.iter().map(|x| f64::from(*x) - self.mean).collect();
         let squares: f64 = centred.iter().map(|c| c * c).sum();
         let (total, product): (f64, f64) = (g.iter().sum(), g.iter().zip(&centred).map(|(g, c)| g * c).sum());
-        // The loss after one element has grown by `h`: the mean grows by `h / n`.
+        // The loss after one element grows by `h`, without the bias, which is constant: the mean grows by `h / n`.
         let loss = |i: usize, h: f64| {
             let variance = (squares + 2.0 * centred[i] * h + h * h) / n - (h / n).powi(2);
             (product + g[i] * h - total * h / n) / (variance + f64::from(LayerNorm::EPS)).sqrt()

@@ -14,7 +14,7 @@ fn softmax_by_hand<T: Float, const N: usize>(x: Ptr<T>, y: PtrMut<T>, columns: u
     let column = arange(0, N);
     let mask = column < columns;
     let offsets = program_id(0) * columns + column;
-    // Elements behind the row count as -infinity: they are no maximum, and their exponential is 0.
+    // Elements past the end of the row read as -infinity. They do not change the maximum, and their exponential is 0.
     let v = load(x + offsets, mask = mask, other = f32::NEG_INFINITY) as f32;
     let powers = exp(v - max(v, axis = 0));
     store(y + offsets, (powers / sum(powers)) as T, mask = mask);
@@ -31,7 +31,7 @@ pub(crate) fn softmax<T: Float>(x: &Tensor<T>, y: &mut Tensor<T>) -> Result<()> 
 // ANCHOR_END: launch
 
 // ANCHOR: views
-/// Elements beside a row of fewer than N columns count as -infinity.
+/// Elements past the end of a row of fewer than N columns read as -infinity. N need not be a power of two.
 #[kernel(N = [1000, 1024])]
 fn softmax_rows<T: Float, const N: usize>(x: View<T, 2>, y: ViewMut<T, 2>) {
     let row = program_id(0);

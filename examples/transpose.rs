@@ -20,7 +20,7 @@ fn transpose_tiles<const M: usize, const N: usize>(x: View<f32, 2>, y: ViewMut<f
 // ANCHOR: launch
 /// The transpose: `x` has the shape `[m, n]`, `y` the shape `[n, m]`.
 pub(crate) fn transpose(x: &Tensor<f32>, y: &mut Tensor<f32>) -> Result<()> {
-    // For a tensor that is no matrix, any grid will do: the launch returns an error.
+    // If `x` is not a matrix, the launch returns an error whatever the grid is.
     let (m, n) = if let [m, n] = *x.shape() { (m, n) } else { (1, 1) };
     transpose_tiles::<64, 64>(x, y).grid((cdiv(m, 64), cdiv(n, 64))).launch()
 }
@@ -39,8 +39,8 @@ fn blur<const M: usize, const N: usize>(x: View<f32, 2>, y: ViewMut<f32, 2>) {
 // ANCHOR_END: part
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let report::Args { device, len } = report::Args::parse((1 << 24) + 3)?;
-    // No power of two, so that tiles hang over both edges of the matrix.
+    let report::Args { device, len } = report::Args::parse(4099 * 4099)?;
+    // The default is not a multiple of 64, so that the last tiles extend past both edges of the matrix.
     let m = len.isqrt().max(1);
     let n = (len / m).max(1);
     println!("transpose of {m} x {n} f32 on {device}");

@@ -8,6 +8,7 @@ mod ci;
 mod mutants;
 mod process;
 mod ptxas;
+mod quick_start;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,8 @@ enum Task {
     BenchReport(bench_report::Args),
     /// Build the book of docs/ into target/book, and check its links
     Book(book::Args),
+    /// Measure the time to a user's first results, from nothing
+    QuickStart(quick_start::Args),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         Task::Mutants(args) => mutants::run(&args),
         Task::BenchReport(args) => bench_report::run(&args),
         Task::Book(args) => book::run(&args),
+        Task::QuickStart(args) => quick_start::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
