@@ -125,14 +125,14 @@ impl Barriers {
         if first.reduction != usage.reduction {
             return Err(fault("it is used with and without a reduction, or with different ones, at the same time".to_owned()));
         }
-        let place = match barrier.parts.iter().position(|part| part.warp == warp) {
-            Some(place) => place,
+        let index = match barrier.parts.iter().position(|part| part.warp == warp) {
+            Some(index) => index,
             None => {
                 barrier.parts.push(Part { warp, arrived: Lanes::NONE, waiting: Lanes::NONE, live });
                 barrier.parts.len() - 1
             }
         };
-        let part = &mut barrier.parts[place];
+        let part = &mut barrier.parts[index];
         if let Some(lane) = part.arrived.and(lanes).lowest() {
             return Err(fault(format!("lane {lane} of warp {warp} arrives again before the barrier is complete")));
         }

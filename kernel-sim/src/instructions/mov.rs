@@ -117,8 +117,8 @@ struct Unpack {
 impl Instruction for Unpack {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let (whole, unknown) = gather(cx, &self.sources, 64)?;
-        for (place, destination) in self.destinations.iter().enumerate() {
-            let row: Row = whole.map(|bits| (bits >> (place as u32 * self.bits)) as u64 & mask(self.bits));
+        for (index, destination) in self.destinations.iter().enumerate() {
+            let row: Row = whole.map(|bits| (bits >> (index as u32 * self.bits)) as u64 & mask(self.bits));
             cx.write(*destination, &row);
             cx.write_unknown(*destination, &unknown);
         }
@@ -133,10 +133,10 @@ impl Instruction for Unpack {
 fn gather(cx: &Cx<'_>, sources: &[Value], bits: u32) -> Result<(WideRow, Unknowns), Trap> {
     let mut whole: WideRow = [0; WARP];
     let mut unknown = Unknowns::new();
-    for (place, source) in sources.iter().enumerate() {
+    for (index, source) in sources.iter().enumerate() {
         let row = cx.read_through(cx.lanes, *source, &mut unknown)?;
         for (bits_of_lane, part) in whole.iter_mut().zip(row) {
-            *bits_of_lane |= u128::from(part & mask(bits)) << (place as u32 * bits);
+            *bits_of_lane |= u128::from(part & mask(bits)) << (index as u32 * bits);
         }
     }
     Ok((whole, unknown))
