@@ -102,10 +102,10 @@ fn the_list_as_json_has_a_stable_schema() {
     assert_eq!(code, expected);
     // Fields are in the order of the documentation.
     let text = succeed(path, &["list", "--json", "--kind", "code"]);
-    let places: Vec<_> = ["format", "directory", "limit_bytes", "entries", "name", "kind", "bytes", "used_unix_s", "key"]
+    let offsets: Vec<_> = ["format", "directory", "limit_bytes", "entries", "name", "kind", "bytes", "used_unix_s", "key"]
         .map(|name| text.find(&format!("\"{name}\": ")))
         .into();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}: {text}");
+    assert!(offsets.iter().all(Option::is_some) && offsets.is_sorted(), "{offsets:?}: {text}");
 }
 
 #[test]

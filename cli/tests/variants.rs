@@ -54,7 +54,7 @@ fn an_assembler_tells_registers_and_spills_and_orders_by_them() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("variants.jsonl"), LINES).unwrap();
     let ptxas = folder.path().join("ptxas");
-    // The tools that the script uses are found by their places.
+    // The tools that the script uses are found by their paths.
     fs::write(&ptxas, PTXAS.replace("grep", "PATH=/usr/bin:/bin grep")).unwrap();
     fs::set_permissions(&ptxas, fs::Permissions::from_mode(0o755)).unwrap();
     let (out, err, success) = galatea(folder.path(), &[".", "--ptxas", "./ptxas", "--sort", "registers"]);

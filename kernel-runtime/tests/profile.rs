@@ -44,7 +44,7 @@ fn checked(trace: &Trace) -> Vec<Value> {
         trace.spans().len() + trace.launches().iter().map(|launch| 1 + usize::from(launch.ran.is_some())).sum::<usize>()
     );
     for own in &named {
-        // Ends of the events that are open at this place.
+        // Ends of the events that are open at this event.
         let mut open: Vec<f64> = Vec::new();
         let mut last = 0.0;
         for event in complete.iter().filter(|event| track(event) == *own) {
@@ -73,9 +73,9 @@ fn launches_of_many_threads_are_on_their_tracks() {
         for number in 0..3usize {
             let run = move || {
                 let _outer = span(format!("work of {number}"));
-                for turn in 0..4 {
-                    let _inner = span("turn");
-                    launch(Device::cpu(), 100 + turn).unwrap();
+                for iteration in 0..4 {
+                    let _inner = span("iteration");
+                    launch(Device::cpu(), 100 + iteration).unwrap();
                     launch(sim(), 200).unwrap();
                 }
             };

@@ -45,10 +45,10 @@ fn a_capture_runs_nothing_and_each_launch_runs_all_in_order() {
         .unwrap();
         assert_eq!((replay.len(), replay.is_empty(), replay.device()), (3, false, device));
         check(&y, 0.0);
-        for turn in 1..4u8 {
+        for iteration in 1..4u8 {
             replay.launch((&x, &mut y, &mut z)).unwrap();
-            check(&y, 2.0 * f32::from(turn));
-            check(&z, 5.0 + 2.0 * f32::from(turn));
+            check(&y, 2.0 * f32::from(iteration));
+            check(&z, 5.0 + 2.0 * f32::from(iteration));
         }
         // Between launches the tensors are the user's, and a launch sees what was made of them.
         y.fill(0.5).unwrap();

@@ -15,7 +15,7 @@ use crate::launch::args::Args;
 use crate::launch::call::{Call, Mode};
 use crate::launch::fact::Key;
 use crate::launch::grid::{GridRule, HasGridOf, IntoGrid};
-use crate::launch::{NoGrid, Place};
+use crate::launch::{LaunchDevice, NoGrid};
 use crate::{Device, Error, Result, Stream};
 
 /// A call of an autotuned kernel that has not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a function of
@@ -98,10 +98,10 @@ impl<const WORDS: usize, const KEY: usize, C: TuneConfig, F> AutotunedLaunch<'_,
     where
         F: HasGridOf<C>,
     {
-        match Place::of(&mut self.args, self.stream)? {
-            Place::Cpu => self.run_first(self.kept(), Device::cpu(), |config| self.run_on_cpu(config)),
-            Place::Sim(sim) => self.launch_on(&sim),
-            Place::Cuda(cuda) => self.launch_on(&CudaGpu { overlaps: self.overlaps, ..cuda }),
+        match LaunchDevice::of(&mut self.args, self.stream)? {
+            LaunchDevice::Cpu => self.run_first(self.kept(), Device::cpu(), |config| self.run_on_cpu(config)),
+            LaunchDevice::Sim(sim) => self.launch_on(&sim),
+            LaunchDevice::Cuda(cuda) => self.launch_on(&CudaGpu { overlaps: self.overlaps, ..cuda }),
         }
     }
 
@@ -114,10 +114,10 @@ impl<const WORDS: usize, const KEY: usize, C: TuneConfig, F> AutotunedLaunch<'_,
     where
         F: HasGridOf<C>,
     {
-        match Place::of(&mut self.args, self.stream)? {
-            Place::Cpu => Ok(Arc::new(self.untimed(self.kept(), Device::cpu()))),
-            Place::Sim(sim) => self.report_on(&sim),
-            Place::Cuda(cuda) => self.report_on(&cuda),
+        match LaunchDevice::of(&mut self.args, self.stream)? {
+            LaunchDevice::Cpu => Ok(Arc::new(self.untimed(self.kept(), Device::cpu()))),
+            LaunchDevice::Sim(sim) => self.report_on(&sim),
+            LaunchDevice::Cuda(cuda) => self.report_on(&cuda),
         }
     }
 }
@@ -179,19 +179,19 @@ where
         kept.of(self.tuner.configs().len())
     }
 
-    /// The configuration at index `place`, after heuristics.
+    /// The configuration at this index, after heuristics.
     #[inline]
-    pub(super) fn config(&self, place: usize) -> C {
-        self.rules.completed(self.args.words(), self.tuner.configs()[place])
+    pub(super) fn config(&self, index: usize) -> C {
+        self.rules.completed(self.args.words(), self.tuner.configs()[index])
     }
 
     /// The report that chooses the first remaining configuration without timing.
     fn untimed(&self, kept: Kept, device: Device) -> Report<C> {
         let first = self.indices(kept).next();
-        let trial = |place: usize| Trial {
-            config: self.config(place),
-            outcome: if kept.has(place) { Outcome::Untimed } else { Outcome::Pruned },
-            chosen: first == Some(place),
+        let trial = |index: usize| Trial {
+            config: self.config(index),
+            outcome: if kept.has(index) { Outcome::Untimed } else { Outcome::Pruned },
+            chosen: first == Some(index),
         };
         let trials = (0..self.tuner.configs().len()).map(trial).collect();
         Report { kernel: self.args.kernel().name(), device, trials, origin: Origin::Untimed, took: Duration::ZERO }
@@ -200,7 +200,7 @@ where
     /// The error if `prune` rejects every configuration.
     #[cold]
     fn all_are_pruned(&self, device: Device) -> Error {
-        let configs = (0..self.tuner.configs().len()).map(|place| self.config(place));
+        let configs = (0..self.tuner.configs().len()).map(|index| self.config(index));
         let failures = configs.map(|config| format!("  {config:?}: pruned for these arguments"));
         Error::NoConfig { kernel: self.args.kernel().name(), device, failures: failures.collect() }
     }
@@ -221,8 +221,8 @@ where
     #[inline]
     fn run_first(&self, kept: Kept, device: Device, run: impl Fn(C) -> Result<()>) -> Result<()> {
         let mut failure = None;
-        for place in self.indices(kept) {
-            match run(self.config(place)) {
+        for index in self.indices(kept) {
+            match run(self.config(index)) {
                 Err(error) if is_of_config(&error) => {
                     failure.get_or_insert(error);
                 }

@@ -94,9 +94,9 @@ fn duel(two: [usize; 2], most_us: f64, times: &mut [Vec<f64>], mut measure: impl
             break;
         }
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
-        let Round { times_us, took_us } = measure(&order.map(|place| two[place]))?;
+        let Round { times_us, took_us } = measure(&order.map(|index| two[index]))?;
         spent_us += took_us;
-        order.iter().zip(times_us).for_each(|(&place, time)| own[place].push(time));
+        order.iter().zip(times_us).for_each(|(&index, time)| own[index].push(time));
     }
     let better = if median(&own[1]) < median(&own[0]) { 1 } else { 0 };
     own.into_iter().zip(two).for_each(|(own, candidate)| times[candidate].extend(own));

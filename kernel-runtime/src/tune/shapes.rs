@@ -182,8 +182,8 @@ impl Row {
 /// Formats a row as `T = f32, n = 1048576`.
 impl std::fmt::Display for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (place, (name, value)) in self.fields.iter().enumerate() {
-            let comma = if place == 0 { "" } else { ", " };
+        for (index, (name, value)) in self.fields.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
             match value.as_str() {
                 Some(text) => write!(f, "{comma}{name} = {text}")?,
                 None => write!(f, "{comma}{name} = {value}")?,

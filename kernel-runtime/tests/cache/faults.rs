@@ -92,10 +92,10 @@ fn broken() {
     let path = file(&store, &key);
     let whole = fs::read(&path).unwrap();
     assert_eq!(store.get(&key).as_deref(), Some(&payload[..]));
-    for turn in 0..3000 {
+    for iteration in 0..3000 {
         let mut bytes = whole.clone();
         let at = random.below(bytes.len());
-        match turn % 6 {
+        match iteration % 6 {
             0 => bytes[at] ^= 1 << random.below(8),
             1 => bytes.truncate(at),
             2 => bytes.extend(random.bytes(at + 1)),
@@ -108,8 +108,8 @@ fn broken() {
         fs::write(&path, &bytes).unwrap();
         // Zeros may have stood there before.
         let expected = (bytes == whole).then(|| payload.clone());
-        assert!(store.get(&key) == expected, "turn {turn}, at {at}");
-        assert_eq!(path.exists(), bytes == whole, "turn {turn}, at {at}");
+        assert!(store.get(&key) == expected, "iteration {iteration}, at {at}");
+        assert_eq!(path.exists(), bytes == whole, "iteration {iteration}, at {at}");
     }
     store.put(&key, &payload).unwrap();
     assert_eq!(store.get(&key), Some(payload));

@@ -34,7 +34,7 @@ const UNKNOWN: CUresult = CUresult::CUDA_ERROR_UNKNOWN;
 /// A function that only the simulated driver has.
 fn of_driver(name: &CStr) -> *mut c_void {
     let mut found = std::ptr::null_mut();
-    // SAFETY: the driver is loaded, the name terminated and the place valid.
+    // SAFETY: the driver is loaded, the name is terminated, and the pointer is valid for writes.
     let code = unsafe { sys::cuGetProcAddress_v2(name.as_ptr(), &mut found, 0, 0, std::ptr::null_mut()) };
     assert_eq!(code, CUresult::CUDA_SUCCESS, "{name:?}");
     found

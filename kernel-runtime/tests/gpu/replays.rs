@@ -61,14 +61,14 @@ fn a_graph_is_ordered_with_all_other_uses(device: Device) {
         plus(&y, &x, &mut z)
     })
     .unwrap();
-    for turn in 1..4u8 {
+    for iteration in 1..4u8 {
         // A slow write of what the replay reads, at home; the replay on a stream of its own; a write behind it, and reads.
-        let value = full(device, f32::from(turn));
+        let value = full(device, f32::from(iteration));
         copy_slowly(&value, &mut x).unwrap();
-        if turn == 3 { replay.launch_on(&streams[0], (&x, &mut y, &mut z)) } else { replay.launch((&x, &mut y, &mut z)) }.unwrap();
+        if iteration == 3 { replay.launch_on(&streams[0], (&x, &mut y, &mut z)) } else { replay.launch((&x, &mut y, &mut z)) }.unwrap();
         x.fill(-1.0).unwrap();
-        check(&y, f32::from(turn));
-        check(&z, 2.0 * f32::from(turn));
+        check(&y, f32::from(iteration));
+        check(&z, 2.0 * f32::from(iteration));
     }
     // Memory that a replay reads is not handed out while it runs.
     replay.launch((&x, &mut y, &mut z)).unwrap();
@@ -106,10 +106,10 @@ fn the_driver_changes_nodes_in_place(device: Device) {
 fn an_update_that_the_driver_refuses_changes_nothing(device: Device) {
     let (x, mut y) = (full(device, 2.0), full(device, 0.0));
     let mut replay = Replay::capture(device.stream(), || axpy::<f32, 64>(1.0, &x, &mut y, N).grid(cdiv(N, 64)).launch()).unwrap();
-    for turn in 1..3u8 {
+    for iteration in 1..3u8 {
         assert!(replay.update(|| crowded().on(device.stream()).grid(1).launch()).is_err());
         replay.launch((&x, &mut y)).unwrap();
-        check(&y, 2.0 * f32::from(turn));
+        check(&y, 2.0 * f32::from(iteration));
     }
 }
 
@@ -255,8 +255,8 @@ fn graphs_of_many_threads(device: Device) {
                 let stream = device.new_stream().unwrap();
                 let (x, mut y) = (full(device, f32::from(thread)), full(device, 0.0));
                 let mut replay = Replay::capture(&stream, || axpy::<f32, 32>(1.0, &x, &mut y, N).grid(cdiv(N, 32)).launch()).unwrap();
-                for turn in 0..50 {
-                    match turn % 2 {
+                for iteration in 0..50 {
+                    match iteration % 2 {
                         0 => replay.launch((&x, &mut y)).unwrap(),
                         _ => axpy::<f32, 32>(1.0, &x, &mut y, N).grid(cdiv(N, 32)).launch().unwrap(),
                     }
@@ -302,14 +302,14 @@ fn next_of<'a>(kernel: &'static Kernel, x: impl PtrArg<'a, f32>, out: impl PtrMu
 
 fn an_early_launch_waits_before_it_reads(device: Device) {
     let (mut y, mut z) = (full(device, -1.0), full(device, -1.0));
-    for turn in 0..5u8 {
-        let x = full(device, f32::from(turn));
+    for iteration in 0..5u8 {
+        let x = full(device, f32::from(iteration));
         early_and_slow(&x, &mut y, SLOW).grid(cdiv(N, BLOCK)).launch().unwrap();
         next(&y, &mut z, N).grid(cdiv(N, 128)).overlap_previous().launch().unwrap();
         // It depends on the one before through the other alone.
         next(&z, &mut y, N).grid(cdiv(N, 128)).overlap_previous().launch().unwrap();
-        check(&y, f32::from(turn) + 2.0);
-        check(&z, f32::from(turn) + 1.0);
+        check(&y, f32::from(iteration) + 2.0);
+        check(&z, f32::from(iteration) + 1.0);
         // The same in a replay.
         let mut replay = Replay::capture(device.stream(), || {
             early_and_slow(&x, &mut y, SLOW).grid(cdiv(N, BLOCK)).launch()?;
@@ -320,8 +320,8 @@ fn an_early_launch_waits_before_it_reads(device: Device) {
         for _ in 0..2 {
             z.fill(-1.0).unwrap();
             replay.launch((&x, &mut y, &mut z)).unwrap();
-            check(&y, f32::from(turn) + 2.0);
-            check(&z, f32::from(turn) + 1.0);
+            check(&y, f32::from(iteration) + 2.0);
+            check(&z, f32::from(iteration) + 1.0);
         }
     }
 }

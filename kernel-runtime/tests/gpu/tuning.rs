@@ -126,9 +126,9 @@ fn in_place_kernels_are_tuned_right(device: Device) {
     let stream = device.new_stream().unwrap();
     for (tuner, expected) in [(&TUNER, [3.5, 6.5, 9.5]), (&ZEROED, [3.0, 6.0, 9.0])] {
         let (x, mut y) = (device.full(n, 3.0f32).unwrap(), device.full(n, 0.5f32).unwrap());
-        for (turn, expected) in expected.into_iter().enumerate() {
+        for (iteration, expected) in expected.into_iter().enumerate() {
             let launch = tuned(&x, &mut y, tuner, &Rules::NONE).grid(|config| cdiv(n, config.block_size));
-            if turn == 0 { launch.on(&stream).launch() } else { launch.launch() }.unwrap();
+            if iteration == 0 { launch.on(&stream).launch() } else { launch.launch() }.unwrap();
             assert!(y.to_vec().unwrap().iter().all(|&value| value == expected), "{expected}");
         }
     }

@@ -110,11 +110,11 @@ fn expected(operation: &Operation, case: &Case, inputs: &[Vec<u64>]) -> Vec<Vec<
             order.reverse();
         }
         let mut acc: Option<Vec<u64>> = None;
-        for place in order {
-            let next: Vec<u64> = inputs.iter().map(|input| input[place]).collect();
+        for index in order {
+            let next: Vec<u64> = inputs.iter().map(|input| input[index]).collect();
             let now = acc.map_or(next.clone(), |acc| (operation.combine)(&acc, &next));
             if case.is_scan {
-                results.iter_mut().zip(&now).for_each(|(result, value)| result[place] = *value);
+                results.iter_mut().zip(&now).for_each(|(result, value)| result[index] = *value);
             }
             acc = Some(now);
         }
