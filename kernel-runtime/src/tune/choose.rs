@@ -7,7 +7,7 @@ use super::memory::{Memory, Undo};
 use super::progress::Progress;
 use super::race::{Budget, Race, Round, fastest, median, race};
 use super::recall::Search;
-use super::rules::Kept;
+use super::rules::ConfigSet;
 use super::verify::{HostArgs, Reference, Verify};
 use super::{AutotunedLaunch, Origin, Outcome, Report, Trial, TuneConfig, Winner, alone, is_printed};
 use crate::bench::{FLUSH_BYTES, Timer};
@@ -26,15 +26,15 @@ where
     /// Times the configurations that `prune` leaves and stores the result. None if the grid is empty, another tuning is active on this
     /// thread, or there is no memory for the copies.
     #[cold]
-    pub(super) fn tune<P: Gpu>(&self, key: &[u64], kept: Kept, programs: Programs, gpu: &P) -> Result<Option<&'static Winner<C>>> {
+    pub(super) fn tune<P: Gpu>(&self, key: &[u64], unpruned: ConfigSet, programs: Programs, gpu: &P) -> Result<Option<&'static Winner<C>>> {
         let configs: Vec<C> = (0..self.tuner.configs().len()).map(|index| self.config(index)).collect();
         // Call the user's functions before taking the lock: they may do anything, including tuning another kernel.
         let grids: Vec<Result<[u32; 3]>> = configs.iter().map(|&config| self.grid_of(config)).collect();
-        let first = self.indices(kept).next();
+        let first = self.indices(unpruned).next();
         if first.is_some_and(|first| grids[first].as_ref().is_ok_and(|grid| grid.contains(&0))) {
             return Ok(None);
         }
-        let (likely, others) = self.rules.likely(self.args.words(), &configs, self.indices(kept).collect());
+        let (likely, others) = self.rules.likely(self.args.words(), &configs, self.indices(unpruned).collect());
         let verify = self.rules.verifies();
         let of = (self.tuner, verify);
         // The first word of the key numbers the device, and the next process may number devices differently. `programs` is passed beside
@@ -62,7 +62,7 @@ where
         let reference = match verify {
             Some(verify) => {
                 progress.tell(|| "the reference".to_owned());
-                let Some(reference) = self.reference(verify, kept, &configs, &grids, gpu)? else { return Ok(None) };
+                let Some(reference) = self.reference(verify, unpruned, &configs, &grids, gpu)? else { return Ok(None) };
                 Some(reference)
             }
             None => None,
@@ -113,7 +113,7 @@ where
     fn reference<P: Gpu>(
         &self,
         verify: Verify,
-        kept: Kept,
+        unpruned: ConfigSet,
         configs: &[C],
         grids: &[Result<[u32; 3]>],
         gpu: &P,
@@ -125,7 +125,7 @@ where
                 let kernel = self.args.kernel();
                 // The reference is the first configuration that fits the arguments and compiles. If there is none, no configuration can
                 // win.
-                let program = self.indices(kept).find_map(|index| {
+                let program = self.indices(unpruned).find_map(|index| {
                     let grid = *grids[index].as_ref().ok().filter(|grid| !grid.contains(&0))?;
                     Some((kernel.on_cpu(self.key_of(configs[index]).general()).ok()?, grid))
                 });
