@@ -49,7 +49,7 @@ help: registers and spills are what NVIDIA's assembler says: `--ptxas PATH`
 
 #[cfg(unix)]
 #[test]
-fn an_assembler_tells_registers_and_spills_and_orders_by_them() {
+fn an_assembler_adds_registers_and_spills_to_sort_by() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("variants.jsonl"), LINES).unwrap();
@@ -76,7 +76,7 @@ fn an_assembler_tells_registers_and_spills_and_orders_by_them() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn mistakes_are_explained() {
     let folder = tempfile::tempdir().unwrap();
     let fail = |arguments: &[&str]| {
         let (out, err, success) = galatea(folder.path(), arguments);

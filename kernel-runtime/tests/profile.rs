@@ -193,7 +193,7 @@ fn tuning_and_benchmarks_are_spans() {
 }
 
 #[test]
-fn graphs_are_spans_and_what_they_capture_has_no_time() {
+fn replays_are_spans_and_captured_launches_have_no_time() {
     let _alone = alone();
     for device in [Device::cpu(), sim()] {
         let (x, mut y) = (device.full(64, 1.0f32).unwrap(), device.full(64, 2.0f32).unwrap());

@@ -287,7 +287,7 @@ fn tuning_leaves_nothing_behind() {
 
 /// With `key = []`, too, what is fastest for a few programs decides for a few programs only. A simulated H200 runs 132 * 64 warps at once.
 #[test]
-fn so_many_programs_are_a_key_of_their_own() {
+fn the_number_of_programs_is_part_of_the_key() {
     static TUNER: Tuner<Config> = Tuner::new(&[of(32, 4), of(64, 2)], &[]);
     let device = Device::sim(Target::SM_90A).unwrap();
     let (x, mut y) = (device.full(100, 3.0f32).unwrap(), device.full(100, 0.5f32).unwrap());
@@ -308,7 +308,7 @@ fn so_many_programs_are_a_key_of_their_own() {
 }
 
 #[test]
-fn what_is_reset_is_zero_before_each_run() {
+fn zeroed_tensors_are_zero_before_each_run() {
     static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[]).zeroing(&[1]);
     let device = Device::sim(Target::SM_80).unwrap();
     let (x, mut y) = (device.full(100, 3.0f32).unwrap(), device.full(100, 0.5f32).unwrap());
@@ -319,7 +319,7 @@ fn what_is_reset_is_zero_before_each_run() {
 }
 
 #[test]
-fn hooks_stand_around_each_run_of_a_likely_configuration() {
+fn hooks_are_called_around_each_run_of_a_likely_configuration() {
     use std::sync::Mutex;
     static CALLS: Mutex<Vec<(char, usize)>> = Mutex::new(Vec::new());
     static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[]);
@@ -336,7 +336,7 @@ fn hooks_stand_around_each_run_of_a_likely_configuration() {
 }
 
 #[test]
-fn if_nothing_runs_every_reason_is_told_and_nothing_has_changed() {
+fn if_no_configuration_runs_the_error_lists_every_reason_and_nothing_has_changed() {
     const BROKEN: &[Config] = &[of(64, 3), of(64, 5)];
     static TUNER: Tuner<Config> = Tuner::new(BROKEN, &[]);
     let device = Device::sim(Target::SM_90A).unwrap();

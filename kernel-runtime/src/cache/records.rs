@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_told_and_never_chosen() {
+    fn an_invalid_record_is_an_error() {
         let good = [record("add", "13.0", &[1])].into_iter().collect::<Records>().to_string();
         let cases = [
             ("", "EOF"),

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_found_and_the_first_stays() {
+    fn an_inserted_value_is_found_and_not_overwritten() {
         let grown = Grown::new();
         let other = Some(Schedule::DEFAULT);
         for i in 0..500u64 {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_agree_on_one() {
+    fn threads_that_insert_the_same_key_get_the_same_value() {
         let grown = Grown::new();
         let kept: Vec<usize> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)

@@ -84,7 +84,7 @@ mod tests {
     use crate::cache::{Attempt, Programs, RecordKey};
 
     #[test]
-    fn what_is_told_is_read() {
+    fn a_written_result_is_read_as_it_was() {
         let text = str::to_owned;
         let (kernel, content, device, driver) = (text("k"), text("3f"), text("H"), text("1"));
         let of = RecordKey { kernel, content, device, driver, programs: Some(Programs::ManyWaves), values: vec![7, u64::MAX] };

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hopeless_run_once_and_the_close_meet_again() {
+    fn slow_configurations_run_once_and_close_ones_again() {
         let mut machine = Machine::new(&[100.0, 500.0, 101.0, 140.0]);
         let race = race(4, BUDGET, |alive| machine.round(alive)).unwrap();
         let runs: Vec<_> = race.times.iter().map(Vec::len).collect();

@@ -301,7 +301,7 @@ mod tests {
 
     #[cfg(all(feature = "cache", feature = "sim"))]
     #[test]
-    fn what_one_found_the_next_recalls_if_it_can_load_it() {
+    fn a_recorded_winner_is_recalled_if_its_code_loads() {
         use crate::Target;
         use crate::cache::Store;
         use crate::device::Backend;

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_names_the_file_the_row_and_the_field() {
+    fn an_error_names_the_file_the_row_and_the_field() {
         let (_directory, path) = file(r#"{ "add": [{ "n": 7 }, { "n": "many", "m": -1, "T": "f31" }] }"#);
         let rows: Vec<Row> = Shapes::read(&path, "add").unwrap().collect();
         let error = |error: Error| error.to_string();

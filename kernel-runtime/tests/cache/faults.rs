@@ -15,10 +15,10 @@ use crate::children::{child, numbered, outputs, succeed};
 use crate::random::Random;
 
 pub(crate) const TESTS: &[Test] = &[
-    ("whoever_is_killed_leaves_whole_entries_and_all_that_were_reported_saved", killed),
+    ("a_killed_process_leaves_only_complete_entries_and_all_that_it_reported_as_saved", killed),
     ("a_broken_file_is_no_entry_and_is_removed", broken),
     ("a_file_of_another_entry_or_format_is_no_entry", foreign),
-    ("where_nothing_can_be_written_what_is_kept_is_still_read", read_only),
+    ("a_read_only_store_is_still_read", read_only),
     ("a_directory_that_vanishes_is_made_again", vanishes),
     ("a_full_disk_loses_nothing_but_what_does_not_fit", full),
 ];

@@ -17,7 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("threads_tune_a_key_once", threads_tune_a_key_once),
     ("in_place_kernels_are_tuned_right", in_place_kernels_are_tuned_right),
     ("a_tuned_launch_allocates_nothing", a_tuned_launch_allocates_nothing),
-    ("if_nothing_runs_every_reason_is_told", if_nothing_runs_every_reason_is_told),
+    ("if_no_configuration_runs_the_error_lists_every_reason", if_no_configuration_runs_the_error_lists_every_reason),
 ];
 
 /// How often the launch covers the data: more is slower, and right all the same.
@@ -148,7 +148,7 @@ fn a_tuned_launch_allocates_nothing(device: Device) {
     assert_eq!(allocations() - before, 0);
 }
 
-fn if_nothing_runs_every_reason_is_told(device: Device) {
+fn if_no_configuration_runs_the_error_lists_every_reason(device: Device) {
     static TUNER: Tuner<Repeat> = Tuner::new(&[Repeat(3), Repeat(4)], &[]);
     let x = device.zeros::<f32>(10).unwrap();
     let mut out = device.zeros::<f32>(10).unwrap();

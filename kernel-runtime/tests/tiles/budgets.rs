@@ -188,7 +188,7 @@ fn beside_an_async_buffer(op: &str, elem: (&'static str, usize), shape: &[u32], 
 }
 
 #[test]
-fn flips_and_butterflies_beside_a_ring() {
+fn flips_and_butterflies_beside_an_async_buffer() {
     for seed in 0..24 {
         let num_warps = [2, 4, 8][seed as usize % 3];
         let elem = [("f64", 8), ("u8", 1), ("i32", 4), ("f16", 2)][seed as usize % 4];
@@ -203,7 +203,7 @@ fn flips_and_butterflies_beside_a_ring() {
 
 /// The owning thread broadcasts a loaded element to the other threads that hold it, a few elements at a time.
 #[test]
-fn old_values_beside_a_ring() {
+fn broadcast_loads_beside_an_async_buffer() {
     for (num_warps, seed) in [(2, 1), (4, 2), (8, 3), (4, 4)] {
         let (x, y) = beside_an_async_buffer("load %x, %at {volatile = true, in_bounds = true}", ("i64", 8), &[256], num_warps, 7 + seed);
         assert_eq!(x, y);
@@ -274,7 +274,7 @@ fn an_error_points_at_the_largest_op() {
 
 /// A kernel needs more shared memory than one target has, and less than another has.
 #[test]
-fn one_target_has_room() {
+fn a_kernel_that_is_too_large_for_one_target_fits_another() {
     let text = nested(6, "{num_stages = 6}");
     assert_eq!(compiled_for(Target::SM_90A, &text, schedule(4)).shared_bytes, 12 << 14);
     let (message, ..) = error(Target::SM_80, &text, schedule(4));
@@ -283,7 +283,7 @@ fn one_target_has_room() {
 
 /// A loop that does not say how many stages it has gets as many as fit into shared memory.
 #[test]
-fn a_loop_takes_what_is_left() {
+fn a_loop_gets_as_many_stages_as_fit() {
     for (outer, inner) in [(9, 1), (8, 2), (7, 3)] {
         let module = compiled_for(Target::SM_80, &nested(outer, ""), Schedule { num_warps: 16, ..Schedule::DEFAULT });
         let inner = if inner == 1 { 0 } else { inner };
@@ -293,7 +293,7 @@ fn a_loop_takes_what_is_left() {
 
 /// A kernel that would exceed shared memory reuses the memory of an exchange, with a barrier between two exchanges.
 #[test]
-fn exchanges_take_turns_in_the_last_bytes() {
+fn exchanges_reuse_the_last_bytes_of_shared_memory() {
     let sums = (0..4).map(|k| {
         format!(
             "%s{k} = scan %m (%a{k}: f32, %b{k}: f32) {{

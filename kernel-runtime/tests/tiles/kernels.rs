@@ -224,7 +224,7 @@ fn shared_memory_is_used_again_in_loops_and_branches() {
 }
 
 #[test]
-fn reshapes_turn_and_return() {
+fn reshapes_permutations_and_reductions_in_sequence() {
     // x as 32 x 8, transposed, its rows (8 of 32) as 4 x 2 x 32, summed along the middle, and spread over a new axis.
     let text = "kernel @shapes(%x: ptr<u32>, %y: ptr_mut<u32>) {
         %i = arange {start = 0, end = 256} : tile<i64, [256]>
@@ -281,7 +281,7 @@ fn rows_are_normalised() {
 
 /// An unrolled loop has the same trip count as the loop that is not unrolled, also if two steps exceed 64 bits.
 #[test]
-fn turns_of_any_step() {
+fn trip_counts_of_any_step() {
     let text = "kernel @count(%y: ptr_mut<i64>, %lower: i64, %upper: i64, %step: i64) {
         %zero = const {value = 0} : i64
         %one = const {value = 1} : i64

@@ -150,7 +150,7 @@ mod tests {
     use crate::ptx::Space;
 
     #[test]
-    fn what_can_be_moved() {
+    fn operands_of_mov() {
         let mut harness = with_registers();
         harness.variable("tile", Space::Shared, 0x40);
         harness.variable("table", Space::Global, 0x10_0000_0100);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_moved_but_not_used() {
+    fn uninitialised_values_can_be_moved_but_not_used() {
         let mut harness = Harness::new();
         for (name, ty) in [("%r1", Type::B32), ("%r2", Type::B32), ("%r3", Type::B32), ("%d1", Type::B64), ("%p1", Type::Pred)] {
             harness.declare(name, ty);

@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_remembers_who_may_do_what() {
+    fn read_only_and_uninitialised_memory_is_checked() {
         let memory = GlobalMemory::new(1 << 20);
         let constant = memory.allocate_variable("table", &[7; 8], true).unwrap();
         let fresh = memory.allocate(8).unwrap();

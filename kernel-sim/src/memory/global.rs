@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn an_access_outside_says_what_is_near() {
+    fn an_access_outside_names_the_nearest_allocation() {
         let memory = GlobalMemory::new(1 << 30);
         let first = memory.allocate(4096).unwrap();
         let second = memory.allocate_variable("table", &[0; 64], true).unwrap();
@@ -542,7 +542,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_stored_is_loaded(stores in prop::collection::vec((0u32..5, 0u64..96, any::<u128>()), 1..40)) {
+        fn a_load_returns_the_stored_bytes(stores in prop::collection::vec((0u32..5, 0u64..96, any::<u128>()), 1..40)) {
             let memory = GlobalMemory::new(1 << 20);
             let address = memory.allocate(96).unwrap();
             let view = memory.view();
@@ -570,7 +570,7 @@ mod tests {
         }
 
         #[test]
-        fn the_host_reads_what_it_wrote(offset in 0usize..40, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn the_host_reads_the_bytes_that_it_wrote(offset in 0usize..40, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let memory = GlobalMemory::new(1 << 20);
             let address = memory.allocate(240).unwrap();
             memory.write(address + offset as u64, &bytes).unwrap();

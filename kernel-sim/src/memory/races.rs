@@ -139,7 +139,7 @@ fn a_release_of_one_lane_says_nothing_of_the_others() {
 }
 
 #[test]
-fn the_async_proxy_sees_what_was_fenced() {
+fn the_async_proxy_sees_fenced_stores() {
     let hint = Some((": `fence.proxy.async` is missing", [0, 0, 0]));
     // No fence.
     let mut world = World::new(64);
@@ -172,7 +172,7 @@ fn the_async_proxy_sees_what_was_fenced() {
 }
 
 #[test]
-fn what_an_operation_writes_is_for_those_who_waited() {
+fn writes_of_an_operation_are_visible_after_its_wait() {
     let not_waited = Some((": nothing waits for that asynchronous operation", [0, 0, 0]));
     for queue in [Queue::Mbarrier, Queue::Copy] {
         let mut world = World::new(64);
@@ -243,7 +243,7 @@ fn programs_of_a_cluster_need_its_barrier() {
 }
 
 #[test]
-fn bytes_in_flight_are_for_their_operation() {
+fn bytes_in_flight_can_only_be_accessed_by_their_operation() {
     let mut world = World::new(32);
     let owner = Issuer { rank: 0, warp: 0, lane: 0, step: 0 };
     world.shared.mark_pending(16..144, "an asynchronous copy", 9, owner);

@@ -273,7 +273,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_stored_is_loaded(stores in prop::collection::vec((1usize..17, 0u64..140, any::<u128>()), 1..40)) {
+        fn a_load_returns_the_stored_bytes(stores in prop::collection::vec((1usize..17, 0u64..140, any::<u128>()), 1..40)) {
             let mut shared = SharedMemory::new(140, false);
             let clocks = Clocks::new(1, [32, 1, 1]);
             let agent = Agent::Thread { warp: 0, lane: 0 };
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_gives_what_was_there() {
+    fn an_update_returns_the_old_value() {
         let mut shared = SharedMemory::new(16, false);
         let clocks = Clocks::new(1, [32, 1, 1]);
         let agent = Agent::Thread { warp: 0, lane: 0 };

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_refused() {
+    fn forms_that_do_not_exist_are_refused() {
         let operands = "{%r0, %r1, %r2, %r3}, {%r4, %r5}, {%r6}, {%r0, %r1, %r2, %r3};";
         for (modifiers, reason) in [
             ("sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "the simulator does not multiply sparse matrices: `mma.sp`"),

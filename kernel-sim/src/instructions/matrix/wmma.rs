@@ -362,7 +362,7 @@ mod tests {
     use crate::instructions::harness::{Failure, refusal, with_registers};
 
     #[test]
-    fn what_does_not_exist_is_refused() {
+    fn forms_that_do_not_exist_are_refused() {
         for (text, reason) in [
             (
                 "wmma.load.a.sync.aligned.row.m16n16k8.f16 {%r0}, [%d0];",
