@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn mistakes_are_explained() {
         for (text, part) in
             [("f31:4", "no type"), ("f32", "TYPE=VALUE"), ("u8=300", "no `u8`"), ("f32:x", "no number"), ("f32:4=two", "@FILE")]
         {

@@ -119,7 +119,7 @@ impl Sim {
 
         let mut params = Vec::new();
         let mut buffers = Vec::new();
-        for (place, argument) in self.arguments.iter().enumerate() {
+        for (index, argument) in self.arguments.iter().enumerate() {
             match argument {
                 Argument::Scalar(bytes) => params.push(bytes.clone()),
                 Argument::Buffer { element, count, fill } => {
@@ -127,7 +127,7 @@ impl Sim {
                     if let Some(bytes) = fill.bytes(*element, *count)? {
                         machine.write(address, &bytes).map_err(|error| error.to_string())?;
                     }
-                    buffers.push((place, *element, *count, address));
+                    buffers.push((index, *element, *count, address));
                     params.push(address.to_le_bytes().to_vec());
                 }
             }
@@ -147,8 +147,8 @@ impl Sim {
         let Sim { grid, block, cluster, shared, .. } = *self;
         let start = Instant::now();
         let names: Vec<&str> = kernel.param_names().collect();
-        let memory = |&(place, element, count, address): &(usize, Element, usize, u64)| Memory {
-            name: names[place],
+        let memory = |&(index, element, count, address): &(usize, Element, usize, u64)| Memory {
+            name: names[index],
             address,
             elements: count as u64,
             element_bytes: element.bytes() as u32,
@@ -158,11 +158,11 @@ impl Sim {
         let counters = machine.launch(&kernel, &launch).map_err(|error: LaunchError| error.to_string())?;
         let seconds = start.elapsed().as_secs_f64();
         let mut text = format!("`{}` ran without a fault on a {}, in {seconds:.3} s\n", kernel.name(), machine.gpu().name);
-        for (place, element, count, address) in buffers {
+        for (index, element, count, address) in buffers {
             let mut bytes = vec![0; count.min(self.show) * element.bytes()];
             machine.read(address, &mut bytes).map_err(|error| error.to_string())?;
             if !bytes.is_empty() {
-                text += &format!("argument {place}: {}\n", element.show(&bytes));
+                text += &format!("argument {index}: {}\n", element.show(&bytes));
             }
         }
         if self.report {

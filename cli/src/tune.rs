@@ -147,7 +147,7 @@ fn row(Found { record, origin, took, shape }: &Found) -> [String; 5] {
     let median = |attempt: &Attempt| attempt.timed.map(|(median_us, _)| median_us);
     let chosen = record.chosen();
     let best = median(chosen).unwrap_or(f64::NAN);
-    let others = record.attempts.iter().enumerate().filter(|(place, _)| *place != record.chosen);
+    let others = record.attempts.iter().enumerate().filter(|(index, _)| *index != record.chosen);
     let next = others.filter_map(|(_, attempt)| Some((median(attempt)?, attempt))).min_by(|a, b| a.0.total_cmp(&b.0));
     let next = next.map_or_else(String::new, |(median, attempt)| format!("{:+.1} %  {}", (median / best - 1.0) * 100.0, config(attempt)));
     let key = || {

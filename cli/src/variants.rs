@@ -177,11 +177,11 @@ fn assemble(ptxas: &Path, variants: &mut [Variant]) {
     let (next, count) = (AtomicUsize::new(0), variants.len());
     let work = Mutex::new(variants);
     let take = || {
-        let place = next.fetch_add(1, Ordering::Relaxed);
+        let index = next.fetch_add(1, Ordering::Relaxed);
         let work = work.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        work.get(place).map(|variant| match (&variant.outcome, &variant.target) {
-            (Outcome::Compiled { ptx, .. }, Some(target)) => (place, Some((ptx.clone(), target.clone()))),
-            _ => (place, None),
+        work.get(index).map(|variant| match (&variant.outcome, &variant.target) {
+            (Outcome::Compiled { ptx, .. }, Some(target)) => (index, Some((ptx.clone(), target.clone()))),
+            _ => (index, None),
         })
     };
     let run = |ptx: &str, target: &str| {
@@ -193,11 +193,11 @@ fn assemble(ptxas: &Path, variants: &mut [Variant]) {
     std::thread::scope(|scope| {
         for _ in 0..cores {
             scope.spawn(|| {
-                while let Some((place, job)) = take() {
+                while let Some((index, job)) = take() {
                     let Some((ptx, target)) = job else { continue };
                     let found = run(&ptx, &target);
                     if let Outcome::Compiled { usage, .. } =
-                        &mut work.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[place].outcome
+                        &mut work.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[index].outcome
                     {
                         *usage = Some(found);
                     }

@@ -102,10 +102,10 @@ fn the_list_as_json_has_a_stable_schema() {
     assert_eq!(code, expected);
     // Fields are in the order of the documentation.
     let text = succeed(path, &["list", "--json", "--kind", "code"]);
-    let places: Vec<_> = ["format", "directory", "limit_bytes", "entries", "name", "kind", "bytes", "used_unix_s", "key"]
+    let offsets: Vec<_> = ["format", "directory", "limit_bytes", "entries", "name", "kind", "bytes", "used_unix_s", "key"]
         .map(|name| text.find(&format!("\"{name}\": ")))
         .into();
-    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}: {text}");
+    assert!(offsets.iter().all(Option::is_some) && offsets.is_sorted(), "{offsets:?}: {text}");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn a_store_that_others_can_write_is_refused_and_says_how_to_mend_it() {
 }
 
 #[test]
-fn caches_that_are_off_are_told_to_be() {
+fn a_cache_that_is_off_is_reported_as_off() {
     let output = Command::new(env!("CARGO_BIN_EXE_galatea")).args(["cache", "list"]).env("GALATEA_CACHE", "off").output().unwrap();
     assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("help: name a directory"), "{output:?}");
 }

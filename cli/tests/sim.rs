@@ -82,7 +82,7 @@ fn mistakes_on_the_command_line_are_explained() {
 }
 
 #[test]
-fn a_program_that_uses_no_simulator_is_told_so() {
+fn a_program_that_does_not_use_the_simulator_gets_a_note() {
     let output = galatea(&["sim", "--report", "--", env!("CARGO_BIN_EXE_galatea"), "--version"]);
     assert!(output.status.success());
     assert!(text(&output.stderr).contains("no kernel ran on a simulated GPU"));

@@ -49,12 +49,12 @@ help: registers and spills are what NVIDIA's assembler says: `--ptxas PATH`
 
 #[cfg(unix)]
 #[test]
-fn an_assembler_tells_registers_and_spills_and_orders_by_them() {
+fn an_assembler_adds_registers_and_spills_to_sort_by() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("variants.jsonl"), LINES).unwrap();
     let ptxas = folder.path().join("ptxas");
-    // The tools that the script uses are found by their places.
+    // The tools that the script uses are found by their paths.
     fs::write(&ptxas, PTXAS.replace("grep", "PATH=/usr/bin:/bin grep")).unwrap();
     fs::set_permissions(&ptxas, fs::Permissions::from_mode(0o755)).unwrap();
     let (out, err, success) = galatea(folder.path(), &[".", "--ptxas", "./ptxas", "--sort", "registers"]);
@@ -76,7 +76,7 @@ fn an_assembler_tells_registers_and_spills_and_orders_by_them() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn mistakes_are_explained() {
     let folder = tempfile::tempdir().unwrap();
     let fail = |arguments: &[&str]| {
         let (out, err, success) = galatea(folder.path(), arguments);

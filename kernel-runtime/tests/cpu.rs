@@ -71,7 +71,7 @@ fn a_checked_launch_reports_the_first_access_outside() {
 }
 
 #[test]
-fn constants_that_do_not_compile_are_told() {
+fn constants_that_do_not_compile_are_an_error() {
     let (x, mut y) = (cpu().zeros::<f32>(1).unwrap(), cpu().zeros::<f32>(1).unwrap());
     for _ in 0..2 {
         let error = axpy::<f32, 0>(1.0, &x, &mut y, 1).grid(1).launch().unwrap_err();
@@ -186,7 +186,7 @@ fn a_launch_that_fits_one_thread_allocates_nothing() {
 }
 
 #[test]
-fn a_launch_of_a_graph_allocates_nothing() {
+fn a_launch_of_a_replay_allocates_nothing() {
     let (x, mut y) = (cpu().zeros::<f32>(64).unwrap(), cpu().zeros::<f32>(64).unwrap());
     let work = |y: &mut Tensor<f32>| (0..5).try_for_each(|_| axpy::<f32, 64>(1.0, &x, &mut *y, 64).grid(1).launch());
     let mut replay = Replay::capture(cpu().stream(), || work(&mut y)).unwrap();

@@ -44,7 +44,7 @@ fn checked(trace: &Trace) -> Vec<Value> {
         trace.spans().len() + trace.launches().iter().map(|launch| 1 + usize::from(launch.ran.is_some())).sum::<usize>()
     );
     for own in &named {
-        // Ends of the events that are open at this place.
+        // Ends of the events that are open at this event.
         let mut open: Vec<f64> = Vec::new();
         let mut last = 0.0;
         for event in complete.iter().filter(|event| track(event) == *own) {
@@ -73,9 +73,9 @@ fn launches_of_many_threads_are_on_their_tracks() {
         for number in 0..3usize {
             let run = move || {
                 let _outer = span(format!("work of {number}"));
-                for turn in 0..4 {
-                    let _inner = span("turn");
-                    launch(Device::cpu(), 100 + turn).unwrap();
+                for iteration in 0..4 {
+                    let _inner = span("iteration");
+                    launch(Device::cpu(), 100 + iteration).unwrap();
                     launch(sim(), 200).unwrap();
                 }
             };
@@ -193,7 +193,7 @@ fn tuning_and_benchmarks_are_spans() {
 }
 
 #[test]
-fn graphs_are_spans_and_what_they_capture_has_no_time() {
+fn replays_are_spans_and_captured_launches_have_no_time() {
     let _alone = alone();
     for device in [Device::cpu(), sim()] {
         let (x, mut y) = (device.full(64, 1.0f32).unwrap(), device.full(64, 2.0f32).unwrap());

@@ -45,10 +45,10 @@ fn a_capture_runs_nothing_and_each_launch_runs_all_in_order() {
         .unwrap();
         assert_eq!((replay.len(), replay.is_empty(), replay.device()), (3, false, device));
         check(&y, 0.0);
-        for turn in 1..4u8 {
+        for iteration in 1..4u8 {
             replay.launch((&x, &mut y, &mut z)).unwrap();
-            check(&y, 2.0 * f32::from(turn));
-            check(&z, 5.0 + 2.0 * f32::from(turn));
+            check(&y, 2.0 * f32::from(iteration));
+            check(&z, 5.0 + 2.0 * f32::from(iteration));
         }
         // Between launches the tensors are the user's, and a launch sees what was made of them.
         y.fill(0.5).unwrap();
@@ -58,7 +58,7 @@ fn a_capture_runs_nothing_and_each_launch_runs_all_in_order() {
 }
 
 #[test]
-fn an_empty_graph_does_nothing() {
+fn an_empty_replay_does_nothing() {
     let mut replay = Replay::capture(Device::cpu().stream(), || Ok(())).unwrap();
     assert!(replay.is_empty());
     replay.launch(()).unwrap();
@@ -123,7 +123,7 @@ impl<'t> Tensors<'t> for &'t mut Model {
 }
 
 #[test]
-fn types_of_ones_own_lend_their_tensors() {
+fn user_types_lend_their_tensors() {
     for device in devices() {
         let mut model = Model { weights: (1..4u8).map(|i| full(device, f32::from(i))).collect(), output: full(device, 0.0) };
         let mut replay = Replay::capture(device.stream(), || {
@@ -173,7 +173,7 @@ fn copies_and_fills_of_every_width_are_captured() {
 }
 
 #[test]
-fn what_a_replay_could_not_repeat_is_refused() {
+fn work_that_a_replay_cannot_repeat_is_refused() {
     for device in devices() {
         let stream = device.stream();
         let (x, mut y) = (full(device, 1.0), full(device, 0.0));
@@ -328,7 +328,7 @@ fn work_stays_on_the_device_of_its_stream() {
 }
 
 #[test]
-fn a_graph_can_be_sent_and_shared() {
+fn a_replay_can_be_sent_and_shared() {
     fn check<T: Send + Sync>() {}
     check::<Replay>();
 }

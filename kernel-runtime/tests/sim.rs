@@ -43,7 +43,7 @@ fn memory_is_counted_and_limited() {
     let device = Device::sim(Target::SM_80).unwrap();
     let (_, total) = device.memory().unwrap().unwrap();
     match device.empty::<u8>(total + 1) {
-        Err(Error::OutOfMemory { device: place, requested, .. }) => assert_eq!((place, requested), (device, total + 1)),
+        Err(Error::OutOfMemory { device: full, requested, .. }) => assert_eq!((full, requested), (device, total + 1)),
         other => panic!("{other:?}"),
     }
     let held = device.zeros::<u8>(1 << 26).unwrap();
@@ -118,8 +118,8 @@ fn elements_that_nobody_wrote_are_a_fault_with_its_line() {
         let Error::Fault(fault) = &error else { panic!("{error}") };
         assert!(matches!(fault.kind, FaultKind::UninitialisedMemory { .. }), "{fault}");
         assert_eq!((fault.file.as_deref(), fault.line, fault.column, fault.cta), (Some("src/axpy.rs"), 5, 13, [0; 3]));
-        let place = "\n  --> src/axpy.rs:5:13\n   = element 0 of argument `x`\n   = program id (0, 0, 0), thread (";
-        assert!(error.to_string().contains(place), "{error}");
+        let location = "\n  --> src/axpy.rs:5:13\n   = element 0 of argument `x`\n   = program id (0, 0, 0), thread (";
+        assert!(error.to_string().contains(location), "{error}");
         assert_eq!(std::error::Error::source(&error).unwrap().to_string(), fault.to_string());
     }
     // The device is as good as before.
@@ -178,8 +178,8 @@ fn a_store_outside_its_tensor_is_a_fault() {
         let Error::Fault(fault) = &error else { panic!("{error}") };
         assert!(matches!(fault.kind, FaultKind::OutOfBounds { bytes: 4, .. }), "{fault}");
         assert_eq!((fault.line, fault.column, fault.cta, fault.thread), (7, 9, [2, 0, 0], [5, 0, 0]));
-        let place = "src/bad.rs:7:9\n   = element 69 of argument `y`, which has 69 elements: 1 after the last\n   = program id (2, 0, 0), thread (5, 0, 0)\n";
-        assert!(error.to_string().contains(place), "{error}");
+        let location = "src/bad.rs:7:9\n   = element 69 of argument `y`, which has 69 elements: 1 after the last\n   = program id (2, 0, 0), thread (5, 0, 0)\n";
+        assert!(error.to_string().contains(location), "{error}");
         // A replay knows its arguments, too.
         let mut replay = Replay::capture(device.stream(), || hand_written(&STORE, &mut y)).unwrap();
         assert_eq!(replay.launch(&mut y).unwrap_err().to_string(), error.to_string());
@@ -287,7 +287,7 @@ fn tuning_leaves_nothing_behind() {
 
 /// With `key = []`, too, what is fastest for a few programs decides for a few programs only. A simulated H200 runs 132 * 64 warps at once.
 #[test]
-fn so_many_programs_are_a_key_of_their_own() {
+fn the_number_of_programs_is_part_of_the_key() {
     static TUNER: Tuner<Config> = Tuner::new(&[of(32, 4), of(64, 2)], &[]);
     let device = Device::sim(Target::SM_90A).unwrap();
     let (x, mut y) = (device.full(100, 3.0f32).unwrap(), device.full(100, 0.5f32).unwrap());
@@ -308,7 +308,7 @@ fn so_many_programs_are_a_key_of_their_own() {
 }
 
 #[test]
-fn what_is_reset_is_zero_before_each_run() {
+fn zeroed_tensors_are_zero_before_each_run() {
     static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[]).zeroing(&[1]);
     let device = Device::sim(Target::SM_80).unwrap();
     let (x, mut y) = (device.full(100, 3.0f32).unwrap(), device.full(100, 0.5f32).unwrap());
@@ -319,7 +319,7 @@ fn what_is_reset_is_zero_before_each_run() {
 }
 
 #[test]
-fn hooks_stand_around_each_run_of_a_likely_configuration() {
+fn hooks_are_called_around_each_run_of_a_likely_configuration() {
     use std::sync::Mutex;
     static CALLS: Mutex<Vec<(char, usize)>> = Mutex::new(Vec::new());
     static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[]);
@@ -336,7 +336,7 @@ fn hooks_stand_around_each_run_of_a_likely_configuration() {
 }
 
 #[test]
-fn if_nothing_runs_every_reason_is_told_and_nothing_has_changed() {
+fn if_no_configuration_runs_the_error_lists_every_reason_and_nothing_has_changed() {
     const BROKEN: &[Config] = &[of(64, 3), of(64, 5)];
     static TUNER: Tuner<Config> = Tuner::new(BROKEN, &[]);
     let device = Device::sim(Target::SM_90A).unwrap();
@@ -435,8 +435,8 @@ fn threads_launch_and_free_beside_each_other() {
     std::thread::scope(|scope| {
         for thread in 0..4 {
             scope.spawn(move || {
-                for turn in 0..10 {
-                    let value = (10 * thread + turn) as f32;
+                for iteration in 0..10 {
+                    let value = (10 * thread + iteration) as f32;
                     let (x, mut y) = (device.full(300, value).unwrap(), device.full(300, 1.0f32).unwrap());
                     axpy::<f32, 64>(2.0, &x, &mut y, 300).grid(5).launch().unwrap();
                     assert_eq!(y.to_vec().unwrap(), [2.0 * value + 1.0; 300]);

@@ -14,7 +14,7 @@ const ROLE: &str = "KERNEL_RUNTIME_TEST_ROLE";
 
 const TESTS: &[(&str, fn())] = &[
     ("the_cpu_instead_of_a_gpu_is_said_once", the_cpu_instead_of_a_gpu_is_said_once),
-    ("who_asks_for_the_cpu_hears_nothing", who_asks_for_the_cpu_hears_nothing),
+    ("a_program_that_asks_for_the_cpu_gets_no_note", a_program_that_asks_for_the_cpu_gets_no_note),
     ("lines_that_nobody_can_read_end_no_program", lines_that_nobody_can_read_end_no_program),
 ];
 
@@ -61,7 +61,7 @@ fn the_cpu_instead_of_a_gpu_is_said_once() {
     assert!(said.starts_with("galatea: ") && said.contains("kernels run on the CPU") && said.lines().count() == 1, "{said}");
 }
 
-fn who_asks_for_the_cpu_hears_nothing() {
+fn a_program_that_asks_for_the_cpu_gets_no_note() {
     let program = std::env::current_exe().unwrap();
     let output = Command::new(program).env(ROLE, "default").env("GALATEA_DEVICE", "cpu").output().unwrap();
     assert!(output.status.success() && output.stdout == b"cpu\n" && output.stderr.is_empty(), "{output:?}");

@@ -20,7 +20,7 @@ const TESTS: &[Test] = &[
     ("halves_are_arguments_of_one_launch", halves_are_arguments_of_one_launch),
     ("a_split_outside_the_axis_is_an_error", a_split_outside_the_axis_is_an_error),
     ("copies_move_between_devices", copies_move_between_devices),
-    ("mistakes_are_errors_that_tell_the_sizes", mistakes_are_errors_that_tell_the_sizes),
+    ("mistakes_are_errors_that_name_the_sizes", mistakes_are_errors_that_name_the_sizes),
     ("a_tensor_prints_its_shape_and_its_first_values", a_tensor_prints_its_shape_and_its_first_values),
 ];
 
@@ -219,7 +219,7 @@ fn copies_move_between_devices(from: Device) {
     }
 }
 
-fn mistakes_are_errors_that_tell_the_sizes(device: Device) {
+fn mistakes_are_errors_that_name_the_sizes(device: Device) {
     let mut x = device.tensor(&[1, 2, 3]).unwrap();
     let mismatch = device.tensor_from(&[1, 2, 3], [2, 2]).unwrap_err();
     assert_eq!(mismatch.to_string(), "shape [2, 2] holds 4 elements but there are 3");

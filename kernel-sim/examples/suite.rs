@@ -23,7 +23,7 @@ fn main() -> io::Result<()> {
     let mut manifest = format!("{:016x}\n", emit::digest(&entries));
     let mut inputs = Vec::new();
     for entry in &entries {
-        // Kernel, place of its inputs, place and bytes of its answers, CTAs of 32 threads.
+        // Kernel, offset of its inputs, offset and bytes of its answers, CTAs of 32 threads.
         _ = writeln!(manifest, "{} {} {} {} {}", entry.name, inputs.len(), entry.answers.start, entry.answers.len(), entry.row.warps);
         inputs.extend_from_slice(&entry.inputs);
     }

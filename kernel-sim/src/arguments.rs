@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_an_element_or_so_many_away_from_one() {
+    fn an_address_is_described_by_the_nearest_element() {
         let x = Argument { name: "x", address: 0x1000_0000, elements: 69, element_bytes: 4 };
         let y = Argument { name: "y", address: 0x2000_0000, elements: 1, element_bytes: 8 };
         let none = Argument { name: "none", address: 0x3000_0000, elements: 0, element_bytes: 2 };
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_counted_where_nobody_described_elements() {
+    fn arguments_without_elements_are_described_in_bytes() {
         let mut arguments = Arguments::new(&[Argument { name: "x", address: 0x1000_0000, elements: 8, element_bytes: 4 }]);
         arguments.add_bytes("x_address", 0x1000_0000, 32);
         arguments.add_bytes("raw", 0x2000_0000, 5);

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_decodes() {
+    fn an_encoded_map_decodes_to_the_same_map() {
         let map = matrix();
         assert_eq!(TensorMap::decode(&map.encode().unwrap()), Ok(map.clone()));
         let wide = TensorMap {
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_driver_rejects_is_rejected() {
+    fn maps_that_the_driver_rejects_are_rejected() {
         let rejected = |change: &dyn Fn(&mut TensorMap), message: &str| {
             let mut map = matrix();
             change(&mut map);

@@ -42,7 +42,7 @@ fn run_clusters(body: &str, (grid, cluster): (u32, u32), flags: [u32; 8], seed: 
     machine.launch(&module.kernel("waits").unwrap(), &launch)?;
     let mut bytes = [0; 32];
     machine.read(pointer, &mut bytes).unwrap();
-    Ok(std::array::from_fn(|place| u32::from_le_bytes(bytes[4 * place..][..4].try_into().unwrap())))
+    Ok(std::array::from_fn(|index| u32::from_le_bytes(bytes[4 * index..][..4].try_into().unwrap())))
 }
 
 /// What the fault of a kernel says that never ends, in the order of the program.

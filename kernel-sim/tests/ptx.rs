@@ -200,7 +200,7 @@ fn modules_with_every_directive() {
 }
 
 #[test]
-fn an_error_shows_the_place() {
+fn an_error_shows_the_position() {
     for (body, message) in [
         (
             "\tadd.s32 %r1, %r2 %r3;",
@@ -294,17 +294,17 @@ const PIECES: &[&str] = &[
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// No text, however broken, makes the parser panic, and each error has its place in the text.
+    /// No text, however broken, makes the parser panic, and each error has its position in the text.
     #[test]
-    fn broken_text_is_an_error_with_a_place(
+    fn broken_text_is_an_error_with_a_position(
         file: prop::sample::Index,
         changes in prop::collection::vec((any::<prop::sample::Index>(), 0..40usize, prop::option::of(prop::sample::select(PIECES))), 1..4),
         end in prop::option::of(any::<prop::sample::Index>()),
     ) {
         let mut text = file.get(&CORPUS).1.clone();
-        for (place, removed, piece) in changes {
-            let boundary = |mut place: usize| { while !text.is_char_boundary(place) { place -= 1; } place };
-            let from = boundary(place.index(text.len() + 1));
+        for (start, removed, piece) in changes {
+            let boundary = |mut start: usize| { while !text.is_char_boundary(start) { start -= 1; } start };
+            let from = boundary(start.index(text.len() + 1));
             let to = boundary((from + removed).min(text.len())).max(from);
             text.replace_range(from..to, piece.unwrap_or_default());
         }

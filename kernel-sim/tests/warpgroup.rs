@@ -131,7 +131,7 @@ fn kernel(variant: &Variant) -> String {
 fn run(variant: &Variant, seed: u64) -> Result<Vec<f32>, LaunchError> {
     let machine = Machine::new(Gpu::h200());
     let module = machine.load(&kernel(variant)).unwrap_or_else(|error| panic!("{error}"));
-    let place = |rows: usize, value: &dyn Fn(usize, usize) -> i32| {
+    let tensor_map = |rows: usize, value: &dyn Fn(usize, usize) -> i32| {
         let address = machine.allocate(rows * 128).unwrap();
         let bytes: Vec<u8> = (0..rows * 64).flat_map(|at| half(value(at / 64, at % 64)).to_le_bytes()).collect();
         machine.write(address, &bytes).unwrap();
@@ -149,7 +149,7 @@ fn run(variant: &Variant, seed: u64) -> Result<Vec<f32>, LaunchError> {
         };
         map.encode().unwrap()
     };
-    let (a, b) = (place(64, &left), place(16, &right));
+    let (a, b) = (tensor_map(64, &left), tensor_map(16, &right));
     let d = machine.allocate(64 * 16 * 4).unwrap();
     let options = Options { seed, ..Options::default() };
     let launch = Launch { params: &[&a, &b, &d.to_le_bytes()], options, ..Launch::new([1; 3], [128, 1, 1], &[]) };

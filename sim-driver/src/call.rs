@@ -55,13 +55,13 @@ pub(crate) fn call_in_context(work: impl FnOnce(&mut State, usize) -> Result<(),
 /// Writes a result through a pointer of the caller.
 ///
 /// # Safety
-/// `place` is null or valid for writes.
-pub(crate) unsafe fn answer<T>(place: *mut T, value: T) -> Result<(), CUresult> {
-    if place.is_null() {
+/// `target` is null or valid for writes.
+pub(crate) unsafe fn answer<T>(target: *mut T, value: T) -> Result<(), CUresult> {
+    if target.is_null() {
         return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
     }
-    // SAFETY: `place` is not null, so the caller guarantees that it is valid for writes.
-    unsafe { place.write(value) };
+    // SAFETY: `target` is not null, so the caller guarantees that it is valid for writes.
+    unsafe { target.write(value) };
     Ok(())
 }
 

@@ -18,12 +18,12 @@ pub(crate) struct Planted {
 impl State {
     /// Fails if a failure is planted for this call. Each planted failure happens once.
     pub(crate) fn may_fail(&mut self, function: &str) -> Result<(), CUresult> {
-        let Some(place) = self.planted.iter().position(|planted| planted.function == function) else { return Ok(()) };
-        if self.planted[place].skipped > 0 {
-            self.planted[place].skipped -= 1;
+        let Some(index) = self.planted.iter().position(|planted| planted.function == function) else { return Ok(()) };
+        if self.planted[index].skipped > 0 {
+            self.planted[index].skipped -= 1;
             return Ok(());
         }
-        Err(self.planted.remove(place).code)
+        Err(self.planted.remove(index).code)
     }
 }
 

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_says_why_and_what_to_do() {
+    fn a_refusal_names_the_reason_and_the_remedy() {
         let outer = tempfile::tempdir().unwrap();
         let outer = outer.path().canonicalize().unwrap();
         let [folder, file, link] = ["folder", "file", "link"].map(|name| outer.join(name));

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_writes_it_also_reads() {
+    fn a_written_report_is_read() {
         let written = serde_json::to_string(&read(RUN).unwrap()).unwrap();
         assert_eq!(serde_json::to_string(&read(&written).unwrap()).unwrap(), written);
     }

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
     let mut gpu_tests = String::new();
     for exe in built.iter().progress() {
-        let (folder, name) = place(exe);
+        let (folder, name) = folder_and_name(exe);
         strip(&exe.path, &out.join(folder).join(&name))?;
         let is_spared = NOT_SANITIZED.contains(&(exe.package.as_str(), exe.target.as_str()));
         if exe.kind == "test" && ON_THE_GPU.contains(&exe.package.as_str()) && !is_spared {
@@ -124,7 +124,7 @@ pub(crate) fn asks_for_gpu(exe: &Executable) -> bool {
 }
 
 /// The folder and file name of an executable in the bundle.
-fn place(exe: &Executable) -> (&'static str, String) {
+fn folder_and_name(exe: &Executable) -> (&'static str, String) {
     match exe.kind.as_str() {
         "example" => ("examples", exe.target.clone()),
         "bench" => ("benches", exe.target.clone()),

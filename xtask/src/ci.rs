@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failing_tests_say_is_kept() {
+    fn the_output_of_failing_tests_is_collected() {
         let mut tests = Tests::default();
         let said = "failures:\n\n---- adds stdout ----\nleft: 1\n\nfailures:\n    adds\n\n";
         let sums = "test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out";

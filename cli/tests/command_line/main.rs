@@ -99,7 +99,7 @@ fn titles_of_tables_are_bold_and_data_has_no_colours() {
 }
 
 #[test]
-fn exit_codes_tell_mistakes_on_the_command_line_from_failures() {
+fn exit_codes_distinguish_mistakes_on_the_command_line_from_failures() {
     let cases = [
         ("galatea --version", 0),
         ("galatea help sim", 0),

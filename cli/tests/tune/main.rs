@@ -53,7 +53,7 @@ fn galatea(folder: &Path, shapes: &str, arguments: &[&str], program: &str) -> (S
 
 const SHAPES: &str = r#"{ "halve": [{ "n": 1000, "T": "f32" }, { "n": 513, "T": "f16" }, { "n": 513, "T": "f32" }] }"#;
 
-fn what_was_chosen_is_shown_and_written() {
+fn the_chosen_configurations_are_shown_and_written() {
     let folder = tempfile::tempdir().unwrap();
     let records = ["--records", "tuned/sim.json"];
     let (out, err, code) = galatea(folder.path(), SHAPES, &records, "tunes");
@@ -117,7 +117,7 @@ fn older_records_are_replaced_and_others_stay() {
     assert!(code == Some(0) && out.contains("tuned.json holds 3 records: 0 new, 3 in the place of older ones\n"), "{out}{err}");
 }
 
-fn what_is_wrong_is_said() {
+fn mistakes_are_explained() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let run = |shapes: &str, arguments: &[&str], program: &str| {
@@ -152,9 +152,9 @@ fn main() {
         return;
     }
     let tests: [(&str, fn()); 3] = [
-        ("what_was_chosen_is_shown_and_written", what_was_chosen_is_shown_and_written),
+        ("the_chosen_configurations_are_shown_and_written", the_chosen_configurations_are_shown_and_written),
         ("older_records_are_replaced_and_others_stay", older_records_are_replaced_and_others_stay),
-        ("what_is_wrong_is_said", what_is_wrong_is_said),
+        ("mistakes_are_explained", mistakes_are_explained),
     ];
     let trial = |(name, test): (&str, fn())| {
         Trial::test(name, move || {

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_there_is_told_of_and_who_refuses_is_not() {
+    fn a_missing_assembler_is_reported_and_a_failing_one_is_not() {
         let directory = tempfile::tempdir().unwrap();
         let refuses = script(directory.path(), "#!/bin/sh\necho no >&2\nexit 1\n");
         let (code, told) = crate::capture_prints(|| refuses.assemble("text", (8, 0)));

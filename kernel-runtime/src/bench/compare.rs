@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn two_percent_are_told_from_noise_and_the_same_from_the_same() {
+    fn a_difference_of_two_percent_is_significant_and_equal_works_do_not_differ() {
         let mut wrong = 0;
         for seed in 0..50 {
             let (a, b) = rounds(400, 1.02, seed);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_holds_the_truth() {
+    fn the_interval_contains_the_true_speedup() {
         let held = |seed| {
             let (a, b) = rounds(200, 1.05, seed);
             let compared = Comparison::of(&a, &b);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_disturb_their_neighbours_prove_less() {
+    fn rounds_that_affect_their_neighbours_widen_the_interval() {
         let mut random = Random(11);
         let (mut a, mut b, mut drift) = (Vec::new(), Vec::new(), [0.0; 2]);
         for _ in 0..1000 {

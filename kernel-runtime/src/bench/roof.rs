@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_has_no_roof() {
+    fn unknown_peaks_have_no_roof() {
         assert!(Roof::of(&Device::cpu()).is_none());
         assert!(Roof::from_attributes(108, 1_410_000, 0, 5120, (8, 0)).is_none());
         let newer = Roof::from_attributes(100, 1_000_000, 1_000_000, 5120, (99, 0)).unwrap();

@@ -92,8 +92,8 @@ impl Timer {
     fn rounds(&mut self, works: &mut [&mut dyn FnMut() -> Result<()>], rounds: usize) -> Result<Vec<Vec<f64>>> {
         let count = works.len();
         for round in 0..rounds {
-            for place in 0..count {
-                let i = (round + place) % count;
+            for position in 0..count {
+                let i = (round + position) % count;
                 self.run(round * count + i, works[i])?;
             }
         }

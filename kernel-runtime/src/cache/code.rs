@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_does_not_load_is_made_again_and_what_never_does_is_not_kept() {
+    fn code_that_does_not_load_is_assembled_again_and_stored_only_if_it_loads() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path());
         let key = key("silu", "text", &MACHINE);

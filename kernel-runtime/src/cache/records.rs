@@ -45,8 +45,8 @@ impl Records {
             return Err(wrong(format!("the field `format` is not `{FORMAT}`")));
         }
         let records = value["records"].as_array().ok_or_else(|| wrong("there is no list `records`".to_owned()))?;
-        let read = |(place, record): (usize, &Value)| {
-            read(record).map_err(|field| wrong(format!("record {place} has no field `{field}`, or another value than belongs there")))
+        let read = |(index, record): (usize, &Value)| {
+            read(record).map_err(|field| wrong(format!("record {index} has no field `{field}`, or another value than belongs there")))
         };
         records.iter().enumerate().map(read).collect::<Result<_, _>>().map(Records)
     }
@@ -90,14 +90,14 @@ impl Records {
     #[must_use]
     pub fn updated(self, newer: impl IntoIterator<Item = Record>, in_use: &Records) -> Updated {
         /// The kernel's name, the GPU and the key.
-        fn place(record: &Record) -> (&str, &str, &[u64]) {
+        fn identity(record: &Record) -> (&str, &str, &[u64]) {
             (&record.of.kernel, &record.of.device, &record.of.values)
         }
-        let same = |a: &Record, b: &Record| place(a) == place(b) && a.of.programs == b.of.programs && a.of.content == b.of.content;
+        let same = |a: &Record, b: &Record| identity(a) == identity(b) && a.of.programs == b.of.programs && a.of.content == b.of.content;
         let is_older = |old: &Record, new: &Record| {
             let is_of_another_kernel = || self.0.iter().any(|one| same(one, new)) || in_use.iter().any(|one| same(one, old));
             let is_as_many = old.of.programs == new.of.programs || old.of.programs.is_none();
-            place(old) == place(new) && is_as_many && (old.of.content == new.of.content || !is_of_another_kernel())
+            identity(old) == identity(new) && is_as_many && (old.of.content == new.of.content || !is_of_another_kernel())
         };
         let mut folded: Vec<Record> = Vec::new();
         for record in newer {
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_record_takes_the_place_of_all_older_ones() {
+    fn a_newer_record_replaces_all_older_ones() {
         let [one, two, three] = ["12.8", "13.0", "13.1"].map(|driver| record("add", driver, &[1]));
         let [other, elsewhere] = [record("add", "13.0", &[2]), record("mul", "13.0", &[1])];
         // There are records of two drivers; one new record replaces both.
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_record_is_told_and_never_chosen() {
+    fn an_invalid_record_is_an_error() {
         let good = [record("add", "13.0", &[1])].into_iter().collect::<Records>().to_string();
         let cases = [
             ("", "EOF"),

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_compiled_is_read_as_it_was() {
+    fn a_variant_is_read_as_it_was_compiled() {
         let compiled = Compiled { ptx: ".version 7.0\n\n.. \n".into(), entry: "silu".into(), shared_bytes: 512, sites: Vec::new() };
         assert_eq!(read(write(&compiled)), Some(compiled));
         assert!(read(b"silu x\n".to_vec()).is_none() && read(b"\xff".to_vec()).is_none() && read(Vec::new()).is_none());

@@ -67,7 +67,7 @@ pub(super) fn found(count: usize) -> String {
 pub(super) fn fault_text(fault: &kernel_sim::Fault) -> String {
     let kernel_sim::Fault { kind, kernel, file, line, column, callers, ptx_line, instruction, cta, thread, .. } = fault;
     let element = fault.element().map_or_else(String::new, |element| format!("\n   = {element}"));
-    let place = match file {
+    let position = match file {
         Some(file) if *line > 0 => format!("\n  --> {file}:{line}:{column}"),
         _ => String::new(),
     };
@@ -75,7 +75,7 @@ pub(super) fn fault_text(fault: &kernel_sim::Fault) -> String {
     let three = |[x, y, z]: &[u32; 3]| format!("({x}, {y}, {z})");
     let (program, thread) = (three(cta), three(thread));
     format!(
-        "kernel `{kernel}`: {kind}{place}{callers}{element}\n   = program id {program}, thread {thread}\n   = PTX line {ptx_line}: `{instruction}`"
+        "kernel `{kernel}`: {kind}{position}{callers}{element}\n   = program id {program}, thread {thread}\n   = PTX line {ptx_line}: `{instruction}`"
     )
 }
 

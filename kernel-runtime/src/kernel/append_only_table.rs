@@ -30,12 +30,12 @@ impl<V> Grown<V> {
     /// The value for this schedule and key.
     #[inline]
     pub(crate) fn find(&self, schedule: Option<Schedule>, key: &[u64]) -> Option<&V> {
-        let mut place = &self.chains[chain(key)];
-        while let Some(link) = place.get() {
+        let mut cell = &self.chains[chain(key)];
+        while let Some(link) = cell.get() {
             if link.is_of(schedule, key) {
                 return Some(&link.value);
             }
-            place = &link.next;
+            cell = &link.next;
         }
         None
     }
@@ -43,19 +43,19 @@ impl<V> Grown<V> {
     /// Inserts a value unless the key has one already. Returns the value that is now in the table.
     pub(crate) fn keep(&self, schedule: Option<Schedule>, key: &[u64], value: V) -> &V {
         let mut own = Some(Box::new(Link { schedule, key: key.into(), value, next: OnceLock::new() }));
-        let mut place = &self.chains[chain(key)];
+        let mut cell = &self.chains[chain(key)];
         loop {
             // If the link is already set, or another thread sets it meanwhile, this one goes after it.
             if let Some(link) = own.take()
-                && let Err(link) = place.set(link)
+                && let Err(link) = cell.set(link)
             {
                 own = Some(link);
             }
-            let Some(link) = place.get() else { unreachable!("`set` succeeds, or fails because there is a link") };
+            let Some(link) = cell.get() else { unreachable!("`set` succeeds, or fails because there is a link") };
             if link.is_of(schedule, key) {
                 return &link.value;
             }
-            place = &link.next;
+            cell = &link.next;
         }
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_found_and_the_first_stays() {
+    fn an_inserted_value_is_found_and_not_overwritten() {
         let grown = Grown::new();
         let other = Some(Schedule::DEFAULT);
         for i in 0..500u64 {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_agree_on_one() {
+    fn threads_that_insert_the_same_key_get_the_same_value() {
         let grown = Grown::new();
         let kept: Vec<usize> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_built_is_used_as_it_is() {
+    fn embedded_variants_are_used_without_compilation() {
         let (kernel, gpu) = (kernel(), Shelved::new());
         for (facts, ptx) in [(0, "embedded"), (0b001, "embedded a"), (0b110, "embedded b c")] {
             assert_eq!(at_once(kernel, &gpu, &Key::new([64], facts), None).unwrap(), ptx);
@@ -274,7 +274,7 @@ mod tests {
 
     #[cfg(feature = "jit")]
     #[test]
-    fn a_failure_is_told_once_and_nothing_stops() {
+    fn a_failed_compilation_is_reported_once_and_launches_continue() {
         let (kernel, gpu) = (kernel(), Shelved::new());
         let key = Key::new([64], 0b010);
         assert_eq!(at_once(kernel, &gpu, &key, None).unwrap(), "embedded");

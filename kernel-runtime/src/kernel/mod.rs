@@ -93,7 +93,7 @@ pub(crate) struct Table<L: 'static> {
     /// The embedded variants for this GPU, the best target first.
     embedded: Box<[(&'static Variant, OnceLock<L>)]>,
     /// Indices into `embedded`, by schedule and key, and by the key alone.
-    places: Grown<usize>,
+    indices: Grown<usize>,
     /// Variants that were compiled in process, for the kernel's own schedule or that of a configuration.
     compiled: Grown<L>,
     /// Variants that other threads compile, or could not compile.
@@ -114,8 +114,8 @@ impl<L> Table<L> {
     /// The function that earlier launches with this key have run.
     #[inline]
     pub(crate) fn loaded(&self, key: &[u64], schedule: Option<Schedule>) -> Option<&L> {
-        match self.places.find(schedule, key) {
-            Some(place) => self.embedded.get(*place)?.1.get(),
+        match self.indices.find(schedule, key) {
+            Some(index) => self.embedded.get(*index)?.1.get(),
             None => self.compiled.find(schedule, key),
         }
     }
@@ -246,7 +246,7 @@ impl Kernel {
         key: &[u64],
         schedule: Option<Schedule>,
     ) -> Option<Result<&'t G::Loaded>> {
-        match table.places.find(schedule, key).map(|place| &table.embedded[*place]) {
+        match table.indices.find(schedule, key).map(|index| &table.embedded[*index]) {
             Some((variant, cell)) => match cell.get() {
                 Some(loaded) => Some(Ok(loaded)),
                 None => Some(self.load(gpu, variant, cell)),
@@ -270,9 +270,9 @@ impl Kernel {
             let is_it = words == key.general() && schedule.is_none_or(|schedule| schedule == variant.schedule);
             (is_it && facts & !key.facts() == 0).then_some(facts.count_ones())
         };
-        let count = |place: usize| fits(table.embedded[place].0).map(|count| (count, std::cmp::Reverse(place)));
+        let count = |index: usize| fits(table.embedded[index].0).map(|count| (count, std::cmp::Reverse(index)));
         match (0..table.embedded.len()).filter_map(count).max() {
-            Some((_, std::cmp::Reverse(place))) => self.ready(gpu, table, table.embedded[place].0.key, schedule),
+            Some((_, std::cmp::Reverse(index))) => self.ready(gpu, table, table.embedded[index].0.key, schedule),
             None => table.compiled.find(schedule, key.general()).map(Ok),
         }
     }
@@ -295,7 +295,7 @@ impl Kernel {
             let mut content: Vec<&[u8]> = Vec::new();
             for (variant, _) in &table.embedded {
                 content.push(variant.target.as_bytes());
-                content.extend(variant.ptx.lines().filter(|line| !is_place(line)).map(str::as_bytes));
+                content.extend(variant.ptx.lines().filter(|line| !is_source_location(line)).map(str::as_bytes));
             }
             cache::hash(&content)
         })
@@ -303,13 +303,13 @@ impl Kernel {
 
     /// The same for code that is compiled in process: a hash of the compiler's version and sources, and of the IR without source locations.
     pub(crate) fn source(&self) -> String {
-        let lines = self.ir.lines().flat_map(|line| [without_place(line).as_bytes(), b"\n"]);
+        let lines = self.ir.lines().flat_map(|line| [without_source_location(line).as_bytes(), b"\n"]);
         cache::hash(&std::iter::once(COMPILER.as_bytes()).chain(lines).collect::<Vec<_>>())
     }
 
     /// Returns whether exactly this variant was built with the program, so that nothing is compiled for it.
     pub(crate) fn is_built<G: Gpu>(&self, gpu: &G, key: &[u64], schedule: Schedule) -> bool {
-        self.table(gpu).places.find(Some(schedule), key).is_some()
+        self.table(gpu).indices.find(Some(schedule), key).is_some()
     }
 
     #[inline]
@@ -326,14 +326,14 @@ impl Kernel {
             let target = |variant: &'static Variant| Some((variant.target.parse::<Target>().ok()?, variant));
             let mut usable: Vec<_> = self.variants.iter().filter_map(target).filter(|(target, _)| runs_on(*target, gpu)).collect();
             usable.sort_by_key(|(target, _)| std::cmp::Reverse(*target));
-            let places = Grown::new();
-            for (place, (_, variant)) in usable.iter().enumerate() {
+            let indices = Grown::new();
+            for (index, (_, variant)) in usable.iter().enumerate() {
                 // The table keeps the first entry, which is the best target.
-                places.keep(Some(variant.schedule), variant.key, place);
-                places.keep(None, variant.key, place);
+                indices.keep(Some(variant.schedule), variant.key, index);
+                indices.keep(None, variant.key, index);
             }
             let embedded = usable.into_iter().map(|(_, variant)| (variant, OnceLock::new())).collect();
-            Table { embedded, places, compiled: Grown::new(), pending: Grown::new(), checked: Grown::new(), content: OnceLock::new() }
+            Table { embedded, indices, compiled: Grown::new(), pending: Grown::new(), checked: Grown::new(), content: OnceLock::new() }
         })
     }
 
@@ -517,15 +517,15 @@ fn bindings(func: &ir::Function, key: &[u64], facts: &[Fact]) -> Bindings {
 }
 
 /// Returns whether the line of PTX is empty or only states a source location.
-fn is_place(line: &str) -> bool {
+fn is_source_location(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty() || [".loc", ".file", "//"].iter().any(|start| line.starts_with(start))
 }
 
 /// The line of IR without its source location, such as ` @3:9`, at its end.
-fn without_place(line: &str) -> &str {
-    let is_place = |place: &str| place.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
-    line.rsplit_once(" @").filter(|(_, place)| is_place(place)).map_or(line, |(op, _)| op)
+fn without_source_location(line: &str) -> &str {
+    let is_source_location = |location: &str| location.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+    line.rsplit_once(" @").filter(|(_, location)| is_source_location(location)).map_or(line, |(op, _)| op)
 }
 
 fn runs_on(target: Target, gpu: &impl Gpu) -> bool {

@@ -147,8 +147,8 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
 
     #[inline]
     fn word(&mut self, word: u64) {
-        if let Some(place) = self.words.get_mut(self.filled) {
-            *place = word;
+        if let Some(slot) = self.words.get_mut(self.filled) {
+            *slot = word;
         }
         self.filled += 1;
     }
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_too_large_is_named_by_its_place() {
+    fn an_error_names_the_position_of_a_scalar_that_is_too_large() {
         let x = Device::cpu().zeros::<i8>(1).unwrap();
         let mut args = Args::<4>::new(&KERNEL);
         args.pointer::<i8>("x", &x);

@@ -59,7 +59,7 @@ pub(crate) fn run<G: Gpu, const N: usize, const KEY: usize>(
 
 /// The error that the kernel reported, if any.
 fn read_report<L>(kernel: &'static str, checked: &Checked<L>, report: &[u64]) -> Option<Error> {
-    let half = |place: usize| (report[place / 8] >> (8 * (place % 8))) as u32;
+    let half = |offset: usize| (report[offset / 8] >> (8 * (offset % 8))) as u32;
     if half(0) == 0 {
         return None;
     }

@@ -146,33 +146,33 @@ impl<const WORDS: usize, const KEY: usize, G> Launch<'_, WORDS, KEY, G> {
     where
         G: HasGrid,
     {
-        let place = Place::of(&mut self.args, self.stream)?;
+        let device = LaunchDevice::of(&mut self.args, self.stream)?;
         let grid = self.grid.chosen().check(self.args.kernel().name())?;
         if grid.contains(&0) {
             return Ok(());
         }
         let key = Key::new(self.key, self.args.facts());
         let call = Call { args: &self.args, key, schedule: None, grid, mode: self.mode };
-        match place {
-            Place::Cpu => call.run_on_cpu(),
-            Place::Cuda(cuda) => call.run(&CudaGpu { overlaps: self.overlaps, ..cuda }),
-            Place::Sim(sim) => call.run(&sim),
+        match device {
+            LaunchDevice::Cpu => call.run_on_cpu(),
+            LaunchDevice::Cuda(cuda) => call.run(&CudaGpu { overlaps: self.overlaps, ..cuda }),
+            LaunchDevice::Sim(sim) => call.run(&sim),
         }
     }
 }
 
 /// The device on which a launch runs, with its stream.
 #[derive(Clone, Copy)]
-pub(crate) enum Place<'a> {
+pub(crate) enum LaunchDevice<'a> {
     Cpu,
     Cuda(CudaGpu<'a>),
     Sim(SimGpu),
 }
 
-impl<'a> Place<'a> {
+impl<'a> LaunchDevice<'a> {
     /// Selects the device for these arguments and that stream. Returns an error if the launch cannot run there.
     #[inline]
-    pub(crate) fn of<const WORDS: usize>(args: &mut Args<'a, WORDS>, on: Option<&'a Stream>) -> Result<Place<'a>> {
+    pub(crate) fn of<const WORDS: usize>(args: &mut Args<'a, WORDS>, on: Option<&'a Stream>) -> Result<LaunchDevice<'a>> {
         args.check()?;
         let (device, stream) = match on {
             Some(stream) => (stream.device(), stream.queue()),
@@ -180,11 +180,11 @@ impl<'a> Place<'a> {
         };
         args.check_device(device, on.is_some())?;
         match (device.backend(), stream) {
-            (Backend::Cpu, _) => Ok(Place::Cpu),
-            (Backend::Sim(sim), _) => Ok(Place::Sim(SimGpu { device, sim })),
+            (Backend::Cpu, _) => Ok(LaunchDevice::Cpu),
+            (Backend::Sim(sim), _) => Ok(LaunchDevice::Sim(SimGpu { device, sim })),
             (Backend::Cuda(cuda), Some(stream)) => {
                 stream.forbid_capture("launch a kernel")?;
-                Ok(Place::Cuda(CudaGpu { device, cuda, stream, overlaps: false }))
+                Ok(LaunchDevice::Cuda(CudaGpu { device, cuda, stream, overlaps: false }))
             }
             (Backend::Cuda(_), None) => Err(Error::NoStream { device }),
         }

@@ -108,14 +108,14 @@ fn clocks() -> MutexGuard<'static, Vec<Clock>> {
 }
 
 fn of(clocks: &mut Vec<Clock>, device: Device) -> Result<&mut Clock> {
-    let place = match clocks.iter().position(|clock| clock.device == device) {
-        Some(place) => place,
+    let index = match clocks.iter().position(|clock| clock.device == device) {
+        Some(index) => index,
         None => {
             clocks.push(Clock::new(device)?);
             clocks.len() - 1
         }
     };
-    Ok(&mut clocks[place])
+    Ok(&mut clocks[index])
 }
 
 /// An event that just happened, and its host time: the middle between recording it and seeing it complete, from the fastest of eight
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_after_a_long_pause_is_placed_by_a_new_comparison() {
+    fn the_times_of_a_launch_after_a_long_pause_come_from_a_new_comparison() {
         const PAUSE: u64 = 600_000_000_000;
         let mut clock = clock();
         clock.come_near();
@@ -307,11 +307,11 @@ mod tests {
             launch(PAUSE + 11_000, PAUSE + 12_000),
         ]);
         clock.read(0);
-        let placed = |launch: usize, since: Instant, nanoseconds: u64| {
+        let is_near = |launch: usize, since: Instant, nanoseconds: u64| {
             let (ran, near, _) = &clock.read[launch];
             (host_time(*near, 1.0, ran.start) - since).abs_diff(Duration::from_nanos(nanoseconds)) < Duration::from_nanos(10)
         };
-        assert!(placed(0, clock.first, 1000) && placed(1, host, 7000) && placed(2, host, 11_000));
+        assert!(is_near(0, clock.first, 1000) && is_near(1, host, 7000) && is_near(2, host, 11_000));
     }
 
     #[test]

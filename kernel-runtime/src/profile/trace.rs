@@ -124,9 +124,10 @@ impl Tracks {
         let since = |at: Instant| at.saturating_duration_since(zero);
         let enqueued = since(record.start)..since(record.end);
         let device = record.device;
-        let place = record.stream.map_or(record.thread.number, |stream| stream as u64);
+        // The stream, or the thread on a device without streams.
+        let queue = record.stream.map_or(record.thread.number, |stream| stream as u64);
         let count = self.counts.entry(device).or_default();
-        let track = *self.numbers.entry((device, place)).or_insert_with(|| {
+        let track = *self.numbers.entry((device, queue)).or_insert_with(|| {
             *count += 1;
             *count - 1
         });

@@ -101,12 +101,12 @@ impl Executable {
                 *last = Some(Last { node: added[0], is_kernel: false });
             }
             Node::Fill(fill) => {
-                for (place, params) in added.iter_mut().zip(fills(fill).into_iter().flatten()) {
+                for (node, params) in added.iter_mut().zip(fills(fill).into_iter().flatten()) {
                     let (dependencies, count) = behind(last);
                     // SAFETY: the graph and the dependency are alive, and the parameters describe memory of the context.
-                    let code = unsafe { sys::cuGraphAddMemsetNode(place, self.graph, dependencies, count, &params, context) };
+                    let code = unsafe { sys::cuGraphAddMemsetNode(node, self.graph, dependencies, count, &params, context) };
                     check(code, "add a fill to a graph")?;
-                    *last = Some(Last { node: *place, is_kernel: false });
+                    *last = Some(Last { node: *node, is_kernel: false });
                 }
             }
         }
@@ -128,10 +128,10 @@ impl Executable {
 
     /// Gives a node other arguments. Launches that are already queued keep theirs. Returns `false` if the operation needs another number of the
     /// driver's nodes.
-    pub(super) fn replace(&self, place: usize, node: &Node) -> Result<bool> {
+    pub(super) fn replace(&self, index: usize, node: &Node) -> Result<bool> {
         self.cuda.bind()?;
         let (context, doing) = (self.cuda.context.cu_ctx(), "change a graph");
-        let known = self.nodes[place];
+        let known = self.nodes[index];
         match node {
             Node::Kernel(node) => with_params(node, |params| {
                 // SAFETY: the node is a kernel node of this graph, and the parameters are those of the function; the driver copies them.

@@ -115,7 +115,7 @@ pub(super) fn cover(uses: &[Use], items: &[Item<'_>], device: Device) -> Result<
     for Use { region, kernel } in uses {
         let mut covered = None;
         let mut only_shared = false;
-        for (place, item) in items.iter().enumerate() {
+        for (index, item) in items.iter().enumerate() {
             let start = item.pointer.address;
             let end = start + item.pointer.len * item.dtype.bytes() as u64;
             let holds = start <= region.address && region.address + region.bytes as u64 <= end;
@@ -124,13 +124,13 @@ pub(super) fn cover(uses: &[Use], items: &[Item<'_>], device: Device) -> Result<
                 continue;
             }
             if item.writes || !region.writes {
-                covered = Some(place);
+                covered = Some(index);
                 break;
             }
             only_shared = true;
         }
-        let Some(place) = covered else { return Err(Error::NotLent { kernel: *kernel, argument: region.name, only_shared }) };
-        known[place].written = Some(region.writes || known[place].written == Some(true));
+        let Some(index) = covered else { return Err(Error::NotLent { kernel: *kernel, argument: region.name, only_shared }) };
+        known[index].written = Some(region.writes || known[index].written == Some(true));
     }
     Ok(known)
 }

@@ -156,12 +156,12 @@ impl Replay {
     pub fn update(&mut self, work: impl FnOnce() -> Result<()>) -> Result<Update> {
         let Capture { nodes, uses, .. } = Capture::of(self.device(), work)?;
         let same_shape = nodes.len() == self.nodes.len() && nodes.iter().zip(&self.nodes).all(|(new, old)| new.takes_place_of(old));
-        let changed = |place: &usize| !same_shape || nodes[*place] != self.nodes[*place];
+        let changed = |index: &usize| !same_shape || nodes[*index] != self.nodes[*index];
         let changed: Vec<usize> = (0..nodes.len()).filter(changed).collect();
         // A graph that accepts only some of the new nodes is dropped. If no new graph can be made either, the next launch makes one of the old nodes.
         let in_place = self.executable.take_if(|_| same_shape);
         let in_place =
-            in_place.filter(|executable| changed.iter().all(|&place| matches!(executable.replace(place, &nodes[place]), Ok(true))));
+            in_place.filter(|executable| changed.iter().all(|&index| matches!(executable.replace(index, &nodes[index]), Ok(true))));
         let stays = same_shape && (in_place.is_some() || !self.device().is_cuda());
         let executable = if in_place.is_some() { in_place } else { executable(self.device(), &nodes)? };
         *self = Replay { nodes, uses, known: None, executable, stream: self.stream.clone(), room: std::mem::take(&mut self.room) };

@@ -100,7 +100,7 @@ impl Node {
                 let target: *mut u8 = std::ptr::with_exposed_provenance_mut(*address as usize);
                 // SAFETY: as the caller promises, the memory has that many elements.
                 let target = unsafe { std::slice::from_raw_parts_mut(target, count * width) };
-                target.chunks_exact_mut(*width).for_each(|place| place.copy_from_slice(element));
+                target.chunks_exact_mut(*width).for_each(|bytes| bytes.copy_from_slice(element));
                 Ok(())
             }
         }

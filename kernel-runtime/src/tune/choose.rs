@@ -7,7 +7,7 @@ use super::memory::{Memory, Undo};
 use super::progress::Progress;
 use super::race::{Budget, Race, Round, fastest, median, race};
 use super::recall::Search;
-use super::rules::Kept;
+use super::rules::ConfigSet;
 use super::verify::{HostArgs, Reference, Verify};
 use super::{AutotunedLaunch, Origin, Outcome, Report, Trial, TuneConfig, Winner, alone, is_printed};
 use crate::bench::{FLUSH_BYTES, Timer};
@@ -26,15 +26,15 @@ where
     /// Times the configurations that `prune` leaves and stores the result. None if the grid is empty, another tuning is active on this
     /// thread, or there is no memory for the copies.
     #[cold]
-    pub(super) fn tune<P: Gpu>(&self, key: &[u64], kept: Kept, programs: Programs, gpu: &P) -> Result<Option<&'static Winner<C>>> {
-        let configs: Vec<C> = (0..self.tuner.configs().len()).map(|place| self.config(place)).collect();
+    pub(super) fn tune<P: Gpu>(&self, key: &[u64], unpruned: ConfigSet, programs: Programs, gpu: &P) -> Result<Option<&'static Winner<C>>> {
+        let configs: Vec<C> = (0..self.tuner.configs().len()).map(|index| self.config(index)).collect();
         // Call the user's functions before taking the lock: they may do anything, including tuning another kernel.
         let grids: Vec<Result<[u32; 3]>> = configs.iter().map(|&config| self.grid_of(config)).collect();
-        let first = self.indices(kept).next();
+        let first = self.indices(unpruned).next();
         if first.is_some_and(|first| grids[first].as_ref().is_ok_and(|grid| grid.contains(&0))) {
             return Ok(None);
         }
-        let (likely, others) = self.rules.likely(self.args.words(), &configs, self.indices(kept).collect());
+        let (likely, others) = self.rules.likely(self.args.words(), &configs, self.indices(unpruned).collect());
         let verify = self.rules.verifies();
         let of = (self.tuner, verify);
         // The first word of the key numbers the device, and the next process may number devices differently. `programs` is passed beside
@@ -62,7 +62,7 @@ where
         let reference = match verify {
             Some(verify) => {
                 progress.tell(|| "the reference".to_owned());
-                let Some(reference) = self.reference(verify, kept, &configs, &grids, gpu)? else { return Ok(None) };
+                let Some(reference) = self.reference(verify, unpruned, &configs, &grids, gpu)? else { return Ok(None) };
                 Some(reference)
             }
             None => None,
@@ -81,7 +81,7 @@ where
 
         let (kernel, device) = (self.args.kernel().name(), gpu.device());
         let trials = contest.configs.into_iter().zip(contest.outcomes).enumerate();
-        let trials = trials.map(|(place, (config, outcome))| Trial { config, outcome, chosen: chosen == Some(place) }).collect();
+        let trials = trials.map(|(index, (config, outcome))| Trial { config, outcome, chosen: chosen == Some(index) }).collect();
         drop(contest.progress);
         let took = start.elapsed();
         let report = Report { kernel, device, trials, origin: Origin::Timed, took };
@@ -113,7 +113,7 @@ where
     fn reference<P: Gpu>(
         &self,
         verify: Verify,
-        kept: Kept,
+        unpruned: ConfigSet,
         configs: &[C],
         grids: &[Result<[u32; 3]>],
         gpu: &P,
@@ -125,9 +125,9 @@ where
                 let kernel = self.args.kernel();
                 // The reference is the first configuration that fits the arguments and compiles. If there is none, no configuration can
                 // win.
-                let program = self.indices(kept).find_map(|place| {
-                    let grid = *grids[place].as_ref().ok().filter(|grid| !grid.contains(&0))?;
-                    Some((kernel.on_cpu(self.key_of(configs[place]).general()).ok()?, grid))
+                let program = self.indices(unpruned).find_map(|index| {
+                    let grid = *grids[index].as_ref().ok().filter(|grid| !grid.contains(&0))?;
+                    Some((kernel.on_cpu(self.key_of(configs[index]).general()).ok()?, grid))
                 });
                 if let Some((program, grid)) = program {
                     host.run(|words| cpu::run(kernel.name(), &program, words, grid, false))?;
@@ -165,7 +165,7 @@ where
         if times.is_empty() {
             times = self.first_runs(others)?;
         }
-        let able: Vec<usize> = times.iter().map(|(place, _)| *place).collect();
+        let able: Vec<usize> = times.iter().map(|(index, _)| *index).collect();
         let tuner = self.launch.tuner;
         let race = if P::IS_SIMULATED {
             // The simulated clock has no noise and models no cache, so one run suffices.
@@ -175,12 +175,12 @@ where
             let warmup_us = f64::from(tuner.warmup_ms) * 1e3 - start.elapsed().as_secs_f64() * 1e6;
             let budget = Budget { warmup_us, rep_us: f64::from(tuner.rep_ms) * 1e3 };
             race(able.len(), budget, |alive| {
-                let places: Vec<usize> = alive.iter().map(|&candidate| able[candidate]).collect();
-                self.round(&places)
+                let indices: Vec<usize> = alive.iter().map(|&candidate| able[candidate]).collect();
+                self.round(&indices)
             })?
         };
-        for (place, times) in able.iter().zip(&race.times) {
-            self.outcomes[*place] = Outcome::Measured { median_us: median(times), samples: times.len() };
+        for (index, times) in able.iter().zip(&race.times) {
+            self.outcomes[*index] = Outcome::Measured { median_us: median(times), samples: times.len() };
         }
         self.confirmed(race.winner.map(|candidate| able[candidate]))
     }
@@ -188,14 +188,14 @@ where
     /// With `verify`, runs the winner again and compares its results with the reference. If they are wrong, the configuration counts as
     /// failed, and the next best one is checked. A configuration with a data race can be right by chance in one run.
     fn confirmed(&mut self, mut winner: Option<usize>) -> Result<Option<usize>> {
-        while let (Some(place), Some(_)) = (winner, &self.reference) {
-            let Err(reason) = self.checked_run(place)? else { break };
-            self.outcomes[place] = Outcome::Failed(reason);
-            let measured = self.outcomes.iter().enumerate().filter_map(|(place, outcome)| match outcome {
-                Outcome::Measured { median_us, .. } => Some((place, *median_us)),
+        while let (Some(index), Some(_)) = (winner, &self.reference) {
+            let Err(reason) = self.checked_run(index)? else { break };
+            self.outcomes[index] = Outcome::Failed(reason);
+            let measured = self.outcomes.iter().enumerate().filter_map(|(index, outcome)| match outcome {
+                Outcome::Measured { median_us, .. } => Some((index, *median_us)),
                 _ => None,
             });
-            winner = measured.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
+            winner = measured.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index);
         }
         Ok(winner)
     }
@@ -203,29 +203,29 @@ where
     /// Runs each configuration once, which loads its code and shows whether it runs at all and, with `verify`, computes the right results.
     /// Returns the indices and times of those that pass, and records the reason for each of the others. An error that is not specific to
     /// a configuration ends the tuning, such as a fault on the GPU, after which nothing can run.
-    fn first_runs(&mut self, places: &[usize]) -> Result<Vec<(usize, f64)>> {
+    fn first_runs(&mut self, indices: &[usize]) -> Result<Vec<(usize, f64)>> {
         let mut able = Vec::new();
-        for (n, &place) in places.iter().enumerate() {
-            self.progress.tell(|| format!("configuration {} of {}", n + 1, places.len()));
-            let outcome = match &self.grids[place] {
+        for (n, &index) in indices.iter().enumerate() {
+            self.progress.tell(|| format!("configuration {} of {}", n + 1, indices.len()));
+            let outcome = match &self.grids[index] {
                 Ok(grid) if grid.contains(&0) => Err("its grid has no programs, and that of the first has".to_owned()),
-                Ok(_) => self.checked_run(place)?,
+                Ok(_) => self.checked_run(index)?,
                 Err(error) => Err(error.to_string()),
             };
             match outcome {
-                Ok(time) => able.push((place, time)),
-                Err(reason) => self.outcomes[place] = Outcome::Failed(reason),
+                Ok(time) => able.push((index, time)),
+                Err(reason) => self.outcomes[index] = Outcome::Failed(reason),
             }
         }
         Ok(able)
     }
 
     /// Runs one configuration alone and returns its time, or the reason if the configuration does not run or its results are wrong.
-    fn checked_run(&mut self, place: usize) -> Result<Result<f64, String>> {
+    fn checked_run(&mut self, index: usize) -> Result<Result<f64, String>> {
         if self.reference.is_some() {
             self.memory.restore_all(self.gpu)?;
         }
-        let time = match self.timed_run(0, place).and_then(|()| self.settle()).and_then(|()| self.timer.elapsed_us(0)) {
+        let time = match self.timed_run(0, index).and_then(|()| self.settle()).and_then(|()| self.timer.elapsed_us(0)) {
             Err(error) if !is_of_config(&error) => return Err(error),
             Err(error) => return Ok(Err(error.to_string())),
             Ok(time) => time,
@@ -234,25 +234,25 @@ where
         Ok(difference.map_or(Ok(time), Err))
     }
 
-    fn round(&mut self, places: &[usize]) -> Result<Round> {
+    fn round(&mut self, indices: &[usize]) -> Result<Round> {
         let start = Instant::now();
-        self.progress.tell(|| match places.len() {
+        self.progress.tell(|| match indices.len() {
             1 => "one configuration left".to_owned(),
             count => format!("{count} configurations left"),
         });
-        for (n, &place) in places.iter().enumerate() {
-            self.timed_run(n, place)?;
+        for (n, &index) in indices.iter().enumerate() {
+            self.timed_run(n, index)?;
         }
         self.settle()?;
-        let times_us = (0..places.len()).map(|n| self.timer.elapsed_us(n)).collect::<Result<_>>()?;
+        let times_us = (0..indices.len()).map(|n| self.timer.elapsed_us(n)).collect::<Result<_>>()?;
         Ok(Round { times_us, took_us: start.elapsed().as_secs_f64() * 1e6 })
     }
 
     /// Queues a run between the `n`-th pair of events. The arguments are restored first.
-    fn timed_run(&mut self, n: usize, place: usize) -> Result<()> {
+    fn timed_run(&mut self, n: usize, index: usize) -> Result<()> {
         let Contest { launch, configs, grids, memory, timer, gpu, .. } = self;
-        let (config, words) = (configs[place], launch.args.words());
-        let Ok(grid) = grids[place] else { return Ok(()) };
+        let (config, words) = (configs[index], launch.args.words());
+        let Ok(grid) = grids[index] else { return Ok(()) };
         memory.restore(*gpu)?;
         launch.rules.before(words, config);
         let outcome = timer.run(n, &mut || launch.run_grid(config, grid, Mode::default(), *gpu));

@@ -151,7 +151,7 @@ mod tests {
 
     #[cfg(feature = "cache")]
     #[test]
-    fn what_an_export_writes_can_be_embedded() {
+    fn an_exported_file_can_be_embedded() {
         let text = Records::default().to_string();
         assert!(is_of_records(text.as_bytes()), "{text}");
     }

@@ -84,7 +84,7 @@ mod tests {
     use crate::cache::{Attempt, Programs, RecordKey};
 
     #[test]
-    fn what_is_told_is_read() {
+    fn a_written_result_is_read_as_it_was() {
         let text = str::to_owned;
         let (kernel, content, device, driver) = (text("k"), text("3f"), text("H"), text("1"));
         let of = RecordKey { kernel, content, device, driver, programs: Some(Programs::ManyWaves), values: vec![7, u64::MAX] };
@@ -92,10 +92,10 @@ mod tests {
         let record = Record { of, attempts, chosen: 0 };
         let directory = tempfile::tempdir().unwrap();
         let mut all = Vec::new();
-        for (place, (origin, _)) in ORIGINS.into_iter().enumerate() {
-            let shape = (place > 0).then(|| text("n = 7"));
+        for (index, (origin, _)) in ORIGINS.into_iter().enumerate() {
+            let shape = (index > 0).then(|| text("n = 7"));
             let found = Found { record: record.clone(), origin, took: Duration::from_millis(1250), shape };
-            std::fs::write(directory.path().join(format!("{place}.json")), found.to_string()).unwrap();
+            std::fs::write(directory.path().join(format!("{index}.json")), found.to_string()).unwrap();
             all.push(found);
         }
         std::fs::write(directory.path().join("9.json"), "{\"found\": ").unwrap();

@@ -85,7 +85,7 @@ impl TuningKey {
     #[inline]
     pub(super) fn push(&mut self, word: u64) {
         match self.room.get_mut(self.len) {
-            Some(place) => *place = word,
+            Some(slot) => *slot = word,
             None => self.push_behind(word),
         }
         self.len += 1;

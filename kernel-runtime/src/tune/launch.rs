@@ -6,7 +6,7 @@ use std::time::Duration;
 use kernel_lang::Schedule;
 
 use super::key::TuningKey;
-use super::rules::Kept;
+use super::rules::ConfigSet;
 use super::{Origin, Outcome, Report, Rules, Trial, TuneConfig, Tuner, Winner};
 use crate::cache::Programs;
 use crate::kernel::gpu::Gpu;
@@ -15,7 +15,7 @@ use crate::launch::args::Args;
 use crate::launch::call::{Call, Mode};
 use crate::launch::fact::Key;
 use crate::launch::grid::{GridRule, HasGridOf, IntoGrid};
-use crate::launch::{NoGrid, Place};
+use crate::launch::{LaunchDevice, NoGrid};
 use crate::{Device, Error, Result, Stream};
 
 /// A call of an autotuned kernel that has not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a function of
@@ -98,10 +98,10 @@ impl<const WORDS: usize, const KEY: usize, C: TuneConfig, F> AutotunedLaunch<'_,
     where
         F: HasGridOf<C>,
     {
-        match Place::of(&mut self.args, self.stream)? {
-            Place::Cpu => self.run_first(self.kept(), Device::cpu(), |config| self.run_on_cpu(config)),
-            Place::Sim(sim) => self.launch_on(&sim),
-            Place::Cuda(cuda) => self.launch_on(&CudaGpu { overlaps: self.overlaps, ..cuda }),
+        match LaunchDevice::of(&mut self.args, self.stream)? {
+            LaunchDevice::Cpu => self.run_first(self.unpruned(), Device::cpu(), |config| self.run_on_cpu(config)),
+            LaunchDevice::Sim(sim) => self.launch_on(&sim),
+            LaunchDevice::Cuda(cuda) => self.launch_on(&CudaGpu { overlaps: self.overlaps, ..cuda }),
         }
     }
 
@@ -114,10 +114,10 @@ impl<const WORDS: usize, const KEY: usize, C: TuneConfig, F> AutotunedLaunch<'_,
     where
         F: HasGridOf<C>,
     {
-        match Place::of(&mut self.args, self.stream)? {
-            Place::Cpu => Ok(Arc::new(self.untimed(self.kept(), Device::cpu()))),
-            Place::Sim(sim) => self.report_on(&sim),
-            Place::Cuda(cuda) => self.report_on(&cuda),
+        match LaunchDevice::of(&mut self.args, self.stream)? {
+            LaunchDevice::Cpu => Ok(Arc::new(self.untimed(self.unpruned(), Device::cpu()))),
+            LaunchDevice::Sim(sim) => self.report_on(&sim),
+            LaunchDevice::Cuda(cuda) => self.report_on(&cuda),
         }
     }
 }
@@ -129,69 +129,69 @@ where
 {
     #[inline]
     pub(super) fn launch_on(&self, gpu: &impl Gpu) -> Result<()> {
-        let kept = self.kept();
-        if self.is_untimed(kept) {
-            return self.run_untimed(kept, gpu);
+        let unpruned = self.unpruned();
+        if self.is_untimed(unpruned) {
+            return self.run_untimed(unpruned, gpu);
         }
-        match self.winner(kept, gpu)? {
+        match self.winner(unpruned, gpu)? {
             Some(winner) if winner.refusals.are_none() => match self.run(self.config(winner.chosen), gpu) {
                 Err(error) if is_of_config(&error) => self.run_another(winner, Some(error), gpu),
                 done => done,
             },
             Some(winner) => self.run_another(winner, None, gpu),
-            None => self.run_untimed(kept, gpu),
+            None => self.run_untimed(unpruned, gpu),
         }
     }
 
     fn report_on(&self, gpu: &impl Gpu) -> Result<Arc<Report<C>>> {
-        let kept = self.kept();
-        let winner = if self.is_untimed(kept) { None } else { self.winner(kept, gpu)? };
-        Ok(winner.map_or_else(|| Arc::new(self.untimed(kept, gpu.device())), |winner| winner.report.clone()))
+        let unpruned = self.unpruned();
+        let winner = if self.is_untimed(unpruned) { None } else { self.winner(unpruned, gpu)? };
+        Ok(winner.map_or_else(|| Arc::new(self.untimed(unpruned, gpu.device())), |winner| winner.report.clone()))
     }
 
     /// A checked launch looks for a mistake and needs no tuning; a kernel that prints would print in each trial; a single configuration has
     /// no rivals.
     #[inline]
-    fn is_untimed(&self, kept: Kept) -> bool {
-        self.mode.checked || self.args.kernel().prints() || self.indices(kept).nth(1).is_none()
+    fn is_untimed(&self, unpruned: ConfigSet) -> bool {
+        self.mode.checked || self.args.kernel().prints() || self.indices(unpruned).nth(1).is_none()
     }
 
     /// The result for the key; tunes if the key is new. None if there is nothing to tune: the grid is empty, or there is no memory for the
     /// copies.
     #[inline]
-    fn winner(&self, kept: Kept, gpu: &impl Gpu) -> Result<Option<&'static Winner<C>>> {
-        let programs = self.programs(kept, gpu);
-        let key = self.tuning_key(kept, programs, gpu);
+    fn winner(&self, unpruned: ConfigSet, gpu: &impl Gpu) -> Result<Option<&'static Winner<C>>> {
+        let programs = self.programs(unpruned, gpu);
+        let key = self.tuning_key(unpruned, programs, gpu);
         match self.tuner.find(key.words()) {
             Some(winner) => Ok(Some(winner)),
-            None => self.tune(key.words(), kept, programs, gpu),
+            None => self.tune(key.words(), unpruned, programs, gpu),
         }
     }
 
     #[inline]
-    fn kept(&self) -> Kept {
-        self.rules.kept(self.args.words(), self.tuner.configs())
+    fn unpruned(&self) -> ConfigSet {
+        self.rules.unpruned(self.args.words(), self.tuner.configs())
     }
 
     /// The indices of the configurations that `prune` leaves, in their order.
     #[inline]
-    pub(super) fn indices(&self, kept: Kept) -> impl Iterator<Item = usize> {
-        kept.of(self.tuner.configs().len())
+    pub(super) fn indices(&self, unpruned: ConfigSet) -> impl Iterator<Item = usize> {
+        unpruned.of(self.tuner.configs().len())
     }
 
-    /// The configuration at index `place`, after heuristics.
+    /// The configuration at this index, after heuristics.
     #[inline]
-    pub(super) fn config(&self, place: usize) -> C {
-        self.rules.completed(self.args.words(), self.tuner.configs()[place])
+    pub(super) fn config(&self, index: usize) -> C {
+        self.rules.completed(self.args.words(), self.tuner.configs()[index])
     }
 
     /// The report that chooses the first remaining configuration without timing.
-    fn untimed(&self, kept: Kept, device: Device) -> Report<C> {
-        let first = self.indices(kept).next();
-        let trial = |place: usize| Trial {
-            config: self.config(place),
-            outcome: if kept.has(place) { Outcome::Untimed } else { Outcome::Pruned },
-            chosen: first == Some(place),
+    fn untimed(&self, unpruned: ConfigSet, device: Device) -> Report<C> {
+        let first = self.indices(unpruned).next();
+        let trial = |index: usize| Trial {
+            config: self.config(index),
+            outcome: if unpruned.has(index) { Outcome::Untimed } else { Outcome::Pruned },
+            chosen: first == Some(index),
         };
         let trials = (0..self.tuner.configs().len()).map(trial).collect();
         Report { kernel: self.args.kernel().name(), device, trials, origin: Origin::Untimed, took: Duration::ZERO }
@@ -200,7 +200,7 @@ where
     /// The error if `prune` rejects every configuration.
     #[cold]
     fn all_are_pruned(&self, device: Device) -> Error {
-        let configs = (0..self.tuner.configs().len()).map(|place| self.config(place));
+        let configs = (0..self.tuner.configs().len()).map(|index| self.config(index));
         let failures = configs.map(|config| format!("  {config:?}: pruned for these arguments"));
         Error::NoConfig { kernel: self.args.kernel().name(), device, failures: failures.collect() }
     }
@@ -219,10 +219,10 @@ where
     /// Runs the first configuration that the device can run. If it can run none, returns the error of the first. Errors of the kernel's
     /// execution or of its arguments do not depend on the configuration, so they end the search.
     #[inline]
-    fn run_first(&self, kept: Kept, device: Device, run: impl Fn(C) -> Result<()>) -> Result<()> {
+    fn run_first(&self, unpruned: ConfigSet, device: Device, run: impl Fn(C) -> Result<()>) -> Result<()> {
         let mut failure = None;
-        for place in self.indices(kept) {
-            match run(self.config(place)) {
+        for index in self.indices(unpruned) {
+            match run(self.config(index)) {
                 Err(error) if is_of_config(&error) => {
                     failure.get_or_insert(error);
                 }
@@ -232,8 +232,8 @@ where
         Err(failure.unwrap_or_else(|| self.all_are_pruned(device)))
     }
 
-    fn run_untimed(&self, kept: Kept, gpu: &impl Gpu) -> Result<()> {
-        self.run_first(kept, gpu.device(), |config| self.run(config, gpu))
+    fn run_untimed(&self, unpruned: ConfigSet, gpu: &impl Gpu) -> Result<()> {
+        self.run_first(unpruned, gpu.device(), |config| self.run(config, gpu))
     }
 
     #[inline]
@@ -298,8 +298,8 @@ where
     /// The class of the number of programs, from the grid of the first remaining configuration. The chosen configuration may have another
     /// grid.
     #[inline]
-    fn programs(&self, kept: Kept, gpu: &impl Gpu) -> Programs {
-        let Some(first) = self.indices(kept).next() else { return Programs::UpToOneWave };
+    fn programs(&self, unpruned: ConfigSet, gpu: &impl Gpu) -> Programs {
+        let Some(first) = self.indices(unpruned).next() else { return Programs::UpToOneWave };
         let config = self.config(first);
         let Schedule { num_warps, num_ctas, .. } = config.schedule();
         match self.grid_of(config) {
@@ -311,18 +311,18 @@ where
     /// Stores a report for this launch's key, as if the key had been tuned.
     #[cfg(test)]
     pub(super) fn remember_as_tuned(&self, gpu: &impl Gpu, report: Report<C>, chosen: usize) {
-        let kept = self.kept();
-        let key = self.tuning_key(kept, self.programs(kept, gpu), gpu);
+        let unpruned = self.unpruned();
+        let key = self.tuning_key(unpruned, self.programs(unpruned, gpu), gpu);
         self.tuner.remember(key.words(), report, chosen);
     }
 
     /// The tuning key, see [`key`](super::key). Its first word combines the device and the class of the number of programs.
     #[inline]
-    fn tuning_key<P: Gpu>(&self, kept: Kept, programs: Programs, gpu: &P) -> TuningKey {
+    fn tuning_key<P: Gpu>(&self, unpruned: ConfigSet, programs: Programs, gpu: &P) -> TuningKey {
         let mut words = TuningKey::new();
         let device = 2 * gpu.number() as u64 + u64::from(P::IS_SIMULATED);
         words.push(4 * device + programs as u64);
-        kept.words().into_iter().for_each(|word| words.push(word));
+        unpruned.words().into_iter().for_each(|word| words.push(word));
         words.push(self.args.unaligned());
         self.tuner.key.iter().for_each(|part| words.push(part.of(self.args.words())));
         Key::new(self.key, self.args.facts()).as_ref().iter().for_each(|word| words.push(*word));

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_long_is_told_and_the_line_goes() {
+    fn a_long_tuning_shows_a_line_and_erases_it() {
         let terminal = Terminal::default();
         let start = Instant::now();
         let mut progress = Progress { kernel: "add", start, shown: None, out: Some(Box::new(terminal.clone())) };

@@ -94,9 +94,9 @@ fn duel(two: [usize; 2], most_us: f64, times: &mut [Vec<f64>], mut measure: impl
             break;
         }
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
-        let Round { times_us, took_us } = measure(&order.map(|place| two[place]))?;
+        let Round { times_us, took_us } = measure(&order.map(|index| two[index]))?;
         spent_us += took_us;
-        order.iter().zip(times_us).for_each(|(&place, time)| own[place].push(time));
+        order.iter().zip(times_us).for_each(|(&index, time)| own[index].push(time));
     }
     let better = if median(&own[1]) < median(&own[0]) { 1 } else { 0 };
     own.into_iter().zip(two).for_each(|(own, candidate)| times[candidate].extend(own));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hopeless_run_once_and_the_close_meet_again() {
+    fn slow_configurations_run_once_and_close_ones_again() {
         let mut machine = Machine::new(&[100.0, 500.0, 101.0, 140.0]);
         let race = race(4, BUDGET, |alive| machine.round(alive)).unwrap();
         let runs: Vec<_> = race.times.iter().map(Vec::len).collect();

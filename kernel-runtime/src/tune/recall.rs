@@ -134,13 +134,13 @@ fn report<C: TuneConfig>(record: Record, kernel: &'static str, device: Device, c
     if attempts.len() != configs.len() || attempts.get(chosen)?.timed.is_none() {
         return None;
     }
-    let trial = |(place, (attempt, config)): (usize, (Attempt, &C))| {
+    let trial = |(index, (attempt, config)): (usize, (Attempt, &C))| {
         let outcome = match (attempt.failed, attempt.timed) {
             (_, Some((median_us, samples))) => Outcome::Measured { median_us, samples },
             (Some(reason), None) => Outcome::Failed(reason),
             (None, None) => Outcome::Pruned,
         };
-        Trial { config: *config, outcome, chosen: place == chosen }
+        Trial { config: *config, outcome, chosen: index == chosen }
     };
     let trials = attempts.into_iter().zip(configs).enumerate().map(trial).collect();
     Some((Report { kernel, device, trials, origin: Origin::Stored, took: Duration::ZERO }, chosen))
@@ -231,7 +231,7 @@ mod tests {
 
     #[cfg(all(feature = "cache", feature = "sim"))]
     #[test]
-    fn a_record_is_of_the_code_and_not_of_its_places() {
+    fn a_record_does_not_depend_on_source_locations() {
         use crate::Target;
         use crate::device::Backend;
         use crate::kernel::Variant;
@@ -301,7 +301,7 @@ mod tests {
 
     #[cfg(all(feature = "cache", feature = "sim"))]
     #[test]
-    fn what_one_found_the_next_recalls_if_it_can_load_it() {
+    fn a_recorded_winner_is_recalled_if_its_code_loads() {
         use crate::Target;
         use crate::cache::Store;
         use crate::device::Backend;

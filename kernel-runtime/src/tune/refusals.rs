@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_again_and_again_is_tried_ever_less_often() {
+    fn retries_of_a_refused_configuration_become_rare() {
         let (gpu, launch) = launcher();
         gpu.refuse(&["fast", "middle"]);
         let tried: Vec<usize> = (1..=20).filter(|_| (launch(1).unwrap(), gpu.launched().contains(&"fast".to_owned())).1).collect();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compiled_is_not_tried_again() {
+    fn a_configuration_that_does_not_compile_is_not_retried() {
         let refusals = Refusals::new();
         let error = Error::TooOld { kernel: "k", device: Device::cpu(), capability: (7, 0) };
         assert!(refusals.are_none() && refusals.is_tried(&[1], Schedule::DEFAULT));

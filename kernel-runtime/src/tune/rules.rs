@@ -86,11 +86,11 @@ impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
 
     /// The configurations that `prune` leaves for these arguments.
     #[inline]
-    pub(super) fn kept(&self, words: &[u64; WORDS], configs: &[C]) -> Kept {
-        let Some(prune) = self.prune else { return Kept::ALL };
+    pub(super) fn unpruned(&self, words: &[u64; WORDS], configs: &[C]) -> ConfigSet {
+        let Some(prune) = self.prune else { return ConfigSet::ALL };
         let fits = |config: C| !prune(words, self.completed(words, config));
-        let kept = configs.iter().take(Kept::MOST).enumerate().filter(|(_, config)| fits(**config));
-        Kept(kept.fold(0, |bits, (index, _)| bits | 1 << index))
+        let unpruned = configs.iter().take(ConfigSet::MOST).enumerate().filter(|(_, config)| fits(**config));
+        ConfigSet(unpruned.fold(0, |bits, (index, _)| bits | 1 << index))
     }
 
     /// Splits `candidates`, which are indices into `configs`, into those to time and the others. The cheapest are timed; of equal costs,
@@ -121,18 +121,18 @@ impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
     }
 }
 
-/// The configurations of a tuner that a launch may use: one bit each for the first 128. Later ones are always kept.
+/// The configurations that `prune` leaves for a launch: one bit for each of the first 128. Later ones are always in the set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Kept(u128);
+pub(super) struct ConfigSet(u128);
 
-impl Kept {
+impl ConfigSet {
     /// All configurations.
-    pub(super) const ALL: Kept = Kept(u128::MAX);
+    pub(super) const ALL: ConfigSet = ConfigSet(u128::MAX);
     /// The number of configurations that `prune` can reject.
     const MOST: usize = 128;
 
     pub(super) fn has(self, index: usize) -> bool {
-        index >= Kept::MOST || self.0 >> index & 1 == 1
+        index >= ConfigSet::MOST || self.0 >> index & 1 == 1
     }
 
     /// The indices of the configurations that are left, out of `configs`.
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cheapest_is_timed_in_its_order() {
+    fn the_cheapest_configurations_are_timed_in_their_order() {
         let rules = Rules::<f64, 1>::NONE.top_k(2, |words, config| config * words[0] as f64);
         let configs = [4.0, f64::NAN, 1.0, 3.0, 1.0];
         assert_eq!(rules.likely(&[2], &configs, vec![0, 1, 2, 3]), (vec![2, 3], vec![0, 1]));
@@ -200,13 +200,13 @@ mod tests {
     #[test]
     fn pruning_sees_what_heuristics_give() {
         let rules = Rules::<u64, 1>::NONE.heuristics(|words, config| config + words[0]).prune(|_, config| config > 5);
-        let kept = rules.kept(&[3], &[1, 2, 3]);
-        assert_eq!((kept.of(3).collect::<Vec<_>>(), kept.words()), (vec![0, 1], [0b11, 0]));
-        assert_eq!(Rules::<u64, 1>::NONE.kept(&[3], &[1]), Kept::ALL);
+        let unpruned = rules.unpruned(&[3], &[1, 2, 3]);
+        assert_eq!((unpruned.of(3).collect::<Vec<_>>(), unpruned.words()), (vec![0, 1], [0b11, 0]));
+        assert_eq!(Rules::<u64, 1>::NONE.unpruned(&[3], &[1]), ConfigSet::ALL);
     }
 
     #[test]
-    fn a_tensor_tells_its_extents() {
+    fn extents_of_a_tensor_argument() {
         let view = Extents::<2>::of(&[9, 0xadd, 12, 3, 4, 4], 1);
         assert_eq!((view.len(), extent(view, 0), extent(view, 1), extent(view, 2)), (12, 3, 4, 0));
     }

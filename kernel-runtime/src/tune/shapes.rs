@@ -182,8 +182,8 @@ impl Row {
 /// Formats a row as `T = f32, n = 1048576`.
 impl std::fmt::Display for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (place, (name, value)) in self.fields.iter().enumerate() {
-            let comma = if place == 0 { "" } else { ", " };
+        for (index, (name, value)) in self.fields.iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
             match value.as_str() {
                 Some(text) => write!(f, "{comma}{name} = {text}")?,
                 None => write!(f, "{comma}{name} = {value}")?,
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_names_the_file_the_row_and_the_field() {
+    fn an_error_names_the_file_the_row_and_the_field() {
         let (_directory, path) = file(r#"{ "add": [{ "n": 7 }, { "n": "many", "m": -1, "T": "f31" }] }"#);
         let rows: Vec<Row> = Shapes::read(&path, "add").unwrap().collect();
         let error = |error: Error| error.to_string();

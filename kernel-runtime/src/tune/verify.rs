@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_right_where_it_belongs() {
+    fn nan_and_infinity_are_right_where_the_reference_has_them() {
         let (nan, infinity) = (f32::NAN, f32::INFINITY);
         assert_eq!(compare(&[nan, infinity, -0.0], &[-nan, infinity, 0.0], None), None);
         for (found, right) in [(nan, 1.0), (1.0, nan), (infinity, 1.0), (1.0, infinity), (infinity, -infinity)] {

@@ -15,10 +15,10 @@ use crate::children::{child, numbered, outputs, succeed};
 use crate::random::Random;
 
 pub(crate) const TESTS: &[Test] = &[
-    ("whoever_is_killed_leaves_whole_entries_and_all_that_were_reported_saved", killed),
+    ("a_killed_process_leaves_only_complete_entries_and_all_that_it_reported_as_saved", killed),
     ("a_broken_file_is_no_entry_and_is_removed", broken),
     ("a_file_of_another_entry_or_format_is_no_entry", foreign),
-    ("where_nothing_can_be_written_what_is_kept_is_still_read", read_only),
+    ("a_read_only_store_is_still_read", read_only),
     ("a_directory_that_vanishes_is_made_again", vanishes),
     ("a_full_disk_loses_nothing_but_what_does_not_fit", full),
 ];
@@ -92,10 +92,10 @@ fn broken() {
     let path = file(&store, &key);
     let whole = fs::read(&path).unwrap();
     assert_eq!(store.get(&key).as_deref(), Some(&payload[..]));
-    for turn in 0..3000 {
+    for iteration in 0..3000 {
         let mut bytes = whole.clone();
         let at = random.below(bytes.len());
-        match turn % 6 {
+        match iteration % 6 {
             0 => bytes[at] ^= 1 << random.below(8),
             1 => bytes.truncate(at),
             2 => bytes.extend(random.bytes(at + 1)),
@@ -108,8 +108,8 @@ fn broken() {
         fs::write(&path, &bytes).unwrap();
         // Zeros may have stood there before.
         let expected = (bytes == whole).then(|| payload.clone());
-        assert!(store.get(&key) == expected, "turn {turn}, at {at}");
-        assert_eq!(path.exists(), bytes == whole, "turn {turn}, at {at}");
+        assert!(store.get(&key) == expected, "iteration {iteration}, at {at}");
+        assert_eq!(path.exists(), bytes == whole, "iteration {iteration}, at {at}");
     }
     store.put(&key, &payload).unwrap();
     assert_eq!(store.get(&key), Some(payload));

@@ -14,7 +14,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_broken_entry_is_compiled_again", compiled_again),
     ("the_environment_says_where_or_off", environment),
     ("without_a_home_everything_works", no_home),
-    ("a_directory_that_cannot_be_is_told_once", impossible),
+    ("an_unusable_directory_is_reported_once", impossible),
 ];
 
 fn launch(directory: &Path) -> String {

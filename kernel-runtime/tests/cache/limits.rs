@@ -12,8 +12,8 @@ use crate::faults::file;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_store_stays_below_its_limit", stays_below),
-    ("what_was_not_used_for_longest_goes_first_and_records_last", order),
-    ("who_reads_while_others_remove_finds_all_or_nothing", readers),
+    ("least_recently_used_entries_are_evicted_first_and_records_last", order),
+    ("a_read_during_a_removal_finds_a_complete_entry_or_none", readers),
     ("clearing_removes_what_was_asked_for", clearing),
 ];
 

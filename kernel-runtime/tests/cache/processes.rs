@@ -13,7 +13,7 @@ use crate::faults::VERSION;
 pub(crate) const TESTS: &[Test] = &[
     ("of_sixteen_processes_one_makes_what_all_use", made_once),
     ("sixteen_processes_save_one_key_and_none_is_lost_or_mixed", saved_by_many),
-    ("whoever_hangs_is_not_waited_for_forever", patience),
+    ("a_hanging_process_is_not_waited_for_forever", patience),
 ];
 
 fn made_once() {

@@ -16,7 +16,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_folder_above_the_store_that_others_can_write_is_refused", writable_above),
     ("a_store_behind_a_symlink_is_refused", symlinks),
     ("a_file_that_others_can_write_or_a_symlink_is_no_entry", files_of_others),
-    ("what_a_refused_store_holds_is_neither_listed_nor_removed", refused_whole),
+    ("entries_of_a_refused_store_are_neither_listed_nor_removed", refused_whole),
     ("folders_and_files_are_for_their_owner_alone_whatever_the_umask", modes),
     ("entries_of_other_versions_are_left_alone", other_versions),
     ("a_file_that_is_too_large_is_refused_before_it_is_read", too_large),

@@ -18,12 +18,12 @@ use crate::tuned::{Config, of, tuned};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_second_process_tunes_nothing", a_second_process_tunes_nothing),
-    ("what_is_on_record_waits_for_no_tuning", what_is_on_record_waits_for_no_tuning),
+    ("a_recorded_result_does_not_wait_for_another_tuning", a_recorded_result_does_not_wait_for_another_tuning),
     ("a_record_that_does_not_fit_is_tuned_again", a_record_that_does_not_fit_is_tuned_again),
     ("of_sixteen_processes_one_tunes", of_sixteen_processes_one_tunes),
     ("committed_records_come_before_the_disk", committed_records_come_before_the_disk),
     ("committed_records_that_do_not_fit_are_none", committed_records_that_do_not_fit_are_none),
-    ("what_was_found_is_told_and_found_again", what_was_found_is_told_and_found_again),
+    ("a_result_is_written_out_wherever_it_was_found", a_result_is_written_out_wherever_it_was_found),
 ];
 
 /// Three warps are none.
@@ -107,7 +107,7 @@ fn a_second_process_tunes_nothing() {
     assert_eq!(run(elsewhere.path(), 1000).lines().next(), Some("1 runs"));
 }
 
-fn what_is_on_record_waits_for_no_tuning() {
+fn a_recorded_result_does_not_wait_for_another_tuning() {
     let directory = tempfile::tempdir().unwrap();
     run(directory.path(), 1000);
     assert_eq!(run_as("tune beside", directory.path(), 1000).lines().next(), Some("1 runs"));
@@ -243,7 +243,7 @@ fn committed_records_that_do_not_fit_are_none() {
     }
 }
 
-fn what_was_found_is_told_and_found_again() {
+fn a_result_is_written_out_wherever_it_was_found() {
     let directory = tempfile::tempdir().unwrap();
     let [tuned, again] = ["tuned", "again"].map(|name| directory.path().join(name));
     let run = |records: Option<&str>, asked: &[(&str, &Path)]| {

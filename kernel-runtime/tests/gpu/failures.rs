@@ -14,7 +14,7 @@ use crate::kernels::{BLOCK, add, slow_copy};
 pub(crate) const TESTS: &[Test] = &[
     ("the_host_is_free_when_a_copy_returns", the_host_is_free_when_a_copy_returns),
     ("a_launch_that_cannot_be_ordered_is_over", a_launch_that_cannot_be_ordered_is_over),
-    ("a_graph_that_cannot_be_ordered_is_over", a_graph_that_cannot_be_ordered_is_over),
+    ("a_replay_that_cannot_be_ordered_is_over", a_replay_that_cannot_be_ordered_is_over),
     ("a_copy_that_cannot_be_ordered_is_over", a_copy_that_cannot_be_ordered_is_over),
     ("an_error_of_another_slice_orders_all_the_same", an_error_of_another_slice_orders_all_the_same),
     ("a_slice_whose_use_cannot_be_recorded_is_over", a_slice_whose_use_cannot_be_recorded_is_over),
@@ -23,8 +23,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("copies_of_a_tuning_that_fails_are_over", copies_of_a_tuning_that_fails_are_over),
     ("an_ordinary_program_makes_no_call_that_fails", an_ordinary_program_makes_no_call_that_fails),
     ("readers_are_forgotten", readers_are_forgotten),
-    ("what_is_lost_is_told_apart", what_is_lost_is_told_apart),
-    ("a_refusal_is_told_by_its_code", a_refusal_is_told_by_its_code),
+    ("errors_of_earlier_work_are_asynchronous_errors", errors_of_earlier_work_are_asynchronous_errors),
+    ("the_code_of_a_refused_launch_selects_the_message", the_code_of_a_refused_launch_selects_the_message),
     ("a_launch_on_another_stream_allocates_nothing", a_launch_on_another_stream_allocates_nothing),
 ];
 
@@ -34,7 +34,7 @@ const UNKNOWN: CUresult = CUresult::CUDA_ERROR_UNKNOWN;
 /// A function that only the simulated driver has.
 fn of_driver(name: &CStr) -> *mut c_void {
     let mut found = std::ptr::null_mut();
-    // SAFETY: the driver is loaded, the name terminated and the place valid.
+    // SAFETY: the driver is loaded, the name is terminated, and the pointer is valid for writes.
     let code = unsafe { sys::cuGetProcAddress_v2(name.as_ptr(), &mut found, 0, 0, std::ptr::null_mut()) };
     assert_eq!(code, CUresult::CUDA_SUCCESS, "{name:?}");
     found
@@ -136,7 +136,7 @@ fn a_launch_that_cannot_be_ordered_is_over(device: Device) {
     }
 }
 
-fn a_graph_that_cannot_be_ordered_is_over(device: Device) {
+fn a_replay_that_cannot_be_ordered_is_over(device: Device) {
     let other = device.new_stream().unwrap();
     let x = device.full(N, 3.0f32).unwrap();
     let mut y = device.zeros::<f32>(N).unwrap();
@@ -298,7 +298,7 @@ fn a_launch_on_another_stream_allocates_nothing(device: Device) {
 }
 
 /// Codes that come of earlier work, whatever call returns them.
-fn what_is_lost_is_told_apart(device: Device) {
+fn errors_of_earlier_work_are_asynchronous_errors(device: Device) {
     let x = device.full(N, 3.0f32).unwrap();
     for code in [
         CUresult::CUDA_ERROR_ILLEGAL_ADDRESS,
@@ -321,7 +321,7 @@ fn what_is_lost_is_told_apart(device: Device) {
     assert_eq!(x.to_vec().unwrap(), [3.0; N]);
 }
 
-fn a_refusal_is_told_by_its_code(device: Device) {
+fn the_code_of_a_refused_launch_selects_the_message(device: Device) {
     let x = device.full(N, 3.0f32).unwrap();
     let mut out = device.zeros::<f32>(N).unwrap();
     let mut refused = |code| {

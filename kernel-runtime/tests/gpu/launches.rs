@@ -10,7 +10,7 @@ use crate::kernels::{self, BLOCK, add};
 
 pub(crate) const TESTS: &[Test] = &[
     ("adds_ragged_lengths", adds_ragged_lengths),
-    ("what_is_not_embedded_is_compiled", what_is_not_embedded_is_compiled),
+    ("a_variant_that_is_not_embedded_is_compiled", a_variant_that_is_not_embedded_is_compiled),
     ("a_checked_launch_names_the_access", a_checked_launch_names_the_access),
     ("slices_and_views_are_arguments", slices_and_views_are_arguments),
     ("every_width_of_scalar_arrives", every_width_of_scalar_arrives),
@@ -20,7 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("code_without_its_entry_leaves_no_memory_taken", code_without_its_entry_leaves_no_memory_taken),
     ("too_much_shared_memory_is_refused", too_much_shared_memory_is_refused),
     ("a_refused_launch_names_the_kernel", a_refused_launch_names_the_kernel),
-    ("out_of_memory_tells_the_bytes", out_of_memory_tells_the_bytes),
+    ("an_out_of_memory_error_names_the_bytes", an_out_of_memory_error_names_the_bytes),
     ("devices_must_agree", devices_must_agree),
     ("a_launch_allocates_nothing", a_launch_allocates_nothing),
     ("many_threads_launch_one_kernel", many_threads_launch_one_kernel),
@@ -38,7 +38,7 @@ fn adds_ragged_lengths(device: Device) {
 }
 
 /// The GPU runs PTX that is compiled in this process, and agrees with the CPU to the bit.
-fn what_is_not_embedded_is_compiled(device: Device) {
+fn a_variant_that_is_not_embedded_is_compiled(device: Device) {
     fn check<T: Float>(device: Device, values: &[T; 3]) {
         for n in [0, 1, 127, 1000, 100_003] {
             let host: Vec<T> = values.iter().copied().cycle().take(n).collect();
@@ -150,7 +150,7 @@ fn a_refused_launch_names_the_kernel(device: Device) {
     device.synchronize().unwrap();
 }
 
-fn out_of_memory_tells_the_bytes(device: Device) {
+fn an_out_of_memory_error_names_the_bytes(device: Device) {
     let error = device.zeros::<u8>(1 << 45).unwrap_err();
     println!("{error}");
     assert!(matches!(error, Error::OutOfMemory { requested, .. } if requested == 1 << 45));

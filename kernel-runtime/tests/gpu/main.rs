@@ -56,7 +56,7 @@ const TIMED: [&str; 7] = [
     "events_time_the_gpu",
     "benchmarks_see_the_bandwidth",
     "a_launch_costs_little_more_than_the_drivers",
-    "a_graph_costs_less_than_its_launches",
+    "a_replay_costs_less_than_its_launches",
     "the_roof_is_above_what_is_reached",
     "kernels_of_a_profile_follow_each_other",
 ];

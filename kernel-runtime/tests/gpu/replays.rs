@@ -12,7 +12,7 @@ use crate::axpy::axpy;
 use crate::kernels::{BLOCK, add, crowded, early_and_slow, is_simulated, nothing, slow_copy};
 
 pub(crate) const TESTS: &[Test] = &[
-    ("a_graph_is_ordered_with_all_other_uses", a_graph_is_ordered_with_all_other_uses),
+    ("a_replay_is_ordered_with_all_other_uses", a_replay_is_ordered_with_all_other_uses),
     ("the_driver_changes_nodes_in_place", the_driver_changes_nodes_in_place),
     ("an_update_that_the_driver_refuses_changes_nothing", an_update_that_the_driver_refuses_changes_nothing),
     ("copies_and_fills_are_nodes", copies_and_fills_are_nodes),
@@ -20,10 +20,10 @@ pub(crate) const TESTS: &[Test] = &[
     ("slices_are_captured", slices_are_captured),
     ("large_shared_memory_is_captured", large_shared_memory_is_captured),
     ("clusters_are_captured", clusters_are_captured),
-    ("a_graph_that_is_dropped_while_it_runs_runs_on", a_graph_that_is_dropped_while_it_runs_runs_on),
-    ("a_graph_allocates_nothing", a_graph_allocates_nothing),
-    ("a_graph_costs_less_than_its_launches", a_graph_costs_less_than_its_launches),
-    ("graphs_of_many_threads", graphs_of_many_threads),
+    ("a_replay_that_is_dropped_while_it_runs_completes", a_replay_that_is_dropped_while_it_runs_completes),
+    ("a_replay_allocates_nothing", a_replay_allocates_nothing),
+    ("a_replay_costs_less_than_its_launches", a_replay_costs_less_than_its_launches),
+    ("replays_of_many_threads", replays_of_many_threads),
     ("an_early_launch_waits_before_it_reads", an_early_launch_waits_before_it_reads),
     ("early_launches_cost_less_and_are_right", early_launches_cost_less_and_are_right),
 ];
@@ -52,7 +52,7 @@ fn copy_slowly(from: &Tensor<f32>, to: &mut Tensor<f32>) -> Result<()> {
     slow_copy(from, to, SLOW).grid(cdiv(N, BLOCK)).launch()
 }
 
-fn a_graph_is_ordered_with_all_other_uses(device: Device) {
+fn a_replay_is_ordered_with_all_other_uses(device: Device) {
     let streams = [device.new_stream().unwrap(), device.new_stream().unwrap()];
     let (mut x, mut y, mut z) = (full(device, 1.0), full(device, 0.0), full(device, 0.0));
     y.set_stream(&streams[0]).unwrap();
@@ -61,14 +61,14 @@ fn a_graph_is_ordered_with_all_other_uses(device: Device) {
         plus(&y, &x, &mut z)
     })
     .unwrap();
-    for turn in 1..4u8 {
+    for iteration in 1..4u8 {
         // A slow write of what the replay reads, at home; the replay on a stream of its own; a write behind it, and reads.
-        let value = full(device, f32::from(turn));
+        let value = full(device, f32::from(iteration));
         copy_slowly(&value, &mut x).unwrap();
-        if turn == 3 { replay.launch_on(&streams[0], (&x, &mut y, &mut z)) } else { replay.launch((&x, &mut y, &mut z)) }.unwrap();
+        if iteration == 3 { replay.launch_on(&streams[0], (&x, &mut y, &mut z)) } else { replay.launch((&x, &mut y, &mut z)) }.unwrap();
         x.fill(-1.0).unwrap();
-        check(&y, f32::from(turn));
-        check(&z, 2.0 * f32::from(turn));
+        check(&y, f32::from(iteration));
+        check(&z, 2.0 * f32::from(iteration));
     }
     // Memory that a replay reads is not handed out while it runs.
     replay.launch((&x, &mut y, &mut z)).unwrap();
@@ -106,10 +106,10 @@ fn the_driver_changes_nodes_in_place(device: Device) {
 fn an_update_that_the_driver_refuses_changes_nothing(device: Device) {
     let (x, mut y) = (full(device, 2.0), full(device, 0.0));
     let mut replay = Replay::capture(device.stream(), || axpy::<f32, 64>(1.0, &x, &mut y, N).grid(cdiv(N, 64)).launch()).unwrap();
-    for turn in 1..3u8 {
+    for iteration in 1..3u8 {
         assert!(replay.update(|| crowded().on(device.stream()).grid(1).launch()).is_err());
         replay.launch((&x, &mut y)).unwrap();
-        check(&y, 2.0 * f32::from(turn));
+        check(&y, 2.0 * f32::from(iteration));
     }
 }
 
@@ -190,7 +190,7 @@ fn clusters_are_captured(device: Device) {
     assert_eq!(out.to_vec().unwrap(), [3.0]);
 }
 
-fn a_graph_that_is_dropped_while_it_runs_runs_on(device: Device) {
+fn a_replay_that_is_dropped_while_it_runs_completes(device: Device) {
     let (x, mut y) = (full(device, 3.0), full(device, 0.0));
     let mut replay = Replay::capture(device.stream(), || copy_slowly(&x, &mut y)).unwrap();
     replay.launch((&x, &mut y)).unwrap();
@@ -223,7 +223,7 @@ fn time(device: Device, mut work: impl FnMut()) -> (f64, f64) {
     best
 }
 
-fn a_graph_allocates_nothing(device: Device) {
+fn a_replay_allocates_nothing(device: Device) {
     let (x, y, mut out) = (full(device, 1.0), full(device, 2.0), full(device, 0.0));
     let mut replay = Replay::capture(device.stream(), || chain(&x, &y, &mut out)).unwrap();
     replay.launch((&x, &y, &mut out)).unwrap();
@@ -234,7 +234,7 @@ fn a_graph_allocates_nothing(device: Device) {
     assert_eq!(allocations() - before, 0);
 }
 
-fn a_graph_costs_less_than_its_launches(device: Device) {
+fn a_replay_costs_less_than_its_launches(device: Device) {
     let (x, y, mut out) = (full(device, 1.0), full(device, 2.0), full(device, 0.0));
     chain(&x, &y, &mut out).unwrap();
     let launches = time(device, || chain(&x, &y, &mut out).unwrap());
@@ -248,15 +248,15 @@ fn a_graph_costs_less_than_its_launches(device: Device) {
     assert!(replays.1 < launches.1);
 }
 
-fn graphs_of_many_threads(device: Device) {
+fn replays_of_many_threads(device: Device) {
     std::thread::scope(|scope| {
         for thread in 0..8u8 {
             scope.spawn(move || {
                 let stream = device.new_stream().unwrap();
                 let (x, mut y) = (full(device, f32::from(thread)), full(device, 0.0));
                 let mut replay = Replay::capture(&stream, || axpy::<f32, 32>(1.0, &x, &mut y, N).grid(cdiv(N, 32)).launch()).unwrap();
-                for turn in 0..50 {
-                    match turn % 2 {
+                for iteration in 0..50 {
+                    match iteration % 2 {
                         0 => replay.launch((&x, &mut y)).unwrap(),
                         _ => axpy::<f32, 32>(1.0, &x, &mut y, N).grid(cdiv(N, 32)).launch().unwrap(),
                     }
@@ -302,14 +302,14 @@ fn next_of<'a>(kernel: &'static Kernel, x: impl PtrArg<'a, f32>, out: impl PtrMu
 
 fn an_early_launch_waits_before_it_reads(device: Device) {
     let (mut y, mut z) = (full(device, -1.0), full(device, -1.0));
-    for turn in 0..5u8 {
-        let x = full(device, f32::from(turn));
+    for iteration in 0..5u8 {
+        let x = full(device, f32::from(iteration));
         early_and_slow(&x, &mut y, SLOW).grid(cdiv(N, BLOCK)).launch().unwrap();
         next(&y, &mut z, N).grid(cdiv(N, 128)).overlap_previous().launch().unwrap();
         // It depends on the one before through the other alone.
         next(&z, &mut y, N).grid(cdiv(N, 128)).overlap_previous().launch().unwrap();
-        check(&y, f32::from(turn) + 2.0);
-        check(&z, f32::from(turn) + 1.0);
+        check(&y, f32::from(iteration) + 2.0);
+        check(&z, f32::from(iteration) + 1.0);
         // The same in a replay.
         let mut replay = Replay::capture(device.stream(), || {
             early_and_slow(&x, &mut y, SLOW).grid(cdiv(N, BLOCK)).launch()?;
@@ -320,8 +320,8 @@ fn an_early_launch_waits_before_it_reads(device: Device) {
         for _ in 0..2 {
             z.fill(-1.0).unwrap();
             replay.launch((&x, &mut y, &mut z)).unwrap();
-            check(&y, f32::from(turn) + 2.0);
-            check(&z, f32::from(turn) + 1.0);
+            check(&y, f32::from(iteration) + 2.0);
+            check(&z, f32::from(iteration) + 1.0);
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("threads_tune_a_key_once", threads_tune_a_key_once),
     ("in_place_kernels_are_tuned_right", in_place_kernels_are_tuned_right),
     ("a_tuned_launch_allocates_nothing", a_tuned_launch_allocates_nothing),
-    ("if_nothing_runs_every_reason_is_told", if_nothing_runs_every_reason_is_told),
+    ("if_no_configuration_runs_the_error_lists_every_reason", if_no_configuration_runs_the_error_lists_every_reason),
 ];
 
 /// How often the launch covers the data: more is slower, and right all the same.
@@ -126,9 +126,9 @@ fn in_place_kernels_are_tuned_right(device: Device) {
     let stream = device.new_stream().unwrap();
     for (tuner, expected) in [(&TUNER, [3.5, 6.5, 9.5]), (&ZEROED, [3.0, 6.0, 9.0])] {
         let (x, mut y) = (device.full(n, 3.0f32).unwrap(), device.full(n, 0.5f32).unwrap());
-        for (turn, expected) in expected.into_iter().enumerate() {
+        for (iteration, expected) in expected.into_iter().enumerate() {
             let launch = tuned(&x, &mut y, tuner, &Rules::NONE).grid(|config| cdiv(n, config.block_size));
-            if turn == 0 { launch.on(&stream).launch() } else { launch.launch() }.unwrap();
+            if iteration == 0 { launch.on(&stream).launch() } else { launch.launch() }.unwrap();
             assert!(y.to_vec().unwrap().iter().all(|&value| value == expected), "{expected}");
         }
     }
@@ -148,7 +148,7 @@ fn a_tuned_launch_allocates_nothing(device: Device) {
     assert_eq!(allocations() - before, 0);
 }
 
-fn if_nothing_runs_every_reason_is_told(device: Device) {
+fn if_no_configuration_runs_the_error_lists_every_reason(device: Device) {
     static TUNER: Tuner<Repeat> = Tuner::new(&[Repeat(3), Repeat(4)], &[]);
     let x = device.zeros::<f32>(10).unwrap();
     let mut out = device.zeros::<f32>(10).unwrap();

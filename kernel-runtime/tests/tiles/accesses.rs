@@ -1,6 +1,6 @@
 //! Random accesses, behind random masks and in random loops: a simulated GPU leaves in memory what the CPU does.
 //!
-//! Numbers are often those at which an index, a mask or a turn ends, and sometimes those at which 64 bits do.
+//! Numbers are often those at which an index, a mask or an iteration ends, and sometimes those at which 64 bits do.
 
 use std::fmt::Write;
 
@@ -82,40 +82,40 @@ impl Generator {
         self.put(&format!("{op} {lhs}, {rhs}"), &tile(shape, "i64"))
     }
 
-    /// Each element's place along an axis, sometimes from elsewhere on, or the other way round.
-    fn place(&mut self, shape: &[usize], axis: usize) -> String {
+    /// The index of each element along an axis. Some indices have an offset, are reversed or are negated.
+    fn axis_index(&mut self, shape: &[usize], axis: usize) -> String {
         let (start, extent) = (self.of(&[0, 0, 0, 1, -3]), shape[axis] as i64);
-        let mut place = self.put(&format!("arange {{start = {start}, end = {}}}", start + extent), &tile(&[shape[axis]], "i64"));
+        let mut index = self.put(&format!("arange {{start = {start}, end = {}}}", start + extent), &tile(&[shape[axis]], "i64"));
         let change = self.random.below(7);
         if change == 0 {
-            place = self.put(&format!("flip {place} {{axis = 0}}"), &tile(&[shape[axis]], "i64"));
+            index = self.put(&format!("flip {index} {{axis = 0}}"), &tile(&[shape[axis]], "i64"));
         } else if change == 1 {
-            place = self.put(&format!("neg {place}"), &tile(&[shape[axis]], "i64"));
+            index = self.put(&format!("neg {index}"), &tile(&[shape[axis]], "i64"));
         }
         let mut column = vec![shape[axis]];
         for other in (0..shape.len()).filter(|other| *other != axis) {
             column.insert(other, 1);
-            place = self.put(&format!("expand_dims {place} {{axis = {other}}}"), &tile(&column, "i64"));
+            index = self.put(&format!("expand_dims {index} {{axis = {other}}}"), &tile(&column, "i64"));
         }
-        if column == shape { place } else { self.put(&format!("broadcast {place}"), &tile(shape, "i64")) }
+        if column == shape { index } else { self.put(&format!("broadcast {index}"), &tile(shape, "i64")) }
     }
 
-    /// Row-major places, sometimes with other steps, from anywhere on.
+    /// Row-major indices, sometimes with other strides, plus a scalar offset.
     fn index(&mut self, shape: &[usize]) -> String {
         let first = self.scalar();
         let mut sum = self.splat(&first, shape);
         for axis in 0..shape.len() {
-            let place = self.place(shape, axis);
+            let index = self.axis_index(shape, axis);
             let row = shape[axis + 1..].iter().product::<usize>() as i64;
             let step = if self.one_in(8) { self.scalar() } else { self.constant(row, "i64") };
             let step = self.splat(&step, shape);
-            let place = self.binary("mul", &place, &step, shape);
-            sum = self.binary("add", &sum, &place, shape);
+            let index = self.binary("mul", &index, &step, shape);
+            sum = self.binary("add", &sum, &index, shape);
         }
         sum
     }
 
-    /// A comparison of places, or two masks together; of fewer places, and repeated.
+    /// A comparison of indices, or a combination of two masks. Some masks have fewer elements and are broadcast.
     fn mask(&mut self, shape: &[usize], depth: usize) -> String {
         let mask_type = tile(shape, "bool");
         if depth < 1 && self.one_in(3) {
@@ -126,17 +126,17 @@ impl Generator {
         let repeats = self.one_in(4);
         let small: Vec<usize> = shape.iter().map(|extent| if repeats && self.one_in(2) { 1 } else { *extent }).collect();
         let axis = self.random.below(small.len());
-        let (mut place, first, end) = (self.place(&small, axis), self.scalar(), self.scalar());
+        let (mut index, first, end) = (self.axis_index(&small, axis), self.scalar(), self.scalar());
         if !self.one_in(3) {
             let first = self.splat(&first, &small);
-            place = self.binary("add", &place, &first, &small);
+            index = self.binary("add", &index, &first, &small);
         }
         let (end, op) = (self.splat(&end, &small), self.of(&["lt", "lt", "lt", "le", "gt", "ge", "ne"]));
-        let mask = self.put(&format!("{op} {place}, {end}"), &tile(&small, "bool"));
+        let mask = self.put(&format!("{op} {index}, {end}"), &tile(&small, "bool"));
         if small == shape { mask } else { self.put(&format!("broadcast {mask}"), &mask_type) }
     }
 
-    /// Adds up what a load reads, or stores to each place a number that follows from the place.
+    /// Adds the values of a load to the sum, or stores to each index a number that is computed from the index.
     fn access(&mut self, shape: &[usize], sum: String) -> String {
         let (ty, at) = (tile(shape, self.element), self.index(shape));
         let mask = if self.one_in(5) { String::new() } else { format!("mask = {}", self.mask(shape, 0)) };
@@ -152,13 +152,13 @@ impl Generator {
 
     fn steps(&mut self, shape: &[usize], mut sum: String, depth: usize) -> String {
         for _ in 0..1 + self.random.below(2) {
-            sum = if depth == 0 || depth == 1 && self.one_in(4) { self.turns(shape, sum, depth) } else { self.access(shape, sum) };
+            sum = if depth == 0 || depth == 1 && self.one_in(4) { self.nested_loop(shape, sum, depth) } else { self.access(shape, sum) };
         }
         sum
     }
 
     /// A loop between arguments, or one that ends where its type does.
-    fn turns(&mut self, shape: &[usize], sum: String, depth: usize) -> String {
+    fn nested_loop(&mut self, shape: &[usize], sum: String, depth: usize) -> String {
         let ty = tile(shape, self.element);
         let (counter, bounds) = if self.one_in(3) {
             let (counter, lower, step) =
@@ -200,15 +200,15 @@ fn kernel(random: Random) -> (Generator, usize) {
     (cx, bytes)
 }
 
-/// Tensors of noise, and numbers of which the loops take a few turns.
+/// Tensors of noise, and loop bounds that give a few iterations.
 fn arguments(cx: &mut Generator, bytes: usize) -> Vec<Arg> {
     let len = cx.of(&[1, 64, 257, 300, 512, 2500]);
     let noise = [len, len, SUMS].map(|len| Arg::Tensor((0..len * bytes).map(|_| cx.random.next() as u8).collect(), bytes));
     let mut number = |usual: &[i64]| if cx.one_in(8) { cx.of(&FAR) } else { cx.of(usual) };
     let lower = number(&[0, 0, 0, 1, -3, 64]);
     let numbers = [number(&[0, 1, 5, 64, 100, 300, -7, 299]), number(&[0, 1, 3, 16, 64, -2]), number(&[1, 2, 16, 64, -1]), lower];
-    let turns = [lower.saturating_add(number(&[0, 1, 64, 200, 256]).min(256)), cx.of(&[7, 16, 64, 0, -1, 1 << 62])];
-    noise.into_iter().chain(numbers.into_iter().chain(turns).map(|number| Arg::Scalar(number.to_le_bytes().to_vec()))).collect()
+    let bounds = [lower.saturating_add(number(&[0, 1, 64, 200, 256]).min(256)), cx.of(&[7, 16, 64, 0, -1, 1 << 62])];
+    noise.into_iter().chain(numbers.into_iter().chain(bounds).map(|number| Arg::Scalar(number.to_le_bytes().to_vec()))).collect()
 }
 
 /// Runs a kernel on the CPU; tensors are changed in place.

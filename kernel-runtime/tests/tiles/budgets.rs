@@ -19,7 +19,7 @@ fn words<const N: usize>(random: &mut Random, count: usize) -> Vec<[u8; N]> {
 /// Rows of `index` from `src`, both of two axes.
 fn gather_kernel(elem: &str, rows: usize, columns: usize, axis: usize, picked: usize) -> String {
     let (to_rows, to_columns) = if axis == 0 { (picked, columns) } else { (rows, picked) };
-    let places = |name: &str, rows: usize, columns: usize| {
+    let row_major = |name: &str, rows: usize, columns: usize| {
         format!(
             "%{name}_flat = arange {{start = 0, end = {}}} : tile<i64, [{}]>
             %{name} = reshape %{name}_flat : tile<i64, [{rows}, {columns}]>\n",
@@ -35,8 +35,8 @@ fn gather_kernel(elem: &str, rows: usize, columns: usize, axis: usize, picked: u
             store %y, %to, %r
             return
         }}",
-        places("from", rows, columns),
-        places("to", to_rows, to_columns),
+        row_major("from", rows, columns),
+        row_major("to", to_rows, to_columns),
     )
     .replace("{axis = 0}", "")
 }
@@ -53,11 +53,11 @@ fn check_gather<const N: usize>(target: Target, elem: &str, (rows, columns, axis
     let mut args = [tensor(&x), Arg::tensor(index.iter().map(|index| index.to_le_bytes())), tensor(&vec![[0xee; N]; count])];
     run(&module, num_warps, [1; 3], &mut args, 3);
     let found: Vec<[u8; N]> = args[2].elements();
-    for (place, found) in found.into_iter().enumerate() {
-        let inside = usize::try_from(index[place]).ok().filter(|index| *index < extent);
-        let from = |index: usize| if axis == 0 { index * columns + place % columns } else { place / picked * columns + index };
+    for (element, found) in found.into_iter().enumerate() {
+        let inside = usize::try_from(index[element]).ok().filter(|index| *index < extent);
+        let from = |index: usize| if axis == 0 { index * columns + element % columns } else { element / picked * columns + index };
         let wanted = inside.map_or([0; N], |index| x[from(index)]);
-        assert_eq!(found, wanted, "{target} {elem} [{rows}, {columns}], axis {axis}, {num_warps} warps, element {place}");
+        assert_eq!(found, wanted, "{target} {elem} [{rows}, {columns}], axis {axis}, {num_warps} warps, element {element}");
     }
 }
 
@@ -106,7 +106,7 @@ fn counts_of_many_bins() {
     }
 }
 
-/// Both axes of a tile of 512 KiB change places: every element crosses the threads.
+/// A tile of 512 KiB is transposed: every element crosses the threads.
 #[test]
 fn a_large_tile_is_transposed() {
     const SIDE: usize = 256;
@@ -129,7 +129,7 @@ fn a_large_tile_is_transposed() {
         let mut args = [Arg::tensor(x.iter().copied()), Arg::tensor(vec![[0xee; 8]; SIDE * SIDE])];
         run(&module, 8, [1; 3], &mut args, 1);
         let found: Vec<[u8; 8]> = args[1].elements();
-        assert!((0..SIDE * SIDE).all(|place| found[place % SIDE * SIDE + place / SIDE] == x[place]), "{target}");
+        assert!((0..SIDE * SIDE).all(|index| found[index % SIDE * SIDE + index / SIDE] == x[index]), "{target}");
     }
 }
 
@@ -157,8 +157,8 @@ fn a_large_sort() {
     assert!(found == wanted);
 }
 
-/// A kernel of one op in a layout of this test, `in` to `out`, beside an async buffer that leaves room for one element of each thread.
-fn beside_a_ring(op: &str, elem: (&'static str, usize), shape: &[u32], num_warps: u32, seed: u64) -> (Vec<u64>, Vec<u64>) {
+/// A kernel of one op in a layout of this test, `in` to `out`, beside an async buffer that leaves shared memory for one element of each thread.
+fn beside_an_async_buffer(op: &str, elem: (&'static str, usize), shape: &[u32], num_warps: u32, seed: u64) -> (Vec<u64>, Vec<u64>) {
     let mut random = Random::new(seed);
     let layout = random.layout(shape, num_warps, 0);
     let count: u32 = shape.iter().product();
@@ -188,24 +188,24 @@ fn beside_a_ring(op: &str, elem: (&'static str, usize), shape: &[u32], num_warps
 }
 
 #[test]
-fn flips_and_butterflies_beside_a_ring() {
+fn flips_and_butterflies_beside_an_async_buffer() {
     for seed in 0..24 {
         let num_warps = [2, 4, 8][seed as usize % 3];
         let elem = [("f64", 8), ("u8", 1), ("i32", 4), ("f16", 2)][seed as usize % 4];
-        let (x, y) = beside_a_ring("flip %v", elem, &[1024, 2], num_warps, seed);
-        assert!((0..2048).all(|place| y[place] == x[2046 - place / 2 * 2 + place % 2]), "flip, seed {seed}");
+        let (x, y) = beside_an_async_buffer("flip %v", elem, &[1024, 2], num_warps, seed);
+        assert!((0..2048).all(|index| y[index] == x[2046 - index / 2 * 2 + index % 2]), "flip, seed {seed}");
         let bit = seed as usize % 10;
         let attributes = if bit == 0 { String::new() } else { format!("{{bit = {bit}}}") };
-        let (x, y) = beside_a_ring(&format!("butterfly %v {attributes}"), elem, &[1024, 2], num_warps, 100 + seed);
-        assert!((0..2048).all(|place| y[place] == x[place ^ 2 << bit]), "butterfly, seed {seed}");
+        let (x, y) = beside_an_async_buffer(&format!("butterfly %v {attributes}"), elem, &[1024, 2], num_warps, 100 + seed);
+        assert!((0..2048).all(|index| y[index] == x[index ^ 2 << bit]), "butterfly, seed {seed}");
     }
 }
 
-/// What one thread of several that hold an element found goes to the others, a few elements at a time.
+/// The owning thread broadcasts a loaded element to the other threads that hold it, a few elements at a time.
 #[test]
-fn old_values_beside_a_ring() {
+fn broadcast_loads_beside_an_async_buffer() {
     for (num_warps, seed) in [(2, 1), (4, 2), (8, 3), (4, 4)] {
-        let (x, y) = beside_a_ring("load %x, %at {volatile = true, in_bounds = true}", ("i64", 8), &[256], num_warps, 7 + seed);
+        let (x, y) = beside_an_async_buffer("load %x, %at {volatile = true, in_bounds = true}", ("i64", 8), &[256], num_warps, 7 + seed);
         assert_eq!(x, y);
     }
 }
@@ -272,18 +272,18 @@ fn an_error_points_at_the_largest_op() {
     }
 }
 
-/// What has no room on one target may have it on another.
+/// A kernel needs more shared memory than one target has, and less than another has.
 #[test]
-fn one_target_has_room() {
+fn a_kernel_that_is_too_large_for_one_target_fits_another() {
     let text = nested(6, "{num_stages = 6}");
     assert_eq!(compiled_for(Target::SM_90A, &text, schedule(4)).shared_bytes, 12 << 14);
     let (message, ..) = error(Target::SM_80, &text, schedule(4));
     assert!(message.starts_with("this kernel takes 196608 bytes of shared memory, and sm_80 has 166912: 6 stages"), "{message}");
 }
 
-/// A loop that does not say how many stages it has gets as many as there is room for.
+/// A loop that does not say how many stages it has gets as many as fit into shared memory.
 #[test]
-fn a_loop_takes_what_is_left() {
+fn a_loop_gets_as_many_stages_as_fit() {
     for (outer, inner) in [(9, 1), (8, 2), (7, 3)] {
         let module = compiled_for(Target::SM_80, &nested(outer, ""), Schedule { num_warps: 16, ..Schedule::DEFAULT });
         let inner = if inner == 1 { 0 } else { inner };
@@ -291,9 +291,9 @@ fn a_loop_takes_what_is_left() {
     }
 }
 
-/// Between two exchanges a kernel rather waits than takes more than there is.
+/// A kernel that would exceed shared memory reuses the memory of an exchange, with a barrier between two exchanges.
 #[test]
-fn exchanges_take_turns_in_the_last_bytes() {
+fn exchanges_reuse_the_last_bytes_of_shared_memory() {
     let sums = (0..4).map(|k| {
         format!(
             "%s{k} = scan %m (%a{k}: f32, %b{k}: f32) {{
@@ -327,8 +327,8 @@ fn exchanges_take_turns_in_the_last_bytes() {
     let mut args = [floats(&x), floats(&[-1.0; 4096]), Arg::Scalar(8192i64.to_le_bytes().to_vec())];
     run(&module, 4, [1; 3], &mut args, 2);
     let found: Vec<f32> = args[1].elements().into_iter().map(f32::from_le_bytes).collect();
-    let wanted = |place: usize| (0..=place / 32).map(|row| x[4096 + row * 32 + place % 32]).sum::<f32>();
-    assert!(found.iter().enumerate().all(|(place, found)| *found == wanted(place)));
+    let wanted = |index: usize| (0..=index / 32).map(|row| x[4096 + row * 32 + index % 32]).sum::<f32>();
+    assert!(found.iter().enumerate().all(|(index, found)| *found == wanted(index)));
 }
 
 /// Sums of rows and of columns that two CTAs share: what they exchange is more than one of them has shared memory for.

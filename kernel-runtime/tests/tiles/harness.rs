@@ -43,7 +43,7 @@ impl Random {
         shape
     }
 
-    /// A layout that holds every element, of single bits (`mixing` 0) or of sums of them, with copies at random places.
+    /// A layout that holds every element, of single bits (`mixing` 0) or of sums of them, with copies at random bits.
     pub(crate) fn layout(&mut self, shape: &[u32], num_warps: u32, mixing: usize) -> Layout {
         let bits = shape.iter().product::<u32>().trailing_zeros() as usize;
         let mut basis: Vec<u32> = (0..bits).map(|bit| 1 << bit).collect();

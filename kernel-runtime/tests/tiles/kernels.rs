@@ -64,7 +64,7 @@ fn rows_and_columns_of_ragged_matrices() {
         let extent = if axis == 0 { columns } else { rows };
         let (index, limit) = if axis == 0 { ("%c", "%n") } else { ("%r", "%m") };
         // Along the columns each program has a row of results of its own.
-        let place = if axis == 0 { "%pn = mul %pid, %n : i64\n" } else { "%pn = const {value = 0} : i64\n" };
+        let first = if axis == 0 { "%pn = mul %pid, %n : i64\n" } else { "%pn = const {value = 0} : i64\n" };
         let text = format!(
             "kernel @sums(%x: ptr<u32>, %y: ptr_mut<u32>, %m: i64, %n: i64) {{
             {HEAD}%pid = program_id {{axis = 0}} : i64
@@ -73,7 +73,7 @@ fn rows_and_columns_of_ragged_matrices() {
             %col = const {{value = 0}} : i64
             {}%v = load %x, %o {{mask = %mask}} : tile<u32, [{rows}, {columns}]>
             %s = reduce %v {{axis = {axis}}} (%a: u32, %b: u32) {{\n%t = add %a, %b : u32\nyield %t\n}} : tile<u32, [{extent}]>
-            {place}%ps = broadcast %pn : tile<i64, [{extent}]>
+            {first}%ps = broadcast %pn : tile<i64, [{extent}]>
             %to = add %ps, {index} : tile<i64, [{extent}]>
             %ls = broadcast {limit} : tile<i64, [{extent}]>
             %q = lt {index}, %ls : tile<bool, [{extent}]>
@@ -109,10 +109,10 @@ fn transposes_of_every_width() {
             for permutes in [false, true] {
                 let (rows, columns) = (1 << (2 + random.below(4)), 1 << (2 + random.below(4)));
                 let tile = format!("[{rows}, {columns}]");
-                let turned = format!("[{columns}, {rows}]");
+                let permuted = format!("[{columns}, {rows}]");
                 // Offsets of the result: as the transpose's own rows, or written with the axes of the operand.
                 let (permute, shape, value, from, to) = if permutes {
-                    (format!("%t = permute %v {{order = [1, 0]}} : tile<{elem}, {turned}>\n"), turned.clone(), "%t", "%ac", "%ar")
+                    (format!("%t = permute %v {{order = [1, 0]}} : tile<{elem}, {permuted}>\n"), permuted.clone(), "%t", "%ac", "%ar")
                 } else {
                     (String::new(), tile.clone(), "%v", "", "")
                 };
@@ -134,7 +134,7 @@ fn transposes_of_every_width() {
                     )
                 };
                 let text = format!(
-                    "kernel @turn(%x: ptr<{elem}>, %y: ptr_mut<{elem}>, %m: i64, %n: i64) {{
+                    "kernel @permute(%x: ptr<{elem}>, %y: ptr_mut<{elem}>, %m: i64, %n: i64) {{
                     %row = const {{value = 0}} : i64\n%col = const {{value = 0}} : i64
                     {}%v = load %x, %o : tile<{elem}, {tile}>
                     {permute}{offsets}%to = add %u5, %u6 : tile<i64, {shape}>
@@ -157,7 +157,7 @@ fn transposes_of_every_width() {
     }
 }
 
-/// Carried tiles, a reduction in each turn, one more in a branch, and a scan at the end.
+/// Carried tiles, a reduction in each iteration, one more in a branch, and a scan at the end.
 #[test]
 fn shared_memory_is_used_again_in_loops_and_branches() {
     let text = |length: u32, take: bool| {
@@ -224,8 +224,8 @@ fn shared_memory_is_used_again_in_loops_and_branches() {
 }
 
 #[test]
-fn reshapes_turn_and_return() {
-    // x as 32 x 8, turned, its rows (8 of 32) as 4 x 2 x 32, summed along the middle, and spread over a new axis.
+fn reshapes_permutations_and_reductions_in_sequence() {
+    // x as 32 x 8, transposed, its rows (8 of 32) as 4 x 2 x 32, summed along the middle, and spread over a new axis.
     let text = "kernel @shapes(%x: ptr<u32>, %y: ptr_mut<u32>) {
         %i = arange {start = 0, end = 256} : tile<i64, [256]>
         %v = load %x, %i : tile<u32, [256]>
@@ -247,10 +247,10 @@ fn reshapes_turn_and_return() {
     for num_warps in [1, 2, 4, 8, 16] {
         let module = compiled(text, num_warps);
         let x: Vec<u32> = (0..256).map(|_| random.next() as u32).collect();
-        let turned = |row: usize, column: usize| x[column * 8 + row];
+        let transposed = |row: usize, column: usize| x[column * 8 + row];
         let expected: Vec<u32> = (0..512)
             .map(|at| (at / 128, at / 4 % 32))
-            .map(|(row, column)| turned(2 * row, column).wrapping_add(turned(2 * row + 1, column)))
+            .map(|(row, column)| transposed(2 * row, column).wrapping_add(transposed(2 * row + 1, column)))
             .collect();
         let mut args = [words(&x), poison(512)];
         run(&module, num_warps, [1; 3], &mut args, 3);
@@ -279,22 +279,22 @@ fn rows_are_normalised() {
     }
 }
 
-/// Turns side by side are as many as one by one, also where two steps are longer than 64 bits.
+/// An unrolled loop has the same trip count as the loop that is not unrolled, also if two steps exceed 64 bits.
 #[test]
-fn turns_of_any_step() {
+fn trip_counts_of_any_step() {
     let text = "kernel @count(%y: ptr_mut<i64>, %lower: i64, %upper: i64, %step: i64) {
         %zero = const {value = 0} : i64
         %one = const {value = 1} : i64
-        %turns = for %lower, %upper, %step, %zero {unroll = 2} (%i: i64, %n: i64) {
+        %count = for %lower, %upper, %step, %zero {unroll = 2} (%i: i64, %n: i64) {
             %next = add %n, %one : i64
             yield %next
         } : i64
-        store %y, %zero, %turns
+        store %y, %zero, %count
         return
     }";
     let module = compiled(text, 1);
     let quarter = 1 << 62;
-    for (lower, upper, step, turns) in [
+    for (lower, upper, step, trip_count) in [
         (0, 10, 1, 10),
         (0, 11, 2, 6),
         (3, 3, 1, 0),
@@ -305,6 +305,6 @@ fn turns_of_any_step() {
     ] {
         let mut args = [Arg::tensor([[0xee; 8]]), scalar(lower), scalar(upper), scalar(step)];
         run(&module, 1, [1; 3], &mut args, 0);
-        assert_eq!(args[0].elements(), [turns.to_le_bytes()], "from {lower} to {upper} by {step}");
+        assert_eq!(args[0].elements(), [trip_count.to_le_bytes()], "from {lower} to {upper} by {step}");
     }
 }

@@ -6,7 +6,7 @@ mod accesses;
 mod budgets;
 mod conversions;
 mod harness;
+mod hazards;
 mod kernels;
-mod order;
 mod random;
 mod reductions;

@@ -63,8 +63,8 @@ impl Generator {
     fn offsets(&mut self, shape: &[usize], order: &[usize]) -> String {
         let memory: Vec<usize> = order.iter().map(|axis| shape[*axis]).collect();
         let mut sum: Option<String> = None;
-        for (place, axis) in order.iter().enumerate() {
-            let stride: usize = memory[place + 1..].iter().product();
+        for (position, axis) in order.iter().enumerate() {
+            let stride: usize = memory[position + 1..].iter().product();
             let extent = shape[*axis];
             let [at, scaled, factor, shaped, spread] = [(); 5].map(|()| self.name());
             let ones: Vec<usize> = (0..shape.len()).map(|other| if other == *axis { extent } else { 1 }).collect();
@@ -232,9 +232,9 @@ impl Generator {
         let index = alike[self.random.below(alike.len())].clone();
         let index = self.masked(&index, 2 * x.shape[axis] as u32 - 1);
         let element = |(at, index): (usize, &u32)| {
-            let mut place = unflatten(&x.shape, at);
-            place[axis] = *index as usize;
-            if place[axis] < x.shape[axis] { x.values[flatten(&x.shape, &place)] } else { 0 }
+            let mut source = unflatten(&x.shape, at);
+            source[axis] = *index as usize;
+            if source[axis] < x.shape[axis] { x.values[flatten(&x.shape, &source)] } else { 0 }
         };
         let values = index.values.iter().enumerate().map(element).collect();
         let wide = self.name();

@@ -110,11 +110,11 @@ fn expected(operation: &Operation, case: &Case, inputs: &[Vec<u64>]) -> Vec<Vec<
             order.reverse();
         }
         let mut acc: Option<Vec<u64>> = None;
-        for place in order {
-            let next: Vec<u64> = inputs.iter().map(|input| input[place]).collect();
+        for index in order {
+            let next: Vec<u64> = inputs.iter().map(|input| input[index]).collect();
             let now = acc.map_or(next.clone(), |acc| (operation.combine)(&acc, &next));
             if case.is_scan {
-                results.iter_mut().zip(&now).for_each(|(result, value)| result[place] = *value);
+                results.iter_mut().zip(&now).for_each(|(result, value)| result[index] = *value);
             }
             acc = Some(now);
         }
@@ -187,7 +187,7 @@ fn runs_combine_in_parts() {
 
 /// `a * p + b * q`, where p and q are 0 or 1: the sum, the first element or the last. Nothing but the axes tells both numbers apart.
 #[test]
-fn who_comes_first_may_be_a_matter_of_an_axis() {
+fn the_order_of_a_reduction_may_depend_on_an_axis() {
     let text = "kernel @choose(%x: ptr<i64>, %y: ptr_mut<i64>) {
         %i = arange {start = 0, end = 512} : tile<i64, [512]>
         %v = load %x, %i : tile<i64, [512]>

@@ -72,7 +72,8 @@ pub struct LineCounters {
 #[derive(Clone, Debug, Default)]
 pub struct Counters {
     lines: Vec<(SourceLine, LineCounters)>,
-    places: HashMap<SourceLine, usize>,
+    /// The index of each line in `lines`.
+    indices: HashMap<SourceLine, usize>,
     /// The index of the last used line: the next instruction mostly has the same line.
     last: usize,
 }
@@ -129,7 +130,7 @@ impl Counters {
     /// The counters of a line, for updates.
     pub(crate) fn at(&mut self, line: SourceLine) -> &mut LineCounters {
         if self.lines.get(self.last).is_none_or(|(known, _)| *known != line) {
-            self.last = *self.places.entry(line).or_insert_with(|| {
+            self.last = *self.indices.entry(line).or_insert_with(|| {
                 self.lines.push((line, LineCounters::default()));
                 self.lines.len() - 1
             });

@@ -15,7 +15,7 @@ pub(super) fn render(counters: &Counters, files: &[(u32, String)]) -> String {
     for (SourceLine { file, line, .. }, counters) in counters.lines() {
         lines.entry((file, line)).or_default().merge(counters);
     }
-    rows.extend(lines.iter().map(|(&(file, line), counters)| row(place(file, line, files), counters)));
+    rows.extend(lines.iter().map(|(&(file, line), counters)| row(position(file, line, files), counters)));
     rows.push(row("total".to_owned(), &counters.total()));
     let widths: [usize; HEADINGS.len()] =
         std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
@@ -31,7 +31,7 @@ pub(super) fn render(counters: &Counters, files: &[(u32, String)]) -> String {
     text
 }
 
-fn place(file: u32, line: u32, files: &[(u32, String)]) -> String {
+fn position(file: u32, line: u32, files: &[(u32, String)]) -> String {
     if file == 0 {
         return "(no line)".to_owned();
     }
@@ -40,12 +40,12 @@ fn place(file: u32, line: u32, files: &[(u32, String)]) -> String {
 }
 
 /// The cells of a row. Counters that are zero become empty cells.
-fn row(place: String, counters: &LineCounters) -> [String; HEADINGS.len()] {
+fn row(position: String, counters: &LineCounters) -> [String; HEADINGS.len()] {
     let LineCounters { global, shared, .. } = counters;
     let unless_zero = |number: u64| if number == 0 { String::new() } else { number.to_string() };
     let per_request = |text: String| if global.requests == 0 { String::new() } else { text };
     [
-        place,
+        position,
         counters.warp_instructions().to_string(),
         unless_zero(global.load_bytes + global.store_bytes + counters.async_bytes),
         per_request(format!("{:.1}", global.sectors() as f64 / global.requests.max(1) as f64)),

@@ -266,7 +266,7 @@ mod tests {
     fn harness() -> Harness {
         let memory = GlobalMemory::new(1 << 20);
         let address = memory.allocate(512).expect("there is room");
-        let bytes: Vec<u8> = (0..512u32).map(|place| (place * 7 + 0x80) as u8).collect();
+        let bytes: Vec<u8> = (0..512u32).map(|index| (index * 7 + 0x80) as u8).collect();
         memory.write(address, &bytes).expect("it is allocated");
         let mut harness = Harness::new();
         harness.grid.global = memory.view();
@@ -282,8 +282,8 @@ mod tests {
     }
 
     /// A byte of a lane's own 16 bytes.
-    fn byte(lane: usize, place: usize) -> u64 {
-        ((16 * lane + place) * 7 + 0x80) as u64 & 0xff
+    fn byte(lane: usize, index: usize) -> u64 {
+        ((16 * lane + index) * 7 + 0x80) as u64 & 0xff
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
         run(&mut harness, "ld.shared.v2.b64 {%x, _}, [%s];");
         run(&mut harness, "ld.shared.v2.u16 {%h0, %h1}, [%s+8];");
         for lane in 0..32 {
-            let word = |place: usize| (0..4).rev().fold(0, |word, part| word << 8 | byte(lane, 4 * place + part));
+            let word = |index: usize| (0..4).rev().fold(0, |word, part| word << 8 | byte(lane, 4 * index + part));
             assert_eq!(["%a", "%b", "%c", "%d"].map(|name| harness.value(name)[lane]), [0, 1, 2, 3].map(word));
             assert_eq!(harness.value("%y")[lane], word(2) | word(3) << 32);
             assert_eq!(harness.value("%x")[lane], word(0) | word(1) << 32);

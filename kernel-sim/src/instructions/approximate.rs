@@ -192,10 +192,10 @@ mod tests {
 
     fn run(text: &str, a: u64, b: u64) -> u64 {
         let mut harness = with_registers();
-        for (place, value) in [(1, a), (2, b)] {
-            harness.define(&format!("%d{place}"), Type::B64, |_| value);
-            harness.define(&format!("%r{place}"), Type::B32, |_| value & 0xffff_ffff);
-            harness.define(&format!("%h{place}"), Type::B16, |_| value & 0xffff);
+        for (number, value) in [(1, a), (2, b)] {
+            harness.define(&format!("%d{number}"), Type::B64, |_| value);
+            harness.define(&format!("%r{number}"), Type::B32, |_| value & 0xffff_ffff);
+            harness.define(&format!("%h{number}"), Type::B16, |_| value & 0xffff);
         }
         harness.run(text).unwrap();
         harness.value(&text.split_whitespace().nth(1).unwrap()[..3])[0]

@@ -10,7 +10,7 @@ use crate::ptx::Space;
 
 /// An address in the shared memory of a CTA of the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct SharedLocation {
     pub(super) rank: usize,
     pub(super) offset: u32,
 }
@@ -23,9 +23,16 @@ pub(super) struct Held {
 }
 
 /// Resolves a lane's address to shared memory. Checks the CTA, the alignment and the bounds.
-pub(super) fn shared_place(cx: &Cx<'_>, lane: usize, space: Space, address: u64, bytes: u32, alignment: u32) -> Result<Place, Trap> {
+pub(super) fn shared_location(
+    cx: &Cx<'_>,
+    lane: usize,
+    space: Space,
+    address: u64,
+    bytes: u32,
+    alignment: u32,
+) -> Result<SharedLocation, Trap> {
     let fault = |kind| Trap::new(lane, kind);
-    let machine::Place::Shared { rank, offset } = cx.resolve(space, address).map_err(fault)? else {
+    let machine::Location::Shared { rank, offset } = cx.resolve(space, address).map_err(fault)? else {
         return Err(cx.illegal(lane, format!("the generic address {address:#x} is not in shared memory")));
     };
     if space != Space::SharedCluster && rank != cx.rank {
@@ -39,7 +46,7 @@ pub(super) fn shared_place(cx: &Cx<'_>, lane: usize, space: Space, address: u64,
         let nearest = Some(format!("the program has {length} bytes of shared memory"));
         return Err(fault(FaultKind::OutOfBounds { space: Space::Shared, address: offset, bytes, nearest }));
     }
-    Ok(Place { rank, offset: offset as u32 })
+    Ok(SharedLocation { rank, offset: offset as u32 })
 }
 
 /// The shared address of an offset in the CTA of this rank.
@@ -84,7 +91,7 @@ pub(super) fn issue(cx: &mut Cx<'_>, lane: usize, proxy: Proxy, queue: Queue) ->
 pub(super) fn store_as_thread(
     cx: &mut Cx<'_>,
     lane: usize,
-    place: Place,
+    location: SharedLocation,
     bytes: u32,
     value: u64,
     name: &'static str,
@@ -92,7 +99,7 @@ pub(super) fn store_as_thread(
     let touch = Touch::plain(name, cx.line.line);
     let Cluster { ctas, clocks, .. } = &mut *cx.cluster;
     let agent = Agent::Thread { warp: clocks.warp(cx.rank, cx.warp.index), lane };
-    ctas[place.rank].shared.store(agent, clocks, u64::from(place.offset), bytes, u128::from(value), touch)
+    ctas[location.rank].shared.store(agent, clocks, u64::from(location.offset), bytes, u128::from(value), touch)
 }
 
 /// The identity of a lane's current access.
@@ -105,7 +112,7 @@ pub(super) fn moment(cx: &Cx<'_>, lane: usize) -> Moment {
 pub(super) fn check_after(
     cx: &Cx<'_>,
     lane: usize,
-    place: Place,
+    location: SharedLocation,
     access: &'static str,
     earlier: (Moment, &'static str, u32),
 ) -> Result<(), FaultKind> {
@@ -115,7 +122,7 @@ pub(super) fn check_after(
     clocks.order(clocks.cluster(), moment, agent, None).map_err(|unordered| {
         let (Unordered::Unknown { warp, lane } | Unordered::NotWaited { warp, lane } | Unordered::NotFenced { warp, lane }) = unordered;
         FaultKind::SharedRace {
-            address: u64::from(place.offset),
+            address: u64::from(location.offset),
             access,
             other_access,
             other_thread: clocks.thread(warp, lane),
@@ -126,50 +133,50 @@ pub(super) fn check_after(
 }
 
 /// Loads up to 8 bytes of shared memory without checks; all ones outside it.
-pub(super) fn peek(cluster: &Cluster, place: Place, bytes: u32) -> u64 {
-    cluster.ctas[place.rank].shared.peek(u64::from(place.offset), bytes).map_or(u64::MAX, |value| value as u64)
+pub(super) fn peek(cluster: &Cluster, location: SharedLocation, bytes: u32) -> u64 {
+    cluster.ctas[location.rank].shared.peek(u64::from(location.offset), bytes).map_or(u64::MAX, |value| value as u64)
 }
 
 /// Stores up to 8 bytes of shared memory without checks.
-pub(super) fn poke(cluster: &mut Cluster, place: Place, bytes: u32, value: u64) -> Result<(), FaultKind> {
-    cluster.ctas[place.rank].shared.poke(u64::from(place.offset), bytes, u128::from(value))
+pub(super) fn poke(cluster: &mut Cluster, location: SharedLocation, bytes: u32, value: u64) -> Result<(), FaultKind> {
+    cluster.ctas[location.rank].shared.poke(u64::from(location.offset), bytes, u128::from(value))
 }
 
 /// A read of shared memory by an asynchronous operation.
 pub(super) fn load_shared(
     cluster: &mut Cluster,
     operation: &Operation,
-    place: Place,
+    location: SharedLocation,
     bytes: &mut [u8],
     touch: Touch,
 ) -> Result<(), FaultKind> {
     let Cluster { ctas, clocks, .. } = cluster;
-    ctas[place.rank].shared.load_bytes(Agent::Async(operation), clocks, u64::from(place.offset), bytes, touch)
+    ctas[location.rank].shared.load_bytes(Agent::Async(operation), clocks, u64::from(location.offset), bytes, touch)
 }
 
 /// A write of shared memory by an asynchronous operation.
 pub(super) fn store_shared(
     cluster: &mut Cluster,
     operation: &Operation,
-    place: Place,
+    location: SharedLocation,
     bytes: &[u8],
     touch: Touch,
 ) -> Result<(), FaultKind> {
     let Cluster { ctas, clocks, .. } = cluster;
-    ctas[place.rank].shared.store_bytes(Agent::Async(operation), clocks, u64::from(place.offset), bytes, touch)
+    ctas[location.rank].shared.store_bytes(Agent::Async(operation), clocks, u64::from(location.offset), bytes, touch)
 }
 
 /// An atomic update of up to 16 bytes of shared memory by an asynchronous operation.
 pub(super) fn update_shared(
     cluster: &mut Cluster,
     operation: &Operation,
-    place: Place,
+    location: SharedLocation,
     bytes: u32,
     touch: Touch,
     change: impl FnOnce(u128) -> u128,
 ) -> Result<(), FaultKind> {
     let Cluster { ctas, clocks, .. } = cluster;
-    ctas[place.rank].shared.update(Agent::Async(operation), clocks, u64::from(place.offset), bytes, touch, change).map(|_| ())
+    ctas[location.rank].shared.update(Agent::Async(operation), clocks, u64::from(location.offset), bytes, touch, change).map(|_| ())
 }
 
 /// The context of an asynchronous operation's access to global memory.
@@ -238,14 +245,14 @@ fn check_written(grid: &Grid, allocation: &Allocation, offset: u64, size: u32) -
 pub(super) fn load_generic(cx: &Cx<'_>, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
     let size = bytes.len();
     match cx.resolve(Space::Generic, address)? {
-        machine::Place::Global(address) => each_part(address, size, |range, address| {
+        machine::Location::Global(address) => each_part(address, size, |range, address| {
             let size = range.len() as u32;
             let (allocation, offset) = cx.grid.global.find(address, size)?;
             check_written(cx.grid, allocation, offset, size)?;
             bytes[range].copy_from_slice(&allocation.load(offset, size).to_le_bytes()[..size as usize]);
             Ok(())
         }),
-        machine::Place::Param(offset) => match cx.grid.params.get(offset as usize..).and_then(|params| params.get(..size)) {
+        machine::Location::Param(offset) => match cx.grid.params.get(offset as usize..).and_then(|params| params.get(..size)) {
             Some(params) => {
                 bytes.copy_from_slice(params);
                 Ok(())
@@ -258,15 +265,15 @@ pub(super) fn load_generic(cx: &Cx<'_>, address: u64, bytes: &mut [u8]) -> Resul
 
 /// Splits a range into naturally aligned parts of 1 to 16 bytes.
 fn each_part(address: u64, bytes: usize, mut visit: impl FnMut(Range<usize>, u64) -> Result<(), FaultKind>) -> Result<(), FaultKind> {
-    let mut place = 0;
-    while place < bytes {
-        let at = address + place as u64;
+    let mut offset = 0;
+    while offset < bytes {
+        let at = address + offset as u64;
         let mut size = 16;
-        while size > bytes - place || !at.is_multiple_of(size as u64) {
+        while size > bytes - offset || !at.is_multiple_of(size as u64) {
             size /= 2;
         }
-        visit(place..place + size, at)?;
-        place += size;
+        visit(offset..offset + size, at)?;
+        offset += size;
     }
     Ok(())
 }

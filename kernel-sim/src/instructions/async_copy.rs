@@ -15,7 +15,7 @@ use crate::fault::{FaultKind, Trap};
 use crate::instructions::hints::{self, Allowed};
 use crate::instructions::{Address, Form, Instruction, Progress, Unsupported, Value, async_access, mbarrier};
 use crate::lanes::{Lanes, Row, WARP, WideRow};
-use crate::machine::{Access, AsyncOperation, Cluster, Cx, Grid, InFlight, Issuer, Place};
+use crate::machine::{Access, AsyncOperation, Cluster, Cx, Grid, InFlight, Issuer, Location};
 use crate::memory::{Agent, Operation, Proxy, Queue, Stamp, Touch};
 use crate::ptx::{Operand, Space, Type};
 
@@ -84,7 +84,7 @@ struct Arriving {
     /// The number of this arrival among those of the thread.
     number: u64,
     copies: Vec<Flying>,
-    mbarrier: async_access::Place,
+    mbarrier: async_access::SharedLocation,
     stamp: Stamp,
 }
 
@@ -227,20 +227,20 @@ fn load(cx: &mut Cx<'_>, sources: &Row, sizes: &[u32; WARP], operations: &[Optio
 }
 
 fn load_parts(cx: &mut Cx<'_>, sources: &Row, size: u32, operations: &[Option<Operation>], values: &mut WideRow) -> Result<(), Trap> {
-    let mut place = 0;
-    while place < size {
-        let bytes = 1 << (size - place).ilog2();
-        let addresses = sources.map(|address| address.wrapping_add(u64::from(place)));
+    let mut offset = 0;
+    while offset < size {
+        let bytes = 1 << (size - offset).ilog2();
+        let addresses = sources.map(|address| address.wrapping_add(u64::from(offset)));
         let loaded = cx.load_asynchronously(Access::plain("asynchronous copy", Space::Global, bytes), &addresses, operations)?;
-        cx.lanes.into_iter().for_each(|lane| values[lane] |= loaded[lane] << (8 * place));
-        place += bytes;
+        cx.lanes.into_iter().for_each(|lane| values[lane] |= loaded[lane] << (8 * offset));
+        offset += bytes;
     }
     Ok(())
 }
 
 /// Writes the destination of a lane, and marks it as pending until a wait.
 fn store(cx: &mut Cx<'_>, lane: usize, address: u64, bytes: u32, value: u128, operation: Operation) -> Result<(), FaultKind> {
-    let Place::Shared { rank, offset } = cx.resolve(Space::Shared, address)? else {
+    let Location::Shared { rank, offset } = cx.resolve(Space::Shared, address)? else {
         return Err(FaultKind::Illegal { reason: format!("{address:#x} is no address in shared memory") });
     };
     let owner = cx.issuer(lane);
@@ -299,11 +299,11 @@ impl Instruction for Arrive {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let addresses = cx.addresses(self.address)?;
         for lane in cx.lanes {
-            let place = async_access::shared_place(cx, lane, self.address.space, addresses[lane], 8, 8)?;
+            let location = async_access::shared_location(cx, lane, self.address.space, addresses[lane], 8, 8)?;
             let trap = |kind| Trap::new(lane, kind);
-            mbarrier::check_issue(cx, lane, place).map_err(trap)?;
+            mbarrier::check_issue(cx, lane, location).map_err(trap)?;
             if self.is_counted {
-                mbarrier::add_pending(cx.cluster, place).map_err(trap)?;
+                mbarrier::add_pending(cx.cluster, location).map_err(trap)?;
             }
             let issuer = cx.issuer(lane);
             let own = &mut cx.warp.copies.lanes[lane];
@@ -313,7 +313,7 @@ impl Instruction for Arrive {
             // The arrival belongs to the copies, not to the thread: it releases only the copies, no other operation of the thread.
             let stamp = copies.last().map_or_else(Stamp::default, |last| last.operation.done());
             own.arrivals += 1;
-            let operation = Box::new(Arriving { number: own.arrivals, copies, mbarrier: place, stamp });
+            let operation = Box::new(Arriving { number: own.arrivals, copies, mbarrier: location, stamp });
             cx.cluster.in_flight.push_back(InFlight { issuer, operation });
         }
         Ok(Progress::Done)
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn two_copies_to_one_place_are_a_race() {
+    fn two_copies_to_one_location_are_a_race() {
         let mut harness = harness();
         run(&mut harness, "cp.async.cg.shared.global [%dst], [%src], 16;");
         let again = harness.run("cp.async.cg.shared.global [%dst], [%src], 16;");

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_arrives_lets_the_waiting_know() {
+    fn an_arrival_orders_its_stores_before_the_wait() {
         for (arrives, is_ordered) in [("bar.arrive 1, 64;", true), ("fence.acq_rel.cta;", false)] {
             let mut harness = harness();
             let mut tickets = [[0; 32]; 2];
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn reductions_give_all_the_same() {
+    fn a_reduction_gives_all_threads_the_same_result() {
         let mut harness = harness();
         let mut tickets = [[0; 32]; 2];
         harness.define("%p", Type::Pred, |lane| u64::from(lane < 3));

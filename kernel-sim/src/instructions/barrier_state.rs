@@ -125,14 +125,14 @@ impl Barriers {
         if first.reduction != usage.reduction {
             return Err(fault("it is used with and without a reduction, or with different ones, at the same time".to_owned()));
         }
-        let place = match barrier.parts.iter().position(|part| part.warp == warp) {
-            Some(place) => place,
+        let index = match barrier.parts.iter().position(|part| part.warp == warp) {
+            Some(index) => index,
             None => {
                 barrier.parts.push(Part { warp, arrived: Lanes::NONE, waiting: Lanes::NONE, live });
                 barrier.parts.len() - 1
             }
         };
-        let part = &mut barrier.parts[place];
+        let part = &mut barrier.parts[index];
         if let Some(lane) = part.arrived.and(lanes).lowest() {
             return Err(fault(format!("lane {lane} of warp {warp} arrives again before the barrier is complete")));
         }
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_complete_when_all_have_come() {
+    fn a_barrier_completes_when_all_threads_have_arrived() {
         let mut barriers = Barriers::default();
         assert_eq!(barriers.arrive(arrival(0, Lanes::ALL, None, true), CTA), Ok(0));
         assert_eq!(barriers.arrive(arrival(2, Lanes::first(16), None, true), CTA), Ok(0));
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_arrives_and_waits_in_turns() {
+    fn arrivals_and_waits_of_a_cluster_barrier_alternate() {
         let mut barrier = ClusterBarrier::default();
         assert_eq!(barrier.arrive(0, 0, Lanes::ALL, None, 64), Ok(false));
         assert_eq!(barrier.waiting(64).as_deref(), Some("the barrier of the cluster has 32 of 64 threads"));

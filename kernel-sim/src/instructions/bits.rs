@@ -29,8 +29,8 @@ pub(super) fn bfind(form: &mut Form<'_>) -> Decoded {
         let magnitude = (if value < 0 { !value } else { value }) as u64;
         match magnitude.checked_ilog2() {
             None => mask(32),
-            Some(place) if shift_amount => u64::from(ty.bits() - 1 - place),
-            Some(place) => u64::from(place),
+            Some(bit) if shift_amount => u64::from(ty.bits() - 1 - bit),
+            Some(bit) => u64::from(bit),
         }
     })
 }
@@ -40,18 +40,18 @@ pub(super) fn fns(form: &mut Form<'_>) -> Decoded {
     type_of(form, &[Type::B32])?;
     ternary(form, Class::Integer, [Type::B32, Type::B32, Type::B32, Type::S32], |mask, base, offset| {
         let offset = offset as i32;
-        let is_set = |place: i64| (0..32).contains(&place) && mask >> place & 1 == 1;
-        let mut place = i64::from(base as u32);
+        let is_set = |bit: i64| (0..32).contains(&bit) && mask >> bit & 1 == 1;
+        let mut bit = i64::from(base as u32);
         if offset == 0 {
-            return if is_set(place) { place as u64 } else { 0xffff_ffff };
+            return if is_set(bit) { bit as u64 } else { 0xffff_ffff };
         }
         let mut left = offset.unsigned_abs();
-        while (0..32).contains(&place) {
-            left -= u32::from(is_set(place));
+        while (0..32).contains(&bit) {
+            left -= u32::from(is_set(bit));
             if left == 0 {
-                return place as u64;
+                return bit as u64;
             }
-            place += i64::from(offset.signum());
+            bit += i64::from(offset.signum());
         }
         0xffff_ffff
     })
@@ -138,9 +138,9 @@ fn signedness(form: &mut Form<'_>) -> Result<[bool; 2], Unsupported> {
     Ok([first.is_signed(), second.is_signed()])
 }
 
-/// Part number `place` of a register, with parts of `bits` bits.
-fn part(value: u64, bits: u32, place: u32, signed: bool) -> i64 {
-    let top = (value << (64 - bits * (place + 1))) as i64;
+/// The part with this index of a register, with parts of `bits` bits.
+fn part(value: u64, bits: u32, index: u32, signed: bool) -> i64 {
+    let top = (value << (64 - bits * (index + 1))) as i64;
     if signed { top >> (64 - bits) } else { (top as u64 >> (64 - bits)) as i64 }
 }
 
@@ -148,7 +148,7 @@ fn part(value: u64, bits: u32, place: u32, signed: bool) -> i64 {
 pub(super) fn dp4a(form: &mut Form<'_>) -> Decoded {
     let [first, second] = signedness(form)?;
     ternary(form, Class::Integer, [Type::B32; 4], move |a, b, c| {
-        let product = |place| part(a, 8, place, first) * part(b, 8, place, second);
+        let product = |index| part(a, 8, index, first) * part(b, 8, index, second);
         (0..4).map(product).fold(c, |sum, product| sum.wrapping_add_signed(product)) & mask(32)
     })
 }
@@ -158,7 +158,7 @@ pub(super) fn dp2a(form: &mut Form<'_>) -> Decoded {
     let offset = form.one_of(&[("lo", 0), ("hi", 2)]).ok_or_else(|| form.error("`dp2a` needs `.lo` or `.hi`"))?;
     let [first, second] = signedness(form)?;
     ternary(form, Class::Integer, [Type::B32; 4], move |a, b, c| {
-        let product = |place| part(a, 16, place, first) * part(b, 8, place + offset, second);
+        let product = |index| part(a, 16, index, first) * part(b, 8, index + offset, second);
         (0..2).map(product).fold(c, |sum, product| sum.wrapping_add_signed(product)) & mask(32)
     })
 }
@@ -169,9 +169,9 @@ mod tests {
     use crate::instructions::harness::{Harness, refusal, with_registers};
 
     fn set(harness: &mut Harness, values: &[u64]) {
-        for (place, &value) in values.iter().enumerate() {
-            harness.define(&format!("%d{}", place + 1), Type::B64, |_| value);
-            harness.define(&format!("%r{}", place + 1), Type::B32, |_| value & mask(32));
+        for (index, &value) in values.iter().enumerate() {
+            harness.define(&format!("%d{}", index + 1), Type::B64, |_| value);
+            harness.define(&format!("%r{}", index + 1), Type::B32, |_| value & mask(32));
         }
     }
 
@@ -216,17 +216,17 @@ mod tests {
     fn bfe_by_bits(a: u64, start: u64, length: u64, ty: Type) -> u64 {
         let byte = |value: u64| if ty.bits() == 32 { value & 0xff } else { value.min(0xff) };
         let (start, length, top) = (byte(start), byte(length), u64::from(ty.bits()) - 1);
-        let bit = |place: u64| a >> place & 1;
+        let bit = |index: u64| a >> index & 1;
         let sign = if !ty.is_signed() || length == 0 { 0 } else { bit((start + length - 1).min(top)) };
-        (0..=top).fold(0, |bits, place| bits | (if place < length && start + place <= top { bit(start + place) } else { sign }) << place)
+        (0..=top).fold(0, |bits, index| bits | (if index < length && start + index <= top { bit(start + index) } else { sign }) << index)
     }
 
     /// The definition of `bfi` in the ISA, bit by bit.
     fn bfi_by_bits(a: u64, b: u64, start: u64, length: u64, top: u64) -> u64 {
         let (start, length) = (start & 0xff, length & 0xff);
         let mut bits = b;
-        for place in (0..length).take_while(|place| start + place <= top) {
-            bits = bits & !(1 << (start + place)) | (a >> place & 1) << (start + place);
+        for index in (0..length).take_while(|index| start + index <= top) {
+            bits = bits & !(1 << (start + index)) | (a >> index & 1) << (start + index);
         }
         bits
     }

@@ -10,7 +10,7 @@ pub(crate) use groups::BulkGroups;
 use groups::End;
 pub(super) use transfer::{Combine, Load, Piece, Source, Store, put};
 
-use super::async_access::{self, Held, Place};
+use super::async_access::{self, Held, SharedLocation};
 use super::atomic::{self, Reduction};
 use super::{Address, Form, Instruction, Progress, Unsupported, Value, async_copy, bulk_tensor, mbarrier};
 use crate::counters::Class;
@@ -95,12 +95,12 @@ impl Instruction for BulkLoad {
         async_access::read_unused(cx, self.policy)?;
         for lane in cx.lanes {
             let bytes = size(cx, lane, sizes[lane])?;
-            let target = async_access::shared_place(cx, lane, self.target.space, targets[lane], bytes, UNIT)?;
+            let target = async_access::shared_location(cx, lane, self.target.space, targets[lane], bytes, UNIT)?;
             let (source, from) = if self.source.space == Space::Global {
                 (Source::Global, global(lane, sources[lane])?)
             } else {
-                let place = async_access::shared_place(cx, lane, self.source.space, sources[lane], bytes, UNIT)?;
-                (Source::Shared(place.rank), u64::from(place.offset))
+                let location = async_access::shared_location(cx, lane, self.source.space, sources[lane], bytes, UNIT)?;
+                (Source::Shared(location.rank), u64::from(location.offset))
             };
             let pieces = transfer::pieces(target.offset, from, bytes);
             let parts = Parts { target, span: bytes, transaction_bytes: bytes, pieces, fill: Vec::new(), rounds: false };
@@ -123,7 +123,7 @@ pub(super) struct Mbarriers {
 /// The writes of a copy into shared memory.
 pub(super) struct Parts {
     /// The address of the first byte.
-    pub(super) target: Place,
+    pub(super) target: SharedLocation,
     /// The number of bytes from there that threads must not access before the copy completes.
     pub(super) span: u32,
     pub(super) transaction_bytes: u32,
@@ -142,7 +142,7 @@ pub(super) fn issue_load(
     mbarriers: &Mbarriers,
     multicast: Option<u64>,
 ) -> Result<(), Trap> {
-    let mbarrier = async_access::shared_place(cx, lane, mbarriers.space, mbarriers.addresses[lane], 8, 8)?;
+    let mbarrier = async_access::shared_location(cx, lane, mbarriers.space, mbarriers.addresses[lane], 8, 8)?;
     if mbarrier.rank != parts.target.rank {
         return Err(cx.illegal(
             lane,
@@ -158,7 +158,7 @@ pub(super) fn issue_load(
         Some(mask) => (0..ctas).filter(|rank| mask >> rank & 1 == 1).collect(),
     };
     for &rank in &targets {
-        mbarrier::check_issue(cx, lane, Place { rank, ..mbarrier }).map_err(|kind| Trap::new(lane, kind))?;
+        mbarrier::check_issue(cx, lane, SharedLocation { rank, ..mbarrier }).map_err(|kind| Trap::new(lane, kind))?;
     }
     let operation = async_access::issue(cx, lane, Proxy::Async, Queue::Mbarrier);
     let line = cx.line.line;
@@ -213,7 +213,7 @@ impl Instruction for BulkStore {
         async_access::read_unused(cx, self.policy)?;
         for lane in cx.lanes {
             let bytes = size(cx, lane, sizes[lane])?;
-            let source = async_access::shared_place(cx, lane, self.source.space, sources[lane], bytes, UNIT)?;
+            let source = async_access::shared_location(cx, lane, self.source.space, sources[lane], bytes, UNIT)?;
             let pieces = transfer::pieces(source.offset, global(lane, targets[lane])?, bytes);
             issue_store(cx, lane, source, bytes, pieces, self.combine);
         }
@@ -230,7 +230,7 @@ impl Instruction for BulkStore {
 }
 
 /// Issues a copy from shared to global memory. It reads only inside the `span` bytes at the source.
-pub(super) fn issue_store(cx: &mut Cx<'_>, lane: usize, source: Place, span: u32, pieces: Vec<Piece>, combine: Option<Combine>) {
+pub(super) fn issue_store(cx: &mut Cx<'_>, lane: usize, source: SharedLocation, span: u32, pieces: Vec<Piece>, combine: Option<Combine>) {
     let operation = async_access::issue(cx, lane, Proxy::Async, Queue::Bulk);
     let writing = async_access::issue(cx, lane, Proxy::Async, Queue::BulkWrite);
     let group = groups::join(cx, lane, End { read: operation.done(), written: writing.done() });

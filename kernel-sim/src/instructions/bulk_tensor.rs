@@ -1,7 +1,7 @@
 //! `cp.async.bulk.tensor` and related instructions: copy boxes of a tensor between global and shared memory (PTX ISA, "Tensors", "Data
 //! Movement and Conversion Instructions: Tensor copy").
 
-use super::async_access::{self, Place};
+use super::async_access::{self, SharedLocation};
 use super::atomic::Reduction;
 use super::bulk::{self, Combine, Mbarriers, Parts, Piece, Source};
 use super::{Address, Form, Instruction, Progress, Unsupported, Value};
@@ -257,8 +257,8 @@ impl Instruction for TensorPrefetch {
 }
 
 /// The address of a box in shared memory.
-fn shared_box(cx: &Cx<'_>, lane: usize, space: Space, address: u64, map: &TensorMap) -> Result<Place, Trap> {
-    async_access::shared_place(cx, lane, space, address, map.box_span(), BOX_ALIGNMENT)
+fn shared_box(cx: &Cx<'_>, lane: usize, space: Space, address: u64, map: &TensorMap) -> Result<SharedLocation, Trap> {
+    async_access::shared_location(cx, lane, space, address, map.box_span(), BOX_ALIGNMENT)
 }
 
 struct Replace {

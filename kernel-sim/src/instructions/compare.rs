@@ -35,15 +35,15 @@ impl Comparison {
 const fn accepting(relations: &str) -> Comparison {
     let mut comparison = Comparison { less: false, equal: false, greater: false, unordered: false };
     let bytes = relations.as_bytes();
-    let mut place = 0;
-    while place < bytes.len() {
-        match bytes[place] {
+    let mut index = 0;
+    while index < bytes.len() {
+        match bytes[index] {
             b'<' => comparison.less = true,
             b'=' => comparison.equal = true,
             b'>' => comparison.greater = true,
             _ => comparison.unordered = true,
         }
-        place += 1;
+        index += 1;
     }
     comparison
 }
@@ -324,9 +324,9 @@ mod tests {
 
     fn with(values: &[u64]) -> Harness {
         let mut harness = with_registers();
-        for (place, &value) in values.iter().enumerate() {
+        for (index, &value) in values.iter().enumerate() {
             for (letter, ty) in [('d', Type::B64), ('r', Type::B32), ('h', Type::B16), ('p', Type::Pred)] {
-                harness.define(&format!("%{letter}{}", place + 1), ty, |_| value & mask(ty.bits()));
+                harness.define(&format!("%{letter}{}", index + 1), ty, |_| value & mask(ty.bits()));
             }
         }
         harness

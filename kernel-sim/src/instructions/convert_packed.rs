@@ -168,9 +168,9 @@ mod tests {
 
     fn run(text: &str, values: &[u64]) -> u64 {
         let mut harness = with_registers();
-        for (place, &value) in values.iter().enumerate() {
-            harness.define(&format!("%r{}", place + 1), Type::B32, |_| value);
-            harness.define(&format!("%h{}", place + 1), Type::B16, |_| value & 0xffff);
+        for (index, &value) in values.iter().enumerate() {
+            harness.define(&format!("%r{}", index + 1), Type::B32, |_| value);
+            harness.define(&format!("%h{}", index + 1), Type::B16, |_| value & 0xffff);
         }
         harness.run(text).unwrap_or_else(|failure| panic!("{text}: {failure:?}"));
         harness.value(&text.split_whitespace().nth(1).unwrap()[..3])[0]

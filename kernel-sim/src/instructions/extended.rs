@@ -66,19 +66,19 @@ mod tests {
     const A: u128 = 0x0123_4567_89ab_cdef_fedc_ba98_ffff_ffff;
     const B: u128 = 0x0fed_cba9_8765_4321_0123_4567_0000_0001;
 
-    fn word(value: u128, place: usize) -> u64 {
-        (value >> (32 * place)) as u64 & 0xffff_ffff
+    fn word(value: u128, index: usize) -> u64 {
+        (value >> (32 * index)) as u64 & 0xffff_ffff
     }
 
     fn chain(operation: &str) -> u128 {
         let mut harness = with_registers();
         let mut result = 0;
-        for place in 0..4 {
-            harness.define("%r1", Type::B32, |_| word(A, place));
-            harness.define("%r2", Type::B32, |_| word(B, place));
-            let carry = if place == 0 { "" } else { "c" };
+        for index in 0..4 {
+            harness.define("%r1", Type::B32, |_| word(A, index));
+            harness.define("%r2", Type::B32, |_| word(B, index));
+            let carry = if index == 0 { "" } else { "c" };
             harness.run(&format!("{operation}{carry}.cc.u32 %r0, %r1, %r2;")).unwrap();
-            result |= u128::from(harness.value("%r0")[9]) << (32 * place);
+            result |= u128::from(harness.value("%r0")[9]) << (32 * index);
         }
         result
     }

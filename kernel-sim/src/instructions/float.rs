@@ -344,9 +344,9 @@ mod tests {
 
     fn run(text: &str, values: &[u64]) -> u64 {
         let mut harness = with_registers();
-        for (place, &value) in values.iter().enumerate() {
+        for (index, &value) in values.iter().enumerate() {
             for (letter, ty) in [('d', Type::B64), ('r', Type::B32), ('h', Type::B16)] {
-                harness.define(&format!("%{letter}{}", place + 1), ty, |_| value & crate::instructions::lanewise::mask(ty.bits()));
+                harness.define(&format!("%{letter}{}", index + 1), ty, |_| value & crate::instructions::lanewise::mask(ty.bits()));
             }
         }
         harness.run(text).unwrap();

@@ -171,7 +171,7 @@ impl<'a> Form<'a> {
     /// Takes the modifier, if present.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
         let found = self.modifiers.iter().position(|&modifier| modifier == name);
-        found.map(|place| self.modifiers.remove(place)).is_some()
+        found.map(|index| self.modifiers.remove(index)).is_some()
     }
 
     /// Takes the first present modifier of these.
@@ -191,8 +191,8 @@ impl<'a> Form<'a> {
 
     /// Takes the first modifier that satisfies the test.
     pub(crate) fn modifier_where(&mut self, test: impl Fn(&str) -> bool) -> Option<&'a str> {
-        let place = self.modifiers.iter().position(|modifier| test(modifier))?;
-        Some(self.modifiers.remove(place))
+        let index = self.modifiers.iter().position(|modifier| test(modifier))?;
+        Some(self.modifiers.remove(index))
     }
 
     /// Takes the first modifier that is a type; an error if there is none.
@@ -202,8 +202,8 @@ impl<'a> Form<'a> {
 
     /// Takes the first modifier that is a type, if present.
     pub(crate) fn maybe_ty(&mut self) -> Option<Type> {
-        let place = self.modifiers.iter().position(|modifier| Type::parse(modifier).is_some())?;
-        Type::parse(self.modifiers.remove(place))
+        let index = self.modifiers.iter().position(|modifier| Type::parse(modifier).is_some())?;
+        Type::parse(self.modifiers.remove(index))
     }
 
     /// Takes the first state space; without one the address is generic.

@@ -105,10 +105,10 @@ impl Harness {
 
     /// The value of a register in each lane.
     pub(crate) fn value(&self, name: &str) -> Row {
-        self.warp.registers[self.place(name)]
+        self.warp.registers[self.register_index(name)]
     }
 
-    fn place(&self, name: &str) -> usize {
+    fn register_index(&self, name: &str) -> usize {
         match self.scope.lookup(name) {
             Some(Named::Register { register, .. }) => register.0 as usize,
             _ => panic!("{name} is no register"),
@@ -154,13 +154,13 @@ fn read(text: &str) -> Instruction {
 fn split(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0, 0);
-    for (place, letter) in text.char_indices() {
+    for (offset, letter) in text.char_indices() {
         match letter {
             '{' | '[' | '(' => depth += 1,
             '}' | ']' | ')' => depth -= 1,
             ',' if depth == 0 => {
-                parts.push(text[start..place].trim());
-                start = place + 1;
+                parts.push(text[start..offset].trim());
+                start = offset + 1;
             }
             _ => {}
         }
@@ -202,9 +202,9 @@ fn operand(text: &str) -> Operand {
         return number(text);
     }
     match text.find(['+', '-']) {
-        Some(place) => {
-            let offset: i64 = text[place..].replace("+-", "-").parse().expect("an offset is a number");
-            Operand::Sum(text[..place].to_owned(), offset)
+        Some(sign) => {
+            let offset: i64 = text[sign..].replace("+-", "-").parse().expect("an offset is a number");
+            Operand::Sum(text[..sign].to_owned(), offset)
         }
         None => Operand::Name(text.to_owned()),
     }

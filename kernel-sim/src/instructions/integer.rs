@@ -223,9 +223,9 @@ mod tests {
     /// The result of an instruction on `%d1`, `%d2`, `%d3` (or the `%r` or `%h` registers), with the same operands in all lanes.
     fn run(text: &str, operands: [u64; 3]) -> u64 {
         let mut harness = with_registers();
-        for (place, value) in operands.into_iter().enumerate() {
+        for (index, value) in operands.into_iter().enumerate() {
             for (letter, ty) in [('d', Type::B64), ('r', Type::B32), ('h', Type::B16)] {
-                harness.define(&format!("%{letter}{}", place + 1), ty, |_| value & mask(ty.bits()));
+                harness.define(&format!("%{letter}{}", index + 1), ty, |_| value & mask(ty.bits()));
             }
         }
         harness.run(text).unwrap();

@@ -252,7 +252,7 @@ fn read<const N: usize>(cx: &Cx<'_>, sources: &[Value; N], absorbing: &[Option<u
         *row = cx.read_through(cx.lanes, *source, &mut unknown)?;
     }
     unknown.retain(|(lane, _)| {
-        let decides = |place: usize| absorbing[place] == Some(rows[place][*lane]) && cx.knows(*lane, sources[place]);
+        let decides = |index: usize| absorbing[index] == Some(rows[index][*lane]) && cx.knows(*lane, sources[index]);
         !(0..N).any(decides)
     });
     Ok((rows, unknown))

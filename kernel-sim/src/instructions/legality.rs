@@ -272,13 +272,13 @@ fn refusals(texts: &str) -> Vec<(&str, Option<String>)> {
 }
 
 #[test]
-fn what_the_assembler_takes_is_taken() {
+fn forms_that_the_assembler_accepts_are_accepted() {
     let wrong: Vec<_> = refusals(LEGAL).into_iter().filter(|(_, refusal)| refusal.is_some()).collect();
     assert_eq!(wrong, []);
 }
 
 #[test]
-fn what_the_assembler_refuses_is_refused() {
+fn forms_that_the_assembler_rejects_are_rejected() {
     let wrong: Vec<_> = refusals(ILLEGAL).into_iter().filter(|(_, refusal)| refusal.is_none()).collect();
     assert_eq!(wrong, []);
 }

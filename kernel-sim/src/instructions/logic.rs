@@ -130,11 +130,11 @@ pub(super) fn prmt(form: &mut Form<'_>) -> Decoded {
 /// Each nibble of the selector selects a byte of `b:a`. If the nibble's top bit is set, the byte's sign is replicated instead.
 fn permute(a: u64, b: u64, selector: u64) -> u64 {
     let both = b << 32 | a;
-    (0..4).fold(0, |bits, place| {
-        let nibble = selector >> (4 * place) & 0xf;
+    (0..4).fold(0, |bits, index| {
+        let nibble = selector >> (4 * index) & 0xf;
         let byte = both >> (8 * (nibble & 7)) & 0xff;
         let byte = if nibble & 8 == 0 { byte } else { (byte >> 7) * 0xff };
-        bits | byte << (8 * place)
+        bits | byte << (8 * index)
     })
 }
 
@@ -145,9 +145,9 @@ mod tests {
 
     fn run(text: &str, values: &[u64]) -> u64 {
         let mut harness = with_registers();
-        for (place, &value) in values.iter().enumerate() {
+        for (index, &value) in values.iter().enumerate() {
             for (letter, ty) in [('d', Type::B64), ('r', Type::B32), ('h', Type::B16), ('p', Type::Pred)] {
-                harness.define(&format!("%{letter}{}", place + 1), ty, |_| value & mask(ty.bits()));
+                harness.define(&format!("%{letter}{}", index + 1), ty, |_| value & mask(ty.bits()));
             }
         }
         harness.run(text).unwrap();

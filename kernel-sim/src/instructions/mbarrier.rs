@@ -8,7 +8,7 @@ mod tests;
 pub(crate) use object::Mbarriers;
 use object::{MAX_COUNT, Object, Phase};
 
-use super::async_access::{self, Held, Place};
+use super::async_access::{self, Held, SharedLocation};
 use super::{Address, Form, Instruction, Progress, Register, Unsupported, Value};
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
@@ -49,17 +49,17 @@ fn init(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
 impl Instruction for Init {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let counts = cx.read(self.count)?;
-        each_place(cx, self.address, |cx, lane, place| {
+        each_location(cx, self.address, |cx, lane, location| {
             let initialised = (async_access::moment(cx, lane), cx.line.line);
-            let object = Object::new(counts[lane] as u32, initialised).map_err(|reason| fault(place, reason))?;
+            let object = Object::new(counts[lane] as u32, initialised).map_err(|reason| fault(location, reason))?;
             // An object may be initialised again only after `inval`: otherwise threads that still wait on it would wait forever.
-            if let Some(old) = cx.cluster.ctas[place.rank].mbarriers.get(&place.offset)
-                && async_access::peek(cx.cluster, place, BYTES) == old.bits()
+            if let Some(old) = cx.cluster.ctas[location.rank].mbarriers.get(&location.offset)
+                && async_access::peek(cx.cluster, location, BYTES) == old.bits()
             {
-                return Err(fault(place, "it is initialised again without `mbarrier.inval`"));
+                return Err(fault(location, "it is initialised again without `mbarrier.inval`"));
             }
-            async_access::store_as_thread(cx, lane, place, BYTES, object.bits(), "mbarrier.init")?;
-            cx.cluster.ctas[place.rank].mbarriers.insert(place.offset, object);
+            async_access::store_as_thread(cx, lane, location, BYTES, object.bits(), "mbarrier.init")?;
+            cx.cluster.ctas[location.rank].mbarriers.insert(location.offset, object);
             Ok(())
         })?;
         Ok(Progress::Done)
@@ -82,10 +82,10 @@ fn inval(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
 
 impl Instruction for Inval {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-        each_place(cx, self.address, |cx, lane, place| {
-            object(cx.cluster, place)?;
-            async_access::store_as_thread(cx, lane, place, BYTES, 0, "mbarrier.inval")?;
-            cx.cluster.ctas[place.rank].mbarriers.remove(&place.offset);
+        each_location(cx, self.address, |cx, lane, location| {
+            object(cx.cluster, location)?;
+            async_access::store_as_thread(cx, lane, location, BYTES, 0, "mbarrier.inval")?;
+            cx.cluster.ctas[location.rank].mbarriers.remove(&location.offset);
             Ok(())
         })?;
         Ok(Progress::Done)
@@ -134,22 +134,22 @@ impl Instruction for Arrive {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let counts = cx.read(self.count)?;
         let mut states = [0; 32];
-        each_place(cx, self.address, |cx, lane, place| {
-            touch(cx, lane, place, "mbarrier.arrive")?;
+        each_location(cx, self.address, |cx, lane, location| {
+            touch(cx, lane, location, "mbarrier.arrive")?;
             let stamp = self.is_release.then(|| async_access::release(cx, lane));
-            let object = object(cx.cluster, place)?;
+            let object = object(cx.cluster, location)?;
             states[lane] = object.state();
             let (count, bytes) = if self.expects_bytes { (1, counts[lane]) } else { (counts[lane], 0) };
             let count = u32::try_from(count).unwrap_or(u32::MAX);
             if !self.may_complete && object.would_complete(count) {
-                return Err(fault(place, "this arrival is the last of its phase, and `.noComplete` says that it is not"));
+                return Err(fault(location, "this arrival is the last of its phase, and `.noComplete` says that it is not"));
             }
-            expect(object, place, bytes)?;
-            object.arrive(count, stamp.as_ref()).map_err(|reason| fault(place, reason))?;
+            expect(object, location, bytes)?;
+            object.arrive(count, stamp.as_ref()).map_err(|reason| fault(location, reason))?;
             if self.is_drop {
-                object.drop_expected(count).map_err(|reason| fault(place, reason))?;
+                object.drop_expected(count).map_err(|reason| fault(location, reason))?;
             }
-            update(cx.cluster, place)
+            update(cx.cluster, location)
         })?;
         cx.write(self.state, &states);
         Ok(Progress::Done)
@@ -178,15 +178,15 @@ fn transactions(form: &mut Form<'_>, sign: i64) -> Result<Box<dyn Instruction>, 
 impl Instruction for Transactions {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let bytes = cx.read(self.bytes)?;
-        each_place(cx, self.address, |cx, lane, place| {
-            touch(cx, lane, place, "mbarrier.expect_tx")?;
-            let object = object(cx.cluster, place)?;
+        each_location(cx, self.address, |cx, lane, location| {
+            touch(cx, lane, location, "mbarrier.expect_tx")?;
+            let object = object(cx.cluster, location)?;
             if self.sign > 0 {
-                expect(object, place, bytes[lane])?;
+                expect(object, location, bytes[lane])?;
             } else {
-                object.change_transactions(-(bytes[lane] as i64)).map_err(|reason| fault(place, reason))?;
+                object.change_transactions(-(bytes[lane] as i64)).map_err(|reason| fault(location, reason))?;
             }
-            update(cx.cluster, place)
+            update(cx.cluster, location)
         })?;
         Ok(Progress::Done)
     }
@@ -223,15 +223,15 @@ impl Instruction for Wait {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let phases = cx.read(self.phase)?;
         let mut complete = [0; 32];
-        each_place(cx, self.address, |cx, lane, place| {
-            touch(cx, lane, place, "mbarrier wait")?;
-            let object = object(cx.cluster, place)?;
+        each_location(cx, self.address, |cx, lane, location| {
+            touch(cx, lane, location, "mbarrier wait")?;
+            let object = object(cx.cluster, location)?;
             let is_complete = if !self.is_parity {
-                object.is_complete_state(phases[lane]).map_err(|reason| fault(place, reason))?
+                object.is_complete_state(phases[lane]).map_err(|reason| fault(location, reason))?
             } else if phases[lane] <= 1 {
                 object.is_complete_parity(phases[lane])
             } else {
-                return Err(fault(place, format!("the parity of a phase is 0 or 1, not {}", phases[lane])));
+                return Err(fault(location, format!("the parity of a phase is 0 or 1, not {}", phases[lane])));
             };
             complete[lane] = u64::from(is_complete);
             if !is_complete {
@@ -286,88 +286,94 @@ pub(crate) fn waiting(mbarriers: &Mbarriers) -> Vec<String> {
 }
 
 /// An arrival by an asynchronous operation: `cp.async.mbarrier.arrive`. Without `.noinc`, the caller first calls [`add_pending`].
-pub(super) fn arrive_later(cluster: &mut Cluster, place: Place, stamp: &Stamp) -> Result<(), FaultKind> {
-    object(cluster, place)?.arrive(1, Some(stamp)).map_err(|reason| fault(place, reason))?;
-    update(cluster, place)
+pub(super) fn arrive_later(cluster: &mut Cluster, location: SharedLocation, stamp: &Stamp) -> Result<(), FaultKind> {
+    object(cluster, location)?.arrive(1, Some(stamp)).map_err(|reason| fault(location, reason))?;
+    update(cluster, location)
 }
 
 /// Increments the pending count of the phase.
-pub(super) fn add_pending(cluster: &mut Cluster, place: Place) -> Result<(), FaultKind> {
-    object(cluster, place)?.add_pending().map_err(|reason| fault(place, reason))?;
-    update(cluster, place)
+pub(super) fn add_pending(cluster: &mut Cluster, location: SharedLocation) -> Result<(), FaultKind> {
+    object(cluster, location)?.add_pending().map_err(|reason| fault(location, reason))?;
+    update(cluster, location)
 }
 
 /// Completes the transaction of an asynchronous operation that has written these shared bytes of the mbarrier's CTA. Threads that wait for
 /// the phase acquire `stamp`.
-pub(super) fn complete_bytes(cluster: &mut Cluster, place: Place, bytes: u32, landed: &[Held], stamp: &Stamp) -> Result<(), FaultKind> {
-    let object = object(cluster, place)?;
-    object.change_transactions(-i64::from(bytes)).map_err(|reason| fault(place, reason))?;
+pub(super) fn complete_bytes(
+    cluster: &mut Cluster,
+    location: SharedLocation,
+    bytes: u32,
+    landed: &[Held],
+    stamp: &Stamp,
+) -> Result<(), FaultKind> {
+    let object = object(cluster, location)?;
+    object.change_transactions(-i64::from(bytes)).map_err(|reason| fault(location, reason))?;
     object.land(landed, stamp);
-    update(cluster, place)
+    update(cluster, location)
 }
 
 /// Checks that there is an mbarrier for an operation that is about to be issued.
-pub(super) fn check_issue(cx: &mut Cx<'_>, lane: usize, place: Place) -> Result<(), FaultKind> {
-    if !place.offset.is_multiple_of(BYTES) {
-        return Err(FaultKind::Misaligned { space: Space::Shared, address: u64::from(place.offset), alignment: BYTES });
+pub(super) fn check_issue(cx: &mut Cx<'_>, lane: usize, location: SharedLocation) -> Result<(), FaultKind> {
+    if !location.offset.is_multiple_of(BYTES) {
+        return Err(FaultKind::Misaligned { space: Space::Shared, address: u64::from(location.offset), alignment: BYTES });
     }
-    touch(cx, lane, place, "mbarrier.complete_tx")
+    touch(cx, lane, location, "mbarrier.complete_tx")
 }
 
 /// Checks that a thread's use of an object is ordered after the object's initialisation.
-fn touch(cx: &mut Cx<'_>, lane: usize, place: Place, name: &'static str) -> Result<(), FaultKind> {
-    let (moment, line) = object(cx.cluster, place)?.initialised;
-    async_access::check_after(cx, lane, place, name, (moment, "mbarrier.init", line))
+fn touch(cx: &mut Cx<'_>, lane: usize, location: SharedLocation, name: &'static str) -> Result<(), FaultKind> {
+    let (moment, line) = object(cx.cluster, location)?.initialised;
+    async_access::check_after(cx, lane, location, name, (moment, "mbarrier.init", line))
 }
 
-fn expect(object: &mut Object, place: Place, bytes: u64) -> Result<(), FaultKind> {
+fn expect(object: &mut Object, location: SharedLocation, bytes: u64) -> Result<(), FaultKind> {
     if bytes > u64::from(MAX_COUNT) {
-        return Err(fault(place, format!("{bytes} bytes are expected, and {MAX_COUNT} at most can be")));
+        return Err(fault(location, format!("{bytes} bytes are expected, and {MAX_COUNT} at most can be")));
     }
-    object.change_transactions(bytes as i64).map_err(|reason| fault(place, reason))
+    object.change_transactions(bytes as i64).map_err(|reason| fault(location, reason))
 }
 
 /// The object at this address, if it was initialised and not overwritten.
-fn object(cluster: &mut Cluster, place: Place) -> Result<&mut Object, FaultKind> {
-    let bits = async_access::peek(cluster, place, BYTES);
-    match cluster.ctas[place.rank].mbarriers.get_mut(&place.offset) {
-        None => Err(fault(place, "it is not initialised")),
+fn object(cluster: &mut Cluster, location: SharedLocation) -> Result<&mut Object, FaultKind> {
+    let bits = async_access::peek(cluster, location, BYTES);
+    match cluster.ctas[location.rank].mbarriers.get_mut(&location.offset) {
+        None => Err(fault(location, "it is not initialised")),
         Some(object) if object.bits() != bits => {
-            Err(fault(place, format!("something was stored over it: its {} became {bits:#x}", object.describe())))
+            Err(fault(location, format!("something was stored over it: its {} became {bits:#x}", object.describe())))
         }
         Some(object) => Ok(object),
     }
 }
 
 /// Starts the next phase if this one is complete, and writes the object's bits to memory. To be called after each change.
-fn update(cluster: &mut Cluster, place: Place) -> Result<(), FaultKind> {
-    let Some(object) = cluster.ctas[place.rank].mbarriers.get_mut(&place.offset) else { return Ok(()) };
+fn update(cluster: &mut Cluster, location: SharedLocation) -> Result<(), FaultKind> {
+    let Some(object) = cluster.ctas[location.rank].mbarriers.get_mut(&location.offset) else { return Ok(()) };
     let phase = object.advance();
     let bits = object.bits();
-    async_access::poke(cluster, place, BYTES, bits)?;
+    async_access::poke(cluster, location, BYTES, bits)?;
     if let Phase::Completes(landed) = phase {
         for Held { range, owner } in landed {
-            cluster.ctas[place.rank].shared.clear_pending(range, owner);
+            cluster.ctas[location.rank].shared.clear_pending(range, owner);
         }
         cluster.happened();
     }
     Ok(())
 }
 
-fn fault(place: Place, reason: impl Into<String>) -> FaultKind {
-    FaultKind::Mbarrier { address: u64::from(place.offset), reason: reason.into() }
+fn fault(location: SharedLocation, reason: impl Into<String>) -> FaultKind {
+    FaultKind::Mbarrier { address: u64::from(location.offset), reason: reason.into() }
 }
 
 /// Visits the mbarrier of each lane.
-fn each_place(
+fn each_location(
     cx: &mut Cx<'_>,
     address: Address,
-    mut visit: impl FnMut(&mut Cx<'_>, usize, Place) -> Result<(), FaultKind>,
+    mut visit: impl FnMut(&mut Cx<'_>, usize, SharedLocation) -> Result<(), FaultKind>,
 ) -> Result<(), Trap> {
     let addresses = cx.addresses(address)?;
     for lane in cx.lanes {
-        let place = async_access::shared_place(cx, lane, address.space, addresses[lane], BYTES, BYTES)?;
-        visit(cx, lane, place).map_err(|kind| Trap::new(lane, kind))?;
+        let location = async_access::shared_location(cx, lane, address.space, addresses[lane], BYTES, BYTES)?;
+        visit(cx, lane, location).map_err(|kind| Trap::new(lane, kind))?;
     }
     Ok(())
 }

@@ -117,8 +117,8 @@ struct Unpack {
 impl Instruction for Unpack {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let (whole, unknown) = gather(cx, &self.sources, 64)?;
-        for (place, destination) in self.destinations.iter().enumerate() {
-            let row: Row = whole.map(|bits| (bits >> (place as u32 * self.bits)) as u64 & mask(self.bits));
+        for (index, destination) in self.destinations.iter().enumerate() {
+            let row: Row = whole.map(|bits| (bits >> (index as u32 * self.bits)) as u64 & mask(self.bits));
             cx.write(*destination, &row);
             cx.write_unknown(*destination, &unknown);
         }
@@ -133,10 +133,10 @@ impl Instruction for Unpack {
 fn gather(cx: &Cx<'_>, sources: &[Value], bits: u32) -> Result<(WideRow, Unknowns), Trap> {
     let mut whole: WideRow = [0; WARP];
     let mut unknown = Unknowns::new();
-    for (place, source) in sources.iter().enumerate() {
+    for (index, source) in sources.iter().enumerate() {
         let row = cx.read_through(cx.lanes, *source, &mut unknown)?;
         for (bits_of_lane, part) in whole.iter_mut().zip(row) {
-            *bits_of_lane |= u128::from(part & mask(bits)) << (place as u32 * bits);
+            *bits_of_lane |= u128::from(part & mask(bits)) << (index as u32 * bits);
         }
     }
     Ok((whole, unknown))
@@ -150,7 +150,7 @@ mod tests {
     use crate::ptx::Space;
 
     #[test]
-    fn what_can_be_moved() {
+    fn operands_of_mov() {
         let mut harness = with_registers();
         harness.variable("tile", Space::Shared, 0x40);
         harness.variable("table", Space::Global, 0x10_0000_0100);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_moved_but_not_used() {
+    fn uninitialised_values_can_be_moved_but_not_used() {
         let mut harness = Harness::new();
         for (name, ty) in [("%r1", Type::B32), ("%r2", Type::B32), ("%r3", Type::B32), ("%d1", Type::B64), ("%p1", Type::Pred)] {
             harness.declare(name, ty);

@@ -57,13 +57,13 @@ impl Ordering {
 #[derive(Default)]
 pub(crate) struct Published {
     /// Indexed by the rank of the CTA (`None` for global memory) and the address.
-    places: HashMap<(Option<usize>, u64), Place>,
+    releases: HashMap<(Option<usize>, u64), Releases>,
 }
 
 /// The releases at an address, by scope. An acquire with a narrow scope observes only releases of its own CTA or cluster. A release with a
 /// narrow scope reaches only threads inside that scope.
 #[derive(Default)]
-struct Place {
+struct Releases {
     of_ctas: HashMap<(u32, usize), Level>,
     of_clusters: HashMap<u32, Level>,
     of_all: Level,
@@ -93,7 +93,7 @@ impl Fences {
     }
 }
 
-impl Place {
+impl Releases {
     /// The releases that reach a CTA of a cluster through this scope.
     fn level(&mut self, scope: Scope, cluster: u32, rank: usize) -> Option<&mut Level> {
         match scope {
@@ -166,17 +166,17 @@ pub(crate) fn publish(cx: &mut Cx<'_>, ordering: Ordering, is_atomic: bool, spac
         let (cluster, rank) = (cx.cluster.clocks.cluster(), cx.rank);
         let published = if key.0.is_none() { &mut cx.cluster.global.published } else { &mut cx.cluster.published };
         if !is_atomic {
-            published.places.remove(&key);
+            published.releases.remove(&key);
         }
         for scope in within(scope) {
             let fenced = || cx.warp.fences.fenced(lane, scope).map(|stamp| cx.cluster.clocks.spread(stamp));
             if let Some(released) = released.clone().or_else(fenced) {
-                published.places.entry(key).or_default().add(scope, cluster, rank, &released);
+                published.releases.entry(key).or_default().add(scope, cluster, rank, &released);
             }
         }
         if let Some(stamp) = cx.cluster.clocks.sequenced(warp, lane).filter(|_| scope == Scope::Gpu) {
             let sequenced = cx.cluster.clocks.spread(&stamp);
-            published.places.entry(key).or_default().sequenced.add(&sequenced);
+            published.releases.entry(key).or_default().sequenced.add(&sequenced);
         }
     }
 }
@@ -185,7 +185,7 @@ pub(crate) fn publish(cx: &mut Cx<'_>, ordering: Ordering, is_atomic: bool, spac
 pub(crate) fn observe(cx: &mut Cx<'_>, ordering: Ordering, space: Space, addresses: &Row) {
     let Some(scope) = ordering.scope else { return };
     let Cluster { clocks, published, global, .. } = &mut *cx.cluster;
-    if published.places.is_empty() && global.published.places.is_empty() {
+    if published.releases.is_empty() && global.published.releases.is_empty() {
         return;
     }
     let warp = clocks.warp(cx.rank, cx.warp.index);
@@ -193,13 +193,13 @@ pub(crate) fn observe(cx: &mut Cx<'_>, ordering: Ordering, space: Space, address
         let Some(key) = key(cx, space, addresses[lane]) else { continue };
         let Cluster { clocks, published, global, .. } = &mut *cx.cluster;
         let published = if key.0.is_none() { &mut global.published } else { published };
-        let Some(place) = published.places.get_mut(&key) else { continue };
+        let Some(releases) = published.releases.get_mut(&key) else { continue };
         if scope == Scope::Gpu {
-            let stamp = place.sequenced.gathered(clocks);
+            let stamp = releases.sequenced.gathered(clocks);
             clocks.observe(warp, lane, stamp);
         }
         for scope in within(scope) {
-            let Some(level) = place.level(scope, clocks.cluster(), cx.rank) else { continue };
+            let Some(level) = releases.level(scope, clocks.cluster(), cx.rank) else { continue };
             let stamp = level.gathered(clocks);
             if ordering.semantics.acquires() {
                 clocks.acquire(warp, lane, stamp);
@@ -212,8 +212,8 @@ pub(crate) fn observe(cx: &mut Cx<'_>, ordering: Ordering, space: Space, address
 
 fn key(cx: &Cx<'_>, space: Space, address: u64) -> Option<(Option<usize>, u64)> {
     match cx.resolve(space, address) {
-        Ok(machine::Place::Global(address)) => Some((None, address)),
-        Ok(machine::Place::Shared { rank, offset }) => Some((Some(rank), offset)),
+        Ok(machine::Location::Global(address)) => Some((None, address)),
+        Ok(machine::Location::Shared { rank, offset }) => Some((Some(rank), offset)),
         _ => None,
     }
 }

@@ -3,7 +3,7 @@
 
 use std::any::Any;
 
-use super::async_access::{self, Held, Place};
+use super::async_access::{self, Held, SharedLocation};
 use super::atomic::{self, Reduction};
 use super::bulk::Combine;
 use super::{Address, Form, Instruction, Progress, Unsupported, Value, access, bulk, mbarrier};
@@ -73,8 +73,8 @@ impl Instruction for StoreAsync {
         let size = self.ty.bytes();
         let bytes = size * values.len() as u32;
         for lane in cx.lanes {
-            let target = async_access::shared_place(cx, lane, Space::SharedCluster, targets[lane], bytes, bytes)?;
-            let mbarrier = async_access::shared_place(cx, lane, Space::SharedCluster, mbarriers[lane], 8, 8)?;
+            let target = async_access::shared_location(cx, lane, Space::SharedCluster, targets[lane], bytes, bytes)?;
+            let mbarrier = async_access::shared_location(cx, lane, Space::SharedCluster, mbarriers[lane], 8, 8)?;
             if target.rank != mbarrier.rank {
                 return Err(cx.illegal(lane, "the bytes go to one program of the cluster, and their mbarrier is in another"));
             }
@@ -101,8 +101,8 @@ impl Instruction for StoreAsync {
 
 /// The store or reduction of one lane, in flight.
 struct Flying {
-    target: Place,
-    mbarrier: Place,
+    target: SharedLocation,
+    mbarrier: SharedLocation,
     data: Vec<u8>,
     combine: Option<Combine>,
     held: Held,

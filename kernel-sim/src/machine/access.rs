@@ -14,7 +14,7 @@ const RANK_SHIFT: u32 = 24;
 
 /// A resolved address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// Global memory.
     Global(u64),
     /// Shared memory of the CTA with this rank in the cluster.
@@ -45,15 +45,15 @@ enum Window {
 
 impl Cx<'_> {
     /// Resolves an address of a state space to a memory, as seen by the threads of the warp.
-    pub(crate) fn resolve(&self, space: Space, address: u64) -> Result<Place, FaultKind> {
+    pub(crate) fn resolve(&self, space: Space, address: u64) -> Result<Location, FaultKind> {
         let (window, address) = window_of(space, address);
         Ok(match window {
-            Window::Global => Place::Global(address),
-            Window::Local => Place::Local(address),
-            Window::Param => Place::Param(address),
+            Window::Global => Location::Global(address),
+            Window::Local => Location::Local(address),
+            Window::Param => Location::Param(address),
             Window::Shared => {
-                let (rank, offset) = self.shared_place(space, address, 0)?;
-                Place::Shared { rank, offset }
+                let (rank, offset) = self.shared_location(space, address, 0)?;
+                Location::Shared { rank, offset }
             }
         })
     }
@@ -262,7 +262,7 @@ impl Cx<'_> {
         self.here().shared.record_load(lanes, addresses, access.bytes);
         let (warp, touch) = self.toucher(access);
         each_lane(lanes, |lane| {
-            let (rank, offset) = self.shared_place(access.space, addresses[lane], access.bytes)?;
+            let (rank, offset) = self.shared_location(access.space, addresses[lane], access.bytes)?;
             let cluster = &mut *self.cluster;
             let shared = &mut cluster.ctas[rank].shared;
             match shared.load(Agent::Thread { warp, lane }, &cluster.clocks, offset, access.bytes, touch) {
@@ -302,7 +302,7 @@ impl Cx<'_> {
         self.here().shared.record_store(lanes, addresses, access.bytes);
         let (warp, touch) = self.toucher(access);
         each_lane(lanes, |lane| {
-            let (rank, offset) = self.shared_place(access.space, addresses[lane], access.bytes)?;
+            let (rank, offset) = self.shared_location(access.space, addresses[lane], access.bytes)?;
             let cluster = &mut *self.cluster;
             let shared = &mut cluster.ctas[rank].shared;
             shared.store(Agent::Thread { warp, lane }, &cluster.clocks, offset, access.bytes, values[lane], touch)
@@ -321,7 +321,7 @@ impl Cx<'_> {
         let (warp, touch) = self.toucher(access);
         let touch = Touch { is_atomic: true, ..touch };
         each_lane(lanes, |lane| {
-            let (rank, offset) = self.shared_place(access.space, addresses[lane], access.bytes)?;
+            let (rank, offset) = self.shared_location(access.space, addresses[lane], access.bytes)?;
             let cluster = &mut *self.cluster;
             let shared = &mut cluster.ctas[rank].shared;
             let agent = Agent::Thread { warp, lane };
@@ -342,7 +342,7 @@ impl Cx<'_> {
     }
 
     /// The rank of the CTA that a shared address refers to, and the offset in that CTA's shared memory.
-    fn shared_place(&self, space: Space, address: u64, bytes: u32) -> Result<(usize, u64), FaultKind> {
+    fn shared_location(&self, space: Space, address: u64, bytes: u32) -> Result<(usize, u64), FaultKind> {
         let (rank, offset) = (address >> RANK_SHIFT, address & ((1 << RANK_SHIFT) - 1));
         let nearest = match rank.checked_sub(1) {
             None => return Ok((self.rank, offset)),
@@ -495,9 +495,9 @@ mod tests {
     }
 
     #[test]
-    fn memory_remembers_who_may_do_what() {
+    fn read_only_and_uninitialised_memory_is_checked() {
         let memory = GlobalMemory::new(1 << 20);
-        let constant = memory.place("table", &[7; 8], true).unwrap();
+        let constant = memory.allocate_variable("table", &[7; 8], true).unwrap();
         let fresh = memory.allocate(8).unwrap();
         let mut harness = Harness::new();
         harness.grid.global = memory.view();
@@ -518,13 +518,13 @@ mod tests {
         let (mut harness, _, address) = with_global();
         harness.grid.params = vec![1, 2, 3, 4, 5, 6, 7, 8];
         let mut cx = cx(&mut harness);
-        let place = |lane: u64| match lane % 3 {
+        let address_of = |lane: u64| match lane % 3 {
             0 => address + 4 * lane,
             1 => window::SHARED.start + 4 * lane,
             _ => window::LOCAL.start + 8,
         };
-        cx.store(access(Space::Generic, 4), &row(place), &values(|lane| u128::from(lane) + 1000)).unwrap();
-        assert_eq!(cx.load(access(Space::Generic, 4), &row(place)).unwrap(), values(|lane| u128::from(lane) + 1000));
+        cx.store(access(Space::Generic, 4), &row(address_of), &values(|lane| u128::from(lane) + 1000)).unwrap();
+        assert_eq!(cx.load(access(Space::Generic, 4), &row(address_of)).unwrap(), values(|lane| u128::from(lane) + 1000));
         let counters = cx.cluster.counters.total();
         assert_eq!((counters.global.store_bytes, counters.shared.store_bytes), (11 * 4, 11 * 4));
         assert_eq!(cx.load(access(Space::Generic, 2), &[window::PARAM.start + 4; WARP]).unwrap(), [0x0605; WARP]);
@@ -551,8 +551,8 @@ mod tests {
         let of_rank = |rank: u64| row(|lane| ((rank + 1) << RANK_SHIFT) + 4 * lane);
         cx.store(access(Space::SharedCluster, 4), &of_rank(1), &values(u128::from)).unwrap();
         assert_eq!(cx.cluster.ctas[1].shared.peek(4 * 7, 4), Ok(7));
-        assert_eq!(cx.resolve(Space::SharedCluster, 2 << RANK_SHIFT | 8), Ok(Place::Shared { rank: 1, offset: 8 }));
-        assert_eq!(cx.resolve(Space::Generic, window::SHARED.start + 12), Ok(Place::Shared { rank: 0, offset: 12 }));
+        assert_eq!(cx.resolve(Space::SharedCluster, 2 << RANK_SHIFT | 8), Ok(Location::Shared { rank: 1, offset: 8 }));
+        assert_eq!(cx.resolve(Space::Generic, window::SHARED.start + 12), Ok(Location::Shared { rank: 0, offset: 12 }));
         cx.store(access(Space::Shared, 4), &of_rank(0), &values(u128::from)).unwrap();
         assert!(cx.load(access(Space::SharedCluster, 4), &of_rank(2)).is_err(), "there is no third program");
         assert!(cx.load(access(Space::Shared, 4), &of_rank(1)).is_err(), "`.shared` is the own program's");

@@ -106,14 +106,14 @@ impl Cx<'_> {
     /// Writes a register in the given lanes.
     pub(crate) fn write_lanes(&mut self, register: Option<Register>, lanes: Lanes, row: &Row) {
         let Some(register) = register else { return };
-        let place = register.0 as usize;
-        let target = &mut self.warp.registers[place];
+        let index = register.0 as usize;
+        let target = &mut self.warp.registers[index];
         if lanes == Lanes::ALL {
             *target = *row;
         } else {
             lanes.into_iter().for_each(|lane| target[lane] = row[lane]);
         }
-        self.warp.defined[place] = self.warp.defined[place].or(lanes);
+        self.warp.defined[index] = self.warp.defined[index].or(lanes);
         self.warp.matrices.wrote(register);
     }
 

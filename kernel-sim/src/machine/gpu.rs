@@ -152,7 +152,7 @@ impl Machine {
     pub fn load(&self, text: &str) -> Result<Module, PtxError> {
         let module = ptx::parse(text)?;
         let located = |problem: program::Problem| PtxError::new(text, problem.position, problem.message);
-        let globals = variables::place(&module, &self.memory).map_err(located)?;
+        let globals = variables::allocate(&module, &self.memory).map_err(located)?;
         let mut kernels = HashMap::new();
         for function in module.functions.iter().filter(|function| function.is_kernel && function.body.is_some()) {
             let program = program::build(&module, &globals, function).map_err(located)?;

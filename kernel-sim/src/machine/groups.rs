@@ -13,7 +13,7 @@ use crate::lanes::Lanes;
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
     /// The index of the next step.
-    pub(crate) place: u32,
+    pub(crate) step: u32,
     pub(crate) lanes: Lanes,
     pub(crate) state: State,
     /// The group that the lanes join when they reach its step.
@@ -53,7 +53,7 @@ pub(crate) struct Groups {
 impl Groups {
     /// One group of all lanes, at the first step.
     pub(crate) fn new(lanes: Lanes) -> Groups {
-        Groups { slots: vec![Some(Group { place: 0, lanes, state: State::Running, parent: None })] }
+        Groups { slots: vec![Some(Group { step: 0, lanes, state: State::Running, parent: None })] }
     }
 
     pub(crate) fn get(&self, group: usize) -> Option<&Group> {
@@ -79,35 +79,35 @@ impl Groups {
     }
 
     /// Sets the next step of a group.
-    pub(crate) fn go(&mut self, group: usize, place: u32) {
+    pub(crate) fn go(&mut self, group: usize, step: u32) {
         let Some(mover) = self.slots[group].as_mut() else { return };
-        mover.place = place;
+        mover.step = step;
         mover.state = State::Running;
         self.join_if_there(group);
     }
 
     /// Splits a group: each set of lanes continues at its own step. The lanes reconverge at step `meeting`.
     pub(crate) fn part(&mut self, group: usize, ways: &[(Lanes, u32)], meeting: Option<u32>) {
-        if let [(_, place)] = ways {
-            return self.go(group, *place);
+        if let [(_, step)] = ways {
+            return self.go(group, *step);
         }
         let Some(parted) = self.slots[group].clone() else { return };
-        let at_parent = parted.parent.and_then(|parent| self.get(parent)).map(|parent| parent.place);
+        let at_parent = parted.parent.and_then(|parent| self.get(parent)).map(|parent| parent.step);
         if meeting.is_none() || meeting == at_parent {
             // The lanes reconverge at the parent's step, or never. Their new groups therefore have the same parent as the group.
             self.add_missing(parted.parent, ways.len() as u32);
             self.slots[group] = None;
-            ways.iter().for_each(|&(lanes, place)| self.add(lanes, place, parted.parent));
+            ways.iter().for_each(|&(lanes, step)| self.add(lanes, step, parted.parent));
             self.one_less_missing(parted.parent);
         } else if let Some(meeting) = meeting {
             let state = State::Suspended { missing: ways.len() as u32 };
-            self.slots[group] = Some(Group { place: meeting, lanes: Lanes::NONE, state, parent: parted.parent });
-            ways.iter().for_each(|&(lanes, place)| self.add(lanes, place, Some(group)));
+            self.slots[group] = Some(Group { step: meeting, lanes: Lanes::NONE, state, parent: parted.parent });
+            ways.iter().for_each(|&(lanes, step)| self.add(lanes, step, Some(group)));
         }
     }
 
-    /// Ends some lanes of a group. The remaining lanes continue at `place`.
-    pub(crate) fn end(&mut self, group: usize, ended: Lanes, place: u32) {
+    /// Ends some lanes of a group. The remaining lanes continue at `step`.
+    pub(crate) fn end(&mut self, group: usize, ended: Lanes, step: u32) {
         let Some(ending) = self.slots[group].as_mut() else { return };
         ending.lanes = ending.lanes.without(ended);
         if ending.lanes.is_empty() {
@@ -115,12 +115,12 @@ impl Groups {
             self.slots[group] = None;
             self.one_less_missing(parent);
         } else {
-            self.go(group, place);
+            self.go(group, step);
         }
     }
 
-    fn add(&mut self, lanes: Lanes, place: u32, parent: Option<usize>) {
-        let group = Some(Group { place, lanes, state: State::Running, parent });
+    fn add(&mut self, lanes: Lanes, step: u32, parent: Option<usize>) {
+        let group = Some(Group { step, lanes, state: State::Running, parent });
         let number = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         if number == self.slots.len() {
             self.slots.push(group);
@@ -132,10 +132,10 @@ impl Groups {
 
     fn join_if_there(&mut self, group: usize) {
         let Some(mover) = self.get(group) else { return };
-        let (place, lanes, parent) = (mover.place, mover.lanes, mover.parent);
+        let (step, lanes, parent) = (mover.step, mover.lanes, mover.parent);
         let Some(number) = parent else { return };
         let Some(waiting) = self.slots[number].as_mut() else { return };
-        if waiting.place == place {
+        if waiting.step == step {
             waiting.lanes = waiting.lanes.or(lanes);
             self.slots[group] = None;
             self.one_less_missing(parent);
@@ -162,8 +162,8 @@ impl Groups {
             self.slots[number] = None;
             self.one_less_missing(parent);
         } else {
-            let place = waiting.place;
-            self.go(number, place);
+            let step = waiting.step;
+            self.go(number, step);
         }
     }
 }
@@ -174,7 +174,7 @@ mod tests {
 
     fn running(groups: &Groups) -> Vec<(u32, u32)> {
         let mut all: Vec<(u32, u32)> =
-            groups.iter().filter(|(_, group)| group.state == State::Running).map(|(_, group)| (group.lanes.0, group.place)).collect();
+            groups.iter().filter(|(_, group)| group.state == State::Running).map(|(_, group)| (group.lanes.0, group.step)).collect();
         all.sort_unstable();
         all
     }

@@ -201,9 +201,9 @@ fn grid(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &Launch<'_>
         return Err(format!("{} parameters are given, and it has {}", launch.params.len(), program.params.len()));
     }
     let mut params = vec![0; program.params.last().map_or(0, |last| (last.offset + last.bytes) as usize)];
-    for (place, (param, given)) in program.params.iter().zip(launch.params).enumerate() {
+    for (index, (param, given)) in program.params.iter().zip(launch.params).enumerate() {
         if given.len() != param.bytes as usize {
-            return Err(format!("parameter {place} has {} bytes, and {} are given", param.bytes, given.len()));
+            return Err(format!("parameter {index} has {} bytes, and {} are given", param.bytes, given.len()));
         }
         params[param.offset as usize..][..given.len()].copy_from_slice(given);
     }

@@ -17,7 +17,7 @@ pub(crate) mod window;
 pub use gpu::{Gpu, Kernel, Machine, Module};
 pub use launch::{Launch, LaunchError, Options};
 
-pub(crate) use access::{Missing, Place};
+pub(crate) use access::{Location, Missing};
 pub(crate) use cx::{Access, Cx};
 pub(crate) use progress::{Cycles, Progress, Version};
 pub(crate) use state::{AsyncOperation, Cluster, Cta, GlobalState, Grid, InFlight, Issuer, Warp};

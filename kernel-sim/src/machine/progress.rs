@@ -13,7 +13,7 @@
 
 use crate::fault::FaultKind;
 use crate::lanes::{Lanes, Row, WideRow};
-use crate::machine::{Access, Cx, Place, Warp};
+use crate::machine::{Access, Cx, Location, Warp};
 use crate::program::{Action, Effect, Program};
 
 /// A count of the changes to memory and to everything else that lanes can observe: in the cluster, and in global memory by all clusters
@@ -60,7 +60,7 @@ struct Cycle {
 
 /// The state of the lanes at one of the visits.
 struct Reference {
-    place: u32,
+    step: u32,
     carry: Lanes,
     /// A hash for each register, over the values of the lanes and whether each value is defined.
     registers: Vec<u64>,
@@ -79,7 +79,7 @@ struct Reference {
 pub(crate) struct Poll {
     pub(crate) step: u32,
     pub(crate) lane: usize,
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     /// The value that was read.
     pub(crate) value: u128,
     time: u64,
@@ -89,9 +89,9 @@ pub(crate) struct Poll {
 impl Poll {
     /// The likelihood that a loop polls this read. Strong reads of global memory rank highest.
     pub(crate) fn rank(&self) -> usize {
-        match self.place {
-            Place::Global(_) if self.is_strong => 2,
-            Place::Global(_) => 1,
+        match self.location {
+            Location::Global(_) if self.is_strong => 2,
+            Location::Global(_) => 1,
             _ => 0,
         }
     }
@@ -109,7 +109,7 @@ impl Cycles {
     }
 
     /// Records that lanes reached a step by a backward branch. Returns true if they were there before in the same state.
-    pub(crate) fn came_around(&mut self, program: &Program, warp: &Warp, lanes: Lanes, place: u32, progress: &Progress) -> bool {
+    pub(crate) fn came_around(&mut self, program: &Program, warp: &Warp, lanes: Lanes, step: u32, progress: &Progress) -> bool {
         let fresh = || Cycle { lanes, version: progress.version, visits: 0, reference: None };
         let number = match self.sets.iter().position(|set| set.lanes == lanes) {
             Some(number) => number,
@@ -127,7 +127,7 @@ impl Cycles {
         }
         set.visits += 1;
         if let Some(reference) = &mut set.reference
-            && reference.place == place
+            && reference.step == step
             && reference.is_repeated(program, warp, lanes)
         {
             reference.since = reference.came_back.unwrap_or(reference.since);
@@ -138,7 +138,7 @@ impl Cycles {
         let is_known = set.reference.as_ref().is_some_and(|reference| reference.came_back.is_some());
         if set.visits > 1 && set.visits.is_power_of_two() && !is_known {
             set.reference = Some(Reference {
-                place,
+                step,
                 carry: warp.carry.and(lanes),
                 registers: (0..warp.registers.len()).map(|register| hash(warp, register, lanes)).collect(),
                 visited: vec![0; program.steps.len().div_ceil(64)],
@@ -159,7 +159,7 @@ impl Cycles {
     pub(crate) fn awaited(&self, lanes: Lanes, version: Version) -> Option<Result<Poll, u32>> {
         let reference = self.cycle(lanes, version)?;
         let is_inside = |poll: &&Poll| reference.visited[poll.step as usize / 64] >> (poll.step % 64) & 1 == 1;
-        Some(self.polls.iter().rev().flatten().find(is_inside).copied().ok_or(reference.place))
+        Some(self.polls.iter().rev().flatten().find(is_inside).copied().ok_or(reference.step))
     }
 
     fn cycle(&self, lanes: Lanes, version: Version) -> Option<&Reference> {
@@ -232,9 +232,9 @@ impl Cx<'_> {
             return self.cluster.progress.wrote_anywhere();
         }
         for lane in self.lanes {
-            let Ok(place) = self.resolve(access.space, addresses[lane]) else { continue };
-            if self.now_holds(access, lane, place) != Some(values[lane] & low_bits(access.bytes)) {
-                self.wrote(place);
+            let Ok(location) = self.resolve(access.space, addresses[lane]) else { continue };
+            if self.now_holds(access, lane, location) != Some(values[lane] & low_bits(access.bytes)) {
+                self.wrote(location);
             }
         }
     }
@@ -245,9 +245,9 @@ impl Cx<'_> {
             return self.cluster.progress.wrote_anywhere();
         }
         for lane in self.lanes {
-            let Ok(place) = self.resolve(access.space, addresses[lane]) else { continue };
+            let Ok(location) = self.resolve(access.space, addresses[lane]) else { continue };
             if (update(lane, old[lane]) ^ old[lane]) & low_bits(access.bytes) != 0 {
-                self.wrote(place);
+                self.wrote(location);
             }
         }
     }
@@ -255,35 +255,35 @@ impl Cx<'_> {
     /// Must be called after a read of memory: records the read for the fault message of a loop.
     pub(crate) fn has_read(&mut self, access: Access, addresses: &Row, values: &WideRow) {
         let Some(lane) = self.lanes.lowest().filter(|_| self.cluster.progress.is_watched) else { return };
-        let Ok(place @ (Place::Global(_) | Place::Shared { .. })) = self.resolve(access.space, addresses[lane]) else { return };
+        let Ok(location @ (Location::Global(_) | Location::Shared { .. })) = self.resolve(access.space, addresses[lane]) else { return };
         let (step, value, time) = (self.step, values[lane], self.cluster.progress.time);
-        let poll = Poll { step, lane, place, value, time, is_strong: access.scope.is_some() };
+        let poll = Poll { step, lane, location, value, time, is_strong: access.scope.is_some() };
         let known = &mut self.warp.cycles.polls[poll.rank()];
         if known.is_none_or(|known| known.time <= time) {
             *known = Some(poll);
         }
     }
 
-    fn wrote(&mut self, place: Place) {
+    fn wrote(&mut self, location: Location) {
         let version = &mut self.cluster.progress.version;
-        match place {
-            Place::Global(_) => version.1 += 1,
-            Place::Shared { .. } | Place::Local(_) | Place::Param(_) => version.0 += 1,
+        match location {
+            Location::Global(_) => version.1 += 1,
+            Location::Shared { .. } | Location::Local(_) | Location::Param(_) => version.0 += 1,
         }
     }
 
     /// The current value at an address; `None` if the memory is inaccessible or the access is not read as one value.
-    fn now_holds(&self, access: Access, lane: usize, place: Place) -> Option<u128> {
+    fn now_holds(&self, access: Access, lane: usize, location: Location) -> Option<u128> {
         if access.bytes > access.alignment {
             return None;
         }
-        let held: Result<u128, FaultKind> = match place {
-            Place::Global(address) => {
+        let held: Result<u128, FaultKind> = match location {
+            Location::Global(address) => {
                 self.grid.global.find(address, access.bytes).map(|(allocation, offset)| allocation.load(offset, access.bytes))
             }
-            Place::Shared { rank, offset } => self.cluster.ctas[rank].shared.peek(offset, access.bytes),
-            Place::Local(offset) => self.warp.local.load(lane, offset, access.bytes, true),
-            Place::Param(_) => return None,
+            Location::Shared { rank, offset } => self.cluster.ctas[rank].shared.peek(offset, access.bytes),
+            Location::Local(offset) => self.warp.local.load(lane, offset, access.bytes, true),
+            Location::Param(_) => return None,
         };
         held.ok()
     }

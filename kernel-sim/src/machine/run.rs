@@ -188,9 +188,9 @@ impl ClusterRun {
         let executed = self.warps[number].warp.executed;
         self.cluster.progress.is_watched |= executed > UNWATCHED;
         if executed > job.max_instructions {
-            let place = self.warps[number].waits_at().unwrap_or_default();
+            let (step, lane) = self.warps[number].waits_at().unwrap_or_default();
             let kind = FaultKind::TooLong { instructions: executed };
-            return Err(self.fault(number, (place.0, crate::fault::Trap::new(place.1, kind)), job));
+            return Err(self.fault(number, (step, crate::fault::Trap::new(lane, kind)), job));
         }
         Ok(if outcome == Outcome::Stuck && executed > before { Outcome::Stepped } else { outcome })
     }
@@ -218,9 +218,9 @@ impl ClusterRun {
         self.fault_of(Issuer { rank: running.rank, warp: running.warp.index, lane, step }, failure, job)
     }
 
-    fn fault_of(&self, issuer: Issuer, (place, trap): Failure, job: &Job<'_>) -> Box<Fault> {
+    fn fault_of(&self, issuer: Issuer, (step_index, trap): Failure, job: &Job<'_>) -> Box<Fault> {
         let Job { program, grid, .. } = job;
-        let step = &program.steps[trap.step.unwrap_or(place) as usize];
+        let step = &program.steps[trap.step.unwrap_or(step_index) as usize];
         let file = |line: SourceLine| program.files.iter().find(|(number, _)| *number == line.file).map(|(_, name)| name.clone());
         let caller = |&line: &SourceLine| Caller { file: file(line), line: line.line, column: line.column };
         let elements = trap.kind.global_address().map_or_else(Vec::new, |address| grid.arguments.locate(address));

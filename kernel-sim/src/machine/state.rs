@@ -321,7 +321,7 @@ impl Grid {
 
     /// The fault of an access to global memory that is not ordered after an earlier access.
     pub(crate) fn race(&self, conflict: &Conflict, clocks: &Clocks, touch: Touch, element_bytes: u32) -> FaultKind {
-        let (offset, allocation) = self.global.place(conflict.address);
+        let (offset, allocation) = self.global.locate(conflict.address);
         FaultKind::GlobalRace {
             address: conflict.address,
             element: offset / u64::from(element_bytes.max(1)),

@@ -58,16 +58,16 @@ impl Running {
         }
         let Some(group) = self.choose(cluster.events, other) else { return Ok(Outcome::Stuck) };
         self.current = group;
-        let Some((place, lanes)) = self.groups.get(group).map(|group| (group.place, group.lanes)) else { return Ok(Outcome::Stuck) };
-        let step = &program.steps[place as usize];
-        let failed = |trap| (place, trap);
+        let Some((step_index, lanes)) = self.groups.get(group).map(|group| (group.step, group.lanes)) else { return Ok(Outcome::Stuck) };
+        let step = &program.steps[step_index as usize];
+        let failed = |trap| (step_index, trap);
         self.warp.executed += 1;
         cluster.progress.time += 1;
         if cluster.progress.is_watched {
-            self.warp.cycles.visit(place);
+            self.warp.cycles.visit(step_index);
         }
         if let Action::Work(work) = &step.action {
-            return self.work(work.as_ref(), (group, place), (program, grid), cluster).map_err(failed);
+            return self.work(work.as_ref(), (group, step_index), (program, grid), cluster).map_err(failed);
         }
         let active = self.guarded(step, lanes, program).map_err(failed)?;
         match &step.action {
@@ -75,20 +75,21 @@ impl Running {
             Action::Branch { target, reconverge } => {
                 cluster.counters.instruction(step.line, Class::Control, active);
                 let stay = lanes.without(active);
-                let ways = [(active, *target), (stay, place + 1)];
+                let ways = [(active, *target), (stay, step_index + 1)];
                 self.part(group, &ways, *reconverge);
-                let came_around = *target <= place && cluster.progress.is_watched && self.came_around(*target, active, program, cluster);
+                let came_around =
+                    *target <= step_index && cluster.progress.is_watched && self.came_around(*target, active, program, cluster);
                 Ok(if came_around { Outcome::Repeated } else { Outcome::Stepped })
             }
             Action::BranchTable { index, targets, reconverge } => {
                 cluster.counters.instruction(step.line, Class::Control, active);
-                let cx = self.cx(active, (program, grid), cluster, place);
+                let cx = self.cx(active, (program, grid), cluster, step_index);
                 let row = cx.read(*index).map_err(failed)?;
-                let mut ways = vec![(lanes.without(active), place + 1)];
+                let mut ways = vec![(lanes.without(active), step_index + 1)];
                 for lane in active {
                     let Some(&target) = targets.get(row[lane] as usize) else {
                         let reason = format!("entry {} of a branch table that has {}", row[lane], targets.len());
-                        return Err((place, Trap::new(lane, FaultKind::Illegal { reason })));
+                        return Err((step_index, Trap::new(lane, FaultKind::Illegal { reason })));
                     };
                     match ways.iter_mut().find(|way| way.1 == target) {
                         Some(way) => way.0 = way.0.or(Lanes::of(lane)),
@@ -101,7 +102,7 @@ impl Running {
             Action::Exit => {
                 cluster.counters.instruction(step.line, Class::Control, active);
                 self.warp.live = self.warp.live.without(active);
-                self.groups.end(group, active, place + 1);
+                self.groups.end(group, active, step_index + 1);
                 cluster.ended(self.rank, self.warp.index, active);
                 Ok(if self.warp.live.is_empty() { Outcome::Ended } else { Outcome::Stepped })
             }
@@ -117,8 +118,8 @@ impl Running {
                 State::Running => true,
                 State::Suspended { .. } => false,
                 State::Blocked { events: seen, .. } => seen != events,
-                State::Meeting { lanes, .. } => here(groups, group.place).contains(lanes.and(live)),
-                State::MeetingAll { .. } => here(groups, group.place).contains(live),
+                State::Meeting { lanes, .. } => here(groups, group.step).contains(lanes.and(live)),
+                State::MeetingAll { .. } => here(groups, group.step).contains(live),
             }
         };
         if other.is_none() && can_run(&self.groups, self.current) {
@@ -150,16 +151,16 @@ impl Running {
     fn work(
         &mut self,
         work: &dyn Instruction,
-        (group, place): (usize, u32),
+        (group, step_index): (usize, u32),
         (program, grid): (&Program, &Grid),
         cluster: &mut Cluster,
     ) -> Result<Outcome, Trap> {
-        let step = &program.steps[place as usize];
+        let step = &program.steps[step_index as usize];
         let own = self.lanes_of(group);
         let since = self.groups.waits_since(group).unwrap_or(cluster.progress.time);
         let mut active = self.guarded(step, own, program)?;
         // Groups that have converged at this step execute it together.
-        let met = here(&self.groups, place).or(own);
+        let met = here(&self.groups, step_index).or(own);
         let mut together = own;
         match work.convergence() {
             Convergence::Free => {}
@@ -175,7 +176,7 @@ impl Running {
                 }
             }
             Convergence::Members(mask) => {
-                let masks = self.cx(active, (program, grid), cluster, place).read(mask)?;
+                let masks = self.cx(active, (program, grid), cluster, step_index).read(mask)?;
                 let awaited = self.awaited(&masks, active, own)?;
                 if !met.contains(awaited) {
                     self.groups.set_state(group, State::Meeting { lanes: awaited, since });
@@ -183,17 +184,17 @@ impl Running {
                 }
                 if !awaited.is_empty() {
                     (together, active) = (met, self.guarded(step, met, program)?);
-                    let masks = self.cx(active, (program, grid), cluster, place).read(mask)?;
+                    let masks = self.cx(active, (program, grid), cluster, step_index).read(mask)?;
                     self.awaited(&masks, active, together)?;
                 }
             }
         }
-        let numbers = self.groups_within(place, together);
+        let numbers = self.groups_within(step_index, together);
         if active.is_empty() {
-            numbers.into_iter().for_each(|group| self.groups.go(group, place + 1));
+            numbers.into_iter().for_each(|group| self.groups.go(group, step_index + 1));
             return Ok(Outcome::Stepped);
         }
-        let progress = work.execute(&mut self.cx(active, (program, grid), cluster, place))?;
+        let progress = work.execute(&mut self.cx(active, (program, grid), cluster, step_index))?;
         if progress == Progress::Wait {
             let state = State::Blocked { events: cluster.events, since };
             numbers.into_iter().for_each(|group| self.groups.set_state(group, state));
@@ -204,7 +205,7 @@ impl Running {
             cluster.progress.changed();
         }
         cluster.counters.instruction(step.line, work.class(), active);
-        numbers.into_iter().for_each(|group| self.groups.go(group, place + 1));
+        numbers.into_iter().for_each(|group| self.groups.go(group, step_index + 1));
         Ok(if progress == Progress::Yield { Outcome::Yielded } else { Outcome::Stepped })
     }
 
@@ -231,9 +232,10 @@ impl Running {
     }
 
     /// The groups at this step whose lanes are in this set.
-    fn groups_within(&self, place: u32, lanes: Lanes) -> Vec<usize> {
+    fn groups_within(&self, step_index: u32, lanes: Lanes) -> Vec<usize> {
         let is_there = |state| !matches!(state, State::Suspended { .. });
-        let found = self.groups.iter().filter(|(_, group)| group.place == place && is_there(group.state) && lanes.contains(group.lanes));
+        let found =
+            self.groups.iter().filter(|(_, group)| group.step == step_index && is_there(group.state) && lanes.contains(group.lanes));
         found.map(|(number, _)| number).collect()
     }
 
@@ -241,15 +243,15 @@ impl Running {
         self.groups.get(group).map_or(Lanes::NONE, |group| group.lanes)
     }
 
-    fn cx<'a>(&'a mut self, lanes: Lanes, (program, grid): (&'a Program, &'a Grid), cluster: &'a mut Cluster, place: u32) -> Cx<'a> {
-        let line = program.steps[place as usize].line;
-        Cx { lanes, warp: &mut self.warp, cluster, rank: self.rank, grid, step: place, line, names: &program.registers }
+    fn cx<'a>(&'a mut self, lanes: Lanes, (program, grid): (&'a Program, &'a Grid), cluster: &'a mut Cluster, step_index: u32) -> Cx<'a> {
+        let line = program.steps[step_index as usize].line;
+        Cx { lanes, warp: &mut self.warp, cluster, rank: self.rank, grid, step: step_index, line, names: &program.registers }
     }
 
     /// Whether lanes that took a backward branch return to the step in the same state as before.
     fn came_around(&mut self, target: u32, lanes: Lanes, program: &Program, cluster: &Cluster) -> bool {
         // The lanes may have joined other lanes at the step.
-        let is_there = |group: &Group| group.place == target && group.state == State::Running && group.lanes.contains(lanes);
+        let is_there = |group: &Group| group.step == target && group.state == State::Running && group.lanes.contains(lanes);
         let Some(lanes) = self.groups.iter().map(|(_, group)| group).find(|group| is_there(group)).map(|group| group.lanes) else {
             return false;
         };
@@ -286,27 +288,27 @@ impl Running {
             let fault = match group.state {
                 State::MeetingAll { .. } => divergent_kind(group.lanes, self.warp.live),
                 State::Meeting { lanes, .. } => {
-                    let missing = lanes.and(self.warp.live).without(here(&self.groups, group.place));
+                    let missing = lanes.and(self.warp.live).without(here(&self.groups, group.step));
                     let reason = format!("the named lanes {:#010x} never come to this instruction", missing.0);
                     FaultKind::MemberMask { mask: lanes.or(group.lanes).0, reason }
                 }
                 State::Running | State::Suspended { .. } | State::Blocked { .. } => return None,
             };
-            Some((group.place, Trap::new(lane, fault)))
+            Some((group.step, Trap::new(lane, fault)))
         })
     }
 
     /// The step of the first group, and the group's lowest lane.
     pub(crate) fn waits_at(&self) -> Option<(u32, usize)> {
-        self.groups.iter().find(|(_, group)| !group.lanes.is_empty()).map(|(_, group)| (group.place, group.lanes.lowest().unwrap_or(0)))
+        self.groups.iter().find(|(_, group)| !group.lanes.is_empty()).map(|(_, group)| (group.step, group.lanes.lowest().unwrap_or(0)))
     }
 }
 
 /// The lanes that wait at a step for other lanes to reach it.
-fn here(groups: &Groups, place: u32) -> Lanes {
+fn here(groups: &Groups, step_index: u32) -> Lanes {
     let waits = |state| matches!(state, State::Meeting { .. } | State::MeetingAll { .. });
-    let at_place = groups.iter().filter(|(_, group)| group.place == place && waits(group.state));
-    at_place.fold(Lanes::NONE, |lanes, (_, group)| lanes.or(group.lanes))
+    let at_step = groups.iter().filter(|(_, group)| group.step == step_index && waits(group.state));
+    at_step.fold(Lanes::NONE, |lanes, (_, group)| lanes.or(group.lanes))
 }
 
 fn divergent(reached: Lanes, expected: Lanes) -> Trap {

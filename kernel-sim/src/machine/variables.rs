@@ -7,16 +7,16 @@ use crate::program::{Globals, Problem, bytes_of};
 use crate::ptx::{Init, Linkage, Module, Space, Type, Variable};
 
 /// Allocates the `.global` and `.const` variables of a module.
-pub(crate) fn place(module: &Module, memory: &GlobalMemory) -> Result<Globals, Problem> {
+pub(crate) fn allocate(module: &Module, memory: &GlobalMemory) -> Result<Globals, Problem> {
     let mut globals = Globals::new();
-    let is_placed = |variable: &&Variable| matches!(variable.space, Space::Global | Space::Const) && variable.linkage != Linkage::Extern;
-    for variable in module.variables.iter().filter(is_placed) {
+    let is_allocated = |variable: &&Variable| matches!(variable.space, Space::Global | Space::Const) && variable.linkage != Linkage::Extern;
+    for variable in module.variables.iter().filter(is_allocated) {
         let mut value = vec![0; bytes_of(variable)? as usize];
         if let Some(init) = &variable.init {
             put(variable, init, &variable.extents, &mut value, &globals)?;
         }
-        let placed = memory.place(&variable.name, &value, variable.space == Space::Const);
-        let address = placed.map_err(|error| Problem::new(variable.position, error.to_string()))?;
+        let allocated = memory.allocate_variable(&variable.name, &value, variable.space == Space::Const);
+        let address = allocated.map_err(|error| Problem::new(variable.position, error.to_string()))?;
         globals.insert(variable.name.clone(), address);
     }
     Ok(globals)
@@ -35,8 +35,8 @@ fn put(variable: &Variable, init: &Init, extents: &[Option<u64>], target: &mut [
     let inner = extents.get(1..).unwrap_or_default();
     let per_item = inner.iter().map(|extent| extent.unwrap_or(0) as usize).product::<usize>() * variable.ty.bytes() as usize;
     let stride = if extents.is_empty() { variable.ty.bytes() as usize } else { per_item * variable.vector as usize };
-    for (place, item) in items.iter().enumerate() {
-        let rest = target.get_mut(place * stride..).filter(|rest| !rest.is_empty()).ok_or_else(too_many)?;
+    for (index, item) in items.iter().enumerate() {
+        let rest = target.get_mut(index * stride..).filter(|rest| !rest.is_empty()).ok_or_else(too_many)?;
         put(variable, item, inner, rest, globals)?;
     }
     Ok(())

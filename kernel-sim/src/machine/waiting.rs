@@ -4,7 +4,7 @@ use crate::arguments::phrase;
 use crate::fault::{Fault, FaultKind, Trap};
 use crate::instructions::waiting_mbarriers;
 use crate::machine::run::{ClusterRun, Job};
-use crate::machine::{Place, progress::Poll};
+use crate::machine::{Location, progress::Poll};
 
 /// The maximum number of listed groups of waiting programs.
 const MAX_LISTED: usize = 8;
@@ -34,8 +34,8 @@ pub(super) fn fault(runs: &[&ClusterRun], job: &Job<'_>) -> Box<Fault> {
     let mut all: Vec<Waiting> = Vec::new();
     let mut first = None;
     for run in &runs {
-        for (number, place, lane) in repeating(run, job, &mut all).into_iter().chain(blocked(run, job, &mut all)) {
-            first.get_or_insert((*run, number, place, lane));
+        for (number, step, lane) in repeating(run, job, &mut all).into_iter().chain(blocked(run, job, &mut all)) {
+            first.get_or_insert((*run, number, step, lane));
         }
     }
     let mut parts: Vec<String> = all.iter().take(MAX_LISTED).map(Waiting::to_string).collect();
@@ -49,8 +49,8 @@ pub(super) fn fault(runs: &[&ClusterRun], job: &Job<'_>) -> Box<Fault> {
         let live = cluster.ctas.iter().map(|cta| cta.live_threads).sum();
         parts.extend(cluster.barrier.waiting(live));
     }
-    let (run, number, place, lane) = first.unwrap_or((runs[0], 0, 0, 0));
-    run.fault(number, (place, Trap::new(lane, FaultKind::Deadlock { description: parts.join("; ") })), job)
+    let (run, number, step, lane) = first.unwrap_or((runs[0], 0, 0, 0));
+    run.fault(number, (step, Trap::new(lane, FaultKind::Deadlock { description: parts.join("; ") })), job)
 }
 
 /// The repeating warps of each program: number, step and lane. Each program is listed with the most likely read of global memory that one
@@ -73,10 +73,10 @@ fn repeating(run: &ClusterRun, job: &Job<'_>, all: &mut Vec<Waiting>) -> Vec<(us
             }
         }
         let Some((number, what, lane)) = best else { continue };
-        let (step, lane) = what.map_or_else(|place| (place, lane), |poll| (poll.step, poll.lane));
+        let (step, lane) = what.map_or_else(|step| (step, lane), |poll| (poll.step, poll.lane));
         let line = line(step, job);
         let what = match what {
-            Ok(poll) => format!("asks again and again at {line}, for {}, which stays {}", place(&poll, job), number_of(poll.value)),
+            Ok(poll) => format!("asks again and again at {line}, for {}, which stays {}", location(&poll, job), number_of(poll.value)),
             Err(_) => format!("repeats {line}, and nothing changes"),
         };
         found.push((number, step, lane));
@@ -92,9 +92,9 @@ fn blocked(run: &ClusterRun, job: &Job<'_>, all: &mut Vec<Waiting>) -> Vec<(usiz
     for (number, running) in run.warps.iter().enumerate() {
         let waits = |lanes| running.warp.cycles.repeats_since(lanes, version).is_none();
         let group = running.groups.iter().map(|(_, group)| group).find(|group| !group.lanes.is_empty() && waits(group.lanes));
-        let Some((place, lane)) = group.and_then(|group| Some((group.place, group.lanes.lowest()?))) else { continue };
-        found.push((number, place, lane));
-        add(all, format!("waits at {}", line(place, job)), run.cluster.ctas[running.rank].id, 1);
+        let Some((step, lane)) = group.and_then(|group| Some((group.step, group.lanes.lowest()?))) else { continue };
+        found.push((number, step, lane));
+        add(all, format!("waits at {}", line(step, job)), run.cluster.ctas[running.rank].id, 1);
     }
     found
 }
@@ -131,14 +131,14 @@ fn line(step: u32, job: &Job<'_>) -> String {
     format!("{line}, `{}`", step.text)
 }
 
-fn place(poll: &Poll, job: &Job<'_>) -> String {
-    match poll.place {
-        Place::Global(address) => {
+fn location(poll: &Poll, job: &Job<'_>) -> String {
+    match poll.location {
+        Location::Global(address) => {
             let elements = job.grid.arguments.locate(address);
             if elements.is_empty() { format!("global address {address:#x}") } else { phrase(&elements) }
         }
-        Place::Shared { offset, .. } => format!("shared address {offset:#x}"),
-        Place::Local(address) | Place::Param(address) => format!("address {address:#x}"),
+        Location::Shared { offset, .. } => format!("shared address {offset:#x}"),
+        Location::Local(address) | Location::Param(address) => format!("address {address:#x}"),
     }
 }
 

@@ -129,7 +129,7 @@ impl GlobalMemory {
     }
 
     /// Allocates a variable of a module, with its initial value.
-    pub(crate) fn place(&self, name: &str, value: &[u8], is_read_only: bool) -> Result<u64, MemoryError> {
+    pub(crate) fn allocate_variable(&self, name: &str, value: &[u8], is_read_only: bool) -> Result<u64, MemoryError> {
         self.reserve(value.len() as u64, Some(name.to_owned()), is_read_only, value)
     }
 
@@ -151,14 +151,14 @@ impl GlobalMemory {
     /// Frees the allocation that begins at this address.
     pub(crate) fn free(&self, address: u64) -> Result<(), MemoryError> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        let Ok(place) = state.view.live.binary_search_by_key(&address, |allocation| allocation.address) else {
+        let Ok(index) = state.view.live.binary_search_by_key(&address, |allocation| allocation.address) else {
             return Err(state.view.unknown(address));
         };
-        let allocation = Arc::make_mut(&mut state.view.live).remove(place);
+        let allocation = Arc::make_mut(&mut state.view.live).remove(index);
         state.used -= allocation.bytes;
         let freed = Arc::make_mut(&mut state.view.freed);
-        let place = freed.partition_point(|&(start, _)| start < address);
-        freed.insert(place, (address, allocation.bytes));
+        let index = freed.partition_point(|&(start, _)| start < address);
+        freed.insert(index, (address, allocation.bytes));
         Ok(())
     }
 
@@ -182,12 +182,12 @@ impl GlobalMemory {
     pub(crate) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), MemoryError> {
         let view = self.view();
         let (source, start) = view.range(from, bytes as u64)?;
-        let (target, place) = view.range(to, bytes as u64)?;
+        let (target, target_start) = view.range(to, bytes as u64)?;
         let mut buffer = vec![0; bytes];
         source.get(start, &mut buffer);
         let written: Vec<bool> = (start..).take(bytes).map(|offset| source.first_unwritten(offset, 1).is_none()).collect();
-        target.put(place, &buffer);
-        for (offset, _) in (place..).zip(written).filter(|(_, written)| !written) {
+        target.put(target_start, &buffer);
+        for (offset, _) in (target_start..).zip(written).filter(|(_, written)| !written) {
             target.written[(offset / 64) as usize].fetch_and(!(1 << (offset % 64)), Ordering::Relaxed);
         }
         Ok(())
@@ -227,7 +227,7 @@ impl GlobalView {
     }
 
     /// The offset of an address in its allocation, and the description of the allocation.
-    pub(crate) fn place(&self, address: u64) -> (u64, String) {
+    pub(crate) fn locate(&self, address: u64) -> (u64, String) {
         self.before(address)
             .map_or((address, "no allocation".to_owned()), |allocation| (address - allocation.address, allocation.describe()))
     }
@@ -235,7 +235,7 @@ impl GlobalView {
     /// The last allocation that begins at or before the address.
     fn before(&self, address: u64) -> Option<&Allocation> {
         let after = self.live.partition_point(|allocation| allocation.address <= address);
-        after.checked_sub(1).map(|place| &*self.live[place])
+        after.checked_sub(1).map(|index| &*self.live[index])
     }
 
     fn freed(&self, address: u64, bytes: u64) -> bool {
@@ -246,7 +246,7 @@ impl GlobalView {
     /// The number of bytes from an address to the end of its allocation, live or freed; `None` if no allocation contains the address.
     pub(crate) fn bytes_from(&self, address: u64) -> Option<u64> {
         let live = self.before(address).map(|allocation| (allocation.address, allocation.bytes));
-        let freed = self.freed.partition_point(|&(start, _)| start <= address).checked_sub(1).map(|place| self.freed[place]);
+        let freed = self.freed.partition_point(|&(start, _)| start <= address).checked_sub(1).map(|index| self.freed[index]);
         let there = |&(start, bytes): &(u64, u64)| address == start || address - start < bytes;
         live.into_iter().chain(freed).find(there).map(|(start, bytes)| start + bytes - address)
     }
@@ -404,10 +404,10 @@ impl Allocation {
         let first = (offset.next_multiple_of(8) - offset) as usize;
         let (head, rest) = bytes.split_at(first.min(bytes.len()));
         let (words, tail) = rest.as_chunks::<8>();
-        let mut place = offset;
+        let mut next = offset;
         let mut store = |value: u64, bytes: u32| {
-            self.store(place, bytes, value.into());
-            place += u64::from(bytes);
+            self.store(next, bytes, value.into());
+            next += u64::from(bytes);
         };
         head.iter().for_each(|&byte| store(byte.into(), 1));
         words.iter().for_each(|&word| store(u64::from_le_bytes(word), 8));
@@ -416,15 +416,15 @@ impl Allocation {
 
     /// Loads bytes from any offset.
     fn get(&self, offset: u64, bytes: &mut [u8]) {
-        let byte = |place: u64| (self.word((place / 8) as usize) >> (place % 8 * 8)) as u8;
+        let byte = |offset: u64| (self.word((offset / 8) as usize) >> (offset % 8 * 8)) as u8;
         let first = (offset.next_multiple_of(8) - offset) as usize;
         let (head, rest) = bytes.split_at_mut(first.min(bytes.len()));
         let (words, tail) = rest.as_chunks_mut::<8>();
         let start = offset.div_ceil(8);
         let end = 8 * (start + words.len() as u64);
-        (offset..).zip(head).for_each(|(place, target)| *target = byte(place));
+        (offset..).zip(head).for_each(|(offset, target)| *target = byte(offset));
         (start..).zip(words).for_each(|(word, target)| *target = self.word(word as usize).to_le_bytes());
-        (end..).zip(tail).for_each(|(place, target)| *target = byte(place));
+        (end..).zip(tail).for_each(|(offset, target)| *target = byte(offset));
     }
 
     fn describe(&self) -> String {
@@ -476,10 +476,10 @@ mod tests {
     }
 
     #[test]
-    fn an_access_outside_says_what_is_near() {
+    fn an_access_outside_names_the_nearest_allocation() {
         let memory = GlobalMemory::new(1 << 30);
         let first = memory.allocate(4096).unwrap();
-        let second = memory.place("table", &[0; 64], true).unwrap();
+        let second = memory.allocate_variable("table", &[0; 64], true).unwrap();
         let gone = memory.allocate(64).unwrap();
         memory.free(gone).unwrap();
         let view = memory.view();
@@ -542,21 +542,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_stored_is_loaded(stores in prop::collection::vec((0u32..5, 0u64..96, any::<u128>()), 1..40)) {
+        fn a_load_returns_the_stored_bytes(stores in prop::collection::vec((0u32..5, 0u64..96, any::<u128>()), 1..40)) {
             let memory = GlobalMemory::new(1 << 20);
             let address = memory.allocate(96).unwrap();
             let view = memory.view();
             let mut model = [None; 96];
-            for (log, place, value) in stores {
+            for (log, start, value) in stores {
                 let bytes = 1 << log;
-                let offset = place / u64::from(bytes) * u64::from(bytes);
+                let offset = start / u64::from(bytes) * u64::from(bytes);
                 let (allocation, _) = view.find(address, 1).unwrap();
                 allocation.store(offset, bytes, value);
                 for (cell, byte) in model[offset as usize..].iter_mut().zip(&value.to_le_bytes()[..bytes as usize]) {
                     *cell = Some(*byte);
                 }
                 for log in 0..5 {
-                    let offset = place >> log << log;
+                    let offset = start >> log << log;
                     let cells = &model[offset as usize..offset as usize + (1 << log)];
                     let unwritten = cells.iter().position(Option::is_none).map(|position| offset + position as u64);
                     prop_assert_eq!(allocation.first_unwritten(offset, 1 << log), unwritten);
@@ -570,7 +570,7 @@ mod tests {
         }
 
         #[test]
-        fn the_host_reads_what_it_wrote(offset in 0usize..40, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn the_host_reads_the_bytes_that_it_wrote(offset in 0usize..40, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let memory = GlobalMemory::new(1 << 20);
             let address = memory.allocate(240).unwrap();
             memory.write(address + offset as u64, &bytes).unwrap();

@@ -27,18 +27,18 @@ impl LocalMemory {
             Some(written) => written.iter().position(|&written| !written),
             None => Some(0),
         };
-        if let (Some(place), false) = (unwritten, allow_uninitialised) {
-            return Err(FaultKind::UninitialisedMemory { space: Space::Local, address: offset + place as u64 });
+        if let (Some(index), false) = (unwritten, allow_uninitialised) {
+            return Err(FaultKind::UninitialisedMemory { space: Space::Local, address: offset + index as u64 });
         }
-        let place = |place: usize| u128::from(self.bytes.get(first + place).copied().unwrap_or(POISON));
-        Ok((0..bytes as usize).rev().fold(0, |value, byte| value << 8 | place(byte)))
+        let byte = |index: usize| u128::from(self.bytes.get(first + index).copied().unwrap_or(POISON));
+        Ok((0..bytes as usize).rev().fold(0, |value, index| value << 8 | byte(index)))
     }
 
     /// A bit for each uninitialised byte of an access of up to 16 bytes by a lane.
     pub(crate) fn unwritten(&self, lane: usize, offset: u64, bytes: u32) -> Result<u16, FaultKind> {
         let first = self.check(lane, offset, bytes)?;
-        let is_missing = |place: usize| !self.written.get(first + place).copied().unwrap_or(false);
-        Ok((0..bytes as usize).filter(|&place| is_missing(place)).fold(0, |bits, place| bits | 1 << place))
+        let is_missing = |index: usize| !self.written.get(first + index).copied().unwrap_or(false);
+        Ok((0..bytes as usize).filter(|&index| is_missing(index)).fold(0, |bits, index| bits | 1 << index))
     }
 
     /// Stores 1 to 16 bytes of a lane.
@@ -46,9 +46,9 @@ impl LocalMemory {
         let first = self.check(lane, offset, bytes)?;
         self.bytes.resize(self.bytes_of_a_lane * WARP, POISON);
         self.written.resize(self.bytes_of_a_lane * WARP, false);
-        for place in 0..bytes as usize {
-            self.bytes[first + place] = (value >> (8 * place)) as u8;
-            self.written[first + place] = true;
+        for index in 0..bytes as usize {
+            self.bytes[first + index] = (value >> (8 * index)) as u8;
+            self.written[first + index] = true;
         }
         Ok(())
     }

@@ -139,7 +139,7 @@ fn a_release_of_one_lane_says_nothing_of_the_others() {
 }
 
 #[test]
-fn the_async_proxy_sees_what_was_fenced() {
+fn the_async_proxy_sees_fenced_stores() {
     let hint = Some((": `fence.proxy.async` is missing", [0, 0, 0]));
     // No fence.
     let mut world = World::new(64);
@@ -172,7 +172,7 @@ fn the_async_proxy_sees_what_was_fenced() {
 }
 
 #[test]
-fn what_an_operation_writes_is_for_those_who_waited() {
+fn writes_of_an_operation_are_visible_after_its_wait() {
     let not_waited = Some((": nothing waits for that asynchronous operation", [0, 0, 0]));
     for queue in [Queue::Mbarrier, Queue::Copy] {
         let mut world = World::new(64);
@@ -243,7 +243,7 @@ fn programs_of_a_cluster_need_its_barrier() {
 }
 
 #[test]
-fn bytes_in_flight_are_for_their_operation() {
+fn bytes_in_flight_can_only_be_accessed_by_their_operation() {
     let mut world = World::new(32);
     let owner = Issuer { rank: 0, warp: 0, lane: 0, step: 0 };
     world.shared.mark_pending(16..144, "an asynchronous copy", 9, owner);
@@ -274,11 +274,11 @@ const THREADS: usize = 8;
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let thread = || 0..THREADS;
-    let place =
+    let range =
         || (0u32..4).prop_flat_map(|log| (Just(1 << log), 0u64..16 >> log).prop_map(|(size, index)| (index * u64::from(size), size)));
     let step = prop_oneof![
-        3 => (thread(), place()).prop_map(|(thread, (offset, size))| Step::Load { thread, offset, size }),
-        2 => (thread(), place()).prop_map(|(thread, (offset, size))| Step::Store { thread, offset, size }),
+        3 => (thread(), range()).prop_map(|(thread, (offset, size))| Step::Load { thread, offset, size }),
+        2 => (thread(), range()).prop_map(|(thread, (offset, size))| Step::Store { thread, offset, size }),
         3 => any::<u8>().prop_map(|threads| Step::Barrier { threads: threads | 0x3c }),
         2 => (thread(), 0..3usize).prop_map(|(thread, slot)| Step::Release { thread, slot }),
         3 => (thread(), 0..3usize).prop_map(|(thread, slot)| Step::Acquire { thread, slot }),
@@ -325,8 +325,8 @@ impl Model {
     }
 }
 
-/// The warp and the lane of a thread: four threads in each of two warps.
-fn place(thread: usize) -> (usize, usize) {
+/// The hardware coordinates of a thread, its warp and its lane: four threads in each of two warps.
+fn coordinates(thread: usize) -> (usize, usize) {
     (thread / 4, [0, 1, 17, 31][thread % 4])
 }
 
@@ -339,34 +339,34 @@ proptest! {
         for (index, step) in steps.iter().enumerate() {
             let (expected, found) = match *step {
                 Step::Load { thread, offset, size } => {
-                    let (warp, lane) = place(thread);
+                    let (warp, lane) = coordinates(thread);
                     let touch = Touch::plain("load", index as u32);
                     let agent = Agent::Thread { warp, lane };
                     let found = world.shared.load(agent, &world.clocks, offset, size, touch).is_err();
                     (model.access(thread, offset, size, false), found)
                 }
                 Step::Store { thread, offset, size } => {
-                    let (warp, lane) = place(thread);
+                    let (warp, lane) = coordinates(thread);
                     let touch = Touch::plain("store", index as u32);
                     let agent = Agent::Thread { warp, lane };
                     let found = world.shared.store(agent, &world.clocks, offset, size, index as u128, touch).is_err();
                     (model.access(thread, offset, size, true), found)
                 }
                 Step::Barrier { threads } => {
-                    let lanes = |warp: usize| (0..THREADS).filter(|thread| threads >> thread & 1 == 1 && thread / 4 == warp).map(|thread| place(thread).1).collect();
+                    let lanes = |warp: usize| (0..THREADS).filter(|thread| threads >> thread & 1 == 1 && thread / 4 == warp).map(|thread| coordinates(thread).1).collect();
                     world.clocks.barrier(&[(0, lanes(0)), (1, lanes(1))]);
                     model.barrier(threads);
                     (false, false)
                 }
                 Step::Release { thread, slot } => {
-                    let (warp, lane) = place(thread);
+                    let (warp, lane) = coordinates(thread);
                     slots[slot].join(&world.clocks.release(warp, lane));
                     model.slots[slot] = union(model.slots[slot], model.known[thread]);
                     model.known[thread][thread] += 1;
                     (false, false)
                 }
                 Step::Acquire { thread, slot } => {
-                    let (warp, lane) = place(thread);
+                    let (warp, lane) = coordinates(thread);
                     world.clocks.acquire(warp, lane, &slots[slot]);
                     model.known[thread] = union(model.known[thread], model.slots[slot]);
                     (false, false)

@@ -114,8 +114,8 @@ impl Users {
         self.split(finest);
         let Users::Each { users, .. } = self else { return false };
         let mut has_race = false;
-        for (place, user) in users.iter_mut().enumerate() {
-            user.add(cluster, uses[place << finest >> shift]);
+        for (index, user) in users.iter_mut().enumerate() {
+            user.add(cluster, uses[index << finest >> shift]);
             has_race |= user.has_race();
         }
         has_race

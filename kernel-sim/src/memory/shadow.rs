@@ -537,7 +537,7 @@ mod tests {
         }
         let late = shadow.write(Agent::Thread { warp: 0, lane: 0 }, &clocks, 8..12, Touch::plain("store", 3), |_| false).unwrap_err();
         assert_eq!((late.warp, late.lane, late.touch.line), (3, 9, 1));
-        let uses = |place: usize| shadow.uses(&shadow.pages[0].records[place]);
+        let uses = |index: usize| shadow.uses(&shadow.pages[0].records[index]);
         assert_eq!(uses(0), Uses { strong: true, ..Uses::default() });
     }
 

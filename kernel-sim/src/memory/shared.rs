@@ -134,7 +134,7 @@ impl SharedMemory {
     /// A bit for each uninitialised byte of an access of up to 16 bytes.
     pub(crate) fn unwritten(&self, offset: u64, bytes: u32) -> Result<u16, FaultKind> {
         let range = self.check(offset, bytes as usize)?;
-        let is_missing = |place: usize| self.written[place / 64] >> (place % 64) & 1 == 0;
+        let is_missing = |index: usize| self.written[index / 64] >> (index % 64) & 1 == 0;
         Ok((0..bytes as usize).filter(|&byte| is_missing(range.start + byte)).fold(0, |bits, byte| bits | 1 << byte))
     }
 
@@ -165,9 +165,9 @@ impl SharedMemory {
         let range = range.start as usize..range.end as usize;
         for piece in pieces(&range) {
             if let Some(list) = self.pending.get_mut(piece)
-                && let Some(place) = list.iter().position(|pending| pending.range == range && pending.owner == owner)
+                && let Some(index) = list.iter().position(|pending| pending.range == range && pending.owner == owner)
             {
-                list.remove(place);
+                list.remove(index);
             }
         }
     }
@@ -217,15 +217,15 @@ impl SharedMemory {
         if self.allow_uninitialised {
             return Ok(());
         }
-        let mut place = range.start;
-        while place < range.end {
-            let bytes = (range.end - place).min(64 - place % 64);
-            let missing = !(self.written[place / 64] >> (place % 64)) & u64::MAX >> (64 - bytes);
+        let mut offset = range.start;
+        while offset < range.end {
+            let bytes = (range.end - offset).min(64 - offset % 64);
+            let missing = !(self.written[offset / 64] >> (offset % 64)) & u64::MAX >> (64 - bytes);
             if missing != 0 {
-                let address = place as u64 + u64::from(missing.trailing_zeros());
+                let address = offset as u64 + u64::from(missing.trailing_zeros());
                 return Err(FaultKind::UninitialisedMemory { space: Space::Shared, address });
             }
-            place += bytes;
+            offset += bytes;
         }
         Ok(())
     }
@@ -235,11 +235,11 @@ impl SharedMemory {
     }
 
     fn put(&mut self, range: Range<usize>, bytes: &[u8]) {
-        let mut place = range.start;
-        while place < range.end {
-            let count = (range.end - place).min(64 - place % 64);
-            self.written[place / 64] |= u64::MAX >> (64 - count) << (place % 64);
-            place += count;
+        let mut offset = range.start;
+        while offset < range.end {
+            let count = (range.end - offset).min(64 - offset % 64);
+            self.written[offset / 64] |= u64::MAX >> (64 - count) << (offset % 64);
+            offset += count;
         }
         self.bytes[range].copy_from_slice(bytes);
     }
@@ -273,7 +273,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_stored_is_loaded(stores in prop::collection::vec((1usize..17, 0u64..140, any::<u128>()), 1..40)) {
+        fn a_load_returns_the_stored_bytes(stores in prop::collection::vec((1usize..17, 0u64..140, any::<u128>()), 1..40)) {
             let mut shared = SharedMemory::new(140, false);
             let clocks = Clocks::new(1, [32, 1, 1]);
             let agent = Agent::Thread { warp: 0, lane: 0 };
@@ -294,8 +294,8 @@ mod tests {
                 let loaded = shared.load(agent, &clocks, start as u64, bytes as u32, touch);
                 match cells.iter().position(Option::is_none) {
                     None => prop_assert_eq!(loaded, Ok(cells.iter().rev().fold(0, |value, cell| value << 8 | u128::from(cell.unwrap_or(0))))),
-                    Some(place) => {
-                        let address = (start + place) as u64;
+                    Some(index) => {
+                        let address = (start + index) as u64;
                         prop_assert_eq!(loaded, Err(FaultKind::UninitialisedMemory { space: Space::Shared, address }));
                     }
                 }
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_gives_what_was_there() {
+    fn an_update_returns_the_old_value() {
         let mut shared = SharedMemory::new(16, false);
         let clocks = Clocks::new(1, [32, 1, 1]);
         let agent = Agent::Thread { warp: 0, lane: 0 };

@@ -36,22 +36,22 @@ impl VectorClock {
                 self.all.resize(row + 1, 0);
             }
             self.all[row] = time;
-            if let Ok(place) = self.place(row) {
-                self.normalise(place);
+            if let Ok(index) = self.find_row(row) {
+                self.normalise(index);
             }
             return;
         }
         let all = self.of_all(row);
-        let place = match self.place(row) {
-            Ok(place) => place,
-            Err(place) => {
-                self.some.insert(place, (row as u32, Box::new([all; WARP])));
-                place
+        let index = match self.find_row(row) {
+            Ok(index) => index,
+            Err(index) => {
+                self.some.insert(index, (row as u32, Box::new([all; WARP])));
+                index
             }
         };
-        let times = &mut self.some[place].1;
+        let times = &mut self.some[index].1;
         lanes.into_iter().for_each(|lane| times[lane] = times[lane].max(time));
-        self.normalise(place);
+        self.normalise(index);
     }
 
     /// Adds a completed operation.
@@ -73,14 +73,14 @@ impl VectorClock {
         }
         for (row, times) in &other.some {
             let all = self.of_all(*row as usize);
-            match self.place(*row as usize) {
-                Ok(place) => self.some[place].1.iter_mut().zip(times.iter()).for_each(|(own, &time)| *own = (*own).max(time)),
-                Err(place) if times.iter().any(|&time| time > all) => self.some.insert(place, (*row, times.clone())),
+            match self.find_row(*row as usize) {
+                Ok(index) => self.some[index].1.iter_mut().zip(times.iter()).for_each(|(own, &time)| *own = (*own).max(time)),
+                Err(index) if times.iter().any(|&time| time > all) => self.some.insert(index, (*row, times.clone())),
                 Err(_) => {}
             }
         }
-        for place in (0..self.some.len()).rev() {
-            self.normalise(place);
+        for index in (0..self.some.len()).rev() {
+            self.normalise(index);
         }
         if !other.operations.is_empty() && self.operations != other.operations {
             self.join_operations(&other.operations);
@@ -122,8 +122,8 @@ impl VectorClock {
         if lanes.is_empty() || self.of_all(row) >= time {
             return None;
         }
-        match self.place(row) {
-            Ok(place) => lanes.into_iter().find(|&lane| self.some[place].1[lane] < time),
+        match self.find_row(row) {
+            Ok(index) => lanes.into_iter().find(|&lane| self.some[index].1[lane] < time),
             Err(_) => lanes.lowest(),
         }
     }
@@ -137,15 +137,16 @@ impl VectorClock {
         self.all.get(row).copied().unwrap_or(0)
     }
 
-    fn place(&self, row: usize) -> Result<usize, usize> {
+    /// The index of a row in `some`, or the index at which to insert the row.
+    fn find_row(&self, row: usize) -> Result<usize, usize> {
         self.some.binary_search_by_key(&(row as u32), |&(known, _)| known)
     }
 
     /// Brings a row with different times to its shortest representation.
-    fn normalise(&mut self, place: usize) {
-        let row = self.some[place].0 as usize;
+    fn normalise(&mut self, index: usize) {
+        let row = self.some[index].0 as usize;
         let all = self.of_all(row);
-        let times = &mut self.some[place].1;
+        let times = &mut self.some[index].1;
         times.iter_mut().for_each(|time| *time = (*time).max(all));
         let least = times.iter().copied().min().unwrap_or(0);
         let most = times.iter().copied().max().unwrap_or(0);
@@ -156,7 +157,7 @@ impl VectorClock {
             self.all[row] = least;
         }
         if least == most {
-            self.some.remove(place);
+            self.some.remove(index);
         }
     }
 
@@ -178,7 +179,7 @@ impl VectorClock {
 }
 
 fn find(clusters: &Clusters, cluster: u32) -> Option<&Arc<VectorClock>> {
-    clusters.binary_search_by_key(&cluster, |&(number, _)| number).ok().map(|place| &clusters[place].1)
+    clusters.binary_search_by_key(&cluster, |&(number, _)| number).ok().map(|index| &clusters[index].1)
 }
 
 /// Joins the clocks of other clusters.
@@ -188,10 +189,10 @@ pub(crate) fn join_clusters(own: &mut Clusters, others: &[(u32, Arc<VectorClock>
         return;
     }
     let mut missing = Vec::new();
-    let mut place = 0;
+    let mut index = 0;
     for (cluster, other) in others {
-        place += own[place..].partition_point(|(number, _)| number < cluster);
-        match own.get_mut(place) {
+        index += own[index..].partition_point(|(number, _)| number < cluster);
+        match own.get_mut(index) {
             Some((number, vector_clock)) if number == cluster => {
                 if !Arc::ptr_eq(vector_clock, other) {
                     Arc::make_mut(vector_clock).join(other);

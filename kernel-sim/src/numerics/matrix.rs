@@ -136,8 +136,8 @@ fn each<T>(shape: Shape, a: &[T], b: &[T], d: &mut [u64], element: impl Fn(&[T],
     let Shape { m, n, k } = shape;
     for row in 0..m {
         for column in 0..n {
-            let place = &mut d[row * n + column];
-            *place = element(&a[row * k..][..k], &b[column * k..][..k], *place);
+            let target = &mut d[row * n + column];
+            *target = element(&a[row * k..][..k], &b[column * k..][..k], *target);
         }
     }
 }

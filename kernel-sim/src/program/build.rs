@@ -4,8 +4,8 @@ mod call;
 
 use std::collections::HashMap;
 
-use super::place::{SharedPlaces, alignment, bytes, key};
-use super::{Action, Effect, Globals, Named, Param, Problem, Program, Scope, Step, effect, place_shared, reconverge};
+use super::addresses::{SharedVariables, alignment, bytes, key};
+use super::{Action, Effect, Globals, Named, Param, Problem, Program, Scope, Step, allocate_shared, effect, reconverge};
 use crate::instructions::{self, Form, Register, Unsupported, Uses};
 use crate::program::callers::Callers;
 use crate::ptx::{Function, Instruction, Module, Operand, Position, SourceLine, Space, Statement, Type, Variable};
@@ -23,7 +23,7 @@ pub(crate) fn build(module: &Module, globals: &Globals, kernel: &Function) -> Re
     let mut params = Vec::new();
     let mut builder = Builder {
         module,
-        shared: place_shared(module, kernel)?,
+        shared: allocate_shared(module, kernel)?,
         scope: Scope::default(),
         registers: Vec::new(),
         steps: Vec::new(),
@@ -84,7 +84,7 @@ pub(crate) fn build(module: &Module, globals: &Globals, kernel: &Function) -> Re
 
 struct Builder<'a> {
     module: &'a Module,
-    shared: SharedPlaces,
+    shared: SharedVariables,
     scope: Scope,
     registers: Vec<String>,
     steps: Vec<Step>,
@@ -102,7 +102,8 @@ struct Builder<'a> {
 /// The labels of a block, and the branches inside it that have a label as target.
 #[derive(Default)]
 struct Labels<'a> {
-    places: HashMap<&'a str, u32>,
+    /// The indices of the steps after the labels.
+    steps: HashMap<&'a str, u32>,
     branches: Vec<Branch<'a>>,
 }
 
@@ -206,10 +207,10 @@ impl<'a> Builder<'a> {
     }
 
     fn label(&mut self, name: &'a str, position: Position) -> Result<(), Problem> {
-        let place = self.steps.len() as u32;
-        match self.blocks.last_mut().and_then(|block| block.places.insert(name, place)) {
+        let step = self.steps.len() as u32;
+        match self.blocks.last_mut().and_then(|block| block.steps.insert(name, step)) {
             None => Ok(()),
-            Some(_) => Err(Problem::new(position, format!("the label `{name}` stands twice"))),
+            Some(_) => Err(Problem::new(position, format!("the label `{name}` is defined twice"))),
         }
     }
 
@@ -217,17 +218,17 @@ impl<'a> Builder<'a> {
     fn close_block(&mut self) -> Result<(), Problem> {
         let Some(block) = self.blocks.pop() else { return Ok(()) };
         for branch in block.branches {
-            let Some(&place) = block.places.get(branch.label) else {
+            let Some(&step) = block.steps.get(branch.label) else {
                 match self.blocks.last_mut() {
                     // The labels around a call are invisible in the body of the callee.
-                    Some(outer) if !block.places.contains_key(END_OF_CALL) => outer.branches.push(branch),
+                    Some(outer) if !block.steps.contains_key(END_OF_CALL) => outer.branches.push(branch),
                     _ => return Err(Problem::new(branch.position, format!("there is no label `{}`", branch.label))),
                 }
                 continue;
             };
             match &mut self.steps[branch.step].action {
-                Action::Branch { target, .. } => *target = place,
-                Action::BranchTable { targets, .. } => targets[branch.entry] = place,
+                Action::Branch { target, .. } => *target = step,
+                Action::BranchTable { targets, .. } => targets[branch.entry] = step,
                 Action::Work(_) | Action::Exit => {}
             }
         }

@@ -1,9 +1,9 @@
 //! Programs: kernels with resolved names, expanded calls and resolved branches.
 
+mod addresses;
 mod build;
 mod callers;
 mod effect;
-mod place;
 mod reconverge;
 mod scope;
 
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use crate::instructions::{Instruction, Register, Uses, Value};
 use crate::ptx::{Position, SourceLine};
 
+pub(crate) use addresses::{Globals, allocate_shared, bytes as bytes_of};
 pub(crate) use build::build;
 pub(crate) use effect::Effect;
-pub(crate) use place::{Globals, bytes as bytes_of, place_shared};
 pub(crate) use scope::{Named, Scope};
 
 /// A kernel that is ready to run.

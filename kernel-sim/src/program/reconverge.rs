@@ -28,16 +28,16 @@ pub(crate) fn run(steps: &mut [Step]) {
 fn blocks(steps: &[Step]) -> (Vec<usize>, Vec<usize>) {
     let mut is_start = vec![false; steps.len() + 1];
     is_start[0] = true;
-    for (place, step) in steps.iter().enumerate() {
+    for (index, step) in steps.iter().enumerate() {
         match &step.action {
             Action::Work(_) => continue,
             Action::Branch { target, .. } => is_start[*target as usize] = true,
             Action::BranchTable { targets, .. } => targets.iter().for_each(|&target| is_start[target as usize] = true),
             Action::Exit => {}
         }
-        is_start[place + 1] = true;
+        is_start[index + 1] = true;
     }
-    let starts: Vec<usize> = (0..steps.len()).filter(|&place| is_start[place]).collect();
+    let starts: Vec<usize> = (0..steps.len()).filter(|&index| is_start[index]).collect();
     let mut block_of = vec![0; steps.len()];
     for (block, &start) in starts.iter().enumerate() {
         let end = starts.get(block + 1).copied().unwrap_or(steps.len());

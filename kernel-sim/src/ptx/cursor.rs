@@ -12,7 +12,7 @@ const MAX_DEPTH: u32 = 100;
 pub(super) struct Cursor<'a> {
     text: &'a str,
     tokens: Vec<Token<'a>>,
-    place: usize,
+    index: usize,
     depth: u32,
     /// The start of each line.
     lines: Vec<usize>,
@@ -24,8 +24,8 @@ impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a str) -> Result<Cursor<'a>, PtxError> {
         let tokens = lexer::tokens(text)?;
         let newlines = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
-        let lines = std::iter::once(0).chain(newlines.map(|(place, _)| place + 1)).collect();
-        Ok(Cursor { text, tokens, place: 0, depth: 0, lines, vectors: Vec::new() })
+        let lines = std::iter::once(0).chain(newlines.map(|(offset, _)| offset + 1)).collect();
+        Ok(Cursor { text, tokens, index: 0, depth: 0, lines, vectors: Vec::new() })
     }
 
     /// The next token.
@@ -36,20 +36,20 @@ impl<'a> Cursor<'a> {
     /// The token `count` tokens after the next one; [`Kind::End`] after the last one.
     pub(super) fn peek_after(&self, count: usize) -> Token<'a> {
         let end = Token { kind: Kind::End, text: "", start: self.text.len(), end: self.text.len() };
-        self.tokens.get(self.place + count).copied().unwrap_or(end)
+        self.tokens.get(self.index + count).copied().unwrap_or(end)
     }
 
     /// Consumes the next token.
     pub(super) fn advance(&mut self) -> Token<'a> {
         let token = self.peek();
-        self.place += 1;
+        self.index += 1;
         token
     }
 
     /// Consumes the next token if it is this sign.
     pub(super) fn accept(&mut self, sign: &str) -> bool {
         let found = self.peek().is(sign);
-        self.place += usize::from(found);
+        self.index += usize::from(found);
         found
     }
 
@@ -66,7 +66,7 @@ impl<'a> Cursor<'a> {
     /// Consumes the next token if it is `.word`.
     pub(super) fn accept_dotted(&mut self, word: &str) -> bool {
         let found = self.peek().kind == Kind::Dotted && self.peek().text == word;
-        self.place += usize::from(found);
+        self.index += usize::from(found);
         found
     }
 
@@ -136,12 +136,12 @@ impl<'a> Cursor<'a> {
 
     /// The number of consumed tokens.
     pub(super) fn taken(&self) -> usize {
-        self.place
+        self.index
     }
 
     /// The text of all tokens after the first `taken` ones that are consumed, without comments and with single spaces.
     pub(super) fn text_since(&self, taken: usize) -> String {
-        let tokens = self.tokens.get(taken..self.place.min(self.tokens.len())).unwrap_or_default();
+        let tokens = self.tokens.get(taken..self.index.min(self.tokens.len())).unwrap_or_default();
         let mut text = String::with_capacity(tokens.last().map_or(0, |last| last.end - tokens[0].start));
         let mut end = tokens.first().map_or(0, |first| first.start);
         for token in tokens {

@@ -33,7 +33,7 @@ impl PtxError {
     /// The spaces before the caret. Tabs of the line stay tabs.
     fn indent(&self) -> String {
         let before = self.position.column.saturating_sub(1) as usize;
-        let characters = self.line.char_indices().take_while(|&(place, _)| place < before);
+        let characters = self.line.char_indices().take_while(|&(offset, _)| offset < before);
         characters.map(|(_, character)| if character == '\t' { '\t' } else { ' ' }).collect()
     }
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_caret_stands_below_the_place() {
+    fn the_caret_is_below_the_position() {
         let error = PtxError::new("a\n\tadd é x;\r\n", Position { line: 2, column: 9 }, "no");
         assert_eq!(error.to_string(), "PTX line 2, column 9: no\n  \tadd é x;\n  \t      ^");
         let past = PtxError::new("a", Position { line: 7, column: 3 }, "no");

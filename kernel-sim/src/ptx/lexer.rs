@@ -39,16 +39,16 @@ impl Token<'_> {
 
 /// Splits the text into tokens; the last one is [`Kind::End`]. Comments are dropped.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, PtxError> {
-    if let Some((place, c)) = text.char_indices().find(|(_, c)| !c.is_ascii()) {
+    if let Some((offset, c)) = text.char_indices().find(|(_, c)| !c.is_ascii()) {
         // NVIDIA's assembler also rejects such characters, even in comments and file names.
-        return Err(error(text, place, format!("PTX is ASCII, and has no `{c}`")));
+        return Err(error(text, offset, format!("PTX is ASCII, and has no `{c}`")));
     }
     let mut tokens = Vec::with_capacity(text.len() / 4 + 1);
-    let mut place = 0;
+    let mut offset = 0;
     loop {
-        place = skip_blanks(text, place)?;
-        let token = next(text, place)?;
-        place = token.end;
+        offset = skip_blanks(text, offset)?;
+        let token = next(text, offset)?;
+        offset = token.end;
         tokens.push(token);
         if token.kind == Kind::End {
             return Ok(tokens);
@@ -57,11 +57,11 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, PtxError> {
 }
 
 /// The line and the column of an offset in the text.
-pub(super) fn position(text: &str, place: usize) -> Position {
-    let before = text.as_bytes().get(..place).unwrap_or_default();
+pub(super) fn position(text: &str, offset: usize) -> Position {
+    let before = text.as_bytes().get(..offset).unwrap_or_default();
     let line = before.iter().filter(|&&byte| byte == b'\n').count();
     let start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);
-    Position { line: small(line + 1), column: small(place - start + 1) }
+    Position { line: small(line + 1), column: small(offset - start + 1) }
 }
 
 /// Converts a line or column to 32 bits; larger values saturate.
@@ -69,22 +69,22 @@ pub(super) fn small(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-fn error(text: &str, place: usize, message: impl Into<String>) -> PtxError {
-    PtxError::new(text, position(text, place), message)
+fn error(text: &str, offset: usize, message: impl Into<String>) -> PtxError {
+    PtxError::new(text, position(text, offset), message)
 }
 
 /// The offset of the next byte that is neither white space nor part of a comment.
-fn skip_blanks(text: &str, mut place: usize) -> Result<usize, PtxError> {
+fn skip_blanks(text: &str, mut offset: usize) -> Result<usize, PtxError> {
     let bytes = text.as_bytes();
     loop {
-        match bytes.get(place..).unwrap_or_default() {
-            [b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c', ..] => place += 1,
-            [b'/', b'/', rest @ ..] => place += 2 + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len()),
+        match bytes.get(offset..).unwrap_or_default() {
+            [b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c', ..] => offset += 1,
+            [b'/', b'/', rest @ ..] => offset += 2 + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len()),
             [b'/', b'*', rest @ ..] => match rest.windows(2).position(|two| two == b"*/") {
-                Some(length) => place += length + 4,
-                None => return Err(error(text, place, "the comment has no end")),
+                Some(length) => offset += length + 4,
+                None => return Err(error(text, offset, "the comment has no end")),
             },
-            _ => return Ok(place),
+            _ => return Ok(offset),
         }
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_an_error_with_its_place() {
+    fn text_that_is_no_token_is_an_error_with_its_position() {
         for (text, line, column) in
             [("a\n  #", 2, 3), ("/* a", 1, 1), ("a \"b\n\"", 1, 3), ("é", 1, 1), ("a // é", 1, 6), ("% ", 0, 0), (". ", 1, 1)]
         {

@@ -78,7 +78,7 @@ fn name(cursor: &mut Cursor<'_>) -> Result<String, PtxError> {
     let colours = ["r", "g", "b", "a"];
     let element = match colours.iter().position(|&colour| colour == element) {
         // The elements of a vector have two sets of names.
-        Some(place) if cursor.vector(base).is_some() => ELEMENTS[place],
+        Some(index) if cursor.vector(base).is_some() => ELEMENTS[index],
         _ => element,
     };
     Ok(format!("{base}.{element}"))

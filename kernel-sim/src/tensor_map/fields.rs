@@ -76,8 +76,8 @@ pub(super) fn decode(bytes: &[u8; TENSOR_MAP_BYTES]) -> Result<TensorMap, String
     if !(1..=MAX_RANK).contains(&rank) {
         return Err(format!("a tensor map has 1 to {MAX_RANK} dimensions, not {rank}"));
     }
-    let number = |place: usize| u32::from(bytes[place]);
-    let missing = |what: &str, place: usize| format!("{} is no {what} of a tensor map", bytes[place]);
+    let number = |offset: usize| u32::from(bytes[offset]);
+    let missing = |what: &str, offset: usize| format!("{} is no {what} of a tensor map", bytes[offset]);
     Ok(TensorMap {
         element: ElementType::from_number(number(ELEMENT)).ok_or_else(|| missing("element type", ELEMENT))?,
         global_address: word(bytes, ADDRESS),
@@ -92,13 +92,13 @@ pub(super) fn decode(bytes: &[u8; TENSOR_MAP_BYTES]) -> Result<TensorMap, String
     })
 }
 
-fn put(bytes: &mut [u8; TENSOR_MAP_BYTES], place: usize, part: &[u8]) {
-    bytes[place..place + part.len()].copy_from_slice(part);
+fn put(bytes: &mut [u8; TENSOR_MAP_BYTES], offset: usize, part: &[u8]) {
+    bytes[offset..offset + part.len()].copy_from_slice(part);
 }
 
 /// Eight bytes from this offset on.
-fn word(bytes: &[u8; TENSOR_MAP_BYTES], place: usize) -> u64 {
-    (0..8).fold(0, |word, byte| word | u64::from(bytes[place + byte]) << (8 * byte))
+fn word(bytes: &[u8; TENSOR_MAP_BYTES], offset: usize) -> u64 {
+    (0..8).fold(0, |word, byte| word | u64::from(bytes[offset + byte]) << (8 * byte))
 }
 
 #[cfg(test)]

@@ -33,8 +33,8 @@ fn transpose() {
         let params = params![cuda.put(&input), out, rows as i32, columns as i32];
         let counters = cuda.try_run("transpose", [3, 2, 1], [32, 8, 1], params).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let found: Vec<f32> = cuda.get(out, rows * columns);
-        for (place, value) in found.into_iter().enumerate() {
-            assert_eq!(value, input[place % rows * columns + place / rows]);
+        for (index, value) in found.into_iter().enumerate() {
+            assert_eq!(value, input[index % rows * columns + index / rows]);
         }
         let shared = counters.total().shared;
         assert_eq!((shared.bank_conflicts(), shared.load_bytes, shared.store_bytes), (0, 14000, 14000));
@@ -157,8 +157,8 @@ fn halves() {
         let (a, b) = (some(seed), some(seed + 9));
         let out = cuda.room(400);
         cuda.run("halves", 1, 128, params![cuda.put(&a), cuda.put(&b), out, 100i32]);
-        for (place, found) in cuda.get::<f16>(out, 200).into_iter().enumerate() {
-            let (x, y) = (a[place].to_f64(), b[place].to_f64());
+        for (index, found) in cuda.get::<f16>(out, 200).into_iter().enumerate() {
+            let (x, y) = (a[index].to_f64(), b[index].to_f64());
             let sum = f16::from_f64(x.mul_add(y, x.max(y)).max(0.0)).to_f64() + y.exp2();
             if (sum - y).abs() > 0.02 {
                 assert_eq!(found, f16::from_f32(f32::from(u8::from(sum > y))), "{x} {y}");
@@ -179,22 +179,22 @@ fn brains() {
     for seed in SEEDS {
         let cuda = load("halves", seed);
         let input: Vec<bf16> =
-            whole(seed, 200).iter().enumerate().map(|(place, value)| bf16::from_f32(value * (place as f32) / 37.0)).collect();
+            whole(seed, 200).iter().enumerate().map(|(index, value)| bf16::from_f32(value * (index as f32) / 37.0)).collect();
         let (out, narrow, tiny) = (cuda.room(800), cuda.room(200), cuda.room(200));
         cuda.run("brains", 2, 64, params![cuda.put(&input), out, narrow, tiny, 100i32]);
         let (out, narrow, tiny): (Vec<f32>, Vec<bf16>, Vec<u8>) = (cuda.get(out, 200), cuda.get(narrow, 100), cuda.get(tiny, 200));
-        for place in 0..200 {
-            let square = bf16::from_f32(input[place].to_f32() * input[place].to_f32()).to_f32();
-            assert_eq!(out[place], square);
+        for index in 0..200 {
+            let square = bf16::from_f32(input[index].to_f32() * input[index].to_f32()).to_f32();
+            assert_eq!(out[index], square);
             let nearest = (0..127u8).min_by(|&left, &right| {
                 let far = |bits: u8| (e4m3(bits) - square).abs();
                 far(left).total_cmp(&far(right)).then((left & 1).cmp(&(right & 1)))
             });
-            assert_eq!(Some(tiny[place]), nearest, "{square}");
+            assert_eq!(Some(tiny[index]), nearest, "{square}");
         }
-        for place in 0..100 {
-            let cut = (out[2 * place] - out[2 * place + 1]).to_bits() & 0xffff_0000;
-            assert_eq!(narrow[place].to_f32().to_bits(), cut);
+        for index in 0..100 {
+            let cut = (out[2 * index] - out[2 * index + 1]).to_bits() & 0xffff_0000;
+            assert_eq!(narrow[index].to_f32().to_bits(), cut);
         }
     }
 }
@@ -208,14 +208,14 @@ fn matrices() {
         let c = cuda.room(1024);
         let total = cuda.run("wmma", 1, 32, params![cuda.put(&halves(&a)), cuda.put(&halves(&b)), c]).total();
         let dot = |row: usize, column: usize, depth: usize| (0..depth).map(|k| a[row * depth + k] * b[column * depth + k]).sum::<f32>();
-        let expected: Vec<f32> = (0..256).map(|place| dot(place / 16, place % 16, 64)).collect();
+        let expected: Vec<f32> = (0..256).map(|index| dot(index / 16, index % 16, 64)).collect();
         assert_eq!(cuda.get::<f32>(c, 256), expected);
         assert_eq!(total.matrix_flops, 2 * 16 * 16 * 64);
 
         let brains = |values: &[f32]| -> Vec<bf16> { values.iter().map(|&value| bf16::from_f32(value)).collect() };
         let c = cuda.room(512);
         let total = cuda.run("mma", 1, 32, params![cuda.put(&brains(&a[..256])), cuda.put(&brains(&b[..128])), c]).total();
-        let expected: Vec<f32> = (0..128).map(|place| dot(place / 8, place % 8, 16)).collect();
+        let expected: Vec<f32> = (0..128).map(|index| dot(index / 8, index % 8, 16)).collect();
         assert_eq!(cuda.get::<f32>(c, 128), expected);
         assert_eq!(total.matrix_flops, 2 * 16 * 8 * 16);
     }
@@ -250,18 +250,18 @@ fn sin_cos() {
         let input: Vec<f64> = (0..64).map(|at| (next() as f64 - 5e8) * 10f64.powi(at % 40 - 12)).collect();
         let (sines, cosines) = (cuda.room(512), cuda.room(512));
         cuda.run("sin_cos", 2, 32, params![cuda.put(&input), sines, cosines, 64i32]);
-        for (place, (sine, cosine)) in cuda.get::<f64>(sines, 64).into_iter().zip(cuda.get::<f64>(cosines, 64)).enumerate() {
-            close(sine, input[place].sin(), 4e-16);
-            close(cosine, input[place].cos(), 4e-16);
+        for (index, (sine, cosine)) in cuda.get::<f64>(sines, 64).into_iter().zip(cuda.get::<f64>(cosines, 64)).enumerate() {
+            close(sine, input[index].sin(), 4e-16);
+            close(cosine, input[index].cos(), 4e-16);
         }
         let divisors: Vec<f64> = input.iter().rev().map(|value| value + 0.3).collect();
         let (quotients, rounded) = (cuda.room(512), cuda.room(512));
         let small: Vec<f64> = input.iter().map(|value| value % 1e15).collect();
         cuda.run("divide", 2, 32, params![cuda.put(&small), cuda.put(&divisors), quotients, rounded, 64i32]);
         let (quotients, rounded): (Vec<f64>, Vec<i64>) = (cuda.get(quotients, 64), cuda.get(rounded, 64));
-        for place in 0..64 {
-            assert_eq!(quotients[place], small[place] / divisors[place] + small[place].abs().sqrt());
-            assert_eq!(rounded[place], small[place].round_ties_even() as i64 % (place as i64 + 1));
+        for index in 0..64 {
+            assert_eq!(quotients[index], small[index] / divisors[index] + small[index].abs().sqrt());
+            assert_eq!(rounded[index], small[index].round_ties_even() as i64 % (index as i64 + 1));
         }
     }
 }
@@ -276,18 +276,18 @@ fn tables() {
         cuda.run("lookup", 1, 32, params![cuda.put(&input), out, lengths]);
         let weights = [[0.25f32, -1.5, 3.0e-40], [1.0, 2.0, 4.0], [0.1, 0.0, 0.0], [0.0; 3]];
         let (out, lengths): (Vec<f64>, Vec<i32>) = (cuda.get(out, 32), cuda.get(lengths, 32));
-        for place in 0..32 {
-            let at = input[place] as usize;
-            assert_eq!(out[place], f64::from(weights[at & 3][at % 3]) * 0.1);
-            assert_eq!(lengths[place], [4, 3, 4][at % 3] - 2 + 3 + [97, 98][at & 1]);
+        for index in 0..32 {
+            let at = input[index] as usize;
+            assert_eq!(out[index], f64::from(weights[at & 3][at % 3]) * 0.1);
+            assert_eq!(lengths[index], [4, 3, 4][at % 3] - 2 + 3 + [97, 98][at & 1]);
         }
 
         let values: Vec<f32> = whole(seed, 32).iter().map(|value| value.abs() + 0.5).collect();
         let out = cuda.put(&values);
         cuda.run("choose", 1, 32, params![cuda.put(&input), out]);
-        for (place, found) in cuda.get::<f32>(out, 32).into_iter().enumerate() {
-            let x = values[place];
-            let expected = match input[place] {
+        for (index, found) in cuda.get::<f32>(out, 32).into_iter().enumerate() {
+            let x = values[index];
+            let expected = match input[index] {
                 0 => x + 1.0,
                 1 => x * x,
                 2 => x.sqrt(),
@@ -300,7 +300,7 @@ fn tables() {
                 9 => x.tanh(),
                 _ => -x,
             };
-            close(found.into(), expected.into(), if matches!(input[place], 4 | 5 | 9) { 1e-6 } else { 0.0 });
+            close(found.into(), expected.into(), if matches!(input[index], 4 | 5 | 9) { 1e-6 } else { 0.0 });
         }
 
         let values: Vec<i32> = input.iter().map(|value| value * 1000 - 5000).collect();

@@ -12,11 +12,11 @@ use crate::harness::{Cuda, SEEDS, close, load, params, random, whole};
 fn line(file: &str, fault: &Fault) -> String {
     let path = format!("{}/tests/cuda/{file}.cu", env!("CARGO_MANIFEST_DIR"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    // A mistake in a header is told by the line that calls it.
+    // A mistake in a header is identified by the line that calls it.
     let name = format!("{file}.cu");
     let callers = fault.callers.iter().map(|caller| (caller.file.as_ref(), caller.line));
-    let mut places = std::iter::once((fault.file.as_ref(), fault.line)).chain(callers);
-    let number = places.find(|place| place.0 == Some(&name)).map_or(0, |place| place.1);
+    let mut positions = std::iter::once((fault.file.as_ref(), fault.line)).chain(callers);
+    let number = positions.find(|position| position.0 == Some(&name)).map_or(0, |position| position.1);
     let line = text.lines().nth(number.saturating_sub(1) as usize);
     line.unwrap_or_else(|| panic!("there is no such line: {fault}")).to_owned()
 }
@@ -142,7 +142,7 @@ fn special_functions() {
         let out = cuda.room(8 * 12 * 64);
         cuda.run("doubles", 1, 64, params![cuda.put(&input), out, 64i32]);
         let results: Vec<f64> = cuda.get(out, 12 * 64);
-        for (place, &x) in input.iter().enumerate() {
+        for (index, &x) in input.iter().enumerate() {
             let expected = [
                 (x.sin(), 4e-16),
                 (x.exp(), 4e-16),
@@ -154,17 +154,17 @@ fn special_functions() {
                 (x.cbrt(), 4e-16),
             ];
             for (function, (expected, relative)) in expected.into_iter().enumerate() {
-                close(results[function * 64 + place], expected, relative);
+                close(results[function * 64 + index], expected, relative);
             }
-            assert_eq!(results[9 * 64 + place], x % 0.7);
-            close(results[10 * 64 + place], x.tanh(), 1e-15);
-            assert_eq!(results[11 * 64 + place], x.abs().sqrt());
+            assert_eq!(results[9 * 64 + index], x % 0.7);
+            close(results[10 * 64 + index], x.tanh(), 1e-15);
+            assert_eq!(results[11 * 64 + index], x.abs().sqrt());
         }
         let input: Vec<f32> = input.iter().map(|&value| value as f32).collect();
         let out = cuda.room(4 * 13 * 64);
         cuda.run("floats", 1, 64, params![cuda.put(&input), out, 64i32]);
         let results: Vec<f32> = cuda.get(out, 13 * 64);
-        for (place, &x) in input.iter().enumerate() {
+        for (index, &x) in input.iter().enumerate() {
             let wide = f64::from(x);
             let expected = [
                 (wide.sin(), 2e-7),
@@ -177,12 +177,12 @@ fn special_functions() {
                 (wide.cbrt(), 2e-7),
             ];
             for (function, (expected, relative)) in expected.into_iter().enumerate() {
-                close(results[function * 64 + place].into(), expected, relative);
+                close(results[function * 64 + index].into(), expected, relative);
             }
-            assert_eq!(results[9 * 64 + place], x % 0.7);
-            close(results[10 * 64 + place].into(), wide.tanh(), 3e-7);
-            assert_eq!(results[11 * 64 + place], x.abs().sqrt());
-            close(results[12 * 64 + place].into(), wide.exp() * wide / 3.0 + wide.sin(), 2e-5);
+            assert_eq!(results[9 * 64 + index], x % 0.7);
+            close(results[10 * 64 + index].into(), wide.tanh(), 3e-7);
+            assert_eq!(results[11 * 64 + index], x.abs().sqrt());
+            close(results[12 * 64 + index].into(), wide.exp() * wide / 3.0 + wide.sin(), 2e-5);
         }
     }
 }
@@ -198,7 +198,7 @@ fn tiled() {
         let out = cuda.room(4 * n * n);
         cuda.try_run("tiled", [3, 3, 1], [16, 16, 1], params(&cuda, out, 0)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let (a, b) = (whole(seed, n * n), whole(seed + 1, n * n));
-        let expected: Vec<f32> = (0..n * n).map(|place| (0..n).map(|k| a[place / n * n + k] * b[k * n + place % n]).sum()).collect();
+        let expected: Vec<f32> = (0..n * n).map(|index| (0..n).map(|k| a[index / n * n + k] * b[k * n + index % n]).sum()).collect();
         assert_eq!(cuda.get::<f32>(out, n * n), expected);
     }
     let run = |mistake| {

@@ -40,10 +40,10 @@ extern "C" __global__ void jump(int *values) {
     int value = values[threadIdx.x];
     asm volatile(
         "{\n"
-        "  .reg .u32 place;\n"
-        "  places: .branchtargets zero, one, two;\n"
-        "  rem.u32 place, %0, 3;\n"
-        "  brx.idx place, places;\n"
+        "  .reg .u32 index;\n"
+        "  targets: .branchtargets zero, one, two;\n"
+        "  rem.u32 index, %0, 3;\n"
+        "  brx.idx index, targets;\n"
         "zero: add.s32 %0, %0, 100; bra done;\n"
         "one: mul.lo.s32 %0, %0, -7; bra done;\n"
         "two: xor.b32 %0, %0, 0x55;\n"

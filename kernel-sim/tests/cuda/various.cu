@@ -113,7 +113,7 @@ extern "C" __global__ void atomics_by_hand(const float *in, float *most, __half 
 }
 
 // Divisions of 64 bits are calls; a struct with padding goes through local memory; 128 bits multiply.
-struct Record { char kind; double value; short place; };
+struct Record { char kind; double value; short index; };
 __device__ __noinline__ Record pick(const Record *records, int at) { return records[at & 3]; }
 extern "C" __global__ void integers(const long long *a, const long long *b, long long *out, int count) {
     int i = threadIdx.x;
@@ -127,7 +127,7 @@ extern "C" __global__ void integers(const long long *a, const long long *b, long
     out[8 * i + 2] = (long long)((unsigned long long)x / (unsigned long long)y);
     out[8 * i + 3] = __mul64hi(x, y) ^ (long long)__umul64hi(x, y);
     out[8 * i + 4] = (long long)((__int128)x * y % 1000003);
-    out[8 * i + 5] = chosen.kind * 1000 + (long long)chosen.value * 10 + chosen.place;
+    out[8 * i + 5] = chosen.kind * 1000 + (long long)chosen.value * 10 + chosen.index;
     out[8 * i + 6] = __popcll(x) + __clzll(y) * 100 + __ffsll(x) * 10000 + ((long long)__brev((unsigned)x) << 32);
     out[8 * i + 7] = __funnelshift_l((unsigned)x, (unsigned)y, i) + __byte_perm((unsigned)x, (unsigned)y, 0x5140 + i) + __dp4a((int)x, (int)y, i) + __vabsdiffu4((unsigned)x, (unsigned)y);
 }

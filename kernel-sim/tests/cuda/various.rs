@@ -20,7 +20,7 @@ fn mandelbrot() {
         });
         escapes.map_or(limit, |round| round as i32)
     };
-    let expected: Vec<i32> = (0..width * height).map(|place| point(place % width, place / width)).collect();
+    let expected: Vec<i32> = (0..width * height).map(|index| point(index % width, index / width)).collect();
     for seed in SEEDS {
         let cuda = load("various", seed);
         let out = cuda.room(4 * width * height);
@@ -38,12 +38,12 @@ fn bitonic_sort() {
         let mut next = random(seed, 1 << 30);
         let mut keys: Vec<i64> = (0..128).map(|_| (next() as i64 - (1 << 29)) * 0x1_0000_0001).collect();
         let mut narrow: Vec<i16> = keys.iter().map(|&key| key as i16).collect();
-        let (wide_place, narrow_place) = (cuda.put(&keys), cuda.put(&narrow));
-        cuda.run("_Z7bitonicIxEvPT_i", 1, 128, params![wide_place, 128i32]);
-        cuda.run("_Z7bitonicIsEvPT_i", 1, 128, params![narrow_place, 128i32]);
+        let (wide_address, narrow_address) = (cuda.put(&keys), cuda.put(&narrow));
+        cuda.run("_Z7bitonicIxEvPT_i", 1, 128, params![wide_address, 128i32]);
+        cuda.run("_Z7bitonicIsEvPT_i", 1, 128, params![narrow_address, 128i32]);
         keys.sort_unstable();
         narrow.sort_unstable();
-        assert_eq!((cuda.get::<i64>(wide_place, 128), cuda.get::<i16>(narrow_place, 128)), (keys, narrow));
+        assert_eq!((cuda.get::<i64>(wide_address, 128), cuda.get::<i16>(narrow_address, 128)), (keys, narrow));
     }
 }
 
@@ -59,7 +59,7 @@ fn stencil() {
         let inside = |x: i32, y: i32| (0..width).contains(&x) && (0..height).contains(&y);
         let at = |x: i32, y: i32| if inside(x, y) { input[(y * width + x) as usize] } else { 0.0 };
         let around = |x, y| 4.0 * at(x, y) - at(x - 1, y) - at(x + 1, y) - at(x, y - 1) - at(x, y + 1);
-        let expected: Vec<f32> = (0..width * height).map(|place| around(place % width, place / width)).collect();
+        let expected: Vec<f32> = (0..width * height).map(|index| around(index % width, index / width)).collect();
         assert_eq!(cuda.get::<f32>(out, input.len()), expected);
     }
 }
@@ -71,9 +71,9 @@ fn groups() {
         let input = numbers(seed, 150, 50);
         let (out, total, sums) = (cuda.room(600), cuda.put(&[0i32]), cuda.put(&[-1i32; 4]));
         cuda.run("groups", 3, 64, params![cuda.put(&input), out, total, sums, 150i32]);
-        let group = |place: usize| &input[place / 8 * 8..150.min(place / 8 * 8 + 8)];
-        let before = |place: usize| input[place / 8 * 8..place].iter().sum::<i32>();
-        let expected: Vec<i32> = (0..150).map(|place| group(place).iter().sum::<i32>() * 1000 + before(place)).collect();
+        let group = |index: usize| &input[index / 8 * 8..150.min(index / 8 * 8 + 8)];
+        let before = |index: usize| input[index / 8 * 8..index].iter().sum::<i32>();
+        let expected: Vec<i32> = (0..150).map(|index| group(index).iter().sum::<i32>() * 1000 + before(index)).collect();
         assert_eq!(cuda.get::<i32>(out, 150), expected);
         assert_eq!(cuda.get::<i32>(total, 1), [input.iter().filter(|&value| value & 1 == 1).count() as i32]);
         let most = |kind: i32| input.iter().copied().filter(|value| value & 3 == kind).max().unwrap_or(-1);
@@ -116,8 +116,8 @@ fn integers() {
     for seed in SEEDS {
         let cuda = load("various", seed);
         let mut next = random(seed, 1 << 31);
-        let mut long = |place: usize| ((next() << 33 | next() << 10 | 1) as i64) >> (place * 5 % 60) | 1;
-        let (a, b): (Vec<i64>, Vec<i64>) = (0..40).map(|place| (long(place), long(40 - place))).unzip();
+        let mut long = |index: usize| ((next() << 33 | next() << 10 | 1) as i64) >> (index * 5 % 60) | 1;
+        let (a, b): (Vec<i64>, Vec<i64>) = (0..40).map(|index| (long(index), long(40 - index))).unzip();
         let out = cuda.room(40 * 64);
         cuda.run("integers", 1, 64, params![cuda.put(&a), cuda.put(&b), out, 40i32]);
         let found: Vec<i64> = cuda.get(out, 320);
@@ -127,17 +127,17 @@ fn integers() {
             let high = ((i128::from(x) * i128::from(y)) >> 64) as i64 ^ ((u128::from(u) * u128::from(v)) >> 64) as i64;
             assert_eq!(row[..4], [x / y, x % y, (u / v) as i64, high], "{x} {y}");
             assert_eq!(row[4], (i128::from(x) * i128::from(y) % 1_000_003) as i64);
-            // The record at place `i + 1` was made in round 1.
+            // The record at index `i + 1` was made in round 1.
             assert_eq!(row[5], 2000 + x % 3 * 10 + i as i64);
             let bits = i64::from(x.count_ones()) + i64::from(y.leading_zeros()) * 100 + (i64::from(x.trailing_zeros()) + 1) * 10000;
             assert_eq!(row[6], bits.wrapping_add(i64::from((x as u32).reverse_bits()) << 32));
             let (low, other) = (x as u32, y as u32);
             let funnel = ((u64::from(other) << 32 | u64::from(low)) << (i % 32) >> 32) as u32;
             let eight = (u64::from(other) << 32 | u64::from(low)).to_le_bytes();
-            let permuted = u32::from_le_bytes(std::array::from_fn(|place| eight[(0x5140 + i) >> (4 * place) & 7]));
+            let permuted = u32::from_le_bytes(std::array::from_fn(|index| eight[(0x5140 + i) >> (4 * index) & 7]));
             let (own, others) = (low.to_le_bytes(), other.to_le_bytes());
-            let dot = (0..4).map(|place| i32::from(own[place] as i8) * i32::from(others[place] as i8)).sum::<i32>() + i as i32;
-            let far = u32::from_le_bytes(std::array::from_fn(|place| own[place].abs_diff(others[place])));
+            let dot = (0..4).map(|index| i32::from(own[index] as i8) * i32::from(others[index] as i8)).sum::<i32>() + i as i32;
+            let far = u32::from_le_bytes(std::array::from_fn(|index| own[index].abs_diff(others[index])));
             let sum = funnel.wrapping_add(permuted).wrapping_add(dot as u32).wrapping_add(far);
             assert_eq!(row[7], i64::from(sum), "{x:#x} {y:#x} {i}");
         }
@@ -153,13 +153,13 @@ fn wmma() {
         let out = cuda.room(4096);
         cuda.run("wmma_bf16", 1, 128, params![cuda.put(&brains(&a)), cuda.put(&brains(&b)), out]);
         let dot = |row: usize, column: usize| (0..32).map(|k| a[row * 32 + k] * b[k * 32 + column]).sum::<f32>();
-        let expected: Vec<f32> = (0..1024).map(|place| 2.0 * dot(place / 32, place % 32) + 1.0).collect();
+        let expected: Vec<f32> = (0..1024).map(|index| 2.0 * dot(index / 32, index % 32) + 1.0).collect();
         assert_eq!(cuda.get::<f32>(out, 1024), expected);
         let doubles = |values: &[f32]| -> Vec<f64> { values[..32].iter().map(|&value| f64::from(value)).collect() };
         let (a, b) = (doubles(&a), doubles(&b));
         let out = cuda.room(512);
         cuda.run("wmma_double", 1, 32, params![cuda.put(&a), cuda.put(&b), out]);
-        let expected: Vec<f64> = (0..64).map(|place| (0..4).map(|k| a[place / 8 * 4 + k] * b[place % 8 * 4 + k]).sum()).collect();
+        let expected: Vec<f64> = (0..64).map(|index| (0..4).map(|k| a[index / 8 * 4 + k] * b[index % 8 * 4 + k]).sum()).collect();
         assert_eq!(cuda.get::<f64>(out, 64), expected);
     }
 }

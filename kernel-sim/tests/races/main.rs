@@ -40,7 +40,7 @@ fn shared_memory() {
 }
 
 #[test]
-fn there_are_enough() {
+fn there_are_at_least_40_races_with_different_names() {
     let mut names: Vec<&str> = all().map(|planted| planted.name).collect();
     assert!(names.len() >= 40, "{} races", names.len());
     names.sort_unstable();

@@ -36,7 +36,7 @@ impl Entry {
     }
 
     /// Where each of these begins among the bytes of a row, and where they end.
-    pub(crate) fn places(types: impl Iterator<Item = Type>, cases: usize) -> Vec<usize> {
+    pub(crate) fn offsets(types: impl Iterator<Item = Type>, cases: usize) -> Vec<usize> {
         let ends = types.scan(0, |end, ty| {
             *end += (stored_bytes(ty) * cases).next_multiple_of(16);
             Some(*end)
@@ -55,8 +55,8 @@ pub(crate) fn entries() -> Vec<Entry> {
         for row in rows.0 {
             let number = entries.len();
             let cases = row.warps as usize * 32;
-            let places = Entry::places(row.outputs.iter().copied(), cases);
-            let bytes = places.last().copied().unwrap_or(0);
+            let offsets = Entry::offsets(row.outputs.iter().copied(), cases);
+            let bytes = offsets.last().copied().unwrap_or(0);
             let name = format!("row_{number}");
             let kernel = kernel(&row, &name);
             let inputs = inputs(&row, number);
@@ -75,13 +75,13 @@ pub(crate) fn digest(entries: &[Entry]) -> u64 {
 
 fn inputs(row: &Row, number: usize) -> Vec<u8> {
     let cases = row.warps as usize * 32;
-    let places = Entry::places(row.inputs.iter().map(|input| input.ty), cases);
-    let mut bytes = vec![0; places.last().copied().unwrap_or(0)];
+    let offsets = Entry::offsets(row.inputs.iter().map(|input| input.ty), cases);
+    let mut bytes = vec![0; offsets.last().copied().unwrap_or(0)];
     let mut random = Random::new(number as u64);
     for thread in 0..cases {
-        for (place, (input, value)) in row.inputs.iter().zip(case(&mut random, &row.inputs)).enumerate() {
+        for (index, (input, value)) in row.inputs.iter().zip(case(&mut random, &row.inputs)).enumerate() {
             let size = stored_bytes(input.ty);
-            let start = places[place] + thread * size;
+            let start = offsets[index] + thread * size;
             bytes[start..start + size].copy_from_slice(&value.to_le_bytes()[..size]);
         }
     }
@@ -104,29 +104,29 @@ fn kernel(row: &Row, name: &str) -> String {
     text += "\t.reg .b64 %in, %out, %at;\n\t.reg .b32 %block, %thread, %byte;\n";
     text += "\tld.param.u64 %in, [in];\n\tld.param.u64 %out, [out];\n";
     text += "\tmov.u32 %block, %ctaid.x;\n\tmov.u32 %thread, %tid.x;\n\tmad.lo.u32 %thread, %block, 32, %thread;\n";
-    let places = Entry::places(row.inputs.iter().map(|input| input.ty), cases);
-    for ((register, input), place) in input_names().zip(&row.inputs).zip(places) {
+    let offsets = Entry::offsets(row.inputs.iter().map(|input| input.ty), cases);
+    for ((register, input), offset) in input_names().zip(&row.inputs).zip(offsets) {
         let bytes = stored_bytes(input.ty);
         declare(&mut text, &register, input.ty);
         _ = writeln!(text, "\tmad.wide.u32 %at, %thread, {bytes}, %in;");
         if input.ty == Type::Pred {
-            _ = writeln!(text, "\tld.global.u8 %byte, [%at+{place}];\n\tsetp.ne.u32 {register}, %byte, 0;");
+            _ = writeln!(text, "\tld.global.u8 %byte, [%at+{offset}];\n\tsetp.ne.u32 {register}, %byte, 0;");
         } else {
-            _ = writeln!(text, "\tld.global.b{} {register}, [%at+{place}];", bytes * 8);
+            _ = writeln!(text, "\tld.global.b{} {register}, [%at+{offset}];", bytes * 8);
         }
     }
     for (register, &ty) in output_names().zip(&row.outputs) {
         declare(&mut text, &register, ty);
     }
     _ = writeln!(text, "\t{}", row.body.split_inclusive("; ").map(str::trim).collect::<Vec<_>>().join("\n\t"));
-    let places = Entry::places(row.outputs.iter().copied(), cases);
-    for ((register, &ty), place) in output_names().zip(&row.outputs).zip(places) {
+    let offsets = Entry::offsets(row.outputs.iter().copied(), cases);
+    for ((register, &ty), offset) in output_names().zip(&row.outputs).zip(offsets) {
         let bytes = stored_bytes(ty);
         _ = writeln!(text, "\tmad.wide.u32 %at, %thread, {bytes}, %out;");
         if ty == Type::Pred {
-            _ = writeln!(text, "\tselp.u32 %byte, 1, 0, {register};\n\tst.global.u8 [%at+{place}], %byte;");
+            _ = writeln!(text, "\tselp.u32 %byte, 1, 0, {register};\n\tst.global.u8 [%at+{offset}], %byte;");
         } else {
-            _ = writeln!(text, "\tst.global.b{} [%at+{place}], {register};", bytes * 8);
+            _ = writeln!(text, "\tst.global.b{} [%at+{offset}], {register};", bytes * 8);
         }
     }
     text + "\tret;\n}\n"

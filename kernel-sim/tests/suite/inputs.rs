@@ -41,8 +41,8 @@ pub(crate) fn stored_bytes(ty: Type) -> usize {
 /// One thread's values of all inputs.
 pub(crate) fn case(random: &mut Random, inputs: &[Input]) -> Vec<u64> {
     let mut values: Vec<u64> = Vec::with_capacity(inputs.len());
-    for (place, input) in inputs.iter().enumerate() {
-        let before = place.checked_sub(1).filter(|&before| inputs[before] == *input).map(|before| values[before]);
+    for (index, input) in inputs.iter().enumerate() {
+        let before = index.checked_sub(1).filter(|&before| inputs[before] == *input).map(|before| values[before]);
         let value = match before {
             // Equal and opposite values cancel.
             Some(before) if random.below(8) == 0 => before ^ if input.ty.is_float() { random.below(2) << (input.ty.bits() - 1) } else { 0 },

@@ -137,32 +137,32 @@ fn recorded(entry: &Entry) -> &'static [u8] {
 /// How many cases differ, and the first of them.
 fn difference(entry: &Entry, answers: &[u8]) -> Option<String> {
     let cases = entry.cases();
-    let inputs = Entry::places(entry.row.inputs.iter().map(|input| input.ty), cases);
-    let outputs = Entry::places(entry.row.outputs.iter().copied(), cases);
+    let inputs = Entry::offsets(entry.row.inputs.iter().map(|input| input.ty), cases);
+    let outputs = Entry::offsets(entry.row.outputs.iter().copied(), cases);
     let same = |case: usize| {
-        entry.row.outputs.iter().zip(&outputs).all(|(&ty, &place)| {
-            let (mine, theirs) = (bits(answers, place, ty, case), bits(recorded(entry), place, ty, case));
+        entry.row.outputs.iter().zip(&outputs).all(|(&ty, &offset)| {
+            let (mine, theirs) = (bits(answers, offset, ty, case), bits(recorded(entry), offset, ty, case));
             mine == theirs || entry.row.compare != Compare::Bits && is_close(mine, theirs, ty, entry.row.compare)
         })
     };
     let wrong: Vec<usize> = (0..cases).filter(|&case| !same(case)).collect();
     let case = *wrong.first()?;
     let mut text = format!("{} of {cases} cases differ; case {case}:", wrong.len());
-    for ((name, input), place) in input_names().zip(&entry.row.inputs).zip(inputs) {
-        _ = write!(text, " {name} = {:#x}", bits(&entry.inputs, place, input.ty, case));
+    for ((name, input), offset) in input_names().zip(&entry.row.inputs).zip(inputs) {
+        _ = write!(text, " {name} = {:#x}", bits(&entry.inputs, offset, input.ty, case));
     }
-    for ((name, &ty), place) in output_names().zip(&entry.row.outputs).zip(outputs) {
-        let (mine, theirs) = (bits(answers, place, ty, case), bits(recorded(entry), place, ty, case));
+    for ((name, &ty), offset) in output_names().zip(&entry.row.outputs).zip(outputs) {
+        let (mine, theirs) = (bits(answers, offset, ty, case), bits(recorded(entry), offset, ty, case));
         _ = write!(text, "; {name} is {mine:#x}, the H200 has {theirs:#x}");
     }
     Some(text)
 }
 
 /// The bits of one thread's value.
-fn bits(bytes: &[u8], place: usize, ty: Type, case: usize) -> u64 {
+fn bits(bytes: &[u8], offset: usize, ty: Type, case: usize) -> u64 {
     let size = stored_bytes(ty);
     let mut word = [0; 8];
-    word[..size].copy_from_slice(&bytes[place + case * size..][..size]);
+    word[..size].copy_from_slice(&bytes[offset + case * size..][..size]);
     u64::from_le_bytes(word)
 }
 

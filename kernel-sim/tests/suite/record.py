@@ -43,10 +43,10 @@ def main(folder, answers):
     check(cuda.cuMemcpyHtoD_v2(source, inputs, ctypes.c_size_t(len(inputs))), "cuMemcpyHtoD")
     check(cuda.cuMemsetD8_v2(target, ctypes.c_ubyte(0), ctypes.c_size_t(size)), "cuMemsetD8")
 
-    for row, input_place, answer_place, _, blocks in rows:
+    for row, input_offset, answer_offset, _, blocks in rows:
         function = ctypes.c_void_p()
         check(cuda.cuModuleGetFunction(ctypes.byref(function), module, row.encode()), row)
-        values = [ctypes.c_uint64(source.value + input_place), ctypes.c_uint64(target.value + answer_place)]
+        values = [ctypes.c_uint64(source.value + input_offset), ctypes.c_uint64(target.value + answer_offset)]
         params = (ctypes.c_void_p * 2)(*[ctypes.cast(ctypes.byref(value), ctypes.c_void_p) for value in values])
         check(cuda.cuLaunchKernel(function, blocks, 1, 1, 32, 1, 1, 0, None, params, None), row)
         check(cuda.cuCtxSynchronize(), row)

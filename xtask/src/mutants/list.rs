@@ -125,15 +125,15 @@ pub(super) fn lists(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
 
 impl Defect {
     /// The byte range of its file that the defect replaces.
-    pub(super) fn place(&self, source: &str) -> Result<Range<usize>> {
+    pub(super) fn range(&self, source: &str) -> Result<Range<usize>> {
         let only = |text: &str| -> Result<Range<usize>> {
             let found = occurrences(source, text);
             match &found[..] {
                 [one] => Ok(one.clone()),
-                _ => bail!("`{}`: {} has {} places with `{text}`, and there must be one", self.name, self.file, found.len()),
+                _ => bail!("`{}`: {} contains `{text}` {} times, and must contain it once", self.name, self.file, found.len()),
             }
         };
-        let place = match &self.after {
+        let range = match &self.after {
             None => only(&self.find)?,
             Some(after) => {
                 let from = only(after)?.end;
@@ -147,7 +147,7 @@ impl Defect {
             "`{}`: what a `let` declares would not be known behind it: replace the expression only",
             self.name
         );
-        Ok(place)
+        Ok(range)
     }
 
     fn is_statement(&self) -> bool {
@@ -166,33 +166,33 @@ type Choice<'d> = (Range<usize>, Vec<(Number, &'d Defect)>);
 
 /// The source with all its defects planted. At run time, each replaced range selects between the original code and the defects' code.
 pub(super) fn planted(source: &str, defects: &[(Number, &Defect)]) -> Result<String> {
-    let mut places: Vec<Choice<'_>> = Vec::new();
+    let mut choices: Vec<Choice<'_>> = Vec::new();
     for (number, defect) in defects {
-        let place = defect.place(source)?;
-        match places.iter_mut().find(|(known, _)| *known == place) {
+        let range = defect.range(source)?;
+        match choices.iter_mut().find(|(known, _)| *known == range) {
             Some((_, same)) => same.push((*number, defect)),
-            None => places.push((place, vec![(*number, defect)])),
+            None => choices.push((range, vec![(*number, defect)])),
         }
     }
-    places.sort_by_key(|(place, _)| place.start);
-    for pair in places.windows(2) {
+    choices.sort_by_key(|(range, _)| range.start);
+    for pair in choices.windows(2) {
         let [(first, of_first), (second, of_second)] = pair else { continue };
         let names = || format!("`{}` and `{}`", of_first[0].1.name, of_second[0].1.name);
         ensure!(first.end <= second.start, "{} overlap in {}: replace the same code, or code apart", names(), of_first[0].1.file);
     }
     let mut out = String::new();
     let mut at = 0;
-    for (place, defects) in places {
-        out.push_str(&source[at..place.start]);
+    for (range, defects) in choices {
+        out.push_str(&source[at..range.start]);
         let arms: Vec<String> =
             defects.iter().map(|(number, defect)| format!("if crate::planted::is_on({number}) {{ {} }}", defect.replace)).collect();
-        let choice = format!("{} else {{ {} }}", arms.join(" else "), &source[place.clone()]);
+        let choice = format!("{} else {{ {} }}", arms.join(" else "), &source[range.clone()]);
         if defects[0].1.is_statement() {
             out.push_str(&choice);
         } else {
             out.push_str(&format!("({choice})"));
         }
-        at = place.end;
+        at = range.end;
     }
     out.push_str(&source[at..]);
     Ok(out)
@@ -250,20 +250,20 @@ mod tests {
     }
 
     #[test]
-    fn defects_of_one_place_are_chosen_from() {
+    fn defects_of_the_same_code_are_alternatives() {
         let defects = parse("file a.rs\ndefect a\n- x\n+ y\ndefect b\n- x\n+ z\n").unwrap();
         let planted = planted("f(x)", &[(1, &defects[0]), (2, &defects[1])]).unwrap();
         assert_eq!(planted, "f((if crate::planted::is_on(1) { y } else if crate::planted::is_on(2) { z } else { x }))");
     }
 
     #[test]
-    fn a_place_that_is_none_or_not_the_only_one_is_an_error() {
-        let place = |text: &str, source: &str| parse(text).and_then(|defects| defects[0].place(source)).map_err(|error| error.to_string());
-        let twice = place("file a.rs\ndefect d\n- x\n+ y", "x x").unwrap_err();
-        assert_eq!(twice, "`d`: a.rs has 2 places with `x`, and there must be one");
-        let none = place("file a.rs\ndefect d\nafter b\n- x\n+ y", "x b").unwrap_err();
+    fn code_that_does_not_occur_exactly_once_is_an_error() {
+        let error = |text: &str, source: &str| parse(text).and_then(|defects| defects[0].range(source)).map_err(|error| error.to_string());
+        let twice = error("file a.rs\ndefect d\n- x\n+ y", "x x").unwrap_err();
+        assert_eq!(twice, "`d`: a.rs contains `x` 2 times, and must contain it once");
+        let none = error("file a.rs\ndefect d\nafter b\n- x\n+ y", "x b").unwrap_err();
         assert_eq!(none, "`d`: a.rs has no `x` behind `b`");
-        let declared = place("file a.rs\ndefect d\n- let x = 1;\n", "let x = 1;").unwrap_err();
+        let declared = error("file a.rs\ndefect d\n- let x = 1;\n", "let x = 1;").unwrap_err();
         assert!(declared.contains("replace the expression only"), "{declared}");
         let overlap = parse("file a.rs\ndefect d\n- a b\n+ c\ndefect e\n- b c\n+ d").unwrap();
         let error = planted("a b c", &[(1, &overlap[0]), (2, &overlap[1])]).unwrap_err().to_string();
@@ -282,7 +282,7 @@ mod tests {
 
     /// A refactoring that moves code fails here, and not only in a run of an hour.
     #[test]
-    fn every_planted_defect_has_its_place_in_the_sources() {
+    fn the_code_of_every_planted_defect_occurs_once() {
         let root = process::root();
         let defects = read(&root.join("xtask/mutants")).unwrap();
         let files: BTreeSet<&str> = defects.iter().map(|defect| defect.file.as_str()).collect();
@@ -290,12 +290,12 @@ mod tests {
         for file in files {
             let source = std::fs::read_to_string(root.join(file)).unwrap_or_default();
             let own: Vec<(Number, &Defect)> = defects.iter().enumerate().filter(|(_, defect)| defect.file == file).collect();
-            wrong.extend(own.iter().filter_map(|(_, defect)| defect.place(&source).err()).map(|error| error.to_string()));
+            wrong.extend(own.iter().filter_map(|(_, defect)| defect.range(&source).err()).map(|error| error.to_string()));
             if wrong.is_empty() {
                 wrong.extend(planted(&source, &own).err().map(|error| error.to_string()));
             }
         }
-        assert!(wrong.is_empty(), "these planted defects have no place; mend xtask/mutants:\n{}", wrong.join("\n"));
+        assert!(wrong.is_empty(), "these planted defects do not apply; mend xtask/mutants:\n{}", wrong.join("\n"));
     }
 
     /// Files in which a planted defect would not change executed code.

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_copy_has_otherwise_is_in_the_sources() {
+    fn each_change_of_the_copy_matches_the_sources_once() {
         for (file, from, _) in CHANGES {
             let source = fs::read_to_string(process::root().join(file)).unwrap_or_default();
             assert_eq!(source.matches(from).count(), 1, "{file} has no single `{from}`: mend `CHANGES`");

@@ -43,7 +43,7 @@ const RIGHT: i32 = 60;
 const BAR: i32 = 11;
 const GAP: i32 = 14;
 const LINE: i32 = 20;
-/// The lengths of the bars are labelled at about as many places.
+/// The approximate number of labels on the axis of lengths.
 const TICKS: f64 = 4.0;
 
 impl BarGroup {

@@ -28,12 +28,12 @@ pub struct Curve {
     /// The name in the legend.
     pub name: String,
     /// The points, in the order of their sizes.
-    pub places: Vec<Place>,
+    pub points: Vec<CurvePoint>,
 }
 
 /// A point: a value with its band.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Place {
+pub struct CurvePoint {
     /// The size.
     pub x: f64,
     /// The lower edge of the band.
@@ -53,15 +53,15 @@ impl CurveChart {
     /// Renders the chart as an SVG file. Points with non-finite coordinates are gaps.
     pub fn svg(&self) -> String {
         super::svg(SIZE, |area| {
-            let all = || self.curves.iter().flat_map(|curve| &curve.places).filter(|place| self.is_drawn(place));
-            let mut sizes: Vec<f64> = all().map(|place| place.x).collect();
+            let all = || self.curves.iter().flat_map(|curve| &curve.points).filter(|point| self.is_drawn(point));
+            let mut sizes: Vec<f64> = all().map(|point| point.x).collect();
             sizes.sort_by(f64::total_cmp);
             sizes.dedup();
             let (first, last) = (sizes.first().map_or(0.0, |x| self.across(*x)), sizes.last().map_or(1.0, |x| self.across(*x)));
             // Centre a single size.
             let (first, last) = if first < last { (first, last) } else { (first - 0.5, last + 0.5) };
             // The space above the highest value is for the legend.
-            let top = all().map(|place| place.high).fold(0.0, f64::max) * 1.2;
+            let top = all().map(|point| point.high).fold(0.0, f64::max) * 1.2;
             let top = if top > 0.0 { top } else { 1.0 };
             let digits = if top < 10.0 { 2 } else { 0 };
             let labels: Vec<f64> = thinned(&sizes).map(|x| self.across(x)).collect();
@@ -84,17 +84,17 @@ impl CurveChart {
                 .axis_desc_style(("sans-serif", 15, &INK))
                 .draw()?;
 
-            let drawn = |curve: &Curve| curve.places.iter().filter(|place| self.is_drawn(place)).copied().collect::<Vec<_>>();
-            let at = |place: &Place, y: f64| (self.across(place.x), y);
+            let drawn = |curve: &Curve| curve.points.iter().filter(|point| self.is_drawn(point)).copied().collect::<Vec<_>>();
+            let at = |point: &CurvePoint, y: f64| (self.across(point.x), y);
             // Draw all bands below all lines.
             for (index, curve) in self.curves.iter().enumerate() {
-                let places = drawn(curve);
-                let (low, high) = (places.iter().map(|place| at(place, place.low)), places.iter().rev().map(|place| at(place, place.high)));
+                let points = drawn(curve);
+                let (low, high) = (points.iter().map(|point| at(point, point.low)), points.iter().rev().map(|point| at(point, point.high)));
                 chart.draw_series([Polygon::new(low.chain(high).collect::<Vec<_>>(), color(index).mix(0.2).filled())])?;
             }
             for (index, curve) in self.curves.iter().enumerate() {
                 let color = color(index);
-                let line: Vec<(f64, f64)> = drawn(curve).iter().map(|place| at(place, place.y)).collect();
+                let line: Vec<(f64, f64)> = drawn(curve).iter().map(|point| at(point, point.y)).collect();
                 chart.draw_series(line.iter().map(|at| Circle::new(*at, 3, color.filled())))?;
                 chart
                     .draw_series([PathElement::new(line, color.stroke_width(2))])?
@@ -111,8 +111,8 @@ impl CurveChart {
         })
     }
 
-    fn is_drawn(&self, place: &Place) -> bool {
-        [place.x, place.low, place.y, place.high].iter().all(|value| value.is_finite()) && (!self.log_x || place.x > 0.0)
+    fn is_drawn(&self, point: &CurvePoint) -> bool {
+        [point.x, point.low, point.y, point.high].iter().all(|value| value.is_finite()) && (!self.log_x || point.x > 0.0)
     }
 
     /// The horizontal coordinate of a size.
@@ -178,18 +178,18 @@ pub(in crate::bench) fn size(x: f64) -> String {
 mod tests {
     use super::*;
 
-    fn chart(places: Vec<Place>) -> CurveChart {
-        let curve = Curve { name: "ours".to_owned(), places };
+    fn chart(points: Vec<CurvePoint>) -> CurveChart {
+        let curve = Curve { name: "ours".to_owned(), points };
         CurveChart { caption: "add & copy".to_owned(), x: "elements".to_owned(), y: "GB/s".to_owned(), log_x: true, curves: vec![curve] }
     }
 
-    fn place(x: f64, y: f64) -> Place {
-        Place { x, low: y - 1.0, y, high: y + 1.0 }
+    fn point(x: f64, y: f64) -> CurvePoint {
+        CurvePoint { x, low: y - 1.0, y, high: y + 1.0 }
     }
 
     #[test]
     fn doubling_is_a_step_of_the_same_width_and_values_have_their_height() {
-        let svg = chart(vec![place(4096.0, 10.0), place(8192.0, 20.0), place(16384.0, 30.0)]).svg();
+        let svg = chart(vec![point(4096.0, 10.0), point(8192.0, 20.0), point(16384.0, 30.0)]).svg();
         let circles: Vec<(f64, f64)> =
             svg.lines().filter(|line| line.starts_with("<circle")).map(|line| (number(line, "cx"), number(line, "cy"))).collect();
         let [a, b, c] = circles[..] else { panic!("{svg}") };
@@ -203,8 +203,8 @@ mod tests {
 
     #[test]
     fn the_same_data_give_the_same_bytes_and_gaps_are_no_failure() {
-        let places = vec![place(4096.0, 10.0), place(f64::NAN, 3.0), place(0.0, 3.0), place(8192.0, f64::INFINITY)];
-        let (with_gaps, alone) = (chart(places).svg(), chart(vec![place(4096.0, 10.0)]).svg());
+        let points = vec![point(4096.0, 10.0), point(f64::NAN, 3.0), point(0.0, 3.0), point(8192.0, f64::INFINITY)];
+        let (with_gaps, alone) = (chart(points).svg(), chart(vec![point(4096.0, 10.0)]).svg());
         assert_eq!((with_gaps.as_str(), with_gaps.matches("<circle").count()), (alone.as_str(), 1));
         assert!(chart(Vec::new()).svg().starts_with("<svg"));
     }

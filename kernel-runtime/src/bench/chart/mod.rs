@@ -3,14 +3,14 @@
 //! The background is always white, so that a chart can be read on a dark page too.
 //!
 //! ```
-//! # use kernel_runtime::bench::chart::{Curve, CurveChart, Place};
-//! let place = |x: f64, y: f64| Place { x, low: 0.95 * y, y, high: 1.05 * y };
+//! # use kernel_runtime::bench::chart::{Curve, CurveChart, CurvePoint};
+//! let point = |x: f64, y: f64| CurvePoint { x, low: 0.95 * y, y, high: 1.05 * y };
 //! let svg = CurveChart {
 //!     caption: "vector add".into(),
 //!     x: "elements".into(),
 //!     y: "GB/s".into(),
 //!     log_x: true,
-//!     curves: vec![Curve { name: "galatea".into(), places: vec![place(4096.0, 20.0), place(16384.0, 71.0)] }],
+//!     curves: vec![Curve { name: "galatea".into(), points: vec![point(4096.0, 20.0), point(16384.0, 71.0)] }],
 //! }
 //! .svg();
 //! assert!(svg.starts_with("<svg") && svg.contains("2^12"));
@@ -21,7 +21,7 @@ mod curves;
 
 pub use bars::{BarChart, BarGroup};
 pub(super) use curves::size as curve_size;
-pub use curves::{Curve, CurveChart, Place};
+pub use curves::{Curve, CurveChart, CurvePoint};
 
 use plotters::backend::{DrawingBackend, SVGBackend};
 use plotters::coord::Shift;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::bench::chart::{Curve, CurveChart, Place};
+use crate::bench::chart::{Curve, CurveChart, CurvePoint};
 use crate::bench::{Bound, Comparison, Stats, Work};
 
 /// The measurements of a report.
@@ -106,14 +106,14 @@ impl Unit {
 impl Report {
     /// The plot: a line for each contender, with a band from the 20th to the 80th percentile. The same report gives the same bytes.
     pub fn to_svg(&self) -> String {
-        let place = |point: &Point| {
+        let curve_point = |point: &Point| {
             let (y, low, high) = self.unit.band(point);
-            Place { x: point.x as f64, low, y, high }
+            CurvePoint { x: point.x as f64, low, y, high }
         };
         let curves = self.series.iter().map(|series| {
-            let mut places: Vec<Place> = series.points.iter().map(place).collect();
-            places.sort_by(|a, b| a.x.total_cmp(&b.x));
-            Curve { name: series.name.clone(), places }
+            let mut points: Vec<CurvePoint> = series.points.iter().map(curve_point).collect();
+            points.sort_by(|a, b| a.x.total_cmp(&b.x));
+            Curve { name: series.name.clone(), points }
         });
         let better = if self.unit == Unit::Us { "lower" } else { "higher" };
         CurveChart {

@@ -171,7 +171,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_as_it_was() {
+    fn a_report_is_read_as_it_was_written() {
         for unit in [Unit::GbPerS, Unit::Tflops, Unit::Us] {
             let report = Report { unit, ..report() };
             let text = report.to_json();
@@ -191,7 +191,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_no_report_says_why() {
+    fn an_invalid_report_is_an_error_with_the_reason() {
         let good = report().to_json();
         let error = |text: &str| Report::from_json(text).unwrap_err().to_string();
         assert!(error("").starts_with("this is no report of a benchmark: EOF"));

@@ -122,7 +122,7 @@ The same as data: [vector-add-f32.json](vector-add-f32.json).
     }
 
     #[test]
-    fn what_took_no_time_by_its_clock_has_no_speed() {
+    fn a_time_of_zero_has_no_speed() {
         let mut report = report();
         report.series[1].points[0].stats.median_us = 0.0;
         let page = report.to_markdown();

@@ -128,9 +128,9 @@ impl Step<'_> {
         works.extend(contenders.iter_mut().map(|contender| &mut contender.run as _));
         let times = timer::in_rounds(self.device, 1, &mut works)?;
         let ours = self.series.first().map_or(Some(0), |ours| contenders.iter().position(|contender| contender.name == ours.name));
-        for (place, (Contender { name, work, .. }, own)) in contenders.iter().zip(&times).enumerate() {
+        for (index, (Contender { name, work, .. }, own)) in contenders.iter().zip(&times).enumerate() {
             let roof = self.roof.and_then(|roof| roof.least_us(work));
-            let first = ours.filter(|ours| *ours != place).and_then(|ours| Ahead::of(Comparison::of(own, &times[ours])));
+            let first = ours.filter(|ours| *ours != index).and_then(|ours| Ahead::of(Comparison::of(own, &times[ours])));
             let point = Point { x: self.x, work: *work, stats: Stats::of(own.clone()), roof, first };
             match self.series.iter_mut().find(|series| series.name == *name) {
                 Some(series) => series.points.push(point),

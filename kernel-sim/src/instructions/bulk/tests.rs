@@ -212,7 +212,7 @@ fn a_stored_box_leaves_out_what_is_outside() {
 }
 
 #[test]
-fn what_is_no_tensor_map_is_refused() {
+fn bytes_that_are_no_tensor_map_are_refused() {
     let (mut harness, _memory) = with_map(Swizzle::None);
     let copy = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes";
     let mut run = |text: &str| match harness.run(text) {

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-use super::super::async_access::{self, GlobalAccess, Held, Place};
+use super::super::async_access::{self, GlobalAccess, Held, SharedLocation};
 use super::super::atomic::{self, Reduction};
 use super::super::mbarrier;
 use crate::fault::{FaultKind, Trap};
@@ -86,16 +86,16 @@ impl Load {
                     async_access::load_global(access, address, bytes)?;
                 }
                 (Some(offset), Source::Shared(rank)) => {
-                    let place = Place { rank, offset: offset as u32 };
-                    async_access::load_shared(cluster, &self.operation, place, bytes, Touch::plain("bulk copy's load", self.line))?;
+                    let location = SharedLocation { rank, offset: offset as u32 };
+                    async_access::load_shared(cluster, &self.operation, location, bytes, Touch::plain("bulk copy's load", self.line))?;
                 }
             }
             if self.rounds {
                 bytes.chunks_exact_mut(4).for_each(round);
             }
             for &rank in &self.targets {
-                let place = Place { rank, offset: piece.shared };
-                put(cluster, &self.operation, place, bytes, self.combine, self.line)?;
+                let location = SharedLocation { rank, offset: piece.shared };
+                put(cluster, &self.operation, location, bytes, self.combine, self.line)?;
             }
         }
         if let (Some(held), Source::Shared(rank)) = (&self.held_source, self.source) {
@@ -103,8 +103,8 @@ impl Load {
         }
         let done = self.operation.done();
         for &rank in &self.targets {
-            let place = Place { rank, offset: self.mbarrier };
-            mbarrier::complete_bytes(cluster, place, self.transaction_bytes, std::slice::from_ref(&self.held), &done)?;
+            let location = SharedLocation { rank, offset: self.mbarrier };
+            mbarrier::complete_bytes(cluster, location, self.transaction_bytes, std::slice::from_ref(&self.held), &done)?;
         }
         cluster.happened();
         Ok(())
@@ -115,20 +115,20 @@ impl Load {
 pub(in crate::instructions) fn put(
     cluster: &mut Cluster,
     operation: &Operation,
-    place: Place,
+    location: SharedLocation,
     bytes: &[u8],
     combine: Option<Combine>,
     line: u32,
 ) -> Result<(), FaultKind> {
     let Some(combine) = combine else {
-        return async_access::store_shared(cluster, operation, place, bytes, Touch::plain("asynchronous store", line));
+        return async_access::store_shared(cluster, operation, location, bytes, Touch::plain("asynchronous store", line));
     };
     let touch = Touch { scope: Some(Scope::Gpu), ..Touch::plain("asynchronous reduction", line) };
     let size = combine.ty.bytes();
     for (element, bytes) in (0..).zip(bytes.chunks_exact(size as usize)) {
-        let place = Place { offset: place.offset + element * size, ..place };
+        let location = SharedLocation { offset: location.offset + element * size, ..location };
         let value = little_endian(bytes);
-        async_access::update_shared(cluster, operation, place, size, touch, |old| combine.apply(old, value, false))?;
+        async_access::update_shared(cluster, operation, location, size, touch, |old| combine.apply(old, value, false))?;
     }
     Ok(())
 }
@@ -172,9 +172,9 @@ impl Store {
         for piece in &self.pieces {
             let mut bytes = [0; 16];
             if piece.other.is_some() {
-                let place = Place { rank: self.rank, offset: piece.shared };
+                let location = SharedLocation { rank: self.rank, offset: piece.shared };
                 let touch = Touch::plain("bulk copy's load", self.line);
-                async_access::load_shared(cluster, &self.operation, place, &mut bytes[..piece.bytes as usize], touch)?;
+                async_access::load_shared(cluster, &self.operation, location, &mut bytes[..piece.bytes as usize], touch)?;
             }
             buffer.push(bytes);
         }

@@ -107,15 +107,15 @@ mod tests {
     #[test]
     fn every_element_is_held_once() {
         for (registers, per_register) in [(4, 2), (2, 2), (4, 4), (8, 1), (4, 32)] {
-            let places = |at: &dyn Fn(usize, usize, usize) -> (usize, usize), registers: usize| {
+            let coordinates = |at: &dyn Fn(usize, usize, usize) -> (usize, usize), registers: usize| {
                 let all = (0..32).flat_map(|lane| (0..registers).map(move |register| (lane, register)));
                 all.flat_map(|(lane, register)| (0..per_register).map(move |element| at(lane, register, element))).collect::<HashSet<_>>()
             };
             let k = registers * per_register * 2;
-            let of_a = places(&|lane, register, element| a16(lane, register, element, per_register), registers);
+            let of_a = coordinates(&|lane, register, element| a16(lane, register, element, per_register), registers);
             assert_eq!(of_a.len(), 16 * k);
             assert!(of_a.iter().all(|&(row, column)| row < 16 && column < k));
-            let of_b = places(&|lane, register, element| b(lane, register, element, per_register), registers / 2);
+            let of_b = coordinates(&|lane, register, element| b(lane, register, element, per_register), registers / 2);
             assert_eq!(of_b.len(), 8 * k);
             assert!(of_b.iter().all(|&(row, column)| row < k && column < 8));
         }

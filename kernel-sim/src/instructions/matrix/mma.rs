@@ -109,14 +109,14 @@ pub(super) fn register(ty: Type) -> Type {
 }
 
 impl Product {
-    fn elements(&self, cx: &Cx<'_>, values: &[Value], ty: Type, mut place: impl FnMut(usize, usize, usize, u64)) -> Result<(), Trap> {
+    fn elements(&self, cx: &Cx<'_>, values: &[Value], ty: Type, mut visit: impl FnMut(usize, usize, usize, u64)) -> Result<(), Trap> {
         let per_register = (register(ty).bits() / ty.bits()) as usize;
         let mask = u64::MAX >> (64 - ty.bits());
         for (number, &value) in values.iter().enumerate() {
             let row = cx.read(value)?;
             for (lane, bits) in row.iter().enumerate() {
                 for element in 0..per_register {
-                    place(lane, number, element, bits >> (element as u32 * ty.bits()) & mask);
+                    visit(lane, number, element, bits >> (element as u32 * ty.bits()) & mask);
                 }
             }
         }
@@ -226,7 +226,7 @@ mod tests {
         let half = |x: f32| u64::from(half::f16::from_f32(x).to_bits());
         let identity = |row, k| half(if row == k { 1.0 } else { 0.0 });
         let d = product(text, shape, Type::F16, identity, |k, column| half((k * 8 + column) as f32), |_, _| u64::from(0.5f32.to_bits()));
-        let expected: Vec<u64> = (0..128).map(|place| u64::from((place as f32 + 0.5).to_bits())).collect();
+        let expected: Vec<u64> = (0..128).map(|index| u64::from((index as f32 + 0.5).to_bits())).collect();
         assert_eq!(d, expected);
     }
 
@@ -241,8 +241,8 @@ mod tests {
             let flag = if saturate { ".satfinite" } else { "" };
             let text = format!("mma.sync.aligned.m16n8k32.row.col{flag}.s32.{types}.s32 {registers}");
             let d = product(&text, shape, Type::B8, a, b, c);
-            for (place, &bits) in d.iter().enumerate() {
-                let (row, column) = (place / 8, place % 8);
+            for (index, &bits) in d.iter().enumerate() {
+                let (row, column) = (index / 8, index % 8);
                 let value = |bits: u64, signed: bool| if signed { i128::from(bits as u8 as i8) } else { i128::from(bits as u8) };
                 let products: i128 =
                     (0..32).map(|k| value(a(row, k), types.starts_with('s')) * value(b(k, column), types.ends_with("s8"))).sum();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_refused() {
+    fn forms_that_do_not_exist_are_refused() {
         let operands = "{%r0, %r1, %r2, %r3}, {%r4, %r5}, {%r6}, {%r0, %r1, %r2, %r3};";
         for (modifiers, reason) in [
             ("sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "the simulator does not multiply sparse matrices: `mma.sp`"),

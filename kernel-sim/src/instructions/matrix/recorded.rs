@@ -83,30 +83,30 @@ fn by_arithmetic(case: &Case, [a, b, c, _]: &[Vec<u64>; 4]) -> Vec<u64> {
     let element = |word: u64, element: usize, ty: Type| word >> (element as u32 * ty.bits()) & u64::MAX >> (64 - ty.bits());
     let mut matrices = [vec![0; shape.m * shape.k], vec![0; shape.n * shape.k], vec![0; shape.m * shape.n]];
     let row_of = |thread: usize, row: usize| thread / WARP * 16 + row;
-    for (place, &word) in a.iter().enumerate() {
-        let (register, thread) = (place / case.threads, place % case.threads);
+    for (index, &word) in a.iter().enumerate() {
+        let (register, thread) = (index / case.threads, index % case.threads);
         for part in 0..per_factor {
             let (row, k) = fragment::a16(thread % WARP, register, part, per_factor);
             matrices[0][row_of(thread, row) * shape.k + k] = element(word, part, of_a);
         }
     }
-    for (place, &word) in b.iter().enumerate() {
+    for (index, &word) in b.iter().enumerate() {
         for part in 0..per_factor {
-            let (k, column) = fragment::b(place % WARP, place / WARP, part, per_factor);
+            let (k, column) = fragment::b(index % WARP, index / WARP, part, per_factor);
             matrices[1][column * shape.k + k] = element(word, part, of_b);
         }
     }
-    let of_d = |place: usize, part: usize| {
-        let (register, thread) = (place / case.threads, place % case.threads);
+    let of_d = |index: usize, part: usize| {
+        let (register, thread) = (index / case.threads, index % case.threads);
         let (row, column) = fragment::accumulator(thread % WARP, register * per_result + part);
         row_of(thread, row) * shape.n + column
     };
-    for (place, &word) in c.iter().enumerate() {
-        (0..per_result).for_each(|part| matrices[2][of_d(place, part)] = element(word, part, result));
+    for (index, &word) in c.iter().enumerate() {
+        (0..per_result).for_each(|part| matrices[2][of_d(index, part)] = element(word, part, result));
     }
     let [a, b, mut d] = matrices;
     kind.multiply(shape, &a, &b, &mut d);
-    (0..c.len()).map(|place| (0..per_result).fold(0, |word, part| word | d[of_d(place, part)] << (part as u32 * result.bits()))).collect()
+    (0..c.len()).map(|index| (0..per_result).fold(0, |word, part| word | d[of_d(index, part)] << (part as u32 * result.bits()))).collect()
 }
 
 #[test]

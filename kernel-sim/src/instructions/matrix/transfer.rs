@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_refused() {
+    fn forms_that_do_not_exist_are_refused() {
         for (text, reason) in [
             ("ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r0, %r1, %r2}, [%r3];", "`ldmatrix` needs a count: `.x1`, `.x2` or `.x4`"),
             (

@@ -36,7 +36,7 @@ struct Fragment {
 }
 
 /// A matrix in memory.
-struct Place {
+struct MatrixInMemory {
     fragment: Fragment,
     /// Whether the elements of a line are contiguous.
     along: bool,
@@ -45,12 +45,12 @@ struct Place {
 }
 
 struct Load {
-    place: Place,
+    matrix: MatrixInMemory,
     destinations: Vec<Option<Register>>,
 }
 
 struct Store {
-    place: Place,
+    matrix: MatrixInMemory,
     sources: Vec<Value>,
 }
 
@@ -78,20 +78,20 @@ pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
 fn load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     let parts = [("a", Part::A), ("b", Part::B), ("c", Part::C)];
     let part = form.one_of(&parts).ok_or_else(|| form.error("`wmma.load` needs `.a`, `.b` or `.c`"))?;
-    let (fragment, along, space) = place(form, part)?;
+    let (fragment, along, space) = decode_matrix(form, part)?;
     let destinations = form.destinations(fragment.registers, register(fragment.ty))?;
     let address = form.address(space)?;
-    Ok(Box::new(Load { place: Place { fragment, along, address, stride: stride(form)? }, destinations }))
+    Ok(Box::new(Load { matrix: MatrixInMemory { fragment, along, address, stride: stride(form)? }, destinations }))
 }
 
 fn store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     if !form.flag("d") {
         return Err(form.error("`wmma.store` needs `.d`"));
     }
-    let (fragment, along, space) = place(form, Part::D)?;
+    let (fragment, along, space) = decode_matrix(form, Part::D)?;
     let address = form.address(space)?;
     let sources = form.sources(fragment.registers, register(fragment.ty))?;
-    Ok(Box::new(Store { place: Place { fragment, along, address, stride: stride(form)? }, sources }))
+    Ok(Box::new(Store { matrix: MatrixInMemory { fragment, along, address, stride: stride(form)? }, sources }))
 }
 
 fn product(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
@@ -122,7 +122,7 @@ fn product(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     Ok(Box::new(Product { kind, shape: Shape { k: step, ..shape }, sum, fragments, destinations, sources }))
 }
 
-fn place(form: &mut Form<'_>, part: Part) -> Result<(Fragment, bool, Space), Unsupported> {
+fn decode_matrix(form: &mut Form<'_>, part: Part) -> Result<(Fragment, bool, Space), Unsupported> {
     need_aligned(form)?;
     let is_row = layout(form)?;
     let shape = shape(form)?;
@@ -198,8 +198,8 @@ impl Fragment {
             let row = cx.read(source)?;
             for (lane, bits) in row.iter().enumerate() {
                 for element in 0..self.per_register() {
-                    let place = lane * self.count() + number * self.per_register() + element;
-                    matrix[place] = bits >> (element as u32 * self.ty.bits()) & self.mask();
+                    let index = lane * self.count() + number * self.per_register() + element;
+                    matrix[index] = bits >> (element as u32 * self.ty.bits()) & self.mask();
                 }
             }
         }
@@ -223,7 +223,7 @@ impl Fragment {
     }
 }
 
-impl Place {
+impl MatrixInMemory {
     /// The number of contiguous elements of a lane in one access.
     fn run(&self) -> usize {
         let most = 16 / self.fragment.ty.bytes() as usize;
@@ -250,8 +250,8 @@ impl Place {
         let (base, run, count, along) = (addresses[first], self.run(), self.fragment.count(), self.along);
         Ok(move |number: usize| {
             std::array::from_fn(|lane| {
-                let place = lane * count + number * run;
-                let (line, element) = ((place / length) as u64, (place % length) as u64);
+                let index = lane * count + number * run;
+                let (line, element) = ((index / length) as u64, (index % length) as u64);
                 let elements = if along { line * stride + element } else { element * stride + line };
                 base.wrapping_add(elements * u64::from(ty.bytes()))
             })
@@ -261,17 +261,17 @@ impl Place {
 
 impl Instruction for Load {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-        let fragment = &self.place.fragment;
-        let addresses = self.place.addresses(cx)?;
-        let access = self.place.access("wmma.load");
-        let run = self.place.run();
+        let fragment = &self.matrix.fragment;
+        let addresses = self.matrix.addresses(cx)?;
+        let access = self.matrix.access("wmma.load");
+        let run = self.matrix.run();
         let mut matrix = vec![0; fragment.lines * fragment.length];
         for number in 0..fragment.count() / run {
             let loaded = cx.load(access, &addresses(number))?;
             for (lane, bits) in loaded.iter().enumerate() {
                 for element in 0..run {
-                    let place = lane * fragment.count() + number * run + element;
-                    matrix[place] = (bits >> (element as u32 * fragment.ty.bits())) as u64 & fragment.mask();
+                    let index = lane * fragment.count() + number * run + element;
+                    matrix[index] = (bits >> (element as u32 * fragment.ty.bits())) as u64 & fragment.mask();
                 }
             }
         }
@@ -284,16 +284,16 @@ impl Instruction for Load {
     }
 
     fn class(&self) -> counters::Class {
-        if self.place.address.space == Space::Shared { counters::Class::Shared } else { counters::Class::Memory }
+        if self.matrix.address.space == Space::Shared { counters::Class::Shared } else { counters::Class::Memory }
     }
 }
 
 impl Instruction for Store {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-        let fragment = &self.place.fragment;
-        let addresses = self.place.addresses(cx)?;
-        let access = self.place.access("wmma.store");
-        let run = self.place.run();
+        let fragment = &self.matrix.fragment;
+        let addresses = self.matrix.addresses(cx)?;
+        let access = self.matrix.access("wmma.store");
+        let run = self.matrix.run();
         let matrix = fragment.gather(cx, &self.sources)?;
         for number in 0..fragment.count() / run {
             let value = |lane: usize| {
@@ -311,7 +311,7 @@ impl Instruction for Store {
     }
 
     fn class(&self) -> counters::Class {
-        if self.place.address.space == Space::Shared { counters::Class::Shared } else { counters::Class::Memory }
+        if self.matrix.address.space == Space::Shared { counters::Class::Shared } else { counters::Class::Memory }
     }
 }
 
@@ -362,7 +362,7 @@ mod tests {
     use crate::instructions::harness::{Failure, refusal, with_registers};
 
     #[test]
-    fn what_does_not_exist_is_refused() {
+    fn forms_that_do_not_exist_are_refused() {
         for (text, reason) in [
             (
                 "wmma.load.a.sync.aligned.row.m16n16k8.f16 {%r0}, [%d0];",

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_tell_objects_apart() {
+    fn objects_with_different_counts_have_different_bits() {
         let mut object = object(5).unwrap();
         assert_eq!(object.bits(), 0xc000_0000_0050_0005);
         object.change_transactions(-1).unwrap();

@@ -74,7 +74,7 @@ fn a_state_of_two_phases_ago_can_not_be_waited_for() {
 }
 
 #[test]
-fn whoever_did_not_wait_for_the_initialisation_races() {
+fn a_use_that_is_not_ordered_after_the_initialisation_is_a_race() {
     let mut harness = with_registers();
     harness.variable("bar", Space::Shared, 64);
     harness.lanes = Lanes::of(0);

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_stand_as_the_table_shows() {
+    fn results_are_distributed_as_the_table_shows() {
         let row = |lane| (0..6).map(|element| of_result(lane, element)).collect::<Vec<_>>();
         assert_eq!(row(0), [(0, 0), (0, 1), (8, 0), (8, 1), (0, 8), (0, 9)]);
         assert_eq!(row(5), [(1, 2), (1, 3), (9, 2), (9, 3), (1, 10), (1, 11)]);
@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_stand_as_the_tables_show() {
+    fn inputs_are_distributed_as_the_tables_show() {
         let halves = |lane| (0..8).map(|element| of_input(lane, element, 2)).collect::<Vec<_>>();
         assert_eq!(halves(6), [(1, 4), (1, 5), (9, 4), (9, 5), (1, 12), (1, 13), (9, 12), (9, 13)]);
         let bytes = |lane| (0..16).step_by(4).map(|element| of_input(lane, element, 4)).collect::<Vec<_>>();

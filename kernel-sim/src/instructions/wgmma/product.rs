@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::async_access::{self, Place};
+use super::super::async_access::{self, SharedLocation};
 use super::super::{Convergence, Form, Instruction, Progress, Register, Unsupported, Value};
 use super::descriptor::{Descriptor, Major};
 use super::fragment;
@@ -324,7 +324,7 @@ impl Units<'_> {
             return Ok(unit);
         }
         let mut bytes = [0; 16];
-        async_access::load_shared(self.cluster, self.operation, Place { rank: self.rank, offset }, &mut bytes, self.touch)?;
+        async_access::load_shared(self.cluster, self.operation, SharedLocation { rank: self.rank, offset }, &mut bytes, self.touch)?;
         let unit = u128::from_le_bytes(bytes);
         self.last = Some((offset, unit));
         Ok(unit)
@@ -387,9 +387,9 @@ fn multiply(cx: &mut Cx<'_>, shape: &Shape, own: &Own, operands: &Operands) -> R
 
 /// Visits the elements of a fragment: the register, the shift inside it, the lane, and the index of the element in the lane.
 fn each_element(registers: &[Register], packed: usize, mut visit: impl FnMut(Register, usize, usize, usize)) {
-    for (place, &register) in registers.iter().enumerate() {
+    for (index, &register) in registers.iter().enumerate() {
         for part in 0..packed {
-            (0..WARP).for_each(|lane| visit(register, part * 32 / packed, lane, place * packed + part));
+            (0..WARP).for_each(|lane| visit(register, part * 32 / packed, lane, index * packed + part));
         }
     }
 }

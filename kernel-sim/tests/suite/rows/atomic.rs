@@ -58,8 +58,8 @@ fn own(space: &str, ty: &str) -> (String, &'static str) {
         return (format!("mad.wide.u32 %at, %thread, {bytes}, %in;"), "%at");
     }
     let bits = bytes * 8;
-    let place = ".shared .align 8 .b8 tile[256]; .reg .b32 own, lane; mov.u32 own, tile; mov.u32 lane, %tid.x;";
-    (format!("{place} mad.lo.u32 own, lane, 8, own; st.shared.b{bits} [own], a;"), "own")
+    let prologue = ".shared .align 8 .b8 tile[256]; .reg .b32 own, lane; mov.u32 own, tile; mov.u32 lane, %tid.x;";
+    (format!("{prologue} mad.lo.u32 own, lane, 8, own; st.shared.b{bits} [own], a;"), "own")
 }
 
 fn bits(ty: &str) -> u32 {

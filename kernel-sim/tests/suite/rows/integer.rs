@@ -90,7 +90,7 @@ fn bits(rows: &mut Rows) {
         rows.add(ty, "u32", format!("bfind.{ty} d, a;"));
         rows.add(ty, "u32", format!("bfind.shiftamt.{ty} d, a;"));
         rows.add(&format!("{ty} u32<80 u32<80"), ty, format!("bfe.{ty} d, a, b, c;"));
-        // Places and lengths are restricted to eight bits.
+        // Positions and lengths are restricted to eight bits.
         rows.named(&format!("bfe.{ty} of any place"), &format!("{ty} u32<256 u32<256"), ty, format!("bfe.{ty} d, a, b, c;"));
     }
     rows.add("b32 u32<32 s32<33", "b32", "sub.s32 c, c, 16; fns.b32 d, a, b, c;").name = "fns.b32".to_owned();

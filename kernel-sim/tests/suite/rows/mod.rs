@@ -86,7 +86,7 @@ impl Rows {
 
     /// A row with a name of its own.
     pub(crate) fn named(&mut self, name: &str, inputs: &str, outputs: &str, body: impl Into<String>) -> &mut Row {
-        let place = self.0.len();
+        let index = self.0.len();
         self.0.push(Row {
             name: name.to_owned(),
             inputs: inputs.split_whitespace().map(input).collect(),
@@ -95,7 +95,7 @@ impl Rows {
             compare: Compare::Bits,
             warps: 6,
         });
-        &mut self.0[place]
+        &mut self.0[index]
     }
 }
 

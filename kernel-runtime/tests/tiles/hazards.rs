@@ -1,4 +1,4 @@
-//! A lane reads what it stored, whichever thread holds it by then: between ops that no value connects, and from one turn of a loop to the next.
+//! Memory hazards: loads and stores of the same elements by different threads, in ops that no value connects and in different iterations of a loop.
 
 use crate::harness::{Arg, Random, compiled, run};
 
@@ -37,7 +37,7 @@ fn halves(values: &[f32]) -> Arg {
     Arg::tensor(values.iter().map(|value| ((value.to_bits() >> 16) as u16).to_le_bytes()))
 }
 
-/// What comes from halves is held eight by eight, what comes from floats four by four.
+/// The layout of bf16 loads has eight contiguous elements for each thread, and the layout of f32 loads has four.
 #[test]
 fn a_load_behind_a_store() {
     let x = numbers(1, COUNT);
@@ -52,7 +52,7 @@ fn a_load_behind_a_store() {
     check("%x: ptr<bf16>, %y: ptr_mut<f32>, %z: ptr_mut<f32>", body, &args, &expected);
 }
 
-/// All warps hold all of a tile of 32 elements, of which the first one stores: the others read what it stored all the same.
+/// All warps hold all 32 elements of a tile, and only the first warp stores them. The other warps load the stored values.
 #[test]
 fn a_load_of_what_one_warp_stored() {
     let x = numbers(8, 32);
@@ -93,12 +93,12 @@ fn a_load_in_front_of_a_store() {
     check("%x: ptr<bf16>, %z: ptr_mut<f32>, %y: ptr_mut<f32>", body, &args, &z);
 }
 
-/// Rows of 1022 elements: every other one begins where wide accesses may, so that the turns take the copy for full tiles and the guarded one in turns.
+/// Rows of 1022 elements: every other row is aligned for wide accesses. The iterations alternate between the copy for full tiles and the guarded one.
 #[test]
-fn turns_with_other_layouts() {
+fn iterations_with_other_layouts() {
     const ROWS: usize = 6;
     let (x, y, n) = (numbers(6, ROWS * COUNT), numbers(7, COUNT), COUNT - 2);
-    let turn = "%row = mul %k, %n : i64
+    let iteration = "%row = mul %k, %n : i64
         %rows = broadcast %row : tile<i64, [1024]>
         %at = add %rows, %i : tile<i64, [1024]>
         %v = load %x, %at : tile<f32, [1024]>
@@ -108,10 +108,10 @@ fn turns_with_other_layouts() {
     let numbers = "%zero = const {value = 0} : i64
         %one = const {value = 1} : i64
         %six = const {value = 6} : i64\n";
-    let counted = format!("{numbers}for %zero, %six, %one (%k: i64) {{\n{turn}yield\n}}\n");
+    let counted = format!("{numbers}for %zero, %six, %one (%k: i64) {{\n{iteration}yield\n}}\n");
     let repeated = format!(
         "{numbers}%end = while %zero (%t: i64) {{\n%more = lt %t, %six : bool\ncondition %more, %t\n}} (%k: i64) {{\n\
-         {turn}%next = add %k, %one : i64\nyield %next\n}} : i64\n"
+         {iteration}%next = add %k, %one : i64\nyield %next\n}} : i64\n"
     );
     let expected: Vec<f32> = (0..COUNT).map(|i| (0..ROWS).fold(y[i], |sum, row| sum + x[row * n + i])).collect();
     let args = [floats(&x), Arg::Scalar((n as i64).to_le_bytes().to_vec()), floats(&y)];
@@ -120,7 +120,7 @@ fn turns_with_other_layouts() {
     }
 }
 
-/// Where each turn stores elsewhere, nobody waits, nor between the turns for full tiles and the others.
+/// If each iteration stores to other elements, the kernel has no barrier, neither between iterations for full tiles nor between those and the guarded ones.
 #[test]
 fn no_barrier_without_a_need() {
     let text = "kernel @stream(%x: ptr<f32>, %n: i64, %y: ptr_mut<f32>) {

@@ -11,7 +11,7 @@ pub(crate) type Globals = HashMap<String, u64>;
 
 /// The offsets of a kernel's shared variables.
 #[derive(Debug, Default)]
-pub(crate) struct SharedPlaces {
+pub(crate) struct SharedVariables {
     /// Indexed by the position of the declaration, which is unique in a module.
     pub(crate) offsets: HashMap<(u32, u32), u32>,
     /// The total size of the static variables.
@@ -22,7 +22,7 @@ pub(crate) struct SharedPlaces {
 
 /// Allocates every shared variable that the kernel can access: first the static ones, then all `.extern` ones at the start of the dynamic
 /// part.
-pub(crate) fn place_shared(module: &Module, kernel: &Function) -> Result<SharedPlaces, Problem> {
+pub(crate) fn allocate_shared(module: &Module, kernel: &Function) -> Result<SharedVariables, Problem> {
     let mut variables: Vec<&Variable> = module.variables.iter().filter(|variable| variable.space == Space::Shared).collect();
     let mut functions = vec![kernel];
     let mut next = 0;
@@ -43,22 +43,22 @@ pub(crate) fn place_shared(module: &Module, kernel: &Function) -> Result<SharedP
             _ => {}
         });
     }
-    let mut places = SharedPlaces::default();
+    let mut shared = SharedVariables::default();
     let is_dynamic = |variable: &Variable| variable.linkage == Linkage::Extern || variable.extents.first() == Some(&None);
     for variable in variables.iter().filter(|variable| !is_dynamic(variable)) {
-        let offset = places.static_bytes.next_multiple_of(alignment(variable));
-        places.offsets.insert(key(variable.position), offset);
+        let offset = shared.static_bytes.next_multiple_of(alignment(variable));
+        shared.offsets.insert(key(variable.position), offset);
         let bytes = u32::try_from(bytes(variable)?).ok().and_then(|bytes| offset.checked_add(bytes));
-        places.static_bytes = bytes.ok_or_else(|| Problem::new(variable.position, "more shared memory than any GPU has"))?;
+        shared.static_bytes = bytes.ok_or_else(|| Problem::new(variable.position, "more shared memory than any GPU has"))?;
     }
-    places.dynamic_start = if places.static_bytes == 0 { 0 } else { places.static_bytes.next_multiple_of(16) };
+    shared.dynamic_start = if shared.static_bytes == 0 { 0 } else { shared.static_bytes.next_multiple_of(16) };
     for variable in variables.iter().filter(|variable| is_dynamic(variable)) {
-        places.dynamic_start = places.dynamic_start.next_multiple_of(alignment(variable));
+        shared.dynamic_start = shared.dynamic_start.next_multiple_of(alignment(variable));
     }
     for variable in variables.into_iter().filter(|variable| is_dynamic(variable)) {
-        places.offsets.insert(key(variable.position), places.dynamic_start);
+        shared.offsets.insert(key(variable.position), shared.dynamic_start);
     }
-    Ok(places)
+    Ok(shared)
 }
 
 /// The key of a declaration.
