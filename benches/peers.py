@@ -711,9 +711,18 @@ def graph_of(run):
     return graph, result
 
 
-def copy_of(bytes):
-    source, target = (torch.empty(bytes // 8, device="cuda", dtype=torch.int32).random_() for _ in range(2))
-    return lambda: target.copy_(source)
+@triton.jit
+def copy_kernel(x_ptr, y_ptr, n, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=offsets < n), mask=offsets < n)
+
+
+def copies_of(bytes):
+    """Two copies that move as many bytes: the driver's and a kernel's. A memcpy node of a graph is slow for some sizes."""
+    elements = triton.cdiv(bytes, 8)
+    source, target = (torch.empty(elements, device="cuda", dtype=torch.int32).random_() for _ in range(2))
+    by_kernel = lambda: copy_kernel[(triton.cdiv(elements, 2048),)](source, target, elements, BLOCK_SIZE=2048, num_warps=4)
+    return [lambda: target.copy_(source), by_kernel]
 
 
 def compare(work, name, got, who, limit=None):
@@ -856,7 +865,8 @@ def prepare(folder, name, dtype, *sizes):
         graphs[who], results = graph_of(run)
         check(work, who, graphs[who], results, limit)
     said("peers checked")
-    graphs["copy"], _ = graph_of(copy_of(work.bytes))
+    copies = [graph_of(copy)[0] for copy in copies_of(work.bytes)]
+    graphs["copy"] = min(copies, key=lambda graph: median_us(graph.replay, rep=12))
     CURRENT = Prepared(work, graphs)
     return {"inputs": paths, "bytes": work.bytes, "seed": SEED, "triton_config": config}
 

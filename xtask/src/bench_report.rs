@@ -172,8 +172,8 @@ fn page(run: &Run) -> String {
     for rule in &run.method {
         let _ = writeln!(text, "- {rule}");
     }
-    text += "- **Ratio.** The best peer's time over ours: above 1.00, ours is faster. GB/s counts every byte that must be read or written once. The copy is \
-             torch's, of a tensor of half as many bytes, which moves the same number of bytes.\n\n";
+    text += "- **Ratio.** The best peer's time over ours: above 1.00, ours is faster. GB/s counts every byte that must be read or written once. The copy \
+             reads half as many bytes as the work moves, and writes the other half.\n\n";
     let peers = peers(run);
     text += "| work | shape | galatea |";
     for peer in &peers {
