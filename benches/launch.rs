@@ -244,10 +244,10 @@ fn chain() -> Result<(), Box<dyn Error>> {
     };
     time("one by one", &mut || work(&mut out, n))?;
     time("as a replay", &mut || replay.launch((&x, &y, &mut out)))?;
-    let mut turn = 0;
+    let mut iteration = 0;
     time("as a replay that is updated", &mut || {
-        turn += 1;
-        replay.update(|| work(&mut out, n - turn % 2))?;
+        iteration += 1;
+        replay.update(|| work(&mut out, n - iteration % 2))?;
         replay.launch((&x, &y, &mut out))
     })
 }

@@ -50,7 +50,7 @@ import triton.language as tl
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
 # The share of the largest reference value that a result may be off by: the last place of f16 and bf16, which are
-# rounded once, and some places of f32 and f64, in which the functions themselves are computed.
+# rounded once, and some digits of f32 and f64, in which the functions themselves are computed.
 TOLERANCE = {torch.float16: 1e-3, torch.bfloat16: 8e-3, torch.float32: 1e-6, torch.float64: 1e-13}
 # Checking in f64 needs several times the data: a piece at a time.
 PIECE = 1 << 24

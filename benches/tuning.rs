@@ -134,42 +134,42 @@ fn tune(device: &Device) -> Result<(), Box<dyn Error>> {
         let weight = device.tensor(&noise(columns).map(f16::from_f32).collect::<Vec<_>>())?;
         let (mut y, mut z) = (device.empty_like(&halves)?, device.empty_like(&singles)?);
         let [mut mean, mut rstd, mut sums] = [device.zeros::<f32>(rows)?, device.full(rows, 0.5f32)?, device.zeros::<f32>(rows)?];
-        let mut places = device.zeros::<i64>(rows)?;
-        told("softmax f16", &shape, &*kernels::softmax(&halves, &mut y, columns).grid(|_| rows).report()?);
-        told("softmax f32", &shape, &*kernels::softmax(&singles, &mut z, columns).grid(|_| rows).report()?);
-        told("row_sum f32", &shape, &*kernels::row_sum(&singles, &mut sums, columns).grid(|_| rows).report()?);
-        told("row_max f32", &shape, &*kernels::row_max(&singles, &mut sums, columns).grid(|_| rows).report()?);
-        told("row_argmax f32", &shape, &*kernels::row_argmax(&singles, &mut places, columns).grid(|_| rows).report()?);
-        told("row_cumsum f32", &shape, &*kernels::row_cumsum(&singles, &mut z, columns).grid(|_| rows).report()?);
+        let mut indices = device.zeros::<i64>(rows)?;
+        print_report("softmax f16", &shape, &*kernels::softmax(&halves, &mut y, columns).grid(|_| rows).report()?);
+        print_report("softmax f32", &shape, &*kernels::softmax(&singles, &mut z, columns).grid(|_| rows).report()?);
+        print_report("row_sum f32", &shape, &*kernels::row_sum(&singles, &mut sums, columns).grid(|_| rows).report()?);
+        print_report("row_max f32", &shape, &*kernels::row_max(&singles, &mut sums, columns).grid(|_| rows).report()?);
+        print_report("row_argmax f32", &shape, &*kernels::row_argmax(&singles, &mut indices, columns).grid(|_| rows).report()?);
+        print_report("row_cumsum f32", &shape, &*kernels::row_cumsum(&singles, &mut z, columns).grid(|_| rows).report()?);
         let mut losses = device.zeros::<f32>(rows)?;
-        let loss = kernels::cross_entropy(&halves, &places, &mut losses, &mut sums, columns, -100);
-        told("cross_entropy f16", &shape, &*loss.grid(|_| rows).report()?);
+        let loss = kernels::cross_entropy(&halves, &indices, &mut losses, &mut sums, columns, -100);
+        print_report("cross_entropy f16", &shape, &*loss.grid(|_| rows).report()?);
         if columns <= 32_768 {
             let norm = kernels::layer_norm(&halves, &weight, &weight, &mut y, &mut mean, &mut rstd, columns, 1e-5);
-            told("layer_norm f16", &shape, &*norm.grid(|_| rows).report()?);
+            print_report("layer_norm f16", &shape, &*norm.grid(|_| rows).report()?);
             let norm = kernels::rms_norm(&halves, &weight, &mut y, &mut rstd, columns, 1e-5);
-            told("rms_norm f16", &shape, &*norm.grid(|_| rows).report()?);
+            print_report("rms_norm f16", &shape, &*norm.grid(|_| rows).report()?);
         }
         if columns <= 8192 {
             let mut parts = device.empty::<f32>(132 * 2 * columns)?;
             let norm = kernels::layer_norm_backward(&halves, &halves, &weight, &mean, &rstd, &mut y, &mut parts, rows, columns);
-            told("layer_norm_backward f16", &shape, &*norm.grid(|_| 132).report()?);
+            print_report("layer_norm_backward f16", &shape, &*norm.grid(|_| 132).report()?);
         }
         let turned = kernels::transpose(&singles, &mut z, rows, columns);
-        told("transpose f32", &shape, &*turned.grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS))).report()?);
+        print_report("transpose f32", &shape, &*turned.grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS))).report()?);
     }
     for n in [1 << 16, 1 << 20, (1 << 22) + 3, 1 << 25] {
         let shape = format!("{n}");
         let x = device.tensor(&noise(n).map(bf16::from_f32).collect::<Vec<_>>())?;
         let mut y = device.empty_like(&x)?;
-        told("swiglu bf16", &shape, &*kernels::swiglu(&x, &x, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
-        told("geglu bf16", &shape, &*kernels::geglu(&x, &x, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
-        told("dropout bf16", &shape, &*kernels::dropout(&x, &mut y, n, 0.1, 7).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
+        print_report("swiglu bf16", &shape, &*kernels::swiglu(&x, &x, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
+        print_report("geglu bf16", &shape, &*kernels::geglu(&x, &x, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
+        print_report("dropout bf16", &shape, &*kernels::dropout(&x, &mut y, n, 0.1, 7).grid(|config| cdiv(n, config.BLOCK_SIZE)).report()?);
     }
     Ok(())
 }
 
-fn told<C: Debug>(what: &str, shape: &str, report: &Report<C>) {
+fn print_report<C: Debug>(what: &str, shape: &str, report: &Report<C>) {
     let name = |config: &C| format!("{config:?}");
     let trials: Vec<Value> = report
         .trials

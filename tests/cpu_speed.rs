@@ -32,16 +32,16 @@ fn scale_in_place<const BLOCK_SIZE: usize>(x: PtrMut<f32>, n: usize, factor: f32
 
 /// Programs that may meet, for all that the executor can see: where each element goes is data.
 #[kernel(BLOCK_SIZE = [1024])]
-fn scatter<const BLOCK_SIZE: usize>(x: Ptr<f32>, places: Ptr<i64>, y: PtrMut<f32>, n: usize) {
+fn scatter<const BLOCK_SIZE: usize>(x: Ptr<f32>, indices: Ptr<i64>, y: PtrMut<f32>, n: usize) {
     let at = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
-    store(y + load(places + at, mask = at < n), load(x + at, mask = at < n), mask = at < n);
+    store(y + load(indices + at, mask = at < n), load(x + at, mask = at < n), mask = at < n);
 }
 
 /// Whole rows that go where data says.
 #[kernel(BLOCK_SIZE = [1024])]
-fn scatter_rows<const BLOCK_SIZE: usize>(x: Ptr<f32>, places: Ptr<i64>, y: PtrMut<f32>, columns: usize) {
+fn scatter_rows<const BLOCK_SIZE: usize>(x: Ptr<f32>, indices: Ptr<i64>, y: PtrMut<f32>, columns: usize) {
     let column = arange(0, BLOCK_SIZE);
-    let to = load(places + program_id(0)) * columns;
+    let to = load(indices + program_id(0)) * columns;
     let v = load(x + program_id(0) * columns + column, mask = column < columns);
     store(y + to + column, v, mask = column < columns);
 }
@@ -75,7 +75,7 @@ fn kernels_on_the_cpu() -> Result<()> {
     let half = device.tensor(&floats.iter().map(|x| bf16::from_f32(*x)).collect::<Vec<_>>())?;
     let weight = device.tensor(&floats[..COLUMNS])?;
     let bytes = device.tensor(&(0..N).map(|i| ((i * 7919) >> 3) as u8).collect::<Vec<_>>())?;
-    let places = device.tensor(&(0..N as i64).map(|i| i * 7919 % N as i64).collect::<Vec<_>>())?;
+    let indices = device.tensor(&(0..N as i64).map(|i| i * 7919 % N as i64).collect::<Vec<_>>())?;
     let rows = device.tensor(&(0..ROWS as i64).map(|i| i * 79 % ROWS as i64).collect::<Vec<_>>())?;
     let (mut y, mut y_half) = (device.empty_like(&x)?, device.empty_like(&half)?);
     let [mut mean, mut rstd] = [device.empty::<f32>(ROWS)?, device.empty::<f32>(ROWS)?];
@@ -92,7 +92,7 @@ fn kernels_on_the_cpu() -> Result<()> {
     time("layer_norm", || kernels::layer_norm(&x, &weight, &weight, &mut y, &mut mean, &mut rstd, COLUMNS, 1e-5).grid(|_| ROWS).launch())?;
     time("row_sum", || kernels::row_sum(&x, &mut mean, COLUMNS).grid(|_| ROWS).launch())?;
     time("transpose", || kernels::transpose(&x, &mut y, ROWS, COLUMNS).grid(|c| (cdiv(ROWS, c.ROWS), cdiv(COLUMNS, c.COLUMNS))).launch())?;
-    time("scatter", || scatter::<1024>(&x, &places, &mut y, N).grid(grid).launch())?;
+    time("scatter", || scatter::<1024>(&x, &indices, &mut y, N).grid(grid).launch())?;
     time("scatter_rows", || scatter_rows::<1024>(&x, &rows, &mut y, COLUMNS).grid(ROWS).launch())?;
     time("count_bytes", || count_bytes::<1024>(&bytes, &mut counts, N).grid(grid).launch())?;
     time("bin_counts", || kernels::bin_counts::<f32, 64, 1024>(&x, &mut counts, N, -10.0, 10.0).grid(64).launch())?;

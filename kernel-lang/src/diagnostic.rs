@@ -158,14 +158,14 @@ impl Drop for Diagnostics {
     }
 }
 
-/// The closest of `candidates` to a misspelt `word`, if one is near enough to suggest.
-pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (word.chars().count() / 3).max(1) + usize::from(word.len() > 4);
+/// The closest of `candidates` to a misspelt `name`, if one is near enough to suggest.
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (name.chars().count() / 3).max(1) + usize::from(name.len() > 4);
     candidates
         .into_iter()
-        .map(|candidate| (edit_distance(word, candidate), candidate))
-        // If every character of the word had to change, the candidate is no suggestion: every word is that near to a word of one character.
-        .filter(|(distance, _)| *distance <= limit && *distance < word.chars().count())
+        .map(|candidate| (edit_distance(name, candidate), candidate))
+        // If every character of the name had to change, the candidate is no suggestion: every name is that near to a name of one character.
+        .filter(|(distance, _)| *distance <= limit && *distance < name.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -196,16 +196,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suggests_a_near_word_only() {
-        let words = ["arange", "store", "load", "sigmoid"];
-        assert_eq!(did_you_mean("arrange", words), Some("arange"));
-        assert_eq!(did_you_mean("sotre", words), Some("store"));
-        assert_eq!(did_you_mean("sgimoid", words), Some("sigmoid"));
-        assert_eq!(did_you_mean("matmul", words), None);
+    fn suggests_a_near_name_only() {
+        let names = ["arange", "store", "load", "sigmoid"];
+        assert_eq!(did_you_mean("arrange", names), Some("arange"));
+        assert_eq!(did_you_mean("sotre", names), Some("store"));
+        assert_eq!(did_you_mean("sgimoid", names), Some("sigmoid"));
+        assert_eq!(did_you_mean("matmul", names), None);
     }
 
     #[test]
-    fn mistakes_come_in_the_order_of_their_places_and_once() {
+    fn mistakes_are_sorted_by_position_and_reported_once() {
         let mut diagnostics = Diagnostics::new();
         diagnostics.push(Diagnostic::new(Loc::new(9, 1), "late"));
         diagnostics.push(Diagnostic::new(Loc::new(2, 4), "early").help("mend it"));

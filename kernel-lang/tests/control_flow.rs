@@ -52,8 +52,8 @@ fn load(pointer: Pointer) -> i64 {
 
 fn store(pointer: Pointer, value: i64) {
     MEMORY.with_borrow_mut(|memory| {
-        if let Some(place) = usize::try_from(pointer.1).ok().and_then(|index| memory[pointer.0].get_mut(index)) {
-            *place = value;
+        if let Some(element) = usize::try_from(pointer.1).ok().and_then(|index| memory[pointer.0].get_mut(index)) {
+            *element = value;
         }
     });
 }
@@ -351,8 +351,8 @@ impl State {
                 }
                 Stmt::Trace(value) => {
                     let value = value.value(self);
-                    if let Some(place) = self.y.get_mut(self.traced as usize) {
-                        *place = value;
+                    if let Some(element) = self.y.get_mut(self.traced as usize) {
+                        *element = value;
                     }
                     self.traced += 1;
                     Flow::Next
@@ -362,10 +362,10 @@ impl State {
                     self.run(taken)
                 }
                 Stmt::For(_, bound, body) => {
-                    let turns = bound.value(self) & 3;
-                    self.turns(turns, body, None)
+                    let iterations = bound.value(self) & 3;
+                    self.iterations(iterations, body, None)
                 }
-                Stmt::While(_, bound, body) => self.turns(4, body, Some(bound)),
+                Stmt::While(_, bound, body) => self.iterations(4, body, Some(bound)),
                 Stmt::Leave(word) => Flow::Leave(word),
             };
             if flow != Flow::Next {
@@ -375,9 +375,9 @@ impl State {
         Flow::Next
     }
 
-    /// The turns of a loop, while `cond` is more than 1.
-    fn turns(&mut self, turns: i64, body: &[Stmt], cond: Option<&Expr>) -> Flow {
-        for _ in 0..turns {
+    /// The iterations of a loop, while `cond` is more than 1.
+    fn iterations(&mut self, iterations: i64, body: &[Stmt], cond: Option<&Expr>) -> Flow {
+        for _ in 0..iterations {
             if cond.is_some_and(|cond| cond.value(self) <= 1) {
                 break;
             }
@@ -439,8 +439,8 @@ fn random_control_flow() {
             let variables = HashMap::from([("a", n), ("b", 1), ("c", m + 2), ("n", n), ("m", m)]);
             let mut state = State { variables, y: vec![-1; LENGTH], traced: 0 };
             if state.run(&stmts) == Flow::Next {
-                for (place, variable) in VARIABLES.iter().enumerate() {
-                    state.y[60 + place] = state.variables[variable];
+                for (index, variable) in VARIABLES.iter().enumerate() {
+                    state.y[60 + index] = state.variables[variable];
                 }
             }
             assert_eq!(run(&program, &[0; 1], n, m), state.y, "seed {seed}, round {round}, n = {n}, m = {m}\n{source}");

@@ -8,11 +8,11 @@ use std::time::Instant;
 use kernel_lang::backend::cpu::{Program, Scratch};
 use kernel_lang::{Bindings, compile_cpu, frontend};
 
-/// A kernel of a body that knows `x`, `y`, `z`, `places`, `n`, `m` and `i`, the indices of a tile of 64, and `ones`, a tile to store.
+/// A kernel of a body that knows `x`, `y`, `z`, `indices`, `n`, `m` and `i`, the indices of a tile of 64, and `ones`, a tile to store.
 fn compile(body: &str) -> Program {
     let source = format!(
         "#[kernel]
-        fn k(x: Ptr<f32>, y: PtrMut<f32>, z: PtrMut<f32>, places: Ptr<i64>, n: usize, m: usize) {{
+        fn k(x: Ptr<f32>, y: PtrMut<f32>, z: PtrMut<f32>, indices: Ptr<i64>, n: usize, m: usize) {{
             let (i, ones) = (arange(0, 64), full::<f32>([64], 1.0));
             {body}
         }}"
@@ -58,7 +58,7 @@ fn blocks_of_their_own_are_plain_and_windows_that_overlap_are_not() {
 }
 
 #[test]
-fn what_all_programs_store_at_one_place_is_atomic_unless_there_is_one_program() {
+fn what_all_programs_store_at_one_index_is_atomic_unless_there_is_one_program() {
     let body = "store(y + i, ones);";
     all_atomic(body, [2, 1, 1], [0; 2]);
     all_atomic(body, [1, 1, 3], [0; 2]);
@@ -167,10 +167,10 @@ fn accesses_are_compared_with_each_other() {
 }
 
 #[test]
-fn places_from_memory_are_atomic() {
-    let scatter = "store(y + load(places + program_id(0) * 64 + i), ones);";
+fn indices_from_memory_are_atomic() {
+    let scatter = "store(y + load(indices + program_id(0) * 64 + i), ones);";
     assert_eq!(conflicts(scatter, [9, 1, 1], [0; 2]), [false, true]);
-    let rows = "store(y + load(places + program_id(0)) * n + i, ones, mask = i < n);";
+    let rows = "store(y + load(indices + program_id(0)) * n + i, ones, mask = i < n);";
     assert_eq!(conflicts(rows, [9, 1, 1], [50, 0]), [false, true]);
     // The plain load may see what an atomic does; the atomic stays what it is.
     let counter = "atomic_add(y, 1.0); store(z + program_id(0), load(y));";
@@ -249,25 +249,25 @@ fn shared_elements_of_unaligned_tensors_are_moved_byte_by_byte() {
 #[test]
 fn a_race_gives_values_that_were_stored() {
     let source = "#[kernel]
-    fn k(y: PtrMut<u64>, seen: PtrMut<u64>, places: Ptr<i64>) {
+    fn k(y: PtrMut<u64>, seen: PtrMut<u64>, indices: Ptr<i64>) {
         let i = arange(0, 64);
         let v = (program_id(0) as u64 + 1) * 0x0101_0101_0101_0101;
         store(y + i, full::<u64>([64], v));
-        store(y + 64 + load(places + i), full::<u64>([64], v));
+        store(y + 64 + load(indices + i), full::<u64>([64], v));
         store(seen + program_id(0) * 128 + i, load(y + i));
-        store(seen + program_id(0) * 128 + 64 + i, load(y + 64 + load(places + i)));
+        store(seen + program_id(0) * 128 + 64 + i, load(y + 64 + load(indices + i)));
     }";
     let func = frontend::lower_source(source, "test.rs").unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
     let program = compile_cpu(&func, &Bindings::new()).unwrap();
     const PROGRAMS: u32 = 200;
     const THREADS: u32 = 4;
     let grid = [PROGRAMS, 1, 1];
-    let places: Vec<i64> = (0..64).map(|i| i * 7 % 64).collect();
+    let indices: Vec<i64> = (0..64).map(|i| i * 7 % 64).collect();
     let (mut y, mut seen) = (vec![0u64; 128], vec![0u64; 128 * PROGRAMS as usize]);
     let word = |at: *mut u64| at.expose_provenance() as u64;
-    let args = [word(y.as_mut_ptr()), 128, word(seen.as_mut_ptr()), seen.len() as u64, places.as_ptr().expose_provenance() as u64, 64];
+    let args = [word(y.as_mut_ptr()), 128, word(seen.as_mut_ptr()), seen.len() as u64, indices.as_ptr().expose_provenance() as u64, 64];
     let conflicts = program.conflicts(&args, grid);
-    // Each to `y` races; `seen` has a part for each program. (The places are loaded once.)
+    // Each to `y` races; `seen` has a part for each program. (The indices are loaded once.)
     assert_eq!((0..7).filter(|access| conflicts.contains(*access)).count(), 4);
     let barrier = Barrier::new(THREADS as usize);
     std::thread::scope(|scope| {

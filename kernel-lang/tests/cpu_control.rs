@@ -180,7 +180,7 @@ fn while_loops_carry_tiles_through_the_test() {
 }
 
 #[test]
-fn programs_know_their_place_in_the_grid() {
+fn programs_know_their_index_in_the_grid() {
     let text = "kernel @grid(%y: ptr_mut<i64>) {
     %x = program_id : i64
     %yy = program_id {axis = 1} : i64
@@ -203,9 +203,9 @@ fn programs_know_their_place_in_the_grid() {
     assert_eq!(got[0], (6..36).collect::<Vec<u64>>());
 }
 
-/// What is made before a loop and used late in it keeps its place through all rounds.
+/// What is made before a loop and used late in it keeps its slot through all iterations.
 #[test]
-fn a_scratch_place_is_not_given_away_inside_a_loop() {
+fn a_scratch_slot_is_not_reused_inside_a_loop() {
     let text = "kernel @keep(%x: ptr<f32>, %y: ptr_mut<f32>) {
     %lane = arange {start = 0, end = 64} : tile<i64, [64]>
     %a = load %x, %lane : tile<f32, [64]>

@@ -1,4 +1,4 @@
-//! Random kernels: the executor, which knows forms, ranges, chunks and reused places, equals one that knows none of these.
+//! Random kernels: the executor, which knows forms, ranges, chunks and reused slots, equals one that knows none of these.
 
 mod cpu_support;
 

@@ -152,7 +152,7 @@ fn gelu_with_uniform_constants() {
     }
 }
 
-/// Through the compiler's door: neither offsets nor masks are ever computed lane by lane, so the scratch holds three tiles of `f32` at most.
+/// Through the compiler's entry point: neither offsets nor masks are ever computed lane by lane, so the scratch holds three tiles of `f32` at most.
 #[test]
 fn offsets_and_masks_take_no_memory() {
     let text = "kernel @add<T: f32 | f64, const BLOCK: i64>(%x: ptr<T>, %y: ptr<T>, %z: ptr_mut<T>, %n: i64) {

@@ -309,7 +309,7 @@ fn empty_tensors_have_no_address() {
 }
 
 #[test]
-fn a_violation_names_the_place_and_the_lane() {
+fn a_violation_names_the_position_and_the_element() {
     let text = "kernel @copy(%input: ptr<f32>, %output: ptr_mut<f32>, %n: i64) file \"src/copy.rs\" file \"src/helper.rs\" {
     %p = program_id {axis = 1} : i64
     %1 = const {value = 32} : i64

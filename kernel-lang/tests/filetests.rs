@@ -76,7 +76,7 @@ fn verifier() {
                 return if found == wanted { Ok(()) } else { Err(format!("expected {wanted:?}, found {found:?}")) };
             }
         };
-        // A place `@line:column` in such a file is the line of the file itself; what is said of the kernel has no place.
+        // A position `@line:column` in such a file names a line of the file itself; a violation of the whole kernel has no position.
         let kernel = text.lines().position(|line| line.starts_with("kernel @")).map_or(0, |index| index + 1);
         let found: Vec<(usize, String)> = match ir::verify(&func, stage) {
             Ok(_) => Vec::new(),
@@ -127,8 +127,8 @@ fn reject() {
         Ok(func) => Err(format!("the mistake is accepted:\n{func}")),
         Err(diagnostics) => {
             let text = diagnostics.render(&[file_name(path).as_str().into()]);
-            if let Some(word) = internal_word(&text) {
-                return Err(format!("a message says `{word}`, which is internal:\n{text}"));
+            if let Some(name) = internal_name(&text) {
+                return Err(format!("a message says `{name}`, which is internal:\n{text}"));
             }
             expect_file(&path.with_extension("stderr"), &text)
         }
@@ -136,7 +136,7 @@ fn reject() {
 }
 
 /// Messages speak the language of the user's source, and each says how to mend it.
-fn internal_word(text: &str) -> Option<&'static str> {
+fn internal_name(text: &str) -> Option<&'static str> {
     const INTERNAL: &[&str] = &[
         "Handle",
         "ConstExpr",
@@ -156,7 +156,7 @@ fn internal_word(text: &str) -> Option<&'static str> {
         "unwrap",
         "panicked",
     ];
-    INTERNAL.iter().copied().find(|word| text.contains(word))
+    INTERNAL.iter().copied().find(|name| text.contains(name))
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn reference_page() {
     }
 }
 
-/// The examples in the documentation of the words compile, and every word has one.
+/// The examples in the documentation of the builtins compile, and every builtin has one.
 #[test]
 fn documentation() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/dsl");
@@ -251,7 +251,7 @@ fn documentation() {
         "shape.rs",
         "reduction.rs",
     ] {
-        let text = std::fs::read_to_string(folder.join(file)).expect("the words are documented there");
+        let text = std::fs::read_to_string(folder.join(file)).expect("the builtins are documented there");
         for (index, block) in text.split("```ignore\n").enumerate().skip(1) {
             let code: Vec<&str> =
                 block.lines().take_while(|line| !line.contains("```")).map(|line| line.trim_start_matches("///")).collect();
@@ -267,18 +267,18 @@ fn documentation() {
         }
         for signature in text.split("\npub fn ").skip(1) {
             let Some((name, rest)) = signature.split_once(['<', '(']) else { continue };
-            let Some(word) = frontend::words().find(|word| word.name == name) else { continue };
+            let Some(builtin) = frontend::builtins().find(|builtin| builtin.name == name) else { continue };
             let params = rest.split_once(" {").map_or(rest, |(params, _)| params);
-            for (before, _) in word.usage.match_indices(" = ") {
-                let option = word.usage[..before].rsplit([' ', '(']).next().unwrap_or_default();
+            for (before, _) in builtin.usage.match_indices(" = ") {
+                let option = builtin.usage[..before].rsplit([' ', '(']).next().unwrap_or_default();
                 assert!(
                     params.contains(&format!("{option}: Option<")),
                     "{file}: the signature of `{name}` does not say that `{option}` is an option"
                 );
             }
         }
-        let words = text.matches("\npub fn ").count();
-        assert_eq!(text.matches("```ignore\n").count(), words, "{file}: one example a word");
+        let builtins = text.matches("\npub fn ").count();
+        assert_eq!(text.matches("```ignore\n").count(), builtins, "{file}: one example a builtin");
     }
     assert!(examples > 30);
 }
@@ -310,8 +310,8 @@ fn mutations() {
             Ok(Err(text)) => {
                 assert!(!text.contains("a broken kernel"), "seed {seed}, round {round}: {text}\n{source}");
                 crashed += usize::from(text.contains("the compiler crashed"));
-                if let Some(word) = internal_word(&text) {
-                    panic!("a message says `{word}`:\n{text}\n{source}");
+                if let Some(name) = internal_name(&text) {
+                    panic!("a message says `{name}`:\n{text}\n{source}");
                 }
             }
         }
@@ -319,7 +319,7 @@ fn mutations() {
     println!("{crashed} of {count} crash a pass or a backend");
 }
 
-/// Random kernels lower to IR that obeys the law and prints what it parses; almost all of them are accepted.
+/// Random kernels lower to IR that satisfies the invariants and prints what it parses; almost all of them are accepted.
 #[test]
 fn random_kernels() {
     let count: u64 = std::env::var("MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(60);

@@ -91,7 +91,7 @@ fn naive_args<'a>(tensors: &'a mut [Option<Buffer>], scalars: &[u64]) -> Vec<Arg
     tensors.iter_mut().map(|tensor| tensor.as_mut().map_or_else(|| Arg::Scalar(*rest.next().unwrap()), Arg::Tensor)).collect()
 }
 
-/// Math functions become formulas, which are as good but not the same: an exact op takes their place.
+/// Math functions become formulas, which are as good but not the same: an exact op replaces them.
 fn without_approximations(func: &mut Function) {
     use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Rint, Round, Sqrt, Trunc};
     for inst in func.all_insts() {
@@ -137,7 +137,7 @@ fn usual_kernel(random: &mut Random, extent: i64) -> String {
             "%three = const {{value = 3}} : i64\n%last, %sum = for %zero, %three, %one, %at0, %acc0 (%i: i64, %at: {indices}, %acc: {tile}) {{"
         )),
         "count" => {
-            // A few turns: up to the limit, from behind or from 0; an index that counts lanes or tiles, by steps of every kind.
+            // A few iterations: up to the limit, from behind or from 0; an index that counts lanes or tiles, by steps of every kind.
             let short = of(&[
                 "%t300 = const {value = 300} : i64\n%end = min %n, %t300 : i64\n%from = max %zero, %zero : i64\n",
                 "%t300 = const {value = 300} : i64\n%end = min %n, %t300 : i64\n%from = const {value = -7} : i64\n",

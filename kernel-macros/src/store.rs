@@ -110,7 +110,7 @@ impl Store for Files {
             return None;
         }
         let opened = self.check().and_then(|()| trusted_files::open(&self.path(key)));
-        let mut file = opened.inspect_err(|error| warning::tell(&self.folder, error)).ok()?;
+        let mut file = opened.inspect_err(|error| warning::warn(&self.folder, error)).ok()?;
         let value = entry::open(key, &trusted_files::read_open(&mut file, MOST_ENTRY_BYTES).ok()??)?;
         // Note the time of use. If that fails, the time of writing counts.
         let _ = file.set_modified(SystemTime::now());

@@ -32,7 +32,7 @@ pub(crate) enum Draw {
     Few,
     /// Integers from the first to before the second, also as floats.
     Ints(i128, i128),
-    /// NaN at half of the places, else numbers of moderate size.
+    /// NaN in half of the elements, else numbers of moderate size.
     Nans,
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn refused(name: impl Into<String>, source: Source, message: &'static
     })
 }
 
-/// A kernel that computes each element of its output from the elements of its inputs at the same place.
+/// A kernel that computes each element of its output from the elements of its inputs at the same index.
 pub(crate) struct Elementwise {
     /// The types of `x`, `y`, `z`, and what they are drawn from.
     pub(crate) inputs: Vec<(Dtype, Draw)>,

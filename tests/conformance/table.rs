@@ -65,7 +65,7 @@ fn thousands(number: usize) -> String {
 fn render(rows: &[Row]) -> String {
     let mut text = String::from(
         "# Conformance\n\n\
-         Triton's own suites are the best description of what the words of a block-level language mean. `tests/conformance` says the same in cases written\n\
+         Triton's own suites are the best description of what the builtins of a block-level language mean. `tests/conformance` says the same in cases written\n\
          anew: a kernel template with its types, shapes, axes and options, run on the CPU, on simulated GPUs (`sm_90a` and `sm_80`) and on a GPU where there is\n\
          one, with fresh random inputs at unaligned addresses, and held to a reference in plain Rust. Where the language differs on purpose, the case holds it to\n\
          its own rule: floats never mix by themselves, so a pair of types that is refused meets by a cast; integers of a sum keep their type.\n\n\

@@ -47,10 +47,10 @@ impl Shape {
     /// The indices of the elements, as the language writes a tile of them.
     pub(crate) fn offsets(&self) -> String {
         let terms = (0..self.rank()).map(|axis| {
-            let places: Vec<&str> = (0..self.rank()).map(|at| if at == axis { ".." } else { "None" }).collect();
-            let places = if places.len() == 1 { String::new() } else { format!("[({})]", places.join(", ")) };
+            let axes: Vec<&str> = (0..self.rank()).map(|at| if at == axis { ".." } else { "None" }).collect();
+            let axes = if axes.len() == 1 { String::new() } else { format!("[({})]", axes.join(", ")) };
             let stride = self.stride(axis);
-            let range = format!("arange(0, {}){places}", self.0[axis]);
+            let range = format!("arange(0, {}){axes}", self.0[axis]);
             if stride == 1 { range } else { format!("{range} * {stride}") }
         });
         let terms: Vec<String> = terms.collect();

@@ -1,4 +1,4 @@
-//! Statements that read and write memory. A place outside of a tensor is read as zero everywhere, and what a program writes is its own, so that nothing
+//! Statements that read and write memory. An element outside of a tensor is read as zero everywhere, and what a program writes is its own, so that nothing
 //! depends on who comes first.
 
 use galatea::Dtype;
@@ -17,7 +17,7 @@ pub(crate) fn other(writer: &mut Writer<'_>, dtype: Dtype) -> String {
     if dtype.is_float8() || writer.chance(50) { String::new() } else { format!(", other = {}", writer.literal(dtype).0) }
 }
 
-/// A tile of an input, by any strides from any place on, some of it outside.
+/// A tile of an input, by any strides from any index on, some of it outside.
 pub(crate) fn load(writer: &mut Writer<'_>) -> Option<()> {
     let tensor = writer.tensor(|tensor| !tensor.is_written)?;
     let shape = match writer.tile(|_| true) {
@@ -64,28 +64,28 @@ pub(crate) fn block(writer: &mut Writer<'_>) -> Option<()> {
     Some(())
 }
 
-/// Lanes meet: what one stores, another one loads behind a barrier.
-pub(crate) fn turn(writer: &mut Writer<'_>) -> Option<()> {
+/// Threads exchange elements: one thread stores an element, and another thread loads it behind a barrier.
+pub(crate) fn transfer(writer: &mut Writer<'_>) -> Option<()> {
     let value = writer.tile(|_| true)?;
     let elements: usize = value.shape.iter().product();
-    let (place, dtype) = writer.place(elements)?;
+    let (destination, dtype) = writer.destination(elements)?;
     let mut shape = value.shape.clone();
     if writer.chance(40) {
         shape.reverse();
     }
     let (stored, step) = (value.cast(dtype).0, writer.pick(&[1, 3, 5, 7]));
-    // In a loop, what the turn before has loaded is stored over. Barriers stand on the line of their store, so that minimising leaves out both.
+    // In a loop, what the iteration before has loaded is stored over. Barriers stand on the line of their store, so that minimising leaves out both.
     let before = if writer.depth > 0 { "debug_barrier(); " } else { "" };
-    let target = writer.alias(&place);
+    let target = writer.alias(&destination);
     writer.line(format!("{before}store({target} + ({}), {stored}); debug_barrier();", flat(&value.shape)));
-    writer.bind(dtype, &shape, None, &format!("load({place} + (({}) * {step}) % {elements})", flat(&shape)));
+    writer.bind(dtype, &shape, None, &format!("load({destination} + (({}) * {step}) % {elements})", flat(&shape)));
     Some(())
 }
 
 /// Lanes load what they stored themselves, which no barrier stands between in the text.
 pub(crate) fn update(writer: &mut Writer<'_>) -> Option<()> {
     let value = writer.tile(|value| !value.dtype.is_float8())?;
-    let (place, dtype) = writer.place(value.shape.iter().product())?;
+    let (destination, dtype) = writer.destination(value.shape.iter().product())?;
     let at = if value.shape.len() == 2 && writer.chance(30) {
         format!("{} + {} * {}", index(&value.shape, 0), index(&value.shape, 1), value.shape[0])
     } else {
@@ -93,7 +93,7 @@ pub(crate) fn update(writer: &mut Writer<'_>) -> Option<()> {
     };
     let axis = writer.below(value.shape.len());
     let mask = if writer.chance(40) { format!(", mask = {} < n", index(&value.shape, axis)) } else { String::new() };
-    let [first, second, third] = [(); 3].map(|()| writer.alias(&place));
+    let [first, second, third] = [(); 3].map(|()| writer.alias(&destination));
     let old = writer.bind(dtype, &value.shape, None, &format!("load({first} + ({at}))"));
     writer.line(format!("store({second} + ({at}), {} + {}{mask});", old.name, value.cast(dtype).0));
     writer.bind(dtype, &value.shape, None, &format!("load({third} + ({at}))"));

@@ -23,7 +23,7 @@ fn condition(writer: &mut Writer<'_>) -> String {
     }
 }
 
-/// Statements, and a value that can stand in the place of another one: its text, and what is known of it as a whole number.
+/// Statements, and a value that can replace another one: its text, and what is known of it as a whole number.
 fn block(writer: &mut Writer<'_>, wanted: &Value, statements: usize) -> (String, Option<f64>) {
     for _ in 0..statements {
         writer.statement();
@@ -53,19 +53,19 @@ pub(crate) fn branch(writer: &mut Writer<'_>) -> Option<()> {
     Some(())
 }
 
-/// A loop over nothing but values, which it carries from turn to turn.
+/// A loop over nothing but values, which it carries from iteration to iteration.
 pub(crate) fn repeat(writer: &mut Writer<'_>) -> Option<()> {
     if writer.depth >= DEEPEST {
         return None;
     }
     let carried = writer.value(|value| !value.dtype.is_float8())?;
-    let (name, index, turns) = (writer.name(), writer.name(), writer.pick(&["3", "5", "(n & 3)", "(stride & 3)", "(first + 2)"]));
+    let (name, index, iterations) = (writer.name(), writer.name(), writer.pick(&["3", "5", "(n & 3)", "(stride & 3)", "(first + 2)"]));
     let head = match writer.below(5) {
-        0 => format!("for {index} in 0..{turns} {{"),
-        1 => format!("for {index} in (0..{turns}).rev() {{"),
-        2 => format!("for {index} in range(0, {turns}, 1, unroll = {}) {{", writer.pick(&[2, 3])),
-        3 => format!("for {index} in (first..first + {turns} * 3).step_by(3) {{"),
-        _ => format!("for {index} in range(0, {turns}, 1, num_stages = {}) {{", writer.pick(&[2, 3])),
+        0 => format!("for {index} in 0..{iterations} {{"),
+        1 => format!("for {index} in (0..{iterations}).rev() {{"),
+        2 => format!("for {index} in range(0, {iterations}, 1, unroll = {}) {{", writer.pick(&[2, 3])),
+        3 => format!("for {index} in (first..first + {iterations} * 3).step_by(3) {{"),
+        _ => format!("for {index} in range(0, {iterations}, 1, num_stages = {}) {{", writer.pick(&[2, 3])),
     };
     writer.line(format!("let mut {name} = {};", carried.name));
     // A loop that may be left has no options.

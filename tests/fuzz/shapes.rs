@@ -93,9 +93,9 @@ pub(crate) fn gather(writer: &mut Writer<'_>) -> Option<()> {
     let value = writer.tile(|_| true)?;
     let axis = writer.below(value.shape.len());
     let same = |other: &[usize]| other.len() == value.shape.len() && (0..other.len()).all(|at| at == axis || other[at] == value.shape[at]);
-    let places = writer.tile(|places| places.is_int() && same(&places.shape))?;
+    let indices = writer.tile(|indices| indices.is_int() && same(&indices.shape))?;
     let extent = value.shape[axis] + writer.pick(&[0, 0, 1]);
-    let expression = format!("gather({}, {} as i64 % {extent}, {axis})", value.name, places.name);
-    writer.bind(value.dtype, &places.shape, value.whole, &expression);
+    let expression = format!("gather({}, {} as i64 % {extent}, {axis})", value.name, indices.name);
+    writer.bind(value.dtype, &indices.shape, value.whole, &expression);
     Some(())
 }

@@ -1,4 +1,4 @@
-//! Loops over memory, which the compiler rewrites most: it hoists, splits full turns off, runs loads ahead, and tells aligned tiles from others.
+//! Loops over memory, which the compiler rewrites most: it hoists, splits full iterations off, runs loads ahead, and tells aligned tiles from others.
 
 use galatea::Dtype;
 
@@ -15,7 +15,7 @@ struct Walk {
     stride: String,
 }
 
-/// No sum in a walk becomes larger: 64 turns of three statements, each at most a product of two numbers up to 20.
+/// No sum in a walk becomes larger: 64 iterations of three statements, each at most a product of two numbers up to 20.
 const LARGEST_SUM: f64 = 64.0 * 3.0 * 400.0;
 
 pub(crate) fn walk(writer: &mut Writer<'_>) -> Option<()> {
@@ -74,10 +74,10 @@ fn statement(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
         }
         4 => shared_mask(writer, walk, at),
         5 => {
-            let (inner, turns, stages) = (writer.name(), writer.pick(&["2", "3", "(n & 3)"]), writer.pick(&[1, 2, 3]));
-            writer.line(format!("for {inner} in range(0, {turns}, 1, num_stages = {stages}) {{"));
-            let place = writer.pick(&[at.to_string(), inner.clone(), format!("({at} + {inner})")]);
-            let term = term(writer, walk, &place);
+            let (inner, iterations, stages) = (writer.name(), writer.pick(&["2", "3", "(n & 3)"]), writer.pick(&[1, 2, 3]));
+            writer.line(format!("for {inner} in range(0, {iterations}, 1, num_stages = {stages}) {{"));
+            let value = writer.pick(&[at.to_string(), inner.clone(), format!("({at} + {inner})")]);
+            let term = term(writer, walk, &value);
             writer.line(format!("{acc} += {term};"));
             writer.line("}");
         }
@@ -92,8 +92,8 @@ fn statement(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
     }
 }
 
-/// The places of a tile in memory, which go on with the index.
-fn places(writer: &mut Writer<'_>, walk: &Walk, at: &str) -> String {
+/// The indices of a tile in memory, which advance with the loop index.
+fn indices(writer: &mut Writer<'_>, walk: &Walk, at: &str) -> String {
     let (shape, stride) = (&walk.shape, &walk.stride);
     let column = index(shape, shape.len() - 1);
     let extent = shape[shape.len() - 1];
@@ -143,54 +143,68 @@ fn term(writer: &mut Writer<'_>, walk: &Walk, at: &str) -> String {
         let extents = writer.pick(&["[last, n]", "[n, 64]", "[n, n]"]);
         return format!("(view({}, {extents}, [{}, 1]).load({corner}, {}) as {dtype})", tensor.name, walk.stride, list(&walk.shape));
     }
-    let (places, mask) = (places(writer, walk, at), mask(writer, walk, at));
-    let places = writer.bounded(&tensor, places);
+    let (indices, mask) = (indices(writer, walk, at), mask(writer, walk, at));
+    let indices = writer.bounded(&tensor, indices);
     let option = if mask.is_some() { other(writer, tensor.dtype) } else { String::new() };
-    format!("(load({} + ({places}){}{option}) as {dtype})", tensor.name, as_option(mask.as_ref()))
+    format!("(load({} + ({indices}){}{option}) as {dtype})", tensor.name, as_option(mask.as_ref()))
 }
 
 /// Loads from two tensors, often of two types, under one mask.
 fn shared_mask(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
-    let (places, dtype) = (places(writer, walk, at), walk.acc.dtype);
+    let (indices, dtype) = (indices(writer, walk, at), walk.acc.dtype);
     let Some(condition) = mask(writer, walk, at) else { return };
     let name = writer.name();
     writer.line(format!("let {name} = {condition};"));
     for _ in 0..2 {
         if let Some(tensor) = writer.tensor(readable(dtype)) {
             let other = other(writer, tensor.dtype);
-            let places = writer.bounded(&tensor, places.clone());
-            writer.line(format!("{} += load({} + ({places}), mask = {name}{other}) as {dtype};", walk.acc.name, tensor.name));
+            let indices = writer.bounded(&tensor, indices.clone());
+            writer.line(format!("{} += load({} + ({indices}), mask = {name}{other}) as {dtype};", walk.acc.name, tensor.name));
         }
     }
 }
 
-/// What is loaded is stored elsewhere, each turn in the same place or in one of four.
+/// What is loaded is stored elsewhere, each iteration at the same index or at one of four.
 fn copy(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
     let elements: usize = walk.shape.iter().product();
-    let turns = writer.pick(&[1, 1, 4]);
-    let (Some(tensor), Some((place, dtype))) = (writer.tensor(|tensor| !tensor.is_written), writer.place(elements * turns)) else { return };
-    let (places, loaded) = (places(writer, walk, at), mask(writer, walk, at));
-    let places = writer.bounded(&tensor, places);
+    let iterations = writer.pick(&[1, 1, 4]);
+    let (Some(tensor), Some((destination, dtype))) =
+        (writer.tensor(|tensor| !tensor.is_written), writer.destination(elements * iterations))
+    else {
+        return;
+    };
+    let (indices, loaded) = (indices(writer, walk, at), mask(writer, walk, at));
+    let indices = writer.bounded(&tensor, indices);
     let stored = if writer.chance(50) { loaded.clone() } else { mask(writer, walk, at) };
     let value = writer.bind(
         tensor.dtype,
         &walk.shape,
         whole(&tensor),
-        &format!("load({} + ({places}){})", tensor.name, as_option(loaded.as_ref())),
+        &format!("load({} + ({indices}){})", tensor.name, as_option(loaded.as_ref())),
     );
-    let turn = if turns > 1 { format!(" + ({at} % {turns}) * {elements}") } else { String::new() };
-    writer.line(format!("store({place} + ({}{turn}), {}{});", flat(&walk.shape), value.cast(dtype).0, as_option(stored.as_ref())));
+    let iteration = if iterations > 1 { format!(" + ({at} % {iterations}) * {elements}") } else { String::new() };
+    writer.line(format!(
+        "store({destination} + ({}{iteration}), {}{});",
+        flat(&walk.shape),
+        value.cast(dtype).0,
+        as_option(stored.as_ref())
+    ));
 }
 
-/// What a turn stores the next one loads; tiles of two turns may overlap, so a barrier stands behind.
+/// What an iteration stores the next one loads; tiles of two iterations may overlap, so a barrier stands behind.
 fn update(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
     let elements: usize = walk.shape.iter().product();
     let shift = writer.pick(&[0, 0, 1, walk.shape[walk.shape.len() - 1]]);
-    let Some((place, dtype)) = writer.place(elements + 4 * shift) else { return };
-    let places = format!("{} + ({at} % 4) * {shift}", flat(&walk.shape));
-    let source = writer.alias(&place);
-    let old = writer.bind(dtype, &walk.shape, None, &format!("load({source} + ({places}))"));
+    let Some((destination, dtype)) = writer.destination(elements + 4 * shift) else { return };
+    let indices = format!("{} + ({at} % 4) * {shift}", flat(&walk.shape));
+    let source = writer.alias(&destination);
+    let old = writer.bind(dtype, &walk.shape, None, &format!("load({source} + ({indices}))"));
     let mask = mask(writer, walk, at);
     let barrier = if shift > 0 { " debug_barrier();" } else { "" };
-    writer.line(format!("store({place} + ({places}), {} + {} as {dtype}{});{barrier}", old.name, walk.acc.name, as_option(mask.as_ref())));
+    writer.line(format!(
+        "store({destination} + ({indices}), {} + {} as {dtype}{});{barrier}",
+        old.name,
+        walk.acc.name,
+        as_option(mask.as_ref())
+    ));
 }

@@ -50,7 +50,7 @@ const STATEMENTS: [Statement; 29] = [
     rows::sort,
     accesses::load,
     accesses::block,
-    accesses::turn,
+    accesses::transfer,
     accesses::update,
     sweeps::sweep,
     sweeps::combine,
@@ -224,8 +224,8 @@ impl Writer<'_> {
         if fitting.is_empty() { None } else { Some(self.pick(&fitting)) }
     }
 
-    /// A place of the program's own for so many elements in a tensor that is written, which no other statement has: `y1 + pid * 4096 + 96`.
-    pub(crate) fn place(&mut self, elements: usize) -> Option<(String, Dtype)> {
+    /// The address of elements in an output tensor that only this program and this statement write: `y1 + pid * 4096 + 96`.
+    pub(crate) fn destination(&mut self, elements: usize) -> Option<(String, Dtype)> {
         let written: Vec<usize> = (0..self.tensors.len()).filter(|&at| self.tensors[at].is_own()).collect();
         let (chosen, padding) = (self.pick(&written), self.pick(&[0, 0, 0, 1, 5]));
         let tensor = &mut self.tensors[chosen];
@@ -237,11 +237,11 @@ impl Writer<'_> {
         Some((format!("{} + pid * {ROOM} + {offset}", tensor.name), tensor.dtype))
     }
 
-    /// The same place, sometimes by an address that a kernel without bounds checks has loaded: `y1_alias + pid * 4096 + 96`.
-    pub(crate) fn alias(&mut self, place: &str) -> String {
-        match place.split_once(' ') {
+    /// The same address, sometimes by an address that a kernel without bounds checks has loaded: `y1_alias + pid * 4096 + 96`.
+    pub(crate) fn alias(&mut self, destination: &str) -> String {
+        match destination.split_once(' ') {
             Some((name, rest)) if self.is_unchecked && self.chance(50) => format!("{name}_alias {rest}"),
-            _ => place.to_string(),
+            _ => destination.to_string(),
         }
     }
 
@@ -275,14 +275,14 @@ impl Writer<'_> {
     fn results(&mut self) {
         let late = self.scope.len().saturating_sub(6).max(1);
         for value in self.scope.split_off(late) {
-            let Some((place, dtype)) = self.place(value.shape.iter().product()) else { return };
+            let Some((destination, dtype)) = self.destination(value.shape.iter().product()) else { return };
             let mask = if value.is_tile() && self.chance(20) {
                 let axis = self.below(value.shape.len());
                 format!(", mask = {} < n", index(&value.shape, axis))
             } else {
                 String::new()
             };
-            self.line(format!("store({place} + ({}), {}{mask});", flat(&value.shape), value.cast(dtype).0));
+            self.line(format!("store({destination} + ({}), {}{mask});", flat(&value.shape), value.cast(dtype).0));
         }
     }
 

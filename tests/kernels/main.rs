@@ -4,7 +4,7 @@
 //! //! What is special about this kernel: why a compiler might get it wrong.
 //! //! x: any 300            elements of the tensor `x`: so many of any bits, `whole` numbers from -20 to 20, `counting` from 0 on, or `zeros`
 //! //! y: zeros 300
-//! //! n: 60, 64, 300        a scalar; each of its values is a launch, in which other lists stand at the same place
+//! //! n: 60, 64, 300        a scalar; each of its values is a launch, which takes the entries at the same index of other lists
 //! //! grid: 3               programs of a launch; 1 by default, as are `ctas`; `warps` are 4
 //! fn kernel(x: Ptr<f32>, y: PtrMut<f32>, n: usize) { .. }
 //!

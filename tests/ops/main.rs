@@ -151,12 +151,12 @@ fn check(case: &Case, device: &Device) -> Result<(), Failed> {
     for (index, got) in got.iter().enumerate() {
         let [a, b, c] = [0, 1, 2].map(|i| Scalar::from_bits(case.from, operands[i][index]));
         let got = Scalar::from_bits(case.to, *got);
-        let place = || format!("{} of ({a:?}, {b:?}, {c:?}) is {got:?}", case.op);
+        let found = || format!("{} of ({a:?}, {b:?}, {c:?}) is {got:?}", case.op);
         match &case.meaning {
             Meaning::Exact(meaning) => {
                 let want = meaning([a, b, c]).ok_or("the op has no meaning here")?;
                 if got != want && !(element::is_nan(got) && element::is_nan(want)) {
-                    return Err(format!("{}, not {want:?}", place()).into());
+                    return Err(format!("{}, not {want:?}", found()).into());
                 }
             }
             Meaning::FastQuotient => {
@@ -165,7 +165,7 @@ fn check(case: &Case, device: &Device) -> Result<(), Failed> {
                 if is_normal(a) && is_normal(b) && is_normal(a / b) {
                     let error = accuracy::distance(a / b, got, 0.0);
                     if error.is_nan() || error > 2.0 {
-                        return Err(format!("{}: {error:.2} ulp off, allowed 2", place()).into());
+                        return Err(format!("{}: {error:.2} ulp off, allowed 2", found()).into());
                     }
                     worst = worst.max(error);
                 }
@@ -174,7 +174,7 @@ fn check(case: &Case, device: &Device) -> Result<(), Failed> {
                 let error = accuracy::ulps(*op, a, got);
                 let bound = accuracy::bound(*op, case.from).unwrap_or(0.0);
                 if error.is_nan() || error > bound {
-                    return Err(format!("{}: {error:.2} ulp off, allowed {bound}", place()).into());
+                    return Err(format!("{}: {error:.2} ulp off, allowed {bound}", found()).into());
                 }
                 worst = worst.max(error);
             }

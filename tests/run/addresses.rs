@@ -195,7 +195,7 @@ fn counts_by_atomics(lab: &mut Lab) {
     let mut counts = outputs(lab, &vec![vec![0u32; 11]; 3]);
     let addresses = list(lab, counts.iter_mut().map(|tensor| tensor.slice().address()));
     let input = lab.input(&x);
-    // SAFETY: the list holds three tensors of ten counts, and a place behind them.
+    // SAFETY: the list holds three tensors of ten counts, and one more element behind them.
     unsafe { count_all::<64>(&addresses, 3, input.slice(), x.len()).grid(16).launch() }.unwrap();
     for (tensor, counts) in counts.iter_mut().enumerate() {
         let sum = |i: usize| x.iter().filter(|key| **key as usize % 3 == tensor && **key as usize % 10 == i).sum::<u32>();
@@ -244,14 +244,14 @@ fn addresses_of_addresses(lab: &mut Lab) {
     check_bits(&y.read(), |_| host[3]);
 }
 
-/// Which tensor is read depends on data, and on the turn of a loop.
+/// Which tensor is read depends on data, and on the iteration of a loop.
 #[kernel(B = 32, unchecked)]
-fn sum_of_chosen<const B: usize>(list: Ptr<u64>, choice: Ptr<u8>, y: PtrMut<u32>, turns: usize) {
+fn sum_of_chosen<const B: usize>(list: Ptr<u64>, choice: Ptr<u8>, y: PtrMut<u32>, iterations: usize) {
     let at = arange(0, B);
     let mut total = zeros::<u32>([B]);
-    for turn in 0..turns {
-        let x = load(list + load(choice + turn)) as Ptr<u32>;
-        if turn % 2 == 0 {
+    for iteration in 0..iterations {
+        let x = load(list + load(choice + iteration)) as Ptr<u32>;
+        if iteration % 2 == 0 {
             total += load(x + at);
         } else {
             total -= load(x + (B - 1 - at));
@@ -270,9 +270,10 @@ fn chosen_in_a_loop(lab: &mut Lab) {
     // SAFETY: the list has four tensors of 32 elements, and each choice is one of them.
     unsafe { sum_of_chosen::<32>(&addresses, chosen.slice(), &mut y.slice(), choice.len()).grid(1).launch() }.unwrap();
     check_bits(&y.read(), |i| {
-        let term = |turn: usize| host[usize::from(choice[turn])][if turn.is_multiple_of(2) { i } else { 31 - i }];
-        (0..choice.len())
-            .fold(0u32, |sum, turn| if turn.is_multiple_of(2) { sum.wrapping_add(term(turn)) } else { sum.wrapping_sub(term(turn)) })
+        let term = |iteration: usize| host[usize::from(choice[iteration])][if iteration.is_multiple_of(2) { i } else { 31 - i }];
+        (0..choice.len()).fold(0u32, |sum, iteration| {
+            if iteration.is_multiple_of(2) { sum.wrapping_add(term(iteration)) } else { sum.wrapping_sub(term(iteration)) }
+        })
     });
 }
 

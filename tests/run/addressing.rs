@@ -141,7 +141,7 @@ fn scatter<T: Element, const B: usize>(x: Ptr<T>, index: Ptr<i64>, y: PtrMut<T>,
 
 fn scatters<T: Value>(lab: &mut Lab) {
     for n in [1usize, 65, 5000] {
-        // Where to: each place once, in any order, and places outside.
+        // Where to: each index once, in any order, and indices outside.
         let mut indices: Vec<i64> = (0..n as i64).map(|i| if i % 5 == 3 { i + n as i64 } else { i }).collect();
         (1..n).for_each(|i| indices.swap(i, lab.below(i + 1)));
         for i in (0..n).step_by(7) {
@@ -154,8 +154,8 @@ fn scatters<T: Value>(lab: &mut Lab) {
         scatter::<T, 128>(x.slice(), index.slice(), &mut y.slice(), n).grid(cdiv(n, 128)).launch().unwrap();
         let mut want = y.before().to_vec();
         for (&index, &value) in indices.iter().zip(&host) {
-            if let Some(place) = usize::try_from(index).ok().and_then(|at| want.get_mut(at)) {
-                *place = value;
+            if let Some(element) = usize::try_from(index).ok().and_then(|at| want.get_mut(at)) {
+                *element = value;
             }
         }
         check_bits(&y.read(), |i| want[i]);

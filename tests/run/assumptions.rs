@@ -36,9 +36,9 @@ fn hold(lab: &mut Lab) {
         strided::<64, false>(x.slice(), &mut plain.slice(), n, stride).grid(cdiv(n, 64)).launch().unwrap();
         strided::<64, true>(x.slice(), &mut assuming.slice(), n, stride).grid(cdiv(n, 64)).launch().unwrap();
         let (plain, assuming) = (plain.read(), assuming.read());
-        let turns = (0..stride / 16).map(|i| i as f32);
+        let iterations = (0..stride / 16).map(|i| i as f32);
         for i in 0..n {
-            let want = turns.clone().fold(host[i] + 0.0, |sum, turn| sum + turn);
+            let want = iterations.clone().fold(host[i] + 0.0, |sum, iteration| sum + iteration);
             assert!(plain[i].to_bits() == want.to_bits() || plain[i].is_nan() && want.is_nan(), "{i}: {} and {want}", plain[i]);
             assert!(assuming[i].to_bits() == plain[i].to_bits() || plain[i].is_nan(), "{i}: {} and {}", assuming[i], plain[i]);
         }

@@ -26,7 +26,7 @@ tests![
     tiles_of_two_axes,
     outside_and_masked_lanes_give_zero,
     constant_masks,
-    checked_launches_name_the_word,
+    checked_launches_name_the_builtin,
     what_is_not_needed_does_not_happen,
 ];
 
@@ -130,8 +130,8 @@ fn extremes<T: Number, const B: usize>(bins: Ptr<u8>, x: Ptr<T>, low: PtrMut<T>,
     atomic_min(low + bin, v, mask = (bin & 1) == 0, sem = "release", scope = "sys");
 }
 
-/// The place of a number in the order of all, those of the smallest first; none for a NaN.
-fn place<T: Value>(value: T) -> Option<i128> {
+/// The rank of a number in the order of all, the smallest first; none for a NaN.
+fn rank<T: Value>(value: T) -> Option<i128> {
     let bits = i128::from(value.bits());
     let turned = |bits: i128, width: u32| if bits >> (width - 1) & 1 == 0 { bits } else { -1 - (bits - (1 << (width - 1))) };
     match format!("{}", T::DTYPE).as_str() {
@@ -148,7 +148,7 @@ fn place<T: Value>(value: T) -> Option<i128> {
 fn extremes_meet<T: Whole>(lab: &mut Lab) {
     for n in SIZES {
         let (host, bins) = (lab.values::<T>(n), (0..n).map(|_| lab.below(14) as u8).collect::<Vec<_>>());
-        let start: Vec<T> = lab.values::<T>(100).into_iter().filter(|value| place(*value).is_some()).take(12).collect();
+        let start: Vec<T> = lab.values::<T>(100).into_iter().filter(|value| rank(*value).is_some()).take(12).collect();
         let (x, b) = (lab.input(&host), lab.input(&bins));
         let (mut low, mut high) = (lab.in_place(&start), lab.in_place(&start));
         extremes::<T, 64>(b.slice(), x.slice(), &mut low.slice(), &mut high.slice()).grid(cdiv(n, 64)).launch().unwrap();
@@ -156,10 +156,10 @@ fn extremes_meet<T: Whole>(lab: &mut Lab) {
         let all = |bin: usize| {
             let (host, bins) = (&host, &bins);
             let own = (0..n).filter(move |i| usize::from(bins[*i]) == bin);
-            own.map(|i| host[i]).chain([start[bin]]).filter(|value| place(*value).is_some())
+            own.map(|i| host[i]).chain([start[bin]]).filter(|value| rank(*value).is_some())
         };
-        let least = |bin: usize| all(bin).min_by_key(|value| place(*value)).expect("the start is a number");
-        let most = |bin: usize| all(bin).max_by_key(|value| place(*value)).expect("the start is a number");
+        let least = |bin: usize| all(bin).min_by_key(|value| rank(*value)).expect("the start is a number");
+        let most = |bin: usize| all(bin).max_by_key(|value| rank(*value)).expect("the start is a number");
         check_bits(&high.read(), most);
         check_bits(&low.read(), |bin| if bin % 2 == 0 { least(bin) } else { start[bin] });
     }
@@ -281,8 +281,8 @@ fn compact<const B: usize>(x: Ptr<i32>, out: PtrMut<i32>, count: PtrMut<u32>, or
     let at = program_id(0) * B + arange(0, B);
     let v = load(x + at);
     let kept = v > 0;
-    let place = atomic_add(count + (at - at), 1, mask = kept);
-    store(out + place, v, mask = kept);
+    let index = atomic_add(count + (at - at), 1, mask = kept);
+    store(out + index, v, mask = kept);
 }
 
 fn tickets_are_all_different(lab: &mut Lab) {
@@ -437,7 +437,7 @@ fn count_up<const B: usize>(y: PtrMut<u32>) {
     atomic_add(y + at, 1);
 }
 
-fn checked_launches_name_the_word(lab: &mut Lab) {
+fn checked_launches_name_the_builtin(lab: &mut Lab) {
     let mut y = lab.in_place(&[0u32; 100]);
     count_up::<64>(&mut y.slice()).grid(1).checked().launch().unwrap();
     check_bits(&y.read(), |i| u32::from(i < 64));

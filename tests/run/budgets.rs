@@ -49,8 +49,8 @@ fn gathers_of_large_rows(lab: &mut Lab) {
         let inside = (0..M as i32).contains(&row) && (0..N as i32).contains(&column);
         if inside { host[row as usize * N + column as usize] } else { 0 }
     };
-    check_bits(&by_row.read(), |place| at(index[place], (place % N) as i32));
-    check_bits(&by_column.read(), |place| at((place / 4) as i32, index[place]));
+    check_bits(&by_row.read(), |i| at(index[i], (i % N) as i32));
+    check_bits(&by_column.read(), |i| at((i / 4) as i32, index[i]));
 }
 
 #[kernel(num_warps = 8)]
@@ -85,7 +85,7 @@ fn large_transposes<T: Value>(lab: &mut Lab) {
     let x = lab.input(&host);
     let mut y = lab.output::<T>(M * N);
     transpose::<T, M, N>(x.slice(), &mut y.slice()).grid(1).launch().unwrap();
-    check_bits(&y.read(), |place| host[place % M * N + place / M]);
+    check_bits(&y.read(), |i| host[i % M * N + i / M]);
 }
 
 #[kernel(num_warps = 16)]
@@ -101,5 +101,5 @@ fn large_sorts(lab: &mut Lab) {
     sorted::<N>(x.slice(), &mut y.slice()).grid(1).launch().unwrap();
     let mut wanted = host;
     wanted.sort_by(f64::total_cmp);
-    check_bits(&y.read(), |place| wanted[place]);
+    check_bits(&y.read(), |i| wanted[i]);
 }

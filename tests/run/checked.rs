@@ -1,4 +1,4 @@
-//! Launches with `.checked()`: a planted mistake is named by its place, and a kernel without one passes.
+//! Launches with `.checked()`: a planted mistake is reported with its position, and a kernel without one passes.
 
 use galatea::OutOfBounds;
 use galatea::prelude::*;
@@ -43,7 +43,7 @@ fn out_of_bounds(result: galatea::Result<()>) -> OutOfBounds {
 }
 
 #[track_caller]
-fn place(found: &OutOfBounds, what: &str, op: &str, parameter: &str) {
+fn check_position(found: &OutOfBounds, what: &str, op: &str, parameter: &str) {
     assert!(found.file.ends_with("tests/run/checked.rs"), "{found}");
     assert_eq!((found.line, found.column), planted(what, &format!("{op}(")), "{found}");
     assert_eq!((found.op, found.parameter.as_str()), (op, parameter), "{found}");
@@ -65,7 +65,7 @@ fn a_load_beyond_the_end(lab: &mut Lab) {
     for shift in [1, 5, 1000, 1 << 40, -1, -300, i64::MIN >> 1] {
         let mut y = lab.output::<f32>(n);
         let found = out_of_bounds(too_far::<64>(x.slice(), &mut y.slice(), n, shift as isize).grid(5).checked().launch());
-        place(&found, "load", "load", "x");
+        check_position(&found, "load", "load", "x");
         assert_eq!((found.kernel, found.length), ("too_far", n as u64));
         let lane = found.index - shift;
         assert!((0..n as i64).contains(&lane) && !(0..n as i64).contains(&found.index), "{found}");
@@ -86,7 +86,7 @@ fn before_the_start<const B: usize>(y: PtrMut<u16>, start: isize) {
 fn a_store_before_the_start(lab: &mut Lab) {
     let mut y = lab.output::<u16>(100);
     let found = out_of_bounds(before_the_start::<32>(&mut y.slice(), -1).grid(1).checked().launch());
-    place(&found, "store", "store", "y");
+    check_position(&found, "store", "store", "y");
     assert_eq!((found.index, found.length, found.program_id), (-1, 100, [0, 0, 0]));
     y.read();
     let found = out_of_bounds(before_the_start::<32>(&mut y.slice(), 69).grid(1).checked().launch());
@@ -110,7 +110,7 @@ fn the_right_access_of_several(lab: &mut Lab) {
         let (a, b) = (lab.input(&vec![1.0f32; len(0)]), lab.input(&vec![2.0f32; len(1)]));
         let (mut c, mut d) = (lab.output::<f32>(len(2)), lab.output::<f32>(len(3)));
         let found = out_of_bounds(three::<64>(a.slice(), b.slice(), &mut c.slice(), &mut d.slice()).grid(2).checked().launch());
-        place(&found, name, if short < 2 { "load" } else { "store" }, name);
+        check_position(&found, name, if short < 2 { "load" } else { "store" }, name);
         assert!((100..128).contains(&found.index) && found.length == 100 && found.program_id == [1, 0, 0], "{found}");
         c.read();
         d.read();
@@ -173,7 +173,7 @@ fn one_of_the_grid(y: PtrMut<i32>, i: i64, j: i64, k: i64) {
 fn on_a_grid_of_three_axes(lab: &mut Lab) {
     let mut y = lab.output::<i32>(10);
     let found = out_of_bounds(one_of_the_grid(&mut y.slice(), 3, 2, 4).grid((5, 4, 6)).checked().launch());
-    place(&found, "in a branch", "store", "y");
+    check_position(&found, "in a branch", "store", "y");
     assert_eq!((found.program_id, found.index), ([3, 2, 4], 3002), "{found}");
     one_of_the_grid(&mut y.slice(), 5, 2, 4).grid((5, 4, 6)).checked().launch().unwrap();
     check_bits(&y.read(), |i| y.before()[i]);
@@ -183,7 +183,7 @@ fn constants_compiled_here(lab: &mut Lab) {
     let x = lab.input(&[1.0f32; 300]);
     let mut y = lab.output::<f32>(300);
     let found = out_of_bounds(too_far::<256>(x.slice(), &mut y.slice(), 300, 299).grid(2).checked().launch());
-    place(&found, "load", "load", "x");
+    check_position(&found, "load", "load", "x");
     assert!((300..599).contains(&found.index) && found.program_id[0] as i64 == (found.index - 299) / 256, "{found}");
 }
 

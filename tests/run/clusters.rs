@@ -11,7 +11,7 @@ tests![
     softmax_of_long_rows<f16, f32>,
     sums_of_integers<i32, u8, i64>,
     reductions_along_each_axis<f32, f64>,
-    order_is_kept,
+    order_is_preserved,
     lookups,
     reductions_in_loops,
     small_tiles_are_shared_by_nobody,
@@ -37,7 +37,7 @@ fn has_clusters(device: Device) -> bool {
 }
 
 macro_rules! kernels {
-    ($($ctas:literal: $softmax:ident $sums:ident $axes:ident $first:ident $turns:ident $small:ident $count:ident $leave:ident;)*) => {
+    ($($ctas:literal: $softmax:ident $sums:ident $axes:ident $first:ident $iterations:ident $small:ident $count:ident $leave:ident;)*) => {
         mod kernels {
             use galatea::prelude::*;
             $(
@@ -75,7 +75,7 @@ macro_rules! kernels {
                 }
 
                 #[kernel(num_ctas = $ctas, num_warps = 2)]
-                pub(super) fn $turns<const B: usize>(x: Ptr<i32>, y: PtrMut<i32>, n: usize) {
+                pub(super) fn $iterations<const B: usize>(x: Ptr<i32>, y: PtrMut<i32>, n: usize) {
                     let mut total = 0i32;
                     for first in range(0, n, B) {
                         let at = first + arange(0, B);
@@ -148,16 +148,16 @@ macro_rules! kernels {
             )*
         }
 
-        fn order_is_kept(lab: &mut Lab) {
+        fn order_is_preserved(lab: &mut Lab) {
             let mut host = lab.numbers::<f32>(4096, -5.0, 5.0);
             // The largest stands there twice; the first is found.
-            let place = lab.below(2048);
-            (host[place], host[4095 - place / 2]) = (9.0, 9.0);
+            let index = lab.below(2048);
+            (host[index], host[4095 - index / 2]) = (9.0, 9.0);
             let x = lab.input(&host);
             $({
                 let (mut best, mut last) = (lab.output::<i32>(1), lab.output::<f32>(1));
                 kernels::$first::<4096>(x.slice(), &mut best.slice(), &mut last.slice()).grid(1).launch().unwrap();
-                check_ints(&best.read(), |_| place as i128);
+                check_ints(&best.read(), |_| index as i128);
                 check_bits(&last.read(), |_| host[4095]);
             })*
         }
@@ -175,7 +175,7 @@ macro_rules! kernels {
                 }
                 $({
                     let mut y = lab.output::<i32>(1);
-                    kernels::$turns::<512>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap();
+                    kernels::$iterations::<512>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap();
                     check_bits(&y.read(), |_| want);
                 })*
             }
@@ -215,9 +215,9 @@ macro_rules! kernels {
 }
 
 kernels! {
-    2: softmax_2 sums_2 axes_2 first_2 turns_2 small_2 count_2 leave_2;
-    4: softmax_4 sums_4 axes_4 first_4 turns_4 small_4 count_4 leave_4;
-    16: softmax_16 sums_16 axes_16 first_16 turns_16 small_16 count_16 leave_16;
+    2: softmax_2 sums_2 axes_2 first_2 iterations_2 small_2 count_2 leave_2;
+    4: softmax_4 sums_4 axes_4 first_4 iterations_4 small_4 count_4 leave_4;
+    16: softmax_16 sums_16 axes_16 first_16 iterations_16 small_16 count_16 leave_16;
 }
 
 fn rows_of<T: FloatValue>(

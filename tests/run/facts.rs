@@ -65,7 +65,7 @@ fn copy<T: Element, const BM: usize, const BN: usize>(
 fn matrices_of_any_steps<T: Value>(lab: &mut Lab) {
     for (m, n) in [(1, 1), (16, 32), (37, 50), (5, 64), (64, 3), (0, 8)] {
         let (wide, tall) = (n as isize + 3, m as isize + 5);
-        // Rows, columns, both apart, all elements one, turned round; as they are written, no two elements share a place.
+        // Rows, columns, both apart, all elements one, turned round; as they are written, no two elements share an index.
         let reads = [(wide, 1), (64, 1), (1, tall), (1, 1), (3 * wide, 3), (0, 1), (1, 0), (-wide, -1), (1, -(m as isize))];
         let writes = [(wide, 1), (64, 1), (1, tall), (2 * wide, 2), (-wide, -1)];
         for (at, read) in reads.into_iter().enumerate() {
@@ -82,7 +82,7 @@ fn matrices_of_any_steps<T: Value>(lab: &mut Lab) {
                 for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
                     want[to.at(i, j)] = data[from.at(i, j)];
                 }
-                check_bits(&y.read(), |place| want[place]);
+                check_bits(&y.read(), |i| want[i]);
             }
         }
     }
@@ -192,10 +192,10 @@ fn element<T: Element>(x: Ptr<T>, at: Value<usize>, step: usize) -> Value<T> {
 
 /// The kernel is compiled where the function's source is known, behind its launcher.
 #[kernel(N = [64])]
-fn walk<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, turns: usize, step: usize, far: usize) {
+fn walk<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, iterations: usize, step: usize, far: usize) {
     let mut at = arange(0, N) * step;
     let mut sum = zeros::<f32>([N]);
-    for _ in 0..turns {
+    for _ in 0..iterations {
         sum += load(x + at);
         at += far;
     }
@@ -203,11 +203,11 @@ fn walk<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, turns: usize, step: usize, 
 }
 
 fn steps_through_loops_and_functions(lab: &mut Lab) {
-    for (turns, step, far) in [(0, 1, 64), (3, 1, 64), (5, 2, 1), (4, 1, 1), (2, 0, 7)] {
+    for (iterations, step, far) in [(0, 1, 64), (3, 1, 64), (5, 2, 1), (4, 1, 1), (2, 0, 7)] {
         let data = lab.numbers::<f32>(64 * 2 + 5 * 64, -1.0, 1.0);
         let (x, mut y) = (lab.input(&data), lab.output::<f32>(64));
-        walk::<64>(x.slice(), &mut y.slice(), turns, step, far).grid(1).launch().unwrap();
-        check_bits(&y.read(), |i| (0..turns).fold(0.0, |sum, turn| sum + data[i * step + turn * far]) + data[i * step]);
+        walk::<64>(x.slice(), &mut y.slice(), iterations, step, far).grid(1).launch().unwrap();
+        check_bits(&y.read(), |i| (0..iterations).fold(0.0, |sum, iteration| sum + data[i * step + iteration * far]) + data[i * step]);
     }
 }
 

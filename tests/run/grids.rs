@@ -6,7 +6,7 @@ use crate::lab::Lab;
 use crate::tests;
 use crate::tolerance::check_bits;
 
-tests![every_program_knows_its_place, programs_that_step_over_the_grid, an_empty_grid_does_nothing, many_small_programs];
+tests![every_program_knows_its_index, programs_that_step_over_the_grid, an_empty_grid_does_nothing, many_small_programs];
 
 /// Each program marks one element with what it knows of itself.
 #[kernel]
@@ -16,7 +16,7 @@ fn mark(y: PtrMut<i64>) {
     store(y + (k * b + j) * a + i, i + 1000 * j + 1_000_000 * k + 1_000_000_000 * (a + 100 * b + 10_000 * c));
 }
 
-fn every_program_knows_its_place(lab: &mut Lab) {
+fn every_program_knows_its_index(lab: &mut Lab) {
     for (a, b, c) in [(1, 1, 1), (7, 1, 1), (1, 5, 1), (1, 1, 9), (3, 4, 5), (64, 2, 3)] {
         let len = (a * b * c) as usize;
         let want = |at: usize| {

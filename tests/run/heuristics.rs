@@ -8,7 +8,7 @@ use crate::tolerance::check_bits;
 use crate::value::FloatValue;
 
 tests![
-    a_truth_has_both_variants<f32, f16>,
+    a_bool_constant_has_both_variants<f32, f16>,
     a_block_follows_the_row,
     they_follow_each_other_and_every_type,
     they_come_behind_the_configuration,
@@ -30,7 +30,7 @@ fn copy<T: Float, const B: usize, const EVEN: bool>(x: Ptr<T>, y: PtrMut<T>, use
     }
 }
 
-fn a_truth_has_both_variants<T: FloatValue>(lab: &mut Lab) {
+fn a_bool_constant_has_both_variants<T: FloatValue>(lab: &mut Lab) {
     fn run<T: FloatValue, const B: usize>(lab: &mut Lab, n: usize) {
         let data = lab.values::<T>(n);
         let x = lab.input(&data);
@@ -86,7 +86,7 @@ fn apart(a: Value<i64>, b: Value<i64>) -> Value<i64> {
     WIDE = size_of::<T>() as u32 * u32::from(on) + STEP.unsigned_abs(),
     SAME = T::default() == value,
 ))]
-fn tell<T: Float, const NEGATIVE: bool, const STEP: i32, const WIDE: u32, const SAME: bool>(
+fn constants_of_heuristics<T: Float, const NEGATIVE: bool, const STEP: i32, const WIDE: u32, const SAME: bool>(
     y: PtrMut<i64>,
     scale: f64,
     step: i32,
@@ -104,7 +104,7 @@ fn they_follow_each_other_and_every_type(lab: &mut Lab) {
     let apart = |a: i64, b: i64| a * 1000 + b;
     for (scale, step, on, value) in [(0.5, 3, true, 0.0f32), (-0.5, 3, false, 1.5), (-2.0, -8, true, -0.0)] {
         let mut y = lab.output::<i64>(1);
-        tell::<f32>(&mut y.slice(), scale, step, on, value).grid(|_| 1).launch().unwrap();
+        constants_of_heuristics::<f32>(&mut y.slice(), scale, step, on, value).grid(|_| 1).launch().unwrap();
         let negative = scale < 0.0;
         let steps = if negative { step - 1 } else { step };
         let wide = if on { 4 } else { 0 } + i64::from(steps.unsigned_abs());

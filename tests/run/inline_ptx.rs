@@ -303,7 +303,7 @@ fn rows_and_columns(lab: &mut Lab) {
             let (a, b, mut z, mut sums) = (lab.input(&x), lab.input(&y), lab.output::<u32>($m * $k), lab.output::<u32>($k));
             distances::<$m, $k>(a.slice(), b.slice(), &mut z.slice(), &mut sums.slice()).grid(1).launch().unwrap();
             let at = |i: usize, j: usize| x[i].abs_diff(y[j]).wrapping_add(i as u32);
-            check_bits(&z.read(), |place| at(place / $k, place % $k));
+            check_bits(&z.read(), |index| at(index / $k, index % $k));
             check_bits(&sums.read(), |j| (0..$m).fold(0u32, |sum, i| sum.wrapping_add(at(i, j))));
         })*};
     }
@@ -318,8 +318,9 @@ fn combined<const B: usize>(x: Ptr<u32>, y: PtrMut<u32>, z: PtrMut<u32>, n: usiz
     store(y, reduce(v, 0, |a, b| inline_ptx!("lop3.b32 {d}, {a}, {b}, 0, 0x3c;", d: u32, cpu = |a, b| a ^ b)));
     store(y + 1 + at, associative_scan(v, 0, |a, b| inline_ptx!("max.u32 {d}, {a}, {b};", d: u32, a = a, b = b, cpu = |a, b| max(a, b))));
     let mut state = v;
-    for turn in 0..n {
-        state = inline_ptx!("mad.lo.u32 {d}, {state}, 1664525, {by};", d: u32, by = turn as u32, cpu = |by, state| state * 1664525 + by);
+    for iteration in 0..n {
+        state =
+            inline_ptx!("mad.lo.u32 {d}, {state}, 1664525, {by};", d: u32, by = iteration as u32, cpu = |by, state| state * 1664525 + by);
     }
     store(z + at, state);
 }
@@ -329,7 +330,7 @@ fn where_elements_are_combined(lab: &mut Lab) {
     let (a, mut y, mut z) = (lab.input(&x), lab.output::<u32>(65), lab.output::<u32>(64));
     combined::<64>(a.slice(), &mut y.slice(), &mut z.slice(), 5).grid(1).launch().unwrap();
     check_bits(&y.read(), |i| if i == 0 { x.iter().fold(0, |a, b| a ^ b) } else { x[..i].iter().copied().max().unwrap_or(0) });
-    check_bits(&z.read(), |i| (0..5).fold(x[i], |state, turn| state.wrapping_mul(1_664_525).wrapping_add(turn)));
+    check_bits(&z.read(), |i| (0..5).fold(x[i], |state, iteration| state.wrapping_mul(1_664_525).wrapping_add(iteration)));
 }
 
 /// Where the device has a word for it, the text is one instruction.

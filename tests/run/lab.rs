@@ -83,7 +83,7 @@ impl Lab {
         Output { tensor: self.device.tensor(&noise).unwrap(), noise, start, len }
     }
 
-    /// Room that holds `data`, to be changed in place.
+    /// A tensor that holds `data`, for kernels that change it in place.
     pub(crate) fn in_place<T: Value>(&mut self, data: &[T]) -> Output<T> {
         let mut output = self.output(data.len());
         output.slice().copy_from_slice(data).unwrap();
@@ -114,8 +114,8 @@ impl<T: Value> Output<T> {
         let all = self.tensor.to_vec().unwrap();
         let (start, end) = (self.start, self.start + self.len);
         for i in (0..start).chain(end..all.len()) {
-            let place = i as i64 - start as i64;
-            assert!(all[i].bits() == self.noise[i].bits(), "element {place} outside the slice of {} was written: {:?}", self.len, all[i]);
+            let index = i as i64 - start as i64;
+            assert!(all[i].bits() == self.noise[i].bits(), "element {index} outside the slice of {} was written: {:?}", self.len, all[i]);
         }
         all[start..end].to_vec()
     }

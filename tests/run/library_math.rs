@@ -8,7 +8,7 @@ use crate::tests;
 use crate::tolerance::{Class, check, check_bits};
 use crate::value::FloatValue;
 
-/// Tests of functions of one number: the word, how far it may be from its reference (of `tgamma` that is the less exact of the two), and the
+/// Tests of functions of one number: the builtin, how far it may be from its reference (of `tgamma` that is the less exact of the two), and the
 /// interval that the arguments are from.
 macro_rules! functions {
     ($($name:ident: $kernel:ident, $class:expr, $reference:expr, $low:expr, $high:expr;)*) => {

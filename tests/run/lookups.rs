@@ -74,8 +74,8 @@ fn gathers_of_two_axes<T: Value>(lab: &mut Lab) {
             let (mut y, mut z) = (lab.output::<T>($k * $n), lab.output::<T>($m * $k));
             pick_rows_and_columns::<T, $m, $n, $k>(x.slice(), r.slice(), c.slice(), &mut y.slice(), &mut z.slice()).grid(1).launch().unwrap();
             let at = |i: usize, j: usize| if i < $m && j < $n { host[i * $n + j] } else { T::from_bits(0) };
-            check_bits(&y.read(), |place| at(rows[place].into(), place % $n));
-            check_bits(&z.read(), |place| at(place / $k, columns[place] as usize));
+            check_bits(&y.read(), |index| at(rows[index].into(), index % $n));
+            check_bits(&z.read(), |index| at(index / $k, columns[index] as usize));
         })*};
     }
     shapes!((16, 8, 64), (1, 4, 2), (4, 1, 8), (32, 64, 4), (3, 5, 7), (12, 96, 5), (7, 8, 16));
@@ -102,10 +102,10 @@ fn counts<T: IntValue>(lab: &mut Lab) {
                 let own = host[(program * $n).min(n)..((program + 1) * $n).min(n)].iter();
                 own.filter(|value| value.wide() == bin as i128).count() as i32
             };
-            check_bits(&y.read(), |place| of(place / $bins, place % $bins));
+            check_bits(&y.read(), |index| of(index / $bins, index % $bins));
             // What is outside reads as 0.
             let zeros = 2 * $n - n;
-            check_bits(&z.read(), |place| of(place / $bins, place % $bins) + if place == $bins { zeros as i32 } else { 0 });
+            check_bits(&z.read(), |index| of(index / $bins, index % $bins) + if index == $bins { zeros as i32 } else { 0 });
         })*};
     }
     shapes!((32, 1), (32, 512), (1024, 16), (1, 4), (256, 64), (100, 16), (32, 100), (96, 3), (7, 1));
@@ -152,8 +152,8 @@ fn programs_count_together(lab: &mut Lab) {
     }
 }
 
-/// The place of an element in the order of its type, that of IEEE 754 for floats.
-fn place<T: Value>(value: T) -> i128 {
+/// The rank of an element in the order of its type, that of IEEE 754 for floats.
+fn rank<T: Value>(value: T) -> i128 {
     let bits = i128::from(value.bits());
     let name = T::DTYPE.name();
     let width = 8 * size_of::<T>() as u32;
@@ -166,7 +166,7 @@ fn place<T: Value>(value: T) -> i128 {
 }
 
 fn ordered<T: Value>(mut values: Vec<T>, descending: bool) -> Vec<T> {
-    values.sort_by_key(|value| place(*value));
+    values.sort_by_key(|value| rank(*value));
     if descending {
         values.reverse();
     }

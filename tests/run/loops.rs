@@ -77,13 +77,13 @@ fn pointers_walk(lab: &mut Lab) {
 #[kernel]
 fn count_all(y: PtrMut<i64>, start: isize, end: isize, step: isize, low: i32, high: i32, last: u8) {
     let mut sum = 0i64;
-    let mut turns = 0i64;
+    let mut iterations = 0i64;
     for i in start..end {
         sum = sum * 3 + i;
-        turns += 1;
+        iterations += 1;
     }
     store(y, sum);
-    store(y + 1, turns);
+    store(y + 1, iterations);
     sum = 0;
     for i in (start..end).step_by(step) {
         sum = sum * 3 + i;
@@ -125,21 +125,21 @@ fn ranges(lab: &mut Lab) {
     }
 }
 
-/// Counts the turns of a loop that may be left, but is not.
+/// Counts the iterations of a loop that may be left, but is not.
 #[kernel]
 fn count<T: Int>(y: PtrMut<i32>, start: T, end: T, step: T) {
-    let mut turns = 0i32;
+    let mut iterations = 0i32;
     for _i in (start..end).step_by(step) {
-        turns += 1;
-        if turns > 100 {
+        iterations += 1;
+        if iterations > 100 {
             break;
         }
     }
-    store(y, turns);
+    store(y, iterations);
 }
 
 fn ends_of_types(lab: &mut Lab) {
-    let turns = |launch: &mut dyn FnMut(&mut Tensor<i32>) -> galatea::Result<()>| {
+    let iterations = |launch: &mut dyn FnMut(&mut Tensor<i32>) -> galatea::Result<()>| {
         let mut y = lab.device.full(1, -1).unwrap();
         launch(&mut y).unwrap();
         y.to_vec().unwrap()[0]
@@ -152,18 +152,18 @@ fn ends_of_types(lab: &mut Lab) {
         (u64::MAX - 1, u64::MAX, u64::MAX, 1),
         (7, 7, 1, 0),
     ] {
-        assert_eq!(turns(&mut |y| count::<u64>(y, start, end, step).grid(1).launch()), want, "{start}..{end} by {step}");
+        assert_eq!(iterations(&mut |y| count::<u64>(y, start, end, step).grid(1).launch()), want, "{start}..{end} by {step}");
     }
     for (start, end, step, want) in
         [(i64::MAX - 3, i64::MAX, 2, 2), (i64::MIN, i64::MAX, i64::MAX, 3), (i64::MIN, i64::MIN + 3, 1, 3), (0, 9, -1, 0), (-4, 5, 4, 3)]
     {
-        assert_eq!(turns(&mut |y| count::<i64>(y, start, end, step).grid(1).launch()), want, "{start}..{end} by {step}");
+        assert_eq!(iterations(&mut |y| count::<i64>(y, start, end, step).grid(1).launch()), want, "{start}..{end} by {step}");
     }
-    assert_eq!(turns(&mut |y| count::<i8>(y, 120, 127, 5).grid(1).launch()), 2);
-    assert_eq!(turns(&mut |y| count::<u8>(y, 0, 255, 128).grid(1).launch()), 2);
+    assert_eq!(iterations(&mut |y| count::<i8>(y, 120, 127, 5).grid(1).launch()), 2);
+    assert_eq!(iterations(&mut |y| count::<u8>(y, 0, 255, 128).grid(1).launch()), 2);
 }
 
-/// Marks the places that a loop's index names, from its first one on.
+/// Marks the elements that a loop's index names, from its first one on.
 #[kernel]
 fn marked(y: PtrMut<i32>, start: u64, end: u64) {
     for i in start..end {
@@ -177,10 +177,10 @@ fn counters_beyond_half_of_64_bits(lab: &mut Lab) {
     for (start, end) in [(far - 3, far + 4), (far, far + 2), (u64::MAX - 5, u64::MAX), (0, 3), (far + 1, far - 1)] {
         let mut y = lab.output::<i32>(128);
         marked(&mut y.slice(), start, end).grid(1).launch().unwrap();
-        check_bits(&y.read(), |place| match place as u64 {
-            place if place < 64 && place < end.saturating_sub(start) => ((start + place) % 1000) as i32,
-            place if place >= 64 && (start..end).any(|i| i % 64 == place - 64) => 1,
-            _ => y.before()[place],
+        check_bits(&y.read(), |index| match index as u64 {
+            index if index < 64 && index < end.saturating_sub(start) => ((start + index) % 1000) as i32,
+            index if index >= 64 && (start..end).any(|i| i % 64 == index - 64) => 1,
+            _ => y.before()[index],
         });
     }
 }
@@ -312,8 +312,8 @@ fn finds_and_returns(lab: &mut Lab) {
     for wanted in [host[0], host[150], host[199] - 2, -50] {
         let mut y = lab.output::<i64>(1);
         find(x.slice(), &mut y.slice(), host.len(), wanted).grid(1).launch().unwrap();
-        let place = host.iter().position(|value| (wanted..wanted + 3).contains(value));
-        check_bits(&y.read(), |_| place.map_or(-1, |i| i as i64 * 10 + i64::from(host[i] - wanted)));
+        let found = host.iter().position(|value| (wanted..wanted + 3).contains(value));
+        check_bits(&y.read(), |_| found.map_or(-1, |i| i as i64 * 10 + i64::from(host[i] - wanted)));
     }
 }
 
@@ -356,22 +356,22 @@ fn branches(lab: &mut Lab) {
     });
 }
 
-/// Loads see what the same lanes stored in an earlier turn.
+/// Loads see what the same lanes stored in an earlier iteration.
 #[kernel(B = 128)]
-fn again<const B: usize>(x: PtrMut<f32>, turns: i32, n: usize) {
+fn again<const B: usize>(x: PtrMut<f32>, iterations: i32, n: usize) {
     let at = program_id(0) * B + arange(0, B);
-    for i in 0..turns {
+    for i in 0..iterations {
         let v = load(x + at, mask = at < n);
         store(x + at, v * 2.0 - i as f32, mask = at < n);
     }
 }
 
 fn a_loop_over_tiles_in_place(lab: &mut Lab) {
-    for (n, turns) in [(1, 0), (129, 1), (1000, 7), (4097, -3)] {
+    for (n, iterations) in [(1, 0), (129, 1), (1000, 7), (4097, -3)] {
         let host: Vec<f32> = (0..n).map(|_| lab.below(64) as f32).collect();
         let mut x = lab.in_place(&host);
-        again::<128>(&mut x.slice(), turns, n).grid(cdiv(n, 128)).launch().unwrap();
-        check_bits(&x.read(), |i| (0..turns).fold(host[i], |v, turn| v * 2.0 - turn as f32));
+        again::<128>(&mut x.slice(), iterations, n).grid(cdiv(n, 128)).launch().unwrap();
+        check_bits(&x.read(), |i| (0..iterations).fold(host[i], |v, iteration| v * 2.0 - iteration as f32));
     }
 }
 
@@ -521,18 +521,18 @@ fn as_in_rust<const B: usize>(x: Ptr<i32>, y: PtrMut<i32>, n: usize) {
     };
     let shift = 100;
     let mut state = ((column(0), 0i32), shift);
-    let mut turn = 0;
+    let mut iteration = 0;
     loop {
         state.0.0 = scaled(state.0.0, SCALE) + column(1);
         state.0.1 += 1;
-        turn += 1;
-        if turn >= n {
+        iteration += 1;
+        if iteration >= n {
             break;
         }
-        if turn % 2 == 0 {
+        if iteration % 2 == 0 {
             continue;
         }
-        state.1 -= scaled(turn, 2);
+        state.1 -= scaled(iteration, 2);
     }
     store(y + lanes, state.0.0 + state.0.1 + state.1 as i32);
 }
@@ -545,14 +545,14 @@ fn what_a_rust_programmer_writes(lab: &mut Lab) {
         as_in_rust::<32>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap();
         check_bits(&y.read(), |lane| {
             let (mut v, mut rest) = (host[2 * lane], 100);
-            let turns = n.max(1) as i32;
-            for turn in 1..=turns {
+            let iterations = n.max(1) as i32;
+            for iteration in 1..=iterations {
                 v = v.wrapping_mul(3).wrapping_add(1).wrapping_add(host[2 * lane + 1]);
-                if turn < turns && turn % 2 == 1 {
-                    rest -= turn * 2 + 1;
+                if iteration < iterations && iteration % 2 == 1 {
+                    rest -= iteration * 2 + 1;
                 }
             }
-            v.wrapping_add(turns).wrapping_add(rest)
+            v.wrapping_add(iterations).wrapping_add(rest)
         });
     }
 }

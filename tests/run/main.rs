@@ -16,6 +16,7 @@ mod constants;
 mod device_functions;
 #[path = "../devices/mod.rs"]
 mod devices;
+mod divided_indices;
 mod elementwise;
 mod facts;
 mod float8;
@@ -34,7 +35,6 @@ mod odd_extents;
 mod order;
 mod overlap;
 mod pieces;
-mod places;
 mod printing;
 mod random;
 mod reductions;
@@ -110,7 +110,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         order,
         overlap,
         pieces,
-        places,
+        divided_indices,
         printing,
         random,
         reductions,

@@ -19,8 +19,8 @@ tests![
     other_is_for_lanes_outside_too,
     cache_and_evict,
     volatile_loads_see_stores,
-    of_one_place<u8, f32>,
-    of_falling_places<i8, i32, f64>,
+    of_one_position<u8, f32>,
+    of_falling_indices<i8, i32, f64>,
 ];
 
 /// Copies where a flag is set.
@@ -273,7 +273,7 @@ fn volatile_loads_see_stores(lab: &mut Lab) {
     check_bits(&y.read(), |i| (if host[i] > 0 { host[i].wrapping_add(1) } else { 9 }).wrapping_add(1));
 }
 
-/// A matrix behind a mask of one place, which is repeated for all elements.
+/// A matrix behind a mask of one position, which is repeated for all elements.
 #[kernel(M = [1, 4], N = 64)]
 fn if_there_are<T: Element, const M: usize, const N: usize>(x: Ptr<T>, y: PtrMut<T>, rows: usize, columns: usize) {
     let at = arange(0, M).col() * N + arange(0, N).row();
@@ -281,7 +281,7 @@ fn if_there_are<T: Element, const M: usize, const N: usize>(x: Ptr<T>, y: PtrMut
     store(y + at, load(x + at, mask = there_are), mask = there_are);
 }
 
-fn of_one_place<T: Value>(lab: &mut Lab) {
+fn of_one_position<T: Value>(lab: &mut Lab) {
     for (rows, columns) in [(0, 5), (1, 1), (2, 3), (3, 64), (7, 0)] {
         for len in [256, 100] {
             let host = lab.values::<T>(len);
@@ -296,7 +296,7 @@ fn of_one_place<T: Value>(lab: &mut Lab) {
     }
 }
 
-/// Copies where a place that falls from lane to lane is below a number, which may be negative.
+/// Copies where an index that falls from element to element is below a number, which may be negative.
 #[kernel(B = 64)]
 fn where_falling<T: Element, const B: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize, end: isize) {
     for start in range(0, n, B) {
@@ -306,15 +306,15 @@ fn where_falling<T: Element, const B: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize, 
     }
 }
 
-fn of_falling_places<T: Value>(lab: &mut Lab) {
+fn of_falling_indices<T: Value>(lab: &mut Lab) {
     for n in SIZES.into_iter().filter(|n| *n < 5000) {
         for end in [-64, -63, -5, -1, 0, 1, 70] {
             let host = lab.values::<T>(n);
             let x = lab.input_at(&host, 0);
             let mut y = lab.output_at::<T>(n, 0);
             where_falling::<T, 64>(x.slice(), &mut y.slice(), n, end).grid(1).launch().unwrap();
-            let place = |i: usize| (i / 64 * 64) as isize - (i % 64) as isize;
-            check_bits(&y.read(), |i| if place(i) < end { host[i] } else { y.before()[i] });
+            let index = |i: usize| (i / 64 * 64) as isize - (i % 64) as isize;
+            check_bits(&y.read(), |i| if index(i) < end { host[i] } else { y.before()[i] });
         }
     }
 }

@@ -19,7 +19,7 @@ tests![
     loops_carry_odd_tiles,
     softmax_of_rows<bf16, f32>,
     checked_launches_see_elements_only,
-    nan_is_kept_where_it_is_wanted,
+    nan_propagates_on_request,
     one_element_writes_once,
 ];
 
@@ -301,7 +301,7 @@ fn nan_kernel<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>) {
     store(y + 4, sum(v));
 }
 
-fn nan_is_kept_where_it_is_wanted(lab: &mut Lab) {
+fn nan_propagates_on_request(lab: &mut Lab) {
     let mut host = lab.numbers::<f32>(48, -3.0, -1.0);
     let mut check = |host: &[f32], want: [f64; 5]| {
         let x = lab.input(host);

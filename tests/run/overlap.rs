@@ -9,10 +9,10 @@ use crate::tolerance::{check, check_bits};
 
 tests![
     a_chain_of_early_launches,
-    every_place_of_the_words,
+    every_position_of_the_builtins,
     tuned_ones,
     reads_what_the_launch_before_wrote_elsewhere,
-    who_says_no_word_runs_in_turn
+    a_kernel_without_the_builtins_runs_in_order
 ];
 
 /// y[i] = x[n - 1 - i] + a: each program reads what another one wrote.
@@ -30,18 +30,18 @@ fn a_chain_of_early_launches(lab: &mut Lab) {
         let host = lab.values::<u32>(n);
         let mut x = lab.device.tensor(&host).unwrap();
         let mut y = lab.device.zeros::<u32>(n).unwrap();
-        for turn in 0..10u32 {
-            turned::<256>(&x, &mut y, turn, n).grid(cdiv(n, 256)).overlap_previous().launch().unwrap();
+        for iteration in 0..10u32 {
+            turned::<256>(&x, &mut y, iteration, n).grid(cdiv(n, 256)).overlap_previous().launch().unwrap();
             std::mem::swap(&mut x, &mut y);
         }
-        // Ten turns turn nothing round; 0 + .. + 9 = 45.
+        // Ten iterations turn nothing round; 0 + .. + 9 = 45.
         check_bits(&x.to_vec().unwrap(), |i| host[i].wrapping_add(45));
     }
 }
 
-/// Where a kernel says the words: as constants choose.
+/// Where a kernel calls the builtins: as constants choose.
 #[kernel(WHERE = [0, 1, 2, 3, 4, 5], B = 128)]
-fn places<const WHERE: usize, const B: usize>(x: PtrMut<f32>, n: usize) {
+fn positions<const WHERE: usize, const B: usize>(x: PtrMut<f32>, n: usize) {
     let at = program_id(0) * B + arange(0, B);
     let mask = at < n;
     if WHERE == 0 {
@@ -71,25 +71,25 @@ fn places<const WHERE: usize, const B: usize>(x: PtrMut<f32>, n: usize) {
     store(x + at, sum, mask = mask);
 }
 
-fn every_place_of_the_words(lab: &mut Lab) {
+fn every_position_of_the_builtins(lab: &mut Lab) {
     for n in [100, 2000] {
         let host = lab.numbers::<f32>(n, -10.0, 10.0);
         let mut x = lab.device.tensor(&host).unwrap();
         let grid = cdiv(n, 128);
         for _ in 0..2 {
-            places::<0, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
-            places::<1, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
-            places::<2, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
-            places::<3, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
-            places::<4, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
-            places::<5, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
+            positions::<0, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
+            positions::<1, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
+            positions::<2, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
+            positions::<3, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
+            positions::<4, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
+            positions::<5, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
             x.view_mut().fill(host[0]).unwrap();
-            places::<4, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
+            positions::<4, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
         }
         check(&x.to_vec().unwrap(), Class::Rounded, |_| 3.0 * f64::from(host[0]));
         let mut x = lab.device.tensor(&host).unwrap();
-        places::<0, 128>(&mut x, n).grid(grid).launch().unwrap();
-        places::<3, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
+        positions::<0, 128>(&mut x, n).grid(grid).launch().unwrap();
+        positions::<3, 128>(&mut x, n).grid(grid).overlap_previous().launch().unwrap();
         // Each sum rounds twice; programs behind the sixth return at once.
         let triple = |x: f32| x + x + x;
         check_bits(&x.to_vec().unwrap(), |i| if i < 6 * 128 { triple(triple(host[i])) } else { triple(host[i]) });
@@ -132,10 +132,10 @@ fn reads_what_the_launch_before_wrote_elsewhere(lab: &mut Lab) {
     let host = lab.values::<u32>(n);
     let x = lab.device.tensor(&host).unwrap();
     let (mut y, mut sums) = (lab.device.zeros::<u32>(n).unwrap(), lab.device.zeros::<u32>(40).unwrap());
-    for turn in 0..4 {
-        turned::<256>(&x, &mut y, turn, n).grid(cdiv(n, 256)).overlap_previous().launch().unwrap();
+    for iteration in 0..4 {
+        turned::<256>(&x, &mut y, iteration, n).grid(cdiv(n, 256)).overlap_previous().launch().unwrap();
         total::<64>(&y, &mut sums, n).grid(40).overlap_previous().launch().unwrap();
-        let want = host.iter().fold(0u32, |sum, &x| sum.wrapping_add(x).wrapping_add(turn));
+        let want = host.iter().fold(0u32, |sum, &x| sum.wrapping_add(x).wrapping_add(iteration));
         check_bits(&sums.to_vec().unwrap(), |_| want);
     }
 }
@@ -147,7 +147,7 @@ fn plain<const B: usize>(x: PtrMut<u32>, n: usize) {
     store(x + at, load(x + at) + 1, mask = at < n);
 }
 
-fn who_says_no_word_runs_in_turn(lab: &mut Lab) {
+fn a_kernel_without_the_builtins_runs_in_order(lab: &mut Lab) {
     let mut x = lab.device.zeros::<u32>(10_000).unwrap();
     for _ in 0..8 {
         plain::<256>(&mut x, 10_000).grid(40).overlap_previous().launch().unwrap();

@@ -1,4 +1,4 @@
-//! Tiles put together, taken apart and turned around: every element must be where the word says.
+//! Tiles put together, taken apart and turned around: every element must be where the builtin puts it.
 
 use galatea::prelude::*;
 

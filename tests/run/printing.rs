@@ -19,7 +19,7 @@ tests![
 ];
 
 /// The line of a `device_print!`: so many below the beginning of the kernel's item, which the caller names.
-fn place(line: u32) -> String {
+fn prefix(line: u32) -> String {
     format!("{}:{line}: program", file!())
 }
 
@@ -52,7 +52,7 @@ fn elements<T: Value>(lab: &mut Lab) {
             let digits = if size_of::<T>() == 1 && T::DTYPE.bits() == 1 { 1 } else { digits };
             format!(
                 "{} ({}, 0, 0), element [{}]: x[{i}] = {:?}, {{{bits:#0width$x}}}, 1.1",
-                place(ELEMENTS),
+                prefix(ELEMENTS),
                 i / 32,
                 i % 32,
                 host[i],
@@ -78,7 +78,7 @@ fn blocks(lab: &mut Lab) {
     let got = lines(|| print_blocks::<3, 5>(x.slice()).grid((2, 1, 2)).launch());
     let mut want = Vec::new();
     for (z, x) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-        let line = |below: u32, i: i64, j: i64| format!("{} ({x}, 0, {z}), element [{i}, {j}]: ", place(BLOCKS + below));
+        let line = |below: u32, i: i64, j: i64| format!("{} ({x}, 0, {z}), element [{i}, {j}]: ", prefix(BLOCKS + below));
         let cells = || (0..3).flat_map(|i| (0..5).map(move |j| (i, j)));
         want.extend(cells().map(|(i, j)| format!("{}{}", line(1, i, j), 10 * i + j + 1000 * (x + 100 * z))));
         want.extend(cells().map(|(i, j)| format!("{}{i}, {j}.0", line(2, i, j))));
@@ -118,7 +118,7 @@ fn control_flow(lab: &mut Lab) {
         });
         let mut want = Vec::new();
         for program in 0..3 {
-            let line = |below: u32| format!("{} ({program}, 0, 0)", place(CONTROL_FLOW + below));
+            let line = |below: u32| format!("{} ({program}, 0, 0)", prefix(CONTROL_FLOW + below));
             want.push(format!("{}: program {program}", line(0)));
             for (i, factor) in [(1, 1), (2, 3)] {
                 want.extend((0..4).map(|j| format!("{}, element [{j}]: after {i}: {}", line(5), host[j] * factor)));
@@ -149,7 +149,7 @@ fn functions(lab: &mut Lab) {
     let x = lab.input(&[1.5, -2.0, 0.1].map(f16::from_f32));
     let mut y = lab.output::<f16>(3);
     let got = lines(|| print_functions::<2>(x.slice(), &mut y.slice()).grid(1).launch());
-    let at = format!("{} (0, 0, 0)", place(FUNCTION));
+    let at = format!("{} (0, 0, 0)", prefix(FUNCTION));
     let third = format!("{at}: tracing {}", f16::from_f32(0.1));
     assert_eq!(got, [format!("{at}, element [0]: tracing 1.5"), format!("{at}, element [1]: tracing -2.0"), third]);
     assert_eq!(y.read(), [3.0, -4.0, 0.2].map(f16::from_f32));
@@ -173,7 +173,7 @@ fn overflow(lab: &mut Lab) {
     assert_eq!(*said, format!("`print_much` printed {} bytes more than the 1048576 that there is room for", (200 - fitting) * 1006 * 8));
     assert_eq!(got.len(), fitting * 1000);
     for (line, at) in got.iter().zip((0..1000).cycle()) {
-        assert!(line.starts_with(&place(OVERFLOW)) && line.ends_with(&format!(", element [{at}]: {at}")), "{line}");
+        assert!(line.starts_with(&prefix(OVERFLOW)) && line.ends_with(&format!(", element [{at}]: {at}")), "{line}");
     }
     assert_eq!(y.read(), [1; 200], "the launch goes on");
 }

@@ -14,12 +14,12 @@ tests![
     half_sums_are_rounded_once<f16, bf16>,
     booleans,
     positions<i32, u64, f16, f32, f64>,
-    nan_is_kept_where_it_is_wanted,
+    nan_propagates_on_request,
     softmax_of_rows<f16, f32, f64>,
     softmax_of_one_row,
     layer_norm<f16, bf16, f32>,
     welford,
-    order_is_kept,
+    order_is_preserved,
     a_reduction_in_a_loop,
 ];
 
@@ -150,7 +150,7 @@ fn half_sums_are_rounded_once<T: FloatValue>(lab: &mut Lab) {
 }
 
 #[kernel]
-fn truths_kernel<const M: usize, const N: usize>(x: Ptr<bool>, y: PtrMut<bool>, count: PtrMut<i32>) {
+fn any_and_all_kernel<const M: usize, const N: usize>(x: Ptr<bool>, y: PtrMut<bool>, count: PtrMut<i32>) {
     let v = load(x + (arange(0, M)[(.., None)] * N + arange(0, N)[(None, ..)]));
     store(y + arange(0, M), any(v, axis = 1));
     store(y + arange(M, 2 * M), v.all(axis = 1));
@@ -161,15 +161,15 @@ fn truths_kernel<const M: usize, const N: usize>(x: Ptr<bool>, y: PtrMut<bool>, 
 }
 
 fn booleans(lab: &mut Lab) {
-    of_shapes!(truths_of, lab);
+    of_shapes!(any_and_all, lab);
 }
 
-fn truths_of<const M: usize, const N: usize>(lab: &mut Lab) {
+fn any_and_all<const M: usize, const N: usize>(lab: &mut Lab) {
     for share in [0, 1, 30, 31, 32] {
         let host: Vec<bool> = (0..M * N).map(|_| lab.below(32) < share).collect();
         let x = lab.input(&host);
         let (mut y, mut count) = (lab.output::<bool>(2 * M), lab.in_place(&[0i32, 0]));
-        truths_kernel::<M, N>(x.slice(), &mut y.slice(), &mut count.slice()).grid(1).launch().unwrap();
+        any_and_all_kernel::<M, N>(x.slice(), &mut y.slice(), &mut count.slice()).grid(1).launch().unwrap();
         let row = |i: usize| &host[i % M * N..(i % M + 1) * N];
         check_bits(&y.read(), |i| if i < M { row(i).contains(&true) } else { !row(i).contains(&false) });
         let held = host.iter().filter(|held| **held).count();
@@ -237,17 +237,17 @@ fn nan_kernel<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>) {
     store(y + 2, max(v));
 }
 
-fn nan_is_kept_where_it_is_wanted(lab: &mut Lab) {
-    for place in [None, Some(0), Some(17), Some(63)] {
+fn nan_propagates_on_request(lab: &mut Lab) {
+    for index in [None, Some(0), Some(17), Some(63)] {
         let mut host = lab.numbers::<f32>(64, -1.0, 1.0);
-        if let Some(place) = place {
-            host[place] = f32::NAN;
+        if let Some(index) = index {
+            host[index] = f32::NAN;
         }
         let x = lab.input(&host);
         let mut y = lab.output::<f32>(3);
         nan_kernel::<64>(x.slice(), &mut y.slice()).grid(1).launch().unwrap();
         let (low, high) = host.iter().fold((f32::NAN, f32::NAN), |(low, high), value| (low.min(*value), high.max(*value)));
-        let nan = |value: f32| if place.is_some() { f64::NAN } else { value.into() };
+        let nan = |value: f32| if index.is_some() { f64::NAN } else { value.into() };
         check(&y.read(), Class::Rounded, |i| [nan(high), nan(low), high.into()][i]);
     }
 }
@@ -397,7 +397,7 @@ fn welford_of<const M: usize, const N: usize>(lab: &mut Lab) {
     }
 }
 
-/// Linear functions `a * x + b` one after the other, modulo 2^32: associative, but nothing may change places.
+/// Linear functions `a * x + b` one after the other, modulo 2^32: associative, but nothing may be reordered.
 #[kernel]
 fn compositions_kernel<const M: usize, const N: usize, const SCALE: i64>(a: Ptr<u32>, b: Ptr<u32>, y: PtrMut<u32>) {
     let at = arange(0, M)[(.., None)] * N + arange(0, N)[(None, ..)];
@@ -408,11 +408,11 @@ fn compositions_kernel<const M: usize, const N: usize, const SCALE: i64>(a: Ptr<
     store(y + 1 + arange(0, 1), offset);
 }
 
-fn order_is_kept(lab: &mut Lab) {
-    of_shapes!(order_is_kept_of, lab);
+fn order_is_preserved(lab: &mut Lab) {
+    of_shapes!(order_is_preserved_of, lab);
 }
 
-fn order_is_kept_of<const M: usize, const N: usize>(lab: &mut Lab) {
+fn order_is_preserved_of<const M: usize, const N: usize>(lab: &mut Lab) {
     let (slopes, offsets) = (lab.values::<u32>(M * N), lab.values::<u32>(M * N));
     let (a, b) = (lab.input(&slopes), lab.input(&offsets));
     let mut y = lab.output::<u32>(2);

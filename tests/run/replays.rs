@@ -119,16 +119,18 @@ fn many_graphs_on_many_threads(lab: &mut Lab) {
                 let host = lab.values::<u32>(3001);
                 let mut x = device.tensor(&host).unwrap();
                 let mut replay = Replay::capture(&stream, || update::<u32, 256>(&mut x, thread as u32, 3001).grid(12).launch()).unwrap();
-                let turns = 1 + lab.below(6);
+                let iterations = 1 + lab.below(6);
                 // In turns with launches at home.
-                for turn in 0..2 * turns {
-                    if turn % 2 == 0 {
+                for iteration in 0..2 * iterations {
+                    if iteration % 2 == 0 {
                         replay.launch(&mut x).unwrap();
                     } else {
                         update::<u32, 256>(&mut x, thread as u32, 3001).grid(12).launch().unwrap();
                     }
                 }
-                check_bits(&x.to_vec().unwrap(), |i| (0..2 * turns).fold(host[i], |x, _| x.wrapping_mul(3).wrapping_add(thread as u32)));
+                check_bits(&x.to_vec().unwrap(), |i| {
+                    (0..2 * iterations).fold(host[i], |x, _| x.wrapping_mul(3).wrapping_add(thread as u32))
+                });
             });
         }
     });

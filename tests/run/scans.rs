@@ -12,7 +12,7 @@ tests![
     running_extremes<f16, f32, f64>,
     running_sums<f16, bf16, f32, f64>,
     recurrences,
-    order_is_kept,
+    order_is_preserved,
     offsets_of_ragged_rows,
     constants_decide,
 ];
@@ -129,7 +129,7 @@ fn recurrences_of<const M: usize, const N: usize>(lab: &mut Lab) {
     check(&y.read(), Class::Chain(40), |i| want[i]);
 }
 
-/// Which element came first and which last, from either end; nothing may change places.
+/// Which element came first and which last, from either end; nothing may be reordered.
 #[kernel]
 fn ends_kernel<const M: usize, const N: usize>(y: PtrMut<i64>) {
     let at = arange(0, M)[(.., None)] * N + arange(0, N)[(None, ..)];
@@ -139,11 +139,11 @@ fn ends_kernel<const M: usize, const N: usize>(y: PtrMut<i64>) {
     store(y + at + M * N, first * 1000 + last);
 }
 
-fn order_is_kept(lab: &mut Lab) {
-    of_shapes!(order_is_kept_of, lab);
+fn order_is_preserved(lab: &mut Lab) {
+    of_shapes!(order_is_preserved_of, lab);
 }
 
-fn order_is_kept_of<const M: usize, const N: usize>(lab: &mut Lab) {
+fn order_is_preserved_of<const M: usize, const N: usize>(lab: &mut Lab) {
     let mut y = lab.output::<i64>(2 * M * N);
     ends_kernel::<M, N>(&mut y.slice()).grid(1).launch().unwrap();
     check_ints(&y.read(), |i| {

@@ -18,13 +18,13 @@ macro_rules! warps {
                 /// Adds, keeps a tile through a loop, and leaves out lanes by their data. Blocks of 8192 are compiled in process: with few
                 /// warps their three tiles must spill, which no embedded kernel may.
                 #[kernel(num_warps = $warps, B = [1, 2, 16, 64], T = [f16, f32])]
-                pub(super) fn $name<T: Float, const B: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: usize, turns: usize) {
+                pub(super) fn $name<T: Float, const B: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: usize, iterations: usize) {
                     let at = program_id(0) * B + arange(0, B);
                     let mask = at < n;
                     let a = load(x + at, mask = mask);
                     let b = load(y + at, mask = mask);
                     let mut sum = a + b;
-                    for _ in 0..turns {
+                    for _ in 0..iterations {
                         sum += b;
                     }
                     store(out + at, sum, mask = mask && a >= b);
@@ -39,11 +39,11 @@ macro_rules! warps {
         }
 
         fn warps_and_blocks<T: FloatValue>(lab: &mut Lab) {$(
-            one::<T>(lab, 1, |x, y, out, n, turns| warps::$name::<T, 1>(x, y, out, n, turns).grid(n).launch());
-            one::<T>(lab, 2, |x, y, out, n, turns| warps::$name::<T, 2>(x, y, out, n, turns).grid(cdiv(n, 2)).launch());
-            one::<T>(lab, 16, |x, y, out, n, turns| warps::$name::<T, 16>(x, y, out, n, turns).grid(cdiv(n, 16)).launch());
-            one::<T>(lab, 64, |x, y, out, n, turns| warps::$name::<T, 64>(x, y, out, n, turns).grid(cdiv(n, 64)).launch());
-            one::<T>(lab, 8192, |x, y, out, n, turns| warps::$name::<T, 8192>(x, y, out, n, turns).grid(cdiv(n, 8192)).launch());
+            one::<T>(lab, 1, |x, y, out, n, iterations| warps::$name::<T, 1>(x, y, out, n, iterations).grid(n).launch());
+            one::<T>(lab, 2, |x, y, out, n, iterations| warps::$name::<T, 2>(x, y, out, n, iterations).grid(cdiv(n, 2)).launch());
+            one::<T>(lab, 16, |x, y, out, n, iterations| warps::$name::<T, 16>(x, y, out, n, iterations).grid(cdiv(n, 16)).launch());
+            one::<T>(lab, 64, |x, y, out, n, iterations| warps::$name::<T, 64>(x, y, out, n, iterations).grid(cdiv(n, 64)).launch());
+            one::<T>(lab, 8192, |x, y, out, n, iterations| warps::$name::<T, 8192>(x, y, out, n, iterations).grid(cdiv(n, 8192)).launch());
         )*}
 
         fn blocks_of_bytes(lab: &mut Lab) {$(
@@ -80,15 +80,15 @@ type Run<T> =
 
 fn one<T: FloatValue + Element + Float>(lab: &mut Lab, block: usize, run: Run<T>) {
     for n in [1, block - 1, block + 1, (2 * block).min(1000)] {
-        let turns = lab.below(3);
+        let iterations = lab.below(3);
         // Small integers, whose sums are exact.
         let mut numbers = || (0..n).map(|_| T::near(lab.below(64) as f64)).collect::<Vec<T>>();
         let (a, b) = (numbers(), numbers());
         let (x, y) = (lab.input(&a), lab.input(&b));
         let mut out = lab.output::<T>(n);
-        run(x.slice(), y.slice(), &mut out.slice(), n, turns).unwrap();
+        run(x.slice(), y.slice(), &mut out.slice(), n, iterations).unwrap();
         let (a, b) = (|i: usize| a[i].wide(), |i: usize| b[i].wide());
-        let want = |i: usize| if a(i) >= b(i) { a(i) + b(i) * (1 + turns) as f64 } else { out.before()[i].wide() };
+        let want = |i: usize| if a(i) >= b(i) { a(i) + b(i) * (1 + iterations) as f64 } else { out.before()[i].wide() };
         check(&out.read(), Class::Rounded, want);
     }
 }

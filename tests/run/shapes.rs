@@ -107,7 +107,7 @@ fn cubes<T: Value>(lab: &mut Lab) {
     check_bits(&z.read(), |i| host[i]);
 }
 
-/// Neighbours change places: a tile as pairs, turned twice and flat again.
+/// Neighbours are swapped: a tile as pairs, turned twice and flat again.
 #[kernel]
 fn pairs_kernel<T: Element, const N: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
     let at = program_id(0) * N + arange(0, N);

@@ -1,4 +1,4 @@
-//! `num_stages` and `unroll`: loops that load ahead, or do several turns at once, give what the loop as it stands gives.
+//! `num_stages` and `unroll`: loops that load ahead, or do several iterations at once, give what the loop as it stands gives.
 //!
 //! Sums are of small integers, so that every order of adding gives the same bits.
 
@@ -133,7 +133,7 @@ fn schedules(lab: &mut Lab) {
     dots_of::<bf16, 4096, 3, 1>(lab, -3);
 }
 
-/// A tile that was stored in one turn is loaded in the next; and one that is stored where another is loaded.
+/// A tile that was stored in one iteration is loaded in the next; and one that is stored where another is loaded.
 #[kernel]
 fn chain<const B: usize, const STAGES: usize>(y: PtrMut<i32>, z: PtrMut<i32>, n: usize) {
     let at = arange(0, B);
@@ -208,8 +208,8 @@ fn strides_and_others(lab: &mut Lab) {
         // Outside the tensor as outside the mask.
         let element = |at: usize, other: i64| x.get(at).copied().unwrap_or(other);
         let want = |lane: usize| {
-            let turn = |at: usize| if at < n { element(2 * at, 3) - element(at * stride, 1) } else { 2 };
-            (lane..n.next_multiple_of(B)).step_by(B).map(turn).sum::<i64>() as f32
+            let iteration = |at: usize| if at < n { element(2 * at, 3) - element(at * stride, 1) } else { 2 };
+            (lane..n.next_multiple_of(B)).step_by(B).map(iteration).sum::<i64>() as f32
         };
         check_bits(&y.read(), want);
         check_bits(&z.read(), want);
@@ -217,7 +217,7 @@ fn strides_and_others(lab: &mut Lab) {
 }
 
 /// Three loops over a row, each with a ring: the largest, how many reach it, and the row without it. The maximum is one for all threads in
-/// each turn, through shared memory.
+/// each iteration, through shared memory.
 #[kernel]
 fn peaks<const B: usize, const STAGES: usize>(x: Ptr<i32>, y: PtrMut<i32>, count: PtrMut<i32>, n: usize) {
     let row = program_id(0);
@@ -338,7 +338,7 @@ fn steps_at_run_time(lab: &mut Lab) {
     }
 }
 
-/// A scan in each turn uses shared memory beside the ring, and what it gives goes on to the next turn.
+/// A scan in each iteration uses shared memory beside the ring, and what it gives goes on to the next iteration.
 #[kernel]
 fn running<const B: usize>(x: Ptr<i64>, y: PtrMut<i64>, n: usize) {
     let mut before = 0i64;
@@ -430,13 +430,19 @@ fn small_tiles(lab: &mut Lab) {
     dots_of::<f64, 32, 2, 1>(lab, -3);
 }
 
-/// Rows that are no whole number of wide accesses: by their shape, or by a mask that each turn has. What is fetched in front of the loop, for
-/// turns that there may not be, says nothing about the mask of those that there are.
+/// Rows that are no whole number of wide accesses: by their shape, or by a mask that each iteration has. What is fetched in front of the loop, for
+/// iterations that there may not be, says nothing about the mask of those that there are.
 #[kernel]
-fn of_columns<const R: usize, const C: usize, const STAGES: usize>(x: Ptr<i32>, y: PtrMut<i32>, n: usize, stride: usize, turns: usize) {
+fn of_columns<const R: usize, const C: usize, const STAGES: usize>(
+    x: Ptr<i32>,
+    y: PtrMut<i32>,
+    n: usize,
+    stride: usize,
+    iterations: usize,
+) {
     let (rows, columns) = (arange(0, R)[(.., None)], arange(0, C)[(None, ..)]);
     let mut acc = zeros::<i32>([R, C]);
-    for k in range(0, turns, 1, num_stages = STAGES) {
+    for k in range(0, iterations, 1, num_stages = STAGES) {
         acc += load(x + rows * stride + columns + k * 16, mask = columns < n, other = 1);
     }
     store(y + rows * C + columns, acc);
@@ -444,10 +450,10 @@ fn of_columns<const R: usize, const C: usize, const STAGES: usize>(x: Ptr<i32>, 
 
 /// As above, where nothing but the shape masks.
 #[kernel]
-fn of_whole_rows<const R: usize, const C: usize, const STRIDE: usize, const STAGES: usize>(x: Ptr<i32>, y: PtrMut<i32>, turns: usize) {
+fn of_whole_rows<const R: usize, const C: usize, const STRIDE: usize, const STAGES: usize>(x: Ptr<i32>, y: PtrMut<i32>, iterations: usize) {
     let (rows, columns) = (arange(0, R)[(.., None)], arange(0, C)[(None, ..)]);
     let mut acc = zeros::<i32>([R, C]);
-    for k in range(0, turns, 1, num_stages = STAGES) {
+    for k in range(0, iterations, 1, num_stages = STAGES) {
         acc += load(x + rows * STRIDE + columns + k * 16);
     }
     store(y + rows * C + columns, acc);
@@ -462,17 +468,17 @@ fn odd_rows(lab: &mut Lab) {
 }
 
 fn odd_rows_of<const R: usize, const C: usize, const STRIDE: usize, const STAGES: usize>(lab: &mut Lab) {
-    for (n, turns) in [(7, 3), (8, 4), (C - 1, 3), (C, 5), (100, 1), (0, 2)] {
-        let end = (R - 1) * STRIDE + C + 16 * (turns - 1);
+    for (n, iterations) in [(7, 3), (8, 4), (C - 1, 3), (C, 5), (100, 1), (0, 2)] {
+        let end = (R - 1) * STRIDE + C + 16 * (iterations - 1);
         for len in [end, end + 3000, end / 2] {
             let host = lab.numbers::<i32>(len, -99.0, 99.0);
             let x = lab.input_at(&host, 0);
             let (mut y, mut z) = (lab.output::<i32>(R * C), lab.output::<i32>(R * C));
-            of_columns::<R, C, STAGES>(x.slice(), &mut y.slice(), n, STRIDE, turns).grid(1).launch().unwrap();
-            of_whole_rows::<R, C, STRIDE, STAGES>(x.slice(), &mut z.slice(), turns).grid(1).launch().unwrap();
-            let element = |at: usize, turn: usize| host.get(at / C * STRIDE + at % C + turn * 16).copied();
-            let sum = |at: usize, other: i32| (0..turns).map(|turn| element(at, turn).unwrap_or(other)).sum();
-            check_bits(&y.read(), |at| if at % C < n { sum(at, 1) } else { turns as i32 });
+            of_columns::<R, C, STAGES>(x.slice(), &mut y.slice(), n, STRIDE, iterations).grid(1).launch().unwrap();
+            of_whole_rows::<R, C, STRIDE, STAGES>(x.slice(), &mut z.slice(), iterations).grid(1).launch().unwrap();
+            let element = |at: usize, iteration: usize| host.get(at / C * STRIDE + at % C + iteration * 16).copied();
+            let sum = |at: usize, other: i32| (0..iterations).map(|iteration| element(at, iteration).unwrap_or(other)).sum();
+            check_bits(&y.read(), |at| if at % C < n { sum(at, 1) } else { iterations as i32 });
             check_bits(&z.read(), |at| sum(at, 0));
         }
     }

@@ -26,8 +26,8 @@ fn in_place<T: IntValue>(lab: &mut Lab) {
         for _ in 0..3 {
             update::<T, 256>(&mut x.slice(), a, n).grid(cdiv(n, 256)).launch().unwrap();
         }
-        let turns = |i: usize| if i < n { 3 } else { 0 };
-        check_ints(&x.read(), |i| (0..turns(i)).fold(host[i].wide(), |v, _| T::wrap(v * 3).wide() + a.wide()));
+        let iterations = |i: usize| if i < n { 3 } else { 0 };
+        check_ints(&x.read(), |i| (0..iterations(i)).fold(host[i].wide(), |v, _| T::wrap(v * 3).wide() + a.wide()));
     }
 }
 
@@ -43,17 +43,17 @@ fn two_streams_keep_the_order(lab: &mut Lab) {
     let streams = [lab.device.new_stream().unwrap(), lab.device.new_stream().unwrap()];
     let mut host = [(); 3].map(|()| lab.values::<u32>(n));
     let mut tensors = host.each_ref().map(|host| lab.device.tensor(host).unwrap());
-    for turn in 0..24 {
+    for iteration in 0..24 {
         let stream = &streams[lab.below(2)];
         let [a, b, c] = &mut tensors;
-        let (x, y, out) = match turn % 3 {
+        let (x, y, out) = match iteration % 3 {
             0 => (&*a, &*b, c),
             1 => (&*b, &*c, a),
             _ => (&*c, &*a, b),
         };
         let launch = combine::<512>(x, y, out).grid(cdiv(n, 512));
-        if turn % 7 == 3 { launch.launch() } else { launch.on(stream).launch() }.unwrap();
-        let (x, y, out) = (turn % 3, (turn + 1) % 3, (turn + 2) % 3);
+        if iteration % 7 == 3 { launch.launch() } else { launch.on(stream).launch() }.unwrap();
+        let (x, y, out) = (iteration % 3, (iteration + 1) % 3, (iteration + 2) % 3);
         host[out] = (0..n).map(|i| host[x][i].wrapping_mul(5).wrapping_add(host[y][i])).collect();
     }
     for (tensor, host) in tensors.iter().zip(&host) {

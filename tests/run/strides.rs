@@ -33,15 +33,15 @@ struct Region {
     n: i64,
 }
 
-/// Where an element lies.
+/// The index of the first element and the distances between rows and between columns.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Strides {
     start: i64,
     row: i64,
     column: i64,
 }
 
-impl Place {
+impl Strides {
     fn index(self, row: i64, column: i64) -> i64 {
         self.start.wrapping_add(row.wrapping_mul(self.row)).wrapping_add(column.wrapping_mul(self.column))
     }
@@ -61,11 +61,11 @@ impl Place {
     }
 }
 
-/// Is what a copy by tiles has written what the elements say, one by one? Where several go to one place, it is one of them.
+/// Is what a copy by tiles has written what the elements say, one by one? Where several elements go to one index, it is one of them.
 #[track_caller]
 fn check_copy<T: Value>(
     [written, before, x]: [&[T]; 3],
-    [from, to]: [Place; 2],
+    [from, to]: [Strides; 2],
     region: Region,
     shape: [i64; 2],
     grid: [i64; 2],
@@ -111,9 +111,9 @@ fn rows_of_any_stride<T: Value>(lab: &mut Lab) {
         let (x, mut y) = (lab.input_at(&host, shift), lab.output_at::<T>(m * t, shift));
         let grid = [cdiv(m, 16), cdiv(n, 64)];
         copy_kernel::<T, 16, 64>(x.slice(), &mut y.slice(), m, n, s as isize, t as isize).grid((grid[0], grid[1])).launch().unwrap();
-        let places = [s, t].map(|row| Place { start: 0, row: row as i64, column: 1 });
+        let strides = [s, t].map(|row| Strides { start: 0, row: row as i64, column: 1 });
         let region = Region { i: 0, j: 0, m: m as i64, n: n as i64 };
-        check_copy([&y.read(), y.before(), &host], places, region, [16, 64], grid.map(|count| count as i64), T::from_bits(0));
+        check_copy([&y.read(), y.before(), &host], strides, region, [16, 64], grid.map(|count| count as i64), T::from_bits(0));
     }
 }
 
@@ -136,9 +136,9 @@ fn columns_of_any_stride<T: Value>(lab: &mut Lab) {
         let (x, mut y) = (lab.input_at(&host, shift), lab.output_at::<T>(n * t, shift));
         let grid = [cdiv(m, 64), cdiv(n, 16)];
         columns_kernel::<T, 64, 16>(x.slice(), &mut y.slice(), m, n, s as isize, t as isize).grid((grid[0], grid[1])).launch().unwrap();
-        let places = [s, t].map(|column| Place { start: 0, row: 1, column: column as i64 });
+        let strides = [s, t].map(|column| Strides { start: 0, row: 1, column: column as i64 });
         let region = Region { i: 0, j: 0, m: m as i64, n: n as i64 };
-        check_copy([&y.read(), y.before(), &host], places, region, [64, 16], grid.map(|count| count as i64), T::from_bits(0));
+        check_copy([&y.read(), y.before(), &host], strides, region, [64, 16], grid.map(|count| count as i64), T::from_bits(0));
     }
 }
 
@@ -160,13 +160,13 @@ fn turned<T: Value>(lab: &mut Lab) {
         let (x, mut y) = (lab.input_at(&host, shift), lab.output_at::<T>(n * t, shift));
         let grid = [cdiv(m, 32), cdiv(n, 32)];
         turn_kernel::<T, 32, 32>(x.slice(), &mut y.slice(), m, n, s, t).grid((grid[0], grid[1])).launch().unwrap();
-        let places = [Place { start: 0, row: s as i64, column: 1 }, Place { start: 0, row: 1, column: t as i64 }];
+        let strides = [Strides { start: 0, row: s as i64, column: 1 }, Strides { start: 0, row: 1, column: t as i64 }];
         let region = Region { i: 0, j: 0, m: m as i64, n: n as i64 };
-        check_copy([&y.read(), y.before(), &host], places, region, [32, 32], grid.map(|count| count as i64), T::from_bits(0));
+        check_copy([&y.read(), y.before(), &host], strides, region, [32, 32], grid.map(|count| count as i64), T::from_bits(0));
     }
 }
 
-/// Any place, any strides, any region.
+/// Any start, any strides, any region.
 #[kernel]
 fn anywhere_kernel<T: Element, const M: usize, const N: usize>(
     x: Ptr<T>,
@@ -192,7 +192,7 @@ fn anywhere_kernel<T: Element, const M: usize, const N: usize>(
 }
 
 #[track_caller]
-fn run_anywhere<T: Value>(lab: &mut Lab, [x_len, y_len]: [usize; 2], [from, to]: [Place; 2], region: Region) {
+fn run_anywhere<T: Value>(lab: &mut Lab, [x_len, y_len]: [usize; 2], [from, to]: [Strides; 2], region: Region) {
     if to.has_races(region, y_len) {
         return;
     }
@@ -224,14 +224,14 @@ fn run_anywhere<T: Value>(lab: &mut Lab, [x_len, y_len]: [usize; 2], [from, to]:
 fn any_strides<T: Value>(lab: &mut Lab) {
     for _ in 0..40 {
         let (m, n) = (lab.below(10) as i64, lab.below(70) as i64);
-        let mut place = |len: i64| {
+        let mut draw = |len: i64| {
             let step = |lab: &mut Lab| [1, 1, 0, -1, n, n + 4, -n, 2, 7, m, -m][lab.below(11)];
             let (row, column) = (step(lab), step(lab));
             let start = [0, 0, len / 2, len - 1, -3][lab.below(5)];
-            Place { start, row, column }
+            Strides { start, row, column }
         };
-        let places = [place(400), place(600)];
-        run_anywhere::<T>(lab, [400, 600], places, Region { i: 0, j: 0, m, n });
+        let strides = [draw(400), draw(600)];
+        run_anywhere::<T>(lab, [400, 600], strides, Region { i: 0, j: 0, m, n });
     }
 }
 
@@ -244,13 +244,13 @@ fn numbers_near_the_ends<T: Value>(lab: &mut Lab) {
             _ => usual,
         };
         let region = Region { i: far(0), j: far(0), m: far(7), n: far(50) };
-        let mut places = [0; 2].map(|_| Place { start: far(0), row: far(50), column: far(1) });
+        let mut strides = [0; 2].map(|_| Strides { start: far(0), row: far(50), column: far(1) });
         // Where rows and columns are far away, half of the matrices begin so that they come back.
         if lab.below(2) == 0 {
-            places =
-                places.map(|place| Place { start: place.start.wrapping_mul(2).wrapping_sub(place.index(region.i, region.j)), ..place });
+            strides = strides
+                .map(|strides| Strides { start: strides.start.wrapping_mul(2).wrapping_sub(strides.index(region.i, region.j)), ..strides });
         }
-        run_anywhere::<T>(lab, [400, 400], places, region);
+        run_anywhere::<T>(lab, [400, 400], strides, region);
     }
 }
 
@@ -268,9 +268,9 @@ fn without_masks<T: Value>(lab: &mut Lab) {
         let host = lab.values::<T>(x_len);
         let (x, mut y) = (lab.input(&host), lab.output::<T>(y_len));
         bare_kernel::<T, 8, 32>(x.slice(), &mut y.slice(), s, i).grid(2).launch().unwrap();
-        let place = Place { start: 0, row: s as i64, column: 1 };
+        let strides = Strides { start: 0, row: s as i64, column: 1 };
         let region = Region { i, j: 0, m: i64::MAX, n: i64::MAX };
-        check_copy([&y.read(), y.before(), &host], [place; 2], region, [8, 32], [2, 1], T::from_bits(0));
+        check_copy([&y.read(), y.before(), &host], [strides; 2], region, [8, 32], [2, 1], T::from_bits(0));
     }
 }
 

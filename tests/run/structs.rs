@@ -391,7 +391,7 @@ fn of_another_crate<T: FloatValue>(lab: &mut Lab) {
 
 #[device]
 mod tensors {
-    /// A matrix and a place in it.
+    /// A matrix and a row of it.
     pub(super) struct Cursor {
         matrix: View<f32, 2>,
         out: PtrMut<f32>,

@@ -236,9 +236,9 @@ fn what_is_counted_is_counted_once(lab: &mut Lab) {
     let bins: Vec<i32> = (0..n).map(|_| lab.below(7) as i32).collect();
     let x = lab.input(&bins);
     let mut counts = lab.in_place(&[0i32, 10, 20, 30, 40, 50, 60]);
-    for turn in 1..3 {
+    for iteration in 1..3 {
         count(x.slice(), &mut counts.slice(), n).grid(|config| cdiv(n, config.B)).launch().unwrap();
-        check_bits(&counts.read(), |bin| 10 * bin as i32 + turn * bins.iter().filter(|other| **other == bin as i32).count() as i32);
+        check_bits(&counts.read(), |bin| 10 * bin as i32 + iteration * bins.iter().filter(|other| **other == bin as i32).count() as i32);
     }
 }
 
@@ -264,9 +264,9 @@ fn zeros_are_made_and_values_restored(lab: &mut Lab) {
     let sum: i32 = values.iter().sum();
     let x = lab.input(&values);
     let (mut total, mut last) = (lab.in_place(&[0i32]), lab.in_place(&vec![7i32; n]));
-    for turn in 1..3 {
+    for iteration in 1..3 {
         add_up(x.slice(), &mut total.slice(), &mut last.slice(), n).grid(|config| cdiv(n, config.B)).launch().unwrap();
-        check_bits(&total.read(), |_| turn * sum);
+        check_bits(&total.read(), |_| iteration * sum);
         check_bits(&last.read(), |i| if i == n - 1 { n as i32 - 1 } else { 7 });
     }
 }
@@ -326,7 +326,7 @@ fn the_likely_are_timed_and_see_the_arguments(lab: &mut Lab) {
     let mut y = lab.output::<i64>(1000);
     let before = HOOKS.get();
     let report = tag_all(&mut y.slice(), 64.5).grid(|config| cdiv(1000, config.B)).report().unwrap();
-    let outcome = |place: usize| &report.trials[place].outcome;
+    let outcome = |index: usize| &report.trials[index].outcome;
     assert_eq!(*outcome(0), Outcome::Pruned);
     if lab.device.is_cpu() {
         assert_eq!((outcome(1), outcome(2)), (&Outcome::Untimed, &Outcome::Untimed));

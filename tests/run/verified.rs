@@ -26,8 +26,8 @@ pub(crate) fn reason_to_skip(test: &str, device: Device) -> Option<&'static str>
 }
 
 /// The reason why a configuration failed.
-fn reason<C: TuneConfig>(report: &Report<C>, place: usize) -> &str {
-    match &report.trials[place].outcome {
+fn reason<C: TuneConfig>(report: &Report<C>, index: usize) -> &str {
+    match &report.trials[index].outcome {
         Outcome::Failed(reason) => reason,
         _ => panic!("{report}"),
     }

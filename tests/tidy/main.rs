@@ -78,10 +78,10 @@ const COMPILER: Modules = &[
     ("analysis", &["diagnostic", "dtype", "ir", "layout", "location", "scalar", "target"]),
     ("passes", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "scalar", "schedule", "target"]),
     ("backend", &["analysis", "diagnostic", "dtype", "float8", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),
-    // The one door: it knows the passes and the backends, so that nobody else has to.
+    // The only entry point: it imports the passes and the backends, so that no other module does.
     ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),
     ("dsl", &["dtype"]),
-    // Past the IR, the macros' side goes through the door as everybody does.
+    // Beyond the IR, the frontend uses the entry point, as every other module does.
     ("frontend", &["compile", "diagnostic", "dsl", "dtype", "float8", "ir", "location", "schedule", "target"]),
 ];
 
@@ -104,7 +104,7 @@ const SIMULATOR: Modules = &[
 ];
 
 #[test]
-fn imports_between_rooms_run_one_way() {
+fn imports_between_modules_run_one_way() {
     enforce(
         module_imports,
         &[
@@ -207,12 +207,12 @@ fn simulator_crate(source: &Source) -> Vec<Finding> {
 }
 
 #[test]
-fn the_doorway_holds_no_logic() {
+fn the_entry_point_holds_no_logic() {
     let long = "fn f() {}\n".repeat(101);
-    enforce(doorway, &[("kernel-macros/src/lib.rs", "use syn::ItemFn;"), ("kernel-macros/src/a.rs", &long)]);
+    enforce(entry_point, &[("kernel-macros/src/lib.rs", "use syn::ItemFn;"), ("kernel-macros/src/a.rs", &long)]);
 }
 
-fn doorway(source: &Source) -> Vec<Finding> {
+fn entry_point(source: &Source) -> Vec<Finding> {
     const LIMIT: usize = 100;
     if !source.path.starts_with("kernel-macros/src/") {
         return Vec::new();
@@ -221,8 +221,9 @@ fn doorway(source: &Source) -> Vec<Finding> {
     let mut findings = lines_with(source, &source.code, &["syn", "quote"], mend);
     let lines = source.code.lines().filter(|line| !line.trim().is_empty()).count();
     if lines > LIMIT {
-        findings
-            .push(source.finding(1, format!("{lines} lines of code are more than a doorway needs: move them to kernel_lang::frontend")));
+        findings.push(
+            source.finding(1, format!("{lines} lines of code are more than an entry point needs: move them to kernel_lang::frontend")),
+        );
     }
     findings
 }
@@ -251,7 +252,7 @@ fn trailing_space(source: &Source) -> Vec<Finding> {
 }
 
 #[test]
-fn architectures_are_compared_in_one_place() {
+fn architectures_are_compared_in_one_module() {
     enforce(
         architectures,
         &[
@@ -267,7 +268,7 @@ fn architectures_are_compared_in_one_place() {
 fn architectures(source: &Source) -> Vec<Finding> {
     let in_sources = source.path.starts_with("src/") || source.path.contains("/src/");
     // The simulator holds PTX to the ISA, which says of each instruction which architecture has it; the command names what it simulates.
-    let knows = ["kernel-lang/src/target.rs", "kernel-sim/", "cli/"].iter().any(|place| source.path.starts_with(place));
+    let knows = ["kernel-lang/src/target.rs", "kernel-sim/", "cli/"].iter().any(|path| source.path.starts_with(path));
     if !source.is_rust() || !in_sources || knows {
         return Vec::new();
     }
@@ -340,7 +341,7 @@ fn machine_paths(source: &Source) -> Vec<Finding> {
 }
 
 #[test]
-fn words_are_those_of_the_field() {
+fn terms_are_those_of_the_field() {
     // The planted words are put together here, so that this file has none.
     let planted =
         ["who", "tru", "stret"].iter().zip(["ever", "ths", "ch"]).map(|(start, end)| format!("// {start}{end}\n")).collect::<Vec<_>>();

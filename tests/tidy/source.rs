@@ -1,4 +1,4 @@
-//! The project's texts as the rules see them: with comments and literals told from code.
+//! The project's texts as the rules see them: with comments and literals separated from code.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ pub(crate) struct Source {
     pub(crate) code: String,
 }
 
-/// A place that breaks a rule, and what to do about it.
+/// A line that breaks a rule, and what to do about it.
 pub(crate) struct Finding {
     pub(crate) path: String,
     pub(crate) line: usize,
@@ -233,7 +233,7 @@ fn block_comment(text: &str) -> usize {
 }
 
 #[test]
-fn comments_and_literals_are_told_from_code() {
+fn comments_and_literals_are_distinguished_from_code() {
     let text = "a('\"', b); // \"c\"\nlet r = r#\"x \" // y\"#; /* d /* e */ */ f::<'g>(h)";
     assert_eq!(blank(text, true), "a(   , b);       \nlet r =              ;                 f::<'g>(h)");
     assert!(blank(text, false).contains("x \" // y"));

@@ -77,7 +77,7 @@ impl Affine {
     pub fn strides_value(&self, b: &mut Builder<'_>, shape: &[ConstExpr]) -> Value {
         let mut sum: Option<Value> = None;
         for (axis, stride) in self.strides.iter().enumerate().filter(|(_, stride)| !stride.is(0)) {
-            let mut term = place(b, shape, axis);
+            let mut term = positions(b, shape, axis);
             if !stride.is(1) {
                 let step = stride.value(b);
                 let step = b.broadcast(step, shape);
@@ -113,12 +113,12 @@ impl Affine {
 }
 
 /// Appends ops that compute each element's position along an axis, as a tile of that shape.
-pub fn place(b: &mut Builder<'_>, shape: &[ConstExpr], axis: usize) -> Value {
-    let mut place = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
+pub fn positions(b: &mut Builder<'_>, shape: &[ConstExpr], axis: usize) -> Value {
+    let mut positions = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
     for other in (0..shape.len()).filter(|other| *other != axis) {
-        place = b.expand_dims(place, other as u32);
+        positions = b.expand_dims(positions, other as u32);
     }
-    b.broadcast(place, shape)
+    b.broadcast(positions, shape)
 }
 
 /// The affine forms of the indices of one kernel, computed on demand.

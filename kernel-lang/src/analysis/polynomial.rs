@@ -126,7 +126,7 @@ impl Polynomial {
                     self.terms.remove(found);
                 }
             }
-            Err(place) if coefficient != 0 => self.terms.insert(place, (factors.to_vec(), coefficient)),
+            Err(index) if coefficient != 0 => self.terms.insert(index, (factors.to_vec(), coefficient)),
             Err(_) => {}
         }
     }

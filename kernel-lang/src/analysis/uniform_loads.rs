@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn of_asynchronous_copies_those_of_written_tensors_have_one_reader() {
+    fn asynchronous_copies_of_written_tensors_have_one_reading_thread() {
         let sum = "%w = add %u, %v : tile<f32, [32]>
             %s = reduce %w (%l: f32, %r: f32) {
                 %t = add %l, %r : f32

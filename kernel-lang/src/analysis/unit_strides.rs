@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lanes_are_multiplied_by_is_a_step() {
+    fn a_factor_of_the_element_index_is_a_step() {
         let text = "
             kernel @k<const M: i64, const N: i64>(%x: ptr<f32>, %y: ptr_mut<f32>, %row: i64, %sx: i64, %narrow: i32, %sy: i64, %n: i64) {
                 %i = arange {start = 0, end = M} : tile<i64, [M]>
@@ -234,8 +234,8 @@ mod tests {
                 %v = load %x, %at : tile<f32, [N]>
                 %rows = load %p, %i : tile<i64, [N]>
                 %times = broadcast %m : tile<i64, [N]>
-                %places = mul %rows, %times : tile<i64, [N]>
-                %w = load %x, %places : tile<f32, [N]>
+                %offsets = mul %rows, %times : tile<i64, [N]>
+                %w = load %x, %offsets : tile<f32, [N]>
                 return
             }";
         assert_eq!(steps(text), pairs(&[]));

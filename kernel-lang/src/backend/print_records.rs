@@ -72,9 +72,9 @@ fn lines(func: &Function, record: &Record<'_>, lines: &mut Vec<String>) {
     for element in 0..numel {
         let mut values = record.dtypes.iter().enumerate().map(|(index, dtype)| (*dtype, record.values[index * numel + element]));
         let text = template::render(&format, |hex| values.next().map_or(String::new(), |(dtype, bits)| written(dtype, bits, hex)));
-        let place =
+        let suffix =
             if record.extents.is_empty() { String::new() } else { format!(", element {:?}", index(element as u64, record.extents)) };
-        lines.push(format!("{file}:{}: program ({x}, {y}, {z}){place}: {text}", loc.line));
+        lines.push(format!("{file}:{}: program ({x}, {y}, {z}){suffix}: {text}", loc.line));
     }
 }
 

@@ -300,5 +300,5 @@ pub struct Value<T>(PhantomData<T>);
 pub struct Shape;
 
 fn only_in_a_kernel() -> ! {
-    panic!("this is a word of the kernel language: it has a meaning only inside `#[kernel]`")
+    panic!("this is a builtin of the kernel language: it has a meaning only inside `#[kernel]`")
 }

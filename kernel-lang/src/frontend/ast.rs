@@ -128,7 +128,7 @@ pub(crate) struct TypeName {
 pub(crate) struct Call {
     /// The builtin's name; for a device function its path as written, `activations::gelu`; for a struct's function its name without the
     /// struct.
-    pub(crate) word: Name,
+    pub(crate) name: Name,
     /// The struct of a call such as `Welford::<f32>::new(..)`.
     pub(crate) owner: Option<Box<Owner>>,
     pub(crate) types: Vec<TypeName>,
@@ -273,7 +273,7 @@ pub(crate) struct For {
     pub(crate) step: Option<Expr>,
     pub(crate) options: LoopOptions,
     /// The span of `range` or `static_range`, if the bounds are written with it.
-    pub(crate) word: Option<SourceSpan>,
+    pub(crate) range_span: Option<SourceSpan>,
     /// Is it `static_range`, which unrolls the body at compile time?
     pub(crate) is_static: bool,
     /// Does the loop start with the last index?

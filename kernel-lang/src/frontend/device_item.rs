@@ -116,8 +116,8 @@ fn item(definition: &Definition, home: Home, krate: &TokenStream, errors: &mut E
             if builtins::find(&name.text).is_some() {
                 errors.push_help(
                     name.span,
-                    format!("`{}` is a word of the language", name.text),
-                    "choose another name: in a kernel, this one means the word",
+                    format!("`{}` is a builtin", name.text),
+                    "choose another name: in a kernel, this one means the builtin",
                 );
             }
             let selfs = [name.text.clone(), format!("self::{}", name.text)];

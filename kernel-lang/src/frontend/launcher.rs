@@ -27,7 +27,7 @@ pub(crate) struct Launcher<'a> {
     /// not reported as unused.
     pub(crate) taken: Option<&'a syn::Path>,
     /// The builtins in the body, each with its span.
-    pub(crate) words: &'a [(&'static str, Span)],
+    pub(crate) builtins: &'a [(&'static str, Span)],
     /// The facts that its variants may assume.
     pub(crate) facts: &'a [Fact],
     /// Does it contain a `device_print!`?
@@ -315,18 +315,18 @@ impl Launcher<'_> {
     /// An unused import of each builtin and each function, with the span of its use in the body, so that editors show its documentation
     /// there.
     fn shadow(&self, functions: &[syn::Path]) -> Option<TokenStream> {
-        if self.words.is_empty() && functions.is_empty() {
+        if self.builtins.is_empty() && functions.is_empty() {
             return None;
         }
         let krate = &self.attributes.krate;
-        let words = self.words.iter().map(|(word, span)| {
-            let word = syn::Ident::new(word, *span);
-            quote_spanned!(*span=> #word as _)
+        let builtins = self.builtins.iter().map(|(name, span)| {
+            let name = syn::Ident::new(name, *span);
+            quote_spanned!(*span=> #name as _)
         });
         Some(quote! {
             {
-                #[allow(unused_imports, reason = "for editors: hovering over a word of the body shows what it does")]
-                use #krate::dsl::{#(#words),*};
+                #[allow(unused_imports, reason = "for editors: hovering over a builtin of the body shows what it does")]
+                use #krate::dsl::{#(#builtins),*};
                 #(
                     #[allow(unused_imports, reason = "for editors: hovering over a call of a device function shows what it does")]
                     use #functions as _;

@@ -69,13 +69,13 @@ fn used(text: &str) -> Option<(&str, Vec<&str>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frontend::builtins::{WORDS, Word};
+    use crate::frontend::builtins::{BUILTINS, Builtin};
 
     /// Every library builtin has its function, every public function is a builtin, and the parameters match the table.
     #[test]
-    fn words_and_functions_agree() {
+    fn builtins_and_functions_agree() {
         for (family, text) in FILES {
-            for row in WORDS.iter().filter(|row| row.word == Word::Library(family)) {
+            for row in BUILTINS.iter().filter(|row| row.builtin == Builtin::Library(family)) {
                 let func = function(family, row.name);
                 let func = func.unwrap_or_else(|| panic!("the library's `{family}` has no function `{}`", row.name));
                 let args = func.params.iter().filter(|param| param.option.is_none()).count();
@@ -83,11 +83,11 @@ mod tests {
             }
             for line in text.lines().filter_map(|line| line.strip_prefix("pub fn ")) {
                 let name = line.split(['<', '(']).next().unwrap_or_default();
-                assert!(WORDS.iter().any(|row| row.name == name && row.word == Word::Library(family)), "`{name}` is no word");
+                assert!(BUILTINS.iter().any(|row| row.name == name && row.builtin == Builtin::Library(family)), "`{name}` is no builtin");
             }
         }
-        for row in WORDS {
-            if let Word::Library(family) = row.word {
+        for row in BUILTINS {
+            if let Builtin::Library(family) = row.builtin {
                 assert!(FILES.iter().any(|(name, _)| *name == family), "there is no file `{family}`");
             }
         }

@@ -99,7 +99,7 @@ pub fn mistakes(source: &str, file: &str) -> Vec<(Range<usize>, Diagnostic)> {
 
 /// A builtin as described by its row in the table. For tests and tools; [`crate::dsl`] has the documentation.
 #[derive(Clone, Copy, Debug)]
-pub struct WordInfo {
+pub struct BuiltinInfo {
     /// The builtin's name.
     pub name: &'static str,
     /// Its usage, with all options.
@@ -111,14 +111,14 @@ pub struct WordInfo {
 }
 
 /// All builtins of the language.
-pub fn words() -> impl Iterator<Item = WordInfo> {
-    builtins::WORDS.iter().map(|row| WordInfo { name: row.name, usage: row.usage, arguments: row.args, is_method: row.method })
+pub fn builtins() -> impl Iterator<Item = BuiltinInfo> {
+    builtins::BUILTINS.iter().map(|row| BuiltinInfo { name: row.name, usage: row.usage, arguments: row.args, is_method: row.method })
 }
 
 /// Imports the macro `of` under the name of each builtin. In the scope of a kernel's calls, rustc then suggests a builtin with a similar name
 /// for a function that it does not find.
 pub fn builtin_names(of: &TokenStream) -> TokenStream {
-    let names = builtins::WORDS.iter().filter(|row| !row.word.is_only_method()).map(|row| quote::format_ident!("{}", row.name));
+    let names = builtins::BUILTINS.iter().filter(|row| !row.builtin.is_only_method()).map(|row| quote::format_ident!("{}", row.name));
     quote!(#(pub use #of as #names;)*)
 }
 
@@ -262,7 +262,7 @@ fn unparsed(mut given: Given, mut item: syn::ItemFn, mut errors: Errors) -> Toke
         attributes: &attributes,
         autotune: autotune.as_ref(),
         taken: given.taken.as_ref(),
-        words: &[],
+        builtins: &[],
         facts: &[],
         prints: false,
         notes: &[],
@@ -307,7 +307,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, body: par
         attributes: &attributes,
         autotune: autotune.as_ref(),
         taken: given.taken.as_ref(),
-        words: &[],
+        builtins: &[],
         facts: &[],
         prints: false,
         notes: &[],
@@ -376,7 +376,7 @@ struct Expanded {
     signature: signature::Signature,
     attributes: attributes::Attributes,
     autotune: Option<autotune::Autotune>,
-    words: Vec<(&'static str, proc_macro2::Span)>,
+    builtins: Vec<(&'static str, proc_macro2::Span)>,
     facts: facts::Facts,
     outcomes: variants::Outcomes,
     prints: bool,
@@ -393,7 +393,7 @@ impl Expanded {
             attributes: &self.attributes,
             autotune: self.autotune.as_ref(),
             taken: given.taken.as_ref(),
-            words: &self.words,
+            builtins: &self.builtins,
             facts: &self.facts.list,
             prints: self.prints,
             notes: &self.notes,
@@ -440,7 +440,7 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
         signature,
         attributes,
         autotune,
-        words: lowered.words,
+        builtins: lowered.builtins,
         facts,
         outcomes,
         outers,

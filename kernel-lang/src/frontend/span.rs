@@ -73,7 +73,7 @@ pub(crate) enum Shown {
     Body(u16),
     /// Only the call: the body belongs to the library.
     Call,
-    /// The call, and a remark with these words about the line in the body: the body is in another crate.
+    /// The call, and a remark with this text about the line in the body: the body is in another crate.
     CallAnd(String),
 }
 

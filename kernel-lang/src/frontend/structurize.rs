@@ -86,8 +86,12 @@ impl Structurer<'_> {
             match stmt.kind {
                 StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => {
                     if self.depth == 0 && !matches!(stmt.kind, StmtKind::Return(_)) {
-                        let word = if matches!(stmt.kind, StmtKind::Break) { "break" } else { "continue" };
-                        self.errors.push_help(stmt.span, format!("`{word}` outside of a loop"), "to end the program early write `return`");
+                        let keyword = if matches!(stmt.kind, StmtKind::Break) { "break" } else { "continue" };
+                        self.errors.push_help(
+                            stmt.span,
+                            format!("`{keyword}` outside of a loop"),
+                            "to end the program early write `return`",
+                        );
                     }
                     out.extend(self.exit(&stmt.kind, stmt.span));
                     self.dead(rest.collect(), span, &mut out);
@@ -336,10 +340,10 @@ impl Structurer<'_> {
                     after.value.map(|value| *value)
                 }
                 StmtKind::Break | StmtKind::Continue => {
-                    let word = if matches!(stmt.kind, StmtKind::Break) { "break" } else { "continue" };
+                    let keyword = if matches!(stmt.kind, StmtKind::Break) { "break" } else { "continue" };
                     self.errors.push_help(
                         stmt.span,
-                        format!("`{word}` outside of a loop"),
+                        format!("`{keyword}` outside of a loop"),
                         "to leave the function early write `return x;`",
                     );
                     continue;

@@ -75,7 +75,7 @@ mod tests {
 
     /// Of three configurations, one is too large for any GPU, and one asks for more registers than there are.
     #[test]
-    fn what_was_compiled_and_what_was_left_out_is_told() {
+    fn compiled_and_skipped_variants_are_reported() {
         let attribute = quote::quote!(
             configs =
                 [Config { B: 512 }, Config { B: 2097152 }, Config { B: 512, num_warps: 32, maxnreg: 128 }, Config { B: 512, num_ctas: 2 },]

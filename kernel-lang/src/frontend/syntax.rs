@@ -127,10 +127,10 @@ fn pattern(list: &[TokenTree], index: usize, around: Delimiter) -> Option<Mistak
         return axes(group, here);
     }
     let previous = text(list, index.checked_sub(1));
-    let [word, next, second] = [0, 1, 2].map(|ahead| text(list, Some(index + ahead)));
+    let [first, next, second] = [0, 1, 2].map(|ahead| text(list, Some(index + ahead)));
     let is_next = |delimiter: Delimiter| matches!(list.get(index + 1), Some(TokenTree::Group(group)) if group.delimiter() == delimiter);
-    match word.as_str() {
-        "where" if is_next(Delimiter::Parenthesis) => said(here, "there is no word `where`", "write `select(cond, a, b)`"),
+    match first.as_str() {
+        "where" if is_next(Delimiter::Parenthesis) => said(here, "there is no function `where`", "write `select(cond, a, b)`"),
         "as" if dtype_of(&next).is_some() && second == "<" => {
             let span = here.to(SourceSpan::at(list[index + 2].span()));
             said(span, "behind a type, `<` begins generic arguments", "put the cast in parentheses: `(x as i32) < n`")

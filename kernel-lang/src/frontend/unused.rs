@@ -436,9 +436,9 @@ impl Lints<'_> {
                 TokenTree::Group(group) => self.scan(group.stream(), named),
                 TokenTree::Literal(literal) => {
                     let text = literal.to_string();
-                    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-                    let variable = |word: &str| self.scope.iter().rev().find(|variable| variable.name == word);
-                    named.extend(words.filter_map(|word| Some(variable(word)?.ident.clone())));
+                    let names = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+                    let variable = |name: &str| self.scope.iter().rev().find(|variable| variable.name == name);
+                    named.extend(names.filter_map(|name| Some(variable(name)?.ident.clone())));
                 }
                 TokenTree::Punct(_) => {}
             }

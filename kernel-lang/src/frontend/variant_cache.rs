@@ -31,7 +31,7 @@ impl Store for () {
 }
 
 /// A kernel whose variants may be cached.
-pub(crate) struct Kept<'a> {
+pub(crate) struct CachedKernel<'a> {
     store: &'a dyn Store,
     /// The generic kernel, with lines that count from its first line.
     ir: String,
@@ -39,9 +39,9 @@ pub(crate) struct Kept<'a> {
     above: u32,
 }
 
-impl Kept<'_> {
+impl CachedKernel<'_> {
     /// The cache entries of `func`.
-    pub(crate) fn of<'a>(func: &Function, store: &'a dyn Store) -> Kept<'a> {
+    pub(crate) fn of<'a>(func: &Function, store: &'a dyn Store) -> CachedKernel<'a> {
         let mut func = func.clone();
         let insts = func.all_insts();
         let own = |func: &Function, inst| Some(func.inst(inst).loc).filter(|loc| loc.is_some() && loc.file == 0);
@@ -51,17 +51,17 @@ impl Kept<'_> {
                 func.inst_mut(inst).loc.line -= above;
             }
         }
-        Kept { store, ir: func.to_string(), above }
+        CachedKernel { store, ir: func.to_string(), above }
     }
 
-    /// The outcomes for an instance: from the store, or compiled by `make`.
-    pub(crate) fn or_made<E>(&self, instance: &Instance, make: impl FnOnce() -> Result<Outcomes, E>) -> Result<Outcomes, E> {
+    /// The outcomes for an instance: from the store, or compiled by `compile`.
+    pub(crate) fn or_made<E>(&self, instance: &Instance, compile: impl FnOnce() -> Result<Outcomes, E>) -> Result<Outcomes, E> {
         let key = self.key(instance);
         let down = |line: u32| line.checked_add(self.above);
         if let Some(outcomes) = self.store.find(&key).and_then(|value| read(&value, instance, down)) {
             return Ok(outcomes);
         }
-        let outcomes = make()?;
+        let outcomes = compile()?;
         if let Some(value) = write(&outcomes, |line| line.checked_sub(self.above)) {
             self.store.keep(&key, &value);
         }
@@ -125,11 +125,11 @@ fn read(value: &[u8], instance: &Instance, down: impl Fn(u32) -> Option<u32>) ->
             rest = behind;
             continue;
         }
-        let mut words = line.split(' ');
-        let mut word = || words.next();
-        let (target, entry, shared_bytes) = (word()?.to_owned(), word()?.to_owned(), word()?.parse().ok()?);
-        let took = Duration::from_micros(word()?.parse().ok()?);
-        let (ptx, behind) = behind.split_at_checked(word()?.parse().ok()?)?;
+        let mut fields = line.split(' ');
+        let mut field = || fields.next();
+        let (target, entry, shared_bytes) = (field()?.to_owned(), field()?.to_owned(), field()?.parse().ok()?);
+        let took = Duration::from_micros(field()?.parse().ok()?);
+        let (ptx, behind) = behind.split_at_checked(field()?.parse().ok()?)?;
         let (key, schedule, values, ptx) = (instance.key(), instance.schedule, instance.values(), moved(ptx, &down)?);
         outcomes.variants.push(Variant { key, schedule, target, entry, shared_bytes, ptx, values, took });
         rest = behind;
@@ -152,19 +152,19 @@ mod tests {
     /// A store in memory that counts hits.
     #[derive(Default)]
     struct Memory {
-        kept: Mutex<HashMap<String, Vec<u8>>>,
+        entries: Mutex<HashMap<String, Vec<u8>>>,
         found: Mutex<usize>,
     }
 
     impl Store for Memory {
         fn find(&self, key: &str) -> Option<Vec<u8>> {
-            let value = self.kept.lock().unwrap().get(key).cloned();
+            let value = self.entries.lock().unwrap().get(key).cloned();
             *self.found.lock().unwrap() += usize::from(value.is_some());
             value
         }
 
         fn keep(&self, key: &str, value: &[u8]) {
-            self.kept.lock().unwrap().insert(key.to_owned(), value.to_vec());
+            self.entries.lock().unwrap().insert(key.to_owned(), value.to_vec());
         }
     }
 
@@ -182,12 +182,12 @@ mod tests {
     }
 
     #[test]
-    fn a_build_is_the_same_with_and_without_what_was_kept() {
+    fn a_build_is_the_same_with_and_without_the_cache() {
         let (store, kernel) = (Memory::default(), tokens(KERNEL));
         let arguments = "N = [32, 64], T = [i8, i32]";
         let fresh = expand(arguments, &kernel, &());
         assert!(expand(arguments, &kernel, &store) == fresh && *store.found.lock().unwrap() == 0);
-        let count = store.kept.lock().unwrap().len();
+        let count = store.entries.lock().unwrap().len();
         assert_eq!(count, 8, "two constants, two types, and a step that is 1 or not");
         assert!(expand(arguments, &kernel, &store) == fresh && *store.found.lock().unwrap() == count);
         // Any other change gives another key.
@@ -221,7 +221,7 @@ mod tests {
                 let pruned = vec![instance.pruned(Some("sm_90a".to_owned()), note)];
                 Ok::<_, crate::diagnostic::Diagnostics>(Outcomes { variants: vec![variant], pruned })
             };
-            let outcomes = Kept::of(&func, store).or_made(&instance, make).expect("it compiles");
+            let outcomes = CachedKernel::of(&func, store).or_made(&instance, make).expect("it compiles");
             (outcomes.variants, outcomes.pruned)
         };
         let store = Memory::default();
@@ -231,27 +231,27 @@ mod tests {
             assert_eq!(variants(&moved, &store), variants(&moved, &()));
             assert_ne!(variants(&moved, &store).0[0].ptx, first.0[0].ptx);
         }
-        assert_eq!((*store.found.lock().unwrap(), store.kept.lock().unwrap().len()), (4, 1));
+        assert_eq!((*store.found.lock().unwrap(), store.entries.lock().unwrap().len()), (4, 1));
     }
 
     #[test]
-    fn what_was_spoilt_is_compiled_again() {
+    fn a_damaged_entry_is_compiled_again() {
         let (store, kernel) = (Memory::default(), tokens(KERNEL));
         let fresh = expand("N = 64, T = [i32]", &kernel, &store);
         // A store verifies its entries; an entry that is damaged despite this must not break a build.
         let spoilt: [fn(&mut Vec<u8>); 3] = [|value| value.clear(), |value| value.truncate(100), |value| value[3] = 0xff];
         for spoil in spoilt {
-            store.kept.lock().unwrap().values_mut().for_each(spoil);
+            store.entries.lock().unwrap().values_mut().for_each(spoil);
             assert!(expand("N = 64, T = [i32]", &kernel, &store) == fresh);
         }
     }
 
     #[test]
-    fn mistakes_are_not_kept() {
+    fn mistakes_are_not_cached() {
         let store = Memory::default();
         let kernel = tokens("fn k<const N: usize>(y: PtrMut<f32>) { store(y + arange(0, N), zeros::<f32>([N])); }");
         let first = expand("N = [0]", &kernel, &store);
-        assert!(first.contains("compile_error") && store.kept.lock().unwrap().is_empty());
+        assert!(first.contains("compile_error") && store.entries.lock().unwrap().is_empty());
         assert_eq!(expand("N = [0]", &kernel, &store), first);
     }
 }

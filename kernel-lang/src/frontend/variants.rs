@@ -10,7 +10,7 @@ use crate::frontend::facts::Known;
 use crate::frontend::heuristics;
 use crate::frontend::signature::Signature;
 use crate::frontend::span::{Errors, SourceSpan, Spans};
-use crate::frontend::variant_cache::{Kept, Store};
+use crate::frontend::variant_cache::{CachedKernel, Store};
 use crate::ir::{ConstParam, Function};
 use crate::target::Target;
 use crate::{Bindings, Compiled, Options, Schedule};
@@ -197,7 +197,7 @@ pub(crate) fn compile(
     store: &dyn Store,
     errors: &mut Errors,
 ) -> Outcomes {
-    let kept = Kept::of(func, store);
+    let kept = CachedKernel::of(func, store);
     let results = in_parallel(instances, |instance| kept.or_made(instance, || one(func, instance)));
     let prunes = has_choice && results.iter().any(|result| result.as_ref().is_ok_and(|outcomes| !outcomes.variants.is_empty()));
     let mut outcomes = Outcomes::default();
@@ -340,7 +340,7 @@ fn values(instances: &[Instance], by: &[usize]) -> Option<String> {
         let distinct = all.iter().any(|bound| *bound != all[0]);
         if distinct { all.iter().any(|bound| !here.contains(bound)) } else { matches!(all[0], Bound::Const(..)) }
     };
-    let words = |bound: &Bound| match bound {
+    let describe = |bound: &Bound| match bound {
         Bound::Type(name, dtype) => format!("`{name} = {dtype}`"),
         Bound::Const(param, value) if param.dtype == Dtype::Bool => format!("`{} = {}`", param.name, *value != 0),
         Bound::Const(param, value) => format!("`{} = {}`", param.name, param.written(*value)),
@@ -348,7 +348,7 @@ fn values(instances: &[Instance], by: &[usize]) -> Option<String> {
     let generics: Vec<usize> = (0..count).filter(|generic| matters(*generic)).collect();
     let mut found: Vec<String> = Vec::new();
     for index in by {
-        let text = generics.iter().map(|generic| words(&instances[*index].generics[*generic])).collect::<Vec<_>>().join(", ");
+        let text = generics.iter().map(|generic| describe(&instances[*index].generics[*generic])).collect::<Vec<_>>().join(", ");
         if !text.is_empty() && !found.contains(&text) {
             found.push(text);
         }
@@ -395,8 +395,8 @@ mod tests {
     }
 
     #[test]
-    fn a_target_without_room_is_left_out_with_the_reason() {
-        let outcomes = nested(6).expect("one target has room");
+    fn a_target_with_too_little_shared_memory_is_left_out_with_the_reason() {
+        let outcomes = nested(6).expect("one target has enough shared memory");
         let targets: Vec<&str> = outcomes.variants.iter().map(|variant| variant.target.as_str()).collect();
         assert_eq!(targets, ["sm_90a"]);
         let pruned: Vec<(Option<&str>, &str)> =
@@ -408,10 +408,10 @@ mod tests {
 
     #[test]
     fn what_fits_no_target_is_a_mistake_and_what_fits_all_is_built_once() {
-        let mistakes = nested(8).expect_err("no target has room");
+        let mistakes = nested(8).expect_err("no target has enough shared memory");
         assert!(mistakes[0].message.starts_with("this kernel takes 262144 bytes of shared memory, and sm_90a has 232448: 8 stages"));
         assert!(mistakes[0].beyond_gpu && mistakes[0].loc.line == 12);
-        let outcomes = nested(3).expect("both targets have room");
+        let outcomes = nested(3).expect("both targets have enough shared memory");
         assert_eq!((outcomes.variants.len(), outcomes.pruned.len()), (1, 0));
     }
 }

@@ -71,7 +71,7 @@ impl AtomicOp {
     }
 
     /// The supported types, as a phrase for error messages.
-    pub fn type_words(self) -> String {
+    pub fn describe_types(self) -> String {
         let names: Vec<String> = self.dtypes().iter().map(|dtype| format!("`{dtype}`")).collect();
         match names.split_last() {
             Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),

@@ -38,7 +38,7 @@ impl Domain {
     }
 
     /// The domain, as a phrase for error messages.
-    pub const fn words(self) -> &'static str {
+    pub const fn describe(self) -> &'static str {
         match self {
             Domain::Number => "a number",
             Domain::Float => "a float",

@@ -119,16 +119,16 @@ mod tests {
     /// The padded index of each element, computed for both shapes; they must be equal.
     #[test]
     fn a_reshape_is_allowed_exactly_where_every_element_stays() {
-        let places = |shape: &[usize]| -> Vec<usize> {
+        let padded_indices = |shape: &[usize]| -> Vec<usize> {
             (0..shape.iter().product())
                 .map(|mut index: usize| {
-                    let (mut place, mut stride) = (0, 1);
+                    let (mut padded, mut stride) = (0, 1);
                     for extent in shape.iter().rev() {
-                        place += index % extent * stride;
+                        padded += index % extent * stride;
                         stride *= extent.next_power_of_two();
                         index /= extent;
                     }
-                    place
+                    padded
                 })
                 .collect()
         };
@@ -139,7 +139,7 @@ mod tests {
         let mut allowed = 0;
         for from in &shapes {
             for to in shapes.iter().filter(|to| to.iter().product::<usize>() == from.iter().product()) {
-                let stays = places(from) == places(to);
+                let stays = padded_indices(from) == padded_indices(to);
                 assert!(!keeps_order(from, to) || stays, "{from:?} to {to:?}");
                 // If it is rejected although the elements stay, then (ignoring axes of extent 1) an axis with padding is not the first.
                 allowed += usize::from(keeps_order(from, to));

@@ -461,14 +461,14 @@ impl Parser {
         while self.accept(":") {
             numbers.push(self.int()?);
         }
-        let small = |number: i128| u32::try_from(number).or_else(|_| self.error("a place is out of range"));
+        let small = |number: i128| u32::try_from(number).or_else(|_| self.error("a position is out of range"));
         match numbers[..] {
             [line, column] => Ok(Loc::new(small(line)?, small(column)?)),
             [file, line, column] => {
-                let file = u16::try_from(file).or_else(|_| self.error("a place is out of range"))?;
+                let file = u16::try_from(file).or_else(|_| self.error("a position is out of range"))?;
                 Ok(Loc { file, line: small(line)?, column: small(column)? })
             }
-            _ => self.error("a place is `@line:column`"),
+            _ => self.error("a position is `@line:column`"),
         }
     }
 }

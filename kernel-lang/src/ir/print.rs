@@ -120,7 +120,7 @@ impl Printer<'_> {
         let types: Vec<String> = data.results.iter().map(|value| self.ty(*value)).collect();
         let assign = if results.is_empty() { String::new() } else { format!("{} = ", results.join(", ")) };
         let typed = if types.is_empty() { String::new() } else { format!(" : {}", types.join(", ")) };
-        let place = if data.loc.is_some() { format!(" @{}", data.loc) } else { String::new() };
-        let _ = writeln!(text, "{indent}{assign}{line}{typed}{place}");
+        let loc = if data.loc.is_some() { format!(" @{}", data.loc) } else { String::new() };
+        let _ = writeln!(text, "{indent}{assign}{line}{typed}{loc}");
     }
 }

@@ -70,7 +70,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
         Op::ExpandDims { x, axis } => {
             let mut shape = ty(*x).shape().to_vec();
             if *axis as usize > shape.len() {
-                return Err(format!("there is no place {axis} for a new axis in `{}`", ty(*x)));
+                return Err(format!("there is no index {axis} for a new axis in `{}`", ty(*x)));
             }
             shape.insert(*axis as usize, ConstExpr::Int(1));
             one(Type::tile(ty(*x).elem().clone(), shape))
@@ -207,7 +207,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             }
             let elem = ty(*base).elem();
             if elem.dtype().is_some_and(|dtype| !atomic.dtypes().contains(&dtype)) {
-                return Err(format!("`{word}` takes {}, not `{elem}`", atomic.type_words()));
+                return Err(format!("`{word}` takes {}, not `{elem}`", atomic.describe_types()));
             }
             let expected = ty(*offset).with_elem(elem.clone());
             if values.len() != atomic.operands() {
@@ -229,12 +229,12 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
         Op::AsyncCopy { buffer, slot, on, base, offset, mask, .. } => {
             expect_scalar(func, "the slot of an async buffer", *slot, Dtype::I32)?;
             expect_scalar(func, "the condition of an `async_copy`", *on, Dtype::Bool)?;
-            let places = ty(*buffer);
+            let tile = ty(*buffer);
             let is_fine = ty(*base).is_pointer()
-                && ty(*base).elem() == places.elem()
-                && *ty(*offset) == places.with_elem(Dtype::I64)
-                && mask.is_none_or(|mask| *ty(mask) == places.with_elem(Dtype::Bool));
-            if is_fine { Ok(Vec::new()) } else { Err(format!("cannot copy `{places}` from `{}` at `{}`", ty(*base), ty(*offset))) }
+                && ty(*base).elem() == tile.elem()
+                && *ty(*offset) == tile.with_elem(Dtype::I64)
+                && mask.is_none_or(|mask| *ty(mask) == tile.with_elem(Dtype::Bool));
+            if is_fine { Ok(Vec::new()) } else { Err(format!("cannot copy `{tile}` from `{}` at `{}`", ty(*base), ty(*offset))) }
         }
         Op::LocalLoad { buffer, slot } => {
             expect_scalar(func, "the slot of an async buffer", *slot, Dtype::I32)?;
@@ -295,7 +295,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
 fn check_domain(func: &Function, name: &str, domain: Domain, value: Value) -> Result<(), String> {
     let ty = func.ty(value);
     if ty.is_pointer() {
-        return Err(format!("`{name}` takes {}, not `{ty}`", domain.words()));
+        return Err(format!("`{name}` takes {}, not `{ty}`", domain.describe()));
     }
     let fits = match ty.elem() {
         Elem::Dtype(dtype) => domain.contains(*dtype),
@@ -303,7 +303,7 @@ fn check_domain(func: &Function, name: &str, domain: Domain, value: Value) -> Re
             func.types.iter().any(|given| given.name == *param && given.choices.iter().all(|dtype| domain.contains(*dtype)))
         }
     };
-    if fits { Ok(()) } else { Err(format!("`{name}` takes {}, not `{ty}`", domain.words())) }
+    if fits { Ok(()) } else { Err(format!("`{name}` takes {}, not `{ty}`", domain.describe())) }
 }
 
 fn same_types(func: &Function, name: &str, lhs: Value, rhs: Value) -> Result<(), String> {

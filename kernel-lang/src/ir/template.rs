@@ -25,8 +25,8 @@ pub fn parse(template: &str) -> Result<Vec<Piece>, String> {
 }
 
 /// Parses the text between the braces of a placeholder.
-fn value(place: &str) -> Result<Piece, String> {
-    let (name, format) = place.split_once(':').unwrap_or((place, ""));
+fn value(placeholder: &str) -> Result<Piece, String> {
+    let (name, format) = placeholder.split_once(':').unwrap_or((placeholder, ""));
     if !matches!(format, "" | "x" | "?") {
         return Err(format!("values are not written as `{{:{format}}}`"));
     }
@@ -36,11 +36,15 @@ fn value(place: &str) -> Result<Piece, String> {
     Ok(Piece::Value { name: Some(name.to_string()).filter(|name| !name.is_empty()), hex: format == "x" })
 }
 
-/// Splits a text with placeholders in braces: `plain` makes a piece of literal text, and `place` parses the text between two braces.
+/// Splits a text with placeholders in braces: `plain` makes a piece of literal text, and `placeholder` parses the text between two braces.
 ///
 /// # Errors
-/// An unmatched brace, and the errors of `place`.
-pub(super) fn pieces<P>(text: &str, plain: impl Fn(String) -> P, place: impl Fn(&str) -> Result<P, String>) -> Result<Vec<P>, String> {
+/// An unmatched brace, and the errors of `placeholder`.
+pub(super) fn pieces<P>(
+    text: &str,
+    plain: impl Fn(String) -> P,
+    placeholder: impl Fn(&str) -> Result<P, String>,
+) -> Result<Vec<P>, String> {
     let mut pieces = Vec::new();
     let (mut before, mut rest) = (String::new(), text);
     while let Some(first) = rest.chars().next() {
@@ -52,7 +56,7 @@ pub(super) fn pieces<P>(text: &str, plain: impl Fn(String) -> P, place: impl Fn(
             if !before.is_empty() {
                 pieces.push(plain(std::mem::take(&mut before)));
             }
-            pieces.push(place(&rest[1..end])?);
+            pieces.push(placeholder(&rest[1..end])?);
             rest = &rest[end + 1..];
         } else if first == '}' {
             return Err("a `}` of the text has no `{`".to_string());

@@ -316,8 +316,8 @@ impl Verifier<'_> {
             }
         });
         // An op may name its own async buffer once.
-        if let Some(place) = others.iter().position(|other| Some(*other) == own) {
-            others.remove(place);
+        if let Some(index) = others.iter().position(|other| Some(*other) == own) {
+            others.remove(index);
         }
         others.dedup();
         for buffer in others {

@@ -128,7 +128,7 @@ impl fmt::Display for Level {
 
 /// A hardware coordinate: the register, lane, warp and block that hold an element. Also used as a set of bits of each level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Place {
+pub struct Coordinate {
     /// Register within the thread.
     pub register: u32,
     /// Lane within the warp.
@@ -252,12 +252,12 @@ impl Layout {
 
     /// The index, along each axis, of the element at this hardware coordinate. Bits beyond a level's count are ignored.
     pub fn apply(&self, register: u32, lane: u32, warp: u32, block: u32) -> Vec<u32> {
-        self.unflatten(self.flat_index(Place { register, lane, warp, block }))
+        self.unflatten(self.flat_index(Coordinate { register, lane, warp, block }))
     }
 
     /// The row-major index of the element at this hardware coordinate. Bits beyond a level's count are ignored.
-    pub fn flat_index(&self, place: Place) -> u64 {
-        let values = [place.register, place.lane, place.warp, place.block];
+    pub fn flat_index(&self, coordinate: Coordinate) -> u64 {
+        let values = [coordinate.register, coordinate.lane, coordinate.warp, coordinate.block];
         Level::ALL.iter().fold(0, |sum, &level| sum ^ combine(self.flat_bases(level), values[level as usize].into()))
     }
 
@@ -268,14 +268,14 @@ impl Layout {
     }
 
     /// Splits an input of [`Layout::matrix`] into its levels.
-    pub fn place(&self, mut bits: u64) -> Place {
+    pub fn coordinate(&self, mut bits: u64) -> Coordinate {
         let mut next = |level| {
             let count = self.bits(level);
             let value = bits & ((1 << count) - 1);
             bits >>= count;
             value as u32
         };
-        Place { register: next(Level::Register), lane: next(Level::Lane), warp: next(Level::Warp), block: next(Level::Block) }
+        Coordinate { register: next(Level::Register), lane: next(Level::Lane), warp: next(Level::Warp), block: next(Level::Block) }
     }
 
     /// Whether the layout holds every element of the tile.
@@ -299,7 +299,7 @@ impl Layout {
     /// let free = Layout::vectorised_1d(32, 1, 4).unwrap().free_bits();
     /// assert_eq!((free.register, free.lane, free.warp), (0, 0, 0b11));
     /// ```
-    pub fn free_bits(&self) -> Place {
+    pub fn free_bits(&self) -> Coordinate {
         let mut span = Span::default();
         let mut free = [0; 4];
         for level in Level::ALL {
@@ -309,7 +309,7 @@ impl Layout {
                 }
             }
         }
-        Place { register: free[0], lane: free[1], warp: free[2], block: free[3] }
+        Coordinate { register: free[0], lane: free[1], warp: free[2], block: free[3] }
     }
 
     /// The longest run of consecutive indices along `axis` that a thread holds: register bits with the bases 1, 2, 4, .. along the axis and
@@ -368,7 +368,7 @@ impl Layout {
     }
 
     /// The map from the row-major index to a hardware coordinate that holds the element, for a surjective layout. Of several coordinates,
-    /// the result is the one in which the [`Layout::free_bits`] are zero. [`Layout::place`] splits the result into levels.
+    /// the result is the one in which the [`Layout::free_bits`] are zero. [`Layout::coordinate`] splits the result into levels.
     ///
     /// # Errors
     /// [`LayoutError::NotSurjective`].

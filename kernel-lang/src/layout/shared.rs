@@ -22,7 +22,7 @@
 
 use super::conversion::{XorTable, check, differences, xor_of};
 use super::matrix::{Span, combine, intersection};
-use super::{Layout, LayoutError, Level, Place};
+use super::{Coordinate, Layout, LayoutError, Level};
 
 /// Bits of a byte's offset within a row of all banks: 32 banks of 4 bytes.
 const ROW_BITS: usize = 7;
@@ -101,7 +101,7 @@ pub struct Access {
     /// The instructions of every thread.
     pub instructions: Vec<Instruction>,
     /// Lanes and warps with one of these bits set do nothing: in a store, they hold copies.
-    pub idle: Place,
+    pub idle: Coordinate,
     /// The wavefronts (rows of 128 bytes) of one instruction of a warp.
     pub wavefronts: u32,
     /// The number of these wavefronts that bank conflicts cause.
@@ -138,7 +138,7 @@ impl Access {
         let thread = XorTable { lane: offsets(&side.lanes)?, warp: offsets(&side.warps)?, block: offsets(&side.blocks)? };
         let aligned = (thread.touched() | 1 << widest).trailing_zeros() as usize;
         let vectors: Vec<u64> = memory.columns.iter().take(aligned).map_while(|&column| registers.solve(column)).collect();
-        let idle = if skip_copies { side.copies() } else { Place::default() };
+        let idle = if skip_copies { side.copies() } else { Coordinate::default() };
         let access = |width: usize| -> Option<Access> {
             let (wavefronts, bank_conflicts) = wavefronts(&thread.lane, idle.lane, width, byte_bits);
             let instructions = instructions(&vectors[..width], side, memory)?;
@@ -235,11 +235,11 @@ impl Side {
     }
 
     /// The bits of lane and warp that only make copies; registers count first.
-    fn copies(&self) -> Place {
+    fn copies(&self) -> Coordinate {
         let mut span = Span::of(&self.registers);
         let mut free =
             |bases: &[u64]| bases.iter().enumerate().filter(|&(_, &basis)| !span.grow(basis)).fold(0, |mask, (bit, _)| mask | 1 << bit);
-        Place { lane: free(&self.lanes), warp: free(&self.warps), ..Place::default() }
+        Coordinate { lane: free(&self.lanes), warp: free(&self.warps), ..Coordinate::default() }
     }
 
     /// By register bit: the register without copies that holds the same element.
@@ -326,9 +326,9 @@ fn swizzle(src: &Side, dst: &Side, byte_bits: usize) -> Vec<u64> {
 
     // A complement of the vector that contains the threads of the wide side, so that its vectors are aligned in every thread. The vector of
     // the narrow side contains none of its threads already. Registers come last, so that they become segments and therefore immediates.
-    let mut placed = Span::of(&columns);
+    let mut span = Span::of(&columns);
     let all = wide.threads().chain(narrow.threads()).chain(src.registers.iter().copied());
-    let rest: Vec<u64> = all.filter(|&basis| placed.grow(basis)).collect();
+    let rest: Vec<u64> = all.filter(|&basis| span.grow(basis)).collect();
 
     // Vectors narrower than 4 bytes: the first columns of the banks fill up the 4 bytes, and any columns do.
     let filler = &rest[..rest.len().min(WORD_BITS.saturating_sub(byte_bits + width))];

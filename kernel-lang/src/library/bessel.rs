@@ -25,7 +25,7 @@ fn j0_of<F: Float>(x: Value<F>) -> Value<F> {
     let w = inverse_square(size);
     let (cosine, _) = far_parts(size, modulus_0(w), phase_0(w));
     let result = select(size < 8.0, j0_near(size), cosine);
-    // 1 - x^2 / 4 rounds to 1, which the polynomial misses by a last place.
+    // 1 - x^2 / 4 rounds to 1, which the polynomial misses by one unit in the last place.
     let is_tiny = size < if F == f64 { 1.0e-8 as F } else { 1.0e-4 as F };
     at_infinity(size, select(is_tiny, 1.0, result))
 }

@@ -1,8 +1,8 @@
-//! THE LIBRARY: words that are said in the language itself, one family a file.
+//! The library: builtins that are written in the language itself, one family per file.
 //!
-//! A file holds plain functions of the kernel language. A public one is a word: it has a row `Word::Library` in
-//! `frontend/words.rs` and its documentation in `dsl`. The others serve it. Functions of a file see each other and every word.
-//! `frontend/library.rs` embeds the files; a test there holds the words to the functions.
+//! A file holds plain functions of the kernel language. A public function is a builtin: it has a row
+//! `Builtin::Library` in `frontend/builtins.rs` and its documentation in `dsl`. The other functions are its helpers. The functions of a
+//! file see each other and every builtin. `frontend/library.rs` embeds the files; a test there compares the builtins with the functions.
 
 mod assumptions;
 mod bessel;

@@ -105,7 +105,7 @@ struct Cluster {
     /// The results of the ops.
     own: SideTable<Value, bool>,
     /// The position in the region of the first other op that uses one of the results.
-    place: usize,
+    first_use: usize,
     /// The values that other ops use.
     results: Vec<Value>,
 }
@@ -147,10 +147,10 @@ impl Cluster {
             func.inst(inst).op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inst| look(&func.inst(inst).op)));
             any
         };
-        let place = insts.iter().position(|inst| !is_of(*inst, &known.own) && uses(*inst, &known.own))?;
-        // An op whose scalars are computed only after `place` is no member.
+        let first_use = insts.iter().position(|inst| !is_of(*inst, &known.own) && uses(*inst, &known.own))?;
+        // An op whose scalars are computed only after `first_use` is no member.
         let mut early: SideTable<Value, Option<bool>> = SideTable::new();
-        for inst in &insts[place..] {
+        for inst in &insts[first_use..] {
             func.inst(*inst).results.iter().filter(|result| func.ty(**result).is_scalar()).for_each(|late| early[*late] = Some(false));
         }
         members.retain(|inst| is_early(func, func.result(*inst), &mut early));
@@ -167,7 +167,7 @@ impl Cluster {
                 }
             });
         }
-        (!results.is_empty()).then_some(Cluster { insts: members, own, place, results })
+        (!results.is_empty()).then_some(Cluster { insts: members, own, first_use, results })
     }
 
     /// Moves the cluster into the branches of an `if`.
@@ -200,7 +200,7 @@ impl Cluster {
         let mut insts = std::mem::take(func.insts_mut(head));
         insts.push(branch);
         let mut all = std::mem::take(func.insts_mut(region));
-        all.splice(self.place..self.place, insts);
+        all.splice(self.first_use..self.first_use, insts);
         all.retain(|inst| !func.inst(*inst).results.first().is_some_and(|result| self.own[*result]));
         *func.insts_mut(region) = all;
 
@@ -481,8 +481,8 @@ impl Copies<'_> {
         match op {
             _ if !self.is_narrow => b.op(op, &[ty]),
             Op::Arange { .. } => {
-                let places = b.op(op, &[ty]);
-                b.cast(places, Dtype::I32)
+                let positions = b.op(op, &[ty]);
+                b.cast(positions, Dtype::I32)
             }
             // Neither side is negative, and an unsigned division takes fewer instructions.
             Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } => {

@@ -164,8 +164,8 @@ fn moved(b: &mut Builder<'_>, x: Value, from: &[usize], to: &[usize]) -> Value {
     let slot = b.op(Op::Arange { start: ConstExpr::Int(0), end: ConstExpr::Int(slots(new)) }, &[]);
     // The row-major number of the element in each slot, then the slot that the element has now. What padding reads does not matter.
     let element = numbered(b, slot, new, |extent| (padded(extent), extent));
-    let place = numbered(b, element, old, |extent| (extent, padded(extent)));
-    let row = b.expand_dims(place, 0);
+    let old_slot = numbered(b, element, old, |extent| (extent, padded(extent)));
+    let row = b.expand_dims(old_slot, 0);
     let index = b.expand_dims(row, 2);
     let index = b.broadcast(index, &shape(slots(new)));
     b.op(Op::Gather { src: source, index, axis: 1 }, &[])

@@ -241,7 +241,7 @@ pub(crate) fn many_accesses(count: usize) -> String {
     kernel(VECTOR, &lines)
 }
 
-/// Places that are divided by numbers from memory: each division needs a test of its own.
+/// Indices that are divided by numbers from memory: each division needs a test of its own.
 pub(crate) fn many_divisions(count: usize) -> String {
     let mut lines = String::from("%lanes = arange {start = 0, end = 256} : tile<i64, [256]>\n%v = cast %lanes : tile<f32, [256]>\n");
     for at in 0..count / 4 {
@@ -254,7 +254,7 @@ pub(crate) fn many_divisions(count: usize) -> String {
     kernel(&format!("{VECTOR}, %p: ptr<i64>"), &lines)
 }
 
-/// A chain of divisions of places.
+/// A chain of divisions of indices.
 pub(crate) fn chain_of_divisions(count: usize) -> String {
     let mut lines = String::from(
         "%lanes = arange {start = 0, end = 256} : tile<i64, [256]>\n%v = cast %lanes : tile<f32, [256]>\n%b = broadcast %n : tile<i64, [256]>\n%q0 = div %lanes, %b : tile<i64, [256]>\n",
@@ -383,7 +383,7 @@ pub(crate) fn nested_branches(depth: usize) -> String {
     kernel(VECTOR, &lines)
 }
 
-/// Loops of a thousand turns in one another that are written out.
+/// Loops of a thousand iterations in one another that are written out.
 pub(crate) fn repeated(depth: usize) -> String {
     let mut lines = String::from("%one = const {value = 1.0} : f32\n%zero = const {value = 0} : i64\n");
     for at in 0..depth {

@@ -142,8 +142,9 @@ pub(crate) fn float(dtype: Dtype, bits: u64) -> f64 {
 
 /// The value of 8 bits, as the specification has it.
 fn float8(dtype: Dtype, bits: u64) -> f64 {
-    let (places, bias, has_infinity) = if dtype == Dtype::F8E4M3 { (3, 7, false) } else { (2, 15, true) };
-    let (exponent, fraction) = ((bits as i32 & 0x7f) >> places, (bits & ((1 << places) - 1)) as f64 / f64::from(1 << places));
+    let (fraction_bits, bias, has_infinity) = if dtype == Dtype::F8E4M3 { (3, 7, false) } else { (2, 15, true) };
+    let (exponent, fraction) =
+        ((bits as i32 & 0x7f) >> fraction_bits, (bits & ((1 << fraction_bits) - 1)) as f64 / f64::from(1 << fraction_bits));
     let magnitude = match exponent {
         31 if has_infinity => {
             if fraction == 0.0 {

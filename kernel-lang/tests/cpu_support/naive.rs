@@ -367,14 +367,14 @@ impl Naive<'_, '_> {
         let mut runs = self.gets(inputs);
         let (outer, extent, inner) = around(&func.ty(inputs[0]).extents(), axis);
         for at in 0..outer * inner {
-            let place = |step: usize| (at / inner * extent + if reverse { extent - 1 - step } else { step }) * inner + at % inner;
+            let index = |step: usize| (at / inner * extent + if reverse { extent - 1 - step } else { step }) * inner + at % inner;
             for step in 1..extent {
-                let element = |runs: &[Vec<Scalar>], step: usize| runs.iter().map(|run| vec![run[place(step)]]).collect::<Vec<_>>();
+                let element = |runs: &[Vec<Scalar>], step: usize| runs.iter().map(|run| vec![run[index(step)]]).collect::<Vec<_>>();
                 let both = [element(&runs, step - 1), element(&runs, step)].concat();
                 self.sets(&func.region(combine).params, both);
                 self.region(combine);
                 let next = self.gets(func.yielded(combine));
-                runs.iter_mut().zip(next).for_each(|(run, next)| run[place(step)] = next[0]);
+                runs.iter_mut().zip(next).for_each(|(run, next)| run[index(step)] = next[0]);
             }
         }
         runs

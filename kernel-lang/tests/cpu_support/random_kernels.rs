@@ -268,7 +268,7 @@ impl Maker<'_> {
                 let mask = self.mask(&ty);
                 self.push(Op::Histogram { x, mask, bins: self.choices.of(&[1, 16, 64]).into() }, &[]);
             }
-            // Not of floats: a NaN has its place by its bits.
+            // Not of floats: sorting orders NaNs by their bits.
             25 if is_even && !ty.dtype().is_float() => {
                 let x = self.of_type(&ty);
                 self.push(Op::Sort { x, descending: self.choices.pick(2) == 1 }, &[]);

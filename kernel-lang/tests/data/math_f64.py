@@ -34,10 +34,10 @@ def within(low, high):
     return lambda: random.uniform(low, high)
 
 
-def around(*places):
+def around(*centres):
     def draw():
-        place = random.choice(places)
-        return unbits(bits(place) + random.randrange(-3, 4)) if random.random() < 0.3 else place * (1 + random.gauss(0, 1) * 10 ** random.uniform(-16, -1))
+        centre = random.choice(centres)
+        return unbits(bits(centre) + random.randrange(-3, 4)) if random.random() < 0.3 else centre * (1 + random.gauss(0, 1) * 10 ** random.uniform(-16, -1))
     return draw
 
 

@@ -31,8 +31,8 @@ pub(crate) struct Header {
 pub(crate) fn header(text: &str) -> Result<Header, String> {
     let mut header = Header { test: String::new(), then: Vec::new(), options: Options::new(Bindings::new(), Target::SM_80) };
     for line in text.lines().map_while(|line| line.strip_prefix("; ")) {
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match word {
+        let (key, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match key {
             "test" => header.test = rest.to_string(),
             "then" => header.then = rest.split(", ").map(str::to_string).collect(),
             "bind" => {
@@ -231,7 +231,7 @@ fn compilation_is_deterministic() {
     }
 }
 
-/// After each pass a kernel obeys the law of its stage.
+/// After each pass a kernel satisfies the invariants of its stage.
 #[test]
 fn every_pass_leaves_verified_ir() {
     for (func, options) in specialised() {

@@ -72,7 +72,7 @@ pub(crate) fn page() -> Result<String, String> {
         sections.push((title, module_doc(&source), items(&source)));
     }
     let documented: BTreeSet<&str> = sections.iter().flat_map(|(_, _, items)| items).map(|item| item.name.as_str()).collect();
-    if let Some(missing) = frontend::words().find(|word| !documented.contains(word.name)) {
+    if let Some(missing) = frontend::builtins().find(|builtin| !documented.contains(builtin.name)) {
         return Err(format!("the builtin `{}` has no documented function in src/dsl", missing.name));
     }
 
@@ -130,8 +130,8 @@ fn push_item(page: &mut String, item: &Item) {
         let _ = write!(page, "### Parameter `{}`\n\n", item.name);
     } else {
         let _ = write!(page, "### `{}`\n\n", item.name);
-        if let Some(word) = frontend::words().find(|word| word.name == item.name) {
-            let _ = write!(page, "```text\n{}\n```\n\n", word.usage);
+        if let Some(builtin) = frontend::builtins().find(|builtin| builtin.name == item.name) {
+            let _ = write!(page, "```text\n{}\n```\n\n", builtin.usage);
         }
     }
     push_doc(page, &item.doc, 3);

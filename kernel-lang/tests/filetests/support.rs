@@ -64,8 +64,8 @@ pub(crate) fn mutate(sources: &[String], seed: u64) -> String {
         state ^= state << 17;
         usize::try_from(state % below.max(1) as u64).unwrap_or(0)
     };
-    let mut tokens = words(&sources[random(sources.len())]);
-    let others = words(&sources[random(sources.len())]);
+    let mut tokens = tokens_of(&sources[random(sources.len())]);
+    let others = tokens_of(&sources[random(sources.len())]);
     for _ in 0..1 + random(3) {
         let at = random(tokens.len());
         match random(5) {
@@ -86,17 +86,17 @@ pub(crate) fn mutate(sources: &[String], seed: u64) -> String {
     tokens.concat()
 }
 
-/// Words and single signs, each with the space after it.
-fn words(source: &str) -> Vec<String> {
+/// Names and single signs, each with the space after it.
+fn tokens_of(source: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
-    let mut was_word = false;
+    let mut was_name = false;
     for c in source.chars() {
-        let is_word = c.is_alphanumeric() || c == '_';
+        let is_name = c.is_alphanumeric() || c == '_';
         match out.last_mut() {
-            Some(last) if c.is_whitespace() || (is_word && was_word) => last.push(c),
+            Some(last) if c.is_whitespace() || (is_name && was_name) => last.push(c),
             _ => out.push(c.to_string()),
         }
-        was_word = is_word;
+        was_name = is_name;
     }
     out
 }

@@ -4,7 +4,7 @@ use kernel_lang::layout::{Layout, LayoutError, Level, Matrix, conversion};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::strategies::{at, places, power, some_layout};
+use crate::strategies::{at, coordinates, power, some_layout};
 
 /// Per axis sizes, and an order.
 fn blocked_arguments() -> impl Strategy<Value = ([Vec<u32>; 4], Vec<usize>)> {
@@ -33,16 +33,16 @@ proptest! {
         let repeats: Vec<u32> = shape.iter().zip(&tile).map(|(extent, tile)| (extent / tile).max(1)).collect();
         let each: u32 = size.iter().product();
         prop_assert_eq!(layout.registers_per_thread(), each * repeats.iter().product::<u32>());
-        for place in places(&layout) {
-            let register = digits(place.register % each, &size, &order);
-            let repeat = digits(place.register / each, &repeats, &order);
-            let (lane, warp) = (digits(place.lane, &threads, &order), digits(place.warp, &warps, &order));
+        for coordinate in coordinates(&layout) {
+            let register = digits(coordinate.register % each, &size, &order);
+            let repeat = digits(coordinate.register / each, &repeats, &order);
+            let (lane, warp) = (digits(coordinate.lane, &threads, &order), digits(coordinate.warp, &warps, &order));
             let index: Vec<u32> = (0..shape.len()).map(|axis| {
                 let warp = repeat[axis] * warps[axis] + warp[axis];
                 let thread = warp * threads[axis] + lane[axis];
                 (thread * size[axis] + register[axis]) % shape[axis]
             }).collect();
-            prop_assert_eq!(at(&layout, place), index);
+            prop_assert_eq!(at(&layout, coordinate), index);
         }
     }
 
@@ -60,29 +60,29 @@ proptest! {
         let unbroadcast = layout.unbroadcast(&small).unwrap();
         prop_assert!(layout.unbroadcast(&small[1..]).is_err());
         let flat = layout.reshape(&[layout.elements() as u32]).unwrap();
-        for place in places(&layout) {
-            let index = at(&layout, place);
+        for coordinate in coordinates(&layout) {
+            let index = at(&layout, coordinate);
             let mut without = index.clone();
             without[axis] = 0;
-            prop_assert_eq!(at(&unbroadcast, place), without);
+            prop_assert_eq!(at(&unbroadcast, coordinate), without);
             let mut without = index.clone();
             without.remove(axis);
-            prop_assert_eq!(at(&sliced, place), without);
+            prop_assert_eq!(at(&sliced, coordinate), without);
             let mut with = index.clone();
             with.insert(axis, 0);
-            prop_assert_eq!(at(&expanded, place), with);
-            prop_assert_eq!(at(&permuted, place), order.iter().map(|&axis| index[axis]).collect::<Vec<_>>());
-            prop_assert_eq!(at(&flat, place), vec![layout.flat_index(place) as u32]);
+            prop_assert_eq!(at(&expanded, coordinate), with);
+            prop_assert_eq!(at(&permuted, coordinate), order.iter().map(|&axis| index[axis]).collect::<Vec<_>>());
+            prop_assert_eq!(at(&flat, coordinate), vec![layout.flat_index(coordinate) as u32]);
             if rank >= 2 {
                 let mut swapped = index.clone();
                 swapped.swap(rank - 1, rank - 2);
-                prop_assert_eq!(at(&layout.transpose().unwrap(), place), swapped);
+                prop_assert_eq!(at(&layout.transpose().unwrap(), coordinate), swapped);
             }
         }
         let reversed = Matrix::new((0..layout.index_bits()).rev().map(|bit| 1 << bit).collect());
         let composed = layout.compose(&reversed, layout.shape()).unwrap();
-        for place in places(&layout) {
-            prop_assert_eq!(composed.flat_index(place), reversed.apply(layout.flat_index(place)));
+        for coordinate in coordinates(&layout) {
+            prop_assert_eq!(composed.flat_index(coordinate), reversed.apply(layout.flat_index(coordinate)));
         }
     }
 }
@@ -91,7 +91,7 @@ proptest! {
 #[test]
 fn fragments_are_those_of_the_ptx_isa() {
     let accumulator = Layout::mma_accumulator(&[64, 32], [2, 2]).unwrap();
-    for p in places(&accumulator) {
+    for p in coordinates(&accumulator) {
         let (group, member, i) = (p.lane >> 2, p.lane % 4, p.register % 4);
         let (row, column) = (if i < 2 { group } else { group + 8 }, member * 2 + (i & 1));
         // 16 x 8 a warp, 2 x 2 warps, then 2 x 2 repetitions with n first.
@@ -99,36 +99,36 @@ fn fragments_are_those_of_the_ptx_isa() {
         assert_eq!(at(&accumulator, p), [row + 16 * (p.warp / 2) + 32 * repeat_m, column + 8 * (p.warp % 2) + 16 * repeat_n]);
     }
     let a = Layout::mma_operand_a(&[16, 16], 16, [1, 2]).unwrap();
-    for p in places(&a) {
+    for p in coordinates(&a) {
         let (group, member, i) = (p.lane >> 2, p.lane % 4, p.register);
         let row = if (0..2).contains(&i) || (4..6).contains(&i) { group } else { group + 8 };
         let column = if i < 4 { member * 2 + (i & 1) } else { member * 2 + (i & 1) + 8 };
         assert_eq!(at(&a, p), [row, column]);
     }
     let b = Layout::mma_operand_b(&[16, 8], 16, [2, 1]).unwrap();
-    for p in places(&b) {
+    for p in coordinates(&b) {
         let (group, member, i) = (p.lane >> 2, p.lane % 4, p.register);
         let row = if i < 2 { member * 2 + (i & 1) } else { member * 2 + (i & 1) + 8 };
         assert_eq!(at(&b, p), [row, group]);
     }
     let bytes = Layout::mma_operand_a(&[16, 32], 8, [1, 1]).unwrap();
-    for p in places(&bytes) {
+    for p in coordinates(&bytes) {
         let (group, member, i) = (p.lane >> 2, p.lane % 4, p.register);
         let row = if (0..4).contains(&i) || (8..12).contains(&i) { group } else { group + 8 };
         let column = if i < 8 { member * 4 + (i & 3) } else { member * 4 + (i & 3) + 16 };
         assert_eq!(at(&bytes, p), [row, column]);
     }
     let tf32 = Layout::mma_operand_a(&[16, 8], 32, [1, 1]).unwrap();
-    for p in places(&tf32) {
+    for p in coordinates(&tf32) {
         let (group, member) = (p.lane >> 2, p.lane % 4);
         assert_eq!(at(&tf32, p), [group + 8 * (p.register % 2), member + 4 * (p.register / 2)]);
     }
     let tf32_b = Layout::mma_operand_b(&[8, 8], 32, [1, 1]).unwrap();
-    for p in places(&tf32_b) {
+    for p in coordinates(&tf32_b) {
         assert_eq!(at(&tf32_b, p), [p.lane % 4 + 4 * p.register, p.lane >> 2]);
     }
     let wgmma = Layout::wgmma_accumulator(&[128, 64], 64, 8).unwrap();
-    for p in places(&wgmma) {
+    for p in coordinates(&wgmma) {
         let (group, member, i) = (p.lane >> 2, p.lane % 4, p.register);
         let row = 16 * (p.warp % 4) + group + 8 * (i / 2 % 2) + 64 * (p.warp / 4);
         assert_eq!(at(&wgmma, p), [row, 8 * (i / 4) + member * 2 + i % 2]);

@@ -2,24 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use kernel_lang::layout::{Access, Conversion, Layout, Level, Memory, Place, SharedPlan, ShufflePlan, conversion};
+use kernel_lang::layout::{Access, Conversion, Coordinate, Layout, Level, Memory, SharedPlan, ShufflePlan, conversion};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::strategies::{pairs, places, scrambled};
+use crate::strategies::{coordinates, pairs, scrambled};
 
-pub(crate) type Tile = HashMap<Place, u64>;
+pub(crate) type Tile = HashMap<Coordinate, u64>;
 
-/// What every place holds: here the row-major index of its element, as a value that can be followed.
+/// What every coordinate holds: here the row-major index of its element, as a value that can be followed.
 pub(crate) fn tile(layout: &Layout) -> Tile {
-    places(layout).map(|place| (place, layout.flat_index(place))).collect()
+    coordinates(layout).map(|coordinate| (coordinate, layout.flat_index(coordinate))).collect()
 }
 
 fn with_copies(mut tile: Tile, copies: &[(u32, u32)]) -> Tile {
     let whole = tile.clone();
-    for (place, value) in &whole {
-        for &(register, _) in copies.iter().filter(|(_, from)| *from == place.register) {
-            tile.insert(Place { register, ..*place }, *value);
+    for (coordinate, value) in &whole {
+        for &(register, _) in copies.iter().filter(|(_, from)| *from == coordinate.register) {
+            tile.insert(Coordinate { register, ..*coordinate }, *value);
         }
     }
     tile
@@ -30,8 +30,8 @@ pub(crate) fn run_shuffle(plan: &ShufflePlan, src: &Layout) -> Tile {
     let mut result = Tile::new();
     for round in &plan.rounds {
         let mut sent: HashMap<(u32, u32, u32), BTreeSet<u32>> = HashMap::new();
-        for place in places(src).filter(|place| place.register == 0) {
-            let Place { lane, warp, block, .. } = place;
+        for coordinate in coordinates(src).filter(|coordinate| coordinate.register == 0) {
+            let Coordinate { lane, warp, block, .. } = coordinate;
             let from = round.lane ^ plan.source_lane.at(lane, warp, block);
             assert!(plan.exchanges(round) || from == lane, "a round without an exchange reads from another lane");
             let into = round.receive ^ plan.receive.at(lane, warp, block);
@@ -42,8 +42,8 @@ pub(crate) fn run_shuffle(plan: &ShufflePlan, src: &Layout) -> Tile {
                 continue;
             }
             for (send, receive) in plan.packed_registers() {
-                let value = held[&Place { register: register ^ send, lane: from, warp, block }];
-                let twice = result.insert(Place { register: into ^ receive, lane, warp, block }, value);
+                let value = held[&Coordinate { register: register ^ send, lane: from, warp, block }];
+                let twice = result.insert(Coordinate { register: into ^ receive, lane, warp, block }, value);
                 assert_eq!(twice, None, "a register is filled twice");
             }
         }
@@ -52,10 +52,10 @@ pub(crate) fn run_shuffle(plan: &ShufflePlan, src: &Layout) -> Tile {
     with_copies(result, &plan.copies)
 }
 
-/// Runs one side of a plan, giving `(place, offset)` of each element moved, and counts the wavefronts of each instruction
+/// Runs one side of a plan, giving `(coordinate, offset)` of each element moved, and counts the wavefronts of each instruction
 /// of each warp from the addresses: lanes in groups that move up to 128 bytes, each group as often as its fullest bank has
 /// words.
-fn run_access(access: &Access, layout: &Layout, element_bits: u32) -> Vec<(Place, u32)> {
+fn run_access(access: &Access, layout: &Layout, element_bits: u32) -> Vec<(Coordinate, u32)> {
     let bytes = element_bits / 8;
     let group = 32.min(128 / (access.vector * bytes).max(4));
     let [_, lanes, warps, blocks] = Level::ALL.map(|level| 1u32 << layout.bits(level));
@@ -74,7 +74,7 @@ fn run_access(access: &Access, layout: &Layout, element_bits: u32) -> Vec<(Place
                     assert_eq!(instruction.registers.len() as u32, access.vector);
                     for (i, &register) in instruction.registers.iter().enumerate() {
                         if warp & access.idle.warp == 0 {
-                            moved.push((Place { register, lane, warp, block }, offset + i as u32));
+                            moved.push((Coordinate { register, lane, warp, block }, offset + i as u32));
                         }
                         let word = (offset + i as u32) * bytes / 4;
                         for word in word..word + bytes.div_ceil(4) {
@@ -93,16 +93,16 @@ fn run_access(access: &Access, layout: &Layout, element_bits: u32) -> Vec<(Place
 pub(crate) fn run_shared(plan: &SharedPlan, src: &Layout, dst: &Layout) -> Tile {
     let held = tile(src);
     let mut memory: HashMap<(u32, u32), (u64, u32)> = HashMap::new();
-    for (place, offset) in run_access(&plan.store, src, plan.element_bits) {
+    for (coordinate, offset) in run_access(&plan.store, src, plan.element_bits) {
         assert!((offset + 1) * plan.element_bits / 8 <= plan.shared_bytes());
-        let before = memory.insert((place.block, offset), (held[&place], place.warp));
+        let before = memory.insert((coordinate.block, offset), (held[&coordinate], coordinate.warp));
         assert_eq!(before, None, "an offset is written twice");
     }
     let mut result = Tile::new();
-    for (place, offset) in run_access(&plan.load, dst, plan.element_bits) {
-        let (value, writer) = memory[&(place.block, offset)];
-        assert!(!plan.within_warps || writer == place.warp, "a warp reads what another wrote");
-        assert_eq!(result.insert(place, value), None, "a register is loaded twice");
+    for (coordinate, offset) in run_access(&plan.load, dst, plan.element_bits) {
+        let (value, writer) = memory[&(coordinate.block, offset)];
+        assert!(!plan.within_warps || writer == coordinate.warp, "a warp reads what another wrote");
+        assert_eq!(result.insert(coordinate, value), None, "a register is loaded twice");
     }
     with_copies(result, &plan.copies)
 }
@@ -121,7 +121,7 @@ proptest! {
             Conversion::None => tile(&src),
             Conversion::Registers(from) => {
                 let held = tile(&src);
-                places(&dst).map(|p| (p, held[&Place { register: from[p.register as usize], ..p }])).collect()
+                coordinates(&dst).map(|p| (p, held[&Coordinate { register: from[p.register as usize], ..p }])).collect()
             }
             Conversion::Shuffle(plan) => run_shuffle(&plan, &src),
             Conversion::Shared(plan) => run_shared(&plan, &src, &dst),
@@ -133,7 +133,7 @@ proptest! {
     fn shuffles_exist_whenever_warps_keep_their_elements((src, dst) in pairs(), element_bits in element_bits()) {
         let of_warp = |layout: &Layout| {
             let mut held: BTreeMap<(u32, u32), BTreeSet<u64>> = BTreeMap::new();
-            for p in places(layout) {
+            for p in coordinates(layout) {
                 held.entry((p.warp, p.block)).or_default().insert(layout.flat_index(p));
             }
             held

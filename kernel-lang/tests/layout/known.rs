@@ -132,7 +132,7 @@ fn scattering_takes_more_rounds() {
 
 /// Lanes that want the same read the same, to leave another lane with those elements to others.
 #[test]
-fn copies_make_room() {
+fn copies_take_fewer_rounds() {
     let src = lanes("[4], register = [1], lane = [0, 2], warp = []");
     let dst = lanes("[4], register = [], lane = [0, 1], warp = []");
     let plan = ShufflePlan::new(&src, &dst, 32).unwrap().unwrap();
@@ -140,7 +140,7 @@ fn copies_make_room() {
     assert_eq!(plan.rounds.len(), 1);
 }
 
-/// What a lane has itself it does not async_copy.
+/// A lane does not receive elements that it holds itself.
 #[test]
 fn own_elements_stay() {
     let exchanges = |src: &Layout, dst: &Layout| {

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use kernel_lang::layout::{Layout, LayoutError, Level, Matrix, Place};
+use kernel_lang::layout::{Coordinate, Layout, LayoutError, Level, Matrix};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::strategies::{at, pairs, places, scrambled, some_layout};
+use crate::strategies::{at, coordinates, pairs, scrambled, some_layout};
 
 proptest! {
     #[test]
     fn apply_is_linear(layout in some_layout(), a in any::<Index>(), b in any::<Index>()) {
-        let all: Vec<Place> = places(&layout).collect();
+        let all: Vec<Coordinate> = coordinates(&layout).collect();
         let (a, b) = (all[a.index(all.len())], all[b.index(all.len())]);
-        let sum = Place {
+        let sum = Coordinate {
             register: a.register ^ b.register, lane: a.lane ^ b.lane, warp: a.warp ^ b.warp, block: a.block ^ b.block,
         };
         let xor: Vec<u32> = at(&layout, a).iter().zip(at(&layout, b)).map(|(a, b)| a ^ b).collect();
@@ -21,12 +21,12 @@ proptest! {
     }
 
     #[test]
-    fn matrix_and_place_are_apply(layout in some_layout()) {
-        for (number, place) in places(&layout).enumerate() {
-            prop_assert_eq!(layout.place(number as u64), place);
-            prop_assert_eq!(layout.matrix().apply(number as u64), layout.flat_index(place));
-            let flat = at(&layout, place).iter().zip(layout.shape()).fold(0, |flat, (i, extent)| flat * extent + i);
-            prop_assert_eq!(u64::from(flat), layout.flat_index(place));
+    fn matrix_and_coordinate_agree_with_apply(layout in some_layout()) {
+        for (number, coordinate) in coordinates(&layout).enumerate() {
+            prop_assert_eq!(layout.coordinate(number as u64), coordinate);
+            prop_assert_eq!(layout.matrix().apply(number as u64), layout.flat_index(coordinate));
+            let flat = at(&layout, coordinate).iter().zip(layout.shape()).fold(0, |flat, (i, extent)| flat * extent + i);
+            prop_assert_eq!(u64::from(flat), layout.flat_index(coordinate));
         }
     }
 
@@ -52,27 +52,27 @@ proptest! {
 
     #[test]
     fn held_once_or_more_is_counted(layout in some_layout()) {
-        let all: Vec<Place> = places(&layout).collect();
-        let mut holders: HashMap<u64, Vec<Place>> = HashMap::new();
-        for &place in &all {
-            holders.entry(layout.flat_index(place)).or_default().push(place);
+        let all: Vec<Coordinate> = coordinates(&layout).collect();
+        let mut holders: HashMap<u64, Vec<Coordinate>> = HashMap::new();
+        for &coordinate in &all {
+            holders.entry(layout.flat_index(coordinate)).or_default().push(coordinate);
         }
         prop_assert_eq!(layout.is_injective(), holders.len() == all.len());
         prop_assert_eq!(layout.is_surjective(), holders.len() as u64 == layout.elements());
         let free = layout.free_bits();
-        for places in holders.values() {
-            let bound = places.iter().filter(|p| {
+        for coordinates in holders.values() {
+            let bound = coordinates.iter().filter(|p| {
                 p.register & free.register | p.lane & free.lane | p.warp & free.warp | p.block & free.block == 0
             });
             prop_assert_eq!(bound.count(), 1);
         }
         let (short, kept) = layout.without_register_copies();
         prop_assert_eq!(short.free_bits().register, 0);
-        for place in places(&short) {
-            let register = kept.iter().enumerate().fold(0, |sum, (bit, &from)| sum | (place.register >> bit & 1) << from);
-            prop_assert_eq!(at(&short, place), at(&layout, Place { register, ..place }));
+        for coordinate in coordinates(&short) {
+            let register = kept.iter().enumerate().fold(0, |sum, (bit, &from)| sum | (coordinate.register >> bit & 1) << from);
+            prop_assert_eq!(at(&short, coordinate), at(&layout, Coordinate { register, ..coordinate }));
         }
-        let of = |layout: &Layout| places(layout).map(|p| (p.lane, p.warp, p.block, layout.flat_index(p))).collect::<BTreeSet<_>>();
+        let of = |layout: &Layout| coordinates(layout).map(|p| (p.lane, p.warp, p.block, layout.flat_index(p))).collect::<BTreeSet<_>>();
         prop_assert_eq!(of(&short), of(&layout));
     }
 
@@ -89,7 +89,7 @@ proptest! {
         match layout.pseudo_inverse() {
             Err(error) => prop_assert!(error == LayoutError::NotSurjective && !layout.is_surjective()),
             Ok(found) => for element in 0..layout.elements() {
-                prop_assert_eq!(layout.flat_index(layout.place(found.apply(element))), element);
+                prop_assert_eq!(layout.flat_index(layout.coordinate(found.apply(element))), element);
             }
         }
         prop_assert_eq!(layout.inverse().is_some(), layout.is_injective() && layout.is_surjective());
@@ -98,8 +98,8 @@ proptest! {
     #[test]
     fn invert_and_compose_finds_the_same_element((src, dst) in pairs()) {
         let map = src.invert_and_compose(&dst).unwrap();
-        for (number, place) in places(&src).enumerate() {
-            prop_assert_eq!(dst.flat_index(dst.place(map.apply(number as u64))), src.flat_index(place));
+        for (number, coordinate) in coordinates(&src).enumerate() {
+            prop_assert_eq!(dst.flat_index(dst.coordinate(map.apply(number as u64))), src.flat_index(coordinate));
         }
     }
 
@@ -109,13 +109,13 @@ proptest! {
         prop_assert!(axis < layout.rank() || run.elements() == 1);
         let spread = |part: u32| run.bits.iter().enumerate().fold(0, |sum, (bit, &to)| sum | (part >> bit & 1) << to);
         let mut disjoint = true;
-        for place in places(&layout).filter(|p| p.register & spread(u32::MAX) == 0) {
-            let base = at(&layout, place);
+        for coordinate in coordinates(&layout).filter(|p| p.register & spread(u32::MAX) == 0) {
+            let base = at(&layout, coordinate);
             for part in 1..run.elements() {
                 let mut expected = base.clone();
                 expected[axis] ^= part;
                 disjoint &= expected[axis] == base[axis] + part;
-                prop_assert_eq!(at(&layout, Place { register: place.register | spread(part), ..place }), expected);
+                prop_assert_eq!(at(&layout, Coordinate { register: coordinate.register | spread(part), ..coordinate }), expected);
             }
         }
         prop_assert_eq!(run.disjoint, disjoint);
@@ -125,8 +125,8 @@ proptest! {
             next[axis] = run.elements();
             prop_assert!((0..layout.bits(Level::Register)).all(|bit| layout.basis(Level::Register, bit) != Some(next.clone())));
         }
-        let adds = places(&layout).all(|p| {
-            let (thread, register) = (at(&layout, Place { register: 0, ..p }), layout.apply(p.register, 0, 0, 0));
+        let adds = coordinates(&layout).all(|p| {
+            let (thread, register) = (at(&layout, Coordinate { register: 0, ..p }), layout.apply(p.register, 0, 0, 0));
             at(&layout, p).iter().zip(thread.iter().zip(&register)).all(|(&sum, (a, b))| sum == a + b)
         });
         prop_assert_eq!(layout.registers_add(), adds);

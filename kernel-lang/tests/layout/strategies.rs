@@ -1,13 +1,13 @@
-//! Random layouts, and the places of a layout one by one.
+//! Random layouts, and the coordinates of a layout one by one.
 
-use kernel_lang::layout::{Layout, Level, Place};
+use kernel_lang::layout::{Coordinate, Layout, Level};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-/// All places of a layout.
-pub(crate) fn places(layout: &Layout) -> impl Iterator<Item = Place> + use<> {
+/// All coordinates of a layout.
+pub(crate) fn coordinates(layout: &Layout) -> impl Iterator<Item = Coordinate> + use<> {
     let [registers, lanes, warps, blocks] = Level::ALL.map(|level| 1u32 << layout.bits(level));
-    (0..registers * lanes * warps * blocks).map(move |n| Place {
+    (0..registers * lanes * warps * blocks).map(move |n| Coordinate {
         register: n % registers,
         lane: n / registers % lanes,
         warp: n / registers / lanes % warps,
@@ -15,8 +15,8 @@ pub(crate) fn places(layout: &Layout) -> impl Iterator<Item = Place> + use<> {
     })
 }
 
-pub(crate) fn at(layout: &Layout, place: Place) -> Vec<u32> {
-    layout.apply(place.register, place.lane, place.warp, place.block)
+pub(crate) fn at(layout: &Layout, coordinate: Coordinate) -> Vec<u32> {
+    layout.apply(coordinate.register, coordinate.lane, coordinate.warp, coordinate.block)
 }
 
 pub(crate) fn power(most: u32) -> impl Strategy<Value = u32> {
@@ -59,7 +59,7 @@ pub(crate) fn scrambled(bits: usize, mixing: usize) -> impl Strategy<Value = Vec
     })
 }
 
-/// Layouts that hold every element, with copies at random places. Threads: `lanes` and `warps` bits, one block bit for
+/// Layouts that hold every element, with copies at random coordinates. Threads: `lanes` and `warps` bits, one block bit for
 /// `block`, which stands for the tile's last bit and something within the block.
 fn covering(shape: Vec<u32>, lanes: usize, warps: usize, block: bool, mixing: usize) -> impl Strategy<Value = Layout> {
     let elements: u32 = shape.iter().product();

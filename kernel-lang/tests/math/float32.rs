@@ -48,7 +48,7 @@ pub(crate) fn erf(x: f64) -> f64 {
     std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp() * sum
 }
 
-/// Specials, each exponent, and the neighbours of places where formulas change or results overflow.
+/// Specials, each exponent, and the neighbours of arguments where formulas change or results overflow.
 fn samples(per_exponent: usize) -> Vec<f32> {
     let mut state = 0x1234_5678_9abc_def0u64;
     let mut random = move || {
@@ -60,7 +60,7 @@ fn samples(per_exponent: usize) -> Vec<f32> {
         bits.extend([exponent << 23, (exponent << 23) | 1, (exponent << 23) | 0x7f_ffff]);
         bits.extend((0..per_exponent).map(|_| (exponent << 23) | (random() & 0x7f_ffff)));
     }
-    let mut places = vec![
+    let mut edges = vec![
         0.0f32,
         1.0,
         0.5,
@@ -76,10 +76,10 @@ fn samples(per_exponent: usize) -> Vec<f32> {
         104.0,
         105_615.0,
     ];
-    places.extend([126.0, 127.0, 128.0, 149.0, 150.0, 8_388_608.0, 4_194_304.0, 2.5, 1.5, 9.010_914, 17.33, 8_388_607.5]);
-    places.extend((1..200).map(|n| (f64::from(n) * std::f64::consts::FRAC_PI_4) as f32));
-    for place in places {
-        bits.extend((0..80u32).map(|step| (place.to_bits() + step).saturating_sub(40)));
+    edges.extend([126.0, 127.0, 128.0, 149.0, 150.0, 8_388_608.0, 4_194_304.0, 2.5, 1.5, 9.010_914, 17.33, 8_388_607.5]);
+    edges.extend((1..200).map(|n| (f64::from(n) * std::f64::consts::FRAC_PI_4) as f32));
+    for edge in edges {
+        bits.extend((0..80u32).map(|step| (edge.to_bits() + step).saturating_sub(40)));
     }
     // Where most kernels live.
     bits.extend((0..per_exponent * 64).map(|_| (random() as f32 / 2f32.powi(31) * 20.0).to_bits()));

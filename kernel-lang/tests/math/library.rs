@@ -28,12 +28,12 @@ use Exact::{One, Two};
 struct Case {
     name: &'static str,
     exact: Exact,
-    places: &'static [f32],
+    edges: &'static [f32],
     bounds: [f64; 2],
 }
 
-const fn case(name: &'static str, exact: Exact, places: &'static [f32], bounds: [f64; 2]) -> Case {
-    Case { name, exact, places, bounds }
+const fn case(name: &'static str, exact: Exact, edges: &'static [f32], bounds: [f64; 2]) -> Case {
+    Case { name, exact, edges, bounds }
 }
 
 const CASES: &[Case] = &[
@@ -113,16 +113,16 @@ fn random(state: &mut u64) -> u64 {
     state.wrapping_mul(0x2545_f491_4f6c_dd1d)
 }
 
-/// Specials, each exponent, the neighbours of the places where formulas change, and where most kernels live; both signs.
-fn samples(places: &[f32], per_exponent: usize) -> Vec<f32> {
+/// Specials, each exponent, the neighbours of the arguments where formulas change, and where most kernels live; both signs.
+fn samples(edges: &[f32], per_exponent: usize) -> Vec<f32> {
     let state = &mut 0x1234_5678_9abc_def1u64;
     let mut bits = Vec::new();
     for exponent in 0..=255u32 {
         bits.extend([exponent << 23, (exponent << 23) | 1, (exponent << 23) | 0x7f_ffff]);
         bits.extend((0..per_exponent).map(|_| (exponent << 23) | (random(state) as u32 & 0x7f_ffff)));
     }
-    for place in places.iter().chain(&[1.0]) {
-        bits.extend((0..200u32).map(|step| (place.abs().to_bits() + step).saturating_sub(100)));
+    for edge in edges.iter().chain(&[1.0]) {
+        bits.extend((0..200u32).map(|step| (edge.abs().to_bits() + step).saturating_sub(100)));
     }
     for scale in [1.0, 4.0, 40.0, 100.0] {
         bits.extend((0..per_exponent * 64).map(|_| ((random(state) >> 40) as f32 / 2f32.powi(24) * scale).to_bits()));
@@ -136,10 +136,10 @@ fn given_samples() -> usize {
 }
 
 /// Pairs of anything, and of numbers around 1 with exponents of a size that matters.
-fn pairs(places: &[f32], count: usize) -> [Vec<f32>; 2] {
+fn pairs(edges: &[f32], count: usize) -> [Vec<f32>; 2] {
     let state = &mut 0xfedc_ba98_7654_3211u64;
     let specials = [0.0, 1.0, 2.0, 3.0, 0.5, 1e-40, 3e38, f32::INFINITY, f32::NAN, 4_194_303.5, 16_777_215.0, 8_388_609.0];
-    let specials: Vec<f32> = specials.iter().chain(places).flat_map(|x| [*x, -*x]).collect();
+    let specials: Vec<f32> = specials.iter().chain(edges).flat_map(|x| [*x, -*x]).collect();
     let mut all: Vec<(f32, f32)> = specials.iter().flat_map(|x| specials.iter().map(move |y| (*x, *y))).collect();
     for _ in 0..count {
         let mut unit = || (random(state) >> 40) as f32 / 2f32.powi(24);
@@ -160,8 +160,8 @@ fn errors_of_f32_stay_below_their_bounds() {
     let mut failures = Vec::new();
     for case in CASES {
         let inputs = match case.exact {
-            One(_) => vec![samples(case.places, per_exponent)],
-            Two(_) => pairs(case.places, per_exponent * 100).to_vec(),
+            One(_) => vec![samples(case.edges, per_exponent)],
+            Two(_) => pairs(case.edges, per_exponent * 100).to_vec(),
         };
         let func = library(case.name, inputs.len(), Dtype::F32);
         let mut report = format!("{:8} {:3} instructions", case.name, instructions(&func));
@@ -179,10 +179,10 @@ fn errors_of_f32_stay_below_their_bounds() {
                 let error = if exact.to_bits() == UNMEASURED.to_bits() { 0.0 } else { error32(*got, exact) };
                 (worst, at) = if error > worst { (error, i) } else { (worst, at) };
             }
-            let place: Vec<f32> = inputs.iter().map(|column| column[at]).collect();
-            report += &format!(", {device:?} {worst:.3} at {place:?}");
+            let arguments: Vec<f32> = inputs.iter().map(|column| column[at]).collect();
+            report += &format!(", {device:?} {worst:.3} at {arguments:?}");
             if worst.is_nan() || worst > case.bounds[0] {
-                failures.push(format!("{} {device:?}: {worst:.3} ulp at {place:?}, is {:?}", case.name, results[at]));
+                failures.push(format!("{} {device:?}: {worst:.3} ulp at {arguments:?}, is {:?}", case.name, results[at]));
             }
         }
         println!("{report}");

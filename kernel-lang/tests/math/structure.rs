@@ -1,4 +1,4 @@
-//! What the pass keeps: shapes, places, regions, and whatever is a primitive.
+//! What the pass keeps: shapes, spans, regions, and whatever is a primitive.
 
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{BinaryOp, Op, Stage, UnaryOp, parse, verify};
@@ -22,7 +22,7 @@ const LOOP: &str = r#"kernel @loop(%x: ptr<f32>, %y: ptr_mut<f32>, %n: i64) file
 "#;
 
 #[test]
-fn shapes_places_and_regions_are_kept() {
+fn shapes_spans_and_regions_are_preserved() {
     let mut func = parse(LOOP).unwrap();
     assert!(expand_math::run(&mut func));
     verify(&func, Stage::Tile).unwrap();
@@ -31,12 +31,12 @@ fn shapes_places_and_regions_are_kept() {
         assert!(!text.contains(name), "{name} is left in\n{text}");
     }
     let expected = parse(LOOP).unwrap();
-    let places = |func: &kernel_lang::ir::Function| {
-        let mut places: Vec<Loc> = func.all_insts().into_iter().map(|inst| func.inst(inst).loc).collect();
-        places.dedup();
-        places
+    let spans = |func: &kernel_lang::ir::Function| {
+        let mut spans: Vec<Loc> = func.all_insts().into_iter().map(|inst| func.inst(inst).loc).collect();
+        spans.dedup();
+        spans
     };
-    assert_eq!(places(&func), places(&expected), "each new op has the place of the one that it replaces");
+    assert_eq!(spans(&func), spans(&expected), "each new op has the span of the one that it replaces");
     for inst in func.all_insts() {
         for value in &func.inst(inst).results {
             let is_scalar = func.ty(*value).is_scalar();

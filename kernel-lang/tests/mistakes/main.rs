@@ -1,7 +1,7 @@
-//! What users are told of their mistakes: every word of the language, and every kind of mistake that can be made with it.
+//! The messages for mistakes: every builtin, and every kind of mistake that can be made with it.
 //!
 //! The rows stand in `mistakes/rows/*.txt` ([`rows`] says how they look). A row is a statement of a kernel with one mistake, between `«` and `»` what
-//! has to be underlined, and below it the message and its help. It stands for one case for each word at the head of its section. Each must give
+//! has to be underlined, and below it the message and its help. It stands for one case for each builtin at the head of its section. Each must give
 //! that message, that help, that range, and nothing else: one mistake is one message.
 //!
 //! `BLESS=1 cargo test -p kernel-lang --test mistakes` writes what comes out. Review the difference as code.
@@ -10,7 +10,7 @@ mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel_lang::frontend::{self, WordInfo};
+use kernel_lang::frontend::{self, BuiltinInfo};
 use rows::{File, Row, Section};
 
 /// What every row sees. `v`, `w` and the like are tiles, `s`, `k`, `n` and `on` are scalars.
@@ -50,17 +50,17 @@ mod pairs {
 
 /// The kinds of mistakes.
 const KINDS: &[(&str, &str)] = &[
-    ("missing argument", "fewer arguments than the word takes"),
-    ("too many arguments", "more arguments than the word takes, or an option given without its name"),
+    ("missing argument", "fewer arguments than the builtin takes"),
+    ("too many arguments", "more arguments than the builtin takes, or an option given without its name"),
     ("type", "an element type, or something that is no number at all, where another is expected"),
-    ("rank", "another number of axes than the word takes, a scalar for a tile among them"),
+    ("rank", "another number of axes than the builtin takes, a scalar for a tile among them"),
     ("shape", "extents that do not meet"),
     ("constant", "what is computed at run time, where a constant is expected"),
     ("value", "a constant that is out of range"),
-    ("unknown option", "an option that the word does not have"),
+    ("unknown option", "an option that the builtin does not have"),
     ("misspelt option", "an option with a slip in its name"),
-    ("receiver", "a word behind a value it is not a method of"),
-    ("generics", "types behind the name that the word does not take, or takes and misses"),
+    ("receiver", "a builtin behind a value it is not a method of"),
+    ("generics", "types behind the name that the builtin does not take, or takes and misses"),
     ("mutability", "writing through what is only read"),
 ];
 
@@ -72,11 +72,11 @@ fn files() -> Vec<File> {
     paths.iter().map(|path| File::read(path)).collect()
 }
 
-/// What a row says of a word: the statement with what is underlined, then each message and its help.
-fn outcome(row: &Row, word: &str) -> Row {
+/// The outcome of a row for a builtin: the statement with what is underlined, then each message and its help.
+fn outcome(row: &Row, builtin: &str) -> Row {
     let statement = row.statement.replace(['«', '»'], "");
     let before = format!("{}\n{KERNEL}    ", completed(&row.attribute));
-    let code = statement.replace('$', word);
+    let code = statement.replace('$', builtin);
     let end = if code.ends_with(['}', ';']) { "" } else { ";" };
     let source = format!("{before}{code}{end}\n}}\n{STRUCTS}");
     let mut found = row.clone();
@@ -85,7 +85,7 @@ fn outcome(row: &Row, word: &str) -> Row {
     for (index, (underlined, diagnostic)) in frontend::mistakes(&source, "row.rs").into_iter().enumerate() {
         let labels = diagnostic.labels.iter().map(|(_, label)| format!(" ({label})")).collect::<String>();
         let message = format!("{}{labels}", diagnostic.message);
-        found.expected.push((in_general(&message, word), in_general(diagnostic.help.as_deref().unwrap_or(""), word)));
+        found.expected.push((in_general(&message, builtin), in_general(diagnostic.help.as_deref().unwrap_or(""), builtin)));
         let inside = before.len()..before.len() + code.len();
         if index > 0 {
             continue;
@@ -93,9 +93,9 @@ fn outcome(row: &Row, word: &str) -> Row {
         found.statement = match inside.contains(&underlined.start) && underlined.end <= inside.end {
             true => {
                 let (start, end) = (underlined.start - before.len(), underlined.end - before.len());
-                // Where a marker falls inside of the word there is no place for it in the general statement.
+                // A marker inside the name cannot be shown in the general statement.
                 let marked = format!("{}«{}»{}", &code[..start], &code[start..end], &code[end..]);
-                generalized(&statement, word, &code, (start, end)).unwrap_or(marked)
+                generalized(&statement, builtin, &code, (start, end)).unwrap_or(marked)
             }
             false => format!("{statement} // {:?} is underlined", source.get(underlined).unwrap_or("nothing")),
         };
@@ -113,18 +113,18 @@ fn completed(attribute: &str) -> String {
     format!("#[kernel({})]", others.chain([arguments]).collect::<Vec<_>>().join(", "))
 }
 
-/// A text with `$` for the word, where code speaks of it.
-fn in_general(text: &str, word: &str) -> String {
+/// A text with `$` for the builtin where code names it.
+fn in_general(text: &str, builtin: &str) -> String {
     let is_part = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
     let mut general = String::new();
     for (index, part) in text.split('`').enumerate() {
         general += if index > 0 { "`" } else { "" };
         let mut rest = part;
-        while let Some(at) = rest.find(word).filter(|_| index % 2 == 1 && !word.is_empty()) {
-            let (before, behind) = (&rest[..at], &rest[at + word.len()..]);
+        while let Some(at) = rest.find(builtin).filter(|_| index % 2 == 1 && !builtin.is_empty()) {
+            let (before, behind) = (&rest[..at], &rest[at + builtin.len()..]);
             let is_whole = !is_part(before.chars().last()) && !is_part(behind.chars().next());
             general += before;
-            general += if is_whole { "$" } else { word };
+            general += if is_whole { "$" } else { builtin };
             rest = behind;
         }
         general += rest;
@@ -132,11 +132,11 @@ fn in_general(text: &str, word: &str) -> String {
     general
 }
 
-/// The statement with `$` for the word, and markers around the bytes of the code that are underlined.
-fn generalized(statement: &str, word: &str, code: &str, (start, end): (usize, usize)) -> Option<String> {
+/// The statement with `$` for the builtin, and markers around the bytes of the code that are underlined.
+fn generalized(statement: &str, builtin: &str, code: &str, (start, end): (usize, usize)) -> Option<String> {
     let mut marked = String::new();
     let mut at = 0;
-    let place = |at: usize, marked: &mut String| {
+    let mark = |at: usize, marked: &mut String| {
         if at == end {
             marked.push('»');
         }
@@ -145,16 +145,16 @@ fn generalized(statement: &str, word: &str, code: &str, (start, end): (usize, us
         }
     };
     for letter in statement.chars() {
-        place(at, &mut marked);
+        mark(at, &mut marked);
         marked.push(letter);
-        at += if letter == '$' { word.len() } else { letter.len_utf8() };
+        at += if letter == '$' { builtin.len() } else { letter.len_utf8() };
     }
-    place(at, &mut marked);
+    mark(at, &mut marked);
     (at == code.len() && marked.contains('«') && marked.contains('»')).then_some(marked)
 }
 
 #[test]
-fn rows_say_what_users_are_told() {
+fn rows_match_the_messages() {
     let bless = std::env::var_os("BLESS").is_some_and(|value| value == "1");
     let mut files = files();
     let cases: Vec<(Row, String)> = files.iter().flat_map(cases).collect();
@@ -163,20 +163,20 @@ fn rows_say_what_users_are_told() {
     for file in &mut files {
         let name = file.name();
         for section in file.sections_mut() {
-            // Mistakes with words are of certain kinds; others have names of their own.
-            let is_known = |kind: &str| section.words.is_empty() || KINDS.iter().any(|(known, _)| *known == kind);
+            // Mistakes with builtins are of certain kinds; others have names of their own.
+            let is_known = |kind: &str| section.builtins.is_empty() || KINDS.iter().any(|(known, _)| *known == kind);
             let unknown = section.rows.iter().find(|row| !is_known(&row.kind));
             assert!(unknown.is_none(), "{name}: there is no kind of mistake as in\n{}", unknown.expect("it was just found"));
-            let words = words(section);
+            let builtins = builtins_of(section);
             for row in &mut section.rows {
-                for (index, word) in words.iter().enumerate() {
+                for (index, builtin) in builtins.iter().enumerate() {
                     let found = outcomes.next().expect("each case has an outcome");
                     if found.expected.len() != 1 {
-                        failed.push(format!("{name}: {word}: {} messages for one mistake\n{found}", found.expected.len()));
+                        failed.push(format!("{name}: {builtin}: {} messages for one mistake\n{found}", found.expected.len()));
                     } else if found != *row && bless && index == 0 {
                         *row = found;
                     } else if found != *row {
-                        failed.push(format!("{name}: {word}\n-- expected\n{row}-- found\n{found}"));
+                        failed.push(format!("{name}: {builtin}\n-- expected\n{row}-- found\n{found}"));
                     }
                 }
             }
@@ -190,18 +190,22 @@ fn rows_say_what_users_are_told() {
     println!("{} cases", cases.len());
 }
 
-/// The words that the rows of a section are of; mistakes that are made with no word are made once.
-fn words(section: &Section) -> Vec<String> {
-    let unknown = section.words.iter().find(|word| frontend::words().all(|known| known.name != **word));
-    assert!(unknown.is_none(), "there is no word `{}`", unknown.map_or("", |word| word));
-    if section.words.is_empty() { vec![String::new()] } else { section.words.clone() }
+/// The builtins of a section; a section without builtins is one case a row.
+fn builtins_of(section: &Section) -> Vec<String> {
+    let unknown = section.builtins.iter().find(|builtin| frontend::builtins().all(|known| known.name != **builtin));
+    assert!(unknown.is_none(), "there is no function `{}`", unknown.map_or("", |builtin| builtin));
+    if section.builtins.is_empty() { vec![String::new()] } else { section.builtins.clone() }
 }
 
-/// Each row with each of its words, in the order of the file.
+/// Each row with each of its builtins, in the order of the file.
 fn cases(file: &File) -> Vec<(Row, String)> {
     let of = |section: &Section| {
-        let words = words(section);
-        section.rows.iter().flat_map(|row| words.iter().map(|word| (row.clone(), word.clone())).collect::<Vec<_>>()).collect::<Vec<_>>()
+        let builtins = builtins_of(section);
+        section
+            .rows
+            .iter()
+            .flat_map(|row| builtins.iter().map(|builtin| (row.clone(), builtin.clone())).collect::<Vec<_>>())
+            .collect::<Vec<_>>()
     };
     file.sections().flat_map(of).collect()
 }
@@ -211,7 +215,7 @@ fn outcomes(cases: &[(Row, String)]) -> Vec<Row> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = cases.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
-        let work = |chunk: &[(Row, String)]| chunk.iter().map(|(row, word)| outcome(row, word)).collect::<Vec<_>>();
+        let work = |chunk: &[(Row, String)]| chunk.iter().map(|(row, builtin)| outcome(row, builtin)).collect::<Vec<_>>();
         let chunks: Vec<_> = cases.chunks(share).map(|chunk| scope.spawn(move || work(chunk))).collect();
         chunks.into_iter().flat_map(|chunk| chunk.join().expect("a case does not crash")).collect()
     })
@@ -224,7 +228,7 @@ fn the_kernel_around_the_rows_is_right() {
     assert!(found.is_empty(), "{found:?}");
 }
 
-/// In small letters, without a full stop, with a help, and in the words of the language.
+/// In small letters, without a full stop, with a help, and in the terms of the language.
 #[test]
 fn messages_are_in_the_style_of_the_house() {
     const INTERNAL: &[&str] =
@@ -236,7 +240,7 @@ fn messages_are_in_the_style_of_the_house() {
                 for text in [message, help] {
                     let is_sentence = text.starts_with(char::is_uppercase) || (text.ends_with('.') && !text.ends_with(".."));
                     assert!(!is_sentence, "{}: {text}", file.name());
-                    let internal = INTERNAL.iter().find(|word| text.contains(**word));
+                    let internal = INTERNAL.iter().find(|name| text.contains(**name));
                     assert!(internal.is_none(), "{}: `{}` is internal: {text}", file.name(), internal.unwrap_or(&""));
                 }
             }
@@ -244,53 +248,53 @@ fn messages_are_in_the_style_of_the_house() {
     }
 }
 
-/// Who adds a word says what users are told of their mistakes with it.
+/// Every new builtin needs rows for its kinds of mistakes.
 #[test]
-fn every_word_has_rows() {
+fn every_builtin_has_rows() {
     let mut kinds: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for file in files() {
         for section in file.sections() {
-            for word in &section.words {
-                kinds.entry(word.clone()).or_default().extend(section.rows.iter().map(|row| row.kind.clone()));
+            for builtin in &section.builtins {
+                kinds.entry(builtin.clone()).or_default().extend(section.rows.iter().map(|row| row.kind.clone()));
             }
         }
     }
     let mut missing = Vec::new();
-    for word in frontend::words() {
-        let found = kinds.get(word.name).cloned().unwrap_or_default();
-        let lacking: Vec<&str> = wanted(&word).into_iter().filter(|kind| !found.contains(*kind)).collect();
+    for builtin in frontend::builtins() {
+        let found = kinds.get(builtin.name).cloned().unwrap_or_default();
+        let lacking: Vec<&str> = wanted(&builtin).into_iter().filter(|kind| !found.contains(*kind)).collect();
         if !lacking.is_empty() {
-            missing.push(format!("{}: {}", word.name, lacking.join(", ")));
+            missing.push(format!("{}: {}", builtin.name, lacking.join(", ")));
         }
     }
-    assert!(missing.is_empty(), "words without rows in tests/mistakes/rows:\n{}", missing.join("\n"));
+    assert!(missing.is_empty(), "builtins without rows in tests/mistakes/rows:\n{}", missing.join("\n"));
 }
 
-/// The kinds of mistakes that can be made with any word called in that way.
-fn wanted(word: &WordInfo) -> Vec<&'static str> {
-    let has_options = word.usage.contains(" = ");
+/// The kinds of mistakes that are possible with every builtin of this signature.
+fn wanted(builtin: &BuiltinInfo) -> Vec<&'static str> {
+    let has_options = builtin.usage.contains(" = ");
     let mut kinds = vec!["too many arguments", "unknown option", "receiver"];
-    kinds.extend((word.arguments > 0).then_some("missing argument"));
-    kinds.extend((word.arguments > 0).then_some("type"));
+    kinds.extend((builtin.arguments > 0).then_some("missing argument"));
+    kinds.extend((builtin.arguments > 0).then_some("type"));
     kinds.extend(has_options.then_some("misspelt option"));
     kinds
 }
 
-/// Of a word with a slip in it the message says which word was meant.
+/// The help for a misspelt builtin names the builtin.
 #[test]
-fn a_slip_in_a_word_is_mended() {
-    let words: Vec<&str> = frontend::words().map(|word| word.name).collect();
-    for word in words.iter().filter(|word| word.len() >= 5) {
-        // Two letters in the middle change places.
-        let (front, back) = word.split_at(word.len() / 2);
+fn a_misspelt_builtin_is_suggested() {
+    let builtins: Vec<&str> = frontend::builtins().map(|builtin| builtin.name).collect();
+    for builtin in builtins.iter().filter(|builtin| builtin.len() >= 5) {
+        // Two letters in the middle are swapped.
+        let (front, back) = builtin.split_at(builtin.len() / 2);
         let mut slip = front[..front.len() - 1].to_string();
         slip.extend([&back[..1], &front[front.len() - 1..], &back[1..]]);
-        if slip == *word || words.contains(&slip.as_str()) {
+        if slip == *builtin || builtins.contains(&slip.as_str()) {
             continue;
         }
         let found = frontend::mistakes(&format!("#[kernel]\n{KERNEL}    {slip}(v);\n}}\n"), "row.rs");
         let [(_, diagnostic)] = &found[..] else { panic!("{slip}: {found:?}") };
-        assert_eq!(diagnostic.message, format!("there is no word `{slip}`"));
-        assert_eq!(diagnostic.help, Some(format!("did you mean `{word}`?")));
+        assert_eq!(diagnostic.message, format!("there is no function `{slip}`"));
+        assert_eq!(diagnostic.help, Some(format!("did you mean `{builtin}`?")));
     }
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! # A line that begins so is for the reader.
 //!
-//! [exp log]                                 the words that the rows below are of; `$` stands for each; `[]` is of none
+//! [exp log]                                 the builtins of the rows below; `$` stands for each; `[]` names none
 //!
 //! too many arguments: $(v, «s»)             the kind of mistake, and the statement
 //!     error: `$` takes 1 argument, not 2
@@ -44,12 +44,12 @@ impl fmt::Display for Row {
 
 const PLAIN: &str = "#[kernel]";
 
-/// Rows for some words.
+/// Rows for some builtins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Section {
     /// What stands before it: comments and empty lines.
     before: String,
-    pub(crate) words: Vec<String>,
+    pub(crate) builtins: Vec<String>,
     pub(crate) rows: Vec<Row>,
 }
 
@@ -70,12 +70,12 @@ impl File {
             if line.is_empty() || is_comment {
                 before += line;
                 before += "\n";
-            } else if let Some(words) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-                let words = words.split_whitespace().map(str::to_string).collect();
-                sections.push(Section { before: std::mem::take(&mut before), words, rows: Vec::new() });
+            } else if let Some(builtins) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                let builtins = builtins.split_whitespace().map(str::to_string).collect();
+                sections.push(Section { before: std::mem::take(&mut before), builtins, rows: Vec::new() });
             } else {
                 let rows = sections.last_mut().map(|section| &mut section.rows);
-                let rows = rows.unwrap_or_else(|| panic!("{shown}:{}: a row stands below the words it is of", index + 1));
+                let rows = rows.unwrap_or_else(|| panic!("{shown}:{}: a row stands below its builtins", index + 1));
                 match (line.strip_prefix("    error: "), line.strip_prefix("    help: "), rows.last_mut()) {
                     (Some(message), _, Some(row)) => row.expected.push((message.to_string(), String::new())),
                     (_, Some(help), Some(Row { expected, .. })) if !expected.is_empty() => {
@@ -106,7 +106,7 @@ impl File {
     pub(crate) fn write(&self) {
         let mut text = String::new();
         for section in &self.sections {
-            text += &format!("{}[{}]\n", section.before, section.words.join(" "));
+            text += &format!("{}[{}]\n", section.before, section.builtins.join(" "));
             for row in &section.rows {
                 text += &format!("\n{row}");
             }

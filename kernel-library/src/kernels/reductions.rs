@@ -149,7 +149,7 @@ pub fn column_sum<S: Float, T: Float, const ROWS: usize, const BLOCK_SIZE: usize
     // Many rows at once: few programs wait for memory seldom.
     let own = group + arange(0, ROWS) * num_programs(1);
     let mut total = zeros::<f32>([ROWS, BLOCK_SIZE]);
-    // Few turns, whose loads fill the threads' registers: more under way would only begin later.
+    // Few iterations, whose loads fill the threads' registers: more under way would only begin later.
     for first in range(0, rows, ROWS * num_programs(1), num_stages = 1) {
         let row = first + own;
         let at = (row * columns)[(.., None)] + column[(None, ..)];

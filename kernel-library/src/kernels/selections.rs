@@ -34,21 +34,21 @@ pub fn row_argmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<i64>, 
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);
     let mut largest = full([BLOCK_SIZE], f32::NEG_INFINITY);
-    let mut place = column;
+    let mut best_column = column;
     for first in range(0, columns, BLOCK_SIZE) {
         let at = first + column;
         let lowest = f32::NEG_INFINITY as T;
         let v = load(x + row * columns + at, mask = at < columns, other = lowest, evict = "evict_first") as f32;
-        place = select(v > largest, at, place);
+        best_column = select(v > largest, at, best_column);
         largest = max(largest, v);
     }
-    let (_, best) = reduce((largest, place), 0, |(a, i), (b, j)| (max(a, b), select((b > a) | ((b == a) & (j < i)), j, i)));
+    let (_, best) = reduce((largest, best_column), 0, |(a, i), (b, j)| (max(a, b), select((b > a) | ((b == a) & (j < i)), j, i)));
     store(y + row, best);
 }
 
 /// The `K` largest elements of each row, from the largest on, and their columns: a program a row.
 ///
-/// `x` is `[rows, columns]` of `f32`, `f16` or `bf16`, `values` is `[rows, K]`, `places` is `[rows, K]` of `i64`; the grid is the number of rows. `K` is
+/// `x` is `[rows, columns]` of `f32`, `f16` or `bf16`, `values` is `[rows, K]`, `indices` is `[rows, K]` of `i64`; the grid is the number of rows. `K` is
 /// at most 256, best a power of two; 8 and 64 are compiled ahead. Rows are of any length below 2^32. Of equal elements the first comes first. The order is that of `sort`: NaN is
 /// beyond the infinity of its sign, -0.0 less than 0.0. Where a row has fewer than `K` elements, the rest is `-inf` at column -1.
 ///
@@ -57,9 +57,9 @@ pub fn row_argmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<i64>, 
 /// # fn main() -> galatea::Result<()> {
 /// let device = Device::cpu();
 /// let x = device.tensor(&[1.0f32, 9.0, 3.0, 9.0, 5.0])?;
-/// let (mut values, mut places) = (device.empty::<f32>(4)?, device.empty::<i64>(4)?);
-/// kernel_library::kernels::row_topk::<f32, 4>(&x, &mut values, &mut places, 5).grid(|_| 1).launch()?;
-/// assert_eq!((values.to_vec()?, places.to_vec()?), (vec![9.0, 9.0, 5.0, 3.0], vec![1, 3, 4, 2]));
+/// let (mut values, mut indices) = (device.empty::<f32>(4)?, device.empty::<i64>(4)?);
+/// kernel_library::kernels::row_topk::<f32, 4>(&x, &mut values, &mut indices, 5).grid(|_| 1).launch()?;
+/// assert_eq!((values.to_vec()?, indices.to_vec()?), (vec![9.0, 9.0, 5.0, 3.0], vec![1, 3, 4, 2]));
 /// # Ok(())
 /// # }
 /// ```
@@ -74,7 +74,7 @@ pub fn row_argmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<i64>, 
     prune = |config| config.BLOCK_SIZE >= 2 * columns.max(129),
 )]
 #[kernel(T = [f32, f16, bf16], K = [8, 64])]
-pub fn row_topk<T: Float, const K: usize, const BLOCK_SIZE: usize>(x: Ptr<T>, values: PtrMut<T>, places: PtrMut<i64>, columns: usize) {
+pub fn row_topk<T: Float, const K: usize, const BLOCK_SIZE: usize>(x: Ptr<T>, values: PtrMut<T>, indices: PtrMut<i64>, columns: usize) {
     static_assert!(T != f64, "elements are compared as f32, in which different numbers of f64 are equal");
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);
@@ -91,7 +91,7 @@ pub fn row_topk<T: Float, const K: usize, const BLOCK_SIZE: usize>(x: Ptr<T>, va
     let value = bitcast::<f32>(ordered ^ ((ordered >> 31) & 0x7fff_ffff));
     let to = row * K + arange(0, K);
     store(values + to, select(best == i64::MIN, f32::NEG_INFINITY, value) as T);
-    store(places + to, select(best == i64::MIN, -1, 0xffff_ffff - (best & 0xffff_ffff)));
+    store(indices + to, select(best == i64::MIN, -1, 0xffff_ffff - (best & 0xffff_ffff)));
 }
 
 /// Adds to `counts[k]` how many elements lie in part `k` of `BINS` equal parts of `low..=high`.

@@ -44,7 +44,7 @@ fn ropes<T: Real>() {
 }
 
 #[test]
-fn turns_and_turns_back() {
+fn rotates_and_rotates_back() {
     ropes::<f32>();
     ropes::<f16>();
     ropes::<bf16>();

@@ -1,4 +1,4 @@
-//! Largest elements and their places, and counts of sizes.
+//! Largest elements and their indices, and counts of sizes.
 
 use galatea::prelude::*;
 use kernel_library::kernels;
@@ -11,10 +11,10 @@ pub(crate) fn coarse<T: Real>(len: usize, seed: u64) -> Vec<T> {
 }
 
 /// The columns of a row from the largest element on, equal ones from the first on.
-pub(crate) fn places<T: Real>(row: &[T]) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..row.len()).collect();
-    places.sort_by(|i, j| row[*j].wide().total_cmp(&row[*i].wide()));
-    places
+pub(crate) fn descending_indices<T: Real>(row: &[T]) -> Vec<usize> {
+    let mut indices: Vec<usize> = (0..row.len()).collect();
+    indices.sort_by(|i, j| row[*j].wide().total_cmp(&row[*i].wide()));
+    indices
 }
 
 fn largest<T: Real, const K: usize>(columns: &[usize]) {
@@ -29,11 +29,11 @@ fn largest<T: Real, const K: usize>(columns: &[usize]) {
 
             let (first, values, found) = (first.to_vec().unwrap(), values.to_vec().unwrap(), found.to_vec().unwrap());
             for (row, x) in x.chunks(columns).enumerate() {
-                let want = places(x);
+                let want = descending_indices(x);
                 assert_eq!(first[row], want[0] as i64, "{device}: row {row} of {columns} columns");
                 for k in 0..K {
                     let got = (found[row * K + k], values[row * K + k].wide());
-                    let want = want.get(k).map_or((-1, f64::NEG_INFINITY), |place| (*place as i64, x[*place].wide()));
+                    let want = want.get(k).map_or((-1, f64::NEG_INFINITY), |index| (*index as i64, x[*index].wide()));
                     assert_eq!(got, want, "{device}: number {k} of row {row} of {columns} columns");
                 }
             }
@@ -50,7 +50,7 @@ fn largest_of_every_type() {
 
 /// Compiled when they are launched.
 #[test]
-fn the_least_and_the_most_that_are_kept() {
+fn the_smallest_and_the_largest_k() {
     largest::<f32, 1>(&[257]);
     largest::<bf16, 256>(&[257]);
     largest::<f32, 5>(&[3, 257]);

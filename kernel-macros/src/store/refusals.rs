@@ -32,8 +32,8 @@ fn what_others_can_write_is_not_used() {
     let _ = fs::remove_file(&link.folder);
     symlink(&files.folder, &link.folder).unwrap();
     assert_eq!(link.find("key"), None);
-    let told = warning::told(&link.folder, &link.check().unwrap_err()).expect("it is told");
-    assert!(told.contains("link is a symbolic link") && told.contains("GALATEA_BUILD_CACHE=off"), "{told}");
+    let text = warning::text(&link.folder, &link.check().unwrap_err()).expect("it is refused");
+    assert!(text.contains("link is a symbolic link") && text.contains("GALATEA_BUILD_CACHE=off"), "{text}");
     fs::rename(files.path("key"), files.path("other")).unwrap();
     symlink(files.path("other"), files.path("key")).unwrap();
     assert_eq!(files.find("key"), None);

@@ -11,8 +11,8 @@ pub(super) fn folder(name: &str) -> Files {
 }
 
 #[test]
-fn what_is_kept_is_found() {
-    let files = folder("kept");
+fn a_stored_entry_is_found() {
+    let files = folder("stored");
     assert_eq!(files.find("key"), None);
     files.keep("key", b"value");
     files.keep("empty", b"");
@@ -61,7 +61,7 @@ fn the_folder_is_bounded_and_what_was_used_stays() {
 }
 
 #[test]
-fn where_nothing_can_be_written_nothing_is_kept() {
+fn an_unwritable_folder_stores_nothing() {
     let files = folder("file");
     fs::create_dir_all(files.folder.parent().unwrap()).unwrap();
     fs::write(&files.folder, b"a file, no folder").unwrap();

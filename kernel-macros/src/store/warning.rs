@@ -7,16 +7,16 @@ use std::sync::Once;
 use trusted_files::Refused;
 
 /// Reports once in a process, which expands one crate, that entries are refused. Errors of writing the warning are ignored.
-pub(super) fn tell(folder: &Path, error: &io::Error) {
-    static TOLD: Once = Once::new();
-    if let Some(text) = told(folder, error) {
-        TOLD.call_once(|| {
+pub(super) fn warn(folder: &Path, error: &io::Error) {
+    static WARNED: Once = Once::new();
+    if let Some(text) = text(folder, error) {
+        WARNED.call_once(|| {
             let _ = writeln!(io::stderr(), "{text}");
         });
     }
 }
 
-pub(super) fn told(folder: &Path, error: &io::Error) -> Option<String> {
+pub(super) fn text(folder: &Path, error: &io::Error) -> Option<String> {
     let refused = Refused::of(error)?;
     Some(format!(
         "warning: kernels are compiled anew, because somebody else may have written what an earlier build kept in {}: {refused}\nhelp: {}; or keep \

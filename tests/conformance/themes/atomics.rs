@@ -98,7 +98,7 @@ fn goes_on(current: Number, left: &mut Vec<usize>, found: &Array, leaves: &impl 
         })
 }
 
-/// The bits of integers, and values that take each other's place.
+/// The bits of integers, and values that replace each other.
 pub(crate) fn atomic_bits() -> Vec<Case> {
     let mut cases = Vec::new();
     for dtype in [Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64] {
@@ -191,7 +191,7 @@ pub(crate) fn tensor_atomic_rmw_block() -> Vec<Case> {
     })]
 }
 
-/// Lanes go where indices say: in order, against it, anywhere, and several to one place; some are masked off.
+/// Lanes go where indices say: in order, against it, anywhere, and several to one index; some are masked off.
 pub(crate) fn tensor_atomic_add_access_patterns() -> Vec<Case> {
     let mut cases = Vec::new();
     for extents in [[2, 2], [4, 4], [5, 5], [6, 6], [8, 8]] {

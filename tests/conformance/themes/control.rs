@@ -13,7 +13,7 @@ use crate::number::Number;
 const LEN: usize = 16;
 
 /// A kernel over `x` and `y`, of 16 numbers from -20 to 19 each, that changes `y`; what it makes of them is written beside it in Rust.
-fn told(name: &str, body: &str, functions: &str, want: fn(&[i128], &mut [i128])) -> Case {
+fn case(name: &str, body: &str, functions: &str, want: fn(&[i128], &mut [i128])) -> Case {
     let source = Source::new(format!("fn kernel(x: Ptr<i32>, y: PtrMut<i32>) {{ {body} }}\n{functions}"));
     Case::new(name, move |lab| {
         let (x, first) = (lab.ints(Dtype::I32, LEN, -20, 20), lab.ints(Dtype::I32, LEN, -20, 20));
@@ -90,10 +90,10 @@ pub(crate) fn if_() -> Vec<Case> {
 /// Values of branches, branches in branches, and leaving early.
 pub(crate) fn branches() -> Vec<Case> {
     vec![
-        told("if-else-value", "let v = if load(x) > 0 { load(x + 1) } else { load(x + 2) * 2 }; store(y, v);", "", |x, y| {
+        case("if-else-value", "let v = if load(x) > 0 { load(x + 1) } else { load(x + 2) * 2 }; store(y, v);", "", |x, y| {
             y[0] = if x[0] > 0 { x[1] } else { x[2] * 2 };
         }),
-        told("else-if", "let v = load(x); if v > 5 { store(y, 1); } else if v > -5 { store(y, 2); } else { store(y, 3); }", "", |x, y| {
+        case("else-if", "let v = load(x); if v > 5 { store(y, 1); } else if v > -5 { store(y, 2); } else { store(y, 3); }", "", |x, y| {
             y[0] = if x[0] > 5 {
                 1
             } else if x[0] > -5 {
@@ -102,8 +102,8 @@ pub(crate) fn branches() -> Vec<Case> {
                 3
             };
         }),
-        told("if-return", "if load(x) > 0 { store(y, 1); return; } store(y, 2);", "", |x, y| y[0] = if x[0] > 0 { 1 } else { 2 }),
-        told(
+        case("if-return", "if load(x) > 0 { store(y, 1); return; } store(y, 2);", "", |x, y| y[0] = if x[0] > 0 { 1 } else { 2 }),
+        case(
             "if-return-else",
             "if load(x) > 0 { store(y, 1); if load(x + 1) > 0 { return; } } else { return; } store(y + 1, 3);",
             "",
@@ -116,7 +116,7 @@ pub(crate) fn branches() -> Vec<Case> {
                 }
             },
         ),
-        told(
+        case(
             "return-in-loop",
             "for i in 0..16 { if load(x + i) > 10 { store(y, i as i32); return; } } store(y + 1, 7);",
             "",
@@ -125,16 +125,16 @@ pub(crate) fn branches() -> Vec<Case> {
                 None => y[1] = 7,
             },
         ),
-        told(
+        case(
             "tile-in-branches",
             "let at = arange(0, 16); let mut v = load(x + at); if load(x) > 0 { v = v * 2; } else { v = v + load(y + at); } store(y + at, v);",
             "",
             |x, y| y.iter_mut().zip(x).for_each(|(y, v)| *y = if x[0] > 0 { 2 * v } else { v + *y }),
         ),
-        told("pointer-in-branches", "let mut p = x; if load(x) > 0 { p = x + 4; } else { p = x + 8; } store(y, load(p));", "", |x, y| {
+        case("pointer-in-branches", "let mut p = x; if load(x) > 0 { p = x + 4; } else { p = x + 8; } store(y, load(p));", "", |x, y| {
             y[0] = if x[0] > 0 { x[4] } else { x[8] }
         }),
-        told("loop-in-branch", "if load(x) > 0 { for i in 0..4 { store(y + i, 9); } }", "", |x, y| {
+        case("loop-in-branch", "if load(x) > 0 { for i in 0..4 { store(y + i, 9); } }", "", |x, y| {
             if x[0] > 0 {
                 y[..4].fill(9);
             }
@@ -148,24 +148,24 @@ pub(crate) fn calls() -> Vec<Case> {
     let twice = "#[device]\nfn twice<T: Number>(v: Value<T>) -> Value<T> { v + v }";
     let choose = "#[device]\nfn choose(v: Value<i32>) -> Value<i32> { if v > 0 { return v; } if v > -10 { 1 } else { 2 } }";
     vec![
-        told("call", "store(y, twice(load(x)));", twice, |x, y| y[0] = 2 * x[0]),
-        told("call-of-tile", "let at = arange(0, 16); store(y + at, twice(twice(load(x + at))));", twice, |x, y| {
+        case("call", "store(y, twice(load(x)));", twice, |x, y| y[0] = 2 * x[0]),
+        case("call-of-tile", "let at = arange(0, 16); store(y + at, twice(twice(load(x + at))));", twice, |x, y| {
             y.iter_mut().zip(x).for_each(|(y, x)| *y = 4 * x);
         }),
-        told("call-with-effect", "add_to(y, 3); add_to(y + 1, load(x));", add, |x, y| {
+        case("call-with-effect", "add_to(y, 3); add_to(y + 1, load(x));", add, |x, y| {
             y[0] += 3;
             y[1] += x[0];
         }),
-        told("call-in-branch", "if load(x) > 0 { add_to(y, 3); } else { add_to(y + 1, 4); }", add, |x, y| {
+        case("call-in-branch", "if load(x) > 0 { add_to(y, 3); } else { add_to(y + 1, 4); }", add, |x, y| {
             if x[0] > 0 { y[0] += 3 } else { y[1] += 4 }
         }),
-        told("value-of-call-in-branch", "let v = if load(x) > 0 { twice(load(x)) } else { 0 }; store(y, v);", twice, |x, y| {
+        case("value-of-call-in-branch", "let v = if load(x) > 0 { twice(load(x)) } else { 0 }; store(y, v);", twice, |x, y| {
             y[0] = if x[0] > 0 { 2 * x[0] } else { 0 };
         }),
-        told("call-in-loop", "for i in 0..16 { add_to(y + i, twice(load(x + i))); }", &format!("{add}\n{twice}"), |x, y| {
+        case("call-in-loop", "for i in 0..16 { add_to(y + i, twice(load(x + i))); }", &format!("{add}\n{twice}"), |x, y| {
             y.iter_mut().zip(x).for_each(|(y, x)| *y += 2 * x);
         }),
-        told("returns-in-function", "store(y, choose(load(x)));", choose, |x, y| {
+        case("returns-in-function", "store(y, choose(load(x)));", choose, |x, y| {
             y[0] = if x[0] > 0 {
                 x[0]
             } else if x[0] > -10 {
@@ -174,7 +174,7 @@ pub(crate) fn calls() -> Vec<Case> {
                 2
             };
         }),
-        told("nested-calls", "store(y, twice(choose(twice(load(x)))));", &format!("{choose}\n{twice}"), |x, y| {
+        case("nested-calls", "store(y, twice(choose(twice(load(x)))));", &format!("{choose}\n{twice}"), |x, y| {
             let v = 2 * x[0];
             y[0] = 2 * if v > 0 {
                 v
@@ -184,7 +184,7 @@ pub(crate) fn calls() -> Vec<Case> {
                 2
             };
         }),
-        told(
+        case(
             "tuple-of-function",
             "let (a, b) = both(load(x), load(x + 1)); store(y, a); store(y + 1, b);",
             "#[device]\nfn both(a: Value<i32>, b: Value<i32>) -> (Value<i32>, Value<i32>) { (a + b, a - b) }",
@@ -193,7 +193,7 @@ pub(crate) fn calls() -> Vec<Case> {
                 y[1] = x[0] - x[1];
             },
         ),
-        told(
+        case(
             "option-with-default",
             "store(y, scaled(load(x))); store(y + 1, scaled(load(x), by = 5));",
             "#[device]\nfn scaled(v: Value<i32>, #[option(3)] by: i32) -> Value<i32> { v * by }",
@@ -202,7 +202,7 @@ pub(crate) fn calls() -> Vec<Case> {
                 y[1] = 5 * x[0];
             },
         ),
-        told(
+        case(
             "constant-of-function",
             "store(y + arange(0, 8), part::<8>(x)); store(y + arange(8, 12), part::<4>(x));",
             "#[device]\nfn part<const N: usize>(x: Ptr<i32>) -> Value<i32> { load(x + arange(0, N)) }",
@@ -211,7 +211,7 @@ pub(crate) fn calls() -> Vec<Case> {
                 y[8..12].copy_from_slice(&x[..4]);
             },
         ),
-        told(
+        case(
             "function-as-argument",
             "store(y, sum(reduce(load(x + arange(0, 16)[(None, ..)]), 1, larger)));",
             "#[device]\nfn larger(a: Value<i32>, b: Value<i32>) -> Value<i32> { max(a, b) }",
@@ -269,52 +269,52 @@ pub(crate) fn nested_if_else_return() -> Vec<Case> {
 /// `while`, loops in loops, `break` and `continue`, and loops that are written out.
 pub(crate) fn loops() -> Vec<Case> {
     vec![
-        told(
+        case(
             "while",
             "let mut i = load(x); let mut n = 0i32; while i < 25 { i += 3; n += 1; } store(y, i); store(y + 1, n);",
             "",
             |x, y| {
-                let turns = if x[0] < 25 { (25 - x[0] + 2) / 3 } else { 0 };
-                y[0] = x[0] + 3 * turns;
-                y[1] = turns;
+                let iterations = if x[0] < 25 { (25 - x[0] + 2) / 3 } else { 0 };
+                y[0] = x[0] + 3 * iterations;
+                y[1] = iterations;
             },
         ),
-        told(
+        case(
             "nested-while",
             "let mut n = 0i32; let mut i = 0i32; while i < 10 { let mut j = i; while j < 10 { j += 1; n += 1; } i += 1; } store(y, n);",
             "",
             |_, y| y[0] = 55,
         ),
-        told(
+        case(
             "while-with-tile",
             "let at = arange(0, 16); let mut v = load(x + at); while any(v > 0) { v = select(v > 0, v - 7, v); } store(y + at, v);",
             "",
             |x, y| y.iter_mut().zip(x).for_each(|(y, x)| *y = if *x > 0 { x - 7 * ((x + 6) / 7) } else { *x }),
         ),
-        told("static-range", "for i in static_range(0, 16, 3) { store(y + i, i as i32 * 2); }", "", |_, y| {
+        case("static-range", "for i in static_range(0, 16, 3) { store(y + i, i as i32 * 2); }", "", |_, y| {
             (0..16).step_by(3).for_each(|i| y[i] = 2 * i as i128);
         }),
-        told("static-range-carries", "let mut v = load(x); for i in static_range(0, 4) { v = v * 2 + 1; } store(y, v);", "", |x, y| {
+        case("static-range-carries", "let mut v = load(x); for i in static_range(0, 4) { v = v * 2 + 1; } store(y, v);", "", |x, y| {
             y[0] = 16 * x[0] + 15;
         }),
-        told("range-of-steps", "let mut s = 0i32; for i in range(1, 16, 4) { s += load(x + i); } store(y, s);", "", |x, y| {
+        case("range-of-steps", "let mut s = 0i32; for i in range(1, 16, 4) { s += load(x + i); } store(y, s);", "", |x, y| {
             y[0] = x[1] + x[5] + x[9] + x[13];
         }),
-        told("empty-range", "for i in range(5, 5) { store(y, 1); } for i in range(7, 2) { store(y, 1); }", "", |_, _| {}),
-        told("break", "for i in 0..16 { if load(x + i) < -10 { break; } store(y + i, 1); }", "", |x, y| {
+        case("empty-range", "for i in range(5, 5) { store(y, 1); } for i in range(7, 2) { store(y, 1); }", "", |_, _| {}),
+        case("break", "for i in 0..16 { if load(x + i) < -10 { break; } store(y + i, 1); }", "", |x, y| {
             let end = x.iter().position(|x| *x < -10).unwrap_or(LEN);
             y[..end].fill(1);
         }),
-        told("continue", "for i in 0..16 { if load(x + i) < 0 { continue; } store(y + i, 1); }", "", |x, y| {
+        case("continue", "for i in 0..16 { if load(x + i) < 0 { continue; } store(y + i, 1); }", "", |x, y| {
             y.iter_mut().zip(x).for_each(|(y, x)| *y = if *x < 0 { *y } else { 1 });
         }),
-        told(
+        case(
             "break-of-the-inner-loop",
             "let mut n = 0i32; for i in 0..4 { for j in 0..4 { if load(x + (4 * i + j)) > 5 { break; } n += 1; } } store(y, n);",
             "",
             |x, y| y[0] = x.chunks(4).map(|row| row.iter().take_while(|x| **x <= 5).count() as i128).sum(),
         ),
-        told(
+        case(
             "temporary-in-loop",
             "let mut s = 0i32; for i in 0..16 { let t = load(x + i); let u = t * t; s += u - t; } store(y, s);",
             "",
@@ -322,10 +322,10 @@ pub(crate) fn loops() -> Vec<Case> {
                 y[0] = x.iter().map(|x| x * x - x).sum();
             },
         ),
-        told("range-of-a-scalar", "let n = (load(x) & 7) as i64; for i in 0..n { store(y + i, 5); }", "", |x, y| {
+        case("range-of-a-scalar", "let n = (load(x) & 7) as i64; for i in 0..n { store(y + i, 5); }", "", |x, y| {
             y[..(x[0] & 7) as usize].fill(5)
         }),
-        told(
+        case(
             "two-values-carried",
             "let (mut a, mut b) = (load(x), load(x + 1)); for _ in 0..5 { (a, b) = (b, a + b); } store(y, a); store(y + 1, b);",
             "",
@@ -338,7 +338,7 @@ pub(crate) fn loops() -> Vec<Case> {
     ]
 }
 
-/// Loops that load ahead, or do several turns at once, give what the loop as it stands gives.
+/// Loops that load ahead, or do several iterations at once, give what the loop as it stands gives.
 pub(crate) fn stages_and_unrolling() -> Vec<Case> {
     let mut cases = Vec::new();
     for dtype in [Dtype::F16, Dtype::F32, Dtype::I32] {
@@ -374,8 +374,8 @@ pub(crate) fn stages_and_unrolling() -> Vec<Case> {
 /// What is known when the kernel is compiled.
 pub(crate) fn constants() -> Vec<Case> {
     let mut cases = vec![
-        told("assignment", "let n = 4; let m = n * 2 + 1; store(y + arange(0, m), 1);", "", |_, y| y[..9].fill(1)),
-        told(
+        case("assignment", "let n = 4; let m = n * 2 + 1; store(y + arange(0, m), 1);", "", |_, y| y[..9].fill(1)),
+        case(
             "arithmetic",
             "static_assert!((7 / 2) * 2 + 7 % 2 == 7); static_assert!(1 << 4 == 16); store(y, (7 / 2) * 10 + 7 % 2);",
             "",
@@ -383,18 +383,18 @@ pub(crate) fn constants() -> Vec<Case> {
                 y[0] = 31;
             },
         ),
-        told("negative", "store(y, -7 / 2); store(y + 1, -7 % 2);", "", |_, y| (y[0], y[1]) = (-3, -1)),
-        told("if", "let v = if 2 * 3 == 6 { load(x) } else { load(x + 1) }; store(y, v);", "", |x, y| y[0] = x[0]),
-        told("if-return", "if 1 == 1 { store(y, 1); return; } store(y, 2);", "", |_, y| y[0] = 1),
-        told("types", "if 1 == 2 { static_assert!(1 == 2); } store(y, 3);", "", |_, y| y[0] = 3),
-        told("bounds-of-types", "store(y, i32::MAX); store(y + 1, i32::MIN); store(y + 2, u8::MAX as i32);", "", |_, y| {
+        case("negative", "store(y, -7 / 2); store(y + 1, -7 % 2);", "", |_, y| (y[0], y[1]) = (-3, -1)),
+        case("if", "let v = if 2 * 3 == 6 { load(x) } else { load(x + 1) }; store(y, v);", "", |x, y| y[0] = x[0]),
+        case("if-return", "if 1 == 1 { store(y, 1); return; } store(y, 2);", "", |_, y| y[0] = 1),
+        case("types", "if 1 == 2 { static_assert!(1 == 2); } store(y, 3);", "", |_, y| y[0] = 3),
+        case("bounds-of-types", "store(y, i32::MAX); store(y + 1, i32::MIN); store(y + 2, u8::MAX as i32);", "", |_, y| {
             (y[0], y[1], y[2]) = (i32::MAX.into(), i32::MIN.into(), 255);
         }),
-        told("tuple", "let t = (1, (2, 3)); let (a, (b, c)) = t; store(y, a + 10 * b + 100 * c);", "", |_, y| y[0] = 321),
-        told("short-circuit", "if 1 == 2 && load(x) > 0 { store(y, 1); } if 1 == 1 || load(x) > 0 { store(y + 1, 1); }", "", |_, y| {
+        case("tuple", "let t = (1, (2, 3)); let (a, (b, c)) = t; store(y, a + 10 * b + 100 * c);", "", |_, y| y[0] = 321),
+        case("short-circuit", "if 1 == 2 && load(x) > 0 { store(y, 1); } if 1 == 1 || load(x) > 0 { store(y + 1, 1); }", "", |_, y| {
             y[1] = 1
         }),
-        told("extent", "let v = load(x + arange(0, 8)); store(y, extent(v, 0) as i32 + numel(v) as i32 + rank(v) as i32);", "", |_, y| {
+        case("extent", "let v = load(x + arange(0, 8)); store(y, extent(v, 0) as i32 + numel(v) as i32 + rank(v) as i32);", "", |_, y| {
             y[0] = 17
         }),
     ];
@@ -495,7 +495,7 @@ pub(crate) fn num_warps() -> Vec<Case> {
     cases
 }
 
-/// The most registers of a thread are told to the assembler.
+/// The most registers of a thread are passed to the assembler.
 pub(crate) fn maxnreg() -> Vec<Case> {
     vec![Case::new("64", |_| {
         let func = kernel_lang::ir::parse(&Source::new("fn kernel(y: PtrMut<i32>) { store(y, 1); }").lower()?)

@@ -1,6 +1,6 @@
 //! THE TABLE OF THEMES: what of Triton's suites is here, and what is not and why.
 //!
-//! A theme is named for the test that it stands for, written anew from what the words mean; a few stand for several small tests.
+//! A theme is named for the test that it stands for, written anew from the meaning of the builtins; a few stand for several small tests.
 
 mod arithmetic;
 mod atomics;
@@ -235,7 +235,7 @@ pub(crate) const OUTSIDE: &[Outside] = &[
     outside(Suite::Core, "aliasing", 1, "borrows do not alias"),
     outside(Suite::Core, "tma_load_block_shape_err, tma_store_block_shape_err", 2, "there are no tensor descriptors"),
     outside(Suite::Core, "tl_range_fuse, disable_licm", 3, "loops have no such options"),
-    outside(Suite::Core, "num_threads, globaltimer, smid", 3, "there are no words for a GPU's threads, clocks and multiprocessors"),
+    outside(Suite::Core, "num_threads, globaltimer, smid", 3, "there are no builtins for a GPU's threads, clocks and multiprocessors"),
     outside(Suite::Core, "dtype_codegen, no_rematerialization_op, ashr of the interpreter", 3, "about the insides of Triton's compiler"),
     outside(Suite::Core, "not told apart in the count", 3, "the suite is counted by test, and three cases have no name there"),
     outside(Suite::Conversions, "typeconvert of e4b15, e4b8 and e5b16", 12, "formats that NVIDIA's GPUs do not have"),

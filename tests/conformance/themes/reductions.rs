@@ -52,9 +52,9 @@ impl What {
         match self {
             MinAndIndex | MaxAndIndex => {
                 let (sign, axis) = (if self == MinAndIndex { "<" } else { ">" }, axis.unwrap_or(0));
-                let places: Vec<&str> = (0..shape.rank()).map(|at| if at == axis { ".." } else { "None" }).collect();
-                let places = if places.len() == 1 { String::new() } else { format!("[({})]", places.join(", ")) };
-                let index = format!("broadcast_to(arange(0, {}){places}, {})", shape.0[axis], shape.written());
+                let axes: Vec<&str> = (0..shape.rank()).map(|at| if at == axis { ".." } else { "None" }).collect();
+                let axes = if axes.len() == 1 { String::new() } else { format!("[({})]", axes.join(", ")) };
+                let index = format!("broadcast_to(arange(0, {}){axes}, {})", shape.0[axis], shape.written());
                 format!(
                     "{{ let (_, index) = reduce((v, {index}), {axis}, |(a, i), (b, j)| (select(b {sign} a, b, a), select(b {sign} a, j, i))); index }}"
                 )

@@ -14,7 +14,7 @@ enum What {
     Cumsum,
     Cumprod,
     Cummax,
-    /// The first element, whatever follows: nothing may change places.
+    /// The first element, whatever follows: nothing may be reordered.
     First,
     /// `h = a * h + x`.
     Recurrence,

@@ -104,10 +104,10 @@ pub(crate) fn slice() -> Vec<Case> {
 /// A vector of every integer type as a column and as a row, meeting a matrix.
 pub(crate) fn index1d() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (name, places) in [("column", "(.., None)"), ("row", "(None, ..)")] {
+    for (name, axes) in [("column", "(.., None)"), ("row", "(None, ..)")] {
         for dtype in INTS.into_iter().filter(|dtype| dtype.bits() > 8).take(6) {
             let is_row = name == "row";
-            let expression = format!("broadcast_to(v[{places}], [16, 16])");
+            let expression = format!("broadcast_to(v[{axes}], [16, 16])");
             cases.push(moved(
                 format!("{name}-{dtype}"),
                 dtype,

@@ -106,7 +106,7 @@ pub(crate) fn swizzle2d() -> Vec<Case> {
                     let end = rows.min(start + group);
                     (0..columns).for_each(|column| order.extend((start..end).map(|row| row * columns + column)));
                 }
-                y.check(Tolerance::Exact, |place| Number::Int(order.iter().position(|at| *at == place).unwrap_or(0) as i128))
+                y.check(Tolerance::Exact, |index| Number::Int(order.iter().position(|at| *at == index).unwrap_or(0) as i128))
             })
         })
         .into()

@@ -20,7 +20,7 @@ fn reference(h: Ptr<f16>, u: Ptr<u8>, y: PtrMut<i32>, z: PtrMut<u32>, w: PtrMut<
         let b = load(u + i) as i64;
         store(z + i, (8 * b % 256) as u32 / 3);
         let mut shifted = b;
-        for turn in 0..n {
+        for iteration in 0..n {
             shifted = 2 * shifted % 256;
         }
         store(w + i, (if shifted < 128 { shifted } else { shifted - 256 }) / 3);

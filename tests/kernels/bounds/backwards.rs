@@ -1,4 +1,4 @@
-//! Lanes that go backwards, from places inside and outside of the tensor: it is the last lane that is in front of it.
+//! Lanes that go backwards, from indices inside and outside of the tensor: it is the last lane that is in front of it.
 //! x: any 200
 //! y: zeros 512
 //! s: 63, 127, 10, 0, -1, 199, 200, 240, 262, 263, 99

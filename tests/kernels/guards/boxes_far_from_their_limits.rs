@@ -1,4 +1,4 @@
-//! A mask compares places behind a start with limits: each may be near an end of `i64`, so that a sum or a difference wraps around.
+//! A mask compares indices behind a start with limits: each may be near an end of `i64`, so that a sum or a difference wraps around.
 //! x: any 700
 //! y: zeros 700
 //! r: 0, 3, 100, 100, -3, 9223372036854775800, 5, -9223372036854775808, 9223372036854775800

@@ -1,4 +1,4 @@
-//! Every iteration loads the tile that the one before has stored at the same place, in another layout where both tensors are aligned.
+//! Every iteration loads the tile that the one before has stored at the same index, in another layout where both tensors are aligned.
 //! x: any 1040
 //! y: whole 1040
 //! z: zeros 4096

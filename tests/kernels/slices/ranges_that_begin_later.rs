@@ -1,4 +1,4 @@
-//! The places of a masked tile count from 64 on.
+//! The indices of a masked tile count from 64 on.
 //! x: any 700
 //! y: zeros 700
 //! n: 0, 65, 200, 400, 575

@@ -46,7 +46,7 @@ fn add<T: Number>(x: Value<T>, y: Value<T>) -> Value<T> {
     x + y
 }
 
-/// Tuned, and trusted with its indices; a function whose name is a word elsewhere is called by its path.
+/// Tuned, and trusted with its indices; a function whose name is a builtin elsewhere is called by its path.
 #[autotune(configs = [Config { N: 32 }, Config { N: 64, num_warps: 1 }], key = [n])]
 #[kernel(unchecked)]
 pub(crate) fn tuned<T: Number, const N: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {

@@ -1,4 +1,4 @@
-//! Kernels that a macro writes, in any place an item can stand.
+//! Kernels that a macro writes, wherever an item is allowed.
 
 use galatea::prelude::*;
 

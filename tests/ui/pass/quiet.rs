@@ -21,7 +21,7 @@ pub(crate) fn tuned<const M: i32, const WIDE: bool, const N: usize>(y: PtrMut<i3
     store(y + offsets, if WIDE { M } else { M }, mask = offsets < n);
 }
 
-/// Everything that a launch may be told, on a kernel with generics.
+/// Every option of a launch, on a kernel with generics.
 #[autotune(
     configs = product(N = [32, 64], num_warps = [1, 2]) if N >= 32 * num_warps,
     key = [bucket(n), extent(x, 1)],
@@ -34,7 +34,7 @@ pub(crate) fn tuned<const M: i32, const WIDE: bool, const N: usize>(y: PtrMut<i3
     post_hook = |config| assert!(config.N > 0),
 )]
 #[kernel(T = [f32])]
-pub(crate) fn told<T: Float, const N: usize, const EVEN: bool>(x: View<T, 2>, total: PtrMut<T>, n: usize, scale: T) {
+pub(crate) fn every_option<T: Float, const N: usize, const EVEN: bool>(x: View<T, 2>, total: PtrMut<T>, n: usize, scale: T) {
     let columns = program_id(0) * N + arange(0, N);
     let v = select(columns < n, x.load([0, program_id(0) * N], [1, N]).reshape([N]), 0.0);
     atomic_add(total, sum(if EVEN { v } else { v }) * scale);
@@ -94,7 +94,7 @@ fn main() -> Result<()> {
     assert_eq!(z.to_vec()?[97..], [5, 5, -7]);
     let x = device.full([1, 100], 0.5f32)?;
     let mut total = device.zeros::<f32>(1)?;
-    told(&x, &mut total, 100, 2.0f32).grid(|config| cdiv(100, config.N)).launch()?;
+    every_option(&x, &mut total, 100, 2.0f32).grid(|config| cdiv(100, config.N)).launch()?;
     assert_eq!(total.to_vec()?, [100.0]);
     let mut y = device.zeros::<f32>(8)?;
     named::<8>(&x, &mut y, 0, 0, 3).grid(1).launch()?;

@@ -57,11 +57,11 @@ pub(super) fn allocate(
             }
         }
     }
-    let (places, end) = place(lifetimes, start.next_multiple_of(ALIGN));
+    let (offsets, end) = first_fit(lifetimes, start.next_multiple_of(ALIGN));
     for instr in instrs {
         instr.visit_slots(&mut |slot| {
             if let Some(index) = pending(*slot) {
-                *slot = Slot(places[index]);
+                *slot = Slot(offsets[index]);
             }
         });
     }
@@ -73,10 +73,10 @@ fn pending(slot: Slot) -> Option<usize> {
 }
 
 /// First-fit allocation, in the order of first use.
-fn place(lifetimes: &[Lifetime], start: usize) -> (Vec<u32>, usize) {
+fn first_fit(lifetimes: &[Lifetime], start: usize) -> (Vec<u32>, usize) {
     let mut order: Vec<usize> = (0..lifetimes.len()).filter(|index| lifetimes[*index].first != usize::MAX).collect();
     order.sort_by_key(|index| lifetimes[*index].first);
-    let mut places = vec![0; lifetimes.len()];
+    let mut offsets = vec![0; lifetimes.len()];
     // The free ranges, from begin to end.
     let mut free: BTreeMap<usize, usize> = BTreeMap::from([(start, usize::MAX)]);
     // The live tiles: last instruction, begin and end. The tile with the earliest last use is popped first.
@@ -92,16 +92,16 @@ fn place(lifetimes: &[Lifetime], start: usize) -> (Vec<u32>, usize) {
         }
         let bytes = lifetime.bytes.next_multiple_of(ALIGN);
         let gap = free.iter().map(|(begin, end)| (*begin, *end)).find(|(begin, end)| end - begin >= bytes);
-        let (at, end) = gap.expect("behind everything there is room");
+        let (at, end) = gap.expect("the last free range has no end");
         free.remove(&at);
         if at + bytes < end {
             free.insert(at + bytes, end);
         }
         live.push(Reverse((lifetime.last, at, at + bytes)));
         top = top.max(at + bytes);
-        places[index] = u32::try_from(at).ok().filter(|at| at & (PENDING | VIEW) == 0).expect("the tiles of a program fit 1 GiB");
+        offsets[index] = u32::try_from(at).ok().filter(|at| at & (PENDING | VIEW) == 0).expect("the tiles of a program fit 1 GiB");
     }
-    (places, top)
+    (offsets, top)
 }
 
 /// Frees a range and merges it with the adjacent free ranges.
@@ -127,9 +127,9 @@ mod tests {
     #[test]
     fn the_example_of_the_module() {
         let lifetimes = [lifetime(0, 3), lifetime(1, 2), lifetime(3, 5), lifetime(4, 5)];
-        let (places, end) = place(&lifetimes, 0);
+        let (offsets, end) = first_fit(&lifetimes, 0);
         // 4000 bytes need 63 blocks of 64.
-        assert_eq!(places, [0, 4032, 4032, 0]);
+        assert_eq!(offsets, [0, 4032, 4032, 0]);
         assert_eq!(end, 2 * 4032);
     }
 

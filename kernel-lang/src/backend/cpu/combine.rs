@@ -11,7 +11,7 @@
 //! Sums of floats are therefore pairwise sums, and the order of operands is preserved.
 
 use crate::backend::cpu::code::{CHUNK, Instr, Slot, Walk};
-use crate::backend::cpu::translate::{Place, Translator};
+use crate::backend::cpu::translate::{Storage, Translator};
 use crate::ir::{Region, SideTable, Value};
 
 /// The parameters of a reduction or a scan: the region, the widths of the elements, and the axis.
@@ -65,7 +65,7 @@ impl Translator<'_> {
     fn finish(&mut self, cx: &Combine, at: &[Slot], results: &[Value]) {
         for ((result, from), width) in results.iter().zip(at).zip(&cx.widths) {
             let bytes = self.func.ty(*result).numel() * width;
-            let to = self.new_place(*result);
+            let to = self.allocate_for(*result);
             self.instrs.push(Instr::Copy { to, from: *from, bytes });
         }
     }
@@ -79,7 +79,7 @@ impl Translator<'_> {
         let pairs = self.combine(cx, &earlier, &later, half);
         let ends = self.scan_runs(cx, &pairs, half);
         let results: Vec<Slot> = cx.widths.iter().map(|width| self.new_tile(cx.outer * extent * cx.inner * width)).collect();
-        let [first, second] = places(cx.reverse);
+        let [first, second] = alternate(cx.reverse);
         self.copy_along(cx, (&results, extent, second), (&ends, half, ALL), half);
         // The first element of the first pair is unchanged; with `reverse`, the second element of the last pair.
         let (begin, rest, before) = if cx.reverse { (half - 1, 0, 1) } else { (0, 1, 0) };
@@ -96,7 +96,7 @@ impl Translator<'_> {
 
     /// The earlier and the later element of each pair.
     fn halves(&mut self, cx: &Combine, at: &[Slot], extent: usize) -> [Vec<Slot>; 2] {
-        places(cx.reverse).map(|every| self.pick(cx, at, extent, every, extent / 2))
+        alternate(cx.reverse).map(|every| self.pick(cx, at, extent, every, extent / 2))
     }
 
     /// Copies `count` elements along the axis into new tiles.
@@ -130,27 +130,27 @@ impl Translator<'_> {
         let func = self.func;
         let count = cx.outer * extent * cx.inner;
         let captured = self.captured(cx.region);
-        let outside: Vec<Place> = captured.iter().map(|value| self.place(*value)).collect();
+        let outside: Vec<Storage> = captured.iter().map(|value| self.storage(*value)).collect();
         self.lane_count = Some(count);
-        for (value, place) in captured.iter().zip(&outside) {
-            self.uniform(*value, place.slot);
+        for (value, stored) in captured.iter().zip(&outside) {
+            self.uniform(*value, stored.slot);
         }
         for (param, slot) in func.region(cx.region).params.iter().zip(earlier.iter().chain(later)) {
-            self.set_place(*param, *slot, false);
+            self.set_storage(*param, *slot, false);
         }
         self.region(cx.region);
-        let yielded: Vec<Place> = func.yielded(cx.region).iter().map(|value| self.place(*value)).collect();
+        let yielded: Vec<Storage> = func.yielded(cx.region).iter().map(|value| self.storage(*value)).collect();
         self.lane_count = None;
-        for (value, Place { slot, uniform }) in captured.iter().zip(outside) {
-            self.set_place(*value, slot, uniform);
+        for (value, Storage { slot, uniform }) in captured.iter().zip(outside) {
+            self.set_storage(*value, slot, uniform);
         }
-        let spread = |(place, width): (&Place, &usize)| match *place {
-            Place { slot, uniform: true } if count > CHUNK => {
+        let spread = |(stored, width): (&Storage, &usize)| match *stored {
+            Storage { slot, uniform: true } if count > CHUNK => {
                 let to = self.new_tile(count * width);
                 self.instrs.push(Instr::Fill { to, from: slot, width: *width, count });
                 to
             }
-            Place { slot, .. } => slot,
+            Storage { slot, .. } => slot,
         };
         yielded.iter().zip(&cx.widths).map(spread).collect()
     }
@@ -176,7 +176,7 @@ impl Translator<'_> {
 }
 
 /// The earlier and the later element of each pair.
-fn places(reverse: bool) -> [Every; 2] {
+fn alternate(reverse: bool) -> [Every; 2] {
     let [even, odd] = [0, 1].map(|first| Every { first, step: 2 });
     if reverse { [odd, even] } else { [even, odd] }
 }

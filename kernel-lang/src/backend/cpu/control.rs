@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use crate::backend::cpu::code::{Affine, Instr, Linear, Slot};
 use crate::backend::cpu::forms::Form;
-use crate::backend::cpu::translate::{Place, Symbol, Translator};
+use crate::backend::cpu::translate::{Storage, Symbol, Translator};
 use crate::dtype::Dtype;
 use crate::ir::{Op, Region, Type, Value};
 
@@ -22,8 +22,8 @@ impl Translator<'_> {
     /// `if`
     pub(super) fn branch(&mut self, cond: Value, regions: [Region; 2], results: &[Value]) {
         let [on_true, on_false] = regions;
-        let slots: Vec<Slot> = results.iter().map(|result| self.new_place(*result)).collect();
-        let skip = self.jump(Instr::JumpUnless(self.place(cond).slot, 0));
+        let slots: Vec<Slot> = results.iter().map(|result| self.allocate_for(*result)).collect();
+        let skip = self.jump(Instr::JumpUnless(self.storage(cond).slot, 0));
         self.region_into(on_true, &slots);
         let end = self.jump(Instr::Jump(0));
         self.land(skip);
@@ -35,7 +35,7 @@ impl Translator<'_> {
     fn region_into(&mut self, region: Region, slots: &[Slot]) {
         self.region(region);
         for (value, to) in self.func.yielded(region).iter().zip(slots) {
-            let from = self.place(*value);
+            let from = self.storage(*value);
             self.copy(self.func.ty(*value), *to, from);
         }
     }
@@ -47,8 +47,8 @@ impl Translator<'_> {
         let dtype = func.ty(*index_param).dtype();
         let carried: Vec<Carried> = params.iter().map(|param| self.carry(*param)).collect();
         self.assign(&carried, init);
-        let index = self.new_place(*index_param);
-        let [lower, upper, step] = bounds.map(|bound| self.place(bound).slot);
+        let index = self.allocate_for(*index_param);
+        let [lower, upper, step] = bounds.map(|bound| self.storage(bound).slot);
         let begin = self.jump(Instr::ForBegin { index, lower, upper, step, dtype, exit: 0 });
         params.iter().zip(&carried).for_each(|(param, carried)| self.bind(*param, carried));
         self.region(body);
@@ -71,11 +71,11 @@ impl Translator<'_> {
         let Op::Condition { cond, values } = &func.inst(func.terminator(test)).op else {
             unreachable!("a verified test ends in `condition`");
         };
-        let leave = self.jump(Instr::JumpUnless(self.place(*cond).slot, 0));
+        let leave = self.jump(Instr::JumpUnless(self.storage(*cond).slot, 0));
         for ((value, param), result) in values.iter().zip(&func.region(body).params).zip(results) {
-            let Place { slot, uniform } = self.place(*value);
-            self.set_place(*param, slot, uniform);
-            self.set_place(*result, slot, uniform);
+            let Storage { slot, uniform } = self.storage(*value);
+            self.set_storage(*param, slot, uniform);
+            self.set_storage(*result, slot, uniform);
         }
         self.region(body);
         self.assign(&carried, func.yielded(body));
@@ -99,7 +99,7 @@ impl Translator<'_> {
                     coefficients.iter().map(|coefficient| Linear::Const(coefficient.expect("carried ones are constant"))).collect();
                 self.set_symbol(value, Symbol::Affine(Affine { base: Linear::Slot(carried.to), coefficients }));
             }
-            _ => self.set_place(value, carried.to, false),
+            _ => self.set_storage(value, carried.to, false),
         }
     }
 
@@ -109,9 +109,9 @@ impl Translator<'_> {
         for (carried, value) in carried.iter().zip(values) {
             let from = if carried.symbolic {
                 let base = self.affine_of(*value).base;
-                Place { slot: self.slot(base), uniform: false }
+                Storage { slot: self.slot(base), uniform: false }
             } else {
-                self.place(*value)
+                self.storage(*value)
             };
             moves.push((carried, from));
         }
@@ -120,7 +120,7 @@ impl Translator<'_> {
             if targets.contains(&from.slot) && from.slot != own.to {
                 let saved = self.new_slot(&own.ty);
                 self.copy(&own.ty, saved, *from);
-                *from = Place { slot: saved, uniform: false };
+                *from = Storage { slot: saved, uniform: false };
             }
         }
         for (carried, from) in moves {

@@ -51,7 +51,7 @@ impl Translator<'_> {
         let (width, count) = (ty.dtype().bytes(), ty.numel());
         let run = ty.extents()[axis + 1..].iter().product::<usize>() << bit;
         let from = self.full(x);
-        let to = self.new_place(result);
+        let to = self.allocate_for(result);
         let walk = |first: usize| Walk { first, strides: vec![2 * run as isize, 1] };
         for (to_walk, from_walk) in [(walk(0), walk(run)), (walk(run), walk(0))] {
             self.instrs.push(Instr::Rearrange { to, to_walk, from, from_walk, width, extents: vec![count / (2 * run), run] });
@@ -60,7 +60,7 @@ impl Translator<'_> {
 
     fn lookup(&mut self, from: Value, lookup: Lookup, result: Value) {
         let from = self.full(from);
-        let to = self.new_place(result);
+        let to = self.allocate_for(result);
         self.instrs.push(Instr::Lookup { to, from, lookup: Box::new(lookup) });
     }
 }

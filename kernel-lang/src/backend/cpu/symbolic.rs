@@ -32,13 +32,13 @@ impl Translator<'_> {
                 self.uniform(value, from);
             }
             Symbol::Affine(affine) => {
-                let to = self.new_place(value);
+                let to = self.allocate_for(value);
                 self.instrs.push(Instr::Index { to, affine: affine.clone(), extents });
             }
             Symbol::Mask(conditions) => match conditions[..] {
                 [Condition::Uniform(from)] => self.uniform(value, from),
                 _ => {
-                    let to = self.new_place(value);
+                    let to = self.allocate_for(value);
                     self.instrs.push(Instr::Conditions { to, conditions: conditions.clone(), extents });
                 }
             },
@@ -54,8 +54,8 @@ impl Translator<'_> {
                 Symbol::Affine(Affine { base: Linear::Const(int(start.as_int())), coefficients: vec![Linear::Const(1)] })
             }
             Op::Broadcast { x } if self.func.ty(*x).is_scalar() => match self.func.ty(*x).dtype() {
-                Dtype::Bool => Symbol::Mask(vec![Condition::Uniform(self.place(*x).slot)]),
-                _ => uniform(scalar_constant(self.func, *x).map_or_else(|| Linear::Slot(self.place(*x).slot), Linear::Const)),
+                Dtype::Bool => Symbol::Mask(vec![Condition::Uniform(self.storage(*x).slot)]),
+                _ => uniform(scalar_constant(self.func, *x).map_or_else(|| Linear::Slot(self.storage(*x).slot), Linear::Const)),
             },
             Op::Broadcast { x } => {
                 let extents = self.func.ty(*x).extents();

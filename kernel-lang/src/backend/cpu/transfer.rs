@@ -4,7 +4,7 @@
 //! stored tile writes to the tensor. This is only known when the access runs, so a slot holds the address: a view.
 
 use crate::backend::cpu::code::{Access, Affine, Atomic, Condition, Instr, Linear, Mask, Offsets, Other, Slot, VIEW};
-use crate::backend::cpu::translate::{Place, Symbol, Translator};
+use crate::backend::cpu::translate::{Storage, Symbol, Translator};
 use crate::dtype::Dtype;
 use crate::ir::{self, Handle, Inst, Op, Type, UNKNOWN_LENGTH, Value};
 use crate::scalar::Scalar;
@@ -12,7 +12,7 @@ use crate::scalar::Scalar;
 impl Translator<'_> {
     /// The words of the pointer are scalars: the address, then the length.
     pub(super) fn pointer(&mut self, address: Value, result: Value) {
-        let (to, from) = (self.new_scalar(), self.place(address).slot);
+        let (to, from) = (self.new_scalar(), self.storage(address).slot);
         self.front_constant(Scalar::from_bits(Dtype::I64, UNKNOWN_LENGTH as u64), 1);
         self.instrs.push(Instr::Copy { to, from, bytes: 8 });
         self.words[result] = to.0 as usize / 8;
@@ -22,18 +22,18 @@ impl Translator<'_> {
         let func = self.func;
         let Op::Load { base, offset, other, volatile, .. } = func.inst(inst).op else { return };
         let result = func.result(inst);
-        let other = other.map_or(Other::Zero, |other| match self.place(other) {
-            Place { slot, uniform } if uniform || func.ty(offset).is_scalar() => Other::Uniform(slot),
-            Place { slot, .. } => Other::Tile(slot),
+        let other = other.map_or(Other::Zero, |other| match self.storage(other) {
+            Storage { slot, uniform } if uniform || func.ty(offset).is_scalar() => Other::Uniform(slot),
+            Storage { slot, .. } => Other::Tile(slot),
         });
-        let tile = self.new_place(result);
+        let tile = self.allocate_for(result);
         let mut access = self.access(inst, tile, other);
         // A tile from memory that the kernel may store to is copied at once, because the load must not see later stores.
         let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. }) && !func.unchecked && !volatile;
         if is_constant && func.ty(base).dtype() != Dtype::Bool && may_view(&access) {
             let view = self.new_view(tile);
             access.view = Some(view);
-            self.set_place(result, view, false);
+            self.set_storage(result, view, false);
         }
         self.instrs.push(Instr::Load(Box::new(access)));
     }
@@ -42,7 +42,7 @@ impl Translator<'_> {
         let Op::Store { value, .. } = self.func.inst(inst).op else { return };
         let slot = self.full(value);
         let mut access = self.access(inst, slot, Other::Zero);
-        if self.uses[value.index()] == 1 && self.owns_place(value) && may_view(&access) {
+        if self.uses[value.index()] == 1 && self.owns_slot(value) && may_view(&access) {
             self.aim(&mut access);
         }
         self.instrs.push(Instr::Store(Box::new(access)));
@@ -53,7 +53,7 @@ impl Translator<'_> {
         let data = func.inst(inst);
         let Op::Atomic { values, op, sem, .. } = &data.op else { return };
         let operands: Vec<Slot> = values.iter().map(|value| self.full(*value)).collect();
-        let result = data.results.first().map(|result| self.new_place(*result));
+        let result = data.results.first().map(|result| self.allocate_for(*result));
         let slot = result.or(operands.first().copied()).expect("what has no result has an operand");
         let access = self.access(inst, slot, Other::Zero);
         let operands = [0, 1].map(|index| operands.get(index).copied().unwrap_or(slot));
@@ -72,10 +72,10 @@ impl Translator<'_> {
         };
         let mask = match mask {
             None => Mask::Conditions(Vec::new()),
-            Some(mask) if ty.is_scalar() => Mask::Conditions(vec![Condition::Uniform(self.place(mask).slot)]),
+            Some(mask) if ty.is_scalar() => Mask::Conditions(vec![Condition::Uniform(self.storage(mask).slot)]),
             Some(mask) => match &self.symbols[mask] {
                 Some(Symbol::Mask(conditions)) if affine => Mask::Conditions(conditions.clone()),
-                _ if self.place(mask).uniform => Mask::Conditions(vec![Condition::Uniform(self.place(mask).slot)]),
+                _ if self.storage(mask).uniform => Mask::Conditions(vec![Condition::Uniform(self.storage(mask).slot)]),
                 _ => Mask::Tile(self.full(mask)),
             },
         };
@@ -104,7 +104,7 @@ impl Translator<'_> {
     }
 
     /// Whether no other value shares the slot of this value.
-    fn owns_place(&self, value: Value) -> bool {
+    fn owns_slot(&self, value: Value) -> bool {
         let op = self.func.def_op(value);
         matches!(op, Some(Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } | Op::Fma { .. } | Op::Select { .. } | Op::Cast { .. }))
     }

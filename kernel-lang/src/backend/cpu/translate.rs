@@ -15,9 +15,9 @@ use crate::ir::{ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value, r
 use crate::scalar::Scalar;
 use crate::scalar::lanes::{self, Lanes};
 
-/// The location of a value.
+/// Where a value is stored.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct Storage {
     pub(super) slot: Slot,
     /// Whether the slot is one chunk of elements that represents the whole tile.
     pub(super) uniform: bool,
@@ -36,7 +36,7 @@ pub(super) struct Translator<'a> {
     pub(super) instrs: Vec<Instr>,
     pub(super) loops: Vec<(Label, Label)>,
     pub(super) symbols: SideTable<Value, Option<Symbol>>,
-    places: SideTable<Value, Option<Place>>,
+    storage: SideTable<Value, Option<Storage>>,
     /// The word of each pointer's address, an argument or a scalar. The next word is the length.
     pub(super) words: SideTable<Value, usize>,
     front: Vec<u8>,
@@ -65,7 +65,7 @@ pub(super) fn translate(func: &Function) -> Code {
         instrs: Vec::new(),
         loops: Vec::new(),
         symbols: SideTable::new(),
-        places: SideTable::new(),
+        storage: SideTable::new(),
         words: SideTable::new(),
         front: Vec::new(),
         tiles: Vec::new(),
@@ -91,7 +91,7 @@ impl Translator<'_> {
             let ty = self.func.ty(param.value);
             self.words[param.value] = words;
             if !ty.is_pointer() {
-                self.set_place(param.value, argument(words, ty.dtype()), false);
+                self.set_storage(param.value, argument(words, ty.dtype()), false);
             }
             words += if ty.is_pointer() { 2 } else { 1 };
         }
@@ -141,7 +141,7 @@ impl Translator<'_> {
             // The op that contains the region takes its yielded values.
             Op::Yield { .. } | Op::Condition { .. } => {}
             Op::Assert { cond, message, .. } => {
-                let cond = self.place(*cond).slot;
+                let cond = self.storage(*cond).slot;
                 self.instrs.push(Instr::Assert { cond, message: message.as_str().into(), loc: data.loc });
             }
             // A checked run on the CPU checks every access itself.
@@ -189,14 +189,14 @@ impl Translator<'_> {
                     self.lanes(lanes, *result, &[*x]);
                 }
             }
-            other => unreachable!("`{}` looks at other places", other.name()),
+            other => unreachable!("`{}` reads other elements", other.name()),
         }
     }
 
     /// Lets the result share the operand's slot.
     fn stay(&mut self, x: Value, result: Value) {
-        let Place { slot, uniform } = self.place(x);
-        self.set_place(result, slot, uniform);
+        let Storage { slot, uniform } = self.storage(x);
+        self.set_storage(result, slot, uniform);
     }
 
     fn grid_value(&mut self, num_programs: bool, axis: u32, result: Value) {
@@ -208,7 +208,7 @@ impl Translator<'_> {
     fn set_scalar(&mut self, value: Value, from: Slot) {
         match self.lane_count {
             Some(_) => self.uniform(value, from),
-            None => self.set_place(value, from, false),
+            None => self.set_storage(value, from, false),
         }
     }
 
@@ -221,12 +221,12 @@ impl Translator<'_> {
         self.func.params.iter().map(|param| if self.func.ty(param.value).is_pointer() { 2 } else { 1 }).sum()
     }
 
-    pub(super) fn place(&self, value: Value) -> Place {
-        self.places[value].expect("a verified op uses what is defined")
+    pub(super) fn storage(&self, value: Value) -> Storage {
+        self.storage[value].expect("a verified op uses what is defined")
     }
 
-    pub(super) fn set_place(&mut self, value: Value, slot: Slot, uniform: bool) {
-        self.places[value] = Some(Place { slot, uniform });
+    pub(super) fn set_storage(&mut self, value: Value, slot: Slot, uniform: bool) {
+        self.storage[value] = Some(Storage { slot, uniform });
     }
 
     /// Allocates a tile of `bytes` bytes.
@@ -247,50 +247,50 @@ impl Translator<'_> {
     }
 
     /// Allocates a slot for this value.
-    pub(super) fn new_place(&mut self, value: Value) -> Slot {
+    pub(super) fn allocate_for(&mut self, value: Value) -> Slot {
         let slot = self.new_slot(self.func.ty(value));
-        self.set_place(value, slot, false);
+        self.set_storage(value, slot, false);
         slot
     }
 
     /// The slot of the whole value; a uniform tile is expanded first.
     pub(super) fn full(&mut self, value: Value) -> Slot {
-        let Place { slot, uniform } = self.place(value);
+        let Storage { slot, uniform } = self.storage(value);
         if !uniform {
             return slot;
         }
         let to = self.new_slot(self.func.ty(value));
-        self.copy(self.func.ty(value), to, Place { slot, uniform });
+        self.copy(self.func.ty(value), to, Storage { slot, uniform });
         to
     }
 
     /// Copies a whole value.
-    pub(super) fn copy(&mut self, ty: &Type, to: Slot, from: Place) {
+    pub(super) fn copy(&mut self, ty: &Type, to: Slot, from: Storage) {
         let (width, count) = (ty.dtype().bytes(), ty.numel());
         self.instrs.push(match from {
-            Place { slot, uniform: true } => Instr::Fill { to, from: slot, width, count },
-            Place { slot, uniform: false } => Instr::Copy { to, from: slot, bytes: width * count },
+            Storage { slot, uniform: true } => Instr::Fill { to, from: slot, width, count },
+            Storage { slot, uniform: false } => Instr::Copy { to, from: slot, bytes: width * count },
         });
     }
 
     /// An elementwise op; its result is uniform if its operands are.
     fn lanes(&mut self, lanes: Lanes, result: Value, operands: &[Value]) {
         let ty = self.func.ty(result);
-        let places: Vec<Place> = operands.iter().map(|operand| self.place(*operand)).collect();
+        let sources: Vec<Storage> = operands.iter().map(|operand| self.storage(*operand)).collect();
         let is_tile = ty.is_tile() || self.lane_count.is_some();
-        let uniform = is_tile && places.iter().all(|place| place.uniform);
+        let uniform = is_tile && sources.iter().all(|source| source.uniform);
         let count = if uniform { self.count_of(result).min(CHUNK) } else { self.count_of(result) };
         let slot = if !is_tile { self.new_scalar() } else { self.new_tile(count * ty.dtype().bytes()) };
-        let chunked = !uniform && places.iter().any(|place| place.uniform);
+        let chunked = !uniform && sources.iter().any(|source| source.uniform);
         // Missing operands repeat the first one and are not read.
-        let operand = |index: usize| places.get(index).map_or(places[0].slot, |place| place.slot);
+        let operand = |index: usize| sources.get(index).map_or(sources[0].slot, |source| source.slot);
         let stride = |index: usize| {
             let width = operands.get(index).map_or(0, |operand| self.func.ty(*operand).dtype().bytes());
-            if places.get(index).is_some_and(|place| place.uniform) { 0 } else { width as u32 }
+            if sources.get(index).is_some_and(|source| source.uniform) { 0 } else { width as u32 }
         };
         let strides = [ty.dtype().bytes() as u32, stride(0), stride(1), stride(2)];
         self.instrs.push(Instr::Lanes { lanes, count, result: slot, operands: [operand(0), operand(1), operand(2)], strides, chunked });
-        self.set_place(result, slot, uniform);
+        self.set_storage(result, slot, uniform);
     }
 
     /// An op on two `i64` scalars.
@@ -305,7 +305,7 @@ impl Translator<'_> {
         let ty = self.func.ty(result);
         let scalar = Scalar::from_const(value, ty.dtype()).expect("a verified constant fits its type");
         let slot = self.front_constant(scalar, self.count_of(result).min(CHUNK));
-        self.set_place(result, slot, ty.is_tile() || self.lane_count.is_some());
+        self.set_storage(result, slot, ty.is_tile() || self.lane_count.is_some());
     }
 
     /// Writes `count` equal elements to the front of the scratch.
@@ -324,38 +324,38 @@ impl Translator<'_> {
 
     fn broadcast(&mut self, x: Value, result: Value) {
         let (from, ty) = (self.func.ty(x), self.func.ty(result));
-        let place = self.place(x);
+        let source = self.storage(x);
         let width = ty.dtype().bytes();
-        if from.extents() == ty.extents() || place.uniform && from.numel() >= CHUNK {
-            return self.set_place(result, place.slot, place.uniform);
+        if from.extents() == ty.extents() || source.uniform && from.numel() >= CHUNK {
+            return self.set_storage(result, source.slot, source.uniform);
         }
-        if place.uniform || from.is_scalar() {
-            return self.uniform(result, place.slot);
+        if source.uniform || from.is_scalar() {
+            return self.uniform(result, source.slot);
         }
-        let to = self.new_place(result);
+        let to = self.allocate_for(result);
         let mut from_walk = Walk::rows(&from.extents());
         from_walk.strides.iter_mut().zip(from.extents()).filter(|(_, extent)| *extent == 1).for_each(|(stride, _)| *stride = 0);
         let extents = ty.extents();
-        self.instrs.push(Instr::Rearrange { to, to_walk: Walk::rows(&extents), from: place.slot, from_walk, width, extents });
+        self.instrs.push(Instr::Rearrange { to, to_walk: Walk::rows(&extents), from: source.slot, from_walk, width, extents });
     }
 
     fn permute(&mut self, x: Value, order: &[u32], result: Value) {
-        let place = self.place(x);
+        let source = self.storage(x);
         let extents = self.func.ty(result).extents();
-        if place.uniform || extents.is_empty() {
-            return self.set_place(result, place.slot, place.uniform);
+        if source.uniform || extents.is_empty() {
+            return self.set_storage(result, source.slot, source.uniform);
         }
         let rows = Walk::rows(&self.func.ty(x).extents());
         let from_walk = Walk { first: 0, strides: order.iter().map(|axis| rows.strides[*axis as usize]).collect() };
-        let to = self.new_place(result);
+        let to = self.allocate_for(result);
         let width = self.func.ty(x).dtype().bytes();
-        self.instrs.push(Instr::Rearrange { to, to_walk: Walk::rows(&extents), from: place.slot, from_walk, width, extents });
+        self.instrs.push(Instr::Rearrange { to, to_walk: Walk::rows(&extents), from: source.slot, from_walk, width, extents });
     }
 
     fn flip(&mut self, x: Value, axis: usize, result: Value) {
-        let Place { slot, uniform } = self.place(x);
+        let Storage { slot, uniform } = self.storage(x);
         if uniform {
-            return self.set_place(result, slot, true);
+            return self.set_storage(result, slot, true);
         }
         let extents = self.func.ty(x).extents();
         let to_walk = Walk::rows(&extents);
@@ -363,7 +363,7 @@ impl Translator<'_> {
         from_walk.first = (extents[axis] - 1) * from_walk.strides[axis] as usize;
         from_walk.strides[axis] *= -1;
         let width = self.func.ty(x).dtype().bytes();
-        let to = self.new_place(result);
+        let to = self.allocate_for(result);
         self.instrs.push(Instr::Rearrange { to, to_walk, from: slot, from_walk, width, extents });
     }
 
@@ -373,12 +373,12 @@ impl Translator<'_> {
         let (width, count) = (ty.dtype().bytes(), self.count_of(value).min(CHUNK));
         let to = self.new_tile(width * count);
         self.instrs.push(Instr::Fill { to, from, width, count });
-        self.set_place(value, to, true);
+        self.set_storage(value, to, true);
     }
 
     /// An `i64` scalar, as a constant if possible.
     pub(super) fn linear(&self, value: Value) -> Linear {
-        forms::scalar_constant(self.func, value).map_or_else(|| Linear::Slot(self.place(value).slot), Linear::Const)
+        forms::scalar_constant(self.func, value).map_or_else(|| Linear::Slot(self.storage(value).slot), Linear::Const)
     }
 
     /// Appends a jump whose target is not known yet.

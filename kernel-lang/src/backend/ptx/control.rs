@@ -77,12 +77,12 @@ impl Emitter<'_> {
         self.go_back(&fork);
         if has_else {
             asm!(self, "bra.uni {end}");
-            self.asm.place(&otherwise);
+            self.asm.define_label(&otherwise);
             self.scoped(else_region);
             self.assign(&variables, self.func.yielded(else_region));
         }
         self.join(then_end);
-        self.asm.place(&end);
+        self.asm.define_label(&end);
     }
 
     fn counted_loop(&mut self, [lower, upper, step]: [Value; 3], init: &[Value], body: Region, results: &[Value]) {
@@ -100,7 +100,7 @@ impl Emitter<'_> {
         let stuck = self.reg(Class::Pred);
         asm!(self, "setp.le.{ty} {stuck}, {step}, 0");
         asm!(self, "@{stuck} bra.uni {end}");
-        self.asm.place(&again);
+        self.asm.define_label(&again);
         self.scoped(body);
         self.end_loop(opened);
         self.assign(&variables[1..], self.func.yielded(body));
@@ -111,7 +111,7 @@ impl Emitter<'_> {
         asm!(self, "setp.gt.u{bits} {more}, {left}, {step}");
         asm!(self, "add.s{bits} {index}, {index}, {step}");
         asm!(self, "@{more} bra.uni {again}");
-        self.asm.place(&end);
+        self.asm.define_label(&end);
         for (result, variable) in results.iter().zip(&variables[1..]) {
             self.define(*result, variable.clone());
         }
@@ -122,7 +122,7 @@ impl Emitter<'_> {
         let (again, end) = (self.asm.label(), self.asm.label());
         let opened = self.begin_loop(None, &[test, body]);
         self.assign(&variables, init);
-        self.asm.place(&again);
+        self.asm.define_label(&again);
         self.addresses.push(HashMap::new());
         self.slacks.push(HashMap::new());
         self.region(test);
@@ -143,6 +143,6 @@ impl Emitter<'_> {
         self.join(tested);
         self.assign(&variables, self.func.yielded(body));
         asm!(self, "bra.uni {again}");
-        self.asm.place(&end);
+        self.asm.define_label(&end);
     }
 }

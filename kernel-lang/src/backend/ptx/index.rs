@@ -250,22 +250,22 @@ impl Emitter<'_> {
     /// one, and elements with equal indices along those axes share one address.
     fn stepping(&mut self, first: Reg, affine: &Affine, layout: &Layout, count: usize, bytes: i64) -> Vec<Reg> {
         let axes: Vec<usize> = (0..affine.strides.len()).filter(|axis| affine.strides[*axis].as_constant().is_none()).collect();
-        let places: Vec<Vec<u32>> = (0..count)
+        let indices: Vec<Vec<u32>> = (0..count)
             .map(|register| {
-                let place = layout.apply(register as u32, 0, 0, 0);
-                axes.iter().map(|axis| place[*axis]).collect()
+                let index = layout.apply(register as u32, 0, 0, 0);
+                axes.iter().map(|axis| index[*axis]).collect()
             })
             .collect();
         let mut addresses = vec![first];
         for register in 1..count {
-            let address = match places[..register].iter().position(|place| *place == places[register]) {
+            let address = match indices[..register].iter().position(|index| *index == indices[register]) {
                 Some(same) => addresses[same],
                 None => {
                     // Start from the element that differs only in the highest bit.
                     let near = register ^ 1 << register.ilog2();
                     let mut address = addresses[near];
                     for (index, axis) in axes.iter().enumerate() {
-                        let distance = i64::from(places[register][index]) - i64::from(places[near][index]);
+                        let distance = i64::from(indices[register][index]) - i64::from(indices[near][index]);
                         if distance != 0 {
                             let step = self.step(&affine.strides[*axis], distance.wrapping_mul(bytes));
                             address = self.sum(Some(address), step);

@@ -415,7 +415,7 @@ impl Emitter<'_> {
             let data = func.inst(*inst);
             let is_used = data.results.iter().any(|result| self.needed[result.index()]);
             if is_used || data.op.has_effects() {
-                self.place(data.loc);
+                self.emit_loc(data.loc);
                 self.shared.op = Some(*inst);
                 self.keep_order(&data.op);
                 self.inst(*inst);
@@ -432,7 +432,7 @@ impl Emitter<'_> {
     }
 
     /// Emits the user's line, for profilers and sanitizers.
-    fn place(&mut self, loc: Loc) {
+    fn emit_loc(&mut self, loc: Loc) {
         if loc.is_some() && loc != self.loc && !self.func.files.is_empty() {
             self.asm.directive(format_args!(".loc {} {} {}", loc.file + 1, loc.line, loc.column));
             self.loc = loc;

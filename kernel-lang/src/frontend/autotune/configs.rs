@@ -214,11 +214,11 @@ fn product<'a>(call: &'a syn::ExprCall, condition: Option<&'a syn::Expr>, writte
 
 /// All configurations must set the same fields.
 fn fix(written: &[Written<'_>], signature: &Signature, attributes: &Attributes, autotune: &mut Autotune, errors: &mut Errors) {
-    let mut told: Vec<&str> = Vec::new();
+    let mut reported: Vec<&str> = Vec::new();
     for field in written.iter().flat_map(|written| &written.fields) {
         let heuristic = autotune.heuristics.iter().any(|heuristic| heuristic.name.text == field.name);
-        if heuristic && !told.contains(&field.name.as_str()) {
-            told.push(&field.name);
+        if heuristic && !reported.contains(&field.name.as_str()) {
+            reported.push(&field.name);
             let message = format!("`{}` is given by a heuristic too", field.name);
             errors.push_help(SourceSpan::from(field.ident), message, "remove one of them");
         }

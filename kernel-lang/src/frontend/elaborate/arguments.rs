@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use super::Elaborator;
 use crate::diagnostic::did_you_mean;
 use crate::frontend::ast::{Call, Expr, ExprKind, Name};
-use crate::frontend::builtins::{Row, Word};
+use crate::frontend::builtins::{Builtin, Row};
 use crate::frontend::span::SourceSpan;
 use crate::ir::BinaryOp;
 
@@ -57,13 +57,15 @@ impl Elaborator<'_> {
                 format!("two values meet element by element; along an axis goes one tile: `{name}(x, axis = 0)`")
             }
             "return_indices" if is_extreme(row) => format!("where it is says `arg{name}(x, axis = 0)`"),
-            "axis" if matches!(row.word, Word::ProgramId | Word::NumPrograms) => format!("name the axis by its number: `{name}(0)`"),
-            "dtype" if row.word == Word::Full => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
-            "other" if matches!(row.word, Word::Atomic(_)) => "lanes that are masked off give 0".to_string(),
+            "axis" if matches!(row.builtin, Builtin::ProgramId | Builtin::NumPrograms) => {
+                format!("name the axis by its number: `{name}(0)`")
+            }
+            "dtype" if row.builtin == Builtin::Full => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
+            "other" if matches!(row.builtin, Builtin::Atomic(_)) => "lanes that are masked off give 0".to_string(),
             "boundary_check" | "padding_option" => {
                 "no access leaves its tensor: elements outside read `other`, 0 if it is absent, and are not stored".to_string()
             }
-            "other" if row.word == Word::Store => "lanes that are masked off store nothing".to_string(),
+            "other" if row.builtin == Builtin::Store => "lanes that are masked off store nothing".to_string(),
             _ => option_help(option, options, &usage(row, call)),
         };
         self.errors.push_help(option.span, format!("`{name}` has no option `{}`", option.text), help);
@@ -78,24 +80,26 @@ impl Elaborator<'_> {
         let name = row.name;
         let is_more = given > row.args;
         let has_shape = call.args.iter().any(|arg| matches!(arg.kind, ExprKind::Shape(_)));
-        let help = match row.word {
-            Word::ProgramId | Word::NumPrograms => format!("name the axis by its number: `{name}(0)`"),
-            Word::Zeros | Word::Ones if is_more => format!("the type stands behind the name: `{name}::<f32>([N])`"),
-            Word::Full if is_more => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
-            Word::Load if has_shape => "a view is read by blocks: `x.load([i, j], [M, N])`".to_string(),
-            Word::Store if has_shape => "a view is written by blocks: `y.store([i, j], tile)`".to_string(),
-            Word::Load if is_more => "offsets are added, and options have names: `load(x + offsets, mask = mask, other = 0.0)`".to_string(),
-            Word::Store if is_more => "offsets are added, and options have names: `store(y + offsets, value, mask = mask)`".to_string(),
-            Word::Atomic(_) if is_more => format!("options have names: `{}`", row.usage),
-            Word::Arange if given == 1 => "write both bounds: `arange(0, N)`".to_string(),
-            Word::Fold(_) | Word::Predicate(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Flip if is_more => {
+        let help = match row.builtin {
+            Builtin::ProgramId | Builtin::NumPrograms => format!("name the axis by its number: `{name}(0)`"),
+            Builtin::Zeros | Builtin::Ones if is_more => format!("the type stands behind the name: `{name}::<f32>([N])`"),
+            Builtin::Full if is_more => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
+            Builtin::Load if has_shape => "a view is read by blocks: `x.load([i, j], [M, N])`".to_string(),
+            Builtin::Store if has_shape => "a view is written by blocks: `y.store([i, j], tile)`".to_string(),
+            Builtin::Load if is_more => {
+                "offsets are added, and options have names: `load(x + offsets, mask = mask, other = 0.0)`".to_string()
+            }
+            Builtin::Store if is_more => "offsets are added, and options have names: `store(y + offsets, value, mask = mask)`".to_string(),
+            Builtin::Atomic(_) if is_more => format!("options have names: `{}`", row.usage),
+            Builtin::Arange if given == 1 => "write both bounds: `arange(0, N)`".to_string(),
+            Builtin::Fold(_) | Builtin::Predicate(_) | Builtin::Arg(_) | Builtin::Cumulative(_) | Builtin::Flip if is_more => {
                 format!("the axis is an option: `{name}(x, axis = 0)`")
             }
-            Word::Sort | Word::Topk | Word::Histogram if is_more => format!("options have names: `{}`", row.usage),
-            Word::Cat if is_more => "two tiles at a time, and the axis is an option: `cat(a, b, axis = 0)`".to_string(),
-            Word::Permute if is_more => "the order stands in brackets: `permute(x, [1, 0, 2])`".to_string(),
-            Word::Reshape | Word::BroadcastTo if is_more => format!("the shape stands in brackets: `{name}(x, [M, N])`"),
-            Word::Trans if is_more => "axes in another order: `permute(x, [1, 0, 2])`".to_string(),
+            Builtin::Sort | Builtin::Topk | Builtin::Histogram if is_more => format!("options have names: `{}`", row.usage),
+            Builtin::Cat if is_more => "two tiles at a time, and the axis is an option: `cat(a, b, axis = 0)`".to_string(),
+            Builtin::Permute if is_more => "the order stands in brackets: `permute(x, [1, 0, 2])`".to_string(),
+            Builtin::Reshape | Builtin::BroadcastTo if is_more => format!("the shape stands in brackets: `{name}(x, [M, N])`"),
+            Builtin::Trans if is_more => "axes in another order: `permute(x, [1, 0, 2])`".to_string(),
             _ => format!("write `{}`", usage(row, call)),
         };
         self.wrong_count(&format!("`{name}`"), row.args, call, help);
@@ -103,20 +107,20 @@ impl Elaborator<'_> {
 
     /// Reports a wrong number of arguments of a builtin or a function; the receiver of a method is not counted.
     pub(super) fn wrong_count(&mut self, what: &str, wanted: usize, call: &Call, help: String) {
-        let at = call.args.get(wanted).map_or(call.word.span, |extra| extra.span);
+        let at = call.args.get(wanted).map_or(call.name.span, |extra| extra.span);
         let receiver = usize::from(call.is_method);
         let (wanted, given) = (wanted.saturating_sub(receiver), call.args.len() - receiver);
-        self.errors.push_help(at, format!("{what} takes {}, not {given}", count_words(wanted, "argument")), help);
+        self.errors.push_help(at, format!("{what} takes {}, not {given}", counted(wanted, "argument")), help);
     }
 
     pub(super) fn check_types(&mut self, row: &Row, call: &Call) {
         let (least, most) = types(row).into_inner();
         let usage = usage(row, call);
         if call.types.len() < least {
-            self.errors.push_help(call.word.span, format!("`{}` needs a type", row.name), format!("write `{usage}`"));
+            self.errors.push_help(call.name.span, format!("`{}` needs a type", row.name), format!("write `{usage}`"));
         } else if let Some(extra) = call.types.get(most) {
             let help = if most == 0 { format!("the arguments say it; write `{usage}`") } else { format!("write `{usage}`") };
-            self.errors.push_help(extra.span, format!("`{}` takes {}", row.name, count_words(most, "type")), help);
+            self.errors.push_help(extra.span, format!("`{}` takes {}", row.name, counted(most, "type")), help);
         }
     }
 
@@ -144,40 +148,42 @@ impl Elaborator<'_> {
 
 /// `min` and `max` each stand for two builtins: of two values, and of one tile.
 fn is_extreme(row: &Row) -> bool {
-    matches!(row.word, Word::Binary(BinaryOp::Min | BinaryOp::Max))
+    matches!(row.builtin, Builtin::Binary(BinaryOp::Min | BinaryOp::Max))
 }
 
 /// The number of types after the name of a builtin.
 fn types(row: &Row) -> RangeInclusive<usize> {
-    match row.word {
-        Word::Zeros | Word::Ones | Word::Bitcast | Word::To => 1..=1,
-        Word::Full => 0..=1,
+    match row.builtin {
+        Builtin::Zeros | Builtin::Ones | Builtin::Bitcast | Builtin::To => 1..=1,
+        Builtin::Full => 0..=1,
         _ => 0..=0,
     }
 }
 
 /// Do the builtin's options determine the shape of its result?
 fn has_shaping_options(row: &Row) -> bool {
-    let is_along_axis =
-        matches!(row.word, Word::Fold(_) | Word::Predicate(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Reduce | Word::Scan);
-    is_extreme(row) || is_along_axis || matches!(row.word, Word::Flip | Word::Cat | Word::Sort | Word::Topk)
+    let is_along_axis = matches!(
+        row.builtin,
+        Builtin::Fold(_) | Builtin::Predicate(_) | Builtin::Arg(_) | Builtin::Cumulative(_) | Builtin::Reduce | Builtin::Scan
+    );
+    is_extreme(row) || is_along_axis || matches!(row.builtin, Builtin::Flip | Builtin::Cat | Builtin::Sort | Builtin::Topk)
 }
 
 /// The options of a builtin, for a given number of arguments.
 fn options(row: &Row, given: usize) -> &'static [&'static str] {
-    match row.word {
-        Word::Load => &["mask", "other", "cache", "evict", "volatile"],
-        Word::Store => &["mask", "cache", "evict"],
-        Word::Atomic(_) => &["mask", "sem", "scope"],
-        Word::Fold(_) | Word::Predicate(_) | Word::Arg(_) => &["axis", "keep_dims"],
-        Word::Binary(_) if is_extreme(row) && given == 1 => &["axis", "keep_dims", "propagate_nan"],
-        Word::Cumulative(_) => &["axis", "reverse"],
-        Word::Flip | Word::Cat => &["axis"],
-        Word::Histogram => &["mask"],
-        Word::Sort => &["axis", "descending"],
-        Word::Topk => &["axis"],
-        Word::Reduce => &["keep_dims"],
-        Word::Scan => &["reverse"],
+    match row.builtin {
+        Builtin::Load => &["mask", "other", "cache", "evict", "volatile"],
+        Builtin::Store => &["mask", "cache", "evict"],
+        Builtin::Atomic(_) => &["mask", "sem", "scope"],
+        Builtin::Fold(_) | Builtin::Predicate(_) | Builtin::Arg(_) => &["axis", "keep_dims"],
+        Builtin::Binary(_) if is_extreme(row) && given == 1 => &["axis", "keep_dims", "propagate_nan"],
+        Builtin::Cumulative(_) => &["axis", "reverse"],
+        Builtin::Flip | Builtin::Cat => &["axis"],
+        Builtin::Histogram => &["mask"],
+        Builtin::Sort => &["axis", "descending"],
+        Builtin::Topk => &["axis"],
+        Builtin::Reduce => &["keep_dims"],
+        Builtin::Scan => &["reverse"],
         _ => &[],
     }
 }
@@ -187,8 +193,8 @@ pub(super) fn option_help(option: &Name, options: &[&str], usage: &str) -> Strin
     let has = |name: &str| options.contains(&name);
     // `gather(x, index, axis)`: the option that the user wrote is a positional argument there.
     let is_argument = usage.split_once('(').is_some_and(|(_, rest)| {
-        let words = rest.trim_end_matches(')').split(", ").filter(|word| !word.contains('='));
-        words.into_iter().any(|word| word == option.text)
+        let arguments = rest.trim_end_matches(')').split(", ").filter(|argument| !argument.contains('='));
+        arguments.into_iter().any(|argument| argument == option.text)
     });
     match (option.text.as_str(), did_you_mean(&option.text, options.iter().copied())) {
         _ if is_argument => format!("it is an argument, which has no name: `{usage}`"),
@@ -217,7 +223,7 @@ pub(super) fn as_method(usage: &str) -> String {
 }
 
 /// Formats `no argument`, `1 type`, `2 arguments`.
-pub(super) fn count_words(count: usize, what: &str) -> String {
+pub(super) fn counted(count: usize, what: &str) -> String {
     match count {
         0 => format!("no {what}{}", if what == "type" { "s" } else { "" }),
         1 => format!("1 {what}"),

@@ -52,7 +52,7 @@ impl Elaborator<'_> {
         if self.choices(elem).iter().any(|dtype| allowed.contains(dtype)) {
             return true;
         }
-        let (word, types) = (atomic.word(), atomic.type_words());
+        let (name, types) = (atomic.word(), atomic.describe_types());
         let help = match elem {
             Elem::Dtype(dtype) if dtype.is_float() && allowed.iter().all(|dtype| dtype.is_int()) => {
                 "bits are those of integers: let the tensor hold `u32`".to_string()
@@ -64,30 +64,30 @@ impl Elaborator<'_> {
             }
             Elem::Param(name) => format!("`{name}` stands for none of them: use a type that they have"),
         };
-        self.errors.push_help(span, format!("`{word}` takes {types}, not `{elem}`"), help);
+        self.errors.push_help(span, format!("`{name}` takes {types}, not `{elem}`"), help);
         false
     }
 
     fn semantics(&mut self, atomic: AtomicOp, call: &Call) -> Semantics {
         let allowed = atomic.semantics();
         let Some(expr) = self.option(call, "sem") else { return allowed[0] };
-        let words: Vec<&'static str> = allowed.iter().map(|sem| sem.text()).collect();
+        let texts: Vec<&'static str> = allowed.iter().map(|sem| sem.text()).collect();
         if let ExprKind::Text(text) = &expr.kind
             && Semantics::ALL.iter().any(|sem| sem.text() == text && !allowed.contains(sem))
         {
             let does = if atomic.writes() { "a store releases" } else { "a load acquires" };
-            let help = format!("{does}: write `\"{}\"`", words.join("\"` or `\""));
+            let help = format!("{does}: write `\"{}\"`", texts.join("\"` or `\""));
             self.errors.push_help(expr.span, format!("`sem = \"{text}\"` has no meaning for `{}`", atomic.word()), help);
             return allowed[0];
         }
-        let found = self.option_text(call, "sem", expr, &words);
+        let found = self.option_text(call, "sem", expr, &texts);
         allowed.iter().copied().find(|sem| Some(sem.text()) == found).unwrap_or(allowed[0])
     }
 
     fn scope(&mut self, call: &Call) -> Scope {
         let Some(expr) = self.option(call, "scope") else { return Scope::Gpu };
-        let words: Vec<&'static str> = Scope::ALL.iter().map(|scope| scope.text()).collect();
-        let found = self.option_text(call, "scope", expr, &words);
+        let texts: Vec<&'static str> = Scope::ALL.iter().map(|scope| scope.text()).collect();
+        let found = self.option_text(call, "scope", expr, &texts);
         Scope::ALL.iter().copied().find(|scope| Some(scope.text()) == found).unwrap_or_default()
     }
 }

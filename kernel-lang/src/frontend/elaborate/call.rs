@@ -5,13 +5,13 @@ use super::meaning::{Constant, Kind, Meaning};
 use super::{Elaborator, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr, ExprKind, Operator};
-use crate::frontend::builtins::{self, Row, Word};
+use crate::frontend::builtins::{self, Builtin, Row};
 use crate::frontend::span::SourceSpan;
 use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Domain, Elem, Op, TARGET, Type, UnaryOp, padding};
 
 impl Elaborator<'_> {
     pub(super) fn call(&mut self, call: &Call, span: SourceSpan) -> Meaning {
-        let name = call.word.text.as_str();
+        let name = call.name.text.as_str();
         if let Some(owner) = &call.owner {
             return self.associated(owner, call, span);
         }
@@ -26,8 +26,8 @@ impl Elaborator<'_> {
         {
             return self.call_closure(&closure, call);
         }
-        if let Some(row) = builtins::find(name).filter(|row| if call.is_method { row.method } else { !row.word.is_only_method() }) {
-            return self.word(row, call, span);
+        if let Some(row) = builtins::find(name).filter(|row| if call.is_method { row.method } else { !row.builtin.is_only_method() }) {
+            return self.builtin(row, call, span);
         }
         match self.device_function(name) {
             Some(func) => self.call_function(&func, call, span),
@@ -38,84 +38,84 @@ impl Elaborator<'_> {
     /// Reports a call of an unknown function.
     fn unknown_function(&mut self, call: &Call) -> Meaning {
         self.check_arguments(call);
-        let name = call.word.text.as_str();
+        let name = call.name.text.as_str();
         let (message, help) = match (self.find(name), builtins::find(name)) {
             (Some(index), _) if self.variables[index].meaning.is_poison() => return Meaning::Poison,
             // rustc resolves the device function of that name.
             (None, None) if self.is_alone && !builtins::is_reserved(name) => return Meaning::Poison,
             (Some(_), _) => {
-                let help = "a kernel calls the words of `galatea::dsl` and `#[device]` functions";
+                let help = "a kernel calls the builtins of `galatea::dsl` and `#[device]` functions";
                 (format!("`{name}` is a value and cannot be called"), help.to_string())
             }
             (None, Some(row)) => (format!("`{name}` is a method"), format!("write `{}`", row.usage)),
             (None, None) => builtins::unknown(name, false),
         };
-        self.errors.push_help(call.word.span, message, help);
+        self.errors.push_help(call.name.span, message, help);
         Meaning::Poison
     }
 
-    fn word(&mut self, row: &Row, call: &Call, span: SourceSpan) -> Meaning {
+    fn builtin(&mut self, row: &Row, call: &Call, span: SourceSpan) -> Meaning {
         if self.frames.is_empty() {
-            self.words.push((row.name, call.word.span.start));
+            self.builtins.push((row.name, call.name.span.start));
         }
-        if let Word::Library(family) = row.word {
+        if let Builtin::Library(family) = row.builtin {
             self.check_types(row, call);
-            let func = self.library_function(family, row.name).expect("a test holds the table of words to the library");
+            let func = self.library_function(family, row.name).expect("a test compares the table of builtins with the library");
             return self.call_function(&func, call, span);
         }
         if !self.check_call(row, call) {
             return Meaning::Poison;
         }
-        match row.word {
-            Word::ProgramId | Word::NumPrograms => self.program(row, &call.args[0], span),
-            Word::Arange => self.arange(&call.args[0], &call.args[1], span),
-            Word::Cdiv => self.cdiv(&call.args[0], &call.args[1], span),
-            Word::Zeros | Word::Ones => self.zeros_or_ones(row.word, call, span),
-            Word::Full => self.full(call),
-            Word::ZerosLike => self.zeros_like(&call.args[0], span),
-            Word::FullLike => self.full_like(&call.args[0], &call.args[1]),
-            Word::Load => self.load(call, span),
-            Word::Store => self.store(call, span),
-            Word::View => self.view(&call.args, span),
-            Word::Atomic(op) => self.atomic(op, call, span),
-            Word::Barrier => self.effect(Op::Barrier {}, span),
-            Word::GdcWait => self.effect(Op::GdcWait {}, span),
-            Word::GdcLaunchDependents => self.effect(Op::GdcLaunchDependents {}, span),
-            Word::Target => Meaning::constant(ConstExpr::Param(TARGET.into()), Kind::Int, None),
-            Word::Assume => self.assume(&call.args[0], span),
-            Word::Gather => self.gather(call, span),
-            Word::Histogram => self.histogram(call, span),
-            Word::Sort => self.sort(call, span),
-            Word::Topk => self.topk(call, span),
-            Word::Select => self.select(&call.args, span),
-            Word::Fma => self.fma(&call.args, span),
-            Word::Clamp => self.clamp(&call.args, span),
-            Word::Bitcast | Word::To => self.with_type(row.word, call, span),
-            Word::Range => self.range_as_value(row, span),
-            Word::Unary(op) => self.unary(row.name, op, &call.args[0], span),
-            Word::Umulhi => self.umulhi(&call.args, span),
-            Word::Binary(op) if call.args.len() == 1 => self.extreme(op, call, span),
-            Word::Binary(op) => self.binary(op, &call.args[0], &call.args[1], span),
-            Word::NewAxis(axis) => self.new_axis(row, axis, &call.args[0], span),
-            Word::ExpandDims => self.expand_dims(&call.args[0], &call.args[1], span),
-            Word::BroadcastTo => self.broadcast_to(&call.args[0], &call.args[1], span),
-            Word::Reshape => self.reshape(&call.args[0], &call.args[1], span),
-            Word::Permute => self.permute(&call.args[0], &call.args[1], span),
-            Word::Trans => self.trans(&call.args[0], span),
-            Word::Flip => self.flip(call, span),
-            Word::Squeeze => self.squeeze(&call.args[0], &call.args[1], span),
-            Word::Join => self.join_tiles(&call.args[0], &call.args[1], span),
-            Word::Split => self.split(&call.args[0], span),
-            Word::Interleave => self.interleave(&call.args[0], &call.args[1], span),
-            Word::Cat => self.cat(call, span),
-            Word::Extent => self.extent(&call.args[0], &call.args[1]),
-            Word::Rank | Word::Numel => self.count(row, &call.args[0]),
-            Word::Fold(op) => self.fold_tile(op, call, span),
-            Word::Predicate(op) => self.predicate(op, call, span),
-            Word::Arg(op) => self.arg_extreme(op, call, span),
-            Word::Cumulative(op) => self.cumulative(op, call, span),
-            Word::Reduce | Word::Scan => self.custom(row, call, span),
-            Word::Library(_) => Meaning::Poison,
+        match row.builtin {
+            Builtin::ProgramId | Builtin::NumPrograms => self.program(row, &call.args[0], span),
+            Builtin::Arange => self.arange(&call.args[0], &call.args[1], span),
+            Builtin::Cdiv => self.cdiv(&call.args[0], &call.args[1], span),
+            Builtin::Zeros | Builtin::Ones => self.zeros_or_ones(row.builtin, call, span),
+            Builtin::Full => self.full(call),
+            Builtin::ZerosLike => self.zeros_like(&call.args[0], span),
+            Builtin::FullLike => self.full_like(&call.args[0], &call.args[1]),
+            Builtin::Load => self.load(call, span),
+            Builtin::Store => self.store(call, span),
+            Builtin::View => self.view(&call.args, span),
+            Builtin::Atomic(op) => self.atomic(op, call, span),
+            Builtin::Barrier => self.effect(Op::Barrier {}, span),
+            Builtin::GdcWait => self.effect(Op::GdcWait {}, span),
+            Builtin::GdcLaunchDependents => self.effect(Op::GdcLaunchDependents {}, span),
+            Builtin::Target => Meaning::constant(ConstExpr::Param(TARGET.into()), Kind::Int, None),
+            Builtin::Assume => self.assume(&call.args[0], span),
+            Builtin::Gather => self.gather(call, span),
+            Builtin::Histogram => self.histogram(call, span),
+            Builtin::Sort => self.sort(call, span),
+            Builtin::Topk => self.topk(call, span),
+            Builtin::Select => self.select(&call.args, span),
+            Builtin::Fma => self.fma(&call.args, span),
+            Builtin::Clamp => self.clamp(&call.args, span),
+            Builtin::Bitcast | Builtin::To => self.with_type(row.builtin, call, span),
+            Builtin::Range => self.range_as_value(row, span),
+            Builtin::Unary(op) => self.unary(row.name, op, &call.args[0], span),
+            Builtin::Umulhi => self.umulhi(&call.args, span),
+            Builtin::Binary(op) if call.args.len() == 1 => self.extreme(op, call, span),
+            Builtin::Binary(op) => self.binary(op, &call.args[0], &call.args[1], span),
+            Builtin::NewAxis(axis) => self.new_axis(row, axis, &call.args[0], span),
+            Builtin::ExpandDims => self.expand_dims(&call.args[0], &call.args[1], span),
+            Builtin::BroadcastTo => self.broadcast_to(&call.args[0], &call.args[1], span),
+            Builtin::Reshape => self.reshape(&call.args[0], &call.args[1], span),
+            Builtin::Permute => self.permute(&call.args[0], &call.args[1], span),
+            Builtin::Trans => self.trans(&call.args[0], span),
+            Builtin::Flip => self.flip(call, span),
+            Builtin::Squeeze => self.squeeze(&call.args[0], &call.args[1], span),
+            Builtin::Join => self.join_tiles(&call.args[0], &call.args[1], span),
+            Builtin::Split => self.split(&call.args[0], span),
+            Builtin::Interleave => self.interleave(&call.args[0], &call.args[1], span),
+            Builtin::Cat => self.cat(call, span),
+            Builtin::Extent => self.extent(&call.args[0], &call.args[1]),
+            Builtin::Rank | Builtin::Numel => self.count(row, &call.args[0]),
+            Builtin::Fold(op) => self.fold_tile(op, call, span),
+            Builtin::Predicate(op) => self.predicate(op, call, span),
+            Builtin::Arg(op) => self.arg_extreme(op, call, span),
+            Builtin::Cumulative(op) => self.cumulative(op, call, span),
+            Builtin::Reduce | Builtin::Scan => self.custom(row, call, span),
+            Builtin::Library(_) => Meaning::Poison,
         }
     }
 
@@ -125,11 +125,11 @@ impl Elaborator<'_> {
         Meaning::UNIT
     }
 
-    fn with_type(&mut self, word: Word, call: &Call, span: SourceSpan) -> Meaning {
+    fn with_type(&mut self, builtin: Builtin, call: &Call, span: SourceSpan) -> Meaning {
         let meaning = self.expr(&call.args[0]);
         let Some(elem) = self.elem(&call.types[0]) else { return Meaning::Poison };
-        match word {
-            Word::To => self.cast(&meaning, &elem, call.args[0].span, span),
+        match builtin {
+            Builtin::To => self.cast(&meaning, &elem, call.args[0].span, span),
             _ => self.bitcast(&meaning, &elem, call.args[0].span, span),
         }
     }
@@ -154,7 +154,7 @@ impl Elaborator<'_> {
                 return Meaning::Poison;
             }
         };
-        let op = if row.word == Word::ProgramId { Op::ProgramId { axis } } else { Op::NumPrograms { axis } };
+        let op = if row.builtin == Builtin::ProgramId { Op::ProgramId { axis } } else { Op::NumPrograms { axis } };
         self.emit(op, &[], span).into()
     }
 
@@ -240,10 +240,10 @@ impl Elaborator<'_> {
         Some(shape)
     }
 
-    fn zeros_or_ones(&mut self, word: Word, call: &Call, span: SourceSpan) -> Meaning {
+    fn zeros_or_ones(&mut self, builtin: Builtin, call: &Call, span: SourceSpan) -> Meaning {
         let (shape, elem) = (self.shape(&call.args[0]), self.elem(&call.types[0]));
         let (Some(shape), Some(elem)) = (shape, elem) else { return Meaning::Poison };
-        let is_one = word == Word::Ones;
+        let is_one = builtin == Builtin::Ones;
         let is_bool = elem == Elem::Dtype(Dtype::Bool);
         let value = if is_bool { Constant::bool(ConstExpr::Bool(is_one)) } else { Constant::int(is_one.into()) };
         self.materialize(&value, &elem, &shape, span).into()
@@ -314,7 +314,7 @@ impl Elaborator<'_> {
             (_, Some(Elem::Dtype(dtype))) if dtype.is_float8() => super::operator::float8_help(x),
             _ => format!("cast it: `{written} as {target}`"),
         };
-        self.errors.push_help(x.span, format!("`{name}` takes {}, not {found}", domain.words()), help);
+        self.errors.push_help(x.span, format!("`{name}` takes {}, not {found}", domain.describe()), help);
     }
 
     fn binary(&mut self, op: BinaryOp, lhs: &Expr, rhs: &Expr, span: SourceSpan) -> Meaning {
@@ -409,9 +409,9 @@ impl Elaborator<'_> {
         match self.common_shape(&meanings) {
             Ok(shape) => Some(shape),
             Err((x, y)) => {
-                let words: Vec<String> = meanings.iter().map(|meaning| self.describe(meaning)).collect();
+                let found: Vec<String> = meanings.iter().map(|meaning| self.describe(meaning)).collect();
                 let help = shapes_help(&x, &y, "all need the same extent, or are scalars");
-                self.errors.push_help(span, format!("the arguments of `{name}` differ in shape: {}", words.join(", ")), help);
+                self.errors.push_help(span, format!("the arguments of `{name}` differ in shape: {}", found.join(", ")), help);
                 None
             }
         }

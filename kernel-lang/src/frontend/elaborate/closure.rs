@@ -4,7 +4,7 @@ use super::join::Plan;
 use super::meaning::Meaning;
 use super::{Elaborator, Region, Value};
 use crate::frontend::ast::{Call, Expr, ExprKind, Name, Owner, Pattern};
-use crate::frontend::builtins::{self, Row, Word};
+use crate::frontend::builtins::{self, Builtin, Row};
 use crate::frontend::parse;
 use crate::frontend::span::SourceSpan;
 use crate::ir::{Elem, Op, Type};
@@ -20,11 +20,11 @@ impl Elaborator<'_> {
     /// Elaborates a closure on two elements, tuples or structs to a region; the plan describes how elements form one side.
     pub(super) fn closure(&mut self, row: &Row, expr: &Expr, elems: &[Elem], plan: &Plan) -> Option<Region> {
         if let ExprKind::Name(name) = &expr.kind
-            && let Some(word) = builtins::find(name).filter(|word| word.args < 2 && self.find(name).is_none())
+            && let Some(row) = builtins::find(name).filter(|row| row.args < 2 && self.find(name).is_none())
         {
-            let help = match word.word {
-                Word::Fold(_) | Word::Predicate(_) | Word::Arg(_) | Word::Cumulative(_) => {
-                    format!("it goes along an axis by itself, `{}`; a closure combines two, `|a, b| a + b`", word.usage)
+            let help = match row.builtin {
+                Builtin::Fold(_) | Builtin::Predicate(_) | Builtin::Arg(_) | Builtin::Cumulative(_) => {
+                    format!("it goes along an axis by itself, `{}`; a closure combines two, `|a, b| a + b`", row.usage)
                 }
                 _ => "write what two elements give: `|a, b| a + b`".to_string(),
             };
@@ -102,7 +102,7 @@ impl Elaborator<'_> {
         let arg = |name: &Name| Expr { kind: ExprKind::Name(name.text.clone()), span };
         let args = vec![arg(&earlier), arg(&later)];
         let owner = owner.map(|owner| Box::new(Owner { path: name(&owner), generics: Vec::new() }));
-        let call = Call { word: name(&text), owner, types: Vec::new(), generics: Vec::new(), args, named: Vec::new(), is_method: false };
+        let call = Call { name: name(&text), owner, types: Vec::new(), generics: Vec::new(), args, named: Vec::new(), is_method: false };
         let param = |name: Name| Pattern::Name { name, mutable: false };
         let body = Expr { kind: ExprKind::Call(call), span };
         Some(Expr { kind: ExprKind::Closure(vec![param(earlier), param(later)], Box::new(body)), span })

@@ -331,7 +331,7 @@ fn touches_memory(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::If(_) | ExprKind::Block(_) => true,
         // The body of a function is not analysed.
-        ExprKind::Call(call) if !builtins::find(&call.word.text).is_some_and(|row| row.word.is_pure()) => true,
+        ExprKind::Call(call) if !builtins::find(&call.name.text).is_some_and(|row| row.builtin.is_pure()) => true,
         ExprKind::InlinePtx(inline) if inline.volatile => true,
         _ => expr.operands().into_iter().any(touches_memory),
     }

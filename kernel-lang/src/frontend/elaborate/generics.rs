@@ -22,9 +22,9 @@ pub(super) struct CallSite<'a> {
 }
 
 impl Elaborator<'_> {
-    /// The frame of the call, with generics that are explicit or inferred from the arguments. `told` has a value for each constant generic
+    /// The frame of the call, with generics that are explicit or inferred from the arguments. `given` has a value for each constant generic
     /// that the context of the call determines; it is used where the generic is neither explicit nor inferred.
-    pub(super) fn frame(&mut self, site: &CallSite<'_>, told: &[Option<Meaning>]) -> Option<Frame> {
+    pub(super) fn frame(&mut self, site: &CallSite<'_>, given: &[Option<Meaning>]) -> Option<Frame> {
         let func = site.func;
         let before = self.errors.len();
         self.check_generic_count(site);
@@ -38,13 +38,13 @@ impl Elaborator<'_> {
             }
             match elem {
                 Some(elem) => self.check_bound(site, generic, elem),
-                None => self.untold(site, &generic.name.text),
+                None => self.report_unknown_generic(site, &generic.name.text),
             }
         }
         for (index, generic) in func.consts.iter().enumerate() {
             let name = generic.name.text.as_str();
             let args = || func.params.iter().zip(site.args).find_map(|(param, arg)| const_of(&param.ty, name, &arg.as_ref()?.0));
-            let value = consts[index].take().or_else(args).or_else(|| told.get(index)?.clone());
+            let value = consts[index].take().or_else(args).or_else(|| given.get(index)?.clone());
             consts[index] = self.constant_generic(site, name, value);
         }
         if self.errors.len() > before {
@@ -109,7 +109,7 @@ impl Elaborator<'_> {
                 format!("bound it in the same way, `{param}: {bound}`, or cast what you give"),
             ),
         };
-        self.errors.push_help(site.call.word.span, message, help);
+        self.errors.push_help(site.call.name.span, message, help);
     }
 
     /// The value of a constant parameter; reports an error if it is not a constant.
@@ -128,19 +128,19 @@ impl Elaborator<'_> {
                         "use a constant parameter, `const N: usize`, or a literal".to_string(),
                     ),
                 };
-                self.errors.push_help(site.call.word.span, message, help);
+                self.errors.push_help(site.call.name.span, message, help);
                 None
             }
             None => {
-                self.untold(site, generic);
+                self.report_unknown_generic(site, generic);
                 None
             }
         }
     }
 
-    fn untold(&mut self, CallSite { func, call, .. }: &CallSite<'_>, generic: &str) {
+    fn report_unknown_generic(&mut self, CallSite { func, call, .. }: &CallSite<'_>, generic: &str) {
         let message = format!("nothing says what `{generic}` of `{}` is", func.name.text);
-        self.errors.push_help(call.word.span, message, format!("name it: `{}`", usage(func)));
+        self.errors.push_help(call.name.span, message, format!("name it: `{}`", usage(func)));
     }
 
     /// Reports an argument of a library builtin that violates a bound. The user does not see the bound, so the message names the domain.
@@ -198,7 +198,7 @@ impl Elaborator<'_> {
             let keep = if super::operator::holds_more(&a, &b) { &a } else { &b };
             let message = format!("`{generic}` of `{name}` cannot be both `{a}` and `{b}`");
             self.errors.push_help(
-                call.word.span,
+                call.name.span,
                 message,
                 format!("cast one of the {}: `(..) as {keep}`", if func.is_constructor() { "fields" } else { "arguments" }),
             );

@@ -61,7 +61,7 @@ impl Elaborator<'_> {
             let names = self.frames[first..].iter().map(|frame| frame.func.name.text.as_str()).chain([name]);
             let chain = names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" calls ");
             self.errors.push_help(
-                call.word.span,
+                call.name.span,
                 format!("`{name}` calls itself: {chain}"),
                 "a device function becomes a part of its caller, so that it cannot recurse; write a loop",
             );
@@ -127,7 +127,7 @@ impl Elaborator<'_> {
         if self.calls == MOST_CALLS + 1 {
             let message = format!("this kernel has more than {MOST_CALLS} calls of functions, each of which becomes a part of it");
             self.errors.push_help(
-                call.word.span,
+                call.name.span,
                 message,
                 "call fewer of them, in a loop that is not written out, or make several kernels of it",
             );
@@ -257,7 +257,7 @@ impl Elaborator<'_> {
         if !self.counts_call(call) {
             return Meaning::Poison;
         }
-        let name = call.word.text.as_str();
+        let name = call.name.text.as_str();
         let args: Vec<Arg> = call.args.iter().map(|arg| (self.expr(arg), arg.span)).collect();
         let takes = closure.signature.as_ref().map_or(closure.params.len(), |(takes, _)| takes.len());
         if args.len() != takes || !call.named.is_empty() || !call.generics.is_empty() {
@@ -267,7 +267,7 @@ impl Elaborator<'_> {
                 Some(_) => "call it as its type says: `f: impl Fn(A, B) -> C`",
                 None => "a closure is called with a value for each of its parameters; options and generics are for a `#[device] fn`",
             };
-            self.errors.push_help(call.word.span, message, help);
+            self.errors.push_help(call.name.span, message, help);
             return Meaning::Poison;
         }
         let values: Vec<Meaning> = match (&closure.signature, self.frames.last().cloned()) {
@@ -548,7 +548,7 @@ fn kind(ty: &ParamType) -> String {
         ParamType::Pointer(elem, true) => format!("`PtrMut<{}>`", name(elem)),
         ParamType::View(elem, rank, mutable) => format!("`View{}<{}, {rank}>`", if *mutable { "Mut" } else { "" }, name(elem)),
         ParamType::Struct(owner) => {
-            let generics: Vec<String> = owner.generics.iter().map(generic_words).collect();
+            let generics: Vec<String> = owner.generics.iter().map(describe_generic).collect();
             let generics = if generics.is_empty() { String::new() } else { format!("<{}>", generics.join(", ")) };
             format!("`{}{generics}`", owner.path.text)
         }
@@ -558,7 +558,7 @@ fn kind(ty: &ParamType) -> String {
     }
 }
 
-fn generic_words(generic: &Generic) -> String {
+fn describe_generic(generic: &Generic) -> String {
     match generic {
         Generic::Type(ty) => ty.text.clone().unwrap_or_default(),
         Generic::Const(expr) => super::operator::written(expr),

@@ -153,12 +153,12 @@ impl Elaborator<'_> {
             }
         };
         if let Some(reach) = reaches.first().filter(|_| !self.func.unchecked) {
-            let message = format!("`{}` does more than compute from registers, which a safe kernel cannot allow", reach.word);
+            let message = format!("`{}` does more than compute from registers, which a safe kernel cannot allow", reach.name);
             let help = "mark the kernel `#[kernel(unchecked)]`: it is an `unsafe fn` then, and the text is its caller's matter";
             self.errors.push_help(inline.span, message, help);
         } else if let Some(reach) = reaches.iter().find(|reach| reach.acts && !inline.volatile) {
             let message =
-                format!("`{}` does more than give results, and a text without `volatile` may run once, twice or not at all", reach.word);
+                format!("`{}` does more than give results, and a text without `volatile` may run once, twice or not at all", reach.name);
             self.errors.push_help(inline.span, message, "say so: `volatile = true`");
         } else if inline.results.is_empty() && !inline.volatile {
             let help = "name a result, `y: f32`, or say that it does something else: `volatile = true`";

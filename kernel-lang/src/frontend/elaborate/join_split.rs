@@ -39,10 +39,10 @@ impl Elaborator<'_> {
         let [a, b] = &meanings;
         let (left, right) = (self.shape_of(&a.0), self.shape_of(&b.0));
         if left != right && !left.is_empty() && !right.is_empty() {
-            let words = format!("{} and {}", self.describe(&a.0), self.describe(&b.0));
+            let found = format!("{} and {}", self.describe(&a.0), self.describe(&b.0));
             self.errors.push_help(
                 span,
-                format!("`cat` takes tiles of one shape, not {words}"),
+                format!("`cat` takes tiles of one shape, not {found}"),
                 "spread the smaller one: `broadcast_to(x, [..])`",
             );
             return Meaning::Poison;
@@ -127,7 +127,7 @@ impl Elaborator<'_> {
         let Some(axis) = self.axis_option(call, &meaning) else { return Meaning::Poison };
         if axis.is_none() && self.func.ty(value).shape().len() > 1 {
             let found = self.describe(&meaning);
-            self.errors.push_help(call.word.span, format!("`flip` needs an axis: {found} has several"), "write `flip(x, axis = 0)`");
+            self.errors.push_help(call.name.span, format!("`flip` needs an axis: {found} has several"), "write `flip(x, axis = 0)`");
             return Meaning::Poison;
         }
         self.emit(Op::Flip { x: value, axis: axis.unwrap_or(0) }, &[], span).into()

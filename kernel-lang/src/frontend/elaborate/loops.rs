@@ -19,8 +19,8 @@ pub(super) struct Carried {
 impl Elaborator<'_> {
     pub(super) fn for_loop(&mut self, inner: &For, span: SourceSpan) {
         if self.frames.is_empty() {
-            let word = if inner.is_static { "static_range" } else { "range" };
-            self.words.extend(inner.word.map(|span| (word, span.start)));
+            let name = if inner.is_static { "static_range" } else { "range" };
+            self.builtins.extend(inner.range_span.map(|span| (name, span.start)));
         }
         if inner.is_static {
             return self.static_loop(inner, span);
@@ -410,7 +410,7 @@ impl Elaborator<'_> {
     fn try_body(&mut self, is_open: &[usize], trial: &mut dyn FnMut(&mut Self)) -> Vec<(usize, Option<Elem>)> {
         let (func, variables, scopes) = (self.func.clone(), self.variables.clone(), self.scopes.clone());
         let outers = self.outers.clone();
-        let (region, errors, words) = (self.region, self.errors.len(), self.words.len());
+        let (region, errors, builtins) = (self.region, self.errors.len(), self.builtins.len());
         for index in is_open {
             if let Meaning::Constant(constant) = &mut self.variables[*index].meaning {
                 // A placeholder for an unknown constant: it folds as a constant, and equals no other.
@@ -433,7 +433,7 @@ impl Elaborator<'_> {
         (self.func, self.variables, self.scopes, self.region) = (func, variables, scopes, region);
         self.outers = outers;
         self.errors.truncate(errors);
-        self.words.truncate(words);
+        self.builtins.truncate(builtins);
         found
     }
 

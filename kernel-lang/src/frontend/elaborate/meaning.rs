@@ -208,14 +208,14 @@ impl Elaborator<'_> {
             Meaning::Constant(Constant { expr, kind: Kind::Outer(_), .. }) => format!("`{expr}`, a constant outside of the kernel"),
             Meaning::Value(value) => format!("`{}`", self.func.ty(*value)),
             Meaning::Pointer { base, offset } => {
-                let pointer = self.pointer_words(*base);
+                let pointer = self.describe_pointer(*base);
                 match offset.map(|offset| self.func.ty(offset)) {
                     Some(ty) if ty.is_tile() => format!("a tile of {pointer}"),
                     _ => pointer,
                 }
             }
-            Meaning::View(view) => self.view_words(view),
-            Meaning::Tuple(Some(of), fields) => format!("`{}`", self.struct_words(of, fields)),
+            Meaning::View(view) => self.describe_view(view),
+            Meaning::Tuple(Some(of), fields) => format!("`{}`", self.describe_struct(of, fields)),
             Meaning::Tuple(None, list) if list.is_empty() => "`()`".to_string(),
             Meaning::Tuple(None, list) => format!("a tuple of {}", list.len()),
             Meaning::Function(_) => "a closure".to_string(),
@@ -232,7 +232,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn pointer_words(&self, base: Value) -> String {
+    fn describe_pointer(&self, base: Value) -> String {
         match self.func.ty(base) {
             Type::Pointer { elem, mutable: true } => format!("`PtrMut<{elem}>`"),
             ty => format!("`Ptr<{}>`", ty.elem()),

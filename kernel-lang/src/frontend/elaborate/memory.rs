@@ -119,7 +119,7 @@ impl Elaborator<'_> {
     }
 
     pub(super) fn target(&mut self, call: &Call, span: SourceSpan) -> Option<Target> {
-        let word = &call.word.text;
+        let name = &call.name.text;
         let pointer = &call.args[0];
         let meaning = self.expr(pointer);
         let mask = self.option(call, "mask").map(|expr| (self.expr(expr), expr));
@@ -132,7 +132,7 @@ impl Elaborator<'_> {
                     Meaning::View(_) => "a view is read and written by blocks: `x.load([i, j], [M, N])`, `y.store([i, j], tile)`",
                     _ => "the address is a pointer parameter and offsets in elements: `x + offsets`",
                 };
-                self.errors.push_help(pointer.span, format!("`{word}` takes a pointer, not {found}"), help);
+                self.errors.push_help(pointer.span, format!("`{name}` takes a pointer, not {found}"), help);
                 return None;
             }
         };

@@ -68,7 +68,7 @@ pub(crate) struct Lowered {
     #[cfg_attr(not(feature = "codegen"), expect(dead_code, reason = "only compiling finds mistakes in the IR"))]
     pub(crate) spans: Spans,
     /// The builtins in the body, for editors.
-    pub(crate) words: Vec<(&'static str, Span)>,
+    pub(crate) builtins: Vec<(&'static str, Span)>,
     /// For each outer constant, the type that the kernel takes it for; `None` if it has no use.
     pub(crate) outers: Vec<Option<Dtype>>,
 }
@@ -99,7 +99,7 @@ pub(crate) fn run(
         }
     }
     let outers = cx.outers.iter().map(|outer| outer.dtype).collect();
-    Lowered { func: cx.func, spans: cx.spans, words: cx.words, outers }
+    Lowered { func: cx.func, spans: cx.spans, builtins: cx.builtins, outers }
 }
 
 /// Reports the errors of a kernel that do not depend on the device functions and structs that it names: each value that involves one of these
@@ -132,7 +132,7 @@ struct Elaborator<'a> {
     region: Region,
     errors: &'a mut Errors,
     spans: Spans,
-    words: Vec<(&'static str, Span)>,
+    builtins: Vec<(&'static str, Span)>,
     variables: Vec<Variable>,
     /// The variables of each open block, by index.
     scopes: Vec<Vec<usize>>,
@@ -163,7 +163,7 @@ impl<'a> Elaborator<'a> {
             func,
             errors,
             spans: Spans::default(),
-            words: Vec::new(),
+            builtins: Vec::new(),
             prints: 0,
             variables: Vec::new(),
             scopes: vec![Vec::new()],
@@ -328,7 +328,7 @@ impl Elaborator<'_> {
     }
 
     /// A condition as a scalar: for a tile, all elements must be true.
-    fn condition(&mut self, word: &str, help: &str, cond: &crate::frontend::ast::Expr) -> Option<Value> {
+    fn condition(&mut self, keyword: &str, help: &str, cond: &crate::frontend::ast::Expr) -> Option<Value> {
         let meaning = self.expr(cond);
         let meaning = self.taken_as_bool(meaning, cond.span);
         if meaning.is_poison() {
@@ -336,7 +336,7 @@ impl Elaborator<'_> {
         }
         if self.elem_of(&meaning) != Some(Elem::Dtype(Dtype::Bool)) {
             let found = self.describe(&meaning);
-            self.errors.push_help(cond.span, format!("`{word}` takes `bool`, not {found}"), help);
+            self.errors.push_help(cond.span, format!("`{keyword}` takes `bool`, not {found}"), help);
             return None;
         }
         let holds = self.value(&meaning, cond.span)?;

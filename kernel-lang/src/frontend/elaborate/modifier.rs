@@ -38,36 +38,36 @@ impl Elaborator<'_> {
     pub(super) fn cache_modifiers(&mut self, call: &Call, caches: &[Cache]) -> Choice<(Cache, Evict)> {
         const NORMAL: &str = "evict_normal";
         let evicts = [Evict::First, Evict::Last, Evict::NoAllocate];
-        let words: Vec<_> = caches.iter().map(|cache| cache.text()).collect();
-        let cache = self.modifier(call, "cache", &words);
-        let words = [&[NORMAL], &evicts.map(Evict::text)[..]].concat();
-        let evict = self.modifier(call, "evict", &words);
+        let texts: Vec<_> = caches.iter().map(|cache| cache.text()).collect();
+        let cache = self.modifier(call, "cache", &texts);
+        let texts = [&[NORMAL], &evicts.map(Evict::text)[..]].concat();
+        let evict = self.modifier(call, "evict", &texts);
         cache.then(&|cache| {
             let cache = caches.iter().copied().find(|known| Some(known.text()) == cache).unwrap_or_default();
             evict.then(&|evict| Choice::One((cache, evicts.into_iter().find(|known| Some(known.text()) == evict).unwrap_or_default())))
         })
     }
 
-    fn modifier(&mut self, call: &Call, option: &str, words: &[&'static str]) -> Choice<Option<&'static str>> {
+    fn modifier(&mut self, call: &Call, option: &str, texts: &[&'static str]) -> Choice<Option<&'static str>> {
         match self.option(call, option) {
-            Some(expr) => self.choice(call, option, expr, words),
+            Some(expr) => self.choice(call, option, expr, texts),
             None => Choice::One(None),
         }
     }
 
-    fn choice(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Choice<Option<&'static str>> {
+    fn choice(&mut self, call: &Call, option: &str, expr: &Expr, texts: &[&'static str]) -> Choice<Option<&'static str>> {
         let ExprKind::If(branch) = &expr.kind else {
-            return Choice::One(self.option_text(call, option, expr, words));
+            return Choice::One(self.option_text(call, option, expr, texts));
         };
         let decided = self.constant_bool(&branch.cond, || {
-            let help = format!("it is part of the instruction: decide on a constant, or write a `{}` in each branch", call.word.text);
+            let help = format!("it is part of the instruction: decide on a constant, or write a `{}` in each branch", call.name.text);
             (format!("what decides `{option}` is a constant `true` or `false`"), help)
         });
         let ways = [Some(&branch.then_block), branch.else_block.as_ref()].map(|block| match block {
-            Some(Block { stmts, value: Some(value), .. }) if stmts.is_empty() => self.choice(call, option, value, words),
-            Some(block) => Choice::One(self.no_word(option, words, block.span)),
+            Some(Block { stmts, value: Some(value), .. }) if stmts.is_empty() => self.choice(call, option, value, texts),
+            Some(block) => Choice::One(self.not_literal(option, texts, block.span)),
             None => {
-                let help = format!("add the other case: `else {{ \"{}\" }}`", words[0]);
+                let help = format!("add the other case: `else {{ \"{}\" }}`", texts[0]);
                 self.errors.push_help(expr.span, format!("`{option}` has no text where this `if` is false"), help);
                 Choice::One(None)
             }
@@ -122,27 +122,27 @@ impl Elaborator<'_> {
     }
 
     /// The literal text of an option.
-    pub(super) fn option_text(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Option<&'static str> {
+    pub(super) fn option_text(&mut self, call: &Call, option: &str, expr: &Expr, texts: &[&'static str]) -> Option<&'static str> {
         let ExprKind::Text(text) = &expr.kind else {
-            return self.no_word(option, words, expr.span);
+            return self.not_literal(option, texts, expr.span);
         };
         let text = text.trim_start_matches('.');
-        let found = words.iter().copied().find(|word| *word == text);
+        let found = texts.iter().copied().find(|known| *known == text);
         if found.is_none() {
-            // Words of two letters are all similar, so no suggestion is made for them.
-            let near = words.iter().copied().find(|word| text.len() > 2 && word.contains(text));
-            let near = near.or_else(|| did_you_mean(text, words.iter().copied()).filter(|word| word.len() > 2));
+            // Texts of two letters are all similar, so no suggestion is made for them.
+            let near = texts.iter().copied().find(|known| text.len() > 2 && known.contains(text));
+            let near = near.or_else(|| did_you_mean(text, texts.iter().copied()).filter(|known| known.len() > 2));
             let help = match near {
                 Some(near) => format!("did you mean `\"{near}\"`?"),
-                None => one_of(words),
+                None => one_of(texts),
             };
-            self.errors.push_help(expr.span, format!("`{option} = \"{text}\"` has no meaning for `{}`", call.word.text), help);
+            self.errors.push_help(expr.span, format!("`{option} = \"{text}\"` has no meaning for `{}`", call.name.text), help);
         }
         found
     }
 
-    fn no_word(&mut self, option: &str, words: &[&'static str], span: SourceSpan) -> Option<&'static str> {
-        self.errors.push_help(span, format!("`{option}` is a literal text"), one_of(words));
+    fn not_literal(&mut self, option: &str, texts: &[&'static str], span: SourceSpan) -> Option<&'static str> {
+        self.errors.push_help(span, format!("`{option}` is a literal text"), one_of(texts));
         None
     }
 
@@ -170,7 +170,7 @@ impl Elaborator<'_> {
             None => false,
             Some(ConstExpr::Bool(value)) => value,
             Some(_) => {
-                let help = format!("the shape of the result hangs on it: write a `{}` in each branch of an `if`", call.word.text);
+                let help = format!("the shape of the result hangs on it: write a `{}` in each branch of an `if`", call.name.text);
                 self.errors.push_help(expr.span, format!("`{name}` is a literal `true` or `false`, not a parameter"), help);
                 false
             }
@@ -192,6 +192,6 @@ impl Elaborator<'_> {
     }
 }
 
-fn one_of(words: &[&str]) -> String {
-    format!("write one of `\"{}\"`", words.join("\"`, `\""))
+fn one_of(texts: &[&str]) -> String {
+    format!("write one of `\"{}\"`", texts.join("\"`, `\""))
 }

@@ -175,7 +175,7 @@ impl Elaborator<'_> {
             let help = match (self.func.ty(a).elem(), domain) {
                 (Elem::Dtype(Dtype::Bool), _) => "`bool`s are combined with `&`, `|` and `^`; as numbers: `x as i32`".to_string(),
                 (Elem::Dtype(dtype), Domain::Number | Domain::Float) if dtype.is_float8() => float8_help(lhs.1),
-                (Elem::Dtype(_), _) => format!("`{}` takes {}; cast both sides, or `bitcast` them", operator.sign(), domain.words()),
+                (Elem::Dtype(_), _) => format!("`{}` takes {}; cast both sides, or `bitcast` them", operator.sign(), domain.describe()),
                 (Elem::Param(name), Domain::Number) => format!("`{name}` may be `bool`; bound it by `Number`"),
                 (Elem::Param(name), _) => format!("`{name}` may be a float; bound it by `Int`"),
             };
@@ -242,7 +242,7 @@ pub(super) fn written(expr: &Expr) -> String {
         ExprKind::Float(value, suffix) => format!("{value:?}{}", suffix.as_ref().and_then(|suffix| suffix.text.as_deref()).unwrap_or("")),
         ExprKind::Bool(value) => value.to_string(),
         ExprKind::Field(x, name) => format!("{}.{}", written(x), name.text),
-        ExprKind::Call(call) if !call.is_method => format!("{}(..)", call.word.text),
+        ExprKind::Call(call) if !call.is_method => format!("{}(..)", call.name.text),
         _ => "(..)".to_string(),
     }
 }

@@ -29,8 +29,8 @@ impl Elaborator<'_> {
     /// Declares a parameter for each outer constant.
     pub(super) fn declare_outers(&mut self, outers: &[Outer], signature: &Signature) {
         for outer in outers {
-            let word = |c: char| if c.is_alphanumeric() { c } else { '_' };
-            let mut name: String = outer.text.replace("::", "_").chars().map(word).collect();
+            let allowed = |c: char| if c.is_alphanumeric() { c } else { '_' };
+            let mut name: String = outer.text.replace("::", "_").chars().map(allowed).collect();
             name = name.trim_matches('_').to_string();
             if !name.starts_with(char::is_alphabetic) {
                 name.insert(0, 'c');
@@ -45,7 +45,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// An outer constant in an expression: a value, or a constant without a type if no use has told it yet.
+    /// An outer constant in an expression: a value, or a constant without a type if no use has determined it yet.
     pub(super) fn outer(&self, index: usize) -> Meaning {
         let Some(outer) = self.outers.get(index) else { return Meaning::Poison };
         match outer.dtype {

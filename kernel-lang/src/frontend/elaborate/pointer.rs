@@ -100,14 +100,14 @@ impl Elaborator<'_> {
     pub(super) fn cast_to_pointer(&mut self, x: &Expr, elem: &TypeName, mutable: bool, span: SourceSpan) -> Meaning {
         let (meaning, elem) = (self.expr(x), self.elem(elem));
         let Some(elem) = elem.filter(|_| !meaning.is_poison()) else { return Meaning::Poison };
-        let word = if mutable { "PtrMut" } else { "Ptr" };
+        let pointer = if mutable { "PtrMut" } else { "Ptr" };
         let is_address = self.elem_of(&meaning).is_some_and(|elem| matches!(elem, Elem::Dtype(Dtype::U64 | Dtype::I64)));
         if !is_address || !self.shape_of(&meaning).is_empty() {
             let found = self.describe(&meaning);
             let help = if is_address {
                 "each address is a pointer of its own: take them one by one, in a loop or one a program".to_string()
             } else {
-                format!("an address is what `Tensor::address` gives: `load(addresses + i) as {word}<{elem}>` with `addresses: Ptr<u64>`")
+                format!("an address is what `Tensor::address` gives: `load(addresses + i) as {pointer}<{elem}>` with `addresses: Ptr<u64>`")
             };
             self.errors.push_help(x.span, format!("a pointer is made of one `u64`, not of {found}"), help);
             return Meaning::Poison;

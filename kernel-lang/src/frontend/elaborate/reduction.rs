@@ -7,7 +7,7 @@ use super::meaning::Meaning;
 use super::{Elaborator, Region, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr, ExprKind};
-use crate::frontend::builtins::{Row, Word};
+use crate::frontend::builtins::{Builtin, Row};
 use crate::frontend::span::SourceSpan;
 use crate::ir::rewrite::{Substitution, copy_regions};
 use crate::ir::{BinaryOp, Builder, CompareOp, Domain, Elem, Op};
@@ -91,7 +91,7 @@ impl Elaborator<'_> {
 
     /// `sum`, `prod` and `xor_sum`.
     pub(super) fn fold_tile(&mut self, op: BinaryOp, call: &Call, span: SourceSpan) -> Meaning {
-        let name = call.word.text.as_str();
+        let name = call.name.text.as_str();
         let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         // Booleans are combined by `any` and `all` instead.
         let domain = if op == BinaryOp::Xor { Domain::Int } else { op.domain() };
@@ -106,7 +106,7 @@ impl Elaborator<'_> {
 
     /// `any` and `all`.
     pub(super) fn predicate(&mut self, op: BinaryOp, call: &Call, span: SourceSpan) -> Meaning {
-        let name = call.word.text.as_str();
+        let name = call.name.text.as_str();
         let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         if self.func.ty(value).elem() != &Elem::Dtype(Dtype::Bool) {
             let found = self.describe(&meaning);
@@ -126,7 +126,7 @@ impl Elaborator<'_> {
 
     /// `max(x, axis = k)` and `min(x, axis = k)`.
     pub(super) fn extreme(&mut self, op: BinaryOp, call: &Call, span: SourceSpan) -> Meaning {
-        let name = call.word.text.as_str();
+        let name = call.name.text.as_str();
         let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
             self.wrong_domain(name, op.domain(), &meaning, &call.args[0]);
@@ -154,7 +154,7 @@ impl Elaborator<'_> {
 
     /// `argmax` and `argmin`: the earlier element wins unless the later one is better, or the earlier one is NaN and the later one is not.
     pub(super) fn arg_extreme(&mut self, op: BinaryOp, call: &Call, span: SourceSpan) -> Meaning {
-        let name = call.word.text.as_str();
+        let name = call.name.text.as_str();
         let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
             self.wrong_domain(name, op.domain(), &meaning, &call.args[0]);
@@ -182,7 +182,7 @@ impl Elaborator<'_> {
 
     /// `cumsum` and the other cumulative operations.
     pub(super) fn cumulative(&mut self, op: BinaryOp, call: &Call, span: SourceSpan) -> Meaning {
-        let name = call.word.text.as_str();
+        let name = call.name.text.as_str();
         let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
             self.wrong_domain(name, op.domain(), &meaning, &call.args[0]);
@@ -193,7 +193,7 @@ impl Elaborator<'_> {
         if axis.is_none() && self.func.ty(value).shape().len() > 1 {
             let found = self.describe(&meaning);
             let help = format!("write `{name}(x, axis = 0)`; along all of them in row-major order: reshape first");
-            self.errors.push_help(call.word.span, format!("`{name}` needs an axis: {found} has several"), help);
+            self.errors.push_help(call.name.span, format!("`{name}` needs an axis: {found} has several"), help);
             return Meaning::Poison;
         }
         let elem = self.func.ty(value).elem().clone();
@@ -216,10 +216,10 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         if inputs.iter().any(|value| self.func.ty(*value).shape() != shape) {
-            let words: Vec<String> = parts.iter().map(|part| self.describe(part)).collect();
+            let found: Vec<String> = parts.iter().map(|part| self.describe(part)).collect();
             self.errors.push_help(
                 call.args[0].span,
-                format!("the inputs of `{}` differ in shape: {}", row.name, words.join(", ")),
+                format!("the inputs of `{}` differ in shape: {}", row.name, found.join(", ")),
                 "spread the smaller one: `broadcast_to(x, [M, N])`",
             );
             return Meaning::Poison;
@@ -234,7 +234,7 @@ impl Elaborator<'_> {
         let elems: Vec<Elem> = inputs.iter().map(|value| self.func.ty(*value).elem().clone()).collect();
         let combine = self.closure(row, &call.args[2], &elems, &plan);
         let (Some(axis), Some(combine)) = (axis, combine) else { return Meaning::Poison };
-        let values = if row.word == Word::Scan {
+        let values = if row.builtin == Builtin::Scan {
             let reverse = self.flag(call, "reverse");
             self.decide_op(&reverse, span, &|reverse| Op::Scan { inputs: inputs.clone(), axis, reverse, combine })
         } else {

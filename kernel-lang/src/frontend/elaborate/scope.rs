@@ -136,7 +136,7 @@ impl Elaborator<'_> {
         }
         if builtins::find(name).is_some() {
             return (
-                format!("`{name}` is a word, not a value"),
+                format!("`{name}` is a function, not a value"),
                 Some(format!("call it: `{}`", builtins::find(name).map_or("", |row| row.usage))),
             );
         }
@@ -186,7 +186,7 @@ impl Elaborator<'_> {
 /// The help for a name from Triton or CUDA.
 fn of_a_gpu(name: &str) -> Option<&'static str> {
     Some(match name {
-        "tl" | "triton" => "words stand alone: `program_id(0)`, `load(x + offsets)`",
+        "tl" | "triton" => "builtins need no module: `program_id(0)`, `load(x + offsets)`",
         "num_warps" | "num_stages" | "num_ctas" | "maxnreg" => {
             "it belongs to the schedule, which an attribute sets: `#[kernel(num_warps = 8)]`; a kernel does not read it"
         }

@@ -4,7 +4,7 @@ use super::convert::written_shape;
 use super::meaning::{Constant, Kind, Meaning};
 use super::{Elaborator, Value};
 use crate::frontend::ast::{Expr, ExprKind};
-use crate::frontend::builtins::{Row, Word};
+use crate::frontend::builtins::{Builtin, Row};
 use crate::frontend::span::SourceSpan;
 use crate::ir::{Builder, ConstBinary, ConstExpr, Op, Type};
 
@@ -172,15 +172,15 @@ impl Elaborator<'_> {
 
     /// `rank(x)`, `numel(x)`.
     pub(super) fn count(&mut self, row: &Row, x: &Expr) -> Meaning {
-        if let (Word::Rank, ExprKind::Name(name)) = (row.word, &x.kind)
+        if let (Builtin::Rank, ExprKind::Name(name)) = (row.builtin, &x.kind)
             && let Some(index) = self.find(name)
             && let Meaning::View(view) = &self.variables[index].meaning
         {
             return Meaning::constant(ConstExpr::Int(view.extents.len() as i128), Kind::Int, None);
         }
         let Some((_, shape)) = self.shape_of_argument(row.name, x) else { return Meaning::Poison };
-        let count = match row.word {
-            Word::Rank => ConstExpr::Int(shape.len() as i128),
+        let count = match row.builtin {
+            Builtin::Rank => ConstExpr::Int(shape.len() as i128),
             _ => shape.into_iter().fold(ConstExpr::Int(1), |numel, extent| ConstExpr::binary(ConstBinary::Mul, numel, extent)),
         };
         Meaning::constant(count, Kind::Int, None)

@@ -85,11 +85,11 @@ impl Elaborator<'_> {
         if self.errors.len() > before {
             return Meaning::Poison;
         }
-        let told = match base.as_ref().and_then(|(meaning, _)| meaning.as_struct()) {
+        let given = match base.as_ref().and_then(|(meaning, _)| meaning.as_struct()) {
             Some((of, _)) => of.consts.iter().cloned().map(Some).collect(),
             None => self.expected_consts(&def),
         };
-        self.constructed(&def, &literal.owner, args, &told, span).unwrap_or(Meaning::Poison)
+        self.constructed(&def, &literal.owner, args, &given, span).unwrap_or(Meaning::Poison)
     }
 
     /// The constants of a struct according to the result type of the surrounding function, or the type of its `impl` block.
@@ -110,7 +110,7 @@ impl Elaborator<'_> {
         def: &Rc<DeviceStruct>,
         owner: &Owner,
         args: Vec<Option<Arg>>,
-        told: &[Option<Meaning>],
+        given: &[Option<Meaning>],
         span: SourceSpan,
     ) -> Option<Meaning> {
         let func = &def.constructor;
@@ -119,7 +119,7 @@ impl Elaborator<'_> {
         }
         let generics = self.generics_of(owner);
         let call = Call {
-            word: owner.path.clone(),
+            name: owner.path.clone(),
             owner: None,
             types: Vec::new(),
             generics,
@@ -128,7 +128,7 @@ impl Elaborator<'_> {
             is_method: false,
         };
         let is_named: Vec<bool> = func.generics.iter().enumerate().map(|(index, _)| call.generics.len() > index).collect();
-        let frame = self.frame(&CallSite { func, call: &call, args: &args, span }, told)?;
+        let frame = self.frame(&CallSite { func, call: &call, args: &args, span }, given)?;
         // Constants alone do not determine a type: they take the type of the other operand, as those in a tuple do.
         let mut open: Vec<(&str, Kind)> = Vec::new();
         for (kind, _) in func.generics.iter().zip(is_named).filter(|(_, is_named)| !is_named) {
@@ -287,10 +287,10 @@ impl Elaborator<'_> {
 
     /// `w.combine(other)`; `None` if the call is a builtin's.
     pub(super) fn method(&mut self, call: &Call, span: SourceSpan) -> Option<Meaning> {
-        let name = call.word.text.as_str();
+        let name = call.name.text.as_str();
         let receiver = &call.args[0];
-        let is_word = builtins::find(name).is_some_and(|row| row.method) || matches!(name, "load" | "store");
-        if is_word && self.struct_of(receiver).is_none_or(|def| def.method(name).is_none()) {
+        let is_builtin = builtins::find(name).is_some_and(|row| row.method) || matches!(name, "load" | "store");
+        if is_builtin && self.struct_of(receiver).is_none_or(|def| def.method(name).is_none()) {
             return None;
         }
         let is_value = !matches!(receiver.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) && !self.is_type(receiver);
@@ -309,7 +309,7 @@ impl Elaborator<'_> {
                 Some(row) => (format!("`{name}` is not a method"), format!("write `{}`", row.usage)),
                 None => builtins::unknown(name, true),
             };
-            self.errors.push_help(call.word.span, message, help);
+            self.errors.push_help(call.name.span, message, help);
         }
         Some(Meaning::Poison)
     }
@@ -320,7 +320,7 @@ impl Elaborator<'_> {
             self.check_arguments(call);
             return Meaning::Poison;
         };
-        match def.method(&call.word.text).cloned() {
+        match def.method(&call.name.text).cloned() {
             Some(func) => self.call_of_struct(&def, &func, call, None, span),
             None => {
                 self.check_arguments(call);
@@ -339,11 +339,11 @@ impl Elaborator<'_> {
         receiver: Option<Meaning>,
         span: SourceSpan,
     ) -> Meaning {
-        self.check_visible(def, func.is_public, &call.word);
+        self.check_visible(def, func.is_public, &call.name);
         if receiver.is_some() && func.params.first().is_none_or(|param| param.name.text != "self") {
             self.check_rest(call);
             let help = format!("write `{}`", super::inline::usage(func));
-            self.errors.push_help(call.word.span, format!("`{}` has no `self`: it is not a method", func.name.text), help);
+            self.errors.push_help(call.name.span, format!("`{}` has no `self`: it is not a method", func.name.text), help);
             return Meaning::Poison;
         }
         let of_struct = call.owner.as_ref().map_or_else(Vec::new, |owner| self.generics_of(owner));
@@ -354,7 +354,7 @@ impl Elaborator<'_> {
             .iter()
             .map(|kind| {
                 let name = func.generic_name(*kind);
-                let open = || Generic::open(call.word.span);
+                let open = || Generic::open(call.name.span);
                 match of_block.iter().position(|generic| generic.name() == Some(name)) {
                     Some(index) => of_struct.get(index).cloned().unwrap_or_else(open),
                     None => own.next().unwrap_or_else(open),
@@ -367,7 +367,7 @@ impl Elaborator<'_> {
     }
 
     fn unknown_method(&mut self, def: &DeviceStruct, call: &Call) {
-        let name = call.word.text.as_str();
+        let name = call.name.text.as_str();
         let names: Vec<&str> = def.methods.iter().map(|method| method.name.text.as_str()).collect();
         let help = if def.field(name).is_some() {
             format!("it is a field: `w.{name}`")
@@ -378,7 +378,7 @@ impl Elaborator<'_> {
         } else {
             format!("its functions are {}", listed(&names))
         };
-        self.errors.push_help(call.word.span, format!("`{}` has no function `{name}`", def.name.text), help);
+        self.errors.push_help(call.name.span, format!("`{}` has no function `{name}`", def.name.text), help);
     }
 
     /// Reports the errors in the arguments after the receiver.
@@ -399,9 +399,9 @@ impl Elaborator<'_> {
             ExprKind::Struct(literal) => self.struct_in(home.as_ref(), &literal.owner.path.text),
             ExprKind::Call(call) => {
                 let func = match &call.owner {
-                    Some(owner) => self.struct_in(home.as_ref(), &owner.path.text)?.method(&call.word.text)?.clone(),
-                    None if call.is_method => self.struct_of(&call.args[0])?.method(&call.word.text)?.clone(),
-                    None => self.device_function(&call.word.text)?,
+                    Some(owner) => self.struct_in(home.as_ref(), &owner.path.text)?.method(&call.name.text)?.clone(),
+                    None if call.is_method => self.struct_of(&call.args[0])?.method(&call.name.text)?.clone(),
+                    None => self.device_function(&call.name.text)?,
                 };
                 given(self, &func)
             }
@@ -496,7 +496,7 @@ impl Elaborator<'_> {
     }
 
     /// A struct type, as a phrase for messages: `Welford<f32, 64>`.
-    pub(super) fn struct_words(&self, of: &Instance, fields: &[Meaning]) -> String {
+    pub(super) fn describe_struct(&self, of: &Instance, fields: &[Meaning]) -> String {
         let func = &of.def.constructor;
         let generics: Vec<String> = func
             .generics

@@ -6,7 +6,7 @@ use super::meaning::{Meaning, View};
 use super::{Elaborator, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr, ExprKind};
-use crate::frontend::builtins::{self, Word};
+use crate::frontend::builtins::{self, Builtin};
 use crate::frontend::signature::Signature;
 use crate::frontend::span::SourceSpan;
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Elem, Op, Type};
@@ -58,19 +58,19 @@ impl Elaborator<'_> {
 
     /// `load` or `store` as a method of a view.
     pub(super) fn view_access(&mut self, call: &Call, span: SourceSpan) -> Meaning {
-        let row = builtins::find(&call.word.text).expect("`load` and `store` are words");
+        let row = builtins::find(&call.name.text).expect("`load` and `store` are builtins");
         match self.expr(&call.args[0]) {
             Meaning::View(view) => {
                 if self.frames.is_empty() {
-                    self.words.push((row.name, call.word.span.start));
+                    self.builtins.push((row.name, call.name.span.start));
                 }
-                if row.word == Word::Load { self.view_load(&view, call, span) } else { self.view_store(&view, call, span) }
+                if row.builtin == Builtin::Load { self.view_load(&view, call, span) } else { self.view_store(&view, call, span) }
             }
             meaning => {
                 if !meaning.is_poison() {
                     let message = format!("`{}` is not a method of {}", row.name, self.describe(&meaning));
                     let help = format!("write `{}`; a `View` has blocks to {}", row.usage, row.name);
-                    self.errors.push_help(call.word.span, message, help);
+                    self.errors.push_help(call.name.span, message, help);
                 }
                 Meaning::Poison
             }
@@ -219,11 +219,11 @@ impl Elaborator<'_> {
                 "mask" => "elements outside of the view are masked off by themselves; others are chosen with `select`".to_string(),
                 _ => option_help(option, options, "x.load([i, j], [M, N])"),
             };
-            self.errors.push_help(option.span, format!("`{}` of a view has no option `{}`", call.word.text, option.text), help);
+            self.errors.push_help(option.span, format!("`{}` of a view has no option `{}`", call.name.text, option.text), help);
             fine = false;
         }
         for ty in &call.types {
-            self.errors.push_help(ty.span, format!("`{}` takes no types", call.word.text), "the view says what it holds");
+            self.errors.push_help(ty.span, format!("`{}` takes no types", call.name.text), "the view says what it holds");
             fine = false;
         }
         fine
@@ -237,7 +237,7 @@ impl Elaborator<'_> {
     }
 
     /// A view, as a phrase for messages.
-    pub(super) fn view_words(&self, view: &View) -> String {
+    pub(super) fn describe_view(&self, view: &View) -> String {
         let ty = self.func.ty(view.base);
         let name = if matches!(ty, Type::Pointer { mutable: true, .. }) { "ViewMut" } else { "View" };
         format!("`{name}<{}, {}>`", ty.elem(), view.extents.len())
@@ -261,14 +261,14 @@ impl Elaborator<'_> {
 
     /// Reports a view in the position of a number or a tile.
     pub(super) fn view_as_value(&mut self, view: &View, span: SourceSpan) {
-        let found = self.view_words(view);
+        let found = self.describe_view(view);
         let help = format!("read a block of it: {}", block_of(view));
         self.errors.push_help(span, format!("a number or a tile is expected here, not {found}"), help);
     }
 
     /// Reports a view with offsets, as in pointer arithmetic.
     pub(super) fn view_with_offsets(&mut self, view: &View, span: SourceSpan) {
-        let (found, elem) = (self.view_words(view), self.func.ty(view.base).elem().clone());
+        let (found, elem) = (self.describe_view(view), self.func.ty(view.base).elem().clone());
         let help = format!("read a block of it, {}; a parameter `Ptr<{elem}>` has offsets, which may be data", block_of(view));
         self.errors.push_help(span, format!("{found} has no offsets"), help);
     }

@@ -21,21 +21,21 @@ impl Parser<'_> {
             self.expr(func);
             return self.foreign(
                 SourceSpan::of(func),
-                "only words of the language and device functions can be called",
+                "only builtins and device functions can be called",
                 "call a function by its name: `gelu(x)`",
             );
         };
         let Some(last) = path.path.segments.last().filter(|_| path.qself.is_none()) else {
             let help = "call a function by its name: `gelu(x)`";
-            return self.foreign(span, "only words of the language and device functions can be called", help);
+            return self.foreign(span, "only builtins and device functions can be called", help);
         };
         let Some((args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, span } };
-        let mut word = self.name(&last.ident);
+        let mut name = self.name(&last.ident);
         if super::statement::is_ok(call) {
             return self.foreign(span, "`Ok` has no meaning in a kernel", "leave `Ok(())` out: nothing in a kernel fails");
         }
         // A closure may have such a name.
-        if !self.bound.contains(&word.text)
+        if !self.bound.contains(&name.text)
             && let Some((message, help)) = of_another_language(&path.path)
         {
             return self.foreign(SourceSpan::of(path), message, help);
@@ -43,37 +43,37 @@ impl Parser<'_> {
         let owner = self.owner_of(&path.path);
         if owner.is_none() && path.path.segments.len() > 1 {
             let written = path.path.segments.iter().map(|segment| plain(&segment.ident)).collect::<Vec<_>>().join("::");
-            if builtins::find(&word.text).is_some() {
-                let help = format!("the words of the language need no path: `{}(..)`", word.text);
+            if builtins::find(&name.text).is_some() {
+                let help = format!("builtins need no path: `{}(..)`", name.text);
                 return self.foreign(SourceSpan::of(path), format!("`{written}` cannot be called from a kernel"), help);
             }
             if path.path.segments.len() == 2 && dtype_of(&plain(&path.path.segments[0].ident)).is_some() {
                 let ty = plain(&path.path.segments[0].ident);
-                let help = match word.text.as_str() {
+                let help = match name.text.as_str() {
                     "from" | "from_f32" | "from_f64" => format!("write `x as {ty}`"),
                     "from_bits" => format!("write `bitcast::<{ty}>(x)`"),
                     name => builtins::unknown(name, true).1,
                 };
                 return self.foreign(SourceSpan::of(path), format!("`{written}` cannot be called from a kernel"), help);
             }
-            word.span = SourceSpan::from(&path.path.segments[0].ident).to(word.span);
+            name.span = SourceSpan::from(&path.path.segments[0].ident).to(name.span);
         }
         if owner.is_none() {
-            word.text = self.function_name(&path.path);
-            self.function_value(&word.text, call.args.get(2));
+            name.text = self.function_name(&path.path);
+            self.function_value(&name.text, call.args.get(2));
         }
         let (mut types, mut generics) = (Vec::new(), Vec::new());
         match &last.arguments {
             syn::PathArguments::None => {}
-            syn::PathArguments::AngleBracketed(list) if owner.is_none() && builtins::find(&word.text).is_some() => {
-                types = self.type_arguments(&word.text, list)
+            syn::PathArguments::AngleBracketed(list) if owner.is_none() && builtins::find(&name.text).is_some() => {
+                types = self.type_arguments(&name.text, list)
             }
             syn::PathArguments::AngleBracketed(list) => generics = self.generic_arguments(list),
             syn::PathArguments::Parenthesized(_) => {
-                return self.foreign(span, "this syntax is not available in kernels", "write `word::<T>(..)`");
+                return self.foreign(span, "this syntax is not available in kernels", "write `function::<T>(..)`");
             }
         }
-        Expr { kind: ExprKind::Call(Call { word, owner: owner.map(Box::new), types, generics, args, named, is_method: false }), span }
+        Expr { kind: ExprKind::Call(Call { name, owner: owner.map(Box::new), types, generics, args, named, is_method: false }), span }
     }
 
     pub(super) fn method_call(&mut self, call: &syn::ExprMethodCall, span: SourceSpan) -> Expr {
@@ -83,15 +83,15 @@ impl Parser<'_> {
         let receiver = self.expr(&call.receiver);
         let Some((mut args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, span } };
         args.insert(0, receiver);
-        let word = self.name(&call.method);
+        let name = self.name(&call.method);
         // Builtin methods take types; the methods of a struct take generics.
         let (types, generics) = match &call.turbofish {
             None => (Vec::new(), Vec::new()),
-            Some(list) if builtins::find(&word.text).is_some() => (self.type_arguments(&word.text, list), Vec::new()),
+            Some(list) if builtins::find(&name.text).is_some() => (self.type_arguments(&name.text, list), Vec::new()),
             Some(list) => (Vec::new(), self.generic_arguments(list)),
         };
-        self.function_value(&word.text, call.args.get(1));
-        Expr { kind: ExprKind::Call(Call { word, owner: None, types, generics, args, named, is_method: true }), span }
+        self.function_value(&name.text, call.args.get(1));
+        Expr { kind: ExprKind::Call(Call { name, owner: None, types, generics, args, named, is_method: true }), span }
     }
 
     /// The name of Triton's module in `tl.load(..)`, `tl.math.exp(..)`.
@@ -114,7 +114,7 @@ impl Parser<'_> {
             let (message, help) = builtins::unknown(&name, false);
             return self.foreign(SourceSpan::from(&call.method), message, help);
         }
-        let help = format!("words stand alone: `{name}(..)`");
+        let help = format!("builtins need no module: `{name}(..)`");
         self.errors.push_help(SourceSpan::from(module), format!("there is no variable `{module}` here"), help);
         let func = syn::ExprPath { attrs: Vec::new(), qself: None, path: call.method.clone().into() };
         let args = call.args.clone();
@@ -122,8 +122,8 @@ impl Parser<'_> {
     }
 
     /// The combining function may be given as the name of a function.
-    fn function_value(&mut self, word: &str, arg: Option<&Rust>) {
-        if let ("reduce" | "associative_scan", Some(Rust::Path(path))) = (word, arg)
+    fn function_value(&mut self, function: &str, arg: Option<&Rust>) {
+        if let ("reduce" | "associative_scan", Some(Rust::Path(path))) = (function, arg)
             && self.owner_of(&path.path).is_none()
         {
             self.function_name(&path.path);
@@ -140,13 +140,17 @@ impl Parser<'_> {
                     let Rust::Path(path) = &*assign.left else {
                         self.errors.push_help(
                             SourceSpan::of(&assign.left),
-                            "the name of an option is one word",
+                            "the name of an option is one identifier",
                             "options are written `mask = m`",
                         );
                         continue;
                     };
                     let Some(ident) = path.path.get_ident() else {
-                        self.errors.push_help(SourceSpan::of(path), "the name of an option is one word", "options are written `mask = m`");
+                        self.errors.push_help(
+                            SourceSpan::of(path),
+                            "the name of an option is one identifier",
+                            "options are written `mask = m`",
+                        );
                         continue;
                     };
                     let name = self.name(ident);
@@ -187,10 +191,10 @@ impl Parser<'_> {
         list
     }
 
-    fn type_arguments(&mut self, word: &str, generics: &syn::AngleBracketedGenericArguments) -> Vec<TypeName> {
-        let usage = match builtins::find(word) {
+    fn type_arguments(&mut self, function: &str, generics: &syn::AngleBracketedGenericArguments) -> Vec<TypeName> {
+        let usage = match builtins::find(function) {
             Some(row) if row.usage.contains("::<") => row.usage,
-            _ if word == "full" => "full::<f32>([N], value)",
+            _ if function == "full" => "full::<f32>([N], value)",
             row => row.map_or("zeros::<f32>([N])", |row| row.usage),
         };
         let mut types = Vec::new();

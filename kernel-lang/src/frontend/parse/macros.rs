@@ -46,25 +46,25 @@ impl Parser<'_> {
     }
 
     fn assertion(&mut self, args: Punctuated<Rust, syn::Token![,]>, is_static: bool, span: SourceSpan) -> Option<StmtKind> {
-        let (word, form, failed) = match is_static {
+        let (macro_name, form, failed) = match is_static {
             true => ("static_assert!", "write `static_assert!(N > 16, \"N is too small\")`", "static assertion failed"),
             false => ("device_assert!", "write `device_assert!(x >= 0, \"x is negative\")`", "assertion failed"),
         };
         let mut args = args.into_iter();
         let Some(cond) = args.next() else {
-            self.errors.push_help(span, format!("`{word}` needs a condition"), form);
+            self.errors.push_help(span, format!("`{macro_name}` needs a condition"), form);
             return None;
         };
         let message = match args.next() {
             None => format!("{failed}: `{}`", tidy(&cond.to_token_stream())),
             Some(Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => format!("{failed}: {}", text.value()),
             Some(other) => {
-                self.errors.push_help(SourceSpan::of(&other), format!("the message of `{word}` is a literal text"), form);
+                self.errors.push_help(SourceSpan::of(&other), format!("the message of `{macro_name}` is a literal text"), form);
                 return None;
             }
         };
         if let Some(extra) = args.next() {
-            self.errors.push_help(SourceSpan::of(&extra), format!("`{word}` takes a condition and a message"), form);
+            self.errors.push_help(SourceSpan::of(&extra), format!("`{macro_name}` takes a condition and a message"), form);
         }
         let cond = self.expr(&cond);
         Some(if is_static { StmtKind::StaticAssert(cond, message) } else { StmtKind::DeviceAssert(cond, message) })
@@ -72,7 +72,7 @@ impl Parser<'_> {
 
     /// Parses a format string and the values of its placeholders; a placeholder with a name refers to that variable.
     fn printing(&mut self, args: Punctuated<Rust, syn::Token![,]>, is_static: bool, span: SourceSpan) -> Option<StmtKind> {
-        let (word, form) = match is_static {
+        let (macro_name, form) = match is_static {
             true => ("static_print!", "write `static_print!(\"N is {}\", N)`"),
             false => ("device_print!", "write `device_print!(\"x is {}\", x)`"),
         };
@@ -80,11 +80,11 @@ impl Parser<'_> {
         let text = match args.next() {
             Some(Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => text,
             Some(other) => {
-                self.errors.push_help(SourceSpan::of(&other), format!("the text of `{word}` is a literal"), form);
+                self.errors.push_help(SourceSpan::of(&other), format!("the text of `{macro_name}` is a literal"), form);
                 return None;
             }
             None => {
-                self.errors.push_help(span, format!("`{word}` needs a text"), form);
+                self.errors.push_help(span, format!("`{macro_name}` needs a text"), form);
                 return None;
             }
         };
@@ -121,14 +121,14 @@ impl Parser<'_> {
             let (given, placeholders) =
                 (placeholders - missing, if placeholders == 1 { "a placeholder".into() } else { format!("{placeholders} placeholders") });
             let given = if given == 0 { "none is".to_string() } else { format!("{given} of them are") };
-            self.errors.push_help(at, format!("the text of `{word}` has {placeholders}, and {given} given"), form);
+            self.errors.push_help(at, format!("the text of `{macro_name}` has {placeholders}, and {given} given"), form);
             return None;
         }
         let mut is_wrong = false;
         for extra in args {
             self.expr(&extra);
             let help = "add `{}` to the text";
-            self.errors.push_help(SourceSpan::of(&extra), format!("the text of `{word}` has no placeholder for this value"), help);
+            self.errors.push_help(SourceSpan::of(&extra), format!("the text of `{macro_name}` has no placeholder for this value"), help);
             is_wrong = true;
         }
         let values = values.into_iter().flatten().collect();

@@ -55,7 +55,7 @@ impl Parser<'_> {
                         // The name is declared, so that its uses cause no further errors.
                         return Some(Stmt { kind: StmtKind::Let(pattern, None, Expr { kind: ExprKind::Error, span }), span });
                     }
-                    syn::Item::Use(_) => ("imports", "the words of the language need no import"),
+                    syn::Item::Use(_) => ("imports", "builtins need no import"),
                     syn::Item::Macro(_) => ("macros", MACROS),
                     _ => ("items", "declare it outside, or write the computation out"),
                 };
@@ -203,8 +203,8 @@ impl Parser<'_> {
         let body = self.loop_body(&inner.body);
         self.bound.truncate(visible);
         let Bounds { lower, upper, step, options, is_reversed } = bounds?;
-        let (word, is_static) = range_word(&inner.expr).map_or((None, false), |(word, is_static)| (Some(word), is_static));
-        Some(StmtKind::For(Box::new(For { index, lower, upper, step, options, word, is_static, is_reversed, body, going: None })))
+        let (range_span, is_static) = range_span(&inner.expr).map_or((None, false), |(span, is_static)| (Some(span), is_static));
+        Some(StmtKind::For(Box::new(For { index, lower, upper, step, options, range_span, is_static, is_reversed, body, going: None })))
     }
 
     /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s, num_stages = 3, unroll = 2)`.
@@ -264,30 +264,30 @@ impl Parser<'_> {
         }
     }
 
-    fn range_call(&mut self, call: &syn::ExprCall, span: SourceSpan, word: &str, forms: &str) -> Option<Bounds> {
+    fn range_call(&mut self, call: &syn::ExprCall, span: SourceSpan, function: &str, forms: &str) -> Option<Bounds> {
         let mut bounds = Vec::new();
         let mut options = LoopOptions::default();
         for arg in &call.args {
             if let Rust::Assign(assign) = arg {
-                self.loop_option(assign, word, &mut options);
+                self.loop_option(assign, function, &mut options);
             } else {
                 bounds.push(self.expr(arg));
             }
         }
         if !(2..=3).contains(&bounds.len()) {
-            let help = if bounds.len() == 1 { format!("write both bounds: `{word}(0, n)`") } else { forms.to_string() };
-            self.errors.push_help(span, format!("`{word}` takes 2 or 3 arguments, not {}", bounds.len()), help);
+            let help = if bounds.len() == 1 { format!("write both bounds: `{function}(0, n)`") } else { forms.to_string() };
+            self.errors.push_help(span, format!("`{function}` takes 2 or 3 arguments, not {}", bounds.len()), help);
             return None;
         }
         let mut bounds = bounds.into_iter();
         Some(Bounds { lower: bounds.next()?, upper: bounds.next()?, step: bounds.next(), options, is_reversed: false })
     }
 
-    fn loop_option(&mut self, assign: &syn::ExprAssign, word: &str, options: &mut LoopOptions) {
+    fn loop_option(&mut self, assign: &syn::ExprAssign, function: &str, options: &mut LoopOptions) {
         let name = assign.left.to_token_stream().to_string();
         let value = self.expr(&assign.right);
         let option = match name.as_str() {
-            _ if word == "static_range" => None,
+            _ if function == "static_range" => None,
             "num_stages" => Some(&mut options.num_stages),
             "unroll" => Some(&mut options.unroll),
             _ => None,
@@ -298,12 +298,12 @@ impl Parser<'_> {
             Some(option) => *option = Some(value),
             None => {
                 let help = match (name.as_str(), did_you_mean(&name, ["num_stages", "unroll"])) {
-                    _ if word == "static_range" => "its body stands in the kernel once for each index; options are for `range`",
+                    _ if function == "static_range" => "its body stands in the kernel once for each index; options are for `range`",
                     ("loop_unroll_factor" | "unroll_factor", _) | (_, Some("unroll")) => "write `unroll = K`",
                     ("stages", _) | (_, Some("num_stages")) => "write `num_stages = N`",
                     _ => "a loop has the options `num_stages = N`, how many iterations are under way at once, and `unroll = K`",
                 };
-                self.errors.push_help(span, format!("`{word}` has no option `{name}`"), help);
+                self.errors.push_help(span, format!("`{function}` has no option `{name}`"), help);
             }
         }
     }
@@ -383,14 +383,14 @@ struct Bounds {
 }
 
 /// The span of `range` in `for i in range(a, b)`, and whether it is `static_range`.
-fn range_word(expr: &Rust) -> Option<(SourceSpan, bool)> {
+fn range_span(expr: &Rust) -> Option<(SourceSpan, bool)> {
     match expr {
-        Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => range_word(expr),
+        Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => range_span(expr),
         Rust::Call(call) => {
             let is_static = matches!(&*call.func, Rust::Path(path) if path.path.is_ident("static_range"));
             Some((SourceSpan::of(&call.func), is_static))
         }
-        Rust::MethodCall(call) => range_word(&call.receiver),
+        Rust::MethodCall(call) => range_span(&call.receiver),
         _ => None,
     }
 }

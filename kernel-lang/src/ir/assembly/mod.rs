@@ -41,18 +41,18 @@ impl fmt::Display for Piece {
 /// # Errors
 /// An unmatched brace or a malformed placeholder.
 pub fn parse(text: &str) -> Result<Vec<Piece>, String> {
-    template::pieces(text, Piece::Text, place)
+    template::pieces(text, Piece::Text, placeholder)
 }
 
 /// Parses the text between the braces of a placeholder.
-fn place(text: &str) -> Result<Piece, String> {
+fn placeholder(text: &str) -> Result<Piece, String> {
     let (name, part) = match text.split_once('[').map(|(name, part)| (name, part.strip_suffix(']').and_then(|part| part.parse().ok()))) {
         None => (text, None),
         Some((name, Some(part))) => (name, Some(part)),
-        Some((_, None)) => return Err(format!("`{{{text}}}` is no place for a register")),
+        Some((_, None)) => return Err(format!("`{{{text}}}` is no valid placeholder")),
     };
     let is_name = !name.is_empty() && name.chars().all(|c| c == '_' || c.is_alphanumeric());
-    if is_name { Ok(Piece::Register { name: name.to_string(), part }) } else { Err(format!("`{{{text}}}` is no place for a register")) }
+    if is_name { Ok(Piece::Register { name: name.to_string(), part }) } else { Err(format!("`{{{text}}}` is no valid placeholder")) }
 }
 
 /// Does a 32-bit register hold several elements of this type in a text that takes `pack` elements at once?
@@ -86,7 +86,7 @@ pub fn check(text: &str, types: &[Option<Dtype>], pack: usize) -> Result<(), Str
     for piece in parse(text)? {
         let Piece::Register { name, part } = &piece else { continue };
         let index = name.parse::<usize>().ok().filter(|index| *index < types.len());
-        let Some(index) = index else { return Err(format!("the place `{piece}` is that of no result and no operand")) };
+        let Some(index) = index else { return Err(format!("the placeholder `{piece}` names no result and no operand")) };
         let Some(dtype) = types[index] else { continue };
         check_part(&piece, dtype, pack, *part)?;
     }

@@ -30,7 +30,7 @@ const ACTING: &str = "\
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reach {
     /// The instruction, the special register, the directive or the label.
-    pub word: String,
+    pub name: String,
     /// Does it change state besides registers, wait, or end the thread?
     pub acts: bool,
 }
@@ -66,10 +66,10 @@ pub fn statements(pieces: &[Piece], results: &[&str]) -> Result<Vec<Reach>, (Str
     let (mut reaches, mut set) = (Vec::new(), Set::default());
     for statement in &list {
         if statement.ends_with(':') {
-            reaches.push(Reach { word: statement.clone(), acts: false });
+            reaches.push(Reach { name: statement.clone(), acts: false });
         } else if let Some(directive) = statement.strip_prefix('.') {
-            let word = directive.split_whitespace().next().unwrap_or("");
-            reaches.extend((word != "reg").then(|| Reach { word: format!(".{word}"), acts: false }));
+            let first = directive.split_whitespace().next().unwrap_or("");
+            reaches.extend((first != "reg").then(|| Reach { name: format!(".{first}"), acts: false }));
         } else {
             let instruction = Instruction::of(statement);
             reaches.extend(instruction.reach(&names)?);
@@ -83,8 +83,8 @@ pub fn statements(pieces: &[Piece], results: &[&str]) -> Result<Vec<Reach>, (Str
     Ok(reaches)
 }
 
-fn is_among(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|known| known == word)
+fn is_among(list: &str, name: &str) -> bool {
+    list.split_whitespace().any(|known| known == name)
 }
 
 /// Splits the text at each semicolon and after each label's colon, without the braces of scopes.
@@ -98,7 +98,7 @@ fn taken_apart(text: &str) -> Result<Vec<String>, Mistake> {
             '}' if is_new && scopes > 0 => scopes -= 1,
             ';' if is_new => {}
             ';' if vectors == 0 => list.push(std::mem::take(&mut statement).trim().to_string()),
-            ':' if is_word(statement.trim()) && !text[at + 1..].starts_with(':') => {
+            ':' if is_label(statement.trim()) && !text[at + 1..].starts_with(':') => {
                 list.push(format!("{}:", std::mem::take(&mut statement).trim()));
             }
             '}' if is_new || vectors == 0 => return Err(unbalanced()),
@@ -136,7 +136,7 @@ fn without_comments(text: &str) -> String {
     out + rest
 }
 
-fn is_word(text: &str) -> bool {
+fn is_label(text: &str) -> bool {
     let is_inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$');
     !text.is_empty() && !text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(is_inside)
 }
@@ -173,15 +173,15 @@ impl<'a> Instruction<'a> {
         Instruction { guard, opcode, target, sources }
     }
 
-    fn word(&self) -> &'a str {
+    fn base_opcode(&self) -> &'a str {
         self.opcode.split(['.', MARKS[0]]).next().unwrap_or("")
     }
 
     /// Operand registers belong to the kernel and must not be written.
     fn check_target(&self, results: &[&str]) -> Result<(), Mistake> {
-        let word = self.word();
-        let writes = is_among(COMPUTING, word) || is_among(LOOKING, word) && !word.starts_with("br") || word == "atom";
-        match words(self.target).find(|name| writes && is_place(name) && !results.contains(&base(name))) {
+        let opcode = self.base_opcode();
+        let writes = is_among(COMPUTING, opcode) || is_among(LOOKING, opcode) && !opcode.starts_with("br") || opcode == "atom";
+        match names_in(self.target).find(|name| writes && is_placeholder(name) && !results.contains(&base(name))) {
             Some(name) => {
                 let message = format!("the text writes to `{}`, which is an operand", shown(name));
                 Err((message, "write to a result, or to a register of its own: `{{ .reg .b32 t; .. }}`".to_string()))
@@ -192,18 +192,20 @@ impl<'a> Instruction<'a> {
 
     /// The part that does more than compute from registers.
     fn reach(&self, names: &[String]) -> Result<Option<Reach>, Mistake> {
-        let word = self.word();
-        let (looks, acts) = (is_among(LOOKING, word), is_among(ACTING, word));
-        if !looks && !acts && !is_among(COMPUTING, word) {
-            let help = match did_you_mean(word, [COMPUTING, LOOKING, ACTING].into_iter().flat_map(str::split_whitespace)) {
+        let opcode = self.base_opcode();
+        let (looks, acts) = (is_among(LOOKING, opcode), is_among(ACTING, opcode));
+        if !looks && !acts && !is_among(COMPUTING, opcode) {
+            let help = match did_you_mean(opcode, [COMPUTING, LOOKING, ACTING].into_iter().flat_map(str::split_whitespace)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "instructions are those of the PTX ISA, in lower case: `add.f32 {y}, {x}, {x};`".to_string(),
             };
-            return Err((format!("there is no PTX instruction `{word}`"), help));
+            return Err((format!("there is no PTX instruction `{opcode}`"), help));
         }
-        let mut reach = (looks || acts).then(|| Reach { word: word.to_string(), acts });
+        let mut reach = (looks || acts).then(|| Reach { name: opcode.to_string(), acts });
         let known = |name: &str| names.iter().any(|known| known == name) || matches!(name, "_" | "WARP_SZ");
-        for name in [self.guard, self.target, self.sources].into_iter().flat_map(words).filter(|name| !is_place(name) && !known(name)) {
+        for name in
+            [self.guard, self.target, self.sources].into_iter().flat_map(names_in).filter(|name| !is_placeholder(name) && !known(name))
+        {
             if !name.starts_with('%') {
                 let help = format!(
                     "what the text takes and gives stands in braces, `{{{name}}}`; its own registers are declared: `.reg .b32 {name};`"
@@ -214,7 +216,7 @@ impl<'a> Instruction<'a> {
                 let help = "name what the text takes and gives, `{x}`, and declare its own registers: `.reg .b32 t;`".to_string();
                 return Err((format!("`{name}` may be a register of the kernel around the text"), help));
             }
-            reach = reach.or(Some(Reach { word: name.to_string(), acts: false }));
+            reach = reach.or(Some(Reach { name: name.to_string(), acts: false }));
         }
         Ok(reach)
     }
@@ -233,13 +235,13 @@ impl<'a> Set<'a> {
     fn follow(&mut self, instruction: &Instruction<'a>, names: &[String], results: &[&str]) {
         let Instruction { guard, opcode, target, sources } = *instruction;
         let is_own = |name: &str| names.iter().any(|known| known == name) || results.contains(&base(name));
-        let mut reads: Vec<&str> = words(guard).chain(words(sources)).filter(|name| is_own(name)).collect();
+        let mut reads: Vec<&str> = names_in(guard).chain(names_in(sources)).filter(|name| is_own(name)).collect();
         if opcode.starts_with("addc") || opcode.starts_with("subc") || opcode.starts_with("madc") {
             reads.push(CARRY);
         }
         self.unset = self.unset.or(reads.into_iter().find(|name| !self.set.contains(name)));
         let carry = opcode.split('.').any(|part| part == "cc").then_some(CARRY);
-        for name in words(target).chain(carry) {
+        for name in names_in(target).chain(carry) {
             // A new value of a guard does not complement what was set under its old value.
             self.guarded.values_mut().for_each(|guards| guards.retain(|guard| guard.trim_start_matches('!') != name));
             let under = self.guarded.entry(name).or_default();
@@ -252,8 +254,8 @@ impl<'a> Set<'a> {
     }
 
     fn check(&self, pieces: &[Piece], results: &[&str]) -> Result<(), Mistake> {
-        let places: Vec<String> = pieces.iter().filter(|piece| matches!(piece, Piece::Register { .. })).map(marked).collect();
-        let left = places.iter().find(|place| results.contains(&base(place)) && !self.set.contains(place.as_str()));
+        let placeholders: Vec<String> = pieces.iter().filter(|piece| matches!(piece, Piece::Register { .. })).map(marked).collect();
+        let left = placeholders.iter().find(|placeholder| results.contains(&base(placeholder)) && !self.set.contains(placeholder.as_str()));
         match (self.unset, left) {
             (Some(name), _) => Err((format!("the text reads {} before it is set", named(name)), SET_FIRST.to_string())),
             (None, Some(name)) => Err((format!("the text does not set `{}` in every case", shown(name)), SET_FIRST.to_string())),
@@ -265,7 +267,7 @@ impl<'a> Set<'a> {
 const SET_FIRST: &str = "a register that nothing was written to holds anything; behind `@p`, set it under `@!p`, too, or before";
 
 /// Is it a placeholder for a register of the kernel?
-fn is_place(name: &str) -> bool {
+fn is_placeholder(name: &str) -> bool {
     name.starts_with(MARKS[0])
 }
 
@@ -279,14 +281,14 @@ fn shown(text: &str) -> String {
 }
 
 /// The name in a placeholder, without marks and register index.
-fn base(place: &str) -> &str {
-    let name = place.trim_matches(MARKS);
+fn base(placeholder: &str) -> &str {
+    let name = placeholder.trim_matches(MARKS);
     name.split('[').next().unwrap_or(name)
 }
 
 /// The names among the operands: placeholders, and identifiers that are not part of a number. The `.x` of a special register is not part of
 /// its name.
-fn words(operands: &str) -> impl Iterator<Item = &str> {
+fn names_in(operands: &str) -> impl Iterator<Item = &str> {
     let is_inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%' | '.');
     let mut rest = operands;
     std::iter::from_fn(move || {
@@ -296,13 +298,13 @@ fn words(operands: &str) -> impl Iterator<Item = &str> {
                 true => rest.find(MARKS[1]).map_or(rest.len(), |end| end + 1),
                 false => rest.find(|c| !is_inside(c)).unwrap_or(rest.len()).max(first.len_utf8()),
             };
-            let word = &rest[..end];
+            let name = &rest[..end];
             rest = &rest[end..];
             if first == MARKS[0] {
-                return Some(word);
+                return Some(name);
             }
             if first.is_ascii_alphabetic() || matches!(first, '_' | '$' | '%') {
-                return word.split('.').next();
+                return name.split('.').next();
             }
         }
     })
@@ -323,7 +325,7 @@ mod tests {
     /// The elements that do more than compute from registers, each marked with `!` if it acts.
     fn look_at(text: &str) -> Result<String, String> {
         let reaches = statements(&parse(text).unwrap(), &["d", "e"]).map_err(|(message, _)| message)?;
-        Ok(reaches.into_iter().map(|Reach { word, acts }| if acts { word + "!" } else { word }).collect::<Vec<_>>().join(" "))
+        Ok(reaches.into_iter().map(|Reach { name, acts }| if acts { name + "!" } else { name }).collect::<Vec<_>>().join(" "))
     }
 
     #[test]
@@ -358,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_are_told_apart() {
+    fn statements_are_distinguished() {
         assert_eq!(look_at("// one\n add.f32 {d}, {a}, 0f3F800000; /* two; */ @!{p} mov.b32 {d}, -1;"), Ok(String::new()));
         assert_eq!(look_at("{{ .reg .pred p, q<2>; setp.lt.f32 p|q1, {a}, 1.5e-3; selp.b32 {d}, {a}, 0x10, p; }}"), Ok(String::new()));
         assert_eq!(look_at("{{ .reg .b16 lo, hi; mov.b32 {{lo, hi}}, {a}; mov.b32 {d}, {{hi, lo}}; }}"), Ok(String::new()));

@@ -33,8 +33,8 @@ impl Gpu {
                 from_index |= is_index[value];
                 is_used[value] = true;
             });
-            let is_place = |value: &&Value| func.ty(**value).is_tile() && func.ty(**value).elem().dtype() == Some(Dtype::I64);
-            for result in data.results.iter().filter(is_place).filter(|_| data.op.is_pure()) {
+            let is_index_tile = |value: &&Value| func.ty(**value).is_tile() && func.ty(**value).elem().dtype() == Some(Dtype::I64);
+            for result in data.results.iter().filter(is_index_tile).filter(|_| data.op.is_pure()) {
                 is_index[*result] = from_index;
             }
         }

@@ -16,7 +16,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::analysis::affine::{Affine, AffineFacts, place};
+use crate::analysis::affine::{Affine, AffineFacts, positions};
 use crate::analysis::bounds::{self, Bound, End};
 use crate::analysis::conjuncts;
 use crate::analysis::polynomial::Polynomial;
@@ -103,19 +103,19 @@ impl Corners {
         (mut op, lhs, rhs): (CompareOp, Value, Value),
         axes: &[usize],
     ) -> Option<()> {
-        let (mut place, mut end) = (facts.get(func, lhs)?, facts.get(func, rhs)?);
-        if place.is_uniform() {
-            (place, end, op) = (end, place, op.swapped());
+        let (mut position, mut end) = (facts.get(func, lhs)?, facts.get(func, rhs)?);
+        if position.is_uniform() {
+            (position, end, op) = (end, position, op.swapped());
         }
-        let axis = place.strides.iter().position(|stride| stride.is(1))?;
+        let axis = position.strides.iter().position(|stride| stride.is(1))?;
         // If the axis is a broadcast of one position, it says nothing about the element's position.
         let is_whole = func.ty(lhs).extents()[axis] == self.extents[axes[axis]];
-        let is_place =
-            is_whole && end.is_uniform() && place.strides.iter().enumerate().all(|(other, stride)| other == axis || stride.is(0));
-        let side = Side { axis: axes[axis], start: place.start, end: end.start };
+        let is_position =
+            is_whole && end.is_uniform() && position.strides.iter().enumerate().all(|(other, stride)| other == axis || stride.is(0));
+        let side = Side { axis: axes[axis], start: position.start, end: end.start };
         match op {
-            CompareOp::Lt if is_place => self.uppers.push(side),
-            CompareOp::Ge if is_place => self.lowers.push(side),
+            CompareOp::Lt if is_position => self.uppers.push(side),
+            CompareOp::Ge if is_position => self.lowers.push(side),
             _ => return None,
         }
         Some(())
@@ -147,9 +147,9 @@ impl Corners {
             let mask = if is_inside {
                 let mut parts = self.rest.clone();
                 for End { axis, end } in &ends {
-                    let (place, end) = (place(r, ty.shape(), *axis), end.value(r));
+                    let (position, end) = (positions(r, ty.shape(), *axis), end.value(r));
                     let end = r.broadcast(end, ty.shape());
-                    parts.push(r.compare(CompareOp::Lt, place, end));
+                    parts.push(r.compare(CompareOp::Lt, position, end));
                 }
                 parts.into_iter().reduce(|all, part| r.binary(BinaryOp::And, all, part))
             } else {

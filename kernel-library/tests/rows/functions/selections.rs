@@ -5,7 +5,7 @@ use kernel_library::{bin_counts, row_argmax, row_topk};
 
 use super::{SHAPES, devices, extents, of_every_type};
 use crate::Real;
-use crate::selections::{coarse, places};
+use crate::selections::{coarse, descending_indices};
 
 fn largest<T: Real>(shapes: &[&[usize]]) {
     const K: usize = 8;
@@ -20,7 +20,7 @@ fn largest<T: Real>(shapes: &[&[usize]]) {
             assert_eq!((first.shape(), top.values.shape(), top.indices.shape()), (leading, &of_top[..], &of_top[..]));
             let (first, values, indices) = (first.to_vec().unwrap(), top.values.to_vec().unwrap(), top.indices.to_vec().unwrap());
             for (row, x) in host.chunks(columns).enumerate() {
-                let want = places(x);
+                let want = descending_indices(x);
                 assert_eq!(first[row], want[0] as i64, "{device}: row {row} of {shape:?}");
                 for k in 0..K {
                     let got = (indices[row * K + k], values[row * K + k].wide());

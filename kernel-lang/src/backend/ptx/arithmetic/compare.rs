@@ -77,7 +77,7 @@ pub(crate) struct Tests {
 #[derive(Clone, Debug)]
 enum Test {
     /// Compares the thread's slack with the register's part of the index.
-    Place { op: CompareOp, slack: Reg, parts: Vec<i64> },
+    Position { op: CompareOp, slack: Reg, parts: Vec<i64> },
     /// Compares `base + part`, unsigned, with a length.
     Index { bases: Vec<Reg>, parts: Vec<i64>, length: Reg },
 }
@@ -86,7 +86,7 @@ impl Test {
     fn moved(self, sources: &[u32]) -> Test {
         let parts = |parts: Vec<i64>| sources.iter().map(|at| parts[*at as usize]).collect();
         match self {
-            Test::Place { op, slack, parts: of } => Test::Place { op, slack, parts: parts(of) },
+            Test::Position { op, slack, parts: of } => Test::Position { op, slack, parts: parts(of) },
             Test::Index { bases, parts: of, length } => {
                 let bases = sources.iter().map(|at| bases[(*at as usize).min(bases.len() - 1)]).collect();
                 Test::Index { bases, parts: parts(of), length }
@@ -98,7 +98,7 @@ impl Test {
 impl Tests {
     /// The tests if runs of `run` adjacent registers are equal: each run is tested at its first register.
     pub(crate) fn of_runs(self, run: usize) -> Tests {
-        let (Test::Place { parts, .. } | Test::Index { parts, .. }) = &self.all[0];
+        let (Test::Position { parts, .. } | Test::Index { parts, .. }) = &self.all[0];
         let sources: Vec<u32> = (0..parts.len()).map(|register| (register & !(run - 1)) as u32).collect();
         self.moved(&sources)
     }
@@ -121,7 +121,7 @@ impl Emitter<'_> {
         let slack = self.slack(test, layout.as_ref());
         let constants = (0..self.lane_count(result))
             .map(|register| test.position.start.constant + Self::register_part(layout.as_ref(), &test.position, register));
-        let test = Test::Place { op: test.op.swapped(), slack, parts: constants.collect() };
+        let test = Test::Position { op: test.op.swapped(), slack, parts: constants.collect() };
         self.sources[result] = Some(Source::Tests(Tests { all: vec![test] }));
     }
 
@@ -170,7 +170,7 @@ impl Emitter<'_> {
         let mut before: Option<Reg> = None;
         for test in &tests.all {
             let (compare, left, right) = match test {
-                Test::Place { op, slack, parts } => (format!("{}.s32", op.name()), *slack, parts[register].to_string()),
+                Test::Position { op, slack, parts } => (format!("{}.s32", op.name()), *slack, parts[register].to_string()),
                 Test::Index { bases, parts, length } => {
                     let mut index = bases[register.min(bases.len() - 1)];
                     if parts[register] != 0 {

@@ -28,18 +28,18 @@ impl Emitter<'_> {
             asm!(self, "cvt.f32.f16 {d}, {half}");
             return d;
         }
-        let [magnitude, placed, finite, value, sign, placed_sign, signed] = [0; 7].map(|_| self.reg(Class::B32));
+        let [magnitude, shifted, finite, value, sign, shifted_sign, signed] = [0; 7].map(|_| self.reg(Class::B32));
         let ([small, scaled], is_nan) = ([0; 2].map(|_| self.reg(Class::F32)), self.reg(Class::Pred));
         asm!(self, "and.b32 {magnitude}, {x}, 0x7f");
-        asm!(self, "shl.b32 {placed}, {magnitude}, {}", format.shift());
-        asm!(self, "mov.b32 {small}, {placed}");
+        asm!(self, "shl.b32 {shifted}, {magnitude}, {}", format.shift());
+        asm!(self, "mov.b32 {small}, {shifted}");
         asm!(self, "mul.rn.f32 {scaled}, {small}, 0f{:08X}", format.scale());
         asm!(self, "mov.b32 {finite}, {scaled}");
         asm!(self, "setp.gt.u32 {is_nan}, {magnitude}, {}", format.largest());
         asm!(self, "selp.b32 {value}, 0x7fc00000, {finite}, {is_nan}");
         asm!(self, "and.b32 {sign}, {x}, 0x80");
-        asm!(self, "shl.b32 {placed_sign}, {sign}, 24");
-        asm!(self, "or.b32 {signed}, {value}, {placed_sign}");
+        asm!(self, "shl.b32 {shifted_sign}, {sign}, 24");
+        asm!(self, "or.b32 {signed}, {value}, {shifted_sign}");
         asm!(self, "mov.b32 {d}, {signed}");
         d
     }

@@ -14,7 +14,7 @@ use crate::backend::ptx::{Emitter, Lanes};
 impl Emitter<'_> {
     pub(crate) fn inline_ptx(&mut self, op: &Op, results: &[Value]) {
         let Op::InlinePtx { inputs, text, pack, isa, .. } = op else { return };
-        let pieces = assembly::parse(text).expect("a verified text has places");
+        let pieces = assembly::parse(text).expect("a verified text has valid placeholders");
         let pack = (*pack).max(1) as usize;
         self.ptx_version = self.ptx_version.max((isa / 10, isa % 10));
         let operands: Vec<(Dtype, Lanes)> = inputs.iter().map(|input| (self.func.ty(*input).dtype(), self.lanes(*input))).collect();

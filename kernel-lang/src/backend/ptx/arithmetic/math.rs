@@ -50,7 +50,7 @@ impl Emitter<'_> {
             let skip = self.asm.label();
             asm!(self, "@!{any} bra {skip}");
             reduced.iter().for_each(|one| self.reduce_large(one));
-            self.asm.place(&skip);
+            self.asm.define_label(&skip);
             self.uses_two_over_pi = true;
         }
         let wrap = |regs: Vec<Reg>| if count == 1 { Lanes::Splat(regs[0]) } else { Lanes::Each(regs) };

@@ -112,7 +112,7 @@ impl Emitter<'_> {
             for (((a, _), divisor), quotient) in pairs.iter().zip(divisors).zip(&quotients) {
                 asm!(self, "div.{} {quotient}, {a}, {}", arithmetic_type(dtype), divisor.safe);
             }
-            self.asm.place(&skip);
+            self.asm.define_label(&skip);
         }
         quotients
     }

@@ -32,7 +32,7 @@ impl Emitter<'_> {
         asm!(self, "sub.s32 {gap}, {from}, {to}");
         asm!(self, "rem.u64 {left}, {left}, {modulus}");
         let (again, out, is_out) = (self.asm.label(), self.asm.label(), self.reg(Class::Pred));
-        self.asm.place(&again);
+        self.asm.define_label(&again);
         asm!(self, "setp.le.s32 {is_out}, {gap}, 0");
         asm!(self, "@{is_out} bra {out}");
         asm!(self, "min.s32 {step}, {gap}, 11");
@@ -40,9 +40,9 @@ impl Emitter<'_> {
         asm!(self, "rem.u64 {left}, {left}, {modulus}");
         asm!(self, "sub.s32 {gap}, {gap}, {step}");
         asm!(self, "bra {again}");
-        self.asm.place(&out);
+        self.asm.define_label(&out);
         self.scale_to(result, left, to, a);
-        self.asm.place(&done);
+        self.asm.define_label(&done);
         result
     }
 

@@ -21,7 +21,7 @@ const SCALAR: u32 = 8;
 /// The two slots, and the state of the exchange at this point of the program.
 pub(crate) struct Exchange {
     /// The offset in shared memory of the slot of the next exchange.
-    place: Reg,
+    offset: Reg,
     /// The sum of the offsets of both slots; subtracting one offset gives the other.
     both: u32,
     /// Whether a CTA of the cluster may not have started yet.
@@ -37,10 +37,10 @@ impl Emitter<'_> {
         }
         let bytes = scalars * self.schedule.num_ctas * SCALAR;
         let range = self.hold(2 * bytes);
-        let place = self.reg(Class::B32);
-        asm!(self, "mov.b32 {place}, {}", range.start);
+        let offset = self.reg(Class::B32);
+        asm!(self, "mov.b32 {offset}, {}", range.start);
         asm!(self, "barrier.cluster.arrive.release.aligned");
-        self.exchange = Some(Exchange { place, both: 2 * range.start + bytes, awaits_start: true });
+        self.exchange = Some(Exchange { offset, both: 2 * range.start + bytes, awaits_start: true });
     }
 
     /// Waits until all CTAs of the cluster have started, unless the wait was emitted already.
@@ -55,24 +55,24 @@ impl Emitter<'_> {
     /// given ranks.
     ///
     /// A rank consists of the bits in `ranks`, which are the same for all readers, and a register with the other bits.
-    pub(crate) fn tell(&mut self, dtypes: &[Dtype], own: &[Reg], ranks: &[u32], others: Option<Reg>) -> Vec<Vec<Reg>> {
+    pub(crate) fn broadcast_to_cluster(&mut self, dtypes: &[Dtype], own: &[Reg], ranks: &[u32], others: Option<Reg>) -> Vec<Vec<Reg>> {
         self.await_cluster();
-        let exchange = self.exchange.as_ref().expect("a kernel whose CTAs combine scalars has places for them");
-        let (place, both, num_ctas) = (exchange.place, exchange.both, self.schedule.num_ctas);
+        let exchange = self.exchange.as_ref().expect("a kernel whose CTAs combine scalars has slots for them");
+        let (offset, both, num_ctas) = (exchange.offset, exchange.both, self.schedule.num_ctas);
         let start = |input: usize| input as u32 * num_ctas * SCALAR;
-        let base = self.shared_address(Some(place));
+        let base = self.shared_address(Some(offset));
         // Thread `i` writes to CTA `i`.
         let (thread, rank) = (self.thread(), self.threads.block());
-        let tells = self.reg(Class::Pred);
-        asm!(self, "setp.lt.u32 {tells}, {thread}, {num_ctas}");
+        let broadcasts = self.reg(Class::Pred);
+        asm!(self, "setp.lt.u32 {broadcasts}, {thread}, {num_ctas}");
         for (input, (dtype, reg)) in dtypes.iter().zip(own).enumerate() {
             let [here, there] = [0; 2].map(|_| self.reg(Class::B32));
             asm!(self, "mad.lo.s32 {here}, {rank}, {}, {base}", dtype.bytes());
-            asm!(self, "@{tells} mapa.shared::cluster.u32 {there}, {here}, {thread}");
-            self.store_group("st.shared::cluster", &format!("[{there}+{}]", start(input)), *dtype, Some(tells), &[*reg]);
+            asm!(self, "@{broadcasts} mapa.shared::cluster.u32 {there}, {here}, {thread}");
+            self.store_group("st.shared::cluster", &format!("[{there}+{}]", start(input)), *dtype, Some(broadcasts), &[*reg]);
         }
         // Switch to the other slot.
-        asm!(self, "sub.s32 {place}, {both}, {place}");
+        asm!(self, "sub.s32 {offset}, {both}, {offset}");
         self.program_barrier();
         let is_row = others.is_none() && ranks.iter().enumerate().all(|(index, rank)| index as u32 == *rank);
         let mut received = vec![Vec::new(); ranks.len()];

@@ -11,9 +11,9 @@ use crate::layout::{Layout, Level};
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes};
 
-/// The shared-memory locations of the elements of a tile. Element `register` of the thread has the address `address + constants[register]`
+/// The shared-memory addresses of the elements of a tile. Element `register` of the thread has the address `address + constants[register]`
 /// and the offset `offset + constants[register]` from the start of shared memory.
-struct Places {
+struct ElementAddresses {
     address: Reg,
     offset: Reg,
     constants: Vec<i64>,
@@ -31,40 +31,40 @@ impl Emitter<'_> {
 
         let layout = self.tile_layout(src);
         let owner = self.owner_in_cta(&layout);
-        let (elements, places) = (self.lanes(src), self.places(&layout, &strides, bytes));
+        let (elements, addresses) = (self.lanes(src), self.element_addresses(&layout, &strides, bytes));
         let copies = layout.free_bits().register;
         let variables = self.results_of_parts(at_once < numel, dtype, self.lane_count(result));
         let part = self.begin_parts(at_once < numel, at_once * bytes);
-        for register in (0..places.constants.len()).filter(|register| *register as u32 & copies == 0) {
-            let constant = places.constants[register];
-            let (address, is_inside) = self.in_part(part.as_ref(), places.address, places.offset, constant);
+        for register in (0..addresses.constants.len()).filter(|register| *register as u32 & copies == 0) {
+            let constant = addresses.constants[register];
+            let (address, is_inside) = self.in_part(part.as_ref(), addresses.address, addresses.offset, constant);
             let writes = self.both(owner, is_inside);
-            let place = format!("[{address}+{}]", i64::from(range.start) + constant);
-            self.store_group("st.shared", &place, dtype, writes, &[elements.get(register)]);
+            let operand = format!("[{address}+{}]", i64::from(range.start) + constant);
+            self.store_group("st.shared", &operand, dtype, writes, &[elements.get(register)]);
         }
         self.barrier();
 
         let scale = strides[axis] * i64::from(bytes);
         strides[axis] = 0;
         let layout = self.tile_layout(result);
-        let (indices, places) = (self.lanes(index), self.places(&layout, &strides, bytes));
+        let (indices, addresses) = (self.lanes(index), self.element_addresses(&layout, &strides, bytes));
         let mut regs = Vec::new();
-        for (register, constant) in places.constants.iter().enumerate() {
+        for (register, constant) in addresses.constants.iter().enumerate() {
             let (inside, narrow, address) = (self.reg(Class::Pred), self.reg(Class::B32), self.reg(Class::B32));
             let index = indices.get(register);
             asm!(self, "setp.lt.u64 {inside}, {index}, {}", extents[axis]);
             asm!(self, "cvt.u32.u64 {narrow}, {index}");
-            asm!(self, "mad.lo.s32 {address}, {narrow}, {scale}, {}", places.address);
+            asm!(self, "mad.lo.s32 {address}, {narrow}, {scale}, {}", addresses.address);
             let offset = part.as_ref().map_or(address, |_| {
                 let offset = self.asm.reg(Class::B32);
-                asm!(self, "mad.lo.s32 {offset}, {narrow}, {scale}, {}", places.offset);
+                asm!(self, "mad.lo.s32 {offset}, {narrow}, {scale}, {}", addresses.offset);
                 offset
             });
             let (address, is_inside) = self.in_part(part.as_ref(), address, offset, *constant);
             let reads = self.both(Some(inside), is_inside);
-            let place = format!("[{address}+{}]", i64::from(range.start) + constant);
+            let operand = format!("[{address}+{}]", i64::from(range.start) + constant);
             let fill = variables.get(register).copied();
-            regs.push(self.load_group("ld.shared", &place, dtype, reads, &[fill])[0]);
+            regs.push(self.load_group("ld.shared", &operand, dtype, reads, &[fill])[0]);
         }
         self.reads_shared(range);
         let regs = self.end_parts(part, numel * bytes, variables, regs);
@@ -88,8 +88,8 @@ impl Emitter<'_> {
             clears
         });
         for bin in (0..at_once).step_by(threads as usize) {
-            let place = format!("[{own}+{}]", range.start + 4 * bin);
-            self.store_group("st.shared", &place, Dtype::I32, clears, &[zero]);
+            let operand = format!("[{own}+{}]", range.start + 4 * bin);
+            self.store_group("st.shared", &operand, Dtype::I32, clears, &[zero]);
         }
         self.barrier();
 
@@ -118,12 +118,12 @@ impl Emitter<'_> {
         self.barrier();
 
         let layout = self.tile_layout(result);
-        let places = self.places(&layout, &[1], 4);
+        let addresses = self.element_addresses(&layout, &[1], 4);
         let mut regs = Vec::new();
-        for (register, constant) in places.constants.iter().enumerate() {
-            let (address, reads) = self.in_part(part.as_ref(), places.address, places.offset, *constant);
-            let place = format!("[{address}+{}]", i64::from(range.start) + constant);
-            regs.extend(self.load_group("ld.shared", &place, Dtype::I32, reads, &[variables.get(register).copied()]));
+        for (register, constant) in addresses.constants.iter().enumerate() {
+            let (address, reads) = self.in_part(part.as_ref(), addresses.address, addresses.offset, *constant);
+            let operand = format!("[{address}+{}]", i64::from(range.start) + constant);
+            regs.extend(self.load_group("ld.shared", &operand, Dtype::I32, reads, &[variables.get(register).copied()]));
         }
         self.reads_shared(range);
         let regs = self.end_parts(part, 4 * bins, variables, regs);
@@ -164,17 +164,17 @@ impl Emitter<'_> {
     fn across_warps(&mut self, dtype: Dtype, regs: &[Reg], bit: u32) -> Vec<Reg> {
         let (thread, threads, bytes) = (self.thread(), self.schedule.threads(), dtype.bytes() as u32);
         let range = self.scratch(regs.len() as u32 * threads * bytes);
-        let place = |address: Reg, register: usize| format!("[{address}+{}]", range.start + register as u32 * threads * bytes);
+        let operand = |address: Reg, register: usize| format!("[{address}+{}]", range.start + register as u32 * threads * bytes);
         let own = self.thread_address(thread, dtype.bytes());
         for (register, reg) in regs.iter().enumerate() {
-            self.store_group("st.shared", &place(own, register), dtype, None, &[*reg]);
+            self.store_group("st.shared", &operand(own, register), dtype, None, &[*reg]);
         }
         self.barrier();
         let partner = self.reg(Class::B32);
         asm!(self, "xor.b32 {partner}, {thread}, {bit}");
         let theirs = self.thread_address(partner, dtype.bytes());
         let turned =
-            (0..regs.len()).map(|register| self.load_group("ld.shared", &place(theirs, register), dtype, None, &[None])[0]).collect();
+            (0..regs.len()).map(|register| self.load_group("ld.shared", &operand(theirs, register), dtype, None, &[None])[0]).collect();
         self.reads_shared(range);
         turned
     }
@@ -183,15 +183,15 @@ impl Emitter<'_> {
         self.layout(tile).expect("tiles have layouts").clone()
     }
 
-    /// The locations of a thread's elements, from the strides along each axis.
-    fn places(&mut self, layout: &Layout, strides: &[i64], bytes: u32) -> Places {
+    /// The shared-memory addresses of a thread's elements, from the strides along each axis.
+    fn element_addresses(&mut self, layout: &Layout, strides: &[i64], bytes: u32) -> ElementAddresses {
         let affine = Affine::steps(strides);
         let wide = self.address(None, None, &affine, Some(layout), bytes.into());
         let offset = self.reg(Class::B32);
         asm!(self, "cvt.u32.u64 {offset}, {wide}");
         let address = self.shared_address(Some(offset));
         let constant = |register| Self::register_part(Some(layout), &affine, register) * i64::from(bytes);
-        Places { address, offset, constants: (0..layout.registers_per_thread() as usize).map(constant).collect() }
+        ElementAddresses { address, offset, constants: (0..layout.registers_per_thread() as usize).map(constant).collect() }
     }
 }
 

@@ -50,7 +50,7 @@ impl Emitter<'_> {
         are_several.then(|| {
             let (first, again) = (self.reg(Class::B32), self.asm.label());
             asm!(self, "mov.b32 {first}, 0");
-            self.asm.place(&again);
+            self.asm.define_label(&again);
             Parts { first, bytes, again }
         })
     }
@@ -63,12 +63,12 @@ impl Emitter<'_> {
         let is_inside = self.reg(Class::Pred);
         asm!(self, "sub.s32 {moved}, {address}, {}", part.first);
         asm!(self, "sub.s32 {distance}, {offset}, {}", part.first);
-        let mut place = distance;
+        let mut part_offset = distance;
         if constant != 0 {
-            place = self.reg(Class::B32);
-            asm!(self, "add.s32 {place}, {distance}, {constant}");
+            part_offset = self.reg(Class::B32);
+            asm!(self, "add.s32 {part_offset}, {distance}, {constant}");
         }
-        asm!(self, "setp.lt.u32 {is_inside}, {place}, {}", part.bytes);
+        asm!(self, "setp.lt.u32 {is_inside}, {part_offset}, {}", part.bytes);
         (moved, Some(is_inside))
     }
 

@@ -207,8 +207,8 @@ impl Emitter<'_> {
         let mut own: Vec<Reg> = Vec::new();
         for slice in self.slices(runs.len(), &dtypes, writers) {
             let range = self.scratch(slice.bytes(&dtypes, writers));
-            let place = |input: usize, run: usize, writer: u32| {
-                range.start + slice.place(&dtypes, writers, input, run) + writer * dtypes[input].bytes() as u32
+            let offset = |input: usize, run: usize, writer: u32| {
+                range.start + slice.offset(&dtypes, writers, input, run) + writer * dtypes[input].bytes() as u32
             };
             if own.is_empty() {
                 if is_alike {
@@ -220,7 +220,7 @@ impl Emitter<'_> {
             }
             for run in slice.runs.clone() {
                 for input in slice.inputs.clone() {
-                    let (reg, to) = (cx.totals[&runs[run]][input], format!("[{}+{}]", own[input], place(input, run, 0)));
+                    let (reg, to) = (cx.totals[&runs[run]][input], format!("[{}+{}]", own[input], offset(input, run, 0)));
                     self.store_group("st.shared", &to, dtypes[input], writes, &[reg]);
                 }
             }
@@ -246,7 +246,7 @@ impl Emitter<'_> {
                     let is_row = order.iter().enumerate().all(|(index, part)| warp_of(*part) == index as u32);
                     let group = if is_row { (WIDEST as usize / dtype.bytes()).min(order.len()) } else { 1 };
                     for (first, parts) in parts.chunks_mut(group).enumerate() {
-                        let from = format!("[{}+{}]", addresses[input], place(input, run, warp_of(order[first * group])));
+                        let from = format!("[{}+{}]", addresses[input], offset(input, run, warp_of(order[first * group])));
                         let regs = self.load_group("ld.shared", &from, dtype, None, &vec![None; group]);
                         parts.iter_mut().zip(regs).for_each(|(part, reg)| part.push(reg));
                     }
@@ -294,7 +294,7 @@ impl Emitter<'_> {
         let along = |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| 1 << bit.bit).sum();
         let ranks: Vec<u32> = (0..1u32 << bits.len()).map(along).collect();
         if let ([run], true) = (&runs[..], is_same) {
-            let received = self.tell(&dtypes, &cx.totals[run], &ranks, others);
+            let received = self.broadcast_to_cluster(&dtypes, &cx.totals[run], &ranks, others);
             let total = self.combined_row(cx.combine, received);
             cx.totals.insert(*run, total);
             return;
@@ -303,11 +303,11 @@ impl Emitter<'_> {
         let mut totals: Vec<Vec<Reg>> = Vec::new();
         for slice in self.slices(runs.len(), &dtypes, threads) {
             let range = self.scratch(slice.bytes(&dtypes, threads));
-            let place = |input: usize, run: usize| range.start + slice.place(&dtypes, threads, input, run);
+            let offset = |input: usize, run: usize| range.start + slice.offset(&dtypes, threads, input, run);
             let own: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(thread, dtype.bytes())).collect();
             for run in slice.runs.clone() {
                 for input in slice.inputs.clone() {
-                    let to = format!("[{}+{}]", own[input], place(input, run));
+                    let to = format!("[{}+{}]", own[input], offset(input, run));
                     self.store_group("st.shared", &to, dtypes[input], None, &[cx.totals[&runs[run]][input]]);
                 }
             }
@@ -332,7 +332,7 @@ impl Emitter<'_> {
                 for run in slice.runs.clone() {
                     let parts = cx.parts.entry(run).or_insert_with(|| vec![Vec::new(); ranks.len()]);
                     for input in slice.inputs.clone() {
-                        let from = format!("[{}+{}]", there[input], place(input, run));
+                        let from = format!("[{}+{}]", there[input], offset(input, run));
                         parts[index].extend(self.load_group("ld.shared::cluster", &from, dtypes[input], None, &[None]));
                     }
                     if slice.inputs.end < dtypes.len() {

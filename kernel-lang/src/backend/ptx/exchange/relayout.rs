@@ -41,7 +41,7 @@ impl Emitter<'_> {
         };
         let last = layout.mask_along(axis);
         let inverse = layout.pseudo_inverse().expect("layouts of verified tiles hold every element");
-        let other = layout.place(inverse.apply(last));
+        let other = layout.coordinate(inverse.apply(last));
         let regs: Vec<Reg> = (0..regs.len()).map(|register| regs[register ^ other.register as usize]).collect();
         let dtype = self.func.ty(x).dtype();
         let regs = match (other.lane, other.warp) {
@@ -73,12 +73,12 @@ impl Emitter<'_> {
         let other = self.reg(Class::B32);
         asm!(self, "xor.b32 {other}, {thread}, {bits}");
         let [own, other] = [thread, other].map(|thread| self.thread_address(thread, dtype.bytes()));
-        let place = |address: Reg, index: usize| format!("[{address}+{}]", range.start + index as u32 * bytes);
+        let operand = |address: Reg, index: usize| format!("[{address}+{}]", range.start + index as u32 * bytes);
         for (index, reg) in regs.iter().enumerate() {
-            self.store_group("st.shared", &place(own, index), dtype, None, &[*reg]);
+            self.store_group("st.shared", &operand(own, index), dtype, None, &[*reg]);
         }
         self.barrier();
-        let received = (0..regs.len()).flat_map(|index| self.load_group("ld.shared", &place(other, index), dtype, None, &[None]));
+        let received = (0..regs.len()).flat_map(|index| self.load_group("ld.shared", &operand(other, index), dtype, None, &[None]));
         let received = received.collect();
         self.reads_shared(range);
         received
@@ -146,15 +146,15 @@ impl Emitter<'_> {
     fn swap_where(&mut self, words: &mut BTreeMap<u32, Vec<Reg>>, table: &XorTable) {
         for (bit, value) in thread_values(table).into_iter().enumerate().filter(|(_, value)| *value != 0) {
             let is_set = self.thread_bit(bit);
-            let places: Vec<u32> = words.keys().flat_map(|place| [*place, place ^ value]).collect();
+            let registers: Vec<u32> = words.keys().flat_map(|register| [*register, register ^ value]).collect();
             let mut swapped = BTreeMap::new();
-            for place in places {
-                let there = match (words.get(&place), words.get(&(place ^ value))) {
+            for register in registers {
+                let there = match (words.get(&register), words.get(&(register ^ value))) {
                     (Some(own), Some(other)) => self.choose(is_set, other, own),
                     (Some(only), None) | (None, Some(only)) => only.clone(),
                     (None, None) => continue,
                 };
-                swapped.entry(place).or_insert(there);
+                swapped.entry(register).or_insert(there);
             }
             *words = swapped;
         }
@@ -170,9 +170,9 @@ impl Emitter<'_> {
         let loaded: Vec<u32> = plan.load.instructions.iter().flat_map(|instruction| instruction.registers.iter().copied()).collect();
         let variables = self.results_of_parts(at_once < elements, dtype, loaded.len());
         let part = self.begin_parts(at_once < elements, at_once * bytes);
-        for place in self.shared_places(&plan.store, bytes) {
-            let group: Vec<Reg> = place.registers.iter().map(|register| regs[*register as usize]).collect();
-            let (to, is_inside) = self.place_in_part(part.as_ref(), &place, range.start);
+        for access in self.shared_accesses(&plan.store, bytes) {
+            let group: Vec<Reg> = access.registers.iter().map(|register| regs[*register as usize]).collect();
+            let (to, is_inside) = self.operand_in_part(part.as_ref(), &access, range.start);
             let stores = self.both(stores, is_inside);
             self.store_group("st.shared", &to, dtype, stores, &group);
         }
@@ -182,9 +182,9 @@ impl Emitter<'_> {
             self.barrier();
         }
         let mut read = Vec::new();
-        for place in self.shared_places(&plan.load, bytes) {
-            let (from, is_inside) = self.place_in_part(part.as_ref(), &place, range.start);
-            let fill = (0..place.registers.len()).map(|register| variables.get(read.len() + register).copied()).collect::<Vec<_>>();
+        for access in self.shared_accesses(&plan.load, bytes) {
+            let (from, is_inside) = self.operand_in_part(part.as_ref(), &access, range.start);
+            let fill = (0..access.registers.len()).map(|register| variables.get(read.len() + register).copied()).collect::<Vec<_>>();
             read.extend(self.load_group("ld.shared", &from, dtype, is_inside, &fill));
         }
         self.reads_shared(range);
@@ -195,29 +195,29 @@ impl Emitter<'_> {
     }
 
     /// The operand of a shared-memory access of an exchange that starts at `start`, and the predicate whether the access lies in the part.
-    fn place_in_part(&mut self, part: Option<&Parts>, place: &SharedPlace, start: u32) -> (String, Option<Reg>) {
-        let offset = match (part, place.offset) {
+    fn operand_in_part(&mut self, part: Option<&Parts>, access: &SharedAccess, start: u32) -> (String, Option<Reg>) {
+        let offset = match (part, access.offset) {
             (Some(_), None) => {
                 let zero = self.reg(Class::B32);
                 asm!(self, "mov.b32 {zero}, 0");
                 zero
             }
-            (_, offset) => offset.unwrap_or(place.address),
+            (_, offset) => offset.unwrap_or(access.address),
         };
-        let (address, is_inside) = self.in_part(part, place.address, offset, i64::from(place.constant));
-        let text = match start + place.constant {
+        let (address, is_inside) = self.in_part(part, access.address, offset, i64::from(access.constant));
+        let text = match start + access.constant {
             0 => format!("[{address}]"),
             constant => format!("[{address}+{constant}]"),
         };
         (text, is_inside)
     }
 
-    /// The location and the registers of each instruction.
-    fn shared_places(&mut self, access: &Access, bytes: u32) -> Vec<SharedPlace> {
+    /// The address and the registers of each instruction.
+    fn shared_accesses(&mut self, access: &Access, bytes: u32) -> Vec<SharedAccess> {
         let scaled: Vec<u32> = thread_values(&access.thread).into_iter().map(|value| value * bytes).collect();
         let thread = self.xor_of_thread_bits(&scaled);
         let mut addresses: BTreeMap<u32, (Reg, Option<Reg>)> = BTreeMap::new();
-        let mut places = Vec::new();
+        let mut accesses = Vec::new();
         for instruction in &access.instructions {
             let (xor, add) = access.split(instruction);
             let (address, offset) = match addresses.get(&xor) {
@@ -236,14 +236,14 @@ impl Emitter<'_> {
                     (address, offset)
                 }
             };
-            places.push(SharedPlace { address, offset, constant: add * bytes, registers: instruction.registers.clone() });
+            accesses.push(SharedAccess { address, offset, constant: add * bytes, registers: instruction.registers.clone() });
         }
-        places
+        accesses
     }
 }
 
-/// The shared-memory location of an instruction of an exchange.
-struct SharedPlace {
+/// The shared-memory address of an instruction of an exchange.
+struct SharedAccess {
     address: Reg,
     /// The offset of the address from the start of shared memory; `None` if it is 0.
     offset: Option<Reg>,

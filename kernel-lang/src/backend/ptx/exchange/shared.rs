@@ -74,7 +74,7 @@ fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
 
 impl Shared {
     /// The first free offset with `bytes` bytes that no allocation holds and, with `quiet`, no thread may be reading.
-    fn place(&self, bytes: u32, quiet: bool) -> Option<u32> {
+    fn free_offset(&self, bytes: u32, quiet: bool) -> Option<u32> {
         let held = self.held.iter().map(|held| &held.range);
         let taken: Vec<&Range<u32>> = held.chain(self.uses.done().iter().filter(|_| quiet).map(|reads| &reads.range)).collect();
         let mut starts: Vec<u32> = [0].into_iter().chain(taken.iter().map(|range| range.end)).collect();
@@ -83,15 +83,15 @@ impl Shared {
     }
 
     /// The number of bytes out of `limit` that one op can use once no thread reads: the largest gap between the held ranges.
-    fn room(&self, limit: u32) -> u32 {
+    fn available(&self, limit: u32) -> u32 {
         let mut held: Vec<&Range<u32>> = self.held.iter().map(|held| &held.range).collect();
         held.sort_unstable_by_key(|range| range.start);
-        let (mut room, mut end) = (0, 0);
+        let (mut available, mut end) = (0, 0);
         for range in held {
-            room = room.max(range.start.saturating_sub(end));
+            available = available.max(range.start.saturating_sub(end));
             end = end.max(range.end);
         }
-        room.max(limit.saturating_sub(end))
+        available.max(limit.saturating_sub(end))
     }
 }
 
@@ -100,9 +100,9 @@ impl Emitter<'_> {
     /// half, a quarter and so on, and at least one, even if one does not fit. `bytes` gives the size of a number of parts.
     pub(crate) fn at_once(&self, count: u32, bytes: impl Fn(u32) -> u32) -> u32 {
         self.target.ask(|target| {
-            let room = self.shared.room(target.shared_bytes());
+            let available = self.shared.available(target.shared_bytes());
             let mut parts = count.max(1);
-            while parts > 1 && bytes(parts).next_multiple_of(WIDEST) > room {
+            while parts > 1 && bytes(parts).next_multiple_of(WIDEST) > available {
                 parts = parts.div_ceil(2);
             }
             parts
@@ -115,10 +115,10 @@ impl Emitter<'_> {
         let held = self.shared.held.iter().map(|held| held.range.end).max().unwrap_or_default();
         // Prefer more memory to a barrier, if more memory is available.
         let is_spare = |end: u32| end <= held + SPARE_BYTES && self.target.ask(|target| end <= Target::shared_bytes(target));
-        let start = self.shared.place(bytes, true).filter(|start| start + bytes <= self.shared.bytes || is_spare(start + bytes));
+        let start = self.shared.free_offset(bytes, true).filter(|start| start + bytes <= self.shared.bytes || is_spare(start + bytes));
         let start = start.unwrap_or_else(|| {
             self.end_reads();
-            self.shared.place(bytes, false).unwrap_or_default()
+            self.shared.free_offset(bytes, false).unwrap_or_default()
         });
         let range = start..start + bytes;
         let shared = &mut self.shared;

@@ -29,7 +29,7 @@ impl Slice {
     }
 
     /// The offset at which the first thread writes this run of this input.
-    pub(crate) fn place(&self, dtypes: &[Dtype], writers: u32, input: usize, run: usize) -> u32 {
+    pub(crate) fn offset(&self, dtypes: &[Dtype], writers: u32, input: usize, run: usize) -> u32 {
         let before: u32 = dtypes[self.inputs.start..input].iter().map(|dtype| self.input_bytes(*dtype, writers)).sum();
         before + (run - self.runs.start) as u32 * writers * dtypes[input].bytes() as u32
     }

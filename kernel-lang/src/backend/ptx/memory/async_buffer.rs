@@ -121,7 +121,7 @@ impl Emitter<'_> {
         let on = self.both(Some(on), owner).unwrap_or(on);
         for first in (0..self.lane_count(offset)).step_by(access.group) {
             let own = mask.as_ref().map(|mask| self.at(mask, first));
-            let from = self.place_of(&access, first);
+            let from = self.address_operand(&access, first);
             let to = format!("[{address}+{}]", start + self.slot_address(buffer, first, dtype));
             let bytes = (access.group * dtype.bytes()) as u32;
             if bytes < LEAST {
@@ -150,8 +150,8 @@ impl Emitter<'_> {
         let group = (CHUNK as usize / dtype.bytes()).min(count);
         let mut regs = Vec::new();
         for first in (0..count).step_by(group) {
-            let place = format!("[{address}+{}]", start + self.slot_address(buffer, first, dtype));
-            regs.extend(self.load_group("ld.shared", &place, dtype, None, &vec![None; group]));
+            let operand = format!("[{address}+{}]", start + self.slot_address(buffer, first, dtype));
+            regs.extend(self.load_group("ld.shared", &operand, dtype, None, &vec![None; group]));
         }
         let lanes = if self.readers[result] == Reader::Broadcast {
             // Only the owning threads' slots hold the elements.

@@ -102,8 +102,8 @@ impl Emitter<'_> {
             let own = mask.as_ref().map(|mask| self.at(mask, register));
             let acts = self.both(own, held.owner);
             let operands: Vec<Reg> = values.iter().map(|value| value.get(register)).collect();
-            let place = self.place_of(&access, register);
-            found.extend(self.act(instruction, &place, acts, &operands));
+            let address = self.address_operand(&access, register);
+            found.extend(self.act(instruction, &address, acts, &operands));
         }
         if is_fenced && sem.acquires() {
             asm!(self, "fence.acq_rel.{}", scope.text());
@@ -148,18 +148,18 @@ impl Emitter<'_> {
     }
 
     /// Emits the atomic for one element. Returns its old value if it is used.
-    fn act(&mut self, instruction: Instruction, place: &str, acts: Option<Reg>, operands: &[Reg]) -> Option<Reg> {
+    fn act(&mut self, instruction: Instruction, address: &str, acts: Option<Reg>, operands: &[Reg]) -> Option<Reg> {
         let Instruction { op, dtype, sem, scope, .. } = instruction;
         let (sem, scope) = (sem.text(), scope.text());
         match op {
-            AtomicOp::Load => Some(self.load_group(&format!("ld.{sem}.{scope}.global"), place, dtype, acts, &[None])[0]),
+            AtomicOp::Load => Some(self.load_group(&format!("ld.{sem}.{scope}.global"), address, dtype, acts, &[None])[0]),
             AtomicOp::Store => {
-                self.store_group(&format!("st.{sem}.{scope}.global"), place, dtype, acts, operands);
+                self.store_group(&format!("st.{sem}.{scope}.global"), address, dtype, acts, operands);
                 None
             }
-            AtomicOp::Max | AtomicOp::Min if dtype.is_float() => self.float_extreme(instruction, place, acts, operands[0]),
+            AtomicOp::Max | AtomicOp::Min if dtype.is_float() => self.float_extreme(instruction, address, acts, operands[0]),
             AtomicOp::Add if dtype == Dtype::Bf16 && !self.target.ask(Target::has_bf16_atomics) => {
-                self.add_by_exchange(instruction, place, acts, operands[0])
+                self.add_by_exchange(instruction, address, acts, operands[0])
             }
             // The integer is in a 32-bit register, and the instruction takes a 16-bit one.
             AtomicOp::CompareAndSwap if dtype.is_int() && dtype.bits() == 16 => {
@@ -172,7 +172,7 @@ impl Emitter<'_> {
                     })
                     .collect();
                 let old = self.old(instruction, Class::B16, acts);
-                self.exchange(&instruction.text("cas", "b16"), old, place, acts, &narrow);
+                self.exchange(&instruction.text("cas", "b16"), old, address, acts, &narrow);
                 old.map(|old| {
                     let wide = self.reg(Class::B32);
                     let sign = if dtype.is_signed_int() { 's' } else { 'u' };
@@ -183,7 +183,7 @@ impl Emitter<'_> {
             _ => {
                 let (name, ty) = name_and_type(op, dtype);
                 let old = self.old(instruction, Class::of(dtype), acts);
-                self.exchange(&instruction.text(name, ty), old, place, acts, operands);
+                self.exchange(&instruction.text(name, ty), old, address, acts, operands);
                 old
             }
         }
@@ -204,11 +204,11 @@ impl Emitter<'_> {
         Some(old)
     }
 
-    fn exchange(&mut self, instruction: &str, old: Option<Reg>, place: &str, acts: Option<Reg>, operands: &[Reg]) {
+    fn exchange(&mut self, instruction: &str, old: Option<Reg>, address: &str, acts: Option<Reg>, operands: &[Reg]) {
         let guard = acts.map_or(String::new(), |acts| format!("@{acts} "));
         let destination = old.map_or(String::new(), |old| format!("{old}, "));
         let operands: Vec<String> = operands.iter().map(Reg::to_string).collect();
-        asm!(self, "{guard}{instruction} {destination}{place}, {}", operands.join(", "));
+        asm!(self, "{guard}{instruction} {destination}{address}, {}", operands.join(", "));
     }
 
     /// Float minimum and maximum by integer atomics. The bits of floats of one sign are ordered like integers, those of negative floats in
@@ -221,7 +221,7 @@ impl Emitter<'_> {
     /// ```
     ///
     /// A NaN operand is replaced by the integer that changes nothing.
-    fn float_extreme(&mut self, instruction: Instruction, place: &str, acts: Option<Reg>, operand: Reg) -> Option<Reg> {
+    fn float_extreme(&mut self, instruction: Instruction, address: &str, acts: Option<Reg>, operand: Reg) -> Option<Reg> {
         let is_max = instruction.op == AtomicOp::Max;
         let (bits, class) = if operand.class == Class::F64 { (64, Class::B64) } else { (32, Class::B32) };
         let [raw, ordered] = [0; 2].map(|_| self.reg(class));
@@ -240,7 +240,7 @@ impl Emitter<'_> {
         let (above, below) = if is_max { ("max", "min") } else { ("min", "max") };
         for (sign, name, ty) in [(is_positive, above, 's'), (is_negative, below, 'u')] {
             let acts = self.both(acts, Some(sign));
-            self.exchange(&instruction.text(name, &format!("{ty}{bits}")), old, place, acts, &[ordered]);
+            self.exchange(&instruction.text(name, &format!("{ty}{bits}")), old, address, acts, &[ordered]);
         }
         old.map(|old| {
             let float = self.reg(operand.class);
@@ -250,7 +250,7 @@ impl Emitter<'_> {
     }
 
     /// A `bf16` sum on a target without the instruction: a compare-and-swap loop that retries if the element has changed.
-    fn add_by_exchange(&mut self, instruction: Instruction, place: &str, acts: Option<Reg>, operand: Reg) -> Option<Reg> {
+    fn add_by_exchange(&mut self, instruction: Instruction, address: &str, acts: Option<Reg>, operand: Reg) -> Option<Reg> {
         let [old, now] = [0; 2].map(|_| self.reg(Class::B16));
         let changed = self.reg(Class::Pred);
         let (again, end) = (self.asm.label(), self.asm.label());
@@ -258,19 +258,19 @@ impl Emitter<'_> {
             asm!(self, "mov.b16 {old}, 0");
             asm!(self, "@!{acts} bra {end}");
         }
-        asm!(self, "ld.relaxed.{}.global.b16 {old}, {place}", instruction.scope.text());
+        asm!(self, "ld.relaxed.{}.global.b16 {old}, {address}", instruction.scope.text());
         let term = self.cast_one(operand, Dtype::Bf16, Dtype::F32);
-        self.asm.place(&again);
+        self.asm.define_label(&again);
         let wide = self.cast_one(old, Dtype::Bf16, Dtype::F32);
         let sum = self.reg(Class::F32);
         asm!(self, "add.rn.f32 {sum}, {wide}, {term}");
         let rounded = self.cast_one(sum, Dtype::F32, Dtype::Bf16);
         let exchange = Instruction { op: AtomicOp::CompareAndSwap, wants_old: true, ..instruction };
-        self.exchange(&exchange.text("cas", "b16"), Some(now), place, None, &[old, rounded]);
+        self.exchange(&exchange.text("cas", "b16"), Some(now), address, None, &[old, rounded]);
         asm!(self, "setp.ne.b16 {changed}, {now}, {old}");
         asm!(self, "mov.b16 {old}, {now}");
         asm!(self, "@{changed} bra {again}");
-        self.asm.place(&end);
+        self.asm.define_label(&end);
         Some(old).filter(|_| instruction.wants_old)
     }
 
@@ -304,10 +304,10 @@ impl Emitter<'_> {
     fn share_through_memory(&mut self, dtype: Dtype, found: &[Reg], held: &Held, owners: u32) -> Vec<Reg> {
         let (thread, bytes) = (self.thread(), dtype.bytes() as u32);
         let range = self.scratch(found.len() as u32 * owners * bytes);
-        let place = |address: Reg, index: usize| format!("[{address}+{}]", range.start + index as u32 * owners * bytes);
+        let operand = |address: Reg, index: usize| format!("[{address}+{}]", range.start + index as u32 * owners * bytes);
         let own = if owners == 1 { self.shared_address(None) } else { self.thread_address(thread, dtype.bytes()) };
         for (index, element) in found.iter().enumerate() {
-            self.store_group("st.shared", &place(own, index), dtype, held.owner, &[*element]);
+            self.store_group("st.shared", &operand(own, index), dtype, held.owner, &[*element]);
         }
         self.barrier();
         let from = if owners == 1 {
@@ -317,7 +317,8 @@ impl Emitter<'_> {
             asm!(self, "and.b32 {first}, {thread}, {}", owners - 1);
             self.thread_address(first, dtype.bytes())
         };
-        let everywhere = (0..found.len()).map(|index| self.load_group("ld.shared", &place(from, index), dtype, None, &[None])[0]).collect();
+        let everywhere =
+            (0..found.len()).map(|index| self.load_group("ld.shared", &operand(from, index), dtype, None, &[None])[0]).collect();
         self.reads_shared(range);
         everywhere
     }

@@ -34,7 +34,7 @@ struct Around<T> {
 }
 
 /// A snapshot of the state, for code that another path continues from.
-pub(crate) struct Place<T> {
+pub(crate) struct Snapshot<T> {
     done: Vec<T>,
     fenced: Vec<bool>,
 }
@@ -69,17 +69,17 @@ impl<T: Clone + Eq + Hash> BarrierState<T> {
         self.loops.iter_mut().for_each(|around| around.is_fenced = true);
     }
 
-    fn place(&self) -> Place<T> {
-        Place { done: self.done.clone(), fenced: self.loops.iter().map(|around| around.is_fenced).collect() }
+    fn snapshot(&self) -> Snapshot<T> {
+        Snapshot { done: self.done.clone(), fenced: self.loops.iter().map(|around| around.is_fenced).collect() }
     }
 
-    fn go_back(&mut self, place: &Place<T>) {
-        self.done.clone_from(&place.done);
-        self.loops.iter_mut().zip(&place.fenced).for_each(|(around, is_fenced)| around.is_fenced = *is_fenced);
+    fn go_back(&mut self, snapshot: &Snapshot<T>) {
+        self.done.clone_from(&snapshot.done);
+        self.loops.iter_mut().zip(&snapshot.fenced).for_each(|(around, is_fenced)| around.is_fenced = *is_fenced);
     }
 
     /// A join of two paths: the union of their accesses, and only the barriers that both paths contain.
-    fn join(&mut self, other: Place<T>) {
+    fn join(&mut self, other: Snapshot<T>) {
         let known: HashSet<T> = self.done.iter().cloned().collect();
         self.done.extend(other.done.into_iter().filter(|access| !known.contains(access)));
         self.loops.iter_mut().zip(other.fenced).for_each(|(around, is_fenced)| around.is_fenced &= is_fenced);
@@ -97,8 +97,8 @@ impl<T: Clone + Eq + Hash> BarrierState<T> {
 
 /// A snapshot of all barrier state at a point of the program.
 pub(crate) struct Fork {
-    shared: Place<Use>,
-    touched: Place<Touch>,
+    shared: Snapshot<Use>,
+    touched: Snapshot<Touch>,
 }
 
 /// A loop whose body is being emitted.
@@ -110,7 +110,7 @@ pub(crate) struct Opened {
 impl Emitter<'_> {
     /// A snapshot, before code that may not run or at the end of such code.
     pub(crate) fn fork(&self) -> Fork {
-        Fork { shared: self.shared.uses.place(), touched: self.hazards.touched.place() }
+        Fork { shared: self.shared.uses.snapshot(), touched: self.hazards.touched.snapshot() }
     }
 
     /// Restores the snapshot, for the other arm.

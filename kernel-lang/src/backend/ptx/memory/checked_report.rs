@@ -43,7 +43,7 @@ impl Emitter<'_> {
             self.be_first(&buffer, site, &skip);
             asm!(self, "st.global.u64 [{buffer}+24], {index}");
             asm!(self, "st.global.u64 [{buffer}+32], {length}");
-            self.asm.place(&skip);
+            self.asm.define_label(&skip);
         }
     }
 
@@ -56,7 +56,7 @@ impl Emitter<'_> {
         let (skip, holds) = (self.asm.label(), self.scalar(cond));
         asm!(self, "@{holds} bra {skip}");
         self.be_first(&buffer, site, &skip);
-        self.asm.place(&skip);
+        self.asm.define_label(&skip);
     }
 
     /// Branches to `skip` if another thread has reported before. Otherwise writes the site and the program.
@@ -66,10 +66,10 @@ impl Emitter<'_> {
         asm!(self, "setp.ne.s32 {taken}, {old}, 0");
         asm!(self, "@{taken} bra {skip}");
         asm!(self, "st.global.u32 [{buffer}+4], {site}");
-        for (axis, place) in ['x', 'y', 'z'].into_iter().zip([8, 12, 16]) {
+        for (axis, offset) in ['x', 'y', 'z'].into_iter().zip([8, 12, 16]) {
             let id = self.reg(Class::B32);
             asm!(self, "mov.u32 {id}, %{}id.{axis}", self.program());
-            asm!(self, "st.global.u32 [{buffer}+{place}], {id}");
+            asm!(self, "st.global.u32 [{buffer}+{offset}], {id}");
         }
     }
 

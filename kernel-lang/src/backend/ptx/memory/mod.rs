@@ -46,8 +46,8 @@ impl Emitter<'_> {
             let pred = self.both(own, owner);
             let fill: Vec<Option<Reg>> =
                 (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
-            let place = self.place_of(&access, first);
-            regs.extend(self.load_group(&instruction, &place, dtype, pred, &fill));
+            let address = self.address_operand(&access, first);
+            regs.extend(self.load_group(&instruction, &address, dtype, pred, &fill));
         }
         let lanes = match held {
             Some(held) if reader == Reader::Broadcast => self.broadcast_from_owner(&held, dtype, &regs, false),
@@ -71,8 +71,8 @@ impl Emitter<'_> {
             let own = mask.as_ref().map(|mask| self.at(mask, first));
             let pred = self.both(own, owner);
             let regs: Vec<Reg> = (first..first + access.group).map(|register| values.get(register)).collect();
-            let place = self.place_of(&access, first);
-            self.store_group(&instruction, &place, dtype, pred, &regs);
+            let address = self.address_operand(&access, first);
+            self.store_group(&instruction, &address, dtype, pred, &regs);
         }
     }
 
@@ -117,7 +117,7 @@ impl Emitter<'_> {
     }
 
     /// `[address+constant]`; a constant that does not fit the instruction is added into a register.
-    pub(crate) fn place_of(&mut self, access: &Access, register: usize) -> String {
+    pub(crate) fn address_operand(&mut self, access: &Access, register: usize) -> String {
         let address = access.addresses[register.min(access.addresses.len() - 1)];
         match access.constants[register] {
             0 => format!("[{address}]"),
@@ -130,7 +130,14 @@ impl Emitter<'_> {
         }
     }
 
-    pub(crate) fn load_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, fill: &[Option<Reg>]) -> Vec<Reg> {
+    pub(crate) fn load_group(
+        &mut self,
+        instruction: &str,
+        address: &str,
+        dtype: Dtype,
+        pred: Option<Reg>,
+        fill: &[Option<Reg>],
+    ) -> Vec<Reg> {
         let group = fill.len();
         let policy = self.policy_operand(instruction);
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
@@ -151,7 +158,7 @@ impl Emitter<'_> {
                     }
                 }
             }
-            asm!(self, "{guard}{instruction}{}.b32 {}, {place}{policy}", vector(words.len()), list(&words));
+            asm!(self, "{guard}{instruction}{}.b32 {}, {address}{policy}", vector(words.len()), list(&words));
             return words.into_iter().flat_map(|word| self.unpack(word, dtype)).collect();
         }
         let class = if dtype == Dtype::Bool { Class::B32 } else { Class::of(dtype) };
@@ -167,19 +174,19 @@ impl Emitter<'_> {
                 }
             }
         }
-        asm!(self, "{guard}{instruction}{}.{} {}, {place}{policy}", vector(group), memory_type(dtype), list(&regs));
+        asm!(self, "{guard}{instruction}{}.{} {}, {address}{policy}", vector(group), memory_type(dtype), list(&regs));
         regs.into_iter().map(|reg| if dtype == Dtype::Bool { self.predicate(reg) } else { reg }).collect()
     }
 
-    pub(crate) fn store_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
+    pub(crate) fn store_group(&mut self, instruction: &str, address: &str, dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
         let policy = self.policy_operand(instruction);
         let regs: Vec<Reg> = regs.iter().map(|reg| if dtype == Dtype::Bool { self.byte(*reg) } else { *reg }).collect();
         if dtype.bytes() < 4 && regs.len() * dtype.bytes() >= 4 {
             let words: Vec<Reg> = regs.chunks(4 / dtype.bytes()).map(|part| self.pack(part)).collect();
-            asm!(self, "{guard}{instruction}{}.b32 {place}, {}{policy}", vector(words.len()), list(&words));
+            asm!(self, "{guard}{instruction}{}.b32 {address}, {}{policy}", vector(words.len()), list(&words));
         } else {
-            asm!(self, "{guard}{instruction}{}.{} {place}, {}{policy}", vector(regs.len()), memory_type(dtype), list(&regs));
+            asm!(self, "{guard}{instruction}{}.{} {address}, {}{policy}", vector(regs.len()), memory_type(dtype), list(&regs));
         }
     }
 

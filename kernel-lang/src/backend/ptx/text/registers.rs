@@ -113,7 +113,7 @@ impl Assembly {
     }
 
     /// Emits a label.
-    pub(crate) fn place(&mut self, label: &str) {
+    pub(crate) fn define_label(&mut self, label: &str) {
         self.text.push_str(label);
         self.text.push_str(":\n");
     }

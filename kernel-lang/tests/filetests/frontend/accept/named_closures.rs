@@ -21,8 +21,8 @@ fn k<T: Float, const N: usize>(x: Ptr<T>, y: PtrMut<f32>, n: usize, scale: f32) 
     let larger = |a, b| max(a, b);
     store(y + N, reduce(v, 0, larger));
     let both = |(a, i), (b, j)| (max(a, b), select(b > a, j, i));
-    let (_, place) = reduce((v, columns), 0, both);
-    store(y + N + 1, place as f32);
+    let (_, index) = reduce((v, columns), 0, both);
+    store(y + N + 1, index as f32);
     let put = |i, v| store(y + 2 * N + i, v);
     put(columns, v);
     put(N, high);

@@ -1,4 +1,4 @@
-//! A mask compares places behind a start with a limit that wide accesses divide, but the start is no multiple of one.
+//! A mask compares indices behind a start with a limit that wide accesses divide, but the start is no multiple of one.
 //! y: zeros 400
 //! a: 0, 1, 2, 3, 0, 1, 2, 3, 300, 0
 //! s: 1, 1, 1, 1, 2, 2, 2, 2, 3, -2

@@ -1,4 +1,4 @@
-//! Places that are taken apart by divisions and put together otherwise: in 32 bits where they fit, and right where they do not.
+//! Indices that are taken apart by divisions and put together otherwise: in 32 bits where they fit, and right where they do not.
 
 use galatea::prelude::*;
 
@@ -20,10 +20,10 @@ fn rest(a: i64, b: i64) -> i64 {
 #[kernel(B = 256)]
 fn taken_apart_kernel<const B: usize>(y: PtrMut<i64>, z: PtrMut<bool>, n: usize, start: i64, columns: i64, rows: i64) {
     let at = program_id(0) * B + arange(0, B);
-    let place = start + at as i64;
-    let column = place % columns;
-    let row = place / columns % rows;
-    let rest = place / (columns * rows);
+    let index = start + at as i64;
+    let column = index % columns;
+    let row = index / columns % rows;
+    let rest = index / (columns * rows);
     store(y + at, (column * rows + row) * 3 + rest - 7, mask = at < n);
     store(z + at, row <= column, mask = at < n);
 }
@@ -52,8 +52,8 @@ fn taken_apart(lab: &mut Lab) {
             let (mut y, mut z) = (lab.output::<i64>(n), lab.output::<bool>(n));
             taken_apart_kernel::<256>(&mut y.slice(), &mut z.slice(), n, start, columns, rows).grid(cdiv(n, 256)).launch().unwrap();
             let parts = |i: usize| {
-                let place = start.wrapping_add(i as i64);
-                (rest(place, columns), rest(quotient(place, columns), rows), quotient(place, columns.wrapping_mul(rows)))
+                let index = start.wrapping_add(i as i64);
+                (rest(index, columns), rest(quotient(index, columns), rows), quotient(index, columns.wrapping_mul(rows)))
             };
             check_ints(&y.read(), |i| {
                 let (column, row, rest) = parts(i);
@@ -83,26 +83,26 @@ fn of_two_axes(lab: &mut Lab) {
 }
 
 #[kernel(B = 256)]
-fn by_what_is_read_kernel<const B: usize>(x: Ptr<i64>, y: PtrMut<i64>, z: PtrMut<i64>, n: usize, turns: usize) {
+fn by_what_is_read_kernel<const B: usize>(x: Ptr<i64>, y: PtrMut<i64>, z: PtrMut<i64>, n: usize, iterations: usize) {
     let at = program_id(0) * B + arange(0, B);
     let mask = at < n;
     store(y + at, at / n + at % 3, mask = mask);
     // The first program's divisor is what it has read by now, the others' too.
     let by = load(x + program_id(0));
     store(z + at, at / by * 1000 + at % by, mask = mask);
-    for turn in range(0, turns) {
-        let back = load(z + (at + turn) % n, mask = mask);
-        store(y + at, load(y + at, mask = mask) + back * 0 + (at + turn) / by, mask = mask);
+    for iteration in range(0, iterations) {
+        let back = load(z + (at + iteration) % n, mask = mask);
+        store(y + at, load(y + at, mask = mask) + back * 0 + (at + iteration) / by, mask = mask);
     }
 }
 
 fn by_what_is_read(lab: &mut Lab) {
-    let (n, turns) = (250, 3);
+    let (n, iterations) = (250, 3);
     for by in [1, 7, 0, -3, 1 << 33] {
         let (x, mut y, mut z) = (lab.input(&[by]), lab.output::<i64>(n), lab.output::<i64>(n));
-        by_what_is_read_kernel::<256>(x.slice(), &mut y.slice(), &mut z.slice(), n, turns).grid(1).launch().unwrap();
+        by_what_is_read_kernel::<256>(x.slice(), &mut y.slice(), &mut z.slice(), n, iterations).grid(1).launch().unwrap();
         let at = |i: usize| i as i64;
         check_ints(&z.read(), |i| (quotient(at(i), by) * 1000 + rest(at(i), by)).into());
-        check_ints(&y.read(), |i| (at(i) % 3 + (0..3).map(|turn| quotient(at(i) + turn, by)).sum::<i64>()).into());
+        check_ints(&y.read(), |i| (at(i) % 3 + (0..3).map(|iteration| quotient(at(i) + iteration, by)).sum::<i64>()).into());
     }
 }
