@@ -299,7 +299,11 @@ impl Elaborator<'_> {
             (Meaning::Pointer { .. }, Meaning::Pointer { .. }) => "declare a new variable: `let p = x + offsets;`".to_string(),
             (Meaning::Value(_) | Meaning::Constant(_), Meaning::Value(value)) if old_shape.is_empty() && !new_shape.is_empty() => {
                 let ty = self.func.ty(*value);
-                format!("make it a tile from the start: `let mut {name} = zeros::<{}>({});`", ty.elem(), written_shape(&new_shape))
+                let shape = written_shape(&new_shape);
+                format!(
+                    "make it a tile from the start, filled with its first value: `let mut {name} = full::<{}>({shape}, ..);`",
+                    ty.elem()
+                )
             }
             (Meaning::Value(value), _) if !old_shape.is_empty() && new_shape.is_empty() => {
                 format!("spread the scalar: `full::<{}>({}, value)`", self.func.ty(*value).elem(), written_shape(&old_shape))

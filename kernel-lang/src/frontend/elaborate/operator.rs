@@ -217,7 +217,7 @@ impl Elaborator<'_> {
 fn verb(operator: Operator) -> (&'static str, &'static str) {
     match operator {
         Operator::Binary(BinaryOp::Add) => ("add", "and"),
-        Operator::Binary(BinaryOp::Sub) => ("subtract with", "and"),
+        Operator::Binary(BinaryOp::Sub) => ("subtract", "and"),
         Operator::Binary(BinaryOp::Mul) => ("multiply", "and"),
         Operator::Binary(BinaryOp::Div) => ("divide", "by"),
         Operator::Binary(BinaryOp::Rem) => ("take the remainder of", "by"),
