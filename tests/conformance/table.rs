@@ -70,8 +70,8 @@ fn render(rows: &[Row]) -> String {
          one, with fresh random inputs at unaligned addresses, and held to a reference in plain Rust. Where the language differs on purpose, the case holds it to\n\
          its own rule: floats never mix by themselves, so a pair of types that is refused meets by a cast; integers of a sum keep their type.\n\n\
          ```sh\n\
-         cargo test --workspace --test conformance                        # all of them, on every device\n\
-         cargo test --workspace --test conformance -- sim::scan2d::       # a theme on one device\n\
+         cargo test --workspace --test conformance                        # all of them on every device, but a third of them on simulated sm_80\n\
+         cargo test --workspace --test conformance -- sim:sm_80::         # all of them on one device; a theme: sim::scan2d::\n\
          BLESS=1 cargo test --workspace --test conformance table          # writes this file\n\
          ```\n\n\
          The suite fails unless every case passes and this file is what its tables say.\n\n\
