@@ -72,17 +72,26 @@ where
         let flush_bytes = FLUSH_BYTES.max(2 * gpu.cache_bytes());
         let timer = Timer::new(&gpu.stream(), flush_bytes)?;
         let outcomes = configs.iter().map(|_| Outcome::Pruned).collect();
-        let mut contest = Contest { launch: self, configs, grids, outcomes, memory, reference, timer, progress, gpu };
-        let chosen = contest.run(&likely, &others);
+        let mut run = |timer: &mut Timer, n: usize, index: usize, grid: [u32; 3]| {
+            let (config, words) = (configs[index], self.args.words());
+            self.rules.before(words, config);
+            let outcome = timer.run(n, &mut || self.run_grid(config, grid, Mode::default(), gpu));
+            self.rules.after(words, config);
+            outcome
+        };
+        let limits_ms = (self.tuner.warmup_ms, self.tuner.rep_ms);
+        let mut contest = Contest { run: &mut run, limits_ms, grids, outcomes, memory, reference, timer, progress, gpu };
+        let chosen = contest.winner(&likely, &others);
         let restored = contest.memory.restore_all(gpu).and_then(|()| contest.settle());
         // Report the first error.
         let chosen = chosen?;
         restored?;
 
         let (kernel, device) = (self.args.kernel().name(), gpu.device());
-        let trials = contest.configs.into_iter().zip(contest.outcomes).enumerate();
+        let Contest { outcomes, progress, .. } = contest;
+        drop(progress);
+        let trials = configs.into_iter().zip(outcomes).enumerate();
         let trials = trials.map(|(index, (config, outcome))| Trial { config, outcome, chosen: chosen == Some(index) }).collect();
-        drop(contest.progress);
         let took = start.elapsed();
         let report = Report { kernel, device, trials, origin: Origin::Timed, took };
         if is_printed() {
@@ -138,10 +147,14 @@ where
     }
 }
 
-/// The state while configurations are timed.
-struct Contest<'c, 'a, const WORDS: usize, const KEY: usize, C: TuneConfig, F, P> {
-    launch: &'c AutotunedLaunch<'a, WORDS, KEY, C, F>,
-    configs: Vec<C>,
+/// Queues a run of a configuration, by index, on a grid, between the events of a pair.
+type Run<'r> = dyn FnMut(&mut Timer, usize, usize, [u32; 3]) -> Result<()> + 'r;
+
+/// The state while configurations are timed. It names no type of the kernel, so that a program compiles it once for all kernels.
+struct Contest<'c, P> {
+    run: &'c mut Run<'c>,
+    /// The milliseconds of `warmup` and `rep`.
+    limits_ms: (u32, u32),
     grids: Vec<Result<[u32; 3]>>,
     outcomes: Vec<Outcome>,
     memory: Memory,
@@ -152,29 +165,24 @@ struct Contest<'c, 'a, const WORDS: usize, const KEY: usize, C: TuneConfig, F, P
     gpu: &'c P,
 }
 
-impl<const WORDS: usize, const KEY: usize, C, F, P> Contest<'_, '_, WORDS, KEY, C, F, P>
-where
-    C: TuneConfig,
-    F: HasGridOf<C>,
-    P: Gpu,
-{
+impl<P: Gpu> Contest<'_, P> {
     /// The index of the fastest configuration; none if no configuration runs. Configurations outside `top_k` run only if all others fail.
-    fn run(&mut self, likely: &[usize], others: &[usize]) -> Result<Option<usize>> {
+    fn winner(&mut self, likely: &[usize], others: &[usize]) -> Result<Option<usize>> {
         let start = Instant::now();
         let mut times = self.first_runs(likely)?;
         if times.is_empty() {
             times = self.first_runs(others)?;
         }
         let able: Vec<usize> = times.iter().map(|(index, _)| *index).collect();
-        let tuner = self.launch.tuner;
+        let (warmup_ms, rep_ms) = self.limits_ms;
         let race = if P::IS_SIMULATED {
             // The simulated clock has no noise and models no cache, so one run suffices.
             let times: Vec<Vec<f64>> = times.into_iter().map(|(_, time)| vec![time]).collect();
             Race { winner: fastest(&times), times }
         } else {
-            let warmup_us = f64::from(tuner.warmup_ms) * 1e3 - start.elapsed().as_secs_f64() * 1e6;
-            let budget = Budget { warmup_us, rep_us: f64::from(tuner.rep_ms) * 1e3 };
-            race(able.len(), budget, |alive| {
+            let warmup_us = f64::from(warmup_ms) * 1e3 - start.elapsed().as_secs_f64() * 1e6;
+            let budget = Budget { warmup_us, rep_us: f64::from(rep_ms) * 1e3 };
+            race(able.len(), budget, &mut |alive| {
                 let indices: Vec<usize> = alive.iter().map(|&candidate| able[candidate]).collect();
                 self.round(&indices)
             })?
@@ -250,14 +258,9 @@ where
 
     /// Queues a run between the `n`-th pair of events. The arguments are restored first.
     fn timed_run(&mut self, n: usize, index: usize) -> Result<()> {
-        let Contest { launch, configs, grids, memory, timer, gpu, .. } = self;
-        let (config, words) = (configs[index], launch.args.words());
-        let Ok(grid) = grids[index] else { return Ok(()) };
-        memory.restore(*gpu)?;
-        launch.rules.before(words, config);
-        let outcome = timer.run(n, &mut || launch.run_grid(config, grid, Mode::default(), *gpu));
-        launch.rules.after(words, config);
-        outcome
+        let Ok(grid) = self.grids[index] else { return Ok(()) };
+        self.memory.restore(self.gpu)?;
+        (self.run)(&mut self.timer, n, index, grid)
     }
 
     fn settle(&self) -> Result<()> {

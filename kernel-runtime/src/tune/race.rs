@@ -49,8 +49,11 @@ fn hopeless_beyond(round: usize) -> f64 {
     }
 }
 
-/// Runs the race. `measure` runs each candidate that it is given once, in the given order.
-pub(super) fn race(candidates: usize, budget: Budget, mut measure: impl FnMut(&[usize]) -> Result<Round>) -> Result<Race> {
+/// Runs each candidate that it is given once, in the given order. It is a trait object, so that the race is not compiled again for each kernel.
+pub(super) type Measure<'m> = dyn FnMut(&[usize]) -> Result<Round> + 'm;
+
+/// Runs the race.
+pub(super) fn race(candidates: usize, budget: Budget, measure: &mut Measure<'_>) -> Result<Race> {
     let mut times = vec![Vec::new(); candidates];
     let mut alive: Vec<usize> = (0..candidates).collect();
     let mut warm_us = 0.0;
@@ -86,7 +89,7 @@ pub(super) fn race(candidates: usize, budget: Budget, mut measure: impl FnMut(&[
 }
 
 /// Compares two candidates by new runs of their own. If the medians are equal, the first one wins.
-fn duel(two: [usize; 2], most_us: f64, times: &mut [Vec<f64>], mut measure: impl FnMut(&[usize]) -> Result<Round>) -> Result<usize> {
+fn duel(two: [usize; 2], most_us: f64, times: &mut [Vec<f64>], measure: &mut Measure<'_>) -> Result<usize> {
     let mut own = [Vec::new(), Vec::new()];
     let mut spent_us = 0.0;
     for round in 0..DUEL {
@@ -151,7 +154,7 @@ mod tests {
             let mut true_us = vec![100.0, 104.0, 150.0, 400.0, 108.0];
             true_us.swap(0, fastest);
             let mut machine = Machine::new(&true_us);
-            let race = race(5, BUDGET, |alive| machine.round(alive)).unwrap();
+            let race = race(5, BUDGET, &mut |alive| machine.round(alive)).unwrap();
             assert_eq!(race.winner, Some(fastest), "{race:?}");
         }
     }
@@ -159,7 +162,7 @@ mod tests {
     #[test]
     fn slow_configurations_run_once_and_close_ones_again() {
         let mut machine = Machine::new(&[100.0, 500.0, 101.0, 140.0]);
-        let race = race(4, BUDGET, |alive| machine.round(alive)).unwrap();
+        let race = race(4, BUDGET, &mut |alive| machine.round(alive)).unwrap();
         let runs: Vec<_> = race.times.iter().map(Vec::len).collect();
         assert_eq!((runs[0], runs[1]), (ROUNDS as usize + DUEL, 1), "{runs:?}");
         assert!(runs[2] > runs[3] && runs[3] <= 3, "{runs:?}");
@@ -169,7 +172,7 @@ mod tests {
     #[test]
     fn the_better_of_the_last_two_is_found_by_new_runs() {
         let mut runs = 0;
-        let race = race(2, BUDGET, |alive| {
+        let race = race(2, BUDGET, &mut |alive| {
             runs += 1;
             let lucky = runs <= ROUNDS as usize;
             let time = |&i: &usize| if i == 0 && lucky { 99.0 } else { 103.0 - 2.0 * i as f64 };
@@ -181,18 +184,18 @@ mod tests {
 
     #[test]
     fn a_race_ends_with_its_budget_and_needs_no_rivals() {
-        let slow = |alive: &[usize]| Ok(Round { times_us: vec![60e3; alive.len()], took_us: 120e3 });
-        let race2 = race(2, BUDGET, slow).unwrap();
+        let mut slow = |alive: &[usize]| Ok(Round { times_us: vec![60e3; alive.len()], took_us: 120e3 });
+        let race2 = race(2, BUDGET, &mut slow).unwrap();
         assert_eq!((race2.times[0].len(), race2.winner), (1 + 3, Some(0)), "one round, and the least of a duel");
-        let alone = race(1, BUDGET, |_| Ok(Round { times_us: vec![1.0], took_us: 1.0 })).unwrap();
+        let alone = race(1, BUDGET, &mut |_| Ok(Round { times_us: vec![1.0], took_us: 1.0 })).unwrap();
         assert_eq!(alone.times[0].len(), ROUNDS_ALONE);
-        assert_eq!(race(0, BUDGET, |_| Ok(Round { times_us: Vec::new(), took_us: 0.0 })).unwrap().winner, None);
+        assert_eq!(race(0, BUDGET, &mut |_| Ok(Round { times_us: Vec::new(), took_us: 0.0 })).unwrap().winner, None);
     }
 
     #[test]
     fn warm_rounds_are_not_counted() {
         let mut rounds = 0;
-        let race = race(2, Budget { warmup_us: 1000.0, rep_us: 100e3 }, |alive| {
+        let race = race(2, Budget { warmup_us: 1000.0, rep_us: 100e3 }, &mut |alive| {
             rounds += 1;
             Ok(Round { times_us: vec![if rounds <= 5 { 1e9 } else { 10.0 }; alive.len()], took_us: 200.0 })
         });
@@ -205,7 +208,7 @@ mod tests {
         const RUN_US: f64 = 400.0;
         const FLUSH_US: f64 = 30.0;
         let mut all_us = 11.0 * (RUN_US + FLUSH_US);
-        race(11, Budget { warmup_us: 5e3 - all_us, rep_us: 100e3 }, |alive| {
+        race(11, Budget { warmup_us: 5e3 - all_us, rep_us: 100e3 }, &mut |alive| {
             let took_us = alive.len() as f64 * (RUN_US + FLUSH_US);
             all_us += took_us;
             Ok(Round { times_us: vec![RUN_US; alive.len()], took_us })
@@ -216,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_failure_of_the_machine_ends_the_race() {
-        let result = race(3, BUDGET, |_| Err(crate::Error::EventNotRecorded));
+        let result = race(3, BUDGET, &mut |_| Err(crate::Error::EventNotRecorded));
         assert!(matches!(result, Err(crate::Error::EventNotRecorded)));
     }
 }
