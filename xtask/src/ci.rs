@@ -204,7 +204,7 @@ fn ptx(findings: &mut Findings) -> Result<()> {
 
 /// Runs only defects that a test of `tests/kernels` notices, which is fast. The whole list takes hours.
 fn mutants(_: &mut Findings) -> Result<()> {
-    mutants::run(&mutants::Args::sample(36))
+    mutants::run(&mutants::Args::sample(60))
 }
 
 fn docs(_: &mut Findings) -> Result<()> {
