@@ -68,26 +68,24 @@ impl Bound {
         self.index.strides.iter().filter(|stride| stride.as_constant().is_none())
     }
 
-    /// The largest sum of stride terms of the elements that the mask keeps.
-    pub fn maximum(&self, b: &mut Builder<'_>) -> Value {
+    /// One more than the largest sum of stride terms of the elements that the mask keeps. Any number if it keeps none.
+    pub fn span(&self, b: &mut Builder<'_>) -> Value {
         let is_whole = |axis: &usize| self.ends.iter().all(|end| end.axis != *axis);
         let (whole, parts): (Vec<usize>, Vec<usize>) = (0..self.extents.len()).partition(is_whole);
-        let spans = whole.into_iter().map(|axis| self.index.strides[axis].scaled(self.extents[axis] as i64 - 1));
-        let whole = spans.fold(Polynomial::default(), |sum, span| sum.plus(&span));
-        let mut sum = (!whole.is(0) || self.ends.is_empty()).then(|| whole.value(b));
+        let stride = |axis: usize, factor: i64| self.index.strides[axis].scaled(factor);
+        let of_whole = whole.into_iter().map(|axis| stride(axis, self.extents[axis] as i64 - 1));
+        let of_parts = parts.iter().map(|axis| stride(*axis, -1));
+        let constant = of_whole.chain(of_parts).fold(Polynomial::constant(1), |sum, term| sum.plus(&term));
+        let mut sum = (!constant.is(0) || parts.is_empty()).then(|| constant.value(b));
         for axis in parts {
-            // At least one element: an empty row does not need the fast path.
             let mut count = b.index(self.extents[axis] as i128);
             for end in self.ends.iter().filter(|end| end.axis == axis) {
                 let end = end.end.value(b);
                 count = b.binary(BinaryOp::Min, end, count);
             }
-            let one = b.index(1);
-            let count = b.binary(BinaryOp::Max, count, one);
-            let last = b.binary(BinaryOp::Sub, count, one);
             let step = self.index.strides[axis].value(b);
-            let last = b.binary(BinaryOp::Mul, last, step);
-            sum = Some(sum.map_or(last, |sum| b.binary(BinaryOp::Add, sum, last)));
+            let reach = b.binary(BinaryOp::Mul, count, step);
+            sum = Some(sum.map_or(reach, |sum| b.binary(BinaryOp::Add, sum, reach)));
         }
         sum.expect("an access has axes")
     }
@@ -98,16 +96,17 @@ pub fn tests(b: &mut Builder<'_>, bounds: &[Bound]) -> Vec<Value> {
     let mut tests = Vec::new();
     let mut starts: HashSet<&Affine> = HashSet::new();
     for bound in bounds {
-        // 0 <= start and start < length - maximum. No overflow: `length` is not negative and `maximum` is less than 2^60.
+        // 0 <= start and start <= length - span. No overflow: `length` is not negative, and `span` is at least 1 and at most 2^60. (If the mask
+        // keeps no element, both tests may pass.)
         let start = bound.index.uniform_value(b);
         if starts.insert(&bound.index) {
             let zero = b.index(0);
             tests.push(b.compare(CompareOp::Ge, start, zero));
         }
         let length = b.op(Op::Length { base: bound.base }, &[]);
-        let maximum = bound.maximum(b);
-        let limit = b.binary(BinaryOp::Sub, length, maximum);
-        tests.push(b.compare(CompareOp::Lt, start, limit));
+        let span = bound.span(b);
+        let last = b.binary(BinaryOp::Sub, length, span);
+        tests.push(b.compare(CompareOp::Le, start, last));
     }
     let mut steps: HashSet<&Polynomial> = HashSet::new();
     for step in bounds.iter().flat_map(Bound::steps) {

@@ -6,7 +6,7 @@
 //!
 //! Ops that change the shape relate components. The threads of a row hold the sum of that row. The threads that hold a copy of a broadcast
 //! row hold the row. The pass chooses the layouts of the largest tiles first, and derives those of smaller tiles as [`crate::ir::renaming`]
-//! says. Where two ops or two accesses require different layouts, the pass inserts a `convert`.
+//! says. Where two ops or two accesses require different layouts, the pass inserts a `convert`, or computes a cheap tile once more.
 //!
 //! ```text
 //! ; before
@@ -28,6 +28,7 @@ mod accesses;
 mod clusters;
 mod components;
 mod converts;
+mod recompute;
 
 use std::cmp::Reverse;
 
@@ -59,6 +60,7 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<()
     }
     func.layouts = layouts;
     converts::insert(func);
+    recompute::run(func);
     if schedule.num_ctas > 1 { clusters::check(func, schedule.num_ctas) } else { Ok(()) }
 }
 
@@ -123,8 +125,8 @@ fn edges(func: &Function, components: &mut Components) -> Vec<Vec<(Inst, Value, 
 }
 
 /// A blocked layout. Lanes lie side by side along the axis of consecutive addresses, each with a vector of elements; then along the other
-/// axes, the last one first. Warps prefer axes that nothing is reduced along, so that reductions stay within a warp. The CTAs of a cluster
-/// are distributed like warps, and each holds its own part of the tile.
+/// axes, the last one first. Warps prefer axes that nothing is reduced along if reductions then stay within a warp. The CTAs of a cluster
+/// prefer these axes, too, and each holds its own part of the tile.
 fn layout_of(whole: &[u32], wish: &Wish, target: &Asked, schedule: Schedule) -> Layout {
     let rank = whole.len();
     let fastest = wish.axis.unwrap_or(rank - 1);
@@ -139,7 +141,10 @@ fn layout_of(whole: &[u32], wish: &Wish, target: &Asked, schedule: Schedule) -> 
     let room: Vec<u32> = (0..rank).map(|axis| (shape[axis] / size_per_thread[axis]).max(1)).collect();
     let lanes = spread(target.ask(Target::warp_size), &room, &order);
     let room: Vec<u32> = (0..rank).map(|axis| (room[axis] / lanes[axis]).max(1)).collect();
-    let warps = spread(schedule.num_warps, &room, &warp_order);
+    // If a reduction crosses warps in any case, they lie along the consecutive addresses, so that a thread holds one part of several rows, and
+    // needs one part of what is the same for these rows.
+    let others: u32 = (0..rank).filter(|axis| !wish.reduced.contains(axis)).map(|axis| room[axis]).product();
+    let warps = spread(schedule.num_warps, &room, if others < schedule.num_warps { &order } else { &warp_order });
     Layout::blocked(&shape, &size_per_thread, &lanes, &warps, &order)
         .and_then(|layout| layout.over_blocks(whole, &ctas))
         .expect("extents of verified tiles are powers of two")

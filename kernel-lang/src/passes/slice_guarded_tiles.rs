@@ -39,15 +39,16 @@
 //! A guard costs several instructions per element. Without slices, the guarded copy of [`super::split_full_tiles`] was most of a kernel's
 //! code, and most of the time that the driver takes to compile it at the first launch.
 //!
-//! Tiles of rank 2 and more stay whole: slices have one axis, and a value that is broadcast or reduced along that axis is not made of
-//! slices. Tiles that are reduced stay whole, too.
+//! Slices lie along the longest axis of the tiles. Tiles without an axis of that extent stay whole: scalars, and the statistics of some rows.
+//! They are computed and stored once, in front of the loop. Tiles that are reduced stay whole, too.
 //!
-//! Ops after the last reduction are sliced if they load more tiles, such as the weights of a norm. Loaded whole, these tiles would double the
-//! registers of a thread. Both copies share one register count, so only half as many programs would run at once, in the fast copy, too. The
-//! slices compute the parts that they need of earlier tiles again, including their loads.
+//! Ops after the last reduction are sliced if they use more tiles than the reductions do, such as the weights of a norm. Loaded whole, these
+//! tiles would double the registers of a thread. Both copies share one register count, so only half as many programs would run at once, in the
+//! fast copy, too. The slices compute the parts that they need of earlier tiles again, including their loads. Loads that only they need move
+//! behind the reductions.
 //!
-//! Slicing changes the order of accesses: a slice loads after an earlier slice has stored. So every access that may alias a store must use
-//! the same pointer and the same index as the store.
+//! Slicing changes the order of accesses: a slice loads after an earlier slice has stored. So either every access that may alias a store uses
+//! the same pointer and the same index as the store, and no two elements have one index; or there is no other such access.
 
 use std::collections::HashSet;
 
@@ -74,8 +75,8 @@ pub fn run(func: &mut Function) -> Changed {
         {
             let loc = data.loc;
             let first = behind_reductions(func, else_region);
-            if let Some(extent) = sliceable(func, else_region, first, &mut facts) {
-                slice(func, else_region, first, extent, loc);
+            if let Some(plan) = plan(func, else_region, first, &mut facts) {
+                slice(func, else_region, first, &plan, loc);
                 changed = true;
             }
         }
@@ -95,57 +96,111 @@ fn behind_reductions(func: &Function, region: Region) -> usize {
     insts.iter().rposition(|inst| matches!(func.inst(*inst).op, Op::Reduce { .. } | Op::Scan { .. })).map_or(0, |last| last + 1)
 }
 
-/// The single extent of the region's tiles from the op `first` on, if these can be sliced.
-fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFacts) -> Option<usize> {
+/// How to slice a region.
+struct Plan {
+    /// The extent of the axis along which the slices lie.
+    extent: usize,
+    /// The ops in front of the first sliced op that only sliced ops need.
+    late: HashSet<Inst>,
+}
+
+/// The axis of a tile along which it is sliced. `None` if it stays whole.
+fn sliced_axis(func: &Function, value: Value, extent: usize) -> Option<usize> {
+    let ty = func.ty(value);
+    ty.is_tile().then(|| ty.extents().iter().position(|other| *other == extent)).flatten()
+}
+
+/// How to slice the region's ops from the op `first` on, if they can be sliced.
+fn plan(func: &Function, region: Region, first: usize, facts: &mut AffineFacts) -> Option<Plan> {
     let insts = &func.region(region).insts;
-    let behind = &insts[first..];
-    if first > 0 && !behind.iter().any(|inst| matches!(&func.inst(*inst).op, Op::Load { offset, .. } if func.ty(*offset).is_tile())) {
+    let (front, behind) = insts.split_at(first);
+    let behind = &behind[..behind.len() - 1];
+    let results = behind.iter().flat_map(|inst| &func.inst(*inst).results).filter(|result| func.ty(**result).is_tile());
+    let stored = behind.iter().filter_map(|inst| match &func.inst(*inst).op {
+        Op::Store { offset, .. } if func.ty(*offset).is_tile() => Some(offset),
+        _ => None,
+    });
+    let extent = results.chain(stored).flat_map(|value| func.ty(*value).extents()).max().filter(|extent| *extent >= 2 * SHORTEST)?;
+    let is_sliced = |value: Value| sliced_axis(func, value, extent).is_some();
+
+    let late = late(func, front, &is_sliced);
+    let is_tile_load = |inst: &Inst| matches!(&func.inst(*inst).op, Op::Load { offset, .. } if is_sliced(*offset));
+    if first > 0 && !behind.iter().chain(&late).any(is_tile_load) {
         return None;
     }
     let mut inside: SideTable<Value, bool> = SideTable::new();
-    let mut rebuildable = Rebuildable { func, in_front: insts[..first].iter().copied().collect(), known: SideTable::new() };
-    let mut extent = None;
+    let mut rebuildable = Rebuildable { func, is_sliced: &is_sliced, in_front: front.iter().copied().collect(), known: SideTable::new() };
     // Each access once, because many are equal.
     let mut accesses: HashSet<(Value, Option<Affine>, bool)> = HashSet::new();
-    let mut numbers: HashSet<Value> = HashSet::new();
-    for inst in &behind[..behind.len() - 1] {
+    let mut whole_stores: HashSet<Value> = HashSet::new();
+    for inst in behind {
         let data = func.inst(*inst);
+        let mut values = data.results.clone();
+        data.op.for_each_operand(&mut |value| values.push(value));
+        values.retain(|value| is_sliced(*value));
         match &data.op {
-            Op::Load { base, offset, volatile: false, .. } if func.ty(*offset).is_tile() => {
+            Op::Load { base, offset, volatile: false, .. } if is_sliced(*offset) => {
                 accesses.insert((*base, facts.get(func, *offset), false));
             }
-            Op::Store { base, offset, .. } if func.ty(*offset).is_tile() => {
+            Op::Store { base, offset, .. } if is_sliced(*offset) => {
                 accesses.insert((*base, facts.get(func, *offset), true));
             }
-            // A scalar that is stored, or loaded where nothing is written, stays in front of the loop.
-            Op::Store { base, .. } => {
-                numbers.insert(*base);
+            // What is stored whole, or loaded whole where nothing is written, stays in front of the loop.
+            Op::Store { base, .. } if values.is_empty() => {
+                whole_stores.insert(*base);
             }
-            Op::Load { base, volatile: false, .. } if is_constant(func, *base) => {}
-            // These ops combine elements across a tile: a slice of the operand does not determine a slice of the result.
-            op if op.looks_across() => return None,
-            Op::Broadcast { x } if func.ty(*x).is_tile() => return None,
-            op if op.is_pure() => {}
+            Op::Load { base, volatile: false, .. } if values.is_empty() && is_constant(func, *base) => {}
+            op if op.is_pure() && (values.is_empty() || is_slice_by_slice(op)) => {}
             _ => return None,
         }
-        let mut values = data.results.clone();
-        values.iter().for_each(|value| inside[*value] = true);
-        data.op.for_each_operand(&mut |value| values.push(value));
-        for value in values.into_iter().filter(|value| func.ty(*value).is_tile()) {
-            let extents = func.ty(value).extents();
-            let is_there = inside[value] || rebuildable.is(value);
-            if extents.len() != 1 || *extent.get_or_insert(extents[0]) != extents[0] || !is_there {
+        data.results.iter().for_each(|result| inside[*result] = true);
+        for value in values {
+            let is_clear = func.ty(value).extents().iter().filter(|other| **other >= extent).count() == 1;
+            if !is_clear || !(inside[value] || rebuildable.is(value)) {
                 return None;
             }
         }
     }
-    let in_order = accesses.iter().filter(|(.., is_store)| *is_store).all(|(stored, at, _)| {
-        let is_one_to_one =
-            at.as_ref().is_some_and(|at| at.strides.iter().all(|stride| stride.as_constant().is_some_and(|stride| stride != 0)));
-        is_one_to_one && accesses.iter().all(|(base, other, _)| !may_alias(func, *base, *stored) || (base, other) == (stored, at))
+    let in_order = accesses.iter().filter(|(.., is_store)| *is_store).all(|store @ (stored, at, _)| {
+        let mut others = accesses.iter().filter(|access| *access != store && may_alias(func, access.0, *stored));
+        match at.as_ref().map(|at| &at.strides[..]) {
+            // No two elements have one index.
+            Some([stride]) if stride.as_constant().is_some_and(|stride| stride != 0) => {
+                others.all(|(base, other, _)| (base, other) == (stored, at))
+            }
+            // Rows may overlap if their stride is an argument. Which of two elements with one index is stored is not specified.
+            Some([_, _, ..]) => others.next().is_none(),
+            _ => false,
+        }
     });
-    let is_apart = numbers.iter().all(|number| accesses.iter().all(|(base, ..)| !may_alias(func, *base, *number)));
-    extent.filter(|extent| in_order && is_apart && *extent >= 2 * SHORTEST)
+    let is_apart = whole_stores.iter().all(|whole| accesses.iter().all(|(base, ..)| !may_alias(func, *base, *whole)));
+    (in_order && is_apart).then_some(Plan { extent, late })
+}
+
+/// Does a slice of the operands determine a slice of the result?
+fn is_slice_by_slice(op: &Op) -> bool {
+    matches!(op, Op::ExpandDims { .. }) || !op.looks_across()
+}
+
+/// The ops in front that compute only sliced tiles, and which nothing in front needs that stays.
+fn late(func: &Function, front: &[Inst], is_sliced: &dyn Fn(Value) -> bool) -> HashSet<Inst> {
+    let mut late = HashSet::new();
+    let mut needed: SideTable<Value, bool> = SideTable::new();
+    for inst in front.iter().rev() {
+        let data = func.inst(*inst);
+        let can_move = match &data.op {
+            Op::Load { base, volatile: false, .. } => is_constant(func, *base),
+            op => op.is_pure(),
+        };
+        if can_move && data.results.iter().all(|result| is_sliced(*result) && !needed[*result]) {
+            late.insert(*inst);
+            continue;
+        }
+        let mut need = |op: &Op| op.for_each_operand(&mut |value| needed[value] = true);
+        need(&data.op);
+        data.op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inner| need(&func.inst(inner).op)));
+    }
+    late
 }
 
 fn is_constant(func: &Function, base: Value) -> bool {
@@ -155,6 +210,7 @@ fn is_constant(func: &Function, base: Value) -> bool {
 /// Finds tiles whose slices can be computed again from scalars, and from what the ops in front load from tensors that no program writes.
 struct Rebuildable<'f> {
     func: &'f Function,
+    is_sliced: &'f dyn Fn(Value) -> bool,
     in_front: HashSet<Inst>,
     known: SideTable<Value, Option<bool>>,
 }
@@ -165,7 +221,7 @@ impl Rebuildable<'_> {
         let enter = |cx: &mut Self, value: Value, before: &mut Vec<Value>| {
             let is_new = cx.known[value].is_none();
             if is_new && let Some(op) = rebuilding_op(func, value) {
-                op.for_each_operand(&mut |operand| before.extend(func.ty(operand).is_tile().then_some(operand)));
+                op.for_each_operand(&mut |operand| before.extend((cx.is_sliced)(operand).then_some(operand)));
             }
             is_new
         };
@@ -182,7 +238,7 @@ impl Rebuildable<'_> {
         let Some(op) = rebuilding_op(func, value) else {
             return match func.def_op(value) {
                 Some(Op::Const { .. } | Op::Arange { .. }) => true,
-                Some(Op::Broadcast { x }) => func.ty(*x).is_scalar(),
+                Some(Op::Broadcast { x }) => !(self.is_sliced)(*x),
                 _ => false,
             };
         };
@@ -190,47 +246,49 @@ impl Rebuildable<'_> {
             (Op::Load { base, .. }, Def::Result(inst, _)) => is_constant(func, *base) && self.in_front.contains(&inst),
             _ => true,
         };
-        op.for_each_operand(&mut |operand| all &= !func.ty(operand).is_tile() || self.known[operand] == Some(true));
+        op.for_each_operand(&mut |operand| all &= !(self.is_sliced)(operand) || self.known[operand] == Some(true));
         all
     }
 }
 
-/// The elementwise op or the load that computes a tile, if there is one.
+/// The op that computes a tile from other tiles slice by slice, or the load of the tile, if there is one.
 fn rebuilding_op(func: &Function, value: Value) -> Option<&Op> {
     func.def_op(value).filter(|op| {
-        matches!(
-            op,
-            Op::Unary { .. }
-                | Op::Binary { .. }
-                | Op::Compare { .. }
-                | Op::Select { .. }
-                | Op::Fma { .. }
-                | Op::Cast { .. }
-                | Op::Bitcast { .. }
-                | Op::Load { volatile: false, .. }
-        )
+        matches!(op, Op::Broadcast { x } if func.ty(*x).is_tile())
+            || matches!(
+                op,
+                Op::ExpandDims { .. }
+                    | Op::Unary { .. }
+                    | Op::Binary { .. }
+                    | Op::Compare { .. }
+                    | Op::Select { .. }
+                    | Op::Fma { .. }
+                    | Op::Cast { .. }
+                    | Op::Bitcast { .. }
+                    | Op::Load { volatile: false, .. }
+            )
     })
 }
 
-fn slice(func: &mut Function, region: Region, first_op: usize, extent: usize, loc: Loc) {
+fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, loc: Loc) {
+    let extent = plan.extent;
     let length = SHORTEST.max(extent / MOST);
     let mut whole = func.region(region).insts.clone();
     let insts = whole.split_off(first_op);
+    whole.retain(|inst| !plan.late.contains(inst));
     let body = func.add_region();
     let first = func.add_region_param(body, Type::scalar(Dtype::I64));
-    let mut cx = Slicer { body, first, length: ConstExpr::Int(length as i128), map: SideTable::new() };
-    // Scalars and pointers are computed once, in front of the loop.
+    let mut cx = Slicer { body, first, extent, length: ConstExpr::Int(length as i128), map: SideTable::new() };
+    // What stays whole is computed once, in front of the loop.
     let mut out = whole;
     for inst in &insts[..insts.len() - 1] {
         let data = func.inst(*inst);
-        let is_scalar = match &data.op {
-            Op::Store { offset, .. } => func.ty(*offset).is_scalar(),
-            _ => data.results.iter().all(|result| !func.ty(*result).is_tile()),
-        };
-        if is_scalar {
-            out.push(*inst);
-        } else {
+        let mut values = data.results.clone();
+        data.op.for_each_operand(&mut |value| values.push(value));
+        if values.into_iter().any(|value| cx.axis(func, value).is_some()) {
             cx.copy(func, *inst);
+        } else {
+            out.push(*inst);
         }
     }
     Builder::new(func, body, loc).yield_values(Vec::new());
@@ -247,16 +305,31 @@ struct Slicer {
     body: Region,
     /// The index of the slice's first element in the tile.
     first: Value,
+    extent: usize,
     length: ConstExpr,
     /// The slice of each tile.
     map: SideTable<Value, Option<Value>>,
 }
 
 impl Slicer {
+    /// The axis of a tile along which it is sliced.
+    fn axis(&self, func: &Function, value: Value) -> Option<usize> {
+        sliced_axis(func, value, self.extent)
+    }
+
+    fn slice_type(&self, func: &Function, value: Value) -> Type {
+        let ty = func.ty(value);
+        let mut shape = ty.shape().to_vec();
+        if let Some(axis) = self.axis(func, value) {
+            shape[axis] = self.length.clone();
+        }
+        Type::tile(ty.elem().clone(), shape)
+    }
+
     /// Computes the slices of a tile and of all tiles that it depends on.
     fn make(&mut self, func: &mut Function, value: Value) {
         let enter = |(cx, func): &mut (&mut Self, &mut Function), value: Value, before: &mut Vec<Value>| {
-            let is_new = func.ty(value).is_tile() && cx.map[value].is_none();
+            let is_new = cx.axis(func, value).is_some() && cx.map[value].is_none();
             if is_new && let Some(op) = func.def_op(value) {
                 op.for_each_operand(&mut |operand| before.push(operand));
             }
@@ -278,13 +351,12 @@ impl Slicer {
         }
         let mut op = data.op;
         let mut operands = Vec::new();
-        op.for_each_operand(&mut |value| operands.extend((func.ty(value).is_tile() && self.map[value].is_none()).then_some(value)));
+        op.for_each_operand(&mut |value| operands.extend((self.axis(func, value).is_some() && self.map[value].is_none()).then_some(value)));
         for value in operands {
             self.make(func, value);
         }
         op.map_operands(&mut |value| self.map[value].unwrap_or(value));
-        let types: Vec<Type> =
-            data.results.iter().map(|result| Type::tile(func.ty(*result).elem().clone(), vec![self.length.clone()])).collect();
+        let types: Vec<Type> = data.results.iter().map(|result| self.slice_type(func, *result)).collect();
         let copy = func.append(self.body, op, types, data.loc);
         for (old, new) in data.results.into_iter().zip(func.inst(copy).results.clone()) {
             self.map[old] = Some(new);

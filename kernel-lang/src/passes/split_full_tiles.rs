@@ -24,24 +24,25 @@
 //!     %6 = const {value = 0} : i64
 //!     %7 = ge %start, %6 : bool
 //!     %8 = length %y : i64
-//!     %9 = const {value = 63} : i64
+//!     %9 = const {value = 64} : i64
 //!     %10 = sub %8, %9 : i64
-//!     %11 = lt %start, %10 : bool
+//!     %11 = le %start, %10 : bool
 //!     %12 = lt %start, %n : bool
 //!     %13 = sub %n, %start : i64
-//!     %14 = gt %13, %9 : bool
-//!     %15 = const {value = 4} : i64
-//!     %16 = mul %start, %15 : i64
-//!     %17 = address %y : i64
-//!     %18 = add %17, %16 : i64
-//!     %19 = const {value = 15} : i64
-//!     %20 = and %18, %19 : i64
-//!     %21 = eq %20, %6 : bool
-//!     %22 = and %7, %11 : bool
-//!     %23 = and %22, %12 : bool
-//!     %24 = and %23, %14 : bool
-//!     %25 = and %24, %21 : bool
-//!     if %25 () {
+//!     %14 = const {value = 63} : i64
+//!     %15 = gt %13, %14 : bool
+//!     %16 = const {value = 4} : i64
+//!     %17 = mul %start, %16 : i64
+//!     %18 = address %y : i64
+//!     %19 = add %18, %17 : i64
+//!     %20 = const {value = 15} : i64
+//!     %21 = and %19, %20 : i64
+//!     %22 = eq %21, %6 : bool
+//!     %23 = and %7, %11 : bool
+//!     %24 = and %23, %12 : bool
+//!     %25 = and %24, %15 : bool
+//!     %26 = and %25, %22 : bool
+//!     if %26 () {
 //!         store %y, %2, %5 {in_bounds = true, align = 16}
 //!         yield
 //!     } () {

@@ -26,52 +26,53 @@
 //!     %1 = const {value = 64} : i64
 //!     %2 = arange {start = 0, end = 64} : tile<i64, [64]>
 //!     %3 = length %x : i64
-//!     %4 = const {value = 63} : i64
-//!     %5 = sub %3, %4 : i64
-//!     %6 = gt %5, %0 : bool
-//!     %7 = gt %n, %0 : bool
-//!     %8 = gt %n, %4 : bool
+//!     %4 = sub %3, %1 : i64
+//!     %5 = ge %4, %0 : bool
+//!     %6 = gt %n, %0 : bool
+//!     %7 = const {value = 63} : i64
+//!     %8 = gt %n, %7 : bool
 //!     %9 = address %x : i64
 //!     %10 = const {value = 15} : i64
 //!     %11 = and %9, %10 : i64
 //!     %12 = eq %11, %0 : bool
-//!     %13 = and %6, %7 : bool
+//!     %13 = and %5, %6 : bool
 //!     %14 = and %13, %8 : bool
 //!     %15 = and %14, %12 : bool
-//!     %16 = sub %n, %4 : i64
-//!     %17 = const {value = 9223372036854775743} : i64
-//!     %18 = le %n, %17 : bool
-//!     %19 = and %18, %7 : bool
-//!     %20 = max %n, %0 : i64
-//!     %21 = select %19, %20, %0 : i64
-//!     %22 = const {value = 1} : i64
-//!     %23 = min %21, %5 : i64
-//!     %24 = min %23, %16 : i64
-//!     %25 = select %15, %24, %0 : i64
-//!     %26 = max %25, %0 : i64
-//!     %27 = sub %26, %22 : i64
-//!     %28 = const {value = 6} : i64
-//!     %29 = shr %27, %28 : i64
-//!     %30 = add %29, %22 : i64
-//!     %31 = mul %30, %1 : i64
-//!     %38 = for %0, %31, %1, %acc (%32: i64, %33: tile<f32, [64]>) {
-//!         %34 = broadcast %32 : tile<i64, [64]>
-//!         %35 = add %34, %2 : tile<i64, [64]>
-//!         %36 = load %x, %35 {in_bounds = true, align = 16} : tile<f32, [64]>
-//!         %37 = add %33, %36 : tile<f32, [64]>
-//!         yield %37
+//!     %16 = const {value = 1} : i64
+//!     %17 = add %4, %16 : i64
+//!     %18 = sub %n, %7 : i64
+//!     %19 = const {value = 9223372036854775743} : i64
+//!     %20 = le %n, %19 : bool
+//!     %21 = and %20, %6 : bool
+//!     %22 = max %n, %0 : i64
+//!     %23 = select %21, %22, %0 : i64
+//!     %24 = min %23, %17 : i64
+//!     %25 = min %24, %18 : i64
+//!     %26 = select %15, %25, %0 : i64
+//!     %27 = max %26, %0 : i64
+//!     %28 = sub %27, %16 : i64
+//!     %29 = const {value = 6} : i64
+//!     %30 = shr %28, %29 : i64
+//!     %31 = add %30, %16 : i64
+//!     %32 = mul %31, %1 : i64
+//!     %39 = for %0, %32, %1, %acc (%33: i64, %34: tile<f32, [64]>) {
+//!         %35 = broadcast %33 : tile<i64, [64]>
+//!         %36 = add %35, %2 : tile<i64, [64]>
+//!         %37 = load %x, %36 {in_bounds = true, align = 16} : tile<f32, [64]>
+//!         %38 = add %34, %37 : tile<f32, [64]>
+//!         yield %38
 //!     } : tile<f32, [64]>
-//!     %48 = for %31, %n, %1, %38 {num_stages = 1, remainder = true} (%39: i64, %40: tile<f32, [64]>) {
-//!         %41 = broadcast %39 : tile<i64, [64]>
-//!         %42 = add %41, %2 : tile<i64, [64]>
-//!         %43 = sub %20, %39 : i64
-//!         %44 = broadcast %43 : tile<i64, [64]>
-//!         %45 = lt %2, %44 : tile<bool, [64]>
-//!         %46 = load %x, %42 {mask = %45} : tile<f32, [64]>
-//!         %47 = add %40, %46 : tile<f32, [64]>
-//!         yield %47
+//!     %49 = for %32, %n, %1, %39 {num_stages = 1, remainder = true} (%40: i64, %41: tile<f32, [64]>) {
+//!         %42 = broadcast %40 : tile<i64, [64]>
+//!         %43 = add %42, %2 : tile<i64, [64]>
+//!         %44 = sub %22, %40 : i64
+//!         %45 = broadcast %44 : tile<i64, [64]>
+//!         %46 = lt %2, %45 : tile<bool, [64]>
+//!         %47 = load %x, %43 {mask = %46} : tile<f32, [64]>
+//!         %48 = add %41, %47 : tile<f32, [64]>
+//!         yield %48
 //!     } : tile<f32, [64]>
-//!     store %y, %2, %48
+//!     store %y, %2, %49
 //!     return
 //! }
 //! ```
@@ -285,9 +286,10 @@ fn slacks(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Slack> {
         if let Some(scale) = bound.index.start.coefficient(index).filter(|scale| !scale.is(0)) {
             let start = bound.index.uniform_value(b);
             let length = b.op(Op::Length { base: bound.base }, &[]);
-            let maximum = bound.maximum(b);
-            let limit = b.binary(BinaryOp::Sub, length, maximum);
-            slacks.push(Slack { slack: b.binary(BinaryOp::Sub, limit, start), scale });
+            let (span, one) = (bound.span(b), b.index(1));
+            let last = b.binary(BinaryOp::Sub, length, span);
+            let steps = b.binary(BinaryOp::Sub, last, start);
+            slacks.push(Slack { slack: b.binary(BinaryOp::Add, steps, one), scale });
         }
     }
     for (_, test) in &plan.masks {

@@ -163,13 +163,7 @@ impl Emitter<'_> {
         let runs: Vec<u32> = cx.totals.keys().copied().collect();
         for run in runs {
             let own = cx.totals[&run].clone();
-            let mut other = Vec::new();
-            for (input, reg) in cx.inputs.iter().zip(&own) {
-                let dtype = self.func.ty(*input).dtype();
-                let words = self.words_of(dtype, &[*reg]);
-                let words = self.shuffle("bfly", &words, 1 << bit);
-                other.extend(self.elements_of(dtype, &words, 1));
-            }
+            let other = self.of_other_lane(cx.inputs, &own, bit);
             if cx.is_commutative {
                 cx.totals.insert(run, self.combined(cx.combine, &own, &other));
                 continue;
@@ -186,8 +180,20 @@ impl Emitter<'_> {
         }
     }
 
+    /// The values of the lane whose number differs in this bit.
+    fn of_other_lane(&mut self, inputs: &[Value], own: &[Reg], bit: usize) -> Vec<Reg> {
+        let mut other = Vec::new();
+        for (input, reg) in inputs.iter().zip(own) {
+            let dtype = self.func.ty(*input).dtype();
+            let words = self.words_of(dtype, &[*reg]);
+            let words = self.shuffle("bfly", &words, 1 << bit);
+            other.extend(self.elements_of(dtype, &words, 1));
+        }
+        other
+    }
+
     /// Every warp writes the results of its runs and reads those of all warps that differ from it in these bits. If the lanes of a warp
-    /// hold the same results, one lane writes.
+    /// hold the same results, one lane writes. The results of [`MANY_WARPS`] are read by one lane each, and then combined between lanes.
     fn combine_warps(&mut self, cx: &mut Cx<'_>, bits: &[Bit], is_alike: bool) {
         // Writers are numbered; a bit of the warp index is a bit of the writer index.
         let (writers, warp) = if is_alike { (self.schedule.num_warps, 1) } else { (self.schedule.threads(), 32) };
@@ -200,6 +206,9 @@ impl Emitter<'_> {
         }
         let warp_of =
             |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| warp << bit.bit).sum::<u32>();
+        let is_row = order.iter().enumerate().all(|(index, part)| warp_of(*part) == index as u32);
+        let by_lanes = order.len() >= MANY_WARPS && is_row && is_alike && cx.is_commutative;
+        let reads = if by_lanes { 1 } else { order.len() };
         let (mut number, thread) = (self.thread(), self.thread());
         let mut writes = None;
         // Values that the threads compute once, after the first barrier.
@@ -226,8 +235,14 @@ impl Emitter<'_> {
             }
             self.barrier();
             if known.is_none() {
-                let others = self.reg(Class::B32);
+                let mut others = self.reg(Class::B32);
                 asm!(self, "and.b32 {others}, {number}, {}", !mask & (writers - 1));
+                if by_lanes {
+                    let (lane, first) = (self.reg(Class::B32), others);
+                    others = self.reg(Class::B32);
+                    asm!(self, "and.b32 {lane}, {thread}, {mask}");
+                    asm!(self, "or.b32 {others}, {first}, {lane}");
+                }
                 let addresses: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(others, dtype.bytes())).collect();
                 // The predicates that select this thread's warp in the row.
                 let mine: Vec<Option<Reg>> = order
@@ -239,12 +254,11 @@ impl Emitter<'_> {
             }
             let Some((addresses, mine)) = &known else { continue };
             for run in slice.runs.clone() {
-                let parts = cx.parts.entry(run).or_insert_with(|| vec![Vec::new(); order.len()]);
+                let parts = cx.parts.entry(run).or_insert_with(|| vec![Vec::new(); reads]);
                 for input in slice.inputs.clone() {
                     let dtype = dtypes[input];
                     // Load adjacent elements with one vectorised access.
-                    let is_row = order.iter().enumerate().all(|(index, part)| warp_of(*part) == index as u32);
-                    let group = if is_row { (WIDEST as usize / dtype.bytes()).min(order.len()) } else { 1 };
+                    let group = if is_row { (WIDEST as usize / dtype.bytes()).min(reads) } else { 1 };
                     for (first, parts) in parts.chunks_mut(group).enumerate() {
                         let from = format!("[{}+{}]", addresses[input], offset(input, run, warp_of(order[first * group])));
                         let regs = self.load_group("ld.shared", &from, dtype, None, &vec![None; group]);
@@ -256,7 +270,11 @@ impl Emitter<'_> {
                 }
                 let (first, parts) = (runs[run], cx.parts.remove(&run).unwrap_or_default());
                 if cx.prefixes.is_empty() {
-                    let total = self.combined_row(cx.combine, parts);
+                    let mut total = self.combined_row(cx.combine, parts);
+                    for bit in 0..if by_lanes { bits.len() } else { 0 } {
+                        let other = self.of_other_lane(cx.inputs, &total, bit);
+                        total = self.combined(cx.combine, &total, &other);
+                    }
                     cx.totals.insert(first, total);
                     continue;
                 }
@@ -368,6 +386,9 @@ impl Emitter<'_> {
         is_equal
     }
 }
+
+/// As many results of warps as are combined between lanes rather than by each lane: 5 shuffles take less time than 8 loads and 31 operations.
+const MANY_WARPS: usize = 16;
 
 /// The number of independent chains for sums of products.
 const CHAINS: usize = 4;
