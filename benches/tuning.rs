@@ -145,10 +145,10 @@ fn tune(device: &Device) -> Result<(), Box<dyn Error>> {
         let loss = kernels::cross_entropy(&halves, &indices, &mut losses, &mut sums, columns, -100);
         print_report("cross_entropy f16", &shape, &*loss.grid(|_| rows).report()?);
         if columns <= 32_768 {
-            let norm = kernels::layer_norm(&halves, &weight, &weight, &mut y, &mut mean, &mut rstd, columns, 1e-5);
-            print_report("layer_norm f16", &shape, &*norm.grid(|_| rows).report()?);
-            let norm = kernels::rms_norm(&halves, &weight, &mut y, &mut rstd, columns, 1e-5);
-            print_report("rms_norm f16", &shape, &*norm.grid(|_| rows).report()?);
+            let norm = kernels::layer_norm(&halves, &weight, &weight, &mut y, &mut mean, &mut rstd, rows, columns, 1e-5);
+            print_report("layer_norm f16", &shape, &*norm.grid(|config| cdiv(rows, config.ROWS)).report()?);
+            let norm = kernels::rms_norm(&halves, &weight, &mut y, &mut rstd, rows, columns, 1e-5);
+            print_report("rms_norm f16", &shape, &*norm.grid(|config| cdiv(rows, config.ROWS)).report()?);
         }
         if columns <= 8192 {
             let mut parts = device.empty::<f32>(132 * 2 * columns)?;

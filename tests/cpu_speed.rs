@@ -89,7 +89,11 @@ fn kernels_on_the_cpu() -> Result<()> {
     time("scale_in_place", || scale_in_place::<1024>(&mut y, N, 1.0).grid(grid).launch())?;
     time("adamw", || kernels::adamw::<f32, 1024>(&mut y, &x, &mut m, &mut v, N, 0.1, 0.9, 0.999, 1e-8, 0.0, 1).grid(grid).launch())?;
     time("softmax", || kernels::softmax(&x, &mut y, COLUMNS).grid(|_| ROWS).launch())?;
-    time("layer_norm", || kernels::layer_norm(&x, &weight, &weight, &mut y, &mut mean, &mut rstd, COLUMNS, 1e-5).grid(|_| ROWS).launch())?;
+    time("layer_norm", || {
+        kernels::layer_norm(&x, &weight, &weight, &mut y, &mut mean, &mut rstd, ROWS, COLUMNS, 1e-5)
+            .grid(|config| cdiv(ROWS, config.ROWS))
+            .launch()
+    })?;
     time("row_sum", || kernels::row_sum(&x, &mut mean, COLUMNS).grid(|_| ROWS).launch())?;
     time("transpose", || kernels::transpose(&x, &mut y, ROWS, COLUMNS).grid(|c| (cdiv(ROWS, c.ROWS), cdiv(COLUMNS, c.COLUMNS))).launch())?;
     time("scatter", || scatter::<1024>(&x, &indices, &mut y, N).grid(grid).launch())?;

@@ -123,7 +123,9 @@ fn layer_norm_of<T: Float>(
         return Ok((y, saved));
     }
     let mut saved = LayerNormSaved { mean: call.empty(rows.leading)?, rstd: call.empty(rows.leading)? };
-    kernels::layer_norm(x, weight, bias, &mut y, &mut saved.mean, &mut saved.rstd, rows.columns, eps).grid(|_| rows.rows).launch()?;
+    kernels::layer_norm(x, weight, bias, &mut y, &mut saved.mean, &mut saved.rstd, rows.rows, rows.columns, eps)
+        .grid(|config| cdiv(rows.rows, config.ROWS))
+        .launch()?;
     Ok((y, saved))
 }
 
@@ -254,7 +256,9 @@ fn rms_norm_of<T: Float>(
         return Ok((y, RmsNormSaved { rstd: call.not_a_number(rows.leading)? }));
     }
     let mut saved = RmsNormSaved { rstd: call.empty(rows.leading)? };
-    kernels::rms_norm(x, weight, &mut y, &mut saved.rstd, rows.columns, eps).grid(|_| rows.rows).launch()?;
+    kernels::rms_norm(x, weight, &mut y, &mut saved.rstd, rows.rows, rows.columns, eps)
+        .grid(|config| cdiv(rows.rows, config.ROWS))
+        .launch()?;
     Ok((y, saved))
 }
 

@@ -16,7 +16,10 @@ fn layer_norm<T: Real>() {
             let (dx, dw, db) = (device.tensor(&x).unwrap(), device.tensor(&w).unwrap(), device.tensor(&b).unwrap());
             let mut y = device.empty_like(&dx).unwrap();
             let [mut mean, mut rstd] = [0; 2].map(|_| device.empty::<f32>(ROWS).unwrap());
-            kernels::layer_norm(&dx, &dw, &db, &mut y, &mut mean, &mut rstd, columns, EPS).grid(|_| ROWS).launch().unwrap();
+            kernels::layer_norm(&dx, &dw, &db, &mut y, &mut mean, &mut rstd, ROWS, columns, EPS)
+                .grid(|config| cdiv(ROWS, config.ROWS))
+                .launch()
+                .unwrap();
 
             let stats: Vec<(f64, f64)> = x.chunks(columns).map(stats).collect();
             check(device, &mean.to_vec().unwrap(), 0.0, |row| stats[row].0);
@@ -44,7 +47,7 @@ fn rms_norm<T: Real>() {
             let (dx, dw) = (device.tensor(&x).unwrap(), device.tensor(&w).unwrap());
             let mut y = device.empty_like(&dx).unwrap();
             let mut rstd = device.empty::<f32>(ROWS).unwrap();
-            kernels::rms_norm(&dx, &dw, &mut y, &mut rstd, columns, EPS).grid(|_| ROWS).launch().unwrap();
+            kernels::rms_norm(&dx, &dw, &mut y, &mut rstd, ROWS, columns, EPS).grid(|config| cdiv(ROWS, config.ROWS)).launch().unwrap();
             let want = |row: usize| {
                 let squares: f64 = x[row * columns..][..columns].iter().map(|v| v.wide().powi(2)).sum();
                 1.0 / (squares / columns as f64 + f64::from(EPS)).sqrt()
