@@ -231,14 +231,7 @@ const ALONE: [&[&str]; 2] = [
         "galatea --no-default-features",
         "galatea --examples", // as a user builds them, without the features of the tests
     ],
-    &[
-        "kernel-lang --no-default-features",
-        "kernel-lang --no-default-features --features frontend",
-        "kernel-lang --no-default-features --features codegen",
-        "kernel-macros",
-        "kernel-sim",
-        "trusted-files",
-    ],
+    &["kernel-lang", "kernel-frontend", "kernel-macros", "kernel-sim", "trusted-files"],
 ];
 
 fn alone(_: &mut Findings) -> Result<()> {
