@@ -9,7 +9,7 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=src");
     let mut hasher = DefaultHasher::new();
     add(Path::new("src"), &mut hasher)?;
-    println!("cargo::rustc-env=KERNEL_LANG_SOURCES={:016x}", hasher.finish());
+    println!("cargo::rustc-env=SOURCES_HASH={:016x}", hasher.finish());
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Compiles a kernel, from its text form or from Rust (with the feature `frontend`), and prints it after each pass, then its PTX.
+//! Compiles a kernel, from its text form or from Rust, and prints it after each pass, then its PTX.
 //!
 //! ```sh
 //! cargo run -p kernel-lang --example kernelc -- kernel.kir T=f32 BLOCK_SIZE=1024 num_warps=4 num_stages=3 target=sm_90a [--passes] [--checked]
@@ -46,9 +46,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn read(path: &str) -> Result<ir::Function, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(path)?;
-    #[cfg(feature = "frontend")]
     if path.ends_with(".rs") {
-        return kernel_lang::frontend::lower_source(&text, path).map_err(|diagnostics| diagnostics.render(&[path.into()]).into());
+        return kernel_frontend::lower_source(&text, path).map_err(|diagnostics| diagnostics.render(&[path.into()]).into());
     }
     Ok(ir::parse(&text)?)
 }

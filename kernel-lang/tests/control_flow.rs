@@ -6,12 +6,13 @@ use std::collections::HashMap;
 use std::ops::{Add, AddAssign};
 
 use kernel_lang::backend::cpu::{Conflicts, Program, Scratch};
-use kernel_lang::{Bindings, compile_cpu, frontend};
+use kernel_lang::{Bindings, compile_cpu};
 
 const LENGTH: usize = 64;
 
 fn compile(source: &str) -> Program {
-    let func = frontend::lower_source(source, "test.rs").unwrap_or_else(|diagnostics| panic!("{}\n{source}", diagnostics.render(&[])));
+    let func =
+        kernel_frontend::lower_source(source, "test.rs").unwrap_or_else(|diagnostics| panic!("{}\n{source}", diagnostics.render(&[])));
     compile_cpu(&func, &Bindings::new()).unwrap_or_else(|diagnostics| panic!("{}\n{source}", diagnostics.render(&[])))
 }
 

@@ -6,7 +6,7 @@ use std::sync::Barrier;
 use std::time::Instant;
 
 use kernel_lang::backend::cpu::{Program, Scratch};
-use kernel_lang::{Bindings, compile_cpu, frontend};
+use kernel_lang::{Bindings, compile_cpu};
 
 /// A kernel of a body that knows `x`, `y`, `z`, `indices`, `n`, `m` and `i`, the indices of a tile of 64, and `ones`, a tile to store.
 fn compile(body: &str) -> Program {
@@ -17,7 +17,8 @@ fn compile(body: &str) -> Program {
             {body}
         }}"
     );
-    let func = frontend::lower_source(&source, "test.rs").unwrap_or_else(|diagnostics| panic!("{}\n{source}", diagnostics.render(&[])));
+    let func =
+        kernel_frontend::lower_source(&source, "test.rs").unwrap_or_else(|diagnostics| panic!("{}\n{source}", diagnostics.render(&[])));
     compile_cpu(&func, &Bindings::new()).unwrap_or_else(|diagnostics| panic!("{}\n{source}", diagnostics.render(&[])))
 }
 
@@ -257,7 +258,7 @@ fn a_race_gives_values_that_were_stored() {
         store(seen + program_id(0) * 128 + i, load(y + i));
         store(seen + program_id(0) * 128 + 64 + i, load(y + 64 + load(indices + i)));
     }";
-    let func = frontend::lower_source(source, "test.rs").unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
+    let func = kernel_frontend::lower_source(source, "test.rs").unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
     let program = compile_cpu(&func, &Bindings::new()).unwrap();
     const PROGRAMS: u32 = 200;
     const THREADS: u32 = 4;

@@ -21,8 +21,8 @@ mod reference;
 #[path = "filetests/support.rs"]
 mod support;
 
+use kernel_lang::Schedule;
 use kernel_lang::ir::{self, Stage};
-use kernel_lang::{Schedule, frontend};
 use support::{each, expect_file};
 
 #[test]
@@ -115,7 +115,7 @@ fn stage(text: &str) -> Stage {
 
 #[test]
 fn accept() {
-    each("frontend/accept", "rs", &mut |path, source| match frontend::lower_source(source, &file_name(path)) {
+    each("frontend/accept", "rs", &mut |path, source| match kernel_frontend::lower_source(source, &file_name(path)) {
         Ok(func) => expect_file(&path.with_extension("kir"), &func.to_string()),
         Err(diagnostics) => Err(diagnostics.render(&[file_name(path).as_str().into()])),
     });
@@ -123,7 +123,7 @@ fn accept() {
 
 #[test]
 fn reject() {
-    each("frontend/reject", "rs", &mut |path, source| match frontend::lower_source(source, &file_name(path)) {
+    each("frontend/reject", "rs", &mut |path, source| match kernel_frontend::lower_source(source, &file_name(path)) {
         Ok(func) => Err(format!("the mistake is accepted:\n{func}")),
         Err(diagnostics) => {
             let text = diagnostics.render(&[file_name(path).as_str().into()]);
@@ -186,9 +186,9 @@ fn expand() {
         let arguments = attribute.meta.require_list().map_or_else(|_| proc_macro2::TokenStream::new(), |list| list.tokens.clone());
         let tokens = quote::quote!(#item);
         let expansion = if attribute.path().is_ident("kernel") {
-            frontend::kernel(arguments, tokens, &())
+            kernel_frontend::kernel(arguments, tokens, &())
         } else {
-            frontend::autotune(arguments, tokens, &())
+            kernel_frontend::autotune(arguments, tokens, &())
         };
         let parsed = syn::parse2(expansion.tokens).map_err(|error| error.to_string())?;
         expect_file(&path.with_extension("expanded"), &without_ptx(&prettyplease::unparse(&parsed)))
@@ -260,14 +260,14 @@ fn documentation() {
                  let offsets = program_id(0) * N + arange(0, N); let mask = offsets < n; let v = load(x + offsets, mask = mask);\n{}\n}}",
                 code.join("\n")
             );
-            if let Err(diagnostics) = frontend::lower_source(&source, file) {
+            if let Err(diagnostics) = kernel_frontend::lower_source(&source, file) {
                 panic!("example {index} of {file}:\n{source}\n{}", diagnostics.render(&[file.into()]));
             }
             examples += 1;
         }
         for signature in text.split("\npub fn ").skip(1) {
             let Some((name, rest)) = signature.split_once(['<', '(']) else { continue };
-            let Some(builtin) = frontend::builtins().find(|builtin| builtin.name == name) else { continue };
+            let Some(builtin) = kernel_frontend::builtins().find(|builtin| builtin.name == name) else { continue };
             let params = rest.split_once(" {").map_or(rest, |(params, _)| params);
             for (before, _) in builtin.usage.match_indices(" = ") {
                 let option = builtin.usage[..before].rsplit([' ', '(']).next().unwrap_or_default();
@@ -299,7 +299,7 @@ fn mutations() {
     for round in 0..count {
         let source = support::mutate(&sources, seed.wrapping_mul(1 << 32) + round);
         let outcome =
-            std::panic::catch_unwind(|| frontend::lower_source(&source, "mutant.rs").map_err(|diagnostics| diagnostics.render(&[])));
+            std::panic::catch_unwind(|| kernel_frontend::lower_source(&source, "mutant.rs").map_err(|diagnostics| diagnostics.render(&[])));
         match outcome {
             Err(_) => panic!("seed {seed}, round {round}: this crashes\n{source}"),
             Ok(Ok(func)) => {
@@ -327,7 +327,7 @@ fn random_kernels() {
     let mut rejected = 0;
     for round in 0..count {
         let source = generate::kernel(seed.wrapping_mul(1 << 20) + round);
-        match frontend::lower_source(&source, "random.rs") {
+        match kernel_frontend::lower_source(&source, "random.rs") {
             Ok(func) => {
                 let text = func.to_string();
                 let again = ir::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}\n{source}"));

@@ -1,4 +1,4 @@
-//! The attribute macros `#[kernel]`, `#[device]` and `#[autotune]`. Each is one call into `kernel-lang`.
+//! The attribute macros `#[kernel]`, `#[device]` and `#[autotune]`. Each is one call into `kernel-frontend`.
 //!
 //! This crate contains no logic of the compiler. It is the only crate that may access files while a user's crate compiles: it caches
 //! variants between builds and, if `GALATEA_PTX_DIR` names a folder, writes the PTX of every variant there.
@@ -9,7 +9,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-use kernel_lang::frontend::{self, Expansion};
+use kernel_frontend::Expansion;
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 use store::Files;
 
@@ -112,7 +112,7 @@ use store::Files;
 /// `cargo clean` removes the cache. With the environment variable `GALATEA_BUILD_CACHE=off`, each build compiles all variants.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    finish(frontend::kernel(arguments.into(), item.into(), &Files::of_this_target()))
+    finish(kernel_frontend::kernel(arguments.into(), item.into(), &Files::of_this_target()))
 }
 
 /// Makes a kernel select its configuration by timing, at the first launch of each key.
@@ -201,7 +201,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// share is `|_| rows`.
 #[proc_macro_attribute]
 pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    finish(frontend::autotune(arguments.into(), item.into(), &Files::of_this_target()))
+    finish(kernel_frontend::autotune(arguments.into(), item.into(), &Files::of_this_target()))
 }
 
 /// Defines a helper function that any kernel can call, also from other modules and crates; or a struct that kernels can use.
@@ -304,14 +304,14 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// gives the path of `galatea`, if it was renamed.
 #[proc_macro_attribute]
 pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    frontend::device(arguments.into(), item.into(), &crate_name()).into()
+    kernel_frontend::device(arguments.into(), item.into(), &crate_name()).into()
 }
 
 /// The end of the macro chain that collects the sources of a kernel's device functions.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __kernel(collected: TokenStream) -> TokenStream {
-    let expansion = frontend::kernel_bundle(collected.into(), &crate_name(), &Files::of_this_target());
+    let expansion = kernel_frontend::kernel_bundle(collected.into(), &crate_name(), &Files::of_this_target());
     let has_variants = !expansion.variants.is_empty();
     let tokens = finish(expansion);
     // The macro is an expression, and `finish` puts an item before it, so a block is needed.
@@ -322,14 +322,14 @@ pub fn __kernel(collected: TokenStream) -> TokenStream {
 #[doc(hidden)]
 #[proc_macro]
 pub fn __device(collected: TokenStream) -> TokenStream {
-    frontend::device_bundle(collected.into()).into()
+    kernel_frontend::device_bundle(collected.into()).into()
 }
 
 /// Imports a macro under the name of each builtin, so that rustc suggests the builtins.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __builtin_names(of: TokenStream) -> TokenStream {
-    frontend::builtin_names(&of.into()).into()
+    kernel_frontend::builtin_names(&of.into()).into()
 }
 
 /// The name of the crate that is being compiled, from cargo. Without cargo there is only one crate.

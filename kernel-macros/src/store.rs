@@ -21,7 +21,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
-use kernel_lang::frontend::Store;
+use kernel_frontend::Store;
 
 /// The entries in a folder.
 pub(crate) struct Files {

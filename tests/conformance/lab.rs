@@ -66,7 +66,7 @@ impl Source {
     pub(crate) fn lower(&self) -> Result<String, String> {
         let attribute = if self.text.starts_with("#[kernel") { "" } else { "#[kernel]\n" };
         let text = format!("{attribute}{}", self.text);
-        kernel_lang::frontend::lower_source(&text, "case.rs")
+        kernel_frontend::lower_source(&text, "case.rs")
             .map(|func| func.to_string())
             .map_err(|errors| errors.into_vec().iter().map(|error| format!("error: {error}\n")).collect())
     }

@@ -2,6 +2,7 @@
 //!
 //! All steps run even if one fails, so that one run shows all failures.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -36,6 +37,7 @@ const STEPS: &[Step] = &[
     Step { name: "book", what: "the book builds, and every link in it leads somewhere", run: book },
     Step { name: "alone", what: "each crate builds alone and with each of its features", run: alone },
     Step { name: "no-syn", what: "running kernels needs no syn", run: no_syn },
+    Step { name: "once", what: "no crate is built once for the tests, and again for the macros or for this program", run: once },
 ];
 
 /// Results of steps that other steps or the summary use.
@@ -229,14 +231,7 @@ const ALONE: [&[&str]; 2] = [
         "galatea --no-default-features",
         "galatea --examples", // as a user builds them, without the features of the tests
     ],
-    &[
-        "kernel-lang --no-default-features",
-        "kernel-lang --no-default-features --features frontend",
-        "kernel-lang --no-default-features --features codegen",
-        "kernel-macros",
-        "kernel-sim",
-        "trusted-files",
-    ],
+    &["kernel-lang", "kernel-frontend", "kernel-macros", "kernel-sim", "trusted-files"],
 ];
 
 fn alone(_: &mut Findings) -> Result<()> {
@@ -277,6 +272,22 @@ fn no_syn(_: &mut Findings) -> Result<()> {
         "kernel-runtime depends on {}; see `cargo tree -p kernel-runtime -e normal,no-proc-macro -i syn`",
         syn.join(", ")
     );
+    Ok(())
+}
+
+/// Cargo builds a crate once for each set of features that it is given. This program, the macros and the tests should share one build.
+fn once(_: &mut Findings) -> Result<()> {
+    let mut built = BTreeMap::<String, BTreeSet<String>>::new();
+    // This program is built first, and without the development dependencies whose features the tests have.
+    for what in ["-p xtask -e normal,build", "--workspace"] {
+        let tree = process::output(&mut process::command(&format!("cargo tree {what} --prefix none --format {{p}}|{{f}}")))?;
+        for (package, features) in tree.lines().filter_map(|line| line.trim_end_matches(" (*)").split_once('|')) {
+            built.entry(package.to_owned()).or_default().insert(features.to_owned());
+        }
+    }
+    ensure!(built.len() > 1, "`cargo tree` printed no tree");
+    let twice: Vec<_> = built.iter().filter(|(_, sets)| sets.len() > 1).map(|(package, sets)| format!("{package} with {sets:?}")).collect();
+    ensure!(twice.is_empty(), "built more than once: {}; see `cargo tree --workspace -e features -i CRATE`", twice.join("; "));
     Ok(())
 }
 

@@ -14,7 +14,7 @@ mod rustc;
 use std::path::{Path, PathBuf};
 
 use cpu_time::ProcessTime;
-use kernel_lang::frontend::{Expansion, autotune, kernel, kernel_bundle};
+use kernel_frontend::{Expansion, autotune, kernel, kernel_bundle};
 use quote::ToTokens;
 
 use rustc::{Macros, arguments};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kernel_lang::frontend::{device, device_bundle};
+use kernel_frontend::{device, device_bundle};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 

@@ -59,7 +59,6 @@ pub use access::{Access, AccessKind, Stored, may_alias};
 pub use arena::{Arena, Handle, Inst, Region, SideTable, Value};
 pub use atomic::{AtomicOp, Scope, Semantics};
 pub use build::Builder;
-#[cfg(feature = "codegen")]
 pub(crate) use constexpr::to_f64_odd;
 pub use constexpr::{ConstBinary, ConstExpr, ConstUnary, TARGET};
 pub use fields::{AttributeValue, Field, Parts};

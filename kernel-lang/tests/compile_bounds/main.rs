@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use kernel_lang::target::Target;
-use kernel_lang::{Bindings, Options, compile, compile_cpu, frontend, ir};
+use kernel_lang::{Bindings, Options, compile, compile_cpu, ir};
 
 /// The stack of a thread that compiles the text form: a quarter of what Rust gives a thread.
 const STACK_BYTES: usize = 512 * 1024;
@@ -120,7 +120,7 @@ cases! {
 
 /// The mistakes of a text, or of a kernel in Rust; none if it compiles.
 fn mistakes(source: String) -> String {
-    let work = move || match frontend::lower_source(&source, "k.rs") {
+    let work = move || match kernel_frontend::lower_source(&source, "k.rs") {
         Ok(func) => {
             let bindings = func.consts.iter().fold(Bindings::new(), |bindings, param| bindings.constant(&param.name, 1));
             let compiled = compile(&func, &Options::new(bindings, Target::SM_90A));
@@ -192,7 +192,7 @@ fn statements_take_a_linear_time() {
     let time = |count| {
         let source = sources::statements(count);
         let (mistakes, took) =
-            on_thread(SOURCE_STACK_BYTES, move || frontend::lower_source(&source, "k.rs").err().map(|list| list.render(&[])));
+            on_thread(SOURCE_STACK_BYTES, move || kernel_frontend::lower_source(&source, "k.rs").err().map(|list| list.render(&[])));
         assert_eq!(mistakes, None);
         took
     };

@@ -11,8 +11,6 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-use kernel_lang::frontend;
-
 /// The modules in the order of the page, with their titles.
 const SECTIONS: [(&str, &str); 14] = [
     ("program", "Programs and ranges"),
@@ -72,7 +70,7 @@ pub(crate) fn page() -> Result<String, String> {
         sections.push((title, module_doc(&source), items(&source)));
     }
     let documented: BTreeSet<&str> = sections.iter().flat_map(|(_, _, items)| items).map(|item| item.name.as_str()).collect();
-    if let Some(missing) = frontend::builtins().find(|builtin| !documented.contains(builtin.name)) {
+    if let Some(missing) = kernel_frontend::builtins().find(|builtin| !documented.contains(builtin.name)) {
         return Err(format!("the builtin `{}` has no documented function in src/dsl", missing.name));
     }
 
@@ -130,7 +128,7 @@ fn push_item(page: &mut String, item: &Item) {
         let _ = write!(page, "### Parameter `{}`\n\n", item.name);
     } else {
         let _ = write!(page, "### `{}`\n\n", item.name);
-        if let Some(builtin) = frontend::builtins().find(|builtin| builtin.name == item.name) {
+        if let Some(builtin) = kernel_frontend::builtins().find(|builtin| builtin.name == item.name) {
             let _ = write!(page, "```text\n{}\n```\n\n", builtin.usage);
         }
     }

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use kernel_frontend::lower_source;
 use kernel_lang::dtype::Dtype;
-use kernel_lang::frontend::lower_source;
 use kernel_lang::ir::Function;
 use kernel_lang::passes::specialize::{self, Bindings};
 use kernel_lang::passes::{self, SIMPLIFY, expand_math};

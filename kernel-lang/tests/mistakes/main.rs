@@ -10,7 +10,7 @@ mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel_lang::frontend::{self, BuiltinInfo};
+use kernel_frontend::BuiltinInfo;
 use rows::{File, Row, Section};
 
 /// What every row sees. `v`, `w` and the like are tiles, `s`, `k`, `n` and `on` are scalars.
@@ -82,7 +82,7 @@ fn outcome(row: &Row, builtin: &str) -> Row {
     let mut found = row.clone();
     found.statement.clone_from(&statement);
     found.expected.clear();
-    for (index, (underlined, diagnostic)) in frontend::mistakes(&source, "row.rs").into_iter().enumerate() {
+    for (index, (underlined, diagnostic)) in kernel_frontend::mistakes(&source, "row.rs").into_iter().enumerate() {
         let labels = diagnostic.labels.iter().map(|(_, label)| format!(" ({label})")).collect::<String>();
         let message = format!("{}{labels}", diagnostic.message);
         found.expected.push((in_general(&message, builtin), in_general(diagnostic.help.as_deref().unwrap_or(""), builtin)));
@@ -192,7 +192,7 @@ fn rows_match_the_messages() {
 
 /// The builtins of a section; a section without builtins is one case a row.
 fn builtins_of(section: &Section) -> Vec<String> {
-    let unknown = section.builtins.iter().find(|builtin| frontend::builtins().all(|known| known.name != **builtin));
+    let unknown = section.builtins.iter().find(|builtin| kernel_frontend::builtins().all(|known| known.name != **builtin));
     assert!(unknown.is_none(), "there is no function `{}`", unknown.map_or("", |builtin| builtin));
     if section.builtins.is_empty() { vec![String::new()] } else { section.builtins.clone() }
 }
@@ -224,7 +224,7 @@ fn outcomes(cases: &[(Row, String)]) -> Vec<Row> {
 /// Without its mistake, a row would be accepted as far as the kernel around it goes.
 #[test]
 fn the_kernel_around_the_rows_is_right() {
-    let found = frontend::mistakes(&format!("#[kernel]\n{KERNEL}}}\n{STRUCTS}"), "row.rs");
+    let found = kernel_frontend::mistakes(&format!("#[kernel]\n{KERNEL}}}\n{STRUCTS}"), "row.rs");
     assert!(found.is_empty(), "{found:?}");
 }
 
@@ -260,7 +260,7 @@ fn every_builtin_has_rows() {
         }
     }
     let mut missing = Vec::new();
-    for builtin in frontend::builtins() {
+    for builtin in kernel_frontend::builtins() {
         let found = kinds.get(builtin.name).cloned().unwrap_or_default();
         let lacking: Vec<&str> = wanted(&builtin).into_iter().filter(|kind| !found.contains(*kind)).collect();
         if !lacking.is_empty() {
@@ -283,7 +283,7 @@ fn wanted(builtin: &BuiltinInfo) -> Vec<&'static str> {
 /// The help for a misspelt builtin names the builtin.
 #[test]
 fn a_misspelt_builtin_is_suggested() {
-    let builtins: Vec<&str> = frontend::builtins().map(|builtin| builtin.name).collect();
+    let builtins: Vec<&str> = kernel_frontend::builtins().map(|builtin| builtin.name).collect();
     for builtin in builtins.iter().filter(|builtin| builtin.len() >= 5) {
         // Two letters in the middle are swapped.
         let (front, back) = builtin.split_at(builtin.len() / 2);
@@ -292,7 +292,7 @@ fn a_misspelt_builtin_is_suggested() {
         if slip == *builtin || builtins.contains(&slip.as_str()) {
             continue;
         }
-        let found = frontend::mistakes(&format!("#[kernel]\n{KERNEL}    {slip}(v);\n}}\n"), "row.rs");
+        let found = kernel_frontend::mistakes(&format!("#[kernel]\n{KERNEL}    {slip}(v);\n}}\n"), "row.rs");
         let [(_, diagnostic)] = &found[..] else { panic!("{slip}: {found:?}") };
         assert_eq!(diagnostic.message, format!("there is no function `{slip}`"));
         assert_eq!(diagnostic.help, Some(format!("did you mean `{builtin}`?")));

@@ -40,7 +40,7 @@ const CHANGES: [(&str, &str, &str); 3] = [
     ("kernel-runtime/src/kernel/mod.rs", "self.variants.iter().filter_map(target)", "self.variants.iter().take(0).filter_map(target)"),
     // The macros compile none, except where tuning must know which configurations are left out.
     (
-        "kernel-lang/src/frontend/variants.rs",
+        "kernel-frontend/src/variants.rs",
         "|instance| kept.or_made(instance, || one(func, instance))",
         "|instance| if has_choice { kept.or_made(instance, || one(func, instance)) } else { Ok(Outcomes::default()) }",
     ),
