@@ -223,7 +223,11 @@ impl Elaborator<'_> {
             fine = false;
         }
         for ty in &call.types {
-            self.errors.push_help(ty.span, format!("`{}` takes no types", call.name.text), "the view says what it holds");
+            self.errors.push_help(
+                ty.span,
+                format!("`{}` takes no types", call.name.text),
+                "remove the types: the elements have the type of the view",
+            );
             fine = false;
         }
         fine

@@ -1,4 +1,4 @@
-//! What the pass keeps: shapes, spans, regions, and whatever is a primitive.
+//! What `expand_math` leaves as it is: shapes, spans, regions, and functions that the GPU computes.
 
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{BinaryOp, Op, Stage, UnaryOp, parse, verify};

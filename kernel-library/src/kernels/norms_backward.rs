@@ -25,7 +25,9 @@ use galatea::prelude::*;
 /// # let [weight, bias] = [0; 2].map(|_| device.tensor(&[1.0f32; 2]).unwrap());
 /// # let [mut y, mut dx] = [device.empty_like(&x)?, device.empty_like(&x)?];
 /// # let [mut mean, mut rstd] = [device.empty::<f32>(rows)?, device.empty::<f32>(rows)?];
-/// kernel_library::kernels::layer_norm(&x, &weight, &bias, &mut y, &mut mean, &mut rstd, columns, 1e-5).grid(|_| rows).launch()?;
+/// kernel_library::kernels::layer_norm(&x, &weight, &bias, &mut y, &mut mean, &mut rstd, rows, columns, 1e-5)
+///     .grid(|config| cdiv(rows, config.ROWS))
+///     .launch()?;
 ///
 /// let mut parts = device.empty::<f32>(groups * 2 * columns)?;
 /// kernel_library::kernels::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut parts, rows, columns).grid(|_| groups).launch()?;

@@ -52,7 +52,7 @@ use crate::kernels::online::{finite, joined};
         Config { BLOCK_SIZE: 524288, ONCE: true, num_warps: 8, num_ctas: 16 },
         Config { BLOCK_SIZE: 524288, ONCE: true, num_warps: 16, num_ctas: 16 },
         Config { BLOCK_SIZE: 4096, ONCE: false, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, ONCE: false, num_warps: 32 },
+        Config { BLOCK_SIZE: 8192, ONCE: false, num_warps: 32, maxnreg: 64 }, // without it, NVIDIA's assembler takes 32 and spills
         Config { BLOCK_SIZE: 16384, ONCE: false, num_warps: 32 },
         Config { BLOCK_SIZE: 65536, ONCE: false, num_warps: 16, num_ctas: 16, num_stages: 2 },
     ],

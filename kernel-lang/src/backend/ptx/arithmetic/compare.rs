@@ -134,7 +134,7 @@ impl Emitter<'_> {
     }
 
     /// The slack: the limit minus the thread part, computed once per region.
-    pub(crate) fn slack(&mut self, test: &PositionTest, layout: Option<&Layout>) -> Reg {
+    fn slack(&mut self, test: &PositionTest, layout: Option<&Layout>) -> Reg {
         let key = SlackKey { limit: test.limit.start.clone(), steps: test.position.strides.clone(), layout: layout.cloned() };
         if let Some(known) = self.slacks.iter().rev().find_map(|scope| scope.get(&key)) {
             return *known;
