@@ -481,6 +481,8 @@ define_ops! {
     AsyncWait = "async_wait" { pending: u32 },
     /// Reads the elements in slot number `slot` of an async buffer; their copies have completed.
     LocalLoad = "local_load" { buffer: Value, slot: Value },
+    /// All `loads`, which are results of `load`, are issued before an op behind this one begins. Only in kernels that have layouts.
+    IssueLoads = "issue_loads" { loads: Vec<Value> },
     /// Waits for all threads of the program: after it, every thread sees what any thread stored before it.
     Barrier = "barrier" {},
     /// Waits until the previous launch has completed and its stores are visible. Only launches that overlap with the previous one wait.
@@ -555,6 +557,7 @@ impl Op {
                 | Op::AsyncCommitGroup { .. }
                 | Op::AsyncWait { .. }
                 | Op::LocalLoad { .. }
+                | Op::IssueLoads { .. }
                 | Op::Report { .. }
                 | Op::Assert { .. }
                 | Op::Load { volatile: true, .. }

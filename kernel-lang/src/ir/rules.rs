@@ -219,6 +219,10 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             Ok(if atomic.has_result() { vec![Cow::Owned(expected)] } else { Vec::new() })
         }
         Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } => Ok(Vec::new()),
+        Op::IssueLoads { loads } => {
+            let are_loads = loads.iter().all(|load| matches!(func.def_op(*load), Some(Op::Load { .. })));
+            if are_loads { Ok(Vec::new()) } else { Err("takes results of `load` only".to_string()) }
+        }
         Op::AsyncBuffer { slots } => {
             let wanted = wanted()?;
             if *slots == 0 || !wanted.is_tile() {

@@ -223,7 +223,7 @@ impl Verifier<'_> {
                 self.gpu_invariants(inst, &mut gpu);
             }
             self.gpu = Some(gpu);
-        } else if matches!(data.op, Op::Convert { .. }) {
+        } else if matches!(data.op, Op::Convert { .. } | Op::IssueLoads { .. }) {
             self.broken(inst, "stands only in kernels with layouts");
         }
     }

@@ -10,6 +10,7 @@ pub mod expand_division;
 pub mod expand_math;
 pub mod expand_sort;
 pub mod guard_accesses;
+pub mod issue_loads;
 pub mod licm;
 pub mod narrow_divisions;
 pub mod pad_tiles;

@@ -83,6 +83,10 @@
 //! asynchronous copies. These take no registers. The buffer has `num_stages` slots, and an iteration fills the slot that the previous
 //! iteration read. The other loads are carried in registers: one tile or scalar for each iteration ahead.
 //!
+//! Beside wide loads, a tile of which a thread has one element, such as a statistic of each row, gets an async buffer, too. In a register, its
+//! element would arrive an iteration early, but the driver's compiler moves the register within that iteration, and so waits for it: with the
+//! statistics in buffers, the gradient of layer norm for rows of 8192 halves takes 57.1 instead of 59.1 us on an H200.
+//!
 //! A loop without `num_stages` gets the schedule's `num_stages`, but only as many slots as leave room in shared memory for the most threads
 //! that a multiprocessor runs (`BYTES_PER_THREAD`). If it contains another loop, it prefetches nothing. Such a loop carries only scalars in
 //! registers, and only if it also has async buffers: waiting for one scalar takes as long as waiting for a tile.
@@ -120,7 +124,9 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<Ch
             if let Some(around) = Loop::of(func, inst)
                 && let Some(plan) = plan(func, &around, target, schedule)?
             {
-                out.extend(prefetch(func, &around, &plan));
+                let front = prefetch(func, &around, &plan);
+                let waiting = take_waiting(func, &mut out, &front);
+                out.extend(front.into_iter().chain(waiting));
                 changed = true;
             }
             out.push(inst);
@@ -128,6 +134,44 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<Ch
         *func.insts_mut(region) = out;
     }
     Ok(changed)
+}
+
+/// Takes out of `before`, the ops in front of a loop, the branches at their end that only load, if `front` does not use what they load. A branch
+/// waits for its loads, such as weights that every iteration uses, and the copies for the first iterations must not wait with it.
+fn take_waiting(func: &Function, before: &mut Vec<Inst>, front: &[Inst]) -> Vec<Inst> {
+    let mut used: HashSet<Value> = HashSet::new();
+    front.iter().for_each(|inst| note_operands(func, *inst, &mut used));
+    let mut waiting = Vec::new();
+    for at in (0..before.len()).rev() {
+        let data = func.inst(before[at]);
+        if only_loads(func, &data.op) && !data.results.iter().any(|result| used.contains(result)) {
+            waiting.insert(0, before.remove(at));
+        } else if data.op.has_effects() {
+            break;
+        } else {
+            note_operands(func, before[at], &mut used);
+        }
+    }
+    waiting
+}
+
+fn note_operands(func: &Function, inst: Inst, used: &mut HashSet<Value>) {
+    let op = &func.inst(inst).op;
+    let mut note = |value: Value| _ = used.insert(value);
+    op.for_each_operand(&mut note);
+    op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inner| func.inst(inner).op.for_each_operand(&mut note)));
+}
+
+/// Is it a branch that computes and loads, and does nothing else?
+fn only_loads(func: &Function, op: &Op) -> bool {
+    let mut only = matches!(op, Op::If { .. });
+    op.for_each_region(&mut |region| {
+        func.for_each_inst(region, &mut |inner| {
+            let op = &func.inst(inner).op;
+            only &= !op.has_effects() || matches!(op, Op::If { .. } | Op::Yield { .. });
+        });
+    });
+    only
 }
 
 /// The loads to prefetch, and the number of iterations ahead.
@@ -144,8 +188,10 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
     let (tiles, scalars): (Vec<Inst>, Vec<Inst>) =
         early_loads(func, around).into_iter().partition(|load| func.ty(func.result(*load)).is_tile());
     let threads = schedule.threads();
+    let is_wide = |load: &Inst| matches!(func.inst(*load).op, Op::Load { align, .. } if i64::from(align) == WIDEST);
+    let any_wide = tiles.iter().any(|load| is_wide(load) && fits_buffer(func, *load, threads * schedule.num_ctas));
     let (buffers, mut registers): (Vec<Inst>, Vec<Inst>) =
-        tiles.into_iter().partition(|load| fits_buffer(func, *load, threads * schedule.num_ctas));
+        tiles.into_iter().partition(|load| any_wide && fits_buffer(func, *load, threads * schedule.num_ctas));
     let bytes = buffers
         .iter()
         .map(|load| func.ty(func.result(*load)))
@@ -217,7 +263,7 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
     loads
 }
 
-/// Can the hardware copy the loaded tile to shared memory asynchronously?
+/// Can the hardware copy the loaded tile to shared memory asynchronously? The copies are wide, or one for each thread.
 ///
 /// An asynchronous copy has at least 4 bytes per thread. For less, the thread would load and store the bytes itself, and wait for them an
 /// iteration too early.
@@ -225,8 +271,9 @@ fn fits_buffer(func: &Function, load: Inst, threads: u32) -> bool {
     const NARROWEST: u32 = 4;
     let ty = func.ty(func.result(load));
     let Op::Load { cache, align, .. } = func.inst(load).op else { return false };
-    i64::from(align) == WIDEST
-        && (ty.numel() as u32 / threads).max(1) * ty.dtype().bytes() as u32 >= NARROWEST
+    let per_thread = (ty.numel() as u32 / threads).max(1);
+    (i64::from(align) == WIDEST || per_thread == 1)
+        && per_thread * ty.dtype().bytes() as u32 >= NARROWEST
         && matches!(cache, Cache::Default | Cache::All | Cache::Global)
 }
 

@@ -46,8 +46,8 @@
 //!     %21 = and %20, %6 : bool
 //!     %22 = max %n, %0 : i64
 //!     %23 = select %21, %22, %0 : i64
-//!     %24 = min %23, %17 : i64
-//!     %25 = min %24, %18 : i64
+//!     %24 = min %17, %18 : i64
+//!     %25 = min %23, %24 : i64
 //!     %26 = select %15, %25, %0 : i64
 //!     %27 = max %26, %0 : i64
 //!     %28 = sub %27, %16 : i64
@@ -248,7 +248,7 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
 
     let b = &mut Builder::new(func, scratch, loc);
     let mut span = around.span(b);
-    for Slack { slack, scale } in slacks {
+    for Slack { slack, scale } in smallest(b, slacks) {
         let one = b.index(1);
         let mut iterations = slack;
         if !scale.is(1) {
@@ -277,6 +277,18 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     make_full(func, &body.insts[..body.insts.len() - 1], first, &plan, &mut map);
     mask_by_position(func, around, facts, bits);
     around.in_two(func, middle, (first, around.step), false, out);
+}
+
+/// For each scale, the smallest slack: tensors that are accessed at the same places need one division together.
+fn smallest(b: &mut Builder<'_>, slacks: Vec<Slack>) -> Vec<Slack> {
+    let mut smallest: Vec<Slack> = Vec::new();
+    for next in slacks {
+        match smallest.iter_mut().find(|known| known.scale == next.scale) {
+            Some(known) => known.slack = b.binary(BinaryOp::Min, known.slack, next.slack),
+            None => smallest.push(next),
+        }
+    }
+    smallest
 }
 
 /// The slack that each condition leaves the loop index in the first iteration. The slack is positive if all conditions hold.

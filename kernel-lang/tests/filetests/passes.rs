@@ -13,11 +13,14 @@
 //! ```
 
 use kernel_lang::ir::{self, Function, Op, Stage};
-use kernel_lang::passes::{self, PIPELINE, Pass, SIMPLIFY, UNCHECKED, assign_layouts, prefetch_loads, specialize};
+use kernel_lang::passes::{self, PIPELINE, Pass, SIMPLIFY, UNCHECKED, assign_layouts, issue_loads, prefetch_loads, specialize};
 use kernel_lang::target::{Asked, Target};
 use kernel_lang::{Bindings, Options, compile};
 
 use crate::support::{each, expect_file};
+
+/// The passes that are in no table.
+const OUTSIDE: [&str; 4] = ["specialize", "prefetch_loads", "assign_layouts", "issue_loads"];
 
 const EXPECT: &str = "; --- expect ---\n";
 
@@ -91,8 +94,11 @@ fn apply(name: &str, func: &Function, header: &Header) -> Result<String, String>
     let mut stage = Stage::Tile;
     match name {
         "specialize" => {}
-        "assign_layouts" => {
+        "assign_layouts" | "issue_loads" => {
             assign_layouts::run(&mut func, &Asked::new(options.target), options.schedule).map_err(|errors| errors.render(&[]))?;
+            if name == "issue_loads" {
+                issue_loads::run(&mut func);
+            }
             stage = Stage::Gpu(options.schedule);
         }
         "prefetch_loads" => match prefetch_loads::run(&mut func, &Asked::new(options.target), options.schedule) {
@@ -123,9 +129,7 @@ fn row(name: &str) -> Result<&'static Pass, String> {
 #[test]
 fn examples() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/passes");
-    for name in
-        UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "prefetch_loads", "assign_layouts"])
-    {
+    for name in UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(OUTSIDE) {
         let Ok(source) = std::fs::read_to_string(folder.join(name).with_extension("rs")) else {
             // A pass in a folder has its example as a documentation test.
             assert!(folder.join(name).join("mod.rs").is_file(), "{name}");
@@ -148,9 +152,7 @@ fn examples() {
 #[test]
 fn every_pass_has_cases() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests/passes");
-    for name in
-        UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "prefetch_loads", "assign_layouts"])
-    {
+    for name in UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(OUTSIDE) {
         assert!(folder.join(name).is_dir(), "tests/filetests/passes/{name} is missing");
     }
 }
@@ -236,7 +238,7 @@ fn compilation_is_deterministic() {
 fn every_pass_leaves_verified_ir() {
     for (func, options) in specialised() {
         let mut verified = |name: &str, func: &Function, _: bool| {
-            let stage = if name == "assign_layouts" { Stage::Gpu(options.schedule) } else { Stage::Tile };
+            let stage = if matches!(name, "assign_layouts" | "issue_loads") { Stage::Gpu(options.schedule) } else { Stage::Tile };
             // Extents are not yet padded.
             if name != "specialize" {
                 ir::verify(func, stage).unwrap_or_else(|violations| panic!("`{name}`: {violations:?}\n{func}"));

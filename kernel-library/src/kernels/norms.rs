@@ -110,7 +110,7 @@ pub fn rms_norm<T: Float, const BLOCK_SIZE: usize, const ROWS: usize>(
     let at = row.col() * columns + column.row();
     let v = load(x + at, mask = mask, evict = "evict_last") as f32;
     // As in `layer_norm`.
-    const SHORT: bool = BLOCK_SIZE <= 4096;
+    const SHORT: bool = BLOCK_SIZE <= 8192;
     let near_weight = if SHORT { load(weight + column, mask = is_column) as f32 } else { 0.0 };
     let row_rstd = rsqrt(sum(v * v, axis = 1) * (1.0 / columns as f32) + eps);
     store(rstd + row, row_rstd, mask = is_row);

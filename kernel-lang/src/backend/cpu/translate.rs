@@ -155,7 +155,7 @@ impl Translator<'_> {
             Op::Histogram { x, mask, .. } => self.histogram(*x, *mask, data.results[0]),
             Op::Sort { x, descending } => self.sort(*x, *descending, data.results[0]),
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
-            Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
+            Op::Convert { .. } | Op::IssueLoads { .. } => unreachable!("a kernel for the CPU has no layouts"),
             Op::InlinePtx { .. } => unreachable!("a kernel for the CPU computes what the text stands for"),
             Op::AsyncBuffer { .. } | Op::AsyncCopy { .. } | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } | Op::LocalLoad { .. } => {
                 unreachable!("a kernel for the CPU loads where it stands")

@@ -2,8 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::analysis::polynomial::Polynomial;
 use crate::ir::{Op, Region, Value};
 
+use crate::backend::ptx::arithmetic::compare::PositionTest;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes, arithmetic_type};
 
@@ -69,6 +71,7 @@ impl Emitter<'_> {
         let (otherwise, end) = (self.asm.label(), self.asm.label());
         let has_else = self.func.region(else_region).insts.len() > 1 || !results.is_empty();
         let cond = self.scalar(cond);
+        self.prepare_loads(then_region);
         asm!(self, "@!{cond} bra.uni {}", if has_else { &otherwise } else { &end });
         let fork = self.fork();
         self.scoped(then_region);
@@ -83,6 +86,40 @@ impl Emitter<'_> {
         }
         self.join(then_end);
         self.asm.define_label(&end);
+    }
+
+    /// Computes the addresses and the limits of the loads at the start of a branch in front of the branch. The condition takes a hundred
+    /// cycles or more, in which these are computed as well.
+    fn prepare_loads(&mut self, region: Region) {
+        let func = self.func;
+        let mut inside: HashSet<Value> = HashSet::new();
+        for inst in &func.region(region).insts {
+            let data = func.inst(*inst);
+            let is_outside = |value: Value| !inside.contains(&value);
+            match data.op {
+                Op::Load { base, offset, .. } if is_outside(base) => {
+                    if let Some(affine) = self.facts.get(func, offset)
+                        && [&affine.start].into_iter().chain(&affine.strides).flat_map(Polynomial::scalars).all(is_outside)
+                    {
+                        let (layout, bytes) = (self.layout(offset).cloned(), func.ty(base).dtype().bytes() as i64);
+                        let (pointer, _) = self.pointers[base].expect("a pointer is a parameter, or was made before");
+                        self.address(Some(pointer), Some(base), &affine, layout.as_ref(), bytes);
+                    }
+                }
+                Op::Compare { .. } => {
+                    if let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, data.results[0])
+                        && test.operands().all(is_outside)
+                    {
+                        let layout = self.layout(data.results[0]).cloned();
+                        self.slack(&test, layout.as_ref());
+                    }
+                }
+                Op::Reduce { .. } | Op::Scan { .. } => break,
+                ref op if op.has_effects() => break,
+                _ => {}
+            }
+            inside.extend(&data.results);
+        }
     }
 
     fn counted_loop(&mut self, [lower, upper, step]: [Value; 3], init: &[Value], body: Region, results: &[Value]) {

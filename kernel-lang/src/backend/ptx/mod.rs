@@ -485,6 +485,7 @@ impl Emitter<'_> {
             Op::AsyncCommitGroup {} => asm!(self, "cp.async.commit_group"),
             Op::AsyncWait { pending } => asm!(self, "cp.async.wait_group {pending}"),
             Op::LocalLoad { buffer, slot } => self.local_load(*buffer, *slot, data.results[0]),
+            Op::IssueLoads { loads } => self.issue_loads(loads),
             Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::Return {} => {

@@ -95,6 +95,7 @@ impl Verifier<'_> {
                 | Op::Gather { .. }
                 | Op::Histogram { .. }
                 | Op::Convert { .. }
+                | Op::IssueLoads { .. }
                 | Op::If { .. }
                 | Op::For { .. }
                 | Op::While { .. }

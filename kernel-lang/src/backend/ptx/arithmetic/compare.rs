@@ -40,14 +40,14 @@ impl PositionTest {
         {
             limit.start = Polynomial::scalar(*x);
         }
+        // `start + i == n` holds exactly where `i == n - start` does, even if a sum wraps around.
+        if matches!(op, CompareOp::Eq | CompareOp::Ne) && limit.is_uniform() {
+            limit.start = limit.start.minus(&position.start);
+            position.start = Polynomial::constant(0);
+        }
         let is_position = position.start.as_constant().is_some_and(|start| (0..1 << 30).contains(&start));
         let is_small = position.maximum_offset(&extents).is_some_and(|maximum| maximum < 1 << 30);
-        let is_order = !matches!(op, CompareOp::Eq | CompareOp::Ne);
-        (is_position && is_small && is_order && limit.is_uniform() && !position.is_uniform()).then_some(PositionTest {
-            op,
-            position,
-            limit,
-        })
+        (is_position && is_small && limit.is_uniform() && !position.is_uniform()).then_some(PositionTest { op, position, limit })
     }
 
     /// The scalars from which the comparison is computed.
@@ -134,7 +134,7 @@ impl Emitter<'_> {
     }
 
     /// The slack: the limit minus the thread part, computed once per region.
-    fn slack(&mut self, test: &PositionTest, layout: Option<&Layout>) -> Reg {
+    pub(crate) fn slack(&mut self, test: &PositionTest, layout: Option<&Layout>) -> Reg {
         let key = SlackKey { limit: test.limit.start.clone(), steps: test.position.strides.clone(), layout: layout.cloned() };
         if let Some(known) = self.slacks.iter().rev().find_map(|scope| scope.get(&key)) {
             return *known;

@@ -58,6 +58,49 @@ impl Emitter<'_> {
         self.define(result, lanes);
     }
 
+    /// Ends the thread if an element has a bit that is set, and the grid has no program. No thread ends, but the driver's compiler does not know
+    /// that a grid has programs, so it must issue the loads in front of the exit.
+    pub(crate) fn issue_loads(&mut self, loads: &[Value]) {
+        let mut all: Option<Reg> = None;
+        for &load in loads {
+            let Some(&Op::Load { base, offset, align, .. }) = self.func.def_op(load) else { continue };
+            let dtype = self.func.ty(base).dtype();
+            let group = self.facts.get(self.func, offset).map_or(1, |affine| group(self.layout(offset), &affine, align, dtype));
+            let lanes = self.lanes(load);
+            for first in (0..self.lane_count(load)).step_by(group) {
+                let reg = lanes.get(first);
+                let bits = match reg.class {
+                    Class::Pred => self.byte(reg),
+                    Class::B16 if group > 1 => self.pack(&[reg, lanes.get(first + 1)]),
+                    _ => {
+                        let bits = self.reg(Class::B32);
+                        match reg.class {
+                            Class::B16 => asm!(self, "cvt.u32.u16 {bits}, {reg}"),
+                            Class::B64 => asm!(self, "cvt.u32.u64 {bits}, {reg}"),
+                            Class::F64 => asm!(self, "mov.b64 {{{bits}, _}}, {reg}"),
+                            _ => asm!(self, "mov.b32 {bits}, {reg}"),
+                        }
+                        bits
+                    }
+                };
+                all = Some(match all {
+                    None => bits,
+                    Some(before) => {
+                        let both = self.reg(Class::B32);
+                        asm!(self, "or.b32 {both}, {before}, {bits}");
+                        both
+                    }
+                });
+            }
+        }
+        let Some(all) = all else { return };
+        let (programs, [is_empty, ends]) = (self.reg(Class::B32), [0; 2].map(|_| self.reg(Class::Pred)));
+        asm!(self, "mov.u32 {programs}, %nctaid.x");
+        asm!(self, "setp.eq.u32 {is_empty}, {programs}, 0");
+        asm!(self, "setp.ne.and.u32 {ends}, {all}, 0, {is_empty}");
+        asm!(self, "@{ends} exit");
+    }
+
     pub(crate) fn store(&mut self, op: &Op) {
         let &Op::Store { base, offset, value, mask, cache, evict, align, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();

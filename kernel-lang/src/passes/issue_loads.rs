@@ -1,0 +1,129 @@
+//! Issue of loads: a load whose elements are used late is issued together with the loads around it.
+//!
+//! ```text
+//! ; before
+//! ; num_warps 1
+//! kernel @k(%x: ptr<f32>, %w: ptr<f32>, %y: ptr_mut<f32>) {
+//!     %0 = arange {start = 0, end = 1024} : tile<i64, [1024]>
+//!     %1 = load %x, %0 {in_bounds = true, align = 16} : tile<f32, [1024]>
+//!     %2 = load %w, %0 {in_bounds = true, align = 16} : tile<f32, [1024]>
+//!     %3 = reduce %1 {axis = 0} (%a: f32, %b: f32) {
+//!         %4 = add %a, %b : f32
+//!         yield %4
+//!     } : f32
+//!     %5 = broadcast %3 : tile<f32, [1024]>
+//!     %6 = mul %2, %5 : tile<f32, [1024]>
+//!     store %y, %0, %6 {in_bounds = true, align = 16}
+//!     return
+//! }
+//! ; after
+//! kernel @k(%x: ptr<f32>, %w: ptr<f32>, %y: ptr_mut<f32>) {
+//!     %0 = arange {start = 0, end = 1024} : tile<i64, [1024]> layout<[1024], register = [1, 2, 128, 256, 512], lane = [4, 8, 16, 32, 64], warp = [], block = []>
+//!     %1 = load %x, %0 {in_bounds = true, align = 16} : tile<f32, [1024]> layout<[1024], register = [1, 2, 128, 256, 512], lane = [4, 8, 16, 32, 64], warp = [], block = []>
+//!     %2 = load %w, %0 {in_bounds = true, align = 16} : tile<f32, [1024]> layout<[1024], register = [1, 2, 128, 256, 512], lane = [4, 8, 16, 32, 64], warp = [], block = []>
+//!     issue_loads %2
+//!     %6 = reduce %1 (%3: f32, %4: f32) {
+//!         %5 = add %3, %4 : f32
+//!         yield %5
+//!     } : f32
+//!     %7 = broadcast %6 : tile<f32, [1024]> layout<[1024], register = [1, 2, 128, 256, 512], lane = [4, 8, 16, 32, 64], warp = [], block = []>
+//!     %8 = mul %2, %7 : tile<f32, [1024]> layout<[1024], register = [1, 2, 128, 256, 512], lane = [4, 8, 16, 32, 64], warp = [], block = []>
+//!     store %y, %0, %8 {in_bounds = true, align = 16}
+//!     return
+//! }
+//! ```
+//!
+//! A norm loads its weights with the row, and uses them behind the sum of the row. The driver's compiler uses few registers: it moves the load
+//! of the weights behind the sum, and each program then waits for memory twice. For rows of 8192 halves and 4 warps, this took 36.4 us
+//! instead of 35.5 us on an H200.
+//!
+//! Few elements stay in front of the sum without an `issue_loads`. Very many are left where the driver's compiler moves them: otherwise too few
+//! programs would run at once. Loads whose accesses are narrower than a register are in copies for tiles that are not full, which rarely run.
+
+use std::ops::RangeInclusive;
+
+use crate::ir::rewrite::Changed;
+use crate::ir::{Function, Inst, Op, Region, SideTable, Value};
+use crate::layout::Level;
+
+/// The registers of a thread that the loads of a group fill, if the group needs the op.
+const REGISTERS: RangeInclusive<usize> = 64..=80;
+
+/// Runs the pass. All tiles have layouts.
+pub fn run(func: &mut Function) -> Changed {
+    let mut changed = false;
+    for region in func.regions_under(func.body) {
+        for (at, loads) in groups(func, region).into_iter().rev() {
+            let loc = func.inst(func.region(region).insts[at]).loc;
+            let issue = func.make_inst(Op::IssueLoads { loads }, [], loc);
+            func.insts_mut(region).insert(at, issue);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// A load of a tile, with the positions of its op and of the first op that uses its elements.
+struct Loaded {
+    result: Value,
+    at: usize,
+    first_use: usize,
+}
+
+/// For each group of loads that needs the op: the position of the first op that uses one of them, and the loads that are used late.
+fn groups(func: &Function, region: Region) -> Vec<(usize, Vec<Value>)> {
+    let insts = &func.region(region).insts;
+    let reductions: Vec<usize> =
+        (0..insts.len()).filter(|at| matches!(func.inst(insts[*at]).op, Op::Reduce { .. } | Op::Scan { .. })).collect();
+    let loads = if reductions.is_empty() { Vec::new() } else { loads(func, insts) };
+    let (mut groups, mut rest) = (Vec::new(), &loads[..]);
+    while let Some(first) = rest.first() {
+        let (mut used, mut length) = (first.first_use, 1);
+        while let Some(next) = rest.get(length).filter(|next| next.at < used) {
+            (used, length) = (used.min(next.first_use), length + 1);
+        }
+        let (group, behind) = rest.split_at(length);
+        rest = behind;
+        let Some(reduction) = reductions.iter().find(|reduction| **reduction >= used) else { break };
+        let late: Vec<Value> = group.iter().filter(|load| load.first_use > *reduction).map(|load| load.result).collect();
+        if !late.is_empty() && REGISTERS.contains(&group.iter().map(|load| registers(func, load.result)).sum()) {
+            groups.push((used, late));
+        }
+    }
+    groups
+}
+
+/// The loads of tiles that fill whole registers, in order.
+fn loads(func: &Function, insts: &[Inst]) -> Vec<Loaded> {
+    let mut loads: Vec<Loaded> = Vec::new();
+    // The number of the load whose elements a value has, perhaps in another shape.
+    let mut numbers: SideTable<Value, Option<usize>> = SideTable::new();
+    for (at, inst) in insts.iter().enumerate() {
+        let data = func.inst(*inst);
+        if let Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } = data.op {
+            numbers[data.results[0]] = numbers[x];
+            continue;
+        }
+        let mut note = |value: Value| {
+            if let Some(number) = numbers[value] {
+                loads[number].first_use = loads[number].first_use.min(at);
+            }
+        };
+        data.op.for_each_operand(&mut note);
+        data.op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inner| func.inst(inner).op.for_each_operand(&mut note)));
+        if let Op::Load { volatile: false, align: 4.., .. } = data.op
+            && func.ty(data.results[0]).is_tile()
+        {
+            numbers[data.results[0]] = Some(loads.len());
+            loads.push(Loaded { result: data.results[0], at, first_use: insts.len() });
+        }
+    }
+    loads
+}
+
+/// The 32-bit registers that a thread needs for its elements of a tile.
+fn registers(func: &Function, tile: Value) -> usize {
+    let layout = func.layouts[tile].as_ref().expect("a tile has a layout");
+    let copies = layout.free_bits().register.count_ones();
+    ((func.ty(tile).dtype().bytes() << layout.bits(Level::Register)) >> copies).div_ceil(4)
+}
