@@ -57,7 +57,7 @@ pub fn compute(func: &Function) -> SideTable<Value, Reader> {
         let data = func.inst(inst);
         let goes_on = match &data.op {
             // Every access to an element is performed by the same holder, the owner.
-            Op::Store { .. } | Op::Atomic { .. } => false,
+            Op::Store { .. } | Op::Atomic { .. } | Op::IssueLoads { .. } => false,
             Op::Load { base, .. } => {
                 let result = data.results[0];
                 readers[result] = reader(is_written(*base), travels[result]);

@@ -83,9 +83,9 @@
 //! asynchronous copies. These take no registers. The buffer has `num_stages` slots, and an iteration fills the slot that the previous
 //! iteration read. The other loads are carried in registers: one tile or scalar for each iteration ahead.
 //!
-//! Beside wide loads, a tile of which a thread has one element, such as a statistic of each row, gets an async buffer, too. In a register, its
-//! element would arrive an iteration early, but the driver's compiler moves the register within that iteration, and so waits for it: with the
-//! statistics in buffers, the gradient of layer norm for rows of 8192 halves takes 57.1 instead of 59.1 us on an H200.
+//! Beside wide loads, a tile of at most 64 bytes, such as a statistic of some rows, gets an async buffer, too. In a register, its element would
+//! arrive an iteration early, but the driver's compiler moves the register within that iteration, and so waits for it: with the statistics in
+//! buffers, the gradient of layer norm for rows of 8192 halves takes 57.1 instead of 59.1 us on an H200.
 //!
 //! A loop without `num_stages` gets the schedule's `num_stages`, but only as many slots as leave room in shared memory for the most threads
 //! that a multiprocessor runs (`BYTES_PER_THREAD`). If it contains another loop, it prefetches nothing. Such a loop carries only scalars in
@@ -162,13 +162,14 @@ fn note_operands(func: &Function, inst: Inst, used: &mut HashSet<Value>) {
     op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inner| func.inst(inner).op.for_each_operand(&mut note)));
 }
 
-/// Is it a branch that computes and loads, and does nothing else?
+/// Is it a branch that loads and computes element by element, and does nothing else? An exchange would need shared memory beside the buffers.
 fn only_loads(func: &Function, op: &Op) -> bool {
     let mut only = matches!(op, Op::If { .. });
     op.for_each_region(&mut |region| {
         func.for_each_inst(region, &mut |inner| {
             let op = &func.inst(inner).op;
-            only &= !op.has_effects() || matches!(op, Op::If { .. } | Op::Yield { .. });
+            let exchanges = matches!(op, Op::Reduce { .. } | Op::Scan { .. } | Op::Gather { .. } | Op::Histogram { .. } | Op::Sort { .. });
+            only &= !exchanges && (!op.has_effects() || matches!(op, Op::If { .. } | Op::Yield { .. }));
         });
     });
     only
@@ -188,10 +189,9 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
     let (tiles, scalars): (Vec<Inst>, Vec<Inst>) =
         early_loads(func, around).into_iter().partition(|load| func.ty(func.result(*load)).is_tile());
     let threads = schedule.threads();
-    let is_wide = |load: &Inst| matches!(func.inst(*load).op, Op::Load { align, .. } if i64::from(align) == WIDEST);
-    let any_wide = tiles.iter().any(|load| is_wide(load) && fits_buffer(func, *load, threads * schedule.num_ctas));
-    let (buffers, mut registers): (Vec<Inst>, Vec<Inst>) =
-        tiles.into_iter().partition(|load| any_wide && fits_buffer(func, *load, threads * schedule.num_ctas));
+    let (mut buffers, tiles): (Vec<Inst>, Vec<Inst>) =
+        tiles.into_iter().partition(|load| fits_buffer(func, *load, threads * schedule.num_ctas));
+    let (small, mut registers): (Vec<Inst>, Vec<Inst>) = tiles.into_iter().partition(|load| !buffers.is_empty() && is_small(func, *load));
     let bytes = buffers
         .iter()
         .map(|load| func.ty(func.result(*load)))
@@ -205,7 +205,6 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
             schedule.num_stages.min(BYTES_PER_THREAD.checked_div(bytes).unwrap_or(1))
         }
     };
-    registers.extend(scalars);
     let slot = bytes.saturating_mul(threads);
     let most = Target::ALL.into_iter().map(Target::shared_bytes).max().unwrap_or_default();
     if let Some(needed) = Some(slot.saturating_mul(stages)).filter(|needed| *needed > most) {
@@ -214,6 +213,14 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
     }
     // Another GPU may have less shared memory.
     let stages = target.ask(|target| stages.min(target.shared_bytes().checked_div(slot).unwrap_or(stages)));
+    // Small tiles must not cost a stage. Each thread may hold all their elements.
+    let small_bytes: u32 = small.iter().map(|load| bytes_of(func, *load)).sum();
+    if target.ask(|target| (bytes + small_bytes).saturating_mul(threads).saturating_mul(stages) <= target.shared_bytes()) {
+        buffers.extend(small);
+    } else if wanted.is_some() {
+        registers.extend(small);
+    }
+    registers.extend(scalars);
     if stages < 2 || (buffers.is_empty() && registers.is_empty()) {
         return Ok(None);
     }
@@ -263,18 +270,34 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
     loads
 }
 
-/// Can the hardware copy the loaded tile to shared memory asynchronously? The copies are wide, or one for each thread.
+/// Can the hardware copy the loaded tile to shared memory asynchronously, with wide copies?
 ///
 /// An asynchronous copy has at least 4 bytes per thread. For less, the thread would load and store the bytes itself, and wait for them an
 /// iteration too early.
 fn fits_buffer(func: &Function, load: Inst, threads: u32) -> bool {
-    const NARROWEST: u32 = 4;
     let ty = func.ty(func.result(load));
     let Op::Load { cache, align, .. } = func.inst(load).op else { return false };
-    let per_thread = (ty.numel() as u32 / threads).max(1);
-    (i64::from(align) == WIDEST || per_thread == 1)
-        && per_thread * ty.dtype().bytes() as u32 >= NARROWEST
-        && matches!(cache, Cache::Default | Cache::All | Cache::Global)
+    i64::from(align) == WIDEST && (ty.numel() as u32 / threads).max(1) * ty.dtype().bytes() as u32 >= NARROWEST && is_copied(cache)
+}
+
+/// Is it a tile of a few elements, each of which can be copied asynchronously?
+fn is_small(func: &Function, load: Inst) -> bool {
+    const MOST_BYTES: u32 = 64;
+    let Op::Load { cache, .. } = func.inst(load).op else { return false };
+    bytes_of(func, load) <= MOST_BYTES && func.ty(func.result(load)).dtype().bytes() as u32 >= NARROWEST && is_copied(cache)
+}
+
+/// The fewest bytes of an asynchronous copy.
+const NARROWEST: u32 = 4;
+
+fn is_copied(cache: Cache) -> bool {
+    matches!(cache, Cache::Default | Cache::All | Cache::Global)
+}
+
+/// The bytes of a loaded tile.
+fn bytes_of(func: &Function, load: Inst) -> u32 {
+    let ty = func.ty(func.result(load));
+    (ty.numel() * ty.dtype().bytes()).try_into().unwrap_or(u32::MAX)
 }
 
 /// Rewrites the loop. Returns the ops that precede it.

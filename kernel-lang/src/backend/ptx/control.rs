@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::analysis::polynomial::Polynomial;
-use crate::ir::{Op, Region, Value};
+use crate::ir::{Handle, Op, Region, Value};
 
 use crate::backend::ptx::arithmetic::compare::PositionTest;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
@@ -96,6 +96,11 @@ impl Emitter<'_> {
         for inst in &func.region(region).insts {
             let data = func.inst(*inst);
             let is_outside = |value: Value| !inside.contains(&value);
+            // What no op needs is not emitted, and neither are its operands.
+            if !data.op.has_effects() && !data.results.iter().any(|result| self.needed[result.index()]) {
+                inside.extend(&data.results);
+                continue;
+            }
             match data.op {
                 Op::Load { base, offset, .. } if is_outside(base) => {
                     if let Some(affine) = self.facts.get(func, offset)

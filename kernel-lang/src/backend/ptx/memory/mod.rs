@@ -77,7 +77,10 @@ impl Emitter<'_> {
                         match reg.class {
                             Class::B16 => asm!(self, "cvt.u32.u16 {bits}, {reg}"),
                             Class::B64 => asm!(self, "cvt.u32.u64 {bits}, {reg}"),
-                            Class::F64 => asm!(self, "mov.b64 {{{bits}, _}}, {reg}"),
+                            Class::F64 => {
+                                let high = self.reg(Class::B32);
+                                asm!(self, "mov.b64 {{{bits}, {high}}}, {reg}");
+                            }
                             _ => asm!(self, "mov.b32 {bits}, {reg}"),
                         }
                         bits
