@@ -6,8 +6,9 @@
 fn kernel(x: Ptr<i64>, w: Ptr<i8>, y: PtrMut<i64>, n: usize) {
     let column = arange(0, 4096);
     let mask = column < n;
-    let v = load(x + column, mask = mask) % 1000;
+    let row = load(x + column, mask = mask);
     let weight = load(w + column, mask = mask);
+    let v = row % 1000;
     let total = sum(v);
     store(y + column, (v + total) * weight as i64, mask = mask);
 }
