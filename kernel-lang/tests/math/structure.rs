@@ -1,4 +1,4 @@
-//! What `expand_math` leaves as it is: shapes, spans, regions, and functions that the GPU computes.
+//! `expand_math` keeps shapes, spans and regions, and does not expand functions that the GPU computes.
 
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{BinaryOp, Op, Stage, UnaryOp, parse, verify};

@@ -1,4 +1,4 @@
-//! What a `.checked()` launch finds: an access out of bounds, or an assertion that fails.
+//! Reports of a `.checked()` launch: an access out of bounds, or an assertion that fails.
 
 use super::phrases::{kept, tensor};
 

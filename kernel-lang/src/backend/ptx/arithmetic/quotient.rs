@@ -96,14 +96,7 @@ impl Emitter<'_> {
             asm!(self, "div.u32 {short_quotient}, {short}, {short_divisor}");
             asm!(self, "cvt.u64.u32 {quotient}, {short_quotient}");
             quotients.push(quotient);
-            high_bits = Some(match high_bits {
-                None => high,
-                Some(bits) => {
-                    let any = self.reg(Class::B32);
-                    asm!(self, "or.b32 {any}, {bits}, {high}");
-                    any
-                }
-            });
+            high_bits = Some(self.or(high_bits, high));
         }
         if let Some(bits) = high_bits {
             let (are_short, skip) = (self.reg(Class::Pred), self.asm.label());

@@ -67,33 +67,11 @@ impl Emitter<'_> {
             let dtype = self.func.ty(base).dtype();
             let group = self.facts.get(self.func, offset).map_or(1, |affine| group(self.layout(offset), &affine, align, dtype));
             let lanes = self.lanes(load);
+            let elements_of_word = if Class::of(dtype) == Class::B16 { group.min(2) } else { 1 };
             for first in (0..self.lane_count(load)).step_by(group) {
-                let reg = lanes.get(first);
-                let bits = match reg.class {
-                    Class::Pred => self.byte(reg),
-                    Class::B16 if group > 1 => self.pack(&[reg, lanes.get(first + 1)]),
-                    _ => {
-                        let bits = self.reg(Class::B32);
-                        match reg.class {
-                            Class::B16 => asm!(self, "cvt.u32.u16 {bits}, {reg}"),
-                            Class::B64 => asm!(self, "cvt.u32.u64 {bits}, {reg}"),
-                            Class::F64 => {
-                                let high = self.reg(Class::B32);
-                                asm!(self, "mov.b64 {{{bits}, {high}}}, {reg}");
-                            }
-                            _ => asm!(self, "mov.b32 {bits}, {reg}"),
-                        }
-                        bits
-                    }
-                };
-                all = Some(match all {
-                    None => bits,
-                    Some(before) => {
-                        let both = self.reg(Class::B32);
-                        asm!(self, "or.b32 {both}, {before}, {bits}");
-                        both
-                    }
-                });
+                let elements: Vec<Reg> = (first..first + elements_of_word).map(|register| lanes.get(register)).collect();
+                let bits = self.words_of(dtype, &elements)[0];
+                all = Some(self.or(all, bits));
             }
         }
         let Some(all) = all else { return };

@@ -51,6 +51,14 @@ impl Emitter<'_> {
         }
     }
 
+    /// The bits that are set in `word` or in one of the words `before`.
+    pub(crate) fn or(&mut self, before: Option<Reg>, word: Reg) -> Reg {
+        let Some(before) = before else { return word };
+        let either = self.reg(Class::B32);
+        asm!(self, "or.b32 {either}, {before}, {word}");
+        either
+    }
+
     /// The words of the lane that `lane` selects; `mode` is `idx` or `bfly`.
     pub(crate) fn shuffle(&mut self, mode: &str, words: &[Reg], lane: impl std::fmt::Display) -> Vec<Reg> {
         let exchanged = words.iter().map(|word| {
