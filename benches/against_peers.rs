@@ -1,4 +1,4 @@
-//! Our kernels beside Triton's and torch's, in one run, on the same data, by one method.
+//! Our kernels beside Triton's and torch's, in one run, on the same tensors, by one method.
 //!
 //! Each work is timed in rounds, in which ours and the peers (`peers.py`, a child process on the same GPU) alternate in order, so that all
 //! see the same clocks. A time is the median over rounds of the median of event-timed replays, the L2 cache flushed before each. Both sides
@@ -9,26 +9,27 @@
 //! cargo xtask bench-report benches/results.json                                  # writes docs/benchmarks.*; Cargo runs benches in their folder
 //! ```
 
-mod exchange;
 mod peers;
+mod shared;
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
 use std::process::Command;
 
-use exchange::Exchange;
 use galatea::bench::do_bench;
 use galatea::prelude::*;
 use galatea::{Lent, Replay, Tensors};
 use peers::Peers;
 use serde_json::{Value, json};
+use shared::Shared;
 
 const ROUNDS: usize = 5;
 
 /// How this program measures, for the page that shows its results.
 const METHOD: &[&str] = &[
-    "**Data.** Both sides read the same normally distributed data. Every result of both sides is compared with a reference in f64 in the same run.",
+    "**Data.** Both sides use the same tensors, at the same addresses of the GPU's memory; the data are normally distributed. Every result of both \
+     sides is compared with a reference in f64 in the same run.",
     "**Times.** Both sides replay CUDA graphs, alternating in order, with the L2 cache flushed before each replay. A time is the median over five rounds \
      of the median of a round.",
     "**Peers.** Triton's kernels use the algorithms of ours, and are tuned over block sizes, rows in a program, warps, CTAs in a cluster, stages and the \
@@ -89,14 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("skipped: there is no CUDA device");
         return Ok(());
     }
-    let mut bench = Bench {
-        device: Device::cuda(0)?,
-        peers: Peers::start()?,
-        exchange: Exchange::new()?,
-        rows: Vec::new(),
-        work: "",
-        shape: Vec::new(),
-    };
+    let mut bench = Bench { device: Device::cuda(0)?, peers: Peers::start()?, rows: Vec::new(), work: "", shape: Vec::new() };
     let versions = bench.peers.ask("versions")?;
     let text = |name: &str| versions[name].as_str().unwrap_or("unknown").to_string();
 
@@ -159,7 +153,6 @@ fn works() -> Vec<(&'static str, Vec<usize>)> {
 struct Bench {
     device: Device,
     peers: Peers,
-    exchange: Exchange,
     rows: Vec<Value>,
     /// What is measured now.
     work: &'static str,
@@ -214,175 +207,161 @@ impl Bench {
 
     fn vector_add(&mut self) -> Result<(), Box<dyn Error>> {
         let (prepared, len) = (self.prepare()?, self.shape[0]);
-        let (x, y, out) = (self.input::<f32>("x")?, self.input::<f32>("y")?, self.device.empty::<f32>(len)?);
+        let (x, y, out) = (prepared.tensor::<f32>("x")?, prepared.tensor::<f32>("y")?, prepared.tensor::<f32>("out")?);
         self.measure(
             &prepared,
             (x, y, out),
-            |(x, y, out), what| run!(what, vector_add(&*x, &*y, &mut *out, len).grid(|config| cdiv(len, config.BLOCK_SIZE))),
-            |(x, y, out), lent| (&*x, &*y, out).lend(lent),
-            |(_, _, out), check| check.result("out", out),
+            |(x, y, out), what| run!(what, vector_add(&**x, &**y, &mut **out, len).grid(|config| cdiv(len, config.BLOCK_SIZE))),
+            |(x, y, out), lent| (&**x, &**y, &mut **out).lend(lent),
         )
     }
 
     fn silu(&mut self) -> Result<(), Box<dyn Error>> {
         let (prepared, len) = (self.prepare()?, self.shape[0]);
-        let (x, y) = (self.input::<bf16>("x")?, self.device.empty::<bf16>(len)?);
+        let (x, y) = (prepared.tensor::<bf16>("x")?, prepared.tensor::<bf16>("y")?);
         self.measure(
             &prepared,
             (x, y),
-            |(x, y), what| run!(what, silu(&*x, &mut *y, len).grid(|config| cdiv(len, config.BLOCK_SIZE))),
-            |(x, y), lent| (&*x, y).lend(lent),
-            |(_, y), check| check.result("y", y),
+            |(x, y), what| run!(what, silu(&**x, &mut **y, len).grid(|config| cdiv(len, config.BLOCK_SIZE))),
+            |(x, y), lent| (&**x, &mut **y).lend(lent),
         )
     }
 
     fn softmax<T: Float>(&mut self) -> Result<(), Box<dyn Error>> {
         let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
-        let (x, y) = (self.input::<T>("x")?, self.device.empty::<T>(rows * columns)?);
+        let (x, y) = (prepared.tensor::<T>("x")?, prepared.tensor::<T>("y")?);
         self.measure(
             &prepared,
             (x, y),
-            |(x, y), what| run!(what, kernel_library::kernels::softmax(&*x, &mut *y, columns).grid(|_| rows)),
-            |(x, y), lent| (&*x, y).lend(lent),
-            |(_, y), check| check.result("y", y),
+            |(x, y), what| run!(what, kernel_library::kernels::softmax(&**x, &mut **y, columns).grid(|_| rows)),
+            |(x, y), lent| (&**x, &mut **y).lend(lent),
         )
     }
 
     fn layer_norm(&mut self) -> Result<(), Box<dyn Error>> {
         let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
-        let inputs = (self.input::<f16>("x")?, self.input::<f16>("weight")?, self.input::<f16>("bias")?);
-        let (y, [mean, rstd]) = (self.device.empty::<f16>(rows * columns)?, self.per_row(rows)?);
+        let inputs = (prepared.tensor::<f16>("x")?, prepared.tensor::<f16>("weight")?, prepared.tensor::<f16>("bias")?);
+        let outputs = (prepared.tensor::<f16>("y")?, prepared.tensor::<f32>("mean")?, prepared.tensor::<f32>("rstd")?);
         self.measure(
             &prepared,
-            (inputs, (y, mean, rstd)),
+            (inputs, outputs),
             |((x, weight, bias), (y, mean, rstd)), what| {
-                let call = kernel_library::kernels::layer_norm(&*x, &*weight, &*bias, &mut *y, &mut *mean, &mut *rstd, rows, columns, 1e-5);
+                let call =
+                    kernel_library::kernels::layer_norm(&**x, &**weight, &**bias, &mut **y, &mut **mean, &mut **rstd, rows, columns, 1e-5);
                 run!(what, call.grid(|config| cdiv(rows, config.ROWS)))
             },
-            |((x, weight, bias), (y, mean, rstd)), lent| ((&*x, &*weight, &*bias), (y, mean, rstd)).lend(lent),
-            |(_, (y, mean, rstd)), check| {
-                check.result("y", y)?;
-                check.result("mean", mean)?;
-                check.result("rstd", rstd)
-            },
+            |((x, weight, bias), (y, mean, rstd)), lent| ((&**x, &**weight, &**bias), (&mut **y, &mut **mean, &mut **rstd)).lend(lent),
         )
     }
 
     fn rms_norm(&mut self) -> Result<(), Box<dyn Error>> {
         let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
-        let inputs = (self.input::<f16>("x")?, self.input::<f16>("weight")?);
-        let (y, [rstd]) = (self.device.empty::<f16>(rows * columns)?, self.per_row(rows)?);
+        let inputs = (prepared.tensor::<f16>("x")?, prepared.tensor::<f16>("weight")?);
+        let outputs = (prepared.tensor::<f16>("y")?, prepared.tensor::<f32>("rstd")?);
         self.measure(
             &prepared,
-            (inputs, (y, rstd)),
+            (inputs, outputs),
             |((x, weight), (y, rstd)), what| {
-                let call = kernel_library::kernels::rms_norm(&*x, &*weight, &mut *y, &mut *rstd, rows, columns, 1e-5);
+                let call = kernel_library::kernels::rms_norm(&**x, &**weight, &mut **y, &mut **rstd, rows, columns, 1e-5);
                 run!(what, call.grid(|config| cdiv(rows, config.ROWS)))
             },
-            |((x, weight), (y, rstd)), lent| ((&*x, &*weight), (y, rstd)).lend(lent),
-            |(_, (y, rstd)), check| {
-                check.result("y", y)?;
-                check.result("rstd", rstd)
-            },
+            |((x, weight), (y, rstd)), lent| ((&**x, &**weight), (&mut **y, &mut **rstd)).lend(lent),
         )
     }
 
     fn row_sum(&mut self) -> Result<(), Box<dyn Error>> {
         let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
-        let (x, [y]) = (self.input::<f32>("x")?, self.per_row(rows)?);
+        let (x, y) = (prepared.tensor::<f32>("x")?, prepared.tensor::<f32>("y")?);
         self.measure(
             &prepared,
             (x, y),
-            |(x, y), what| run!(what, kernel_library::kernels::row_sum(&*x, &mut *y, columns).grid(|_| rows)),
-            |(x, y), lent| (&*x, y).lend(lent),
-            |(_, y), check| check.result("y", y),
+            |(x, y), what| run!(what, kernel_library::kernels::row_sum(&**x, &mut **y, columns).grid(|_| rows)),
+            |(x, y), lent| (&**x, &mut **y).lend(lent),
         )
     }
 
     fn layer_norm_backward(&mut self) -> Result<(), Box<dyn Error>> {
         let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
-        let halves = (self.input::<f16>("dy")?, self.input::<f16>("x")?, self.input::<f16>("weight")?);
-        let per_row = (self.input::<f32>("mean")?, self.input::<f32>("rstd")?);
+        let halves = (prepared.tensor::<f16>("dy")?, prepared.tensor::<f16>("x")?, prepared.tensor::<f16>("weight")?);
+        let per_row = (prepared.tensor::<f32>("mean")?, prepared.tensor::<f32>("rstd")?);
         let groups = 132;
         let parts = self.device.empty::<f32>(groups * 2 * columns)?;
-        let (dx, both) = (self.device.empty::<f16>(rows * columns)?, self.device.empty::<f16>(2 * columns)?);
+        let (dx, both) = (prepared.tensor::<f16>("dx")?, prepared.tensor::<f16>("dweight and dbias")?);
         self.measure(
             &prepared,
             (halves, per_row, (dx, both, parts)),
             |((dy, x, weight), (mean, rstd), (dx, both, parts)), what| {
-                let norm =
-                    kernel_library::kernels::layer_norm_backward(&*dy, &*x, &*weight, &*mean, &*rstd, &mut *dx, &mut *parts, rows, columns);
+                let norm = kernel_library::kernels::layer_norm_backward(
+                    &**dy,
+                    &**x,
+                    &**weight,
+                    &**mean,
+                    &**rstd,
+                    &mut **dx,
+                    &mut *parts,
+                    rows,
+                    columns,
+                );
                 let first = run!(what, norm.grid(|_| groups))?;
-                let sum = kernel_library::kernels::column_sum(&*parts, &mut *both, groups, 2 * columns);
+                let sum = kernel_library::kernels::column_sum(&*parts, &mut **both, groups, 2 * columns);
                 Ok(format!("{first}, {}", run!(what, sum.grid(|config| cdiv(2 * columns, config.BLOCK_SIZE)))?))
             },
-            |((dy, x, weight), (mean, rstd), outputs), lent| {
-                ((&*dy, &*x, &*weight), (&*mean, &*rstd), (&mut outputs.0, &mut outputs.1, &mut outputs.2)).lend(lent);
-            },
-            |(_, _, (dx, both, _)), check| {
-                check.result("dx", dx)?;
-                check.result("dweight", &both.slice(..columns)?)?;
-                check.result("dbias", &both.slice(columns..)?)
+            |((dy, x, weight), (mean, rstd), (dx, both, parts)), lent| {
+                ((&**dy, &**x, &**weight), (&**mean, &**rstd), (&mut **dx, &mut **both, parts)).lend(lent);
             },
         )
     }
 
     fn cross_entropy(&mut self) -> Result<(), Box<dyn Error>> {
         let (prepared, (rows, classes)) = (self.prepare()?, self.matrix());
-        let inputs = (self.input::<bf16>("logits")?, self.input::<i64>("targets")?);
-        let [losses, lse] = self.per_row(rows)?;
+        let inputs = (prepared.tensor::<bf16>("logits")?, prepared.tensor::<i64>("targets")?);
+        let outputs = (prepared.tensor::<f32>("losses")?, prepared.tensor::<f32>("lse")?);
         self.measure(
             &prepared,
-            (inputs, (losses, lse)),
+            (inputs, outputs),
             |((logits, targets), (losses, lse)), what| {
-                let call = kernel_library::kernels::cross_entropy(&*logits, &*targets, &mut *losses, &mut *lse, classes, -100);
+                let call = kernel_library::kernels::cross_entropy(&**logits, &**targets, &mut **losses, &mut **lse, classes, -100);
                 run!(what, call.grid(|_| rows))
             },
-            |((logits, targets), (losses, lse)), lent| ((&*logits, &*targets), (losses, lse)).lend(lent),
-            |(_, (losses, lse)), check| {
-                check.result("losses", losses)?;
-                check.result("lse", lse)
-            },
+            |((logits, targets), (losses, lse)), lent| ((&**logits, &**targets), (&mut **losses, &mut **lse)).lend(lent),
         )
     }
 
     fn cross_entropy_backward(&mut self) -> Result<(), Box<dyn Error>> {
         let (prepared, (rows, classes)) = (self.prepare()?, self.matrix());
-        let of_rows = (self.input::<i64>("targets")?, self.input::<f32>("lse")?, self.input::<f32>("dlosses")?);
-        let (logits, dlogits) = (self.input::<bf16>("logits")?, self.device.empty::<bf16>(rows * classes)?);
+        let of_rows = (prepared.tensor::<i64>("targets")?, prepared.tensor::<f32>("lse")?, prepared.tensor::<f32>("dlosses")?);
+        let (logits, dlogits) = (prepared.tensor::<bf16>("logits")?, prepared.tensor::<bf16>("dlogits")?);
         self.measure(
             &prepared,
             (logits, of_rows, dlogits),
             |(logits, (targets, lse, dlosses), dlogits), what| {
                 let call = kernel_library::kernels::cross_entropy_backward(
-                    &*logits,
-                    &*targets,
-                    &*lse,
-                    &*dlosses,
-                    &mut *dlogits,
+                    &**logits,
+                    &**targets,
+                    &**lse,
+                    &**dlosses,
+                    &mut **dlogits,
                     classes,
                     -100,
                     1.0,
                 );
                 run!(what, call.grid(|config| rows * cdiv(classes, config.BLOCK_SIZE)))
             },
-            |(logits, (targets, lse, dlosses), dlogits), lent| ((&*logits, &*targets), (&*lse, &*dlosses), dlogits).lend(lent),
-            |(_, _, dlogits), check| check.result("dlogits", dlogits),
+            |(logits, (targets, lse, dlosses), dlogits), lent| ((&**logits, &**targets), (&**lse, &**dlosses), &mut **dlogits).lend(lent),
         )
     }
 
     fn transpose<T: Float>(&mut self) -> Result<(), Box<dyn Error>> {
         let (prepared, (rows, columns)) = (self.prepare()?, self.matrix());
-        let (x, y) = (self.input::<T>("x")?, self.device.empty::<T>(rows * columns)?);
+        let (x, y) = (prepared.tensor::<T>("x")?, prepared.tensor::<T>("y")?);
         self.measure(
             &prepared,
             (x, y),
             |(x, y), what| {
-                let call = kernel_library::kernels::transpose(&*x, &mut *y, rows, columns);
+                let call = kernel_library::kernels::transpose(&**x, &mut **y, rows, columns);
                 run!(what, call.grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS))))
             },
-            |(x, y), lent| (&*x, y).lend(lent),
-            |(_, y), check| check.result("y", y),
+            |(x, y), lent| (&**x, &mut **y).lend(lent),
         )
     }
 
@@ -390,29 +369,20 @@ impl Bench {
         (self.shape[0], self.shape[1])
     }
 
-    fn per_row<const N: usize>(&self, rows: usize) -> galatea::Result<[Tensor<f32>; N]> {
-        let tensors = (0..N).map(|_| self.device.empty(rows)).collect::<galatea::Result<Vec<_>>>()?;
-        Ok(tensors.try_into().expect("as many as were made"))
-    }
-
-    /// Lets the peers make the data of the work, and tune and check themselves.
-    fn prepare(&mut self) -> Result<Value, Box<dyn Error>> {
+    /// Lets the peers make the tensors of the work, and tune and check themselves.
+    fn prepare(&mut self) -> Result<Prepared, Box<dyn Error>> {
         let sizes: Vec<String> = self.shape.iter().map(usize::to_string).collect();
-        self.peers.ask(&format!("prepare {} {} {}", self.exchange.folder().display(), self.work, sizes.join(" ")))
+        let answer = self.peers.ask(&format!("prepare {} {}", self.work, sizes.join(" ")))?;
+        Ok(Prepared { device: self.device, answer })
     }
 
-    fn input<T: Element>(&self, name: &str) -> Result<Tensor<T>, Box<dyn Error>> {
-        self.exchange.tensor(&self.device, name)
-    }
-
-    /// Times `launch` and the peers in rounds, lets `check` compare the results, and prints and keeps the row.
+    /// Times `launch` and the peers in rounds, lets the peers compare its results with the references, and prints and keeps the row.
     fn measure<S>(
         &mut self,
-        prepared: &Value,
+        prepared: &Prepared,
         mut state: S,
         launch: impl Fn(&mut S, What) -> galatea::Result<String>,
         lend: impl for<'t> Fn(&'t mut S, &mut Lent<'t>),
-        check: impl Fn(&mut S, &mut Check<'_>) -> Result<(), Box<dyn Error>>,
     ) -> Result<(), Box<dyn Error>> {
         let device = &self.device;
         launch(&mut state, What::Launch)?; // tunes
@@ -432,49 +402,37 @@ impl Bench {
                 ours.push(ours_us()?);
             }
         }
-        check(&mut state, &mut Check { peers: &mut self.peers, exchange: &self.exchange })?;
+        // An element that ours fails to write is NaN, not a peer's right one.
+        self.peers.ask("clear")?;
+        replay.launch(Lender(&mut state, &lend))?;
+        device.synchronize()?;
+        self.peers.ask("check")?;
 
         let mut theirs: BTreeMap<String, f64> = theirs.into_iter().map(|(peer, times)| (peer, median(times))).collect();
         let (ours, copy) = (median(ours), theirs.remove("copy").ok_or("the peers timed no copy")?);
-        let bytes = prepared["bytes"].as_u64().ok_or("the peers did not say how many bytes the work moves")?;
+        let bytes = prepared.answer["bytes"].as_u64().ok_or("the peers did not say how many bytes the work moves")?;
         let (work, shape) = (self.work, shape_text(&self.shape));
         let line: Vec<String> = theirs.iter().map(|(peer, us)| format!("{peer} {us:.1} us ({:.3}x)", us / ours)).collect();
         println!("{work} {shape}: {ours:.1} us, {:.0} GB/s; {}, a copy {copy:.1} us", bytes as f64 / ours / 1e3, line.join(", "));
-        println!("    ours {config}\n    triton {}", prepared["triton_config"]);
+        println!("    ours {config}\n    triton {}", prepared.answer["triton_config"]);
         self.rows.push(json!({
-            "work": work, "shape": shape, "bytes": bytes, "ours_us": ours, "copy_us": copy, "peers": theirs, "seed": prepared["seed"],
-            "config": config, "triton_config": prepared["triton_config"].to_string(),
+            "work": work, "shape": shape, "bytes": bytes, "ours_us": ours, "copy_us": copy, "peers": theirs, "seed": prepared.answer["seed"],
+            "config": config, "triton_config": prepared.answer["triton_config"].to_string(),
         }));
         Ok(())
     }
 }
 
-/// Compares results of ours with the peers' reference.
-struct Check<'b> {
-    peers: &'b mut Peers,
-    exchange: &'b Exchange,
+/// The peers' answer to `prepare`.
+struct Prepared {
+    device: Device,
+    answer: Value,
 }
 
-impl Check<'_> {
-    fn result<T: Element>(&mut self, name: &str, result: &impl ToHost<T>) -> Result<(), Box<dyn Error>> {
-        self.exchange.check(self.peers, name, &result.to_host()?)
-    }
-}
-
-/// A tensor, or a part of one.
-trait ToHost<T> {
-    fn to_host(&self) -> galatea::Result<Vec<T>>;
-}
-
-impl<T: Element> ToHost<T> for Tensor<T> {
-    fn to_host(&self) -> galatea::Result<Vec<T>> {
-        self.to_vec()
-    }
-}
-
-impl<T: Element> ToHost<T> for TensorView<'_, T> {
-    fn to_host(&self) -> galatea::Result<Vec<T>> {
-        self.to_vec()
+impl Prepared {
+    /// A tensor of the work, in the memory that the peers use as well.
+    fn tensor<T: Element>(&self, name: &str) -> Result<Shared<T>, Box<dyn Error>> {
+        Shared::open(&self.device, &self.answer["tensors"][name]).map_err(|error| format!("`{name}`: {error}").into())
     }
 }
 
