@@ -1,9 +1,9 @@
-//! Entry point of the compiler: turns a generic kernel into PTX or into a CPU program.
+//! Entry point of the compiler: turns a generic kernel into PTX, or into verified tile IR for the CPU.
 
 use crate::analysis::unit_strides;
 use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::{Function, Op, Stage, Value, Violation, verify};
+use crate::ir::{Function, Op, Stage, Value, Verified, Violation, verify};
 use crate::location::Loc;
 use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, issue_loads, prefetch_loads, specialize::Bindings};
 use crate::schedule::Schedule;
@@ -130,11 +130,12 @@ fn with_fewer_stages(
     compile_asking(func, &Options { schedule, ..options.clone() }, target, after)
 }
 
-/// Compiles a kernel for the CPU.
+/// Compiles a kernel for an executor of tile IR on the CPU, the crate `kernel-cpu`: specialises, simplifies and verifies the kernel, and returns the
+/// program that `translate` makes of it.
 ///
 /// # Errors
 /// As [`compile`].
-pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu::Program, Diagnostics> {
+pub fn compile_cpu<P>(func: &Function, bindings: &Bindings, translate: impl FnOnce(Verified<'_>) -> P) -> Result<P, Diagnostics> {
     // A CPU program decides at launch whether it checks, so the assertions stay in.
     let func = simplified(func, bindings, None, true, &mut |_, _, _| {})?;
     let verified = verify(&func, Stage::Tile).map_err(|violations| defect(&violations))?;
@@ -143,7 +144,7 @@ pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu:
         let mistake = Diagnostic::new(func.inst(inst).loc, "there is no `inline_ptx` on the CPU");
         return Err(mistake.help("choose by the target: `static_if (target == 0)`").into());
     }
-    Ok(backend::cpu::Program::compile(verified))
+    Ok(translate(verified))
 }
 
 /// The messages of `static_print!` for these bindings on that target (`None`: the CPU), in order. Empty if the bindings do not fit the

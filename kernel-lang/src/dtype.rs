@@ -76,6 +76,7 @@ impl Dtype {
     }
 
     /// The width of the value in bits: 1 for `bool`.
+    #[inline]
     pub const fn bits(self) -> u32 {
         match self {
             Dtype::Bool => 1,
@@ -97,11 +98,13 @@ impl Dtype {
     }
 
     /// Bytes of one element in memory.
+    #[inline]
     pub const fn bytes(self) -> usize {
         self.bits().div_ceil(8) as usize
     }
 
     /// Is it a float: `f16`, `bf16`, `f32`, `f64`, or an 8-bit float?
+    #[inline]
     pub const fn is_float(self) -> bool {
         matches!(self, Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64) || self.is_float8()
     }
@@ -117,6 +120,7 @@ impl Dtype {
     }
 
     /// Is it a signed integer?
+    #[inline]
     pub const fn is_signed_int(self) -> bool {
         matches!(self, Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64)
     }

@@ -1,6 +1,7 @@
-//! The kernel language's compiler: tile IR to PTX, and a CPU executor. It does no I/O and uses no GPU and no environment variables.
+//! The kernel language's compiler: tile IR to PTX. It does no I/O and uses no GPU and no environment variables.
 //!
-//! The frontend is the crate `kernel-frontend`: programs that run kernels need none, and share this crate with the macros.
+//! The frontend is the crate `kernel-frontend`: programs that run kernels need none, and share this crate with the macros. The crate `kernel-cpu`
+//! executes tile IR on the CPU.
 
 pub mod diagnostic;
 pub mod dsl;

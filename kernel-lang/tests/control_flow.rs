@@ -5,15 +5,15 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::{Add, AddAssign};
 
-use kernel_lang::backend::cpu::{Conflicts, Program, Scratch};
-use kernel_lang::{Bindings, compile_cpu};
+use kernel_cpu::{Conflicts, Program, Scratch};
+use kernel_lang::Bindings;
 
 const LENGTH: usize = 64;
 
 fn compile(source: &str) -> Program {
     let func =
         kernel_frontend::lower_source(source, "test.rs").unwrap_or_else(|diagnostics| panic!("{}\n{source}", diagnostics.render(&[])));
-    compile_cpu(&func, &Bindings::new()).unwrap_or_else(|diagnostics| panic!("{}\n{source}", diagnostics.render(&[])))
+    kernel_cpu::compile(&func, &Bindings::new()).unwrap_or_else(|diagnostics| panic!("{}\n{source}", diagnostics.render(&[])))
 }
 
 /// What a kernel leaves in `y`, given `x`.

@@ -231,7 +231,7 @@ const ALONE: [&[&str]; 2] = [
         "galatea --no-default-features",
         "galatea --examples", // as a user builds them, without the features of the tests
     ],
-    &["kernel-lang", "kernel-frontend", "kernel-macros", "kernel-sim", "trusted-files"],
+    &["kernel-lang", "kernel-cpu", "kernel-frontend", "kernel-macros", "kernel-sim", "trusted-files"],
 ];
 
 fn alone(_: &mut Findings) -> Result<()> {

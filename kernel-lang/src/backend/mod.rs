@@ -1,5 +1,5 @@
-//! Backends: they translate verified IR to PTX or to a program for the CPU. They make no decisions about layouts or schedules.
+//! The backend for GPUs: it translates verified IR to PTX, and makes no decisions about layouts or schedules. The one for the CPU is the crate
+//! `kernel-cpu`.
 
-pub mod cpu;
 pub mod print_records;
 pub mod ptx;

@@ -16,6 +16,7 @@ use crate::scalar::{Scalar, binary};
 /// assert_eq!(scalar::atomic(AtomicOp::Max, f32(1.0), &[f32(f64::NAN)]), Some(f32(1.0)));
 /// assert_eq!(scalar::atomic(AtomicOp::CompareAndSwap, f32(1.0), &[f32(1.0), f32(2.0)]), Some(f32(2.0)));
 /// ```
+#[inline]
 pub fn atomic(op: AtomicOp, old: Scalar, operands: &[Scalar]) -> Option<Scalar> {
     let fits = op.dtypes().contains(&old.dtype()) && operands.iter().all(|operand| operand.dtype() == old.dtype());
     if !fits || operands.len() != op.operands() {
@@ -38,6 +39,7 @@ pub fn atomic(op: AtomicOp, old: Scalar, operands: &[Scalar]) -> Option<Scalar> 
 }
 
 /// GPUs add `f32` in the memory system, which flushes subnormals to zeros of their sign (PTX ISA, 9.7.13.5).
+#[inline]
 fn sum_of_f32(old: Scalar, operand: Scalar) -> Scalar {
     let flushed = |value: f32| if value.is_subnormal() { 0f32.copysign(value) } else { value };
     let [old, operand] = [old, operand].map(|scalar| flushed(f32::from_bits(scalar.bits() as u32)));
@@ -45,6 +47,7 @@ fn sum_of_f32(old: Scalar, operand: Scalar) -> Scalar {
 }
 
 /// The maximum or minimum in the total order of IEEE 754; a NaN operand changes nothing.
+#[inline]
 fn extreme(is_max: bool, old: Scalar, operand: Scalar) -> Scalar {
     let (is_nan, order) = match old.dtype() {
         Dtype::F32 => {

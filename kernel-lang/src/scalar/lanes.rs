@@ -18,7 +18,7 @@ use crate::scalar::int::Int;
 /// # Safety
 /// The result and each operand of the op point to `count` initialised elements of the op's types, aligned for them; the result overlaps no
 /// operand. Bytes of `bool` operands are 0 or 1.
-pub(crate) type Lanes = unsafe fn(result: *mut u8, operands: [*const u8; 3], count: usize);
+pub type Lanes = unsafe fn(result: *mut u8, operands: [*const u8; 3], count: usize);
 
 /// Declares two functions that make loops over a function with a given number of operands. `F` has size zero, so the type determines the
 /// function and the loop needs no state. Loops of the second maker are compiled twice, the second time for the vector unit of x86-64-v3, and
@@ -256,7 +256,8 @@ macro_rules! by_any_float {
 }
 
 /// The loop of an op of one operand; `None` outside the op's domain.
-pub(crate) fn unary(op: UnaryOp, dtype: Dtype) -> Option<Lanes> {
+#[inline]
+pub fn unary(op: UnaryOp, dtype: Dtype) -> Option<Lanes> {
     if !op.domain().contains(dtype) {
         return None;
     }
@@ -313,7 +314,8 @@ fn unary_float<T: Real>(op: UnaryOp) -> Lanes {
 }
 
 /// The loop of an op of two operands; `None` outside the op's domain.
-pub(crate) fn binary(op: BinaryOp, dtype: Dtype) -> Option<Lanes> {
+#[inline]
+pub fn binary(op: BinaryOp, dtype: Dtype) -> Option<Lanes> {
     if !op.domain().contains(dtype) {
         return None;
     }
@@ -355,7 +357,8 @@ fn binary_float<T: Real>(op: BinaryOp) -> Option<Lanes> {
 }
 
 /// The loop of a comparison, and whether its operands must be swapped: `a > b` is `b < a`, also for NaN.
-pub(crate) fn compare(op: CompareOp, dtype: Dtype) -> (Lanes, bool) {
+#[inline]
+pub fn compare(op: CompareOp, dtype: Dtype) -> (Lanes, bool) {
     let (op, swapped) = if matches!(op, CompareOp::Gt | CompareOp::Ge) { (op.swapped(), true) } else { (op, false) };
     let lanes = match op {
         _ if dtype.is_float() => by_any_float!(dtype, T => compare_float::<T>(op)),
@@ -384,7 +387,8 @@ fn fma_half<T: Real<Wide = f32>>(a: T, b: T, c: T) -> T {
 }
 
 /// The loop of `a * b + c`; `None` for integers.
-pub(crate) fn fma(dtype: Dtype) -> Option<Lanes> {
+#[inline]
+pub fn fma(dtype: Dtype) -> Option<Lanes> {
     Some(match dtype {
         Dtype::F16 => wide3(fma_half::<f16>),
         Dtype::Bf16 => wide3(fma_half::<bf16>),
@@ -395,12 +399,14 @@ pub(crate) fn fma(dtype: Dtype) -> Option<Lanes> {
 }
 
 /// The loop of `if condition { a } else { b }`, whose first operand is the `bool`.
-pub(crate) fn select(dtype: Dtype) -> Lanes {
+#[inline]
+pub fn select(dtype: Dtype) -> Lanes {
     by_width!(dtype, T => lanes3(|condition: u8, a: T, b: T| if condition != 0 { a } else { b }))
 }
 
 /// The loop of `x as to`.
-pub(crate) fn cast(from: Dtype, to: Dtype) -> Lanes {
+#[inline]
+pub fn cast(from: Dtype, to: Dtype) -> Lanes {
     match (from, to) {
         _ if from == to => by_width!(from, T => lanes1(|x: T| x)),
         // Without its sign bit, a float is 0 exactly if its bits are 0.
@@ -428,7 +434,8 @@ fn int_to_f64_odd(x: i128) -> f64 {
 }
 
 /// The loops that split an `f32` angle, one for each of the two results.
-pub(crate) fn reduce_pio2() -> [Lanes; 2] {
+#[inline]
+pub fn reduce_pio2() -> [Lanes; 2] {
     use crate::scalar::pio2::reduce_pio2;
     [lanes1(|x: f32| reduce_pio2(x).0), lanes1(|x: f32| reduce_pio2(x).1)]
 }

@@ -20,7 +20,7 @@ mod atomic;
 mod float;
 mod half;
 mod int;
-pub(crate) mod lanes;
+pub mod lanes;
 mod math;
 mod pio2;
 
@@ -45,6 +45,7 @@ pub struct Scalar {
 
 impl Scalar {
     /// The element with those bits; bits beyond the width are dropped.
+    #[inline]
     pub fn from_bits(dtype: Dtype, bits: u64) -> Scalar {
         Scalar { dtype, bits: bits & (u64::MAX >> (64 - dtype.bits())) }
     }
@@ -97,11 +98,13 @@ impl Scalar {
     }
 
     /// The element's type.
+    #[inline]
     pub fn dtype(self) -> Dtype {
         self.dtype
     }
 
     /// The element's bits, zero-extended; 0 or 1 for `bool`.
+    #[inline]
     pub fn bits(self) -> u64 {
         self.bits
     }
@@ -110,6 +113,7 @@ impl Scalar {
     ///
     /// # Safety
     /// The loop takes operands of these types and produces a `dtype`.
+    #[inline]
     unsafe fn compute(lanes: Lanes, dtype: Dtype, operands: [Scalar; 3]) -> Scalar {
         // An element is in the low bytes of its bits on a little-endian machine, in the high bytes on a big-endian one.
         let unused = |dtype: Dtype| if cfg!(target_endian = "big") { 64 - 8 * dtype.bytes() as u32 } else { 0 };

@@ -16,6 +16,7 @@ const TWO_OVER_PI: [u64; 5] =
     [0xA2F9_836E_4E44_1529, 0xFC27_57D1_F534_DDC0, 0xDB62_9599_3C43_9041, 0xFE51_63AB_DEBB_C561, 0xB724_6E3A_424D_D2E0];
 
 /// The remainder in [-pi/4, pi/4] and the multiple modulo 4. NaN and infinities give NaN and 0.
+#[inline]
 pub(crate) fn reduce_pio2(x: f32) -> (f32, i32) {
     if !x.is_finite() {
         return (f32::NAN, 0);
@@ -36,6 +37,7 @@ pub(super) fn reduce_small(x: f32) -> (f64, u64) {
 }
 
 /// The remainder of a finite angle to about 50 bits, and the multiple, of which the last two bits are valid.
+#[inline]
 pub(super) fn reduce_wide(x: f32) -> (f64, u64) {
     if x.abs() < SMALL {
         return reduce_small(x);
@@ -55,6 +57,7 @@ pub(super) fn reduce_wide(x: f32) -> (f64, u64) {
 }
 
 /// 128 bits of 2/pi from bit `skip` after the point; a negative `skip` puts zeros before.
+#[inline]
 fn two_over_pi(skip: i32) -> u128 {
     let words = |at: usize| u128::from(TWO_OVER_PI[at]) << 64 | u128::from(TWO_OVER_PI[at + 1]);
     if skip <= 0 {

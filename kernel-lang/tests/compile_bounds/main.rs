@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use kernel_lang::target::Target;
-use kernel_lang::{Bindings, Options, compile, compile_cpu, ir};
+use kernel_lang::{Bindings, Options, compile, ir};
 
 /// The stack of a thread that compiles the text form: a quarter of what Rust gives a thread.
 const STACK_BYTES: usize = 512 * 1024;
@@ -40,7 +40,7 @@ fn everything(text: String, target: Target) -> Duration {
         let func = ir::parse(&text).unwrap_or_else(|error| panic!("{error}"));
         let compiled = compile(&func, &Options::new(Bindings::new(), target));
         compiled.unwrap_or_else(|mistakes| panic!("{}", mistakes.render(&func.files)));
-        compile_cpu(&func, &Bindings::new()).unwrap_or_else(|mistakes| panic!("{}", mistakes.render(&func.files)));
+        kernel_cpu::compile(&func, &Bindings::new()).unwrap_or_else(|mistakes| panic!("{}", mistakes.render(&func.files)));
         kernel_lang::steps(&func);
         assert!(ir::parse(&func.to_string()).is_ok(), "what prints, parses");
     };

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::error::{AssertionFailed, Error, OutOfBounds, Result};
 use crate::kernel::Kernel;
 use crate::launch::prints;
-use kernel_lang::backend::cpu::{Conflicts, Program, Scratch, Violation};
+use kernel_cpu::{Conflicts, Program, Scratch, Violation};
 use kernel_lang::backend::print_records;
 
 /// Other threads are used only if this thread alone would take longer: waking them takes some microseconds.

@@ -8,10 +8,10 @@ pub(crate) mod module;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use kernel_cpu::Program;
 #[cfg(feature = "jit")]
 use kernel_lang::Options;
 use kernel_lang::analysis::updates;
-use kernel_lang::backend::cpu::Program;
 use kernel_lang::backend::ptx::Site;
 use kernel_lang::dtype::Dtype;
 use kernel_lang::target::Target;
@@ -414,7 +414,7 @@ impl Kernel {
             return Ok(program.clone());
         }
         let func = self.parsed()?;
-        let program = kernel_lang::compile_cpu(func, &bindings(func, key, self.facts))
+        let program = kernel_cpu::compile(func, &bindings(func, key, self.facts))
             .map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
         self.tell_notes(func, &bindings(func, key, self.facts), None, key);
         Ok(self.programs.keep(None, key, Arc::new(program)).clone())

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-use kernel_lang::backend::cpu::Program;
+use kernel_cpu::Program;
 
 use super::node::{Code, Fill, KernelNode, Node};
 use crate::kernel::gpu::Gpu;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel_lang::backend::cpu::Program;
+use kernel_cpu::Program;
 
 use crate::kernel::Kernel;
 use crate::launch::args::Region;

@@ -4,9 +4,9 @@
 
 use std::fmt::Write;
 
-use kernel_lang::backend::cpu::{Conflicts, Scratch};
+use kernel_cpu::{Conflicts, Scratch};
+use kernel_lang::Bindings;
 use kernel_lang::ir::parse;
-use kernel_lang::{Bindings, compile_cpu};
 
 use crate::harness::{Arg, Random, compiled, run};
 
@@ -214,7 +214,7 @@ fn arguments(cx: &mut Generator, bytes: usize) -> Vec<Arg> {
 /// Runs a kernel on the CPU; tensors are changed in place.
 fn run_on_cpu(text: &str, args: &mut [Arg]) {
     let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let program = compile_cpu(&func, &Bindings::new()).unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
+    let program = kernel_cpu::compile(&func, &Bindings::new()).unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
     let mut words = Vec::new();
     for arg in args.iter_mut() {
         match arg {
