@@ -128,7 +128,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if failed.is_empty() { Ok(()) } else { Err(format!("not measured: {}", failed.join(", ")).into()) }
 }
 
-/// What is timed, in the order of the table: the name of a work with its element type, and its shape.
+/// The works to time, in the order of the table: the name of a work with its element type, and its shape.
 fn works() -> Vec<(&'static str, Vec<usize>)> {
     let norms = [vec![4096, 8192], vec![8192, 4096], vec![4096, 1024]];
     let mut works = vec![
@@ -154,12 +154,12 @@ struct Bench {
     device: Device,
     peers: Peers,
     rows: Vec<Value>,
-    /// What is measured now.
+    /// The work that is being timed.
     work: &'static str,
     shape: Vec<usize>,
 }
 
-/// What to do with the launches of a work.
+/// The use of a launch of a work: to run it, or to ask for its configuration.
 #[derive(Clone, Copy)]
 enum What {
     Launch,

@@ -34,7 +34,7 @@ use std::time::Instant;
 use galatea::bench::{Contender, Report, Work, perf_report};
 use galatea::prelude::*;
 
-/// What to measure, and where.
+/// The command-line arguments.
 struct Args {
     device: Device,
     /// The folder of the reports; without `--out`, `chapters` in the current folder.

@@ -1,12 +1,12 @@
-//! What a launch costs: the first one of a process, and every later one beside the driver's own call.
+//! The cost of a launch: of the first one in a process, and of every later one, beside the driver's own call.
 //!
 //! ```sh
 //! cargo bench -p galatea-benches --bench launch
 //! ```
 //!
-//! The first launch loads the embedded PTX, which the driver compiles, or machine code that an earlier process kept, in the driver's cache or, made by an
-//! assembler, in ours: measured in new processes after the context is made. Enqueueing is timed in rounds, ours and `cuLaunchKernel` in turns: a kernel of four arguments, an
-//! autotuned one whose variant a stride selects, and one of nineteen arguments; where python3 has torch and Triton, the same by these.
+//! The first launch loads the embedded PTX, which the driver compiles, or machine code that an earlier process cached: in the driver's cache, or in
+//! ours if an assembler made it. New processes measure it after they create the context. The rounds of enqueueing alternate between ours and
+//! `cuLaunchKernel`: 4 arguments; 4 and a stride that selects a variant; 19 arguments. Triton and torch are timed too where python3 has them.
 
 #[path = "../kernel-runtime/tests/allocations/mod.rs"]
 mod counted;
@@ -129,7 +129,7 @@ fn first_launch() -> Result<(), Box<dyn Error>> {
     if out.to_vec()? != [3.0f32; 5000] {
         return Err("the first launch is wrong".into());
     }
-    // What of the first launch is the kernel's, and what was to be done once in the process.
+    // The first launch of another kernel shows the cost of loading a kernel without the costs that arise once in a process.
     let ones = [0; 4].map(|_| device.tensor(&[1i64]));
     let ([t1, t2, t3, t4], mut t5) = (ones, device.zeros::<i64>(1)?);
     let (t1, t2, t3, t4) = (t1?, t2?, t3?, t4?);

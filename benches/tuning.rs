@@ -1,11 +1,11 @@
-//! How well and how fast the tuner chooses: the library's kernels at sizes of models, tuned anew in several processes.
+//! The quality and the speed of tuning: the library's kernels at sizes of models, tuned anew in several processes.
 //!
 //! ```sh
 //! cargo bench -p galatea-benches --bench tuning
 //! ```
 //!
-//! What a configuration really takes is the median over all processes of its median in each; what a process chose counts as right if that is within 2% of the least. A kernel of
-//! eleven configurations is timed by itself: how long its tuning takes, and that a process which finds the record on disk tunes nothing.
+//! The time of a configuration is the median over all processes of its median in each. A choice is right if it is within 2% of the fastest one.
+//! A kernel of eleven configurations is measured by itself: the time of its tuning, and that a process which finds the record on disk tunes nothing.
 
 use std::collections::BTreeMap;
 use std::error::Error;

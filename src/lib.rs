@@ -80,7 +80,7 @@ mod book {
     }
 }
 
-/// What most programs need: `use galatea::prelude::*`.
+/// The items that most programs need: `use galatea::prelude::*`.
 pub mod prelude {
     pub use kernel_macros::{autotune, device, kernel};
     pub use kernel_runtime::prelude::*;

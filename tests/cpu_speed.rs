@@ -1,4 +1,4 @@
-//! How long kernels take on the CPU. Ignored by default, because it means something only in release, beside another build of it:
+//! The run time of kernels on the CPU. Ignored by default, because it is meaningful only in release, beside another build of it:
 //! `cargo test --release -p galatea-tests --test cpu_speed -- --ignored --nocapture`
 
 use std::hint::black_box;

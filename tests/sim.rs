@@ -1,4 +1,4 @@
-//! What only a simulated GPU can show of a kernel that the macro compiled: how many bytes it moves, how well, and where it is wrong.
+//! Compiled kernels on a simulated GPU: bytes moved, efficiency of accesses, and the source lines of faults.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ fn add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, n: u
     store(out + offsets, sum, mask = mask);
 }
 
-/// What a laptop without a GPU can afford. It takes far less on a machine that is not busy.
+/// The time limit of a launch, for a laptop without a GPU. An idle machine takes far less.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 #[test]
@@ -86,7 +86,7 @@ fn meet(flags: PtrMut<i32>) {
     atomic_store(flags + pid, 1);
 }
 
-/// What the fault of a launch says that nothing ends, and its line.
+/// The first line of the fault of a launch that never ends, and the source line of the fault.
 #[track_caller]
 fn never_ends(launch: impl FnOnce() -> galatea::Result<()>) -> (String, u32) {
     let start = Instant::now();

@@ -124,7 +124,7 @@ enum MessageFormat {
     Short,
 }
 
-/// What `cargo metadata` says of a workspace.
+/// The fields of the output of `cargo metadata` that this command uses.
 #[derive(Deserialize)]
 struct Metadata {
     target_directory: PathBuf,

@@ -7,7 +7,7 @@ use kernel_runtime::cache::{Attempt, Key, Kind, Programs, Record, RecordKey, Rec
 
 fn galatea(directory: &Path, arguments: &[&str]) -> (String, String, bool) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_galatea"));
-    // What `--dir` names is used, whatever the environment says.
+    // `--dir` takes precedence over the environment, which switches the cache off here.
     command.arg("cache").args(arguments).arg("--dir").arg(directory).env("GALATEA_CACHE", "off").env("CARGO_TERM_COLOR", "never");
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

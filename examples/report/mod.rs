@@ -1,11 +1,11 @@
-//! What the examples share: their arguments, their data, and how they check and print a result.
+//! Helpers that the examples share: command-line arguments, random input data, and checking and printing of a result.
 
 use std::error::Error;
 
 use galatea::bench::do_bench;
 use galatea::prelude::*;
 
-/// What an example was asked to do.
+/// The command-line arguments of an example.
 pub(crate) struct Args {
     /// Where to run.
     pub(crate) device: Device,
@@ -75,11 +75,11 @@ pub(crate) fn check(what: &str, got: &[f64], want: impl Fn(usize) -> f64, tolera
     Ok(())
 }
 
-/// Prints how long a launch takes and how fast it moves its bytes; on a simulated GPU, whose time says nothing, what each line of the
+/// Prints the time and the bandwidth of a launch. On a simulated GPU, whose times mean nothing, prints instead what each line of the
 /// kernel did.
 ///
 /// # Errors
-/// What the launch returns.
+/// The error of the launch, or of timing it.
 pub(crate) fn measure(device: &Device, bytes: usize, mut launch: impl FnMut() -> galatea::Result<()>) -> galatea::Result<()> {
     #[cfg(feature = "sim")]
     if device.is_sim() {

@@ -203,7 +203,7 @@ fn programs_know_their_index_in_the_grid() {
     assert_eq!(got[0], (6..36).collect::<Vec<u64>>());
 }
 
-/// What is made before a loop and used late in it keeps its slot through all iterations.
+/// A value computed before a loop and used late in the loop keeps its scratch slot through all iterations.
 #[test]
 fn a_scratch_slot_is_not_reused_inside_a_loop() {
     let text = "kernel @keep(%x: ptr<f32>, %y: ptr_mut<f32>) {

@@ -47,7 +47,7 @@ fn over_tiles(op: &str, operands: &[(Dtype, Vec<u64>)], result: Dtype) -> Vec<u6
     output.bits()
 }
 
-/// What a result may be.
+/// The expected result of an op on one element.
 #[derive(Debug)]
 enum Expected {
     /// These bits (any NaN for NaN).

@@ -387,7 +387,7 @@ fn unaligned_tensors_are_copied() {
     }
 }
 
-/// What is stored may be needed again: it is not only in the tensor, which may have changed since.
+/// A stored value may be used again. Its elements are kept, because the tensor may have changed since the store.
 #[test]
 fn a_stored_value_keeps_its_elements() {
     let text = "kernel @twice(%x: ptr<i32>, %y: ptr_mut<i32>, %z: ptr_mut<i32>) {

@@ -1,4 +1,4 @@
-//! What [`PIPELINE`] makes of a kernel computes what the kernel computed, bit by bit: on random kernels, and on kernels of the usual form
+//! The passes of [`PIPELINE`] preserve the results of a kernel bit for bit: on random kernels, and on kernels of the usual form
 //! with odd offsets, strides, limits and masks. No access of the result leaves its tensor, and wide ones are aligned.
 
 #[allow(dead_code, reason = "the kernels of another test, of which only some compute what can be compared")]
@@ -25,7 +25,7 @@ fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -
     passes::run(&mut ready, SIMPLIFY, &mut verified);
     passes::run(&mut ready, PIPELINE, &mut verified);
     let ready = parse(&ready.to_string()).unwrap_or_else(|error| panic!("{error}\n{ready}"));
-    // What loads ahead, too; the CPU does not, so only the naive executor runs it.
+    // The kernel with prefetched loads, too. The CPU does not prefetch, so only the naive executor runs it.
     let mut ahead = ready.clone();
     let changed = prefetch_loads::run(&mut ahead, &Asked::new(Target::SM_80), Schedule { num_warps: 1, ..Schedule::DEFAULT })
         .unwrap_or_else(|error| panic!("{}", error.render(&[])));

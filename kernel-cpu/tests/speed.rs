@@ -1,5 +1,5 @@
-//! How fast the CPU executor is, beside plain Rust loops in the same run. Ignored by default, because it means something only in release:
-//! `cargo test --release -p kernel-lang --test cpu_speed -- --ignored --nocapture`
+//! The speed of the CPU executor, beside plain Rust loops in the same run. Ignored by default, because it is meaningful only in release:
+//! `cargo test --release -p kernel-cpu --test speed -- --ignored --nocapture`
 
 mod support;
 
@@ -169,7 +169,7 @@ fn vector_add_and_silu_beside_plain_loops() {
     hot("silu bf16", &program, &args);
 }
 
-/// What each function of `f32` costs, beside the standard library's where it has one.
+/// The time for each element of each function of `f32`, with the data in the L1 cache.
 #[test]
 #[ignore = "a measurement"]
 fn functions_of_f32() {

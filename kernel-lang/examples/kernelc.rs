@@ -4,7 +4,7 @@
 //! cargo run -p kernel-lang --example kernelc -- kernel.kir T=f32 BLOCK_SIZE=1024 num_warps=4 num_stages=3 target=sm_90a [--passes] [--checked]
 //! ```
 //!
-//! What is known of arguments is said in the same way: `stride=1 n%16=0`.
+//! Facts about arguments have the same form: `stride=1 n%16=0`.
 
 use kernel_lang::target::Target;
 use kernel_lang::{Bindings, Options, compile_with, ir};

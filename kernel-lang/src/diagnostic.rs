@@ -9,7 +9,7 @@ use crate::location::{Loc, Name};
 /// The message uses the terms of the kernel language, in lower case, without a full stop, with code in backticks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
-    /// What is wrong.
+    /// The error message.
     pub message: String,
     /// The span to underline.
     pub loc: Loc,

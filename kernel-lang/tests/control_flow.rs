@@ -16,7 +16,7 @@ fn compile(source: &str) -> Program {
     kernel_cpu::compile(&func, &Bindings::new()).unwrap_or_else(|diagnostics| panic!("{}\n{source}", diagnostics.render(&[])))
 }
 
-/// What a kernel leaves in `y`, given `x`.
+/// Runs a kernel on the input `x`, and returns the output `y`.
 fn run(program: &Program, x: &[i64], n: i64, m: i64) -> Vec<i64> {
     let mut y = vec![-1i64; LENGTH];
     let args = [x.as_ptr() as u64, x.len() as u64, y.as_mut_ptr() as u64, y.len() as u64, n as u64, m as u64];

@@ -5,7 +5,7 @@ use galatea::prelude::*;
 use crate::call::{Call, Of, Rows};
 use crate::{AsTensor, kernels};
 
-/// What [`cross_entropy_backward()`] needs of [`cross_entropy_forward()`].
+/// The values that [`cross_entropy_forward()`] saves for [`cross_entropy_backward()`].
 #[derive(Debug)]
 pub struct CrossEntropySaved {
     /// The logarithm of the sum of exponentials of each row of logits. The shape is that of the targets.

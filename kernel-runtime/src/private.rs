@@ -3,7 +3,7 @@
 
 pub use kernel_lang::Schedule;
 
-/// What rustc lints in place of a kernel's body: functions of the variables that an expression reads.
+/// Functions in the code that rustc lints in place of a kernel's body. They take the variables that an expression reads.
 pub mod lints {
     /// The value of an expression.
     pub fn used(_reads: &[u32]) -> u32 {

@@ -204,7 +204,7 @@ fn work_that_a_replay_cannot_repeat_is_refused() {
             refused(Replay::capture(stream, || Ok(())).map(drop));
             refused(other.launch(()));
             refused(kernel_runtime::bench::do_bench(&device, || Ok(())).map(drop));
-            // What was refused does not spoil the capture.
+            // The refused calls do not invalidate the capture.
             add(1.0, &x, &mut y)
         })
         .unwrap();
@@ -276,7 +276,7 @@ fn an_update_says_whether_the_shape_stayed() {
         assert_eq!(grid, Update::InPlace { changed: 1 });
         replay.launch((&x, &mut y, &mut z)).unwrap();
         assert_eq!((z.to_vec().unwrap()[..33].to_vec(), z.to_vec().unwrap()[33]), ([vec![12.0; 32], vec![11.0]].concat(), 11.0));
-        // What is no longer used need not be lent, and what is new must be.
+        // A tensor that the update no longer uses need not be lent, and a tensor that it newly uses must be.
         let fewer = replay.update(|| add(1.0, &x, &mut y)).unwrap();
         assert_eq!((fewer, replay.len()), (Update::Rebuilt, 1));
         replay.launch((&x, &mut y)).unwrap();

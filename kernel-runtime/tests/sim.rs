@@ -213,7 +213,7 @@ fn memory_of_a_dropped_tensor_is_a_fault() {
     y.view_mut().copy_from(&x.view()).unwrap();
     hand_written(&FOLLOW, &mut y).unwrap();
     drop(x);
-    // Whoever gets memory now gets another address.
+    // A new allocation gets another address than the freed one.
     let other = device.zeros::<u64>(1).unwrap();
     match hand_written(&FOLLOW, &mut y) {
         Err(Error::Fault(fault)) => assert!(matches!(fault.kind, FaultKind::Freed { bytes: 8, .. }), "{fault}"),
@@ -358,7 +358,7 @@ fn a_checked_launch_passes_over_what_does_not_fit() {
     assert!(matches!(error, Error::GridTooLarge { axis: 1, .. }), "{error}");
 }
 
-/// What heuristics give is no part of the key, so that what ran for one launch may not run for another: then the next best does, for that one.
+/// Heuristics are no part of the tuning key, so the fastest configuration of a key may fail for one launch. That launch uses the next best.
 #[test]
 fn a_winner_that_does_not_run_is_replaced_for_that_launch() {
     static TUNER: Tuner<Config> = Tuner::new(&[of(32, 2), of(512, 4)], &[]);

@@ -1,4 +1,4 @@
-//! What goes to the standard error output, and that nobody need be there to read it. Each case is a process of its own: this executable once more.
+//! Messages on standard error. A program must not fail if they cannot be written. Each case runs this executable as a process of its own.
 
 mod trusted;
 
@@ -9,7 +9,7 @@ use kernel_runtime::prelude::*;
 use kernel_runtime::private::{Args, Kernel, Schedule};
 use libtest_mimic::{Arguments, Trial};
 
-/// What the process is to do, if it is a child.
+/// The environment variable that names the role of a child process.
 const ROLE: &str = "KERNEL_RUNTIME_TEST_ROLE";
 
 const TESTS: &[(&str, fn())] = &[

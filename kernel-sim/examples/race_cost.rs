@@ -1,4 +1,4 @@
-//! What looking for races in global memory costs: the compiler's own kernels with and without it, on one core.
+//! The cost of race detection in global memory: the compiler's own kernels with and without it, on one core.
 //!
 //! ```sh
 //! cargo run --release -p kernel-sim --example race_cost

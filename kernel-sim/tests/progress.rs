@@ -45,7 +45,7 @@ fn run_clusters(body: &str, (grid, cluster): (u32, u32), flags: [u32; 8], seed: 
     Ok(std::array::from_fn(|index| u32::from_le_bytes(bytes[4 * index..][..4].try_into().unwrap())))
 }
 
-/// What the fault of a kernel says that never ends, in the order of the program.
+/// Runs a kernel that never ends under four seeds, and returns the deadlock fault of the first one.
 #[track_caller]
 fn never(body: &str, grid: u32, flags: [u32; 8]) -> Fault {
     let mut first = None;

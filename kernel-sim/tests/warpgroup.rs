@@ -23,7 +23,7 @@ fn right(column: usize, k: usize) -> i32 {
     (column * 5 + k * 2) as i32 % 13 - 6
 }
 
-/// What one kernel does differently from the right one.
+/// A variant of the kernel. [`RIGHT`] is the correct one; each other one differs from it in one field.
 #[derive(Clone, Copy)]
 struct Variant {
     swizzle: Swizzle,
@@ -32,7 +32,7 @@ struct Variant {
     stride: u64,
     wgmma_fence: &'static str,
     wait_for_bytes: bool,
-    /// What threads do with the tile before the products.
+    /// The instructions that threads execute on the tile before the products.
     touch: &'static str,
     wait_group: &'static str,
     bytes: u32,

@@ -6,7 +6,7 @@ use crate::array::{Array, Tolerance};
 use crate::lab::{Arg, Lab, Source};
 use crate::number::Number;
 
-/// What went wrong, if anything did.
+/// The outcome of a check. The error says what is wrong.
 pub(crate) type Check = Result<(), String>;
 
 /// One row of a theme: a name, and what is computed and held to a reference.
@@ -21,7 +21,7 @@ impl Case {
     }
 }
 
-/// What an element of an input is drawn from.
+/// The distribution that the elements of an input are drawn from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Draw {
     /// Any bits, with the corners of the type among them.

@@ -1,4 +1,4 @@
-//! What a case works with: a device, random numbers, and kernels given as text.
+//! The fixture of a case: a device, random numbers, and kernels given as text.
 
 #[path = "../lab/random.rs"]
 mod random;
@@ -41,7 +41,7 @@ pub(crate) enum Arg<'a> {
     Addresses(Vec<usize>),
 }
 
-/// What the arguments are called where an error names one.
+/// The names of the arguments in error messages.
 const NAMES: [&str; 12] =
     ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth"];
 

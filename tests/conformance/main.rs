@@ -48,7 +48,7 @@ fn main() {
     libtest_mimic::run(&arguments, trials).exit();
 }
 
-/// What `GALATEA_SEED` says, else another one each time.
+/// The seed in `GALATEA_SEED`, else one from the clock.
 fn seed() -> u64 {
     match std::env::var("GALATEA_SEED") {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("GALATEA_SEED is a number, not `{text}`")),

@@ -9,7 +9,7 @@ use libtest_mimic::Failed;
 
 use crate::themes::{OUTSIDE, Suite, Theme};
 
-/// What is written of a theme.
+/// The row of a theme in the tables of `docs/conformance.md`.
 pub(crate) struct Row {
     suite: Suite,
     name: &'static str,

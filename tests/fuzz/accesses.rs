@@ -12,7 +12,7 @@ pub(crate) fn whole(tensor: &Tensor) -> Option<f64> {
     tensor.is_whole.then_some(crate::check::LARGEST_WHOLE)
 }
 
-/// What lanes that a mask leaves out are given; without it they are given zero.
+/// The option `other` of a masked load: a random number, or no option. Without it, masked-off elements are zero.
 pub(crate) fn other(writer: &mut Writer<'_>, dtype: Dtype) -> String {
     if dtype.is_float8() || writer.chance(50) { String::new() } else { format!(", other = {}", writer.literal(dtype).0) }
 }

@@ -49,8 +49,8 @@ fn launch_on_both(kernel: &Kernel, source: &mut Source, sizes: Sizes, device: De
     Ok(())
 }
 
-/// What a launch leaves in the tensors that it writes; a lab of one seed gives the same elements on every device. A kernel that a cluster cannot run becomes one of a
-/// single CTA.
+/// Runs one launch, and returns the tensors that it writes. Labs of one seed give the same elements on every device. If the compiler refuses a kernel
+/// for a cluster, the kernel is launched with one CTA for each program.
 fn written(kernel: &Kernel, source: &mut Source, sizes: Sizes, mut lab: Lab) -> Result<Vec<Array>, String> {
     let mut arrays: Vec<Array> = kernel.tensors.iter().map(|tensor| elements(&mut lab, tensor, sizes.programs)).collect();
     let mut args = Vec::new();
@@ -69,7 +69,7 @@ fn written(kernel: &Kernel, source: &mut Source, sizes: Sizes, mut lab: Lab) -> 
     }
     let result = lab.launch(&on_device, [sizes.programs, 1, 1], &mut args);
     match result {
-        // What CTAs cannot share is refused before anything runs.
+        // The compiler refuses ops that would move elements between CTAs, before anything runs.
         Err(error) if error.contains("between the CTAs of a program") => {
             source.schedule.num_ctas = 1;
             REFUSED.fetch_add(1, Ordering::Relaxed);

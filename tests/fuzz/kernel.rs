@@ -8,7 +8,7 @@ use crate::lab::Source;
 /// Elements that each program has to itself in a tensor that is written.
 pub(crate) const ROOM: usize = 4096;
 
-/// What a kernel is launched with: its programs, and its last parameters.
+/// The sizes of a launch: the number of programs, and the last arguments of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     pub(crate) programs: usize,

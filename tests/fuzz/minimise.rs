@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::kernel::Kernel;
 
-/// What was not found by then is not looked for.
+/// The time limit of a minimisation. The smallest kernel found by then is the result.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// `wrong` says what is wrong with a kernel; the first thing that it says without its numbers is to stay.
+/// `wrong` returns the error of a kernel. The smaller kernel fails with the same [`kind`] of error.
 pub(crate) fn minimise(kernel: &Kernel, error: &str, wrong: impl Fn(&Kernel) -> Option<String>) -> Kernel {
     let end = Instant::now() + PATIENCE;
     let mut least = kernel.clone();
@@ -21,7 +21,7 @@ pub(crate) fn minimise(kernel: &Kernel, error: &str, wrong: impl Fn(&Kernel) -> 
         let mut at = 0;
         while at < least.lines.len() {
             let mut smaller = cuts(&least.lines, at).into_iter().map(|end| without(&least, at, end));
-            // What the frontend refuses is told apart without a launch.
+            // A kernel that the frontend refuses is skipped without a launch.
             match smaller.find(|kernel| kernel.source().lower().is_ok() && fails(kernel)) {
                 Some(kernel) => least = kernel,
                 None => at += 1,
@@ -33,12 +33,12 @@ pub(crate) fn minimise(kernel: &Kernel, error: &str, wrong: impl Fn(&Kernel) -> 
     }
 }
 
-/// An error without what differs from kernel to kernel: its numbers, and the text behind the first line.
+/// The kind of an error: up to 40 letters of its first line, without the numbers, which differ from kernel to kernel.
 fn kind(error: &str) -> String {
     error.lines().next().unwrap_or_default().chars().filter(|c| c.is_alphabetic()).take(40).collect()
 }
 
-/// Where what starts at a line may end: longer runs of lines first, and a block as a whole.
+/// The ends of the lines to leave out from line `start` on: 8 lines, 4 lines, and the statement or block that starts there.
 fn cuts(lines: &[String], start: usize) -> Vec<usize> {
     let mut open = 0;
     let block = lines[start..].iter().position(|line| {

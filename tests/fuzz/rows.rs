@@ -57,7 +57,7 @@ pub(crate) fn scan(writer: &mut Writer<'_>) -> Option<()> {
     Some(())
 }
 
-/// What a closure says of two neighbouring runs: it respects the order, but need not commute.
+/// A scan or a reduction with a random closure. The closures are associative, but not all are commutative.
 pub(crate) fn closure(writer: &mut Writer<'_>) -> Option<()> {
     let value = writer.tile(Value::is_int)?;
     let axis = writer.below(value.shape.len());

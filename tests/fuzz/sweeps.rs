@@ -85,7 +85,7 @@ pub(crate) fn exchange(writer: &mut Writer<'_>) -> Option<()> {
     let target = writer.alias(&destination);
     let old = writer.name();
     writer.line(format!("let {old} = atomic_{word}({target} + ({at}), {number}{mask});"));
-    // What a lane finds that the mask leaves out is nobody's business.
+    // Later statements use the old values only if the atomic has no mask.
     if mask.is_empty() {
         writer.declare_value(old, dtype, &value.shape, None);
     }

@@ -82,7 +82,7 @@ pub(crate) fn flat(shape: &[usize]) -> String {
     if terms.is_empty() { "0".to_string() } else { terms.join(" + ") }
 }
 
-/// What two values that meet element by element give.
+/// The shape that two shapes broadcast to, if they match.
 pub(crate) fn broadcast(lhs: &[usize], rhs: &[usize]) -> Option<Vec<usize>> {
     match (lhs, rhs) {
         ([], other) | (other, []) => Some(other.to_vec()),

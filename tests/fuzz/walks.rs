@@ -7,11 +7,11 @@ use crate::kernel::Tensor;
 use crate::tile::{Value, flat, index, is_float, list};
 use crate::writer::{Writer, fits};
 
-/// What all statements of one loop share.
+/// The state that all statements of one loop share.
 struct Walk {
     shape: Vec<usize>,
     acc: Value,
-    /// A scalar in the indices: a parameter, or what is known to be a multiple.
+    /// A scalar in the indices: a parameter, or a known multiple.
     stride: String,
 }
 
@@ -164,7 +164,7 @@ fn shared_mask(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
     }
 }
 
-/// What is loaded is stored elsewhere, each iteration at the same index or at one of four.
+/// Loads a tile and stores it to an output: every iteration at the same indices, or each at one of four blocks.
 fn copy(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
     let elements: usize = walk.shape.iter().product();
     let iterations = writer.pick(&[1, 1, 4]);
@@ -191,7 +191,7 @@ fn copy(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
     ));
 }
 
-/// What an iteration stores the next one loads; tiles of two iterations may overlap, so a barrier stands behind.
+/// Updates a tile in memory, which later iterations load again. A barrier follows if the tiles of two iterations can partly overlap.
 fn update(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
     let elements: usize = walk.shape.iter().product();
     let shift = writer.pick(&[0, 0, 1, walk.shape[walk.shape.len() - 1]]);

@@ -18,12 +18,12 @@ pub(crate) struct Writer<'a> {
     pub(crate) is_unchecked: bool,
     /// Do several CTAs share a program, between which single elements do not move?
     pub(crate) is_cluster: bool,
-    /// What all programs do to one tensor, and its elements' type, if the kernel has one.
+    /// The atomic that all programs apply to one shared tensor, and its element type, if the kernel has one.
     pub(crate) combined: Option<(&'static str, Dtype)>,
     names: usize,
 }
 
-/// What writes a statement, or finds nothing in scope to write it with; then it has written nothing.
+/// A function that writes a statement. It returns `None`, and writes nothing, if there is nothing in scope to write it with.
 type Statement = fn(&mut Writer<'_>) -> Option<()>;
 
 /// All statements, the frequent ones more than once.

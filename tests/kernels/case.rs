@@ -91,7 +91,7 @@ impl Case {
         Ok(())
     }
 
-    /// What a launch leaves in the tensors that it writes; a lab of one seed gives the same elements on every device.
+    /// Runs one launch, and returns the tensors that it writes. Labs of one seed give the same elements on every device.
     fn written(&self, source: &Source, launch: usize, mut lab: Lab) -> Result<Vec<(&str, Array)>, String> {
         let number = |name: &str| self.numbers.get(name).map_or(1, |list| *list.get(launch).unwrap_or(&list[0]));
         let mut arrays: Vec<Option<Array>> = self.parameters.iter().map(|parameter| parameter.elements(&mut lab)).collect();

@@ -1,4 +1,4 @@
-//! How far a math function may be from the exact value, and how far it is.
+//! The allowed error of each math function, and the error of a result.
 
 use galatea::Dtype;
 use kernel_lang::ir::UnaryOp;

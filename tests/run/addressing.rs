@@ -1,4 +1,4 @@
-//! Where accesses go: any alignment, beyond either end, through indices, with strides.
+//! Addressing: any alignment, indices beyond either end, loaded indices, strides.
 
 use galatea::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What is decided when a kernel is compiled: `if` on constants, const generics listed and not, assertions, tuples.
+//! Compile-time decisions: `if` on constants, const generics with listed and other values, assertions, tuples.
 
 use galatea::prelude::*;
 
@@ -301,7 +301,7 @@ macro_rules! typed {
                 }
             )*
         }
-        /// What is computed of constants is what is computed of values.
+        /// Arithmetic on constants gives the same results as arithmetic on values.
         fn constants_with_a_type_wrap(lab: &mut Lab) {$(
             for (a, b) in [($a, $b), ($b, $a)] {
                 let x = lab.input(&[a, b]);
@@ -403,7 +403,7 @@ fn constants_by_if<T: FloatValue>(lab: &mut Lab) {
     one::<T, 128, 3>(lab);
 }
 
-/// What a type parameter's constants are, in a kernel and in a device function.
+/// The constants of a type parameter in a device function. The kernel below uses them directly.
 #[device]
 fn limits<I: Int>(y: PtrMut<I>, bits: PtrMut<i64>) {
     store(y, I::MIN);

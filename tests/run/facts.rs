@@ -127,7 +127,7 @@ fn a_step_that_is_1_is_read_at_once(lab: &mut Lab) {
     }
 }
 
-/// What a variant knows decides branches: which one ran could be seen, were it the wrong one.
+/// The facts of a variant decide its branches. The result shows the branches taken, so a wrong variant would be noticed.
 #[kernel(N = [64], assume(n = 64, shift % 16 == 0), assume(back = -3), assume(on = true, shift % 64 == 0), assume(small = 200))]
 fn declared<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: i32, shift: i64, back: i32, on: bool, small: u8) {
     let at = arange(0, N);

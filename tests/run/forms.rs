@@ -39,7 +39,7 @@ fn bilinear<T: FloatValue>(lab: &mut Lab) {
     }
 }
 
-/// What each program does is a matter of its number, of a constant and of a flag.
+/// Branches on the program id, on a constant and on a flag.
 #[kernel]
 fn pieces_kernel<const MODE: usize>(x: Ptr<i32>, y: PtrMut<i32>, on: bool) {
     const SIZE: usize = 32;

@@ -16,7 +16,7 @@ tests![
     a_schedule_that_cannot_be_is_an_error,
 ];
 
-/// What was taken can be read from `used`.
+/// A copy that also stores `EVEN`, the constant that the heuristics chose, to `used`.
 #[kernel(B = [64, 256], heuristics(EVEN = n % B == 0, num_warps = if B >= 256 { 8 } else { 1 }))]
 fn copy<T: Float, const B: usize, const EVEN: bool>(x: Ptr<T>, y: PtrMut<T>, used: PtrMut<i32>, n: usize) {
     let at = program_id(0) * B + arange(0, B);

@@ -1,4 +1,4 @@
-//! What every test works with: a device, random numbers, inputs at odd addresses, and outputs that notice what is written beside them.
+//! The fixture of every test: a device, random numbers, inputs at odd addresses, and outputs that detect writes beside them.
 
 #[path = "../lab/random.rs"]
 mod random;
@@ -103,7 +103,7 @@ impl<T: Value> Output<T> {
         self.tensor.slice_mut(self.start..self.start + self.len).unwrap()
     }
 
-    /// What the slice held at first.
+    /// The initial elements of the slice.
     pub(crate) fn before(&self) -> &[T] {
         &self.noise[self.start..self.start + self.len]
     }

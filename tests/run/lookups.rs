@@ -103,7 +103,7 @@ fn counts<T: IntValue>(lab: &mut Lab) {
                 own.filter(|value| value.wide() == bin as i128).count() as i32
             };
             check_bits(&y.read(), |index| of(index / $bins, index % $bins));
-            // What is outside reads as 0.
+            // Loads outside the tensor give 0, which counts in bin 0.
             let zeros = 2 * $n - n;
             check_bits(&z.read(), |index| of(index / $bins, index % $bins) + if index == $bins { zeros as i32 } else { 0 });
         })*};

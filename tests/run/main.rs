@@ -157,7 +157,7 @@ fn reason_to_skip(module: &str, test: &str, device: Device) -> Option<&'static s
     }
 }
 
-/// What `GALATEA_SEED` says, else another one each time.
+/// The seed in `GALATEA_SEED`, else one from the clock.
 fn seed() -> u64 {
     match std::env::var("GALATEA_SEED") {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("GALATEA_SEED is a number, not `{text}`")),

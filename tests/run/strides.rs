@@ -24,7 +24,7 @@ tests![
     blocks_of_four_axes,
 ];
 
-/// What a kernel is told of a matrix: rows from `i` and columns from `j` on, of which those below `m` and `n` count.
+/// The part of a matrix that a kernel accesses: rows from `i` to before `m`, and columns from `j` to before `n`.
 #[derive(Clone, Copy, Debug)]
 struct Region {
     i: i64,

@@ -87,7 +87,7 @@ fn layer_norm<T: FloatValue>(lab: &mut Lab) {
 
 #[device]
 mod attention {
-    /// What is known of a softmax over the columns seen so far: their maximum, the sum of the exponentials, and of the values weighted by them.
+    /// The state of an online softmax over the columns seen so far: the maximum, the sum of the exponentials, and the sum of the weighted values.
     pub(super) struct Online<T> {
         maximum: T,
         total: T,

@@ -1,8 +1,8 @@
-//! How far a result may be from its reference: one function, by type and kind of computation.
+//! The error bound of a result against its reference: one function, by element type and kind of computation.
 
 use crate::value::{FloatValue, IntValue, Value};
 
-/// What a result went through.
+/// The kind of computation, by its rounding errors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Class {
     /// One operation that rounds correctly.

@@ -78,7 +78,7 @@ fn right_from_the_first_launch<T: FloatValue>(lab: &mut Lab) {
     }
 }
 
-/// What the configuration was can be read from the output.
+/// Stores the block size of its configuration to `used`.
 #[autotune(configs = [Config { B: 128, num_warps: 2 }, Config { B: 32, num_warps: 1 }], key = [scale, n])]
 #[kernel]
 fn tag<const B: usize>(y: PtrMut<i64>, used: PtrMut<i64>, scale: i32, n: usize, free: i64) {

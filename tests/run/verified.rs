@@ -132,7 +132,7 @@ fn errors_are_allowed_as_said(lab: &mut Lab) {
     assert!(reason(&refused, 1).contains("`y[0]` is 1.005 instead of 1 (300 of 300"), "{refused}");
 }
 
-/// What is read and written, and what begins as zeros, is for the reference as it is for the launch.
+/// The reference run starts from the same `y`, which is updated in place, and from zeros in `total`, as the launch does.
 #[autotune(
     configs = [Config { B: 64, num_warps: 1 }, Config { B: 256 }],
     key = [],

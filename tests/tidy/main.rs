@@ -71,7 +71,7 @@ const COMPILER: Modules = &[
     ("target", &["diagnostic", "dtype", "location", "schedule"]),
     ("ir", &["diagnostic", "dtype", "float8", "layout", "location", "schedule", "target"]),
     ("layout", &["diagnostic", "dtype", "location", "target"]),
-    // What an elementwise op means on one element: constant folding and the CPU backend share it.
+    // The result of an elementwise op on one element: constant folding and the CPU executor share it.
     ("scalar", &["diagnostic", "dtype", "float8", "ir", "location"]),
     ("analysis", &["diagnostic", "dtype", "ir", "layout", "location", "scalar", "target"]),
     ("passes", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "scalar", "schedule", "target"]),
@@ -97,7 +97,7 @@ const SIMULATOR: Modules = &[
     ("arguments", &[]),
     ("fault", &["arguments", "lanes", "ptx"]),
     ("counters", &["fault", "lanes", "ptx"]),
-    // What an access is, the machine says to instructions and to memory.
+    // The machine defines the type of an access, which instructions and memory use.
     ("memory", &["counters", "fault", "lanes", "machine", "ptx"]),
     // An instruction sees the machine through its context, and the machine holds what instructions keep in it.
     ("instructions", &["arguments", "counters", "fault", "lanes", "machine", "memory", "numerics", "program", "ptx", "tensor_map"]),

@@ -166,7 +166,7 @@ enum Token {
     Other,
 }
 
-/// What the text begins with, and its length in bytes.
+/// The token at the start of the text. Comments and literals have their length in bytes.
 fn token(text: &str, before: Option<char>) -> Token {
     let to = |end: Option<usize>, more: usize| end.map_or(text.len(), |end| end + more);
     if text.starts_with("//") {

@@ -1,4 +1,4 @@
-//! What the tests of the CPU executor share.
+//! Helpers that the tests of the CPU executor share.
 
 #![allow(dead_code, reason = "each test uses a part")]
 

@@ -43,9 +43,9 @@ struct Naive<'a, 'b> {
     touched_early: bool,
     /// How many wide accesses there were.
     wide: usize,
-    /// What has arrived in the slots of async buffers.
+    /// The tiles that have arrived in the slots of async buffers.
     slots: HashMap<Value, Vec<Option<Vec<Scalar>>>>,
-    /// What was local_load since the last group, and the groups on their way.
+    /// The async copies since the last commit, and the committed groups in flight.
     open: Vec<Arriving>,
     groups: VecDeque<Vec<Arriving>>,
 }

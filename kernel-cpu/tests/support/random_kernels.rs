@@ -45,7 +45,7 @@ struct Maker<'a> {
     choices: &'a Choices<'a>,
     func: Function,
     region: Region,
-    /// What may be used here, by scopes.
+    /// The values in scope, those of the outermost region first.
     scope: Vec<Value>,
     line: u32,
     /// Elements of each dtype to make constants of.
@@ -253,7 +253,7 @@ impl Maker<'_> {
                 }
             }
             22 => self.atomic(&ty),
-            // What data moves about has powers of two for extents.
+            // Ops that move elements need extents that are powers of two.
             23 if is_even => {
                 let axis = self.choices.pick(ty.shape().len());
                 let mut to = ty.clone();
@@ -448,7 +448,7 @@ pub(crate) fn make(list: &[u16]) -> Function {
     while choices.are_left() {
         maker.step(0);
     }
-    // What was computed last goes to memory, where it is seen.
+    // The values computed last are stored, so that the comparison sees them.
     for value in maker.scope.clone().into_iter().rev().take(12) {
         let ty = maker.func.ty(value).with_elem(Dtype::I64);
         let offset = if ty.is_tile() { maker.index_tile(&ty) } else { maker.of_type(&ty) };

@@ -1,4 +1,4 @@
-//! What a caller knows of numbers.
+//! Assumptions: properties of numbers that the caller guarantees.
 
 /// `x` itself.
 pub fn multiple_of<I: Int>(x: Value<I>, factor: Value<I>) -> Value<I> {

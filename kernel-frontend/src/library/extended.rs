@@ -1,4 +1,4 @@
-//! What the families of mathematical functions share: sums and products with their errors, e^x and ln x in two parts, powers of two.
+//! Helpers of the mathematical functions: sums and products with their rounding errors, e^x and ln x in two parts, powers of two.
 //!
 //! A number "in two parts" is the unevaluated sum of a float and of a small second one, which carries the digits that the first lacks
 //! (Dekker, "A floating-point technique for extending the available precision", 1971). `F` is `f32` or `f64` throughout.

@@ -1,4 +1,4 @@
-//! What is made of the device's own approximations.
+//! Approximate functions, composed of the device's own approximations. For `f64` they are the accurate functions.
 
 pub fn fast_exp<T: Float>(x: Value<T>) -> Value<T> {
     if T == f64 { exp(x) } else { fast_exp2(x as f32 * std::f32::consts::LOG2_E) as T }

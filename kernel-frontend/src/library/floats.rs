@@ -1,4 +1,4 @@
-//! What kind of number a float is; and the lowest bit of an integer.
+//! Classification of floats, and the lowest set bit of an integer.
 
 pub fn isnan<T: Float>(x: Value<T>) -> Value<bool> {
     x != x

@@ -1,4 +1,4 @@
-//! How long the macros take for each variant of a kernel: parsing, checking, compiling and writing the generated code out.
+//! The time that the macros take for each variant of a kernel: parsing, checking, compiling and writing the generated code.
 //!
 //! ```sh
 //! cargo bench -p kernel-lang --bench compile_times                   # as an optimised macro
@@ -6,8 +6,8 @@
 //! cargo bench -p kernel-lang --bench compile_times -- my_kernels.rs  # of other files
 //! ```
 //!
-//! By default the files are those of `kernel-library`. A time is that of the processors, whichever of them share the variants and whatever else
-//! they do. A kernel that calls device functions is expanded twice, with rustc in between: both count, and rustc does not.
+//! By default the files are those of `kernel-library`. A time is the CPU time of the whole process, so neither the number of threads nor other
+//! processes change it. A kernel that calls device functions is expanded twice, with rustc in between: both expansions count, and rustc does not.
 
 mod rustc;
 

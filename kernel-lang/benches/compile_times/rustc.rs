@@ -1,4 +1,4 @@
-//! What rustc does between the expansions of our macros: a device function is a macro that hands its source on to the next one.
+//! A stand-in for rustc between the expansions of our macros: a device function is a macro that hands its source on to the next one.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ impl Macros {
     pub(crate) fn of(items: &[syn::Item]) -> Macros {
         let mut macros = Macros { bundles: HashMap::new() };
         let mut left: Vec<TokenStream> = items.iter().filter_map(expanded).collect();
-        // What a function calls itself must be known first.
+        // A function is added after the functions that it calls.
         while !left.is_empty() {
             let before = left.len();
             left.retain(|tokens| !macros.add(tokens));
@@ -28,7 +28,7 @@ impl Macros {
         macros
     }
 
-    /// Adds what an item expanded to, if the macros that it calls are there.
+    /// Adds the macros of an expanded item, if the macros that the item calls are known.
     fn add(&mut self, tokens: &TokenStream) -> bool {
         let carriers = match call(tokens) {
             None => tokens.clone(),
@@ -55,7 +55,7 @@ impl Macros {
         true
     }
 
-    /// What the last of a chain of macros gets, if an expansion holds such a chain.
+    /// The input of the last macro in a chain of macros, if an expansion contains such a chain.
     pub(crate) fn follow(&self, tokens: &TokenStream) -> Option<TokenStream> {
         call(tokens).map(|call| self.collected(call))
     }
@@ -71,7 +71,7 @@ pub(crate) fn arguments(attribute: &syn::Attribute) -> TokenStream {
     attribute.meta.require_list().map_or_else(|_| TokenStream::new(), |list| list.tokens.clone())
 }
 
-/// What `#[device]` makes of an item that has it.
+/// The expansion of `#[device]` on an item that has this attribute.
 fn expanded(item: &syn::Item) -> Option<TokenStream> {
     let mut item = item.clone();
     let attrs = match &mut item {

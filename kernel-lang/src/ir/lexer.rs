@@ -7,7 +7,7 @@ use std::fmt;
 pub struct ParseError {
     /// The line.
     pub line: u32,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
 }
 

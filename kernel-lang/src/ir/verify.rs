@@ -71,7 +71,7 @@ pub struct Violation {
     pub loc: Loc,
     /// The name of the op.
     pub op: &'static str,
-    /// What is wrong.
+    /// The description of the violation.
     pub message: String,
 }
 

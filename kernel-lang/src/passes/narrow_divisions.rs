@@ -236,7 +236,7 @@ fn is_early(func: &Function, value: Value, marks: &mut SideTable<Value, Option<b
     marks[value] == Some(true)
 }
 
-/// What the compiler knows of a tile of indices.
+/// The static bound of the elements of a tile of indices, and the depth of its computation.
 #[derive(Clone, Copy)]
 struct Form {
     /// May an element be negative?

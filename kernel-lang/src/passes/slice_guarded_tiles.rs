@@ -145,7 +145,7 @@ fn plan(func: &Function, region: Region, first: usize, facts: &mut AffineFacts) 
             Op::Store { base, offset, .. } if is_sliced(*offset) => {
                 accesses.insert((*base, facts.get(func, *offset), true));
             }
-            // What is stored whole, or loaded whole where nothing is written, stays in front of the loop.
+            // A whole tile is stored in front of the loop. It is loaded there only from a tensor that the kernel does not write.
             Op::Store { base, .. } if values.is_empty() => {
                 whole_stores.insert(*base);
             }
@@ -279,7 +279,7 @@ fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, loc:
     let body = func.add_region();
     let first = func.add_region_param(body, Type::scalar(Dtype::I64));
     let mut cx = Slicer { body, first, extent, length: ConstExpr::Int(length as i128), map: SideTable::new() };
-    // What stays whole is computed once, in front of the loop.
+    // Whole tiles are computed once, in front of the loop.
     let mut out = whole;
     for inst in &insts[..insts.len() - 1] {
         let data = func.inst(*inst);

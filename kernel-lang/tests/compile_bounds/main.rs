@@ -22,7 +22,7 @@ const SOURCE_STACK_BYTES: usize = 4 * 1024 * 1024;
 const LONGEST: Duration = if cfg!(debug_assertions) { Duration::from_secs(20) } else { Duration::from_secs(1) };
 /// How much longer a kernel of twice the size may take: linear is 2, quadratic 4.
 const MOST_GROWTH: f64 = 3.2;
-/// What is faster is not compared: too much of it does not depend on the size.
+/// The shortest compilation whose growth is compared: too much of a shorter one does not depend on the size.
 const COMPARED: Duration = Duration::from_millis(if cfg!(debug_assertions) { 100 } else { 20 });
 
 /// Does something on a thread with so much stack, and says how long that thread computed.

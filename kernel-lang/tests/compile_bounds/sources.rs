@@ -8,7 +8,7 @@ fn kernel(body: &str) -> String {
 /// A kernel's source, of a size.
 type Source = fn(usize) -> String;
 
-/// What nests, a kernel in which it nests so deep, and a depth that is too much. Each works thirty deep.
+/// Nested constructs: the name, a kernel with the construct nested to a depth, and a depth beyond the limit. Each compiles at depth 30.
 pub(crate) const NESTED: &[(&str, Source, usize)] = &[
     ("parentheses", |depth| kernel(&format!("store(y, {}1.0{});", "(".repeat(depth), ")".repeat(depth))), 2_000),
     ("a sum", |depth| kernel(&format!("let a = load(y);\nstore(y, a{});", " + a".repeat(depth))), 2_000),

@@ -10,7 +10,7 @@ use crate::strategies::{coordinates, pairs, scrambled};
 
 pub(crate) type Tile = HashMap<Coordinate, u64>;
 
-/// What every coordinate holds: here the row-major index of its element, as a value that can be followed.
+/// The value at every coordinate: the row-major index of its element, which identifies the element after a conversion.
 pub(crate) fn tile(layout: &Layout) -> Tile {
     coordinates(layout).map(|coordinate| (coordinate, layout.flat_index(coordinate))).collect()
 }

@@ -102,7 +102,7 @@ pub(crate) fn pairs() -> impl Strategy<Value = (Layout, Layout)> {
                         std::mem::swap(register, lane);
                     }
                 }
-                // What a thread holds may depend on its warp and block, as long as it stays inside.
+                // The elements of a thread may depend on its warp and block, as long as each warp keeps its elements.
                 for (outer, inner) in warp.iter_mut().chain(&mut blocks).zip(registers.iter().chain(&threads)) {
                     if inner.iter().sum::<u32>() % 5 < 2 {
                         outer.iter_mut().zip(inner).for_each(|(outer, inner)| *outer ^= inner);

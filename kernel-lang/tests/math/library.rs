@@ -15,7 +15,7 @@ use crate::instructions;
 use crate::interpreter::{Column, Device, run};
 use crate::ulp::{error32, error64};
 
-/// What a function is measured against.
+/// The reference of a function in `f64`, of one argument or of two.
 #[derive(Clone, Copy)]
 enum Exact {
     One(fn(f64) -> f64),

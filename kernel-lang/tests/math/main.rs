@@ -29,7 +29,7 @@ fn expanded(op: &str, dtype: &str, arity: usize) -> Function {
     func
 }
 
-/// What an expanded kernel costs: ops that are instructions, not constants or other names for the same bits.
+/// The cost of an expanded kernel: the number of its ops, without constants, bitcasts and `return`.
 fn instructions(func: &Function) -> usize {
     let is_free = |op: &Op| matches!(op, Op::Const { .. } | Op::Bitcast { .. } | Op::Return {});
     func.all_insts().into_iter().filter(|inst| !is_free(&func.inst(*inst).op)).count()

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kernel_frontend::BuiltinInfo;
 use rows::{File, Row, Section};
 
-/// What every row sees. `v`, `w` and the like are tiles, `s`, `k`, `n` and `on` are scalars.
+/// The start of the kernel around every row. `v`, `w` and the like are tiles, `s`, `k`, `n` and `on` are scalars.
 const KERNEL: &str = "
 fn row<T: Float, I: Int, E: Element, const N: usize, const K: isize>(
     x: Ptr<f32>, xi: Ptr<i32>, xt: Ptr<T>, xj: Ptr<I>, xe: Ptr<E>, y: PtrMut<f32>, z: PtrMut<i32>, a: View<f32, 2>, b: ViewMut<f32, 2>,
@@ -27,7 +27,7 @@ fn row<T: Float, I: Int, E: Element, const N: usize, const K: isize>(
     let (st, sj, se) = (load(xt), load(xj), load(xe));
 ";
 
-/// What the rows on structs name.
+/// The structs that the rows on structs use.
 const STRUCTS: &str = "
 #[device]
 mod pairs {
@@ -210,7 +210,7 @@ fn cases(file: &File) -> Vec<(Row, String)> {
     file.sections().flat_map(of).collect()
 }
 
-/// What each case gives, found out by all cores.
+/// The outcome of each case. All cores share the cases.
 fn outcomes(cases: &[(Row, String)]) -> Vec<Row> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = cases.len().div_ceil(threads).max(1);

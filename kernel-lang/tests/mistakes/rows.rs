@@ -47,7 +47,7 @@ const PLAIN: &str = "#[kernel]";
 /// Rows for some builtins.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Section {
-    /// What stands before it: comments and empty lines.
+    /// The comments and empty lines before the section.
     before: String,
     pub(crate) builtins: Vec<String>,
     pub(crate) rows: Vec<Row>,

@@ -50,7 +50,7 @@ pub fn layer_norm<T: Float, const BLOCK_SIZE: usize, const ROWS: usize>(
     let mask = is_row.col() & is_column.row();
     let at = row.col() * columns + column.row();
     let v = load(x + at, mask = mask, evict = "evict_last") as f32;
-    // What a short row waits for comes with it; in a long one it would take registers from the row.
+    // For a short row, weight and bias are loaded together with the row. In a long row they would take registers from the row.
     const SHORT: bool = BLOCK_SIZE <= 4096;
     let (near_weight, near_bias) =
         if SHORT { (load(weight + column, mask = is_column) as f32, load(bias + column, mask = is_column) as f32) } else { (0.0, 0.0) };

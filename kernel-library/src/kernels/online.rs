@@ -5,7 +5,7 @@
 
 use galatea::prelude::*;
 
-/// What exponentials are taken relative to: elements that are all `-inf` have no largest number.
+/// The number to subtract from exponents: the largest element, or 0 if all elements are `-inf`, because `-inf - -inf` is NaN.
 #[device]
 pub(crate) fn finite(largest: Value<f32>) -> Value<f32> {
     select(largest == f32::NEG_INFINITY, 0.0, largest)

@@ -1,4 +1,4 @@
-//! Where the largest elements of rows are, and how many elements are of which size.
+//! Selections: the largest elements of rows with their columns, and histograms.
 
 use galatea::prelude::*;
 

@@ -96,7 +96,7 @@ fn dropped<T: Real>(device: Device, x: &[T], p: f32, seed: u64) -> Vec<T> {
 }
 
 fn dropouts<T: Real>() {
-    // What the CPU keeps of ones, in `f32`.
+    // The mask of a dropout: its result on the CPU for ones of `f32`.
     let kept = |n: usize, p: f32, seed: u64| dropped(Device::cpu(), &vec![1.0f32; n], p, seed);
     for device in devices() {
         for n in SIZES {

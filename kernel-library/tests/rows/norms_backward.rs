@@ -21,7 +21,7 @@ pub(crate) fn stats<T: Real>(x: &[T], columns: usize, is_centred: bool) -> (Vec<
     x.chunks(columns).map(of).unzip()
 }
 
-/// What the gradients should be: `dx`, and the sums over the rows for weight and bias.
+/// The expected gradients: `dx`, and the sums over the rows for weight and bias.
 pub(crate) struct Gradients {
     pub(crate) dx: Vec<f64>,
     pub(crate) weight: Vec<f64>,

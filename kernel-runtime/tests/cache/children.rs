@@ -1,4 +1,4 @@
-//! What this executable does as a child.
+//! The roles of this executable as a child process.
 
 use std::io::{Read, Write, stdout};
 use std::path::Path;

@@ -71,7 +71,7 @@ fn killed() {
     println!("{reported} entries were reported; {cut_short} kills came before one was whole; {} files were left half written", tmp.len());
     assert!(reported > 50 && cut_short > 0 && !tmp.is_empty() && tmp.len() <= 200);
 
-    // What the dead left goes when it is old enough.
+    // A sweep removes the temporary files of killed processes when they are old enough.
     store.sweep();
     assert_eq!(files(&directory.path().join(VERSION).join("tmp")).len(), tmp.len());
     for path in &tmp {
@@ -129,7 +129,7 @@ fn foreign() {
     fs::write(file(&store, &old), text.replacen("galatea-cache 2", "galatea-cache 3", 1)).unwrap();
     assert_eq!((store.get(&old), file(&store, &old).exists()), (None, false));
 
-    // What is no file is no entry either, and harms nothing.
+    // A folder, or a file with another name, is not an entry and does no harm.
     fs::create_dir(file(&store, &old)).unwrap();
     assert!(store.get(&old).is_none() && store.put(&old, b"code").is_err() && store.get(&old).is_none());
     fs::write(directory.path().join(VERSION).join("code").join("notes.txt"), "mine").unwrap();

@@ -1,4 +1,4 @@
-//! How large a store grows, and what goes first.
+//! The size limit of a store, and the order of eviction.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ fn code(number: usize) -> Key {
 }
 
 fn bytes(store: &Store) -> u64 {
-    // What a file takes on a disk.
+    // A file takes whole blocks of 4096 bytes on a disk.
     store.entries().unwrap().iter().map(|entry| entry.bytes.next_multiple_of(4096)).sum()
 }
 

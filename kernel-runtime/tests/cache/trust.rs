@@ -48,7 +48,7 @@ fn planted(directory: &Path) -> (Store, Entry) {
     (store, entry)
 }
 
-/// What a child computes with that store, and what it complains of.
+/// Runs a child that launches a kernel with that store: its result, and its standard error.
 fn launch(directory: &Path) -> (String, String) {
     let mut command = child("launch", directory, 3);
     command.env("GALATEA_CACHE", directory);
@@ -134,7 +134,7 @@ fn files_of_others() {
         set_mode(&path, mode);
         assert!(store.get(&entry.key).is_none());
         check_refused(&directory, &path, "can be written by", "chmod go-w");
-        // What was compiled instead has taken its place.
+        // The newly compiled entry has replaced the refused one.
         assert_eq!(launch(&directory), ("7\n".to_owned(), String::new()));
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
     }

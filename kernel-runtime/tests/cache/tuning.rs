@@ -1,4 +1,4 @@
-//! What one process tuned, the next one knows: on a simulated GPU, whose clock gives the same times in every run.
+//! Tuning records across processes: on a simulated GPU, whose clock gives the same times in every run.
 
 use std::fs;
 use std::path::Path;
@@ -101,7 +101,7 @@ fn a_second_process_tunes_nothing() {
     assert!(record.attempts[1].failed.as_ref().unwrap().contains("num_warps"), "{record}");
     assert!(run(directory.path(), 999).starts_with("3 runs\n"), "another key");
 
-    // What is exported serves another machine.
+    // Exported records can be imported into the store of another machine.
     let elsewhere = tempfile::tempdir().unwrap();
     Records::parse(&records.to_string()).unwrap().keep_in(&Store::open(elsewhere.path())).unwrap();
     assert_eq!(run(elsewhere.path(), 1000).lines().next(), Some("1 runs"));
@@ -166,7 +166,7 @@ fn exported(store: &Store) -> String {
     Records::of_store(store).unwrap().to_string()
 }
 
-/// What the child of [`run_with`] says of its configurations, with the chosen one.
+/// The first and the last configuration in the output of a child of [`run_with`]. Tuning chooses the last one.
 const FIRST: &str = "Config { block_size: 1024, num_warps: 4 }";
 const LAST: &str = "Config { block_size: 32, num_warps: 2 }";
 

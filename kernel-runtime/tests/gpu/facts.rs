@@ -83,7 +83,7 @@ fn another_variant_serves_while_a_thread_compiles(device: Device) {
     let kernel = KERNEL.get_or_init(kernel);
     let data: Vec<f32> = (0..2 * N).map(|i| i as f32).collect();
     let x = device.tensor(&data).unwrap();
-    // What serves is loaded.
+    // This launch loads the variant that serves while a thread compiles the other one.
     pick(kernel, &x, &mut device.zeros::<f32>(N).unwrap(), 2).grid(1).launch().unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {

@@ -66,14 +66,14 @@ fn count() -> [usize; 3] {
     [streams, events, failed]
 }
 
-/// What orders streams. A use of memory makes no more calls of one of them than `MOST`.
+/// The driver's functions that order streams. One use of memory calls each of them at most `MOST` times.
 const ORDERING: [&CStr; 3] = [c"cuEventCreate", c"cuEventRecord", c"cuStreamWaitEvent"];
 const MOST: u32 = 10;
 
 /// Everything that is queued, in the order that forgives least: the other stream last.
 fn settle(device: Device, other: &Stream) {
     forgive();
-    // What a failed call has left in the context is looked at here.
+    // A failed call may have left an error in the context. These calls return the error, and it is ignored.
     let _ = (device.stream().synchronize(), other.synchronize(), device.synchronize());
 }
 

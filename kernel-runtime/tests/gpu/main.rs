@@ -1,4 +1,4 @@
-//! What only a GPU can show, or the simulated driver in its place (`cargo xtask ci driver`). Without either every test is reported as ignored, with the
+//! Tests on a GPU, or on the simulated driver in its place (`cargo xtask ci driver`). Without either every test is reported as ignored, with the
 //! reason as its kind.
 
 #[path = "../allocations/mod.rs"]
@@ -33,7 +33,7 @@ use libtest_mimic::{Arguments, Trial};
 
 type Test = (&'static str, fn(Device));
 
-/// What stands for the tests of the store in a build without it.
+/// A stand-in for the tests of the store in a build without the feature `cache`.
 #[cfg(not(feature = "cache"))]
 mod no_store {
     pub(crate) const TESTS: &[crate::Test] = &[];
@@ -44,7 +44,7 @@ mod no_store {
     }
 }
 
-/// What stands for the tests of variants that are compiled in the process, in a build that compiles none.
+/// A stand-in for the tests of variants that are compiled in the process, in a build without the feature `jit`.
 #[cfg(not(feature = "jit"))]
 mod no_compiler {
     pub(crate) const TESTS: &[crate::Test] = &[];

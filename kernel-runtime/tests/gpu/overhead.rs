@@ -1,4 +1,4 @@
-//! What a launch costs beside the driver's own call.
+//! The cost of a launch, beside the driver's own call.
 
 use std::ffi::c_void;
 use std::time::Instant;

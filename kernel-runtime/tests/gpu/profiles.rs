@@ -1,4 +1,4 @@
-//! What benchmarks and profiles say of a real GPU's time.
+//! Benchmarks and profiles of a real GPU: timings, the roof, and captures that a profile must not disturb.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};

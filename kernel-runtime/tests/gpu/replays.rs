@@ -139,7 +139,7 @@ fn copies_and_fills_are_nodes(device: Device) {
     test(device, 0x0123_4567_89ab_cdefi64, -7);
 }
 
-/// What is refused in a capture leaves streams, and the driver, as they were; other threads do what they like meanwhile.
+/// Calls that are refused in a capture leave the streams and the driver as they were. Other threads may make the same calls during the capture.
 fn a_capture_disturbs_nobody(device: Device) {
     let (x, mut y) = (full(device, 1.0), full(device, 0.0));
     let mut replay = Replay::capture(device.stream(), || {

@@ -1,4 +1,4 @@
-//! What one process compiled and tuned, the next one loads and knows.
+//! The store across processes: a later process loads the compiled code and the tuning records of an earlier one.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -37,7 +37,7 @@ pub(crate) fn assembler() -> Option<PathBuf> {
     std::env::split_paths(&paths).map(|path| path.join("ptxas")).find(|path| path.is_file())
 }
 
-/// What the child prints: what tuning found, with all digits of its times.
+/// Runs the child and returns its output: the outcomes of tuning, with all digits of its times.
 fn run(directory: &Path) -> String {
     let program = std::env::current_exe().unwrap();
     let mut command = std::process::Command::new(program);

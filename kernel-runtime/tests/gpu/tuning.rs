@@ -61,7 +61,7 @@ fn grid(n: usize) -> impl Fn(Repeat) -> usize {
 /// Of these the second is the fastest, and the third is no PTX.
 const REPEATS: &[Repeat] = &[Repeat(64), Repeat(1), Repeat(3), Repeat(8)];
 
-/// What tuning finds in this process, or knows from another.
+/// The report of a tuned launch. Its record may come from another process.
 fn report(device: Device) -> Arc<Report<Repeat>> {
     static TUNER: Tuner<Repeat> = Tuner::new(REPEATS, &[KeyPart::exact(6)]);
     let n = (1 << if is_simulated() { 18 } else { 22 }) + 5;
@@ -74,7 +74,7 @@ fn report(device: Device) -> Arc<Report<Repeat>> {
     report
 }
 
-/// What came of each configuration.
+/// The outcome of each configuration.
 #[cfg(feature = "cache")]
 pub(crate) fn outcomes(device: Device) -> Vec<Outcome> {
     report(device).trials.iter().map(|trial| trial.outcome.clone()).collect()
@@ -187,7 +187,7 @@ pub(crate) fn copies_end_with_tuning(device: Device, fail: impl Fn(&std::ffi::CS
         assert_eq!(out.to_vec().unwrap(), vec![9.0; n], "copy {skipped}");
         drop(y);
         let _ = device.stream().synchronize();
-        // What is still to be copied finds no memory.
+        // A copy that is still queued would run now, after its memory was freed.
         let _ = other.synchronize();
         assert_eq!(out.to_vec().unwrap(), vec![9.0; n], "copy {skipped}");
     }

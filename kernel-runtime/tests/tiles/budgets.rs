@@ -392,7 +392,7 @@ fn parameters_of_many_tensors() {
         let total: i32 = (0..count as i32).sum();
         assert_eq!(args[count].elements(), [total.to_le_bytes()]);
     }
-    // What a checked kernel reports to is one parameter more.
+    // A checked kernel has one more parameter: the address of its report.
     for (count, version) in [(270, "7.0"), (271, "8.1")] {
         let options = Options { checked: true, schedule: schedule(4), ..Options::new(Bindings::new(), Target::SM_80) };
         let module =

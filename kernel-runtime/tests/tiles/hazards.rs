@@ -33,7 +33,7 @@ fn numbers(seed: u64, count: usize) -> Vec<f32> {
 }
 
 fn halves(values: &[f32]) -> Arg {
-    // What is stored are integers up to 100, which are exact in bf16.
+    // The values are integers of magnitude up to 100, which are exact in bf16.
     Arg::tensor(values.iter().map(|value| ((value.to_bits() >> 16) as u16).to_le_bytes()))
 }
 

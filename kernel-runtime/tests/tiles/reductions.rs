@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::harness::{Arg, Random, compiled, emitted, run, with_room};
 use kernel_lang::layout::Layout;
 
-/// What is combined: its inputs' types and region, and the same on plain words.
+/// A combining operation: the types of its inputs, its region in IR, and the same function on plain words.
 struct Operation {
     name: &'static str,
     elems: &'static [(&'static str, usize)],
@@ -229,7 +229,7 @@ fn the_order_of_a_reduction_may_depend_on_an_axis() {
     }
 }
 
-/// What is used twice is looked at once: written out, this formula would have 2^60 letters.
+/// A value that is used twice is visited once. As an expression without sharing, this formula would have 2^60 factors.
 #[test]
 fn long_formulas_are_combined() {
     let squares: String = (0..60).map(|k| format!("%s{} = mul %s{k}, %s{k} : f32\n", k + 1)).collect();

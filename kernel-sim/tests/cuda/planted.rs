@@ -319,7 +319,7 @@ fn named_barriers() {
     }
     let run = |mistake| move |cuda: &Cuda| cuda.fault("named_barriers", 1, 128, params(cuda, cuda.room(384), mistake));
     found("planted", run(1), |kind| is_race(kind) || matches!(kind, FaultKind::Barrier { .. }), "");
-    // Who does not wait reads too early, and also arrives too often.
+    // Warps that do not wait read the buffer too early, and arrive too often at the barrier of the producer.
     found("planted", run(2), |kind| is_race(kind) || matches!(kind, FaultKind::Barrier { .. }), "stage");
     let is_barrier = |kind: &FaultKind| matches!(kind, FaultKind::Barrier { .. } | FaultKind::Deadlock { .. });
     found("planted", run(3), is_barrier, "bar.");

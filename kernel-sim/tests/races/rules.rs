@@ -1,4 +1,4 @@
-//! What races show, and what is none.
+//! Reports of races: a report names both accesses, many races give one report, and races between programs can be allowed.
 
 use kernel_sim::FaultKind;
 
@@ -28,7 +28,7 @@ fn both_accesses_are_named() {
 #[test]
 fn races_can_be_allowed() {
     for planted in crate::all() {
-        // What a copy holds may not be touched, race or not.
+        // Some other races remain faults even so: memory in use by an asynchronous copy must not be accessed.
         if planted.name.contains("two programs") {
             assert!(is_allowed(planted), "{}", planted.name);
         }

@@ -7,7 +7,7 @@ use kernel_sim::ptx::Type;
 use crate::inputs::{Random, case, stored_bytes};
 use crate::rows::{FAMILIES, Row, Rows};
 
-/// What a module begins with.
+/// The header of every module.
 pub(crate) const HEADER: &str = ".version 8.7\n.target sm_90a\n.address_size 64\n";
 
 /// A row, and what is made from it.

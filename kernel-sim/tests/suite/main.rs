@@ -23,7 +23,7 @@ use kernel_sim::ptx::Type;
 use kernel_sim::{Gpu, Launch, Machine};
 use rows::Compare;
 
-/// What the hardware answered: a digest, then the answers of all rows.
+/// The answers of the hardware: a digest of the rows and inputs, then the answers to all rows.
 static RECORDED: &[u8] = include_bytes!("h200.bin");
 
 static ENTRIES: LazyLock<Vec<Entry>> = LazyLock::new(|| {

@@ -44,7 +44,7 @@ pub mod geometry {
         pub x: Value<f32>,
         /// Upwards.
         pub y: Value<f32>,
-        /// What kernels of other crates neither see nor make.
+        /// A private field, which kernels of other crates can neither read nor set.
         weight: f32,
     }
 

@@ -28,7 +28,7 @@ fn cast(name: &str, from: Dtype, to: Dtype) -> String {
     if from.widens_to(to) { name.to_string() } else { format!("({name} as {to})") }
 }
 
-/// What an operator gives; integers are exact, and wrapped by who stores them.
+/// The result of an operator. Integers are exact here; storing them in the output type wraps them.
 fn operate(sign: &str, a: Number, b: Number) -> Number {
     match (a, b) {
         (Number::Int(a), Number::Int(b)) => Number::Int(match sign {

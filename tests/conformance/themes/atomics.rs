@@ -17,7 +17,7 @@ fn order(sem: &str) -> String {
     if sem == "default" { String::new() } else { format!(", sem = \"{sem}\"") }
 }
 
-/// What an atomic leaves of what was there and what was given.
+/// The value in memory after an atomic with operand `b` on the old value `a`.
 fn joined(word: &str, a: Number, b: Number) -> Number {
     match (word, a, b) {
         ("add", Number::Int(a), Number::Int(b)) => Number::Int(a + b),
@@ -86,7 +86,7 @@ fn take_turns(first: Number, found: &Array, leaves: impl Fn(usize, Number) -> Nu
 /// Is there an order of those that are left, the first of which finds `current`?
 fn goes_on(current: Number, left: &mut Vec<usize>, found: &Array, leaves: &impl Fn(usize, Number) -> Number) -> bool {
     let next = |program: usize| (found.get(program) == current).then(|| leaves(program, current));
-    // Who leaves what it found may as well come now.
+    // A program that leaves the value unchanged may come next in every order, so no other choice need be tried.
     if let Some(at) = left.iter().position(|program| next(*program) == Some(current)) {
         left.swap_remove(at);
         return goes_on(current, left, found, leaves);
@@ -268,7 +268,7 @@ pub(crate) fn tensor_atomic_add_shift_1() -> Vec<Case> {
     lanes("", &[2, 8, 32, 64, 128, 256], &HALVES_AND_SINGLE, "(at + 1)", |at| at + 1)
 }
 
-/// What was there goes on into arithmetic.
+/// The old value that an atomic returns is used in arithmetic.
 pub(crate) fn tensor_atomic_use_result() -> Vec<Case> {
     let mut cases = Vec::new();
     for size in [32, 64, 128, 512] {
@@ -389,7 +389,7 @@ pub(crate) fn atomic_poll() -> Vec<Case> {
     for dtype in [Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64] {
         for scope in ["gpu", "sys"] {
             for sem in ["acquire", "relaxed"] {
-                // What is read behind a relaxed load need not be there yet: only the flag itself is asked for.
+                // A relaxed load does not order the loads behind it. So this kernel waits for the flag, and does not read the data.
                 let read = if sem == "acquire" { "load(data + at)".to_string() } else { "full([64], 7i32)".to_string() };
                 let source = Source::new(format!(
                     "fn kernel(next: PtrMut<i32>, flag: PtrMut<{dtype}>, data: PtrMut<i32>, y: PtrMut<i32>) {{

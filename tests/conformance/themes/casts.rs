@@ -117,7 +117,7 @@ fn between(from: Dtype, to: Dtype) -> Case {
     })
 }
 
-/// What is too large becomes infinite, or of floats of 8 bits the largest number; NaN stays NaN. One case for each such number.
+/// Numbers out of range become infinite, or the largest number of a float of 8 bits. NaN stays NaN. One case for each limit, infinity and NaN.
 pub(crate) fn typeconvert_downcast_clamping() -> Vec<Case> {
     let rows = pairs(&[Dtype::F32, Dtype::F64], &[Dtype::F16, Dtype::Bf16, Dtype::F32]).chain(pairs(&FLOATS, &EIGHT));
     let modes = [("max", 1.0), ("min", -1.0), ("inf", f64::INFINITY), ("-inf", f64::NEG_INFINITY), ("nan", f64::NAN)];

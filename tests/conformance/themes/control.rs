@@ -371,7 +371,7 @@ pub(crate) fn stages_and_unrolling() -> Vec<Case> {
     cases
 }
 
-/// What is known when the kernel is compiled.
+/// Compile-time constants: arithmetic, types, tuples, and branches on them.
 pub(crate) fn constants() -> Vec<Case> {
     let mut cases = vec![
         case("assignment", "let n = 4; let m = n * 2 + 1; store(y + arange(0, m), 1);", "", |_, y| y[..9].fill(1)),

@@ -92,7 +92,7 @@ pub(crate) fn math_divide_op() -> Vec<Case> {
     vec![quotient("div", Dtype::F32, "x / y", Tolerance::Exact), quotient("fast_div", Dtype::F32, "fast_div(x, y)", Tolerance::Ulps(2.5))]
 }
 
-/// What Triton has words of its own for, `div_rn` and `sqrt_rn`, is what `/` and `sqrt` are.
+/// Triton's `div_rn` and `sqrt_rn` are `/` and `sqrt` here, which round to nearest anyway.
 pub(crate) fn precise_math() -> Vec<Case> {
     vec![
         quotient("div_rn", Dtype::F32, "x / y", Tolerance::Exact),

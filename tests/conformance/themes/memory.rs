@@ -187,7 +187,7 @@ pub(crate) fn addptr() -> Vec<Case> {
     cases
 }
 
-/// What is loaded is stored to where it came from.
+/// Each element is loaded and stored through the same pointer.
 pub(crate) fn load_store_same_ptr() -> Vec<Case> {
     let source =
         Source::new("fn kernel(x: PtrMut<f32>) { let at = program_id(0) * 64 + arange(0, 64); store(x + at, load(x + at) * 2.0); }");
@@ -288,7 +288,7 @@ pub(crate) fn zero_strided_tensors() -> Vec<Case> {
     })]
 }
 
-/// What is promised of a number changes nothing where it holds.
+/// An assumption that holds does not change the result.
 pub(crate) fn assumptions() -> Vec<Case> {
     [("assume", "assume(n > 0); assume(n % 16 == 0); let m = n;"), ("multiple_of", "let m = multiple_of(n, 16);"), ("none", "let m = n;")]
         .map(|(name, promise)| {

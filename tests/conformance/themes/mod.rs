@@ -212,7 +212,7 @@ pub(crate) fn all() -> Vec<Theme> {
 
 const NO_DOT: &str = "the language has no matrix product yet";
 
-/// What has no theme.
+/// The tests of Triton's that have no theme, with the reasons.
 pub(crate) const OUTSIDE: &[Outside] = &[
     outside(Suite::Core, "scaled_dot", 1728, "products of block-scaled formats, for Blackwell; emulated elsewhere"),
     outside(Suite::Core, "dot", 588, NO_DOT),

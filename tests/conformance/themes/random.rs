@@ -155,7 +155,7 @@ pub(crate) fn seed_is_int() -> Vec<Case> {
 
 /// The words that give the smallest and the largest number: both ends of the integers.
 pub(crate) fn rand_limits() -> Vec<Case> {
-    // What `rand` makes of a word, said in the language.
+    // The conversion of a random word to a float in `rand`, written in the kernel language.
     let source = Source::new(
         "fn kernel(x: Ptr<u32>, y: PtrMut<f32>) {
             let at = arange(0, 4);

@@ -9,7 +9,7 @@ use crate::number::Number;
 use crate::themes::NUMBERS;
 use crate::tiles::Shape;
 
-/// What is asked of the elements along an axis.
+/// A reduction of the elements along an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum What {
     Sum,

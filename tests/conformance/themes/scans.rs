@@ -8,7 +8,7 @@ use crate::lab::{Arg, Lab, Source};
 use crate::number::Number;
 use crate::tiles::Shape;
 
-/// What is scanned with.
+/// A scan of the elements along an axis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum What {
     Cumsum,

@@ -96,7 +96,7 @@ impl Emitter<'_> {
         for inst in &func.region(region).insts {
             let data = func.inst(*inst);
             let is_outside = |value: Value| !inside.contains(&value);
-            // What no op needs is not emitted, and neither are its operands.
+            // An op whose results are not needed is not emitted, and neither are its operands.
             if !data.op.has_effects() && !data.results.iter().any(|result| self.needed[result.index()]) {
                 inside.extend(&data.results);
                 continue;

@@ -1,4 +1,4 @@
-//! What counts as an argument: empty tensors, views, references, tensors of other streams, and `f64`.
+//! Accepted arguments: empty tensors, views, references, tensors of other streams, and `f64`.
 
 use galatea::prelude::*;
 use kernel_library::*;

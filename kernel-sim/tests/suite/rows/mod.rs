@@ -26,7 +26,7 @@ pub(crate) const FAMILIES: [Family; 8] = [
     ("atomic", atomic::rows),
 ];
 
-/// What one kernel of the suite executes. Each thread has one case.
+/// One kernel of the suite. Each thread has one case.
 pub(crate) struct Row {
     /// The instruction, mostly.
     pub(crate) name: String,
@@ -34,7 +34,7 @@ pub(crate) struct Row {
     pub(crate) inputs: Vec<Input>,
     /// The registers `d`, `d1`, `d2` and on, which are compared.
     pub(crate) outputs: Vec<Type>,
-    /// What is executed.
+    /// The statements that compute the outputs from the inputs, in PTX.
     pub(crate) body: String,
     /// How close an answer must be.
     pub(crate) compare: Compare,

@@ -30,7 +30,7 @@ pub(crate) fn rows(rows: &mut Rows) {
     for (ty, suffix, comparisons) in COMPARED {
         let name = if ty == "b32" && suffix == "u32" { "setp.u32 of bits".to_owned() } else { format!("setp.{suffix}") };
         let lines = comparisons.iter().enumerate().map(|(bit, comparison)| {
-            // What is chosen is a bit of the answer.
+            // Each comparison sets one bit of the answer.
             let (split, suffix) = suffix.rsplit_once('.').map_or(("", suffix), |(flush, ty)| (flush, ty));
             let flush = if split.is_empty() { String::new() } else { format!(".{split}") };
             format!("setp.{comparison}{flush}.{suffix} p, a, b; selp.b32 r, {}, 0, p; or.b32 d, d, r;", 1u32 << bit)

@@ -1,4 +1,4 @@
-//! What the lanes of a warp do together: PTX ISA, 9.7.9 (shuffles) and 9.7.13 (votes, matches, reductions).
+//! Warp-wide instructions: PTX ISA, 9.7.9 (shuffles) and 9.7.13 (votes, matches, reductions).
 
 use super::Rows;
 
