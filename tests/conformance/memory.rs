@@ -94,9 +94,8 @@ typed! {
 }
 
 impl Held {
-    /// A copy of the elements, aligned or a few elements further, among noise.
-    pub(crate) fn new(lab: &mut Lab, array: &Array) -> Result<Held, String> {
-        let shift = lab.below(2) * lab.below(5);
+    /// A copy of the elements among noise, `shift` elements behind an aligned address.
+    pub(crate) fn new(lab: &mut Lab, array: &Array, shift: usize) -> Result<Held, String> {
         let (start, len) = (MARGIN + shift, array.len());
         let mut noise = lab.any(array.dtype, start + len + MARGIN).bits;
         noise[start..start + len].copy_from_slice(&array.bits);
