@@ -330,7 +330,7 @@ impl Machine<'_> {
         let file = self.code.file_names.get(usize::from(access.loc.file)).cloned().unwrap_or_else(|| "".into());
         Violation {
             assertion: None,
-            op: access.kind.word(),
+            op: access.kind.builtin(),
             file,
             line: access.loc.line,
             column: access.loc.column,

@@ -58,7 +58,7 @@ impl CachedKernel<'_> {
     }
 
     /// The outcomes for an instance: from the store, or compiled by `compile`.
-    pub(crate) fn or_made<E>(&self, instance: &Instance, compile: impl FnOnce() -> Result<Outcomes, E>) -> Result<Outcomes, E> {
+    pub(crate) fn get_or_compile<E>(&self, instance: &Instance, compile: impl FnOnce() -> Result<Outcomes, E>) -> Result<Outcomes, E> {
         let key = self.key(instance);
         let down = |line: u32| line.checked_add(self.above);
         if let Some(outcomes) = self.store.find(&key).and_then(|value| read(&value, instance, down)) {
@@ -223,7 +223,7 @@ mod tests {
                 let pruned = vec![instance.pruned(Some("sm_90a".to_owned()), note)];
                 Ok::<_, kernel_lang::diagnostic::Diagnostics>(Outcomes { variants: vec![variant], pruned })
             };
-            let outcomes = CachedKernel::of(&func, store).or_made(&instance, make).expect("it compiles");
+            let outcomes = CachedKernel::of(&func, store).get_or_compile(&instance, make).expect("it compiles");
             (outcomes.variants, outcomes.pruned)
         };
         let store = Memory::default();

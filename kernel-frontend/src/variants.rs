@@ -197,8 +197,8 @@ pub(crate) fn compile(
     store: &dyn Store,
     errors: &mut Errors,
 ) -> Outcomes {
-    let kept = CachedKernel::of(func, store);
-    let results = in_parallel(instances, |instance| kept.or_made(instance, || one(func, instance)));
+    let cached = CachedKernel::of(func, store);
+    let results = in_parallel(instances, |instance| cached.get_or_compile(instance, || one(func, instance)));
     let prunes = has_choice && results.iter().any(|result| result.as_ref().is_ok_and(|outcomes| !outcomes.variants.is_empty()));
     let mut outcomes = Outcomes::default();
     let mut mistakes: Vec<(Diagnostic, Vec<usize>)> = Vec::new();

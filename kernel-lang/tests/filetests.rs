@@ -223,10 +223,10 @@ fn file_name(path: &std::path::Path) -> String {
 #[test]
 fn reference_page() {
     let page = reference::page().unwrap_or_else(|error| panic!("{error}"));
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/language.md");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/builtins.md");
     if let Err(difference) = expect_file(&path, &page) {
         panic!(
-            "docs/language.md differs from the documentation in src/dsl: BLESS=1 cargo test -p kernel-lang --test filetests\n{difference}"
+            "docs/builtins.md differs from the documentation in src/dsl: BLESS=1 cargo test -p kernel-lang --test filetests\n{difference}"
         );
     }
 }

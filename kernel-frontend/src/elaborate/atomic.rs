@@ -27,7 +27,7 @@ impl Elaborator<'_> {
         let mut values: Vec<Value> = Vec::new();
         for (index, (meaning, expr)) in given.iter().zip(&call.args[1..]).enumerate() {
             let role = if index + 1 < given.len() { "what is compared by" } else { "the value of" };
-            values.extend(self.element(meaning, &elem, &shape, expr, &format!("{role} an `{}`", atomic.word())));
+            values.extend(self.element(meaning, &elem, &shape, expr, &format!("{role} an `{}`", atomic.builtin())));
         }
         if self.errors.len() > before || values.len() < given.len() {
             // The result has the right type, so that the code after it can be checked.
@@ -52,7 +52,7 @@ impl Elaborator<'_> {
         if self.choices(elem).iter().any(|dtype| allowed.contains(dtype)) {
             return true;
         }
-        let (name, types) = (atomic.word(), atomic.describe_types());
+        let (name, types) = (atomic.builtin(), atomic.describe_types());
         let help = match elem {
             Elem::Dtype(dtype) if dtype.is_float() && allowed.iter().all(|dtype| dtype.is_int()) => {
                 "bits are those of integers: let the tensor hold `u32`".to_string()
@@ -77,7 +77,7 @@ impl Elaborator<'_> {
         {
             let does = if atomic.writes() { "a store releases" } else { "a load acquires" };
             let help = format!("{does}: write `\"{}\"`", texts.join("\"` or `\""));
-            self.errors.push_help(expr.span, format!("`sem = \"{text}\"` has no meaning for `{}`", atomic.word()), help);
+            self.errors.push_help(expr.span, format!("`sem = \"{text}\"` has no meaning for `{}`", atomic.builtin()), help);
             return allowed[0];
         }
         let found = self.option_text(call, "sem", expr, &texts);

@@ -202,7 +202,16 @@ fn is_of_every_float(meaning: &Meaning) -> bool {
 pub(super) fn shapes_help(a: &[ConstExpr], b: &[ConstExpr], same: &str) -> String {
     match (a.len(), b.len()) {
         (x, y) if x != y && x > 0 && y > 0 => {
-            "tiles that meet have as many axes: `x[(None, ..)]` makes a tile a row, `x[(.., None)]` a column".to_string()
+            let (long, short) = if x > y { (a, b) } else { (b, a) };
+            match missing_axis(long, short) {
+                Some(axis) => {
+                    let index: Vec<&str> = (0..long.len()).map(|at| if at == axis { "None" } else { ".." }).collect();
+                    let write = if long.len() == 2 { format!("`x[({})]`", index.join(", ")) } else { format!("`x.expand_dims({axis})`") };
+                    let short = written_shape(short);
+                    format!("give the tile of shape `{short}` an axis {axis}: {write}, or, if it is a reduction, `keep_dims = true`")
+                }
+                None => "tiles that meet have as many axes: `x[(None, ..)]` makes a tile a row, `x[(.., None)]` a column".to_string(),
+            }
         }
         (x, y) if x == y && a.iter().zip(b).all(|(a, b)| are_equal_where_they_divide(a, b)) => {
             let (long, short) = if written_shape(a).len() > written_shape(b).len() { (a, b) } else { (b, a) };
@@ -212,6 +221,13 @@ pub(super) fn shapes_help(a: &[ConstExpr], b: &[ConstExpr], same: &str) -> Strin
         (1, _) | (_, 1) => same.to_string(),
         _ => "along each axis the extents are equal, or one of them is 1".to_string(),
     }
+}
+
+/// The axis without which the longer shape is the shorter one, if there is exactly one such axis.
+fn missing_axis(long: &[ConstExpr], short: &[ConstExpr]) -> Option<usize> {
+    let without = |axis: &usize| long.iter().enumerate().filter(|(at, _)| at != axis).map(|(_, extent)| extent).eq(short);
+    let mut axes = (0..long.len()).filter(without);
+    axes.next().filter(|_| axes.next().is_none())
 }
 
 /// Are two extents equal if the constants in them are powers of two?

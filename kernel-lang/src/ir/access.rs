@@ -37,11 +37,11 @@ pub enum AccessKind {
 
 impl AccessKind {
     /// The name of the builtin.
-    pub const fn word(self) -> &'static str {
+    pub const fn builtin(self) -> &'static str {
         match self {
             AccessKind::Load => "load",
             AccessKind::Store => "store",
-            AccessKind::Atomic(op) => op.word(),
+            AccessKind::Atomic(op) => op.builtin(),
         }
     }
 }
@@ -50,7 +50,7 @@ impl AccessKind {
 impl Field for AccessKind {
     fn print(&self, name: &str, parts: &mut Parts) {
         if *self != AccessKind::Load {
-            parts.attributes.push((name.to_string(), AttributeValue::Text(self.word().to_string())));
+            parts.attributes.push((name.to_string(), AttributeValue::Text(self.builtin().to_string())));
         }
     }
     fn parse(name: &str, parts: &mut Parts) -> Result<AccessKind, String> {
@@ -59,7 +59,7 @@ impl Field for AccessKind {
             Some(AttributeValue::Text(text)) => {
                 let atomics = AtomicOp::ALL.iter().map(|op| AccessKind::Atomic(*op));
                 let mut kinds = [AccessKind::Load, AccessKind::Store].into_iter().chain(atomics);
-                kinds.find(|kind| kind.word() == text).ok_or_else(|| format!("`{name}` cannot be \"{text}\""))
+                kinds.find(|kind| kind.builtin() == text).ok_or_else(|| format!("`{name}` cannot be \"{text}\""))
             }
             Some(_) => Err(format!("attribute `{name}` is not a text")),
         }

@@ -19,7 +19,7 @@ macro_rules! atomic_ops {
             }
 
             /// The name of the builtin.
-            pub const fn word(self) -> &'static str {
+            pub const fn builtin(self) -> &'static str {
                 match self { $(AtomicOp::$variant => concat!("atomic_", $name),)* }
             }
 

@@ -200,21 +200,21 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             Ok(Vec::new())
         }
         Op::Atomic { base, offset, values, op: atomic, mask, .. } => {
-            let word = atomic.word();
-            check_access(func, word, *base, *offset, *mask)?;
+            let builtin = atomic.builtin();
+            check_access(func, builtin, *base, *offset, *mask)?;
             if atomic.writes() && matches!(ty(*base), Type::Pointer { mutable: false, .. }) {
-                return Err(format!("`{word}` cannot change what `{}` points to", ty(*base)));
+                return Err(format!("`{builtin}` cannot change what `{}` points to", ty(*base)));
             }
             let elem = ty(*base).elem();
             if elem.dtype().is_some_and(|dtype| !atomic.dtypes().contains(&dtype)) {
-                return Err(format!("`{word}` takes {}, not `{elem}`", atomic.describe_types()));
+                return Err(format!("`{builtin}` takes {}, not `{elem}`", atomic.describe_types()));
             }
             let expected = ty(*offset).with_elem(elem.clone());
             if values.len() != atomic.operands() {
-                return Err(format!("`{word}` takes {} values, not {}", atomic.operands(), values.len()));
+                return Err(format!("`{builtin}` takes {} values, not {}", atomic.operands(), values.len()));
             }
             if let Some(value) = values.iter().find(|value| ty(**value) != &expected) {
-                return Err(format!("`{word}` takes `{expected}` here, not `{}`", ty(*value)));
+                return Err(format!("`{builtin}` takes `{expected}` here, not `{}`", ty(*value)));
             }
             Ok(if atomic.has_result() { vec![Cow::Owned(expected)] } else { Vec::new() })
         }

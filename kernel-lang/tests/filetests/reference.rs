@@ -1,4 +1,4 @@
-//! `docs/language.md`, the reference of the builtins in the book: the documentation of `src/dsl` as one page.
+//! `docs/builtins.md`, the reference of the builtins in the book: the documentation of `src/dsl` as one page.
 //!
 //! | in `src/dsl` | on the page |
 //! |---|---|
@@ -33,7 +33,7 @@ const INTRODUCTION: &str = "\
 # Builtin functions
 
 This page is the reference of the kernel language: values, types, operators and statements, and then every builtin. It is generated from the documentation of
-the module `galatea::dsl`, which `cargo doc --open` shows as well. [The language on one page](words.md) is a summary.
+the module `galatea::dsl`, which `cargo doc --open` shows as well. [The language on one page](language.md) is a summary.
 
 The code blocks are parts of kernels. They use `offsets`, a tile of indices; `mask`, which is `offsets < n`; `v`, a tile of `f32`; the pointers `x` and `y`; and
 the scalars `n` and `a`. Tests compile the examples of the functions.

@@ -73,7 +73,7 @@ fn read_report<L>(kernel: &'static str, checked: &Checked<L>, report: &[u64]) ->
     }
     Some(Error::OutOfBounds(Box::new(OutOfBounds {
         kernel,
-        op: site.map_or("access", |site| site.kind.word()),
+        op: site.map_or("access", |site| site.kind.builtin()),
         file,
         line: loc.line,
         column: loc.column,

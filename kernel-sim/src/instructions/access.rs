@@ -265,7 +265,7 @@ mod tests {
     /// Each lane has a pointer `%g` to its own 16 bytes of global memory, and a pointer `%s` to its own 16 bytes of shared memory.
     fn harness() -> Harness {
         let memory = GlobalMemory::new(1 << 20);
-        let address = memory.allocate(512).expect("there is room");
+        let address = memory.allocate(512).expect("there is free memory");
         let bytes: Vec<u8> = (0..512u32).map(|index| (index * 7 + 0x80) as u8).collect();
         memory.write(address, &bytes).expect("it is allocated");
         let mut harness = Harness::new();

@@ -365,7 +365,7 @@ mod tests {
     /// memory at `%dst`.
     fn harness() -> Harness {
         let memory = GlobalMemory::new(1 << 20);
-        let address = memory.allocate(512).expect("there is room");
+        let address = memory.allocate(512).expect("there is free memory");
         memory.write(address, &(0..128u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>()).expect("it is allocated");
         let mut harness = Harness::new();
         harness.grid.global = memory.view();

@@ -184,9 +184,9 @@ fn initial_value(cursor: &mut Cursor<'_>, variable: &Variable) -> Result<Init, P
         return Err(cursor.error_at(first, "only `.global` and `.const` variables have initial values"));
     }
     let init = value(cursor, variable.ty)?;
-    let room = variable.extents.iter().try_fold(u64::from(variable.vector), |room, extent| Some(room * (*extent)?));
+    let elements = variable.extents.iter().try_fold(u64::from(variable.vector), |product, extent| Some(product * (*extent)?));
     let count = leaves(&init);
-    if room.is_some_and(|room| count > room) {
+    if elements.is_some_and(|elements| count > elements) {
         return Err(cursor.error_at(first, format!("{count} initial values are too many for `{}`", variable.name)));
     }
     Ok(init)

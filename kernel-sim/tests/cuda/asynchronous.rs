@@ -23,7 +23,7 @@ fn mma_pipeline() {
         |cuda: &Cuda, out, mistake: i32| params![cuda.put(&brains(cuda.seed)), cuda.put(&brains(cuda.seed + 1)), out, n as i32, mistake];
     for seed in SEEDS {
         let cuda = load("async", seed);
-        let out = cuda.room(4096);
+        let out = cuda.allocate(4096);
         let total = cuda.run("mma_pipeline", 1, 128, params(&cuda, out, 0)).total();
         let (a, b) = (whole(seed, 32 * n), whole(seed + 1, 32 * n));
         let expected: Vec<f32> = (0..1024).map(|index| (0..n).map(|k| a[index / 32 * n + k] * b[index % 32 * n + k]).sum()).collect();
@@ -32,7 +32,7 @@ fn mma_pipeline() {
         // Rows of 48 bytes suit `ldmatrix`; a quarter of a warp's copies, 4 rows of 32 bytes, meets 4 of its banks twice.
         assert_eq!(total.shared.bank_conflicts(), 4 * 4 * n as u64 / 16);
     }
-    let run = |mistake| move |cuda: &Cuda| cuda.fault("mma_pipeline", 1, 128, params(cuda, cuda.room(4096), mistake));
+    let run = |mistake| move |cuda: &Cuda| cuda.fault("mma_pipeline", 1, 128, params(cuda, cuda.allocate(4096), mistake));
     found("async", run(1), is_pending, "ldmatrix");
     found("async", run(2), is_pending, "ldmatrix");
     found("async", run(3), is_pending, "");
@@ -44,14 +44,14 @@ fn bulk_pipeline() {
     let params = |cuda: &Cuda, out, mistake: i32| params![cuda.put(&numbers(cuda.seed, 5 * 128, 100)), out, 5i32, mistake];
     for seed in SEEDS {
         let cuda = load("async", seed);
-        let out = cuda.room(512);
+        let out = cuda.allocate(512);
         let total = cuda.run("bulk_pipeline", 1, 128, params(&cuda, out, 0)).total();
         let input = numbers(seed, 5 * 128, 100);
         let expected: Vec<i32> = (0..128).map(|thread| (0..5).map(|tile| input[tile * 128 + (thread ^ 1)]).sum()).collect();
         assert_eq!(cuda.get::<i32>(out, 128), expected);
         assert_eq!(total.async_bytes, 6 * 512);
     }
-    let run = |mistake| move |cuda: &Cuda| cuda.fault("bulk_pipeline", 1, 128, params(cuda, cuda.room(512), mistake));
+    let run = |mistake| move |cuda: &Cuda| cuda.fault("bulk_pipeline", 1, 128, params(cuda, cuda.allocate(512), mistake));
     found("async", run(1), is_any, "mbarrier.");
     found("async", run(2), |kind| matches!(kind, FaultKind::Deadlock { .. } | FaultKind::TooLong { .. }), "mbarrier.try_wait");
     found("async", run(3), is_any, "");
@@ -66,13 +66,13 @@ fn producer_consumer() {
     let params = |cuda: &Cuda, out, mistake: i32| params![cuda.put(&numbers(cuda.seed, 6 * 32, 100)), out, 6i32, mistake];
     for seed in SEEDS {
         let cuda = load("async", seed);
-        let out = cuda.room(128);
+        let out = cuda.allocate(128);
         cuda.run("producer_consumer", 1, 64, params(&cuda, out, 0));
         let input = numbers(seed, 6 * 32, 100);
         let expected: Vec<i32> = (0..32).map(|lane| (0..6).map(|round| input[round * 32 + 31 - lane]).sum()).collect();
         assert_eq!(cuda.get::<i32>(out, 32), expected);
     }
-    let run = |mistake| move |cuda: &Cuda| cuda.fault("producer_consumer", 1, 64, params(cuda, cuda.room(128), mistake));
+    let run = |mistake| move |cuda: &Cuda| cuda.fault("producer_consumer", 1, 64, params(cuda, cuda.allocate(128), mistake));
     found("async", run(2), is_race, "buffer[");
     for seed in SEEDS {
         for mistake in [1, 3] {
@@ -85,7 +85,7 @@ fn producer_consumer() {
 fn library_bulk() {
     for seed in SEEDS {
         let cuda = load("async", seed);
-        let (input, out) = (numbers(seed, 256, 1000), cuda.room(1024));
+        let (input, out) = (numbers(seed, 256, 1000), cuda.allocate(1024));
         cuda.run("library_bulk", 1, 64, params![cuda.put(&input), out]);
         assert_eq!(cuda.get::<i32>(out, 256), input.iter().rev().map(|value| value + 1).collect::<Vec<_>>());
     }

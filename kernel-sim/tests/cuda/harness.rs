@@ -58,13 +58,13 @@ impl Cuda {
     /// Memory that holds these values.
     pub(crate) fn put<T: Plain>(&self, values: &[T]) -> u64 {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.bytes()).collect();
-        let address = self.room(bytes.len());
+        let address = self.allocate(bytes.len());
         self.machine.write(address, &bytes).unwrap();
         address
     }
 
     /// Memory that holds nothing.
-    pub(crate) fn room(&self, bytes: usize) -> u64 {
+    pub(crate) fn allocate(&self, bytes: usize) -> u64 {
         self.machine.allocate(bytes).unwrap()
     }
 

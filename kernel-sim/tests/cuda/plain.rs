@@ -11,12 +11,12 @@ fn vector_add() {
         let cuda = load("vector_add", seed);
         let (a, b) = (whole(seed, 1000), whole(seed + 50, 1000));
         let sums: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
-        let out = cuda.room(4000);
+        let out = cuda.allocate(4000);
         let total = cuda.run("vector_add", 8, 128, params![cuda.put(&a), cuda.put(&b), out, 1000i32]).total();
         assert_eq!(cuda.get::<f32>(out, 1000), sums);
         assert_eq!((total.global.load_bytes, total.global.store_bytes), (8000, 4000));
         assert_eq!(total.global.efficiency(), 1.0);
-        let out = cuda.room(4000);
+        let out = cuda.allocate(4000);
         let total = cuda.run("vector_add_grid", 2, 64, params![cuda.put(&a), cuda.put(&b), out, 250u32]).total();
         assert_eq!(cuda.get::<f32>(out, 1000), sums);
         assert_eq!((total.global.load_bytes, total.global.store_bytes), (8000, 4000));
@@ -29,7 +29,7 @@ fn transpose() {
         let cuda = load("transpose", seed);
         let (rows, columns) = (50, 70);
         let input = whole(seed, rows * columns);
-        let out = cuda.room(4 * rows * columns);
+        let out = cuda.allocate(4 * rows * columns);
         let params = params![cuda.put(&input), out, rows as i32, columns as i32];
         let counters = cuda.try_run("transpose", [3, 2, 1], [32, 8, 1], params).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let found: Vec<f32> = cuda.get(out, rows * columns);
@@ -100,7 +100,7 @@ fn device_function() {
         let cuda = load("device_function", seed);
         let coefficients = [1.0f32, -0.5, 0.25, 0.125, -2.0];
         let points: Vec<f32> = whole(seed, 86).iter().map(|value| value / 7.0).collect();
-        let (out, steps) = (cuda.room(70 * 8), cuda.room(70 * 4));
+        let (out, steps) = (cuda.allocate(70 * 8), cuda.allocate(70 * 4));
         let mut params = params![cuda.put(&points), out, steps, 70i32];
         let polynomial = coefficients.iter().flat_map(|value| value.to_le_bytes()).chain(3i32.to_le_bytes()).collect();
         params.insert(0, polynomial);
@@ -142,7 +142,7 @@ fn dynamic_shared() {
 
         cuda.shared_bytes = 0;
         let input: Vec<i32> = (0..512).map(|at| at * 3 + seed as i32).collect();
-        let out = cuda.room(2048);
+        let out = cuda.allocate(2048);
         cuda.run("neighbours", 4, 128, params![cuda.put(&input), out]);
         let expected: Vec<i32> = (0..512).map(|at| input[at ^ 128]).collect();
         assert_eq!(cuda.get::<i32>(out, 512), expected);
@@ -155,7 +155,7 @@ fn halves() {
         let cuda = load("halves", seed);
         let some = |seed| -> Vec<f16> { whole(seed, 200).iter().map(|value| f16::from_f32(value / 4.0)).collect() };
         let (a, b) = (some(seed), some(seed + 9));
-        let out = cuda.room(400);
+        let out = cuda.allocate(400);
         cuda.run("halves", 1, 128, params![cuda.put(&a), cuda.put(&b), out, 100i32]);
         for (index, found) in cuda.get::<f16>(out, 200).into_iter().enumerate() {
             let (x, y) = (a[index].to_f64(), b[index].to_f64());
@@ -180,7 +180,7 @@ fn brains() {
         let cuda = load("halves", seed);
         let input: Vec<bf16> =
             whole(seed, 200).iter().enumerate().map(|(index, value)| bf16::from_f32(value * (index as f32) / 37.0)).collect();
-        let (out, narrow, tiny) = (cuda.room(800), cuda.room(200), cuda.room(200));
+        let (out, narrow, tiny) = (cuda.allocate(800), cuda.allocate(200), cuda.allocate(200));
         cuda.run("brains", 2, 64, params![cuda.put(&input), out, narrow, tiny, 100i32]);
         let (out, narrow, tiny): (Vec<f32>, Vec<bf16>, Vec<u8>) = (cuda.get(out, 200), cuda.get(narrow, 100), cuda.get(tiny, 200));
         for index in 0..200 {
@@ -205,7 +205,7 @@ fn matrices() {
         let cuda = load("matrix", seed);
         let (a, b) = (whole(seed, 16 * 64), whole(seed + 3, 16 * 64));
         let halves = |values: &[f32]| -> Vec<f16> { values.iter().map(|&value| f16::from_f32(value)).collect() };
-        let c = cuda.room(1024);
+        let c = cuda.allocate(1024);
         let total = cuda.run("wmma", 1, 32, params![cuda.put(&halves(&a)), cuda.put(&halves(&b)), c]).total();
         let dot = |row: usize, column: usize, depth: usize| (0..depth).map(|k| a[row * depth + k] * b[column * depth + k]).sum::<f32>();
         let expected: Vec<f32> = (0..256).map(|index| dot(index / 16, index % 16, 64)).collect();
@@ -213,7 +213,7 @@ fn matrices() {
         assert_eq!(total.matrix_flops, 2 * 16 * 16 * 64);
 
         let brains = |values: &[f32]| -> Vec<bf16> { values.iter().map(|&value| bf16::from_f32(value)).collect() };
-        let c = cuda.room(512);
+        let c = cuda.allocate(512);
         let total = cuda.run("mma", 1, 32, params![cuda.put(&brains(&a[..256])), cuda.put(&brains(&b[..128])), c]).total();
         let expected: Vec<f32> = (0..128).map(|index| dot(index / 8, index % 8, 16)).collect();
         assert_eq!(cuda.get::<f32>(c, 128), expected);
@@ -227,7 +227,7 @@ fn pipelines() {
         let mut cuda = load("pipeline", seed);
         cuda.shared_bytes = 2 * 64 * 4;
         let input = whole(seed, 7 * 64);
-        let out = cuda.room(2 * 64 * 4);
+        let out = cuda.allocate(2 * 64 * 4);
         let total = cuda.run("pipeline", 2, 64, params![cuda.put(&input), out, 7i32]).total();
         let expected: Vec<f32> = (0..128).map(|thread| (0..7).map(|tile| input[tile * 64 + ((thread % 64) ^ 1)]).sum()).collect();
         assert_eq!(cuda.get::<f32>(out, 128), expected);
@@ -235,7 +235,7 @@ fn pipelines() {
 
         cuda.shared_bytes = 0;
         let input: Vec<i32> = (0..512).map(|at| at * 7 - seed as i32).collect();
-        let out = cuda.room(2048);
+        let out = cuda.allocate(2048);
         cuda.run("pipeline_asm", 1, 128, params![cuda.put(&input), out]);
         let expected: Vec<i32> = (0..512).map(|at| input[(127 - at / 4) * 4 + at % 4]).collect();
         assert_eq!(cuda.get::<i32>(out, 512), expected);
@@ -248,14 +248,14 @@ fn sin_cos() {
         let cuda = load("sin_cos", seed);
         let mut next = random(seed, 1 << 30);
         let input: Vec<f64> = (0..64).map(|at| (next() as f64 - 5e8) * 10f64.powi(at % 40 - 12)).collect();
-        let (sines, cosines) = (cuda.room(512), cuda.room(512));
+        let (sines, cosines) = (cuda.allocate(512), cuda.allocate(512));
         cuda.run("sin_cos", 2, 32, params![cuda.put(&input), sines, cosines, 64i32]);
         for (index, (sine, cosine)) in cuda.get::<f64>(sines, 64).into_iter().zip(cuda.get::<f64>(cosines, 64)).enumerate() {
             close(sine, input[index].sin(), 4e-16);
             close(cosine, input[index].cos(), 4e-16);
         }
         let divisors: Vec<f64> = input.iter().rev().map(|value| value + 0.3).collect();
-        let (quotients, rounded) = (cuda.room(512), cuda.room(512));
+        let (quotients, rounded) = (cuda.allocate(512), cuda.allocate(512));
         let small: Vec<f64> = input.iter().map(|value| value % 1e15).collect();
         cuda.run("divide", 2, 32, params![cuda.put(&small), cuda.put(&divisors), quotients, rounded, 64i32]);
         let (quotients, rounded): (Vec<f64>, Vec<i64>) = (cuda.get(quotients, 64), cuda.get(rounded, 64));
@@ -272,7 +272,7 @@ fn tables() {
         let cuda = load("tables", seed);
         let mut next = random(seed, 12);
         let input: Vec<i32> = (0..32).map(|_| next() as i32).collect();
-        let (out, lengths) = (cuda.room(256), cuda.room(128));
+        let (out, lengths) = (cuda.allocate(256), cuda.allocate(128));
         cuda.run("lookup", 1, 32, params![cuda.put(&input), out, lengths]);
         let weights = [[0.25f32, -1.5, 3.0e-40], [1.0, 2.0, 4.0], [0.1, 0.0, 0.0], [0.0; 3]];
         let (out, lengths): (Vec<f64>, Vec<i32>) = (cuda.get(out, 32), cuda.get(lengths, 32));
@@ -321,7 +321,7 @@ fn warp() {
         let cuda = load("warp", seed);
         let mut next = random(seed, 9);
         let input: Vec<i32> = (0..96).map(|thread| if thread >= 64 { 7 } else { next() as i32 - 1 }).collect();
-        let out = cuda.room(384);
+        let out = cuda.allocate(384);
         cuda.run("warp", 1, 96, params![cuda.put(&input), out]);
         for (thread, found) in cuda.get::<i32>(out, 96).into_iter().enumerate() {
             let (warp, lane) = (&input[thread / 32 * 32..][..32], thread % 32);

@@ -74,7 +74,7 @@ fn blelloch() {
     let input = |cuda: &Cuda| numbers(cuda.seed, 256, 100);
     for seed in SEEDS {
         let cuda = load("planted", seed);
-        let out = cuda.room(1024);
+        let out = cuda.allocate(1024);
         cuda.run("blelloch", 1, 128, params![cuda.put(&input(&cuda)), out, 0i32]);
         let sums = input(&cuda)
             .iter()
@@ -85,7 +85,8 @@ fn blelloch() {
             .collect::<Vec<_>>();
         assert_eq!(cuda.get::<i32>(out, 256), sums);
     }
-    let run = |mistake: i32| move |cuda: &Cuda| cuda.fault("blelloch", 1, 128, params![cuda.put(&input(cuda)), cuda.room(1024), mistake]);
+    let run =
+        |mistake: i32| move |cuda: &Cuda| cuda.fault("blelloch", 1, 128, params![cuda.put(&input(cuda)), cuda.allocate(1024), mistake]);
     found("planted", run(1), is_race, "tree[");
     let is_caught = |kind: &FaultKind| is_race(kind) || is_out_of_bounds(kind);
     found("planted", run(2), is_caught, "tree[right + (mistake == 2 ? 1 : 0)] += tree[left]");
@@ -96,7 +97,7 @@ fn blelloch() {
 
 #[test]
 fn last_block() {
-    let params = |cuda: &Cuda, out, mistake| params![cuda.put(&whole(cuda.seed, 1000)), cuda.room(20), out, 1000i32, mistake];
+    let params = |cuda: &Cuda, out, mistake| params![cuda.put(&whole(cuda.seed, 1000)), cuda.allocate(20), out, 1000i32, mistake];
     for seed in SEEDS {
         let cuda = load("planted", seed);
         let out = cuda.put(&[0.0f32]);
@@ -125,11 +126,11 @@ fn spin_lock() {
 fn grid_barrier() {
     for seed in SEEDS {
         let cuda = load("planted", seed);
-        let (values, out) = (cuda.room(8 * 64 * 4), cuda.room(8 * 64 * 4));
+        let (values, out) = (cuda.allocate(8 * 64 * 4), cuda.allocate(8 * 64 * 4));
         cuda.run("grid_barrier", 8, 64, params![values, out, cuda.put(&[0u32]), 0i32]);
         assert_eq!(cuda.get::<i32>(out, 512), (0..512).rev().map(|i| i * i).collect::<Vec<_>>());
     }
-    let run = |cuda: &Cuda| cuda.fault("grid_barrier", 8, 64, params![cuda.room(2048), cuda.room(2048), cuda.put(&[0u32]), 1i32]);
+    let run = |cuda: &Cuda| cuda.fault("grid_barrier", 8, 64, params![cuda.allocate(2048), cuda.allocate(2048), cuda.put(&[0u32]), 1i32]);
     let is_stuck = |kind: &FaultKind| matches!(kind, FaultKind::Deadlock { .. } | FaultKind::TooLong { .. });
     found("planted", run, is_stuck, "");
 }
@@ -139,7 +140,7 @@ fn special_functions() {
     for seed in SEEDS {
         let cuda = load("planted", seed);
         let input: Vec<f64> = numbers(seed, 64, 2001).iter().map(|&value| f64::from(value - 1000) / 130.0 + 0.001).collect();
-        let out = cuda.room(8 * 12 * 64);
+        let out = cuda.allocate(8 * 12 * 64);
         cuda.run("doubles", 1, 64, params![cuda.put(&input), out, 64i32]);
         let results: Vec<f64> = cuda.get(out, 12 * 64);
         for (index, &x) in input.iter().enumerate() {
@@ -161,7 +162,7 @@ fn special_functions() {
             assert_eq!(results[11 * 64 + index], x.abs().sqrt());
         }
         let input: Vec<f32> = input.iter().map(|&value| value as f32).collect();
-        let out = cuda.room(4 * 13 * 64);
+        let out = cuda.allocate(4 * 13 * 64);
         cuda.run("floats", 1, 64, params![cuda.put(&input), out, 64i32]);
         let results: Vec<f32> = cuda.get(out, 13 * 64);
         for (index, &x) in input.iter().enumerate() {
@@ -195,14 +196,14 @@ fn tiled() {
     };
     for seed in SEEDS {
         let cuda = load("planted", seed);
-        let out = cuda.room(4 * n * n);
+        let out = cuda.allocate(4 * n * n);
         cuda.try_run("tiled", [3, 3, 1], [16, 16, 1], params(&cuda, out, 0)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let (a, b) = (whole(seed, n * n), whole(seed + 1, n * n));
         let expected: Vec<f32> = (0..n * n).map(|index| (0..n).map(|k| a[index / n * n + k] * b[k * n + index % n]).sum()).collect();
         assert_eq!(cuda.get::<f32>(out, n * n), expected);
     }
     let run = |mistake| {
-        move |cuda: &Cuda| match cuda.try_run("tiled", [3, 3, 1], [16, 16, 1], params(cuda, cuda.room(4 * n * n), mistake)) {
+        move |cuda: &Cuda| match cuda.try_run("tiled", [3, 3, 1], [16, 16, 1], params(cuda, cuda.allocate(4 * n * n), mistake)) {
             Err(kernel_sim::LaunchError::Fault(fault)) => *fault,
             other => panic!("{other:?}"),
         }
@@ -218,7 +219,7 @@ fn sides() {
     for seed in SEEDS {
         let cuda = load("planted", seed);
         let input = numbers(seed, 32, 1000);
-        let out = cuda.room(128);
+        let out = cuda.allocate(128);
         cuda.run("sides", 1, 32, params![cuda.put(&input), out, 0i32]);
         let first: Vec<i32> = (0..12).map(|lane| input[lane] + input[lane ^ 1]).collect();
         let value: Vec<i32> = (0..32)
@@ -234,7 +235,8 @@ fn sides() {
             assert_eq!(found, exchanged[lane] + 2 * exchanged[lane | 1], "lane {lane}");
         }
     }
-    let run = |mistake: i32| move |cuda: &Cuda| cuda.fault("sides", 1, 32, params![cuda.put(&numbers(1, 32, 10)), cuda.room(128), mistake]);
+    let run =
+        |mistake: i32| move |cuda: &Cuda| cuda.fault("sides", 1, 32, params![cuda.put(&numbers(1, 32, 10)), cuda.allocate(128), mistake]);
     let is_stray = |kind: &FaultKind| matches!(kind, FaultKind::InactiveSource { .. });
     found("planted", run(1), is_stray, "value += __shfl_sync(low, value, mistake == 1 ? 20 : 3)");
     found("planted", run(2), is_mask, "__shfl_up_sync(mistake == 2 ? FULL : ~low, value, 1)");
@@ -248,7 +250,7 @@ fn automaton() {
     let params = |cuda: &Cuda, out, mistake: i32| params![cuda.put(&numbers(cuda.seed, 50, 9)), out, 50i32, mistake];
     for seed in SEEDS {
         let cuda = load("planted", seed);
-        let out = cuda.room(64 * 4);
+        let out = cuda.allocate(64 * 4);
         cuda.run("automaton", 1, 64, params(&cuda, out, 0));
         let symbols = numbers(seed, 50, 9);
         for (thread, found) in cuda.get::<i32>(out, 64).into_iter().enumerate() {
@@ -301,7 +303,7 @@ fn automaton() {
             assert_eq!(found, expected);
         }
     }
-    let run = |cuda: &Cuda| cuda.fault("automaton", 1, 64, params(cuda, cuda.room(256), 1));
+    let run = |cuda: &Cuda| cuda.fault("automaton", 1, 64, params(cuda, cuda.allocate(256), 1));
     found("planted", run, is_uninitialised, "trace[");
 }
 
@@ -310,14 +312,14 @@ fn named_barriers() {
     let params = |cuda: &Cuda, out, mistake: i32| params![cuda.put(&numbers(cuda.seed, 7 * 32, 100)), out, 7i32, mistake];
     for seed in SEEDS {
         let cuda = load("planted", seed);
-        let out = cuda.room(96 * 4);
+        let out = cuda.allocate(96 * 4);
         cuda.run("named_barriers", 1, 128, params(&cuda, out, 0));
         let input = numbers(seed, 7 * 32, 100);
         let expected: Vec<i32> =
             (0..96).map(|thread| (0..7).map(|round| input[round * 32 + (thread + thread / 32 + 1) % 32]).sum()).collect();
         assert_eq!(cuda.get::<i32>(out, 96), expected);
     }
-    let run = |mistake| move |cuda: &Cuda| cuda.fault("named_barriers", 1, 128, params(cuda, cuda.room(384), mistake));
+    let run = |mistake| move |cuda: &Cuda| cuda.fault("named_barriers", 1, 128, params(cuda, cuda.allocate(384), mistake));
     found("planted", run(1), |kind| is_race(kind) || matches!(kind, FaultKind::Barrier { .. }), "");
     // Warps that do not wait read the buffer too early, and arrive too often at the barrier of the producer.
     found("planted", run(2), |kind| is_race(kind) || matches!(kind, FaultKind::Barrier { .. }), "stage");
@@ -332,7 +334,7 @@ fn packed() {
     let params = |cuda: &Cuda, out, mistake: i32| params![cuda.put(&halves(cuda.seed)), cuda.put(&brains(cuda.seed + 1)), out, mistake];
     for seed in SEEDS {
         let cuda = load("planted", seed);
-        let out = cuda.room(512);
+        let out = cuda.allocate(512);
         cuda.run("packed", 1, 64, params(&cuda, out, 0));
         let (a, b) = (halves(seed), brains(seed + 1));
         let (half, brain) = (|at: usize| a[at].to_f32() * a[at].to_f32() + 0.5, |at: usize| -b[at].to_f32() * b[at].to_f32());
@@ -344,7 +346,7 @@ fn packed() {
             assert_eq!(out[2 * i + 1], half(x + 1) + brain(y + 1) + least + 1.0);
         }
     }
-    let run = |cuda: &Cuda| cuda.fault("packed", 1, 64, params(cuda, cuda.room(512), 1));
+    let run = |cuda: &Cuda| cuda.fault("packed", 1, 64, params(cuda, cuda.allocate(512), 1));
     // Both the stores and the loads index with `i`.
     found("planted", run, is_race, "i]");
 }

@@ -23,7 +23,7 @@ fn mandelbrot() {
     let expected: Vec<i32> = (0..width * height).map(|index| point(index % width, index / width)).collect();
     for seed in SEEDS {
         let cuda = load("various", seed);
-        let out = cuda.room(4 * width * height);
+        let out = cuda.allocate(4 * width * height);
         let params = params![out, width as i32, height as i32, limit];
         cuda.try_run("mandelbrot", [4, 4, 1], [16, 8, 1], params).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_eq!(cuda.get::<i32>(out, width * height), expected);
@@ -53,7 +53,7 @@ fn stencil() {
     for seed in SEEDS {
         let cuda = load("various", seed);
         let input = whole(seed, (width * height) as usize);
-        let out = cuda.room(input.len() * 4);
+        let out = cuda.allocate(input.len() * 4);
         let params = params![cuda.put(&input), out, width, height];
         cuda.try_run("stencil", [2, 3, 1], [32, 8, 1], params).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         let inside = |x: i32, y: i32| (0..width).contains(&x) && (0..height).contains(&y);
@@ -69,7 +69,7 @@ fn groups() {
     for seed in SEEDS {
         let cuda = load("various", seed);
         let input = numbers(seed, 150, 50);
-        let (out, total, sums) = (cuda.room(600), cuda.put(&[0i32]), cuda.put(&[-1i32; 4]));
+        let (out, total, sums) = (cuda.allocate(600), cuda.put(&[0i32]), cuda.put(&[-1i32; 4]));
         cuda.run("groups", 3, 64, params![cuda.put(&input), out, total, sums, 150i32]);
         let group = |index: usize| &input[index / 8 * 8..150.min(index / 8 * 8 + 8)];
         let before = |index: usize| input[index / 8 * 8..index].iter().sum::<i32>();
@@ -118,7 +118,7 @@ fn integers() {
         let mut next = random(seed, 1 << 31);
         let mut long = |index: usize| ((next() << 33 | next() << 10 | 1) as i64) >> (index * 5 % 60) | 1;
         let (a, b): (Vec<i64>, Vec<i64>) = (0..40).map(|index| (long(index), long(40 - index))).unzip();
-        let out = cuda.room(40 * 64);
+        let out = cuda.allocate(40 * 64);
         cuda.run("integers", 1, 64, params![cuda.put(&a), cuda.put(&b), out, 40i32]);
         let found: Vec<i64> = cuda.get(out, 320);
         for (i, row) in found.chunks(8).enumerate() {
@@ -150,14 +150,14 @@ fn wmma() {
         let cuda = load("various", seed);
         let (a, b) = (whole(seed, 1024), whole(seed + 1, 1024));
         let brains = |values: &[f32]| -> Vec<bf16> { values.iter().copied().map(bf16::from_f32).collect() };
-        let out = cuda.room(4096);
+        let out = cuda.allocate(4096);
         cuda.run("wmma_bf16", 1, 128, params![cuda.put(&brains(&a)), cuda.put(&brains(&b)), out]);
         let dot = |row: usize, column: usize| (0..32).map(|k| a[row * 32 + k] * b[k * 32 + column]).sum::<f32>();
         let expected: Vec<f32> = (0..1024).map(|index| 2.0 * dot(index / 32, index % 32) + 1.0).collect();
         assert_eq!(cuda.get::<f32>(out, 1024), expected);
         let doubles = |values: &[f32]| -> Vec<f64> { values[..32].iter().map(|&value| f64::from(value)).collect() };
         let (a, b) = (doubles(&a), doubles(&b));
-        let out = cuda.room(512);
+        let out = cuda.allocate(512);
         cuda.run("wmma_double", 1, 32, params![cuda.put(&a), cuda.put(&b), out]);
         let expected: Vec<f64> = (0..64).map(|index| (0..4).map(|k| a[index / 8 * 4 + k] * b[index % 8 * 4 + k]).sum()).collect();
         assert_eq!(cuda.get::<f64>(out, 64), expected);
@@ -171,7 +171,7 @@ fn partial() {
         let cuda = load("various", seed);
         for count in [1, 5, 16, 27, 32] {
             let mut values = numbers(seed, 32, 40);
-            let out = cuda.room(4);
+            let out = cuda.allocate(4);
             cuda.run("partial", 1, 32, params![cuda.put(&values), out, count]);
             for offset in [16, 8, 4, 2, 1] {
                 for lane in (0..32usize).filter(|lane| lane + offset < count as usize) {
@@ -189,7 +189,7 @@ fn softmax() {
     for seed in SEEDS {
         let cuda = load("various", seed);
         let input: Vec<f32> = whole(seed, rows * columns).iter().map(|value| value / 3.0).collect();
-        let out = cuda.room(4 * rows * columns);
+        let out = cuda.allocate(4 * rows * columns);
         cuda.run("softmax", rows as u32, 96, params![cuda.put(&input), out, 37i32]);
         let found: Vec<f32> = cuda.get(out, rows * columns);
         for (input, found) in input.chunks(columns).zip(found.chunks(columns)) {

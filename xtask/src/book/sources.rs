@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 /// Languages of code blocks that nothing has to compile.
 const PLAIN: [&str; 5] = ["text", "sh", "toml", "json", ""];
 /// This page is generated, and the test that generates it compiles its examples.
-const GENERATED: &str = "language.md";
+const GENERATED: &str = "builtins.md";
 
 /// One line for each problem of a page.
 pub(super) fn problems(root: &Path) -> Result<Vec<String>> {

@@ -41,8 +41,8 @@ const CHANGES: [(&str, &str, &str); 3] = [
     // The macros compile none, except where tuning must know which configurations are left out.
     (
         "kernel-frontend/src/variants.rs",
-        "|instance| kept.or_made(instance, || one(func, instance))",
-        "|instance| if has_choice { kept.or_made(instance, || one(func, instance)) } else { Ok(Outcomes::default()) }",
+        "|instance| cached.get_or_compile(instance, || one(func, instance))",
+        "|instance| if has_choice { cached.get_or_compile(instance, || one(func, instance)) } else { Ok(Outcomes::default()) }",
     ),
 ];
 
