@@ -242,7 +242,7 @@ impl Naive<'_, '_> {
                 let dtype = func.ty(*base).dtype();
                 let mut olds = vec![Scalar::from_bits(dtype, 0); offsets.len()];
                 for (lane, offset) in offsets.into_iter().enumerate() {
-                    if mask.as_ref().is_none_or(|mask| mask[lane].bits() != 0) && self.inside(op.word(), *base, offset, lane) {
+                    if mask.as_ref().is_none_or(|mask| mask[lane].bits() != 0) && self.inside(op.builtin(), *base, offset, lane) {
                         let at = index(offset) as usize;
                         let bits = self.tensor(*base).get(at);
                         let old = Scalar::from_bits(dtype, if dtype == Dtype::Bool { u64::from(bits != 0) } else { bits });
