@@ -89,6 +89,7 @@
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bounds::{self, LONGEST_STEP};
+use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, substitute};
@@ -371,21 +372,19 @@ impl Loop {
 fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts, bits: &mut Bits) {
     let mut out = Vec::new();
     for inst in func.region(around.body).insts.clone() {
-        if let Op::Compare { op: CompareOp::Lt, lhs, rhs } = func.inst(inst).op
-            && let Some(position) = facts.get(func, lhs)
-            && let Some(limit) = facts.get(func, rhs).filter(Affine::is_uniform)
-            && position.start.as_constant().is_none()
-            && position.maximum_offset(&func.ty(lhs).extents()).is_some()
-            && is_small(func, around, &position, bits)
+        if let Some(Comparison { op: CompareOp::Lt, index, extents, limit, .. }) = Comparison::of(func, facts, &func.inst(inst).op)
+            && index.start.as_constant().is_none()
+            && index.maximum_offset(&extents).is_some()
+            && is_small(func, around, &index, bits)
         {
-            let (loc, shape) = (func.inst(inst).loc, func.ty(lhs).shape().to_vec());
+            let (loc, shape) = (func.inst(inst).loc, func.ty(func.result(inst)).shape().to_vec());
             let scratch = func.add_region();
             let b = &mut Builder::new(func, scratch, loc);
-            let (start, limit, zero) = (position.uniform_value(b), limit.uniform_value(b), b.index(0));
+            let (start, limit, zero) = (index.uniform_value(b), limit.value(b), b.index(0));
             let limit = b.binary(BinaryOp::Max, limit, zero);
             let limit = b.binary(BinaryOp::Sub, limit, start);
             let rhs = b.broadcast(limit, &shape);
-            let lhs = position.strides_value(b, &shape);
+            let lhs = index.strides_value(b, &shape);
             out.append(func.insts_mut(scratch));
             func.inst_mut(inst).op = Op::Compare { op: CompareOp::Lt, lhs, rhs };
         }
