@@ -3,6 +3,7 @@
 pub mod affine;
 pub mod bounds;
 pub mod index_overlap;
+pub mod loops;
 pub mod masks;
 pub mod polynomial;
 pub mod uniform_loads;

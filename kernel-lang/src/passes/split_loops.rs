@@ -89,11 +89,11 @@
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bounds::{self, LONGEST_STEP};
+use crate::analysis::loops::Loop;
 use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
-use crate::dtype::Dtype;
-use crate::ir::rewrite::{Changed, Substitution, copy_insts, substitute};
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value, postorder};
+use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for, substitute};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, SideTable, Value, postorder};
 
 use super::split_full_tiles::{Plan, Test, WIDEST, condition, is_plain, make_full, plan};
 
@@ -120,67 +120,6 @@ pub fn run(func: &mut Function) -> Changed {
         *func.insts_mut(region) = out;
     }
     changed
-}
-
-/// A loop whose index is an `i64`.
-pub(super) struct Loop {
-    pub(super) inst: Inst,
-    pub(super) lower: Value,
-    pub(super) upper: Value,
-    pub(super) step: Value,
-    pub(super) body: Region,
-}
-
-impl Loop {
-    pub(super) fn of(func: &Function, inst: Inst) -> Option<Loop> {
-        let Op::For { lower, upper, step, body, .. } = func.inst(inst).op else { return None };
-        (func.ty(lower).dtype() == Dtype::I64).then_some(Loop { inst, lower, upper, step, body })
-    }
-
-    pub(super) fn index(&self, func: &Function) -> Value {
-        func.region(self.body).params[0]
-    }
-
-    /// The step, if it is a positive constant.
-    pub(super) fn constant_step(&self, func: &Function) -> Option<i64> {
-        match func.def_op(self.step) {
-            Some(Op::Const { value }) => value.as_int().and_then(|step| i64::try_from(step).ok()).filter(|step| *step > 0),
-            _ => None,
-        }
-    }
-
-    /// `upper - lower`. The result is 0 if the loop has no iteration, or if an index after its last one would not fit 64 bits. Appends its
-    /// ops.
-    pub(super) fn span(&self, b: &mut Builder<'_>) -> Value {
-        let most = b.index(i64::MAX.into());
-        let last = b.binary(BinaryOp::Sub, most, self.step);
-        let fits = b.compare(CompareOp::Le, self.upper, last);
-        let runs = b.compare(CompareOp::Lt, self.lower, self.upper);
-        let is_fine = b.binary(BinaryOp::And, fits, runs);
-        let span = b.binary(BinaryOp::Sub, self.upper, self.lower);
-        // A difference that overflows is negative.
-        let zero = b.index(0);
-        let span = b.binary(BinaryOp::Max, span, zero);
-        b.select(is_fine, span, zero)
-    }
-
-    /// Appends this loop to `out` as two loops. The first has the body `first`, a region with its own parameters, and runs the iterations
-    /// before `middle`. The second has the loop's own body and runs the other iterations. `middle` is an index of the loop, or one after
-    /// its last one.
-    pub(super) fn in_two(&self, func: &mut Function, middle: Value, (first, step): (Region, Value), unroll: bool, out: &mut Vec<Inst>) {
-        let data = func.inst(self.inst).clone();
-        let Op::For { init, num_stages, unroll: factor, .. } = data.op else { return };
-        let types: Vec<Type> = init.iter().map(|value| func.ty(*value).clone()).collect();
-        let unroll = factor.filter(|_| !unroll);
-        let head = Op::For { lower: self.lower, upper: middle, step, init, body: first, num_stages, unroll, remainder: false };
-        let head = func.make_inst(head, types, data.loc);
-        let init = func.inst(head).results.clone();
-        let num_stages = Some(ConstExpr::Int(1));
-        let (lower, upper) = (middle, self.upper);
-        func.inst_mut(self.inst).op =
-            Op::For { lower, upper, step: self.step, init, body: self.body, num_stages, unroll: None, remainder: true };
-        out.extend([head, self.inst]);
-    }
 }
 
 /// A limit of the loop index: `slack` must be more than `scale` times the distance of the index from the first one.
@@ -277,7 +216,7 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     copy_insts(func, around.body, first, &mut map);
     make_full(func, &body.insts[..body.insts.len() - 1], first, &plan, &mut map);
     mask_by_position(func, around, facts, bits);
-    around.in_two(func, middle, (first, around.step), false, out);
+    split_for(func, around.inst, middle, (first, around.step), false, out);
 }
 
 /// For each scale, the smallest slack: tensors that are accessed at the same places need one division together.
@@ -330,41 +269,6 @@ fn slacks(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Slack> {
         }
     }
     slacks
-}
-
-impl Loop {
-    /// The index after the iterations that begin less than `span` after the first one, in whole groups of `group` iterations. Appends its
-    /// ops.
-    pub(super) fn iterations_end(&self, b: &mut Builder<'_>, span: Value, group: i64) -> Value {
-        let (zero, one) = (b.index(0), b.index(1));
-        let span = b.binary(BinaryOp::Max, span, zero);
-        let before = b.binary(BinaryOp::Sub, span, one);
-        let mut iterations = match self.constant_step(b.func).filter(|step| step.count_ones() == 1) {
-            // The shift rounds down, so a distance of 0 gives no iteration.
-            Some(step) => {
-                let bits = b.index(step.trailing_zeros().into());
-                let before = b.binary(BinaryOp::Shr, before, bits);
-                b.binary(BinaryOp::Add, before, one)
-            }
-            None => {
-                let before = b.binary(BinaryOp::Div, before, self.step);
-                let iterations = b.binary(BinaryOp::Add, before, one);
-                let has_iterations = b.compare(CompareOp::Gt, span, zero);
-                b.select(has_iterations, iterations, zero)
-            }
-        };
-        if group > 1 {
-            let (count, low_bits) = (b.index(group.into()), b.index((group - 1).into()));
-            let rest = if group.count_ones() == 1 {
-                b.binary(BinaryOp::And, iterations, low_bits)
-            } else {
-                b.binary(BinaryOp::Rem, iterations, count)
-            };
-            iterations = b.binary(BinaryOp::Sub, iterations, rest);
-        }
-        let distance = b.binary(BinaryOp::Mul, iterations, self.step);
-        b.binary(BinaryOp::Add, self.lower, distance)
-    }
 }
 
 /// Rewrites masks of the loop's body that compare `start + position` with a number, so that they compare the position instead. The pass

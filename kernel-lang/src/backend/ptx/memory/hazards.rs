@@ -21,7 +21,8 @@
 
 use std::collections::HashMap;
 
-use crate::analysis::index_overlap::{IndexRanges, Iterations, Later, constant};
+use crate::analysis::index_overlap::{IndexRanges, Iterations, Later};
+use crate::analysis::loops::constant;
 use crate::ir::{Function, Op, Region, SideTable, Stored, Value, may_alias};
 use crate::layout::Layout;
 
