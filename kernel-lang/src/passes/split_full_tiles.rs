@@ -236,10 +236,8 @@ pub(super) struct Plan {
 
 /// A condition under which a conjunct of a mask holds for the whole tile.
 pub(super) enum Test {
-    /// `start + t < limit`, or `<=`, for every sum `t` of the stride terms of `index`, which is from 0 to `maximum`.
-    Below { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
-    /// `start + t > limit`, or `>=`, for the same sums.
-    Above { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
+    /// `start + t < limit`, or another order, for every sum `t` of the stride terms: from 0 to the second field.
+    Order(Comparison, i64),
     /// A predicate that is the same for every element.
     Uniform(Value),
 }
@@ -247,13 +245,8 @@ pub(super) enum Test {
 impl Test {
     /// The test of a comparison, if there is one.
     fn of(comparison: &Comparison) -> Option<Test> {
-        let Comparison { op, index, limit, extents, .. } = comparison.clone();
-        let maximum = index.maximum_offset(&extents)?;
-        match op {
-            CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index, maximum, limit }),
-            CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index, maximum, limit }),
-            CompareOp::Eq | CompareOp::Ne => None,
-        }
+        let maximum = comparison.index.maximum_offset(&comparison.extents)?;
+        (!matches!(comparison.op, CompareOp::Eq | CompareOp::Ne)).then(|| Test::Order(comparison.clone(), maximum))
     }
 }
 
@@ -289,7 +282,7 @@ impl Parts {
             _ => None,
         };
         match (test, conjunct.along_axis(extents)) {
-            (Some(Test::Below { op: CompareOp::Lt, index, limit, .. }), Some((_, axis))) if index.start.is(0) => {
+            (Some(Test::Order(Comparison { op: CompareOp::Lt, index, limit, .. }, _)), Some((_, axis))) if index.start.is(0) => {
                 self.ends.push(End { axis, end: limit });
             }
             (Some(test), _) => self.tests.push((conjunct.mask, test)),
@@ -508,20 +501,19 @@ pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     }
     for (_, test) in &plan.masks {
         match test {
-            Test::Below { op, index, maximum, limit } => {
-                // If `start < limit`, the exact difference is positive. A difference that overflows is negative, and its test fails.
+            Test::Order(Comparison { op, index, limit, .. }, maximum) => {
                 let (start, limit) = (index.uniform_value(b), limit.value(b));
                 parts.push(b.compare(*op, start, limit));
-                let room = b.binary(BinaryOp::Sub, limit, start);
-                let maximum = b.index((*maximum).into());
-                parts.push(b.compare(op.swapped(), room, maximum));
-            }
-            Test::Above { op, index, maximum, limit } => {
-                // The stride terms only add to `index`. The sum must not wrap.
-                let (start, limit) = (index.uniform_value(b), limit.value(b));
-                parts.push(b.compare(*op, start, limit));
-                let last = b.index((i64::MAX - maximum).into());
-                parts.push(b.compare(CompareOp::Le, start, last));
+                if matches!(op, CompareOp::Lt | CompareOp::Le) {
+                    // If `start < limit`, the exact difference is positive. A difference that overflows is negative, and its test fails.
+                    let room = b.binary(BinaryOp::Sub, limit, start);
+                    let maximum = b.index((*maximum).into());
+                    parts.push(b.compare(op.swapped(), room, maximum));
+                } else {
+                    // The stride terms only add to `index`. The sum must not wrap.
+                    let last = b.index((i64::MAX - maximum).into());
+                    parts.push(b.compare(CompareOp::Le, start, last));
+                }
             }
             Test::Uniform(value) => parts.push(*value),
         }

@@ -147,7 +147,7 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
         grows(&bound.index.start) && is_constant
     }) && plan.divisible.iter().all(|(number, _)| is_same(number))
         && plan.masks.iter().all(|(_, test)| match test {
-            Test::Below { index, limit, .. } | Test::Above { index, limit, .. } => grows(&index.start) && is_same(limit),
+            Test::Order(Comparison { index, limit, .. }, _) => grows(&index.start) && is_same(limit),
             Test::Uniform(_) => true,
         });
     // An access stays wide only if its address keeps its alignment from one iteration to the next.
@@ -245,23 +245,19 @@ fn slacks(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Slack> {
         }
     }
     for (_, test) in &plan.masks {
-        let (at, maximum, limit, is_closed) = match test {
-            Test::Below { op, index, maximum, limit } => (index, *maximum, Some(limit), *op == CompareOp::Le),
-            // The sum with the stride terms must not wrap.
-            Test::Above { index, maximum, .. } => (index, *maximum, None, true),
-            Test::Uniform(_) => continue,
-        };
+        let Test::Order(Comparison { op, index: at, limit, .. }, maximum) = test else { continue };
         if let Some(scale) = at.start.coefficient(index).filter(|scale| !scale.is(0)) {
             let start = at.uniform_value(b);
-            let slack = match limit {
-                Some(limit) => {
+            let (slack, is_closed) = match op {
+                CompareOp::Lt | CompareOp::Le => {
                     let limit = limit.value(b);
-                    b.binary(BinaryOp::Sub, limit, start)
+                    (b.binary(BinaryOp::Sub, limit, start), *op == CompareOp::Le)
                 }
-                None => {
+                _ => {
+                    // The sum with the stride terms must not wrap.
                     let (zero, most) = (b.index(0), b.index(i64::MAX.into()));
                     let start = b.binary(BinaryOp::Max, start, zero);
-                    b.binary(BinaryOp::Sub, most, start)
+                    (b.binary(BinaryOp::Sub, most, start), true)
                 }
             };
             let less = b.index((maximum - i64::from(is_closed)).into());
