@@ -20,7 +20,7 @@ use std::collections::HashSet;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
-use crate::ir::{BinaryOp, CompareOp, Function, Op, Value};
+use crate::ir::{BinaryOp, CompareOp, Function, Op, Value, axes};
 
 /// The limit on the masks visited. In a longer conjunction, nothing is known of the remaining conjuncts.
 pub const MOST_PARTS: usize = 64;
@@ -67,22 +67,22 @@ pub struct Comparison {
 /// The conjuncts of an access's mask: it holds exactly where all of them hold. Each appears once, in the order of the operands.
 pub fn conjuncts(func: &Function, facts: &mut AffineFacts, mask: Value) -> Vec<Conjunct> {
     let (mut found, mut seen) = (Vec::new(), HashSet::new());
-    let mut next = vec![(mask, mask, Some((0..func.ty(mask).shape().len()).collect()))];
+    let all: Vec<usize> = (0..func.ty(mask).shape().len()).collect();
+    let mut next = vec![(mask, mask, Some(all))];
     while let Some((mask, whole, axes)) = next.pop() {
         if !seen.insert((mask, axes.clone())) {
             continue;
         }
-        let op = func.def_op(mask).filter(|_| seen.len() <= MOST_PARTS);
-        let condition = match op {
+        let condition = match func.def_op(mask).filter(|_| seen.len() <= MOST_PARTS) {
             Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => {
                 next.extend([*rhs, *lhs].map(|side| (side, if whole == mask { side } else { whole }, axes.clone())));
                 continue;
             }
             // A broadcast mask holds where its operand holds, whatever the shape.
-            Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Permute { x, .. } | Op::Reshape { x } | Op::Flip { x, .. })
-                if func.ty(*x).is_tile() =>
-            {
-                next.push((*x, whole, axes.and_then(|axes| operand_axes(op?, axes))));
+            Some(
+                op @ (Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Permute { x, .. } | Op::Reshape { x } | Op::Flip { x, .. }),
+            ) if func.ty(*x).is_tile() => {
+                next.push((*x, whole, axes.and_then(|axes| axes::of_operand(op, &axes))));
                 continue;
             }
             Some(Op::Broadcast { x }) => Condition::Uniform(*x),
@@ -92,23 +92,6 @@ pub fn conjuncts(func: &Function, facts: &mut AffineFacts, mask: Value) -> Vec<C
         found.push(Conjunct { mask, whole, axes, condition });
     }
     found
-}
-
-/// The access's axes for the operand of an op that changes a mask's shape, from those of the result.
-fn operand_axes(op: &Op, mut axes: Vec<usize>) -> Option<Vec<usize>> {
-    match op {
-        Op::Broadcast { .. } => Some(axes),
-        Op::ExpandDims { axis, .. } => {
-            axes.remove(*axis as usize);
-            Some(axes)
-        }
-        Op::Permute { order, .. } => {
-            let mut before = vec![0; order.len()];
-            order.iter().zip(axes).for_each(|(from, axis)| before[*from as usize] = axis);
-            Some(before)
-        }
-        _ => None,
-    }
 }
 
 impl Conjunct {
