@@ -1,4 +1,4 @@
-//! Loops: the iterations of a counted loop, and how a value that it carries changes from one iteration to the next.
+//! Loops: the iterations of a counted loop, the values that may change in each iteration, and by how much a carried value changes.
 //!
 //! ```text
 //! %5 = for %lower, %upper, %step, %at (%i: i64, %offsets: tile<i64, [64]>) {
@@ -18,7 +18,7 @@
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, SideTable, Value};
 
 /// A carried tile with more additions in an iteration has no known step.
 const MOST_SUMS: usize = 64;
@@ -151,6 +151,16 @@ pub struct Distance {
     fits: Option<Value>,
 }
 
+/// The values that these regions and the regions in them define. Of a loop's regions, these are the values that may change in each iteration.
+pub fn defined_in(func: &Function, regions: &[Region]) -> SideTable<Value, bool> {
+    let mut defined = SideTable::new();
+    for region in regions.iter().flat_map(|region| func.regions_under(*region)) {
+        func.region(region).params.iter().for_each(|param| defined[*param] = true);
+        func.region(region).insts.iter().flat_map(|inst| &func.inst(*inst).results).for_each(|result| defined[*result] = true);
+    }
+    defined
+}
+
 /// The value of a bound or a step, if it is a constant.
 pub fn constant(func: &Function, value: Value) -> Option<i64> {
     match func.def_op(value) {
@@ -193,7 +203,10 @@ pub fn carried_step(func: &Function, facts: &mut AffineFacts, body: Region, posi
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
+    use crate::ir::Handle;
 
     /// A kernel with one loop. `counts` are its lower bound, its upper bound and its step; `body` computes `%next` from `%at`.
     fn looping(counts: &str, body: &str) -> (Function, Inst) {
@@ -231,6 +244,17 @@ mod tests {
         assert_eq!(range("%0, %2, %3"), (None, None), "the step is negative");
         assert_eq!(range("%0, %n, %1"), (Some(4), None), "the end is an argument");
         assert_eq!(range("%0, %2, %n"), (None, None), "the step is an argument");
+    }
+
+    #[test]
+    fn a_loop_defines_its_parameters_and_the_results_in_it() {
+        let (func, inst) = looping("%0, %2, %1", STAYS);
+        let body = Loop::of(&func, inst).expect("it counts in `i64`").body;
+        let next = func.yielded(body)[0];
+        let expected: Vec<Value> = func.region(body).params.iter().copied().chain([next]).collect();
+        let defined = defined_in(&func, &[body]);
+        let all = (0..func.value_count()).map(Value::new).filter(|value| defined[*value]);
+        assert_eq!(all.collect::<HashSet<_>>(), expected.into_iter().collect());
     }
 
     #[test]

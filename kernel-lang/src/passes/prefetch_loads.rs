@@ -93,7 +93,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::analysis::loops::{Distance, Loop};
+use crate::analysis::loops::{self, Distance, Loop};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
@@ -249,17 +249,14 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
     let body = &func.region(around.body).insts;
     let mut early: SideTable<Value, bool> = SideTable::new();
     early[around.index(func)] = true;
-    let mut inside: SideTable<Value, bool> = SideTable::new();
-    func.region(around.body).params.iter().for_each(|param| inside[*param] = true);
+    let inside = loops::defined_in(func, &[around.body]);
     let mut loads = Vec::new();
     for inst in body {
         let data = func.inst(*inst);
         let mut follows = true;
         data.op.for_each_operand(&mut |value| follows &= early[value] || !inside[value]);
         data.op.for_each_region(&mut |_| follows = false);
-        for result in &data.results {
-            (inside[*result], early[*result]) = (true, follows && data.op.is_pure());
-        }
+        data.results.iter().for_each(|result| early[*result] = follows && data.op.is_pure());
         if let Op::Load { base, volatile: false, .. } = data.op {
             let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
             if follows && !overlaps && (is_constant || (!waits && !writes.may_alias(func, base))) {

@@ -89,7 +89,7 @@
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bounds::{self, LONGEST_STEP};
-use crate::analysis::loops::Loop;
+use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for, substitute};
@@ -136,10 +136,8 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
         return None;
     }
     let index = around.index(func);
-    let mut inside: SideTable<Value, bool> = SideTable::new();
-    func.region(around.body).params[1..].iter().for_each(|param| inside[*param] = true);
-    ops.iter().for_each(|inst| func.inst(*inst).results.iter().for_each(|result| inside[*result] = true));
-    let mut plan = plan(func, ops, facts, &|value| !inside[value])?;
+    let inside = loops::defined_in(func, &[around.body]);
+    let mut plan = plan(func, ops, facts, &|value| value == index || !inside[value])?;
     let grows = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| !scale.looks_negative());
     let is_same = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| scale.is(0));
     let is_fine = plan.bounds.iter().all(|bound| {
