@@ -28,11 +28,21 @@ pub(super) enum Linear {
     Slot(Slot),
 }
 
-/// An `i64` tile: `base + sum of coefficient[axis] * index[axis]`, wrapping.
+impl Linear {
+    /// The scalar, if it is a constant.
+    pub(super) fn constant(self) -> Option<i64> {
+        match self {
+            Linear::Const(number) => Some(number),
+            Linear::Slot(_) => None,
+        }
+    }
+}
+
+/// An `i64` tile: `base + sum of coefficient[axis] * index[axis]`, wrapping. Instructions have its scalars in slots.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Affine {
-    pub(super) base: Linear,
-    pub(super) coefficients: Vec<Linear>,
+pub(super) struct Affine<S = Linear> {
+    pub(super) base: S,
+    pub(super) coefficients: Vec<S>,
 }
 
 /// A `bool` tile that is true on one range of elements in each row (unless offsets wrap).

@@ -94,7 +94,7 @@ impl Translator<'_> {
     /// Binds a parameter or a result to the carried value.
     fn bind(&mut self, value: Value, carried: &Carried) {
         match self.forms.of(value) {
-            Form::Affine { coefficients, .. } if carried.symbolic => {
+            Form::Affine(Affine { coefficients, .. }) if carried.symbolic => {
                 let coefficients =
                     coefficients.iter().map(|coefficient| Linear::Const(coefficient.expect("carried ones are constant"))).collect();
                 self.set_symbol(value, Symbol::Affine(Affine { base: Linear::Slot(carried.to), coefficients }));

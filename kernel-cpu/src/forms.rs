@@ -1,8 +1,8 @@
 //! Forms: the tiles that are functions of an element's index, so that they need not be computed element by element.
 //!
-//! An `i64` tile is *affine* if it is `base + sum of coefficient * index` over its axes. A `bool` tile is a *mask* if it compares such
-//! tiles and holds on one range of each row. Loads and stores work with the forms. Other ops need the elements, and a value may be needed
-//! in both ways.
+//! An `i64` tile is *affine* if it is `base + sum of coefficient * index` over its axes ([`crate::affine`]). A `bool` tile is a *mask* if it
+//! compares such tiles and holds on one range of each row. Loads and stores work with the forms. Other ops need the elements, and a value
+//! may be needed in both ways.
 //!
 //! ```text
 //! %3 = arange {start = 0, end = 64}     affine [1]
@@ -13,8 +13,10 @@
 //! %8 = load %x, %5 {mask = %7}          the elements of %5 and %7 are never computed
 //! ```
 
+use crate::affine::{self, Scalars};
+use crate::code::Affine;
 use kernel_lang::dtype::Dtype;
-use kernel_lang::ir::{BinaryOp, CompareOp, Function, Inst, Op, Region, SideTable, UnaryOp, Value};
+use kernel_lang::ir::{BinaryOp, CompareOp, Function, Inst, Op, Region, SideTable, Value};
 
 /// The maximum number of conditions in a mask. A mask with more is computed once, element by element.
 const MOST_CONDITIONS: usize = 16;
@@ -27,8 +29,8 @@ pub(super) enum Form {
     /// No form: the value has only its elements.
     #[default]
     Plain,
-    /// An affine `i64` tile: the coefficient of each axis and the base, as far as they are constants.
-    Affine { coefficients: Vec<Option<i64>>, base: Option<i64> },
+    /// An affine `i64` tile: its base and its coefficients, as far as they are constants.
+    Affine(Affine<Option<i64>>),
     /// A `bool` tile: a conjunction of `conditions` conditions on affine tiles.
     Mask { conditions: usize },
 }
@@ -57,7 +59,7 @@ impl Forms {
 
     /// Whether an access can use the form of this offset.
     pub(super) fn is_affine(&self, func: &Function, offset: Value) -> bool {
-        func.ty(offset).is_scalar() || matches!(self.form[offset], Form::Affine { .. })
+        func.ty(offset).is_scalar() || matches!(self.form[offset], Form::Affine(_))
     }
 
     /// Whether an access with an affine offset can use the form of this mask.
@@ -117,18 +119,18 @@ impl Search<'_> {
     fn carried(&mut self, init: &[Value], body: Region, results: &[Value]) {
         let params = &self.func.region(body).params[1..];
         for (init, param) in init.iter().zip(params) {
-            if let Form::Affine { coefficients, .. } = &self.form[*init]
+            if let Form::Affine(Affine { coefficients, .. }) = &self.form[*init]
                 && coefficients.iter().all(Option::is_some)
                 && !self.refused[*param]
                 && !self.is_last
             {
-                self.form[*param] = Form::Affine { coefficients: coefficients.clone(), base: None };
+                self.form[*param] = Form::Affine(Affine { base: None, coefficients: coefficients.clone() });
             }
         }
         self.region(body);
         for ((next, param), result) in self.func.yielded(body).iter().zip(params).zip(results) {
-            if let Form::Affine { coefficients, .. } = self.form[*param].clone() {
-                let kept = matches!(&self.form[*next], Form::Affine { coefficients: next, .. } if *next == coefficients);
+            if let Form::Affine(Affine { coefficients, .. }) = self.form[*param].clone() {
+                let kept = matches!(&self.form[*next], Form::Affine(next) if next.coefficients == coefficients);
                 self.refused[*param] = !kept;
                 self.again |= !kept;
                 self.form[*result] = self.form[*param].clone();
@@ -136,98 +138,52 @@ impl Search<'_> {
         }
     }
 
-    fn of(&self, op: &Op, result: Value) -> Form {
+    fn of(&mut self, op: &Op, result: Value) -> Form {
         let func = self.func;
-        let ty = func.ty(result);
-        match (op, ty.dtype()) {
-            (Op::Const { value }, Dtype::I64) => {
-                Form::Affine { coefficients: vec![Some(0); ty.shape().len()], base: value.as_int().map(|int| int as i64) }
-            }
-            (Op::Arange { start, .. }, _) => Form::Affine { coefficients: vec![Some(1)], base: start.as_int().map(|int| int as i64) },
-            (Op::Broadcast { x }, dtype) if func.ty(*x).is_scalar() => match dtype {
-                Dtype::I64 => Form::Affine { coefficients: vec![Some(0); ty.shape().len()], base: scalar_constant(func, *x) },
-                Dtype::Bool => Form::Mask { conditions: 1 },
-                _ => Form::Plain,
-            },
-            (Op::Broadcast { x }, _) => match &self.form[*x] {
-                Form::Affine { coefficients, base } => {
-                    let extents = func.ty(*x).extents();
-                    let spread = |(coefficient, extent): (&Option<i64>, &usize)| if *extent == 1 { Some(0) } else { *coefficient };
-                    Form::Affine { coefficients: coefficients.iter().zip(&extents).map(spread).collect(), base: *base }
-                }
-                other => other.clone(),
-            },
-            (Op::ExpandDims { x, axis }, _) => match self.form[*x].clone() {
-                Form::Affine { mut coefficients, base } => {
-                    coefficients.insert(*axis as usize, Some(0));
-                    Form::Affine { coefficients, base }
-                }
-                other => other,
-            },
-            (Op::Permute { x, order }, Dtype::I64) => match &self.form[*x] {
-                Form::Affine { coefficients, base } => {
-                    Form::Affine { coefficients: order.iter().map(|axis| coefficients[*axis as usize]).collect(), base: *base }
-                }
-                _ => Form::Plain,
-            },
+        match (op, func.ty(result).dtype()) {
+            (_, Dtype::I64) => affine::result(self, func, op, result).map_or(Form::Plain, Form::Affine),
+            (Op::Broadcast { x }, Dtype::Bool) if func.ty(*x).is_scalar() => Form::Mask { conditions: 1 },
+            (Op::Broadcast { x } | Op::ExpandDims { x, .. }, Dtype::Bool) => self.form[*x].clone(),
             (Op::Binary { op: BinaryOp::And, lhs, rhs }, Dtype::Bool) => match (&self.form[*lhs], &self.form[*rhs]) {
                 (Form::Mask { conditions: left }, Form::Mask { conditions: right }) if left + right <= MOST_CONDITIONS => {
                     Form::Mask { conditions: left + right }
                 }
                 _ => Form::Plain,
             },
-            (Op::Binary { op, lhs, rhs }, Dtype::I64) => affine_binary(*op, &self.form[*lhs], &self.form[*rhs]),
-            (Op::Unary { op: UnaryOp::Neg, x }, Dtype::I64) => {
-                let zero = Form::Affine { coefficients: vec![Some(0); ty.shape().len()], base: Some(0) };
-                affine_binary(BinaryOp::Sub, &zero, &self.form[*x])
-            }
             (Op::Compare { op, lhs, rhs }, _) => self.compare(*op, *lhs, *rhs),
             _ => Form::Plain,
         }
     }
 
     fn compare(&self, op: CompareOp, lhs: Value, rhs: Value) -> Form {
-        let innermost = |value: Value| match &self.form[value] {
-            Form::Affine { coefficients, .. } => coefficients.last().copied().flatten(),
-            _ => None,
-        };
+        let innermost = |value: Value| self.tile(value)?.coefficients.last().copied().flatten();
         let grows = |value: Value| matches!(innermost(value), Some(0 | 1));
         let ranged = !matches!(op, CompareOp::Eq | CompareOp::Ne);
         if ranged && grows(lhs) && grows(rhs) { Form::Mask { conditions: 1 } } else { Form::Plain }
     }
 }
 
-/// The value of a scalar that is a constant.
-pub(super) fn scalar_constant(func: &Function, value: Value) -> Option<i64> {
-    match func.def_op(value) {
-        Some(Op::Const { value }) => value.as_int().map(|int| int as i64),
-        _ => None,
-    }
-}
+/// A scalar is known if it is a constant.
+impl Scalars for Search<'_> {
+    type Scalar = Option<i64>;
 
-fn affine_binary(op: BinaryOp, lhs: &Form, rhs: &Form) -> Form {
-    let (Form::Affine { coefficients: a, base: a_base }, Form::Affine { coefficients: b, base: b_base }) = (lhs, rhs) else {
-        return Form::Plain;
-    };
-    let each = |f: fn(i64, i64) -> i64| -> Form {
-        let both = |(a, b): (&Option<i64>, &Option<i64>)| Some(f((*a)?, (*b)?));
-        Form::Affine { coefficients: a.iter().zip(b).map(both).collect(), base: both((a_base, b_base)) }
-    };
-    let is_uniform = |coefficients: &[Option<i64>]| coefficients.iter().all(|coefficient| *coefficient == Some(0));
-    match op {
-        BinaryOp::Add => each(i64::wrapping_add),
-        BinaryOp::Sub => each(i64::wrapping_sub),
-        BinaryOp::Mul if is_uniform(a) || is_uniform(b) => {
-            let (tile, factor) = if is_uniform(b) { (a, b_base) } else { (b, a_base) };
-            let scaled = |coefficient: &Option<i64>| match (coefficient, factor) {
-                (Some(0), _) => Some(0),
-                (Some(coefficient), Some(factor)) => Some(coefficient.wrapping_mul(*factor)),
-                _ => None,
-            };
-            let base = a_base.zip(*b_base).map(|(a, b)| a.wrapping_mul(b));
-            Form::Affine { coefficients: tile.iter().map(scaled).collect(), base }
+    fn constant(number: i64) -> Option<i64> {
+        Some(number)
+    }
+
+    fn scalar(&self, value: Value) -> Option<i64> {
+        affine::constant(self.func, value)
+    }
+
+    fn binary(&mut self, op: BinaryOp, lhs: Option<i64>, rhs: Option<i64>) -> Option<i64> {
+        affine::folded(op, lhs, rhs)
+    }
+
+    fn tile(&self, value: Value) -> Option<Affine<Option<i64>>> {
+        match &self.form[value] {
+            Form::Affine(affine) => Some(affine.clone()),
+            _ => None,
         }
-        _ => Form::Plain,
     }
 }
 
@@ -276,5 +232,50 @@ fn want_access(func: &Function, offset: Value, mask: Option<Value>, forms: &mut 
     forms.wanted[offset] |= !affine;
     if let Some(mask) = mask {
         forms.wanted[mask] |= !(affine && forms.is_mask(func, mask));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_that_follow_an_elements_index_have_forms() {
+        let text = "kernel @k(%y: ptr_mut<i64>, %n: i64, %flag: bool) {
+            %0 = arange {start = 2, end = 10} : tile<i64, [8]>
+            %1 = const {value = 3} : tile<i64, [8]>
+            %2 = mul %0, %1 : tile<i64, [8]>
+            %3 = broadcast %n : tile<i64, [8]>
+            %4 = mul %2, %3 : tile<i64, [8]>
+            %5 = mul %0, %0 : tile<i64, [8]>
+            %6 = lt %0, %3 : tile<bool, [8]>
+            %7 = broadcast %flag : tile<bool, [8]>
+            %8 = and %6, %7 : tile<bool, [8]>
+            %9 = lt %2, %3 : tile<bool, [8]>
+            %10 = expand_dims %2 {axis = 1} : tile<i64, [8, 1]>
+            %11 = broadcast %10 : tile<i64, [8, 4]>
+            %12 = permute %11 {order = [1, 0]} : tile<i64, [4, 8]>
+            %13 = const {value = 0} : i64
+            %14 = const {value = 1} : i64
+            %15, %16 = for %13, %n, %14, %0, %0 (%i: i64, %moves: tile<i64, [8]>, %grows: tile<i64, [8]>) {
+                %a = add %moves, %3 : tile<i64, [8]>
+                %b = add %grows, %0 : tile<i64, [8]>
+                yield %a, %b
+            } : tile<i64, [8]>, tile<i64, [8]>
+            return
+        }";
+        let func = kernel_lang::ir::parse(text).expect("it is well formed");
+        let forms = compute(&func);
+        let insts = &func.region(func.body).insts;
+        let form = |at: usize| forms.of(func.inst(insts[at]).results[0]).clone();
+        let affine = |base: Option<i64>, coefficients: &[Option<i64>]| Form::Affine(Affine { base, coefficients: coefficients.to_vec() });
+        assert_eq!(form(2), affine(Some(6), &[Some(3)]));
+        assert_eq!(form(4), affine(None, &[None]), "the factor is an argument");
+        assert_eq!(form(5), Form::Plain, "it is a square");
+        assert_eq!([form(6), form(8)], [1, 2].map(|conditions| Form::Mask { conditions }));
+        assert_eq!(form(9), Form::Plain, "neighbours differ by 3, so that its elements may be no range");
+        assert_eq!([form(11), form(12)], [affine(Some(6), &[Some(3), Some(0)]), affine(Some(6), &[Some(0), Some(3)])]);
+        let carried = func.inst(insts[15]).results.iter().map(|result| forms.of(*result).clone()).collect::<Vec<_>>();
+        assert_eq!(carried, [affine(None, &[Some(1)]), Form::Plain], "the coefficient of the second changes");
     }
 }

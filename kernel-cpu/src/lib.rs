@@ -6,7 +6,7 @@
 //!
 //! | file | concept |
 //! |---|---|
-//! | `forms` | tiles that are functions of an element's index: offsets `a + b * index`, masks `offset < n` |
+//! | `forms`, `affine` | tiles that are functions of an element's index: offsets `a + b * index`, masks `offset < n` |
 //! | `translate`, `transfer`, `symbolic`, `control`, `combine` | translation of IR to instructions |
 //! | `allocate` | allocation of offsets in the scratch |
 //! | `conflicts` | loads and stores that may conflict with those of other programs |
@@ -19,6 +19,7 @@
 //! no other program accesses its elements.
 
 mod access;
+mod affine;
 mod allocate;
 mod atomic;
 mod code;

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use crate::affine;
 use crate::allocate::{self, Lifetime};
 use crate::code::{Affine, CHUNK, Code, Condition, Instr, Label, Linear, PENDING, Slot, Walk};
 use crate::conflicts::Decider;
@@ -378,7 +379,7 @@ impl Translator<'_> {
 
     /// An `i64` scalar, as a constant if possible.
     pub(super) fn linear(&self, value: Value) -> Linear {
-        forms::scalar_constant(self.func, value).map_or_else(|| Linear::Slot(self.storage(value).slot), Linear::Const)
+        affine::constant(self.func, value).map_or_else(|| Linear::Slot(self.storage(value).slot), Linear::Const)
     }
 
     /// Appends a jump whose target is not known yet.

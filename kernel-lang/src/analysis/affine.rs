@@ -15,7 +15,7 @@ use std::collections::HashMap;
 
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, ConstExpr, Elem, Function, Op, SideTable, Type, UnaryOp, Value, postorder};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Elem, Function, Op, SideTable, Type, UnaryOp, Value, axes, postorder};
 
 /// An index in affine form. Indices with equal parts are equal, whatever values the scalars have.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -238,11 +238,12 @@ impl AffineFacts {
             return None;
         }
         let ty = func.ty(value);
-        let derived = func.def_op(value).and_then(|op| self.derive(func, op, ty.shape())).filter(Affine::is_short);
+        let derived = func.def_op(value).and_then(|op| self.derive(func, op, value)).filter(Affine::is_short);
         derived.or_else(|| ty.is_scalar().then(|| Affine::uniform(Polynomial::scalar(value), 0)))
     }
 
-    fn derive(&self, func: &Function, op: &Op, shape: &[ConstExpr]) -> Option<Affine> {
+    fn derive(&self, func: &Function, op: &Op, result: Value) -> Option<Affine> {
+        let shape = func.ty(result).shape();
         let rank = shape.len();
         match op {
             Op::Const { value: ConstExpr::Int(value) } => Some(Affine::uniform(Polynomial::constant(i64::try_from(*value).ok()?), rank)),
@@ -250,30 +251,15 @@ impl AffineFacts {
                 let start = Polynomial::constant(i64::try_from(start.as_int()?).ok()?);
                 Some(Affine { start, strides: vec![Polynomial::constant(1)] })
             }
-            Op::Broadcast { x } => {
-                let mut affine = self.known(*x)?.clone();
-                let from = func.ty(*x).shape();
-                // An axis of extent 1 has only the position 0, so its stride does not matter.
-                let strides = (0..rank).map(|axis| match from.get(axis) {
-                    Some(extent) if extent.as_int() != Some(1) => affine.strides[axis].clone(),
-                    _ => Polynomial::default(),
-                });
-                affine.strides = strides.collect();
-                Some(affine)
-            }
-            Op::ExpandDims { x, axis } => {
-                let mut affine = self.known(*x)?.clone();
-                affine.strides.insert(*axis as usize, Polynomial::default());
-                Some(affine)
+            // An axis of extent 1 has only the position 0, so its stride does not matter.
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Permute { x, .. } => {
+                let affine = self.known(*x)?;
+                let strides = axes::of_result(func, op, result, &affine.strides, Polynomial::default())?;
+                Some(Affine { start: affine.start.clone(), strides })
             }
             Op::Reshape { x } => {
                 let affine = self.known(*x)?.clone();
                 let strides = reshaped(&affine.strides, func.ty(*x).shape(), shape)?;
-                Some(Affine { strides, ..affine })
-            }
-            Op::Permute { x, order } => {
-                let affine = self.known(*x)?.clone();
-                let strides = order.iter().map(|axis| affine.strides[*axis as usize].clone()).collect();
                 Some(Affine { strides, ..affine })
             }
             Op::Convert { x } => self.known(*x).cloned(),

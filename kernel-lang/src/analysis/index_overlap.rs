@@ -11,8 +11,9 @@
 //! ```
 
 use crate::analysis::affine::Affine;
+use crate::analysis::loops::Loop;
 use crate::analysis::polynomial::Polynomial;
-use crate::ir::{Function, Op, SideTable, Value};
+use crate::ir::{Function, SideTable, Value};
 
 /// The smallest and the largest index of each loop whose bounds are known.
 #[derive(Default)]
@@ -53,11 +54,8 @@ impl IndexRanges {
     pub fn of(func: &Function) -> IndexRanges {
         let mut ranges = IndexRanges::default();
         for inst in func.all_insts() {
-            if let Op::For { lower, upper, step, body, .. } = func.inst(inst).op
-                && let [Some(lower), Some(upper), Some(step @ 1..)] = [lower, upper, step].map(|bound| constant(func, bound))
-                && let Some(span @ 1..) = upper.checked_sub(lower)
-            {
-                ranges.0[func.region(body).params[0]] = Some((lower, lower + (span - 1) / step * step));
+            if let Some(around) = Loop::of(func, inst) {
+                ranges.0[around.index(func)] = around.index_range(func);
             }
         }
         ranges
@@ -118,13 +116,5 @@ impl IndexRanges {
         }));
         let range = parts.into_iter().try_fold((0, 0), |(low, high), part| part.map(|(least, most)| (low + least, high + most)));
         Reach { start, range, has_indices }
-    }
-}
-
-/// The value of a loop's bound or step, if it is a constant.
-pub fn constant(func: &Function, value: Value) -> Option<i64> {
-    match func.def_op(value) {
-        Some(Op::Const { value }) => value.as_int().and_then(|number| i64::try_from(number).ok()),
-        _ => None,
     }
 }

@@ -2,8 +2,9 @@
 
 pub mod affine;
 pub mod bounds;
-pub mod conjuncts;
 pub mod index_overlap;
+pub mod loops;
+pub mod masks;
 pub mod polynomial;
 pub mod uniform_loads;
 pub mod unit_strides;

@@ -37,6 +37,7 @@ mod access;
 mod arena;
 pub mod assembly;
 mod atomic;
+pub mod axes;
 mod build;
 mod constexpr;
 mod fields;

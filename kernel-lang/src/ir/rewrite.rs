@@ -1,6 +1,7 @@
-//! Rewriting shared by all passes: replacing values and copying regions.
+//! Rewriting shared by all passes: replacing values, copying regions and splitting loops.
 
 use crate::ir::arena::{Handle, Inst, Region, SideTable, Value};
+use crate::ir::constexpr::ConstExpr;
 use crate::ir::function::Function;
 use crate::ir::ops::Op;
 
@@ -100,6 +101,21 @@ pub fn copy_regions(func: &mut Function, op: &mut Op, map: &mut Substitution) {
         copy_insts(func, region, copy, map);
         copy
     });
+}
+
+/// Makes two loops of the loop `inst`, and appends them to `out`. The first has the body `first`, a region with its own parameters, and runs the
+/// iterations before `middle` in steps of `step`. The second has the original body and runs the other iterations. `middle` is an index of the
+/// loop, or one after its last one. `is_unrolled` says whether `first` is several iterations of the original body.
+pub fn split_for(func: &mut Function, inst: Inst, middle: Value, (first, step): (Region, Value), is_unrolled: bool, out: &mut Vec<Inst>) {
+    let data = func.inst(inst).clone();
+    let Op::For { lower, upper, step: own_step, init, body, num_stages, unroll, .. } = data.op else { return };
+    let types: Vec<_> = init.iter().map(|value| func.ty(*value).clone()).collect();
+    let unroll = unroll.filter(|_| !is_unrolled);
+    let head = Op::For { lower, upper: middle, step, init, body: first, num_stages, unroll, remainder: false };
+    let head = func.make_inst(head, types, data.loc);
+    let (init, num_stages) = (func.inst(head).results.clone(), Some(ConstExpr::Int(1)));
+    func.inst_mut(inst).op = Op::For { lower: middle, upper, step: own_step, init, body, num_stages, unroll: None, remainder: true };
+    out.extend([head, inst]);
 }
 
 /// The number of uses of each value, by its index.

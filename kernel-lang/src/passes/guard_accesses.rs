@@ -33,6 +33,7 @@ mod corners;
 mod interval;
 
 use crate::analysis::affine::AffineFacts;
+use crate::analysis::masks;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Value};
@@ -63,14 +64,15 @@ pub fn run(func: &mut Function) -> Changed {
 fn guard(func: &mut Function, facts: &mut AffineFacts, inst: Inst, access: Access, out: &mut Vec<Inst>) {
     let loc = func.inst(inst).loc;
     let scratch = func.add_region();
-    let interval = interval::find(func, facts, access);
+    let conjuncts = access.mask.map_or(Vec::new(), |mask| masks::conjuncts(func, facts, mask));
+    let interval = interval::find(func, facts, access, &conjuncts);
     let b = &mut Builder::new(func, scratch, loc);
     if let Some(interval) = interval {
         let inside = interval.inside(b, access);
         let mask = access.mask.filter(|mask| interval.absorbed != Some(*mask));
         let inside = mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside));
         b.func.inst_mut(inst).op.set_lanes(Some(inside), true);
-    } else if let Some(corners) = corners::find(b.func, facts, access) {
+    } else if let Some(corners) = corners::find(b.func, facts, access, &conjuncts) {
         corners.split(b, inst, access);
     } else {
         let inside = inside(b, access);

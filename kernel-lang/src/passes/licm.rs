@@ -23,6 +23,7 @@
 //!
 //! Only pure ops move. They cannot fail, so computing an op that the loop would have skipped does no harm.
 
+use crate::analysis::loops;
 use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Inst, Op, Region, SideTable, Value};
 
@@ -54,13 +55,7 @@ fn region(func: &mut Function, at: Region) -> Changed {
 
 /// Removes the pure ops that use nothing defined in the loop from its regions, and returns them.
 fn hoist(func: &mut Function, regions: &[Region]) -> Vec<Inst> {
-    let mut varies: SideTable<Value, bool> = SideTable::new();
-    for region in regions {
-        for inner in func.regions_under(*region) {
-            func.region(inner).params.iter().for_each(|param| varies[*param] = true);
-        }
-        func.for_each_inst(*region, &mut |inst| func.inst(inst).results.iter().for_each(|result| varies[*result] = true));
-    }
+    let mut varies = loops::defined_in(func, regions);
     let mut moved = Vec::new();
     for region in regions {
         let mut kept = Vec::new();
@@ -84,14 +79,10 @@ fn hoist(func: &mut Function, regions: &[Region]) -> Vec<Inst> {
 fn captures(func: &Function, inst: Inst, varies: &SideTable<Value, bool>) -> bool {
     let mut regions = Vec::new();
     func.inst(inst).op.for_each_region(&mut |region| regions.push(region));
-    let mut own: SideTable<Value, bool> = SideTable::new();
-    let mut found = false;
+    let (own, mut found) = (loops::defined_in(func, &regions), false);
     for region in regions {
-        func.region(region).params.iter().for_each(|param| own[*param] = true);
         func.for_each_inst(region, &mut |inner| {
-            let data = func.inst(inner);
-            data.op.for_each_operand(&mut |value| found |= varies[value] && !own[value]);
-            data.results.iter().for_each(|result| own[*result] = true);
+            func.inst(inner).op.for_each_operand(&mut |value| found |= varies[value] && !own[value]);
         });
     }
     found

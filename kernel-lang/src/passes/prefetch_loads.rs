@@ -93,6 +93,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::analysis::loops::{self, Distance, Loop};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
@@ -104,7 +105,6 @@ use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
 use super::split_full_tiles::WIDEST;
-use super::split_loops::Loop;
 
 /// The most bytes per thread in the async buffers of a loop without `num_stages`. The buffers of 2048 threads, the most that a
 /// multiprocessor runs, then take at most 192 KiB of its shared memory.
@@ -249,17 +249,14 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
     let body = &func.region(around.body).insts;
     let mut early: SideTable<Value, bool> = SideTable::new();
     early[around.index(func)] = true;
-    let mut inside: SideTable<Value, bool> = SideTable::new();
-    func.region(around.body).params.iter().for_each(|param| inside[*param] = true);
+    let inside = loops::defined_in(func, &[around.body]);
     let mut loads = Vec::new();
     for inst in body {
         let data = func.inst(*inst);
         let mut follows = true;
         data.op.for_each_operand(&mut |value| follows &= early[value] || !inside[value]);
         data.op.for_each_region(&mut |_| follows = false);
-        for result in &data.results {
-            (inside[*result], early[*result]) = (true, follows && data.op.is_pure());
-        }
+        data.results.iter().for_each(|result| early[*result] = follows && data.op.is_pure());
         if let Op::Load { base, volatile: false, .. } = data.op {
             let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
             if follows && !overlaps && (is_constant || (!waits && !writes.may_alias(func, base))) {
@@ -535,47 +532,4 @@ impl Iteration {
             self.known[*old] = Some(new);
         }
     }
-}
-
-impl Loop {
-    /// Appends a test: does the loop have an iteration?
-    fn runs(&self, b: &mut Builder<'_>) -> Value {
-        let has_room = b.compare(CompareOp::Lt, self.lower, self.upper);
-        if self.constant_step(b.func).is_some() {
-            return has_room;
-        }
-        let zero = b.index(0);
-        let moves = b.compare(CompareOp::Gt, self.step, zero);
-        b.binary(BinaryOp::And, has_room, moves)
-    }
-
-    /// Appends the distance that the loop index moves in that many iterations.
-    fn distance(&self, b: &mut Builder<'_>, iterations: u32) -> Distance {
-        if let Some(distance) = self.constant_step(b.func).and_then(|step| step.checked_mul(iterations.into())) {
-            return Distance { value: b.index(distance.into()), fits: None };
-        }
-        let iterations = b.index(iterations.into());
-        let value = b.binary(BinaryOp::Mul, self.step, iterations);
-        let (step, iterations) = (b.bitcast(self.step, Dtype::U64), b.bitcast(iterations, Dtype::U64));
-        let high = b.binary(BinaryOp::MulHigh, step, iterations);
-        let zero = b.int_like(0, high);
-        Distance { value, fits: Some(b.compare(CompareOp::Eq, high, zero)) }
-    }
-
-    /// Appends a test: is there an iteration at `distance` from the iteration with index `index`?
-    fn is_left(&self, b: &mut Builder<'_>, index: Value, distance: Distance) -> Value {
-        // For an index below `upper` the difference is positive. It may not fit 63 bits, so the comparison is unsigned.
-        let left = b.binary(BinaryOp::Sub, self.upper, index);
-        let (left, far) = (b.bitcast(left, Dtype::U64), b.bitcast(distance.value, Dtype::U64));
-        let is_left = b.compare(CompareOp::Gt, left, far);
-        distance.fits.map_or(is_left, |fits| b.binary(BinaryOp::And, is_left, fits))
-    }
-}
-
-/// A distance of loop indices, modulo 2^64.
-#[derive(Clone, Copy)]
-struct Distance {
-    value: Value,
-    /// Does the exact distance fit 64 bits? `None` if that is certain.
-    fits: Option<Value>,
 }

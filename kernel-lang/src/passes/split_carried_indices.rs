@@ -36,15 +36,11 @@
 //! either: the distance follows from the loop index. The same holds for scalars that a loop counts up.
 
 use crate::analysis::affine::{Affine, AffineFacts};
-use crate::analysis::polynomial::Polynomial;
+use crate::analysis::loops::{Loop, carried_step};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Builder, Def, Function, Inst, Op, Region, SideTable, Type, Value};
 
-use super::split_loops::Loop;
-
-/// An index with more additions in an iteration is not rewritten.
-const MOST_SUMS: usize = 64;
 /// The largest number of rounds. Rewriting an inner loop may show how an outer loop advances an index.
 const MOST_ROUNDS: usize = 8;
 
@@ -111,7 +107,7 @@ impl Cx {
             if func.ty(param).dtype() != Dtype::I64 {
                 return None;
             }
-            let step = step(func, &mut self.facts, param, func.yielded(*body)[position])?;
+            let step = carried_step(func, &mut self.facts, *body, position)?;
             let scale = self.scale(func, inst, position, &step);
             (func.ty(param).is_tile() || scale.is_some()).then_some(Moving { position, step, scale })
         });
@@ -123,36 +119,6 @@ impl Cx {
         let distance = step.as_constant().filter(|distance| distance % by == 0)?;
         (!self.uses[func.inst(inst).results[position]]).then_some(distance / by)
     }
-}
-
-/// The value that is added to `param` to give `next`, if it is the same for all elements.
-fn step(func: &Function, facts: &mut AffineFacts, param: Value, next: Value) -> Option<Affine> {
-    if func.ty(param).is_scalar() {
-        return Some(facts.get(func, next)?.minus(&facts.get(func, param)?));
-    }
-    let mut at = next;
-    let mut total = Affine::uniform(Polynomial::default(), func.ty(param).shape().len());
-    let mut sums = 0;
-    while at != param {
-        sums += 1;
-        if sums > MOST_SUMS {
-            return None;
-        }
-        let Some(Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub), lhs, rhs }) = func.def_op(at) else { return None };
-        let mut uniform = |value: Value| facts.get(func, value).filter(Affine::is_uniform);
-        match (uniform(*lhs), uniform(*rhs)) {
-            (None, Some(rhs)) => {
-                total = if *op == BinaryOp::Add { total.plus(&rhs) } else { total.minus(&rhs) };
-                at = *lhs;
-            }
-            (Some(lhs), None) if *op == BinaryOp::Add => {
-                total = total.plus(&lhs);
-                at = *rhs;
-            }
-            _ => return None,
-        }
-    }
-    Some(total)
 }
 
 impl Cx {

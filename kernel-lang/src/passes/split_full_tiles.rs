@@ -73,7 +73,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bounds::{self, Bound, End};
-use crate::analysis::conjuncts;
+use crate::analysis::masks::{self, Comparison, Condition, Conjunct};
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
@@ -236,12 +236,18 @@ pub(super) struct Plan {
 
 /// A condition under which a conjunct of a mask holds for the whole tile.
 pub(super) enum Test {
-    /// `start + t < limit`, or `<=`, for every sum `t` of the stride terms of `index`, which is from 0 to `maximum`.
-    Below { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
-    /// `start + t > limit`, or `>=`, for the same sums.
-    Above { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
+    /// `start + t < limit`, or another order, for every sum `t` of the stride terms: from 0 to the second field.
+    Order(Comparison, i64),
     /// A predicate that is the same for every element.
     Uniform(Value),
+}
+
+impl Test {
+    /// The test of a comparison, if there is one.
+    fn of(comparison: &Comparison) -> Option<Test> {
+        let maximum = comparison.index.maximum_offset(&comparison.extents)?;
+        (!matches!(comparison.op, CompareOp::Eq | CompareOp::Ne)).then(|| Test::Order(comparison.clone(), maximum))
+    }
 }
 
 /// The conjuncts of a mask, as far as they can be tested for a whole tile.
@@ -256,6 +262,34 @@ struct Parts {
 }
 
 impl Parts {
+    /// The parts of an access's mask. Tests use only values that are known in front of the branch.
+    fn of(func: &Function, facts: &mut AffineFacts, mask: Value, is_early: &dyn Fn(Value) -> bool) -> Parts {
+        let (mut parts, extents) = (Parts::default(), func.ty(mask).extents());
+        for conjunct in masks::conjuncts(func, facts, mask) {
+            if !parts.tests.iter().any(|(known, _)| *known == conjunct.mask) {
+                parts.add(func, &conjunct, &extents, is_early);
+            }
+        }
+        parts
+    }
+
+    fn add(&mut self, func: &Function, conjunct: &Conjunct, extents: &[usize], is_early: &dyn Fn(Value) -> bool) {
+        let test = match &conjunct.condition {
+            Condition::Uniform(value) if is_early(*value) => Some(Test::Uniform(*value)),
+            // The predicate is not known in front of the branch, but the same for all elements. It stays in the mask.
+            Condition::Uniform(_) => return,
+            Condition::Comparison(comparison) if comparison.scalars().all(is_early) => Test::of(comparison),
+            _ => None,
+        };
+        match (test, conjunct.along_axis(extents)) {
+            (Some(Test::Order(Comparison { op: CompareOp::Lt, index, limit, .. }, _)), Some((_, axis))) if index.start.is(0) => {
+                self.ends.push(End { axis, end: limit });
+            }
+            (Some(test), _) => self.tests.push((conjunct.mask, test)),
+            (None, _) => self.unknown(&func.ty(conjunct.mask).extents(), conjunct.axes.as_deref()),
+        }
+    }
+
     /// Adds a conjunct of which only the axes are known.
     fn unknown(&mut self, extents: &[usize], axes: Option<&[usize]>) {
         match axes {
@@ -288,22 +322,17 @@ pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usabl
             data.results.iter().for_each(|result| late[*result] = true);
         }
     }
-    let is_early = |affine: &Affine| affine.scalars().all(|value| !late[value] && usable(value));
+    let is_early = |value: Value| !late[value] && usable(value);
     let (mut bounds, mut aligned, mut masks) = (HashSet::new(), HashSet::new(), HashSet::new());
     for inst in ops {
         let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
-        if late[base] || !usable(base) {
+        if !is_early(base) {
             continue;
         }
         let ty = func.ty(offset);
-        let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
+        let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && affine.scalars().all(is_early)) else { continue };
         let extents = ty.extents();
-        let mut parts = Parts::default();
-        if let Some(mask) = mask {
-            let axes: Vec<usize> = (0..extents.len()).collect();
-            let is_early_value = &|value| !late[value] && usable(value);
-            Masks { func, facts, extents: &extents, is_early: &is_early, is_early_value }.parts(mask, Some(&axes), &mut parts);
-        }
+        let parts = mask.map_or(Parts::default(), |mask| Parts::of(func, facts, mask, &is_early));
         let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
         // An atomic accesses one element at a time.
@@ -340,96 +369,6 @@ fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
         axis == fastest || extents[axis] == 1 || step.wrapping_mul(bytes) % WIDEST == 0
     };
     (0..extents.len()).all(keeps_alignment).then_some(fastest)
-}
-
-/// Splits masks into conjuncts.
-struct Masks<'a> {
-    func: &'a Function,
-    facts: &'a mut AffineFacts,
-    /// The extents of the access.
-    extents: &'a [usize],
-    is_early: &'a dyn Fn(&Affine) -> bool,
-    is_early_value: &'a dyn Fn(Value) -> bool,
-}
-
-impl Masks<'_> {
-    /// Adds the conjuncts of a mask. `axes` are the access's axes that correspond to the mask's axes, if each axis corresponds to one.
-    fn parts(&mut self, mask: Value, axes: Option<&[usize]>, out: &mut Parts) {
-        let mut seen: HashSet<(Value, Option<Vec<usize>>)> = HashSet::new();
-        let mut next = vec![(mask, axes.map(<[usize]>::to_vec))];
-        while let Some((mask, axes)) = next.pop() {
-            if !seen.insert((mask, axes.clone())) || out.tests.iter().any(|(known, _)| *known == mask) {
-                continue;
-            }
-            if seen.len() > conjuncts::MOST_PARTS {
-                out.unknown(&self.func.ty(mask).extents(), axes.as_deref());
-                continue;
-            }
-            self.part(mask, axes, out, &mut next);
-        }
-    }
-
-    /// Adds a conjunct, or appends its parts to `next`.
-    fn part(&mut self, mask: Value, axes: Option<Vec<usize>>, out: &mut Parts, next: &mut Vec<(Value, Option<Vec<usize>>)>) {
-        let func = self.func;
-        match func.def_op(mask) {
-            Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => next.extend([(*rhs, axes.clone()), (*lhs, axes)]),
-            Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() && (self.is_early_value)(*x) => out.tests.push((mask, Test::Uniform(*x))),
-            // A predicate that is the same for all elements but not known in front of the branch. It stays in the mask.
-            Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() => {}
-            // A broadcast mask is full where its operand is full, whatever the shape.
-            Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => next.push((*x, axes)),
-            Some(Op::Reshape { x } | Op::Flip { x, .. }) => next.push((*x, None)),
-            Some(Op::ExpandDims { x, axis }) => {
-                let axes = axes.map(|mut axes| {
-                    axes.remove(*axis as usize);
-                    axes
-                });
-                next.push((*x, axes));
-            }
-            Some(Op::Permute { x, order }) => {
-                let axes = axes.map(|axes| {
-                    let mut before = vec![0; order.len()];
-                    order.iter().zip(axes).for_each(|(from, axis)| before[*from as usize] = axis);
-                    before
-                });
-                next.push((*x, axes));
-            }
-            Some(Op::Compare { op, lhs, rhs }) => match self.comparison(*op, *lhs, *rhs) {
-                Some(Test::Below { op: CompareOp::Lt, index, limit, .. })
-                    if let Some((axis, axes)) = prefix(&index).zip(axes.as_ref())
-                        // If the axis is a broadcast of one position, it says nothing about the element's position.
-                        && func.ty(*lhs).extents()[axis] == self.extents[axes[axis]] =>
-                {
-                    out.ends.push(End { axis: axes[axis], end: limit });
-                }
-                Some(test) => out.tests.push((mask, test)),
-                None => out.unknown(&func.ty(mask).extents(), axes.as_deref()),
-            },
-            _ => out.unknown(&func.ty(mask).extents(), axes.as_deref()),
-        }
-    }
-
-    fn comparison(&mut self, mut op: CompareOp, lhs: Value, rhs: Value) -> Option<Test> {
-        let mut left = self.facts.get(self.func, lhs).filter(self.is_early)?;
-        let mut right = self.facts.get(self.func, rhs).filter(self.is_early)?;
-        if left.is_uniform() {
-            (left, right, op) = (right, left, op.swapped());
-        }
-        let maximum = left.maximum_offset(&self.func.ty(lhs).extents()).filter(|_| right.is_uniform())?;
-        match op {
-            CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index: left, maximum, limit: right.start }),
-            CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index: left, maximum, limit: right.start }),
-            CompareOp::Eq | CompareOp::Ne => None,
-        }
-    }
-}
-
-/// The axis along which the index equals the element's position.
-fn prefix(index: &Affine) -> Option<usize> {
-    let axis = index.strides.iter().position(|stride| stride.is(1))?;
-    let is_alone = index.strides.iter().enumerate().all(|(other, lane)| other == axis || lane.is(0));
-    (is_alone && index.start.is(0)).then_some(axis)
 }
 
 /// Replaces the straight-line region by a condition and an `if` with both versions. `first_use` returns the first use of a value after the
@@ -562,20 +501,19 @@ pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     }
     for (_, test) in &plan.masks {
         match test {
-            Test::Below { op, index, maximum, limit } => {
-                // If `start < limit`, the exact difference is positive. A difference that overflows is negative, and its test fails.
+            Test::Order(Comparison { op, index, limit, .. }, maximum) => {
                 let (start, limit) = (index.uniform_value(b), limit.value(b));
                 parts.push(b.compare(*op, start, limit));
-                let room = b.binary(BinaryOp::Sub, limit, start);
-                let maximum = b.index((*maximum).into());
-                parts.push(b.compare(op.swapped(), room, maximum));
-            }
-            Test::Above { op, index, maximum, limit } => {
-                // The stride terms only add to `index`. The sum must not wrap.
-                let (start, limit) = (index.uniform_value(b), limit.value(b));
-                parts.push(b.compare(*op, start, limit));
-                let last = b.index((i64::MAX - maximum).into());
-                parts.push(b.compare(CompareOp::Le, start, last));
+                if matches!(op, CompareOp::Lt | CompareOp::Le) {
+                    // If `start < limit`, the exact difference is positive. A difference that overflows is negative, and its test fails.
+                    let room = b.binary(BinaryOp::Sub, limit, start);
+                    let maximum = b.index((*maximum).into());
+                    parts.push(b.compare(op.swapped(), room, maximum));
+                } else {
+                    // The stride terms only add to `index`. The sum must not wrap.
+                    let last = b.index((i64::MAX - maximum).into());
+                    parts.push(b.compare(CompareOp::Le, start, last));
+                }
             }
             Test::Uniform(value) => parts.push(*value),
         }

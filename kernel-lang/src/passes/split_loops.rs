@@ -89,10 +89,11 @@
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bounds::{self, LONGEST_STEP};
+use crate::analysis::loops::{self, Loop};
+use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
-use crate::dtype::Dtype;
-use crate::ir::rewrite::{Changed, Substitution, copy_insts, substitute};
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value, postorder};
+use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for, substitute};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, SideTable, Value, postorder};
 
 use super::split_full_tiles::{Plan, Test, WIDEST, condition, is_plain, make_full, plan};
 
@@ -121,67 +122,6 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// A loop whose index is an `i64`.
-pub(super) struct Loop {
-    pub(super) inst: Inst,
-    pub(super) lower: Value,
-    pub(super) upper: Value,
-    pub(super) step: Value,
-    pub(super) body: Region,
-}
-
-impl Loop {
-    pub(super) fn of(func: &Function, inst: Inst) -> Option<Loop> {
-        let Op::For { lower, upper, step, body, .. } = func.inst(inst).op else { return None };
-        (func.ty(lower).dtype() == Dtype::I64).then_some(Loop { inst, lower, upper, step, body })
-    }
-
-    pub(super) fn index(&self, func: &Function) -> Value {
-        func.region(self.body).params[0]
-    }
-
-    /// The step, if it is a positive constant.
-    pub(super) fn constant_step(&self, func: &Function) -> Option<i64> {
-        match func.def_op(self.step) {
-            Some(Op::Const { value }) => value.as_int().and_then(|step| i64::try_from(step).ok()).filter(|step| *step > 0),
-            _ => None,
-        }
-    }
-
-    /// `upper - lower`. The result is 0 if the loop has no iteration, or if an index after its last one would not fit 64 bits. Appends its
-    /// ops.
-    pub(super) fn span(&self, b: &mut Builder<'_>) -> Value {
-        let most = b.index(i64::MAX.into());
-        let last = b.binary(BinaryOp::Sub, most, self.step);
-        let fits = b.compare(CompareOp::Le, self.upper, last);
-        let runs = b.compare(CompareOp::Lt, self.lower, self.upper);
-        let is_fine = b.binary(BinaryOp::And, fits, runs);
-        let span = b.binary(BinaryOp::Sub, self.upper, self.lower);
-        // A difference that overflows is negative.
-        let zero = b.index(0);
-        let span = b.binary(BinaryOp::Max, span, zero);
-        b.select(is_fine, span, zero)
-    }
-
-    /// Appends this loop to `out` as two loops. The first has the body `first`, a region with its own parameters, and runs the iterations
-    /// before `middle`. The second has the loop's own body and runs the other iterations. `middle` is an index of the loop, or one after
-    /// its last one.
-    pub(super) fn in_two(&self, func: &mut Function, middle: Value, (first, step): (Region, Value), unroll: bool, out: &mut Vec<Inst>) {
-        let data = func.inst(self.inst).clone();
-        let Op::For { init, num_stages, unroll: factor, .. } = data.op else { return };
-        let types: Vec<Type> = init.iter().map(|value| func.ty(*value).clone()).collect();
-        let unroll = factor.filter(|_| !unroll);
-        let head = Op::For { lower: self.lower, upper: middle, step, init, body: first, num_stages, unroll, remainder: false };
-        let head = func.make_inst(head, types, data.loc);
-        let init = func.inst(head).results.clone();
-        let num_stages = Some(ConstExpr::Int(1));
-        let (lower, upper) = (middle, self.upper);
-        func.inst_mut(self.inst).op =
-            Op::For { lower, upper, step: self.step, init, body: self.body, num_stages, unroll: None, remainder: true };
-        out.extend([head, self.inst]);
-    }
-}
-
 /// A limit of the loop index: `slack` must be more than `scale` times the distance of the index from the first one.
 struct Slack {
     slack: Value,
@@ -196,10 +136,8 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
         return None;
     }
     let index = around.index(func);
-    let mut inside: SideTable<Value, bool> = SideTable::new();
-    func.region(around.body).params[1..].iter().for_each(|param| inside[*param] = true);
-    ops.iter().for_each(|inst| func.inst(*inst).results.iter().for_each(|result| inside[*result] = true));
-    let mut plan = plan(func, ops, facts, &|value| !inside[value])?;
+    let inside = loops::defined_in(func, &[around.body]);
+    let mut plan = plan(func, ops, facts, &|value| value == index || !inside[value])?;
     let grows = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| !scale.looks_negative());
     let is_same = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| scale.is(0));
     let is_fine = plan.bounds.iter().all(|bound| {
@@ -207,7 +145,7 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
         grows(&bound.index.start) && is_constant
     }) && plan.divisible.iter().all(|(number, _)| is_same(number))
         && plan.masks.iter().all(|(_, test)| match test {
-            Test::Below { index, limit, .. } | Test::Above { index, limit, .. } => grows(&index.start) && is_same(limit),
+            Test::Order(Comparison { index, limit, .. }, _) => grows(&index.start) && is_same(limit),
             Test::Uniform(_) => true,
         });
     // An access stays wide only if its address keeps its alignment from one iteration to the next.
@@ -276,7 +214,7 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     copy_insts(func, around.body, first, &mut map);
     make_full(func, &body.insts[..body.insts.len() - 1], first, &plan, &mut map);
     mask_by_position(func, around, facts, bits);
-    around.in_two(func, middle, (first, around.step), false, out);
+    split_for(func, around.inst, middle, (first, around.step), false, out);
 }
 
 /// For each scale, the smallest slack: tensors that are accessed at the same places need one division together.
@@ -305,23 +243,19 @@ fn slacks(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Slack> {
         }
     }
     for (_, test) in &plan.masks {
-        let (at, maximum, limit, is_closed) = match test {
-            Test::Below { op, index, maximum, limit } => (index, *maximum, Some(limit), *op == CompareOp::Le),
-            // The sum with the stride terms must not wrap.
-            Test::Above { index, maximum, .. } => (index, *maximum, None, true),
-            Test::Uniform(_) => continue,
-        };
+        let Test::Order(Comparison { op, index: at, limit, .. }, maximum) = test else { continue };
         if let Some(scale) = at.start.coefficient(index).filter(|scale| !scale.is(0)) {
             let start = at.uniform_value(b);
-            let slack = match limit {
-                Some(limit) => {
+            let (slack, is_closed) = match op {
+                CompareOp::Lt | CompareOp::Le => {
                     let limit = limit.value(b);
-                    b.binary(BinaryOp::Sub, limit, start)
+                    (b.binary(BinaryOp::Sub, limit, start), *op == CompareOp::Le)
                 }
-                None => {
+                _ => {
+                    // The sum with the stride terms must not wrap.
                     let (zero, most) = (b.index(0), b.index(i64::MAX.into()));
                     let start = b.binary(BinaryOp::Max, start, zero);
-                    b.binary(BinaryOp::Sub, most, start)
+                    (b.binary(BinaryOp::Sub, most, start), true)
                 }
             };
             let less = b.index((maximum - i64::from(is_closed)).into());
@@ -331,61 +265,24 @@ fn slacks(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Slack> {
     slacks
 }
 
-impl Loop {
-    /// The index after the iterations that begin less than `span` after the first one, in whole groups of `group` iterations. Appends its
-    /// ops.
-    pub(super) fn iterations_end(&self, b: &mut Builder<'_>, span: Value, group: i64) -> Value {
-        let (zero, one) = (b.index(0), b.index(1));
-        let span = b.binary(BinaryOp::Max, span, zero);
-        let before = b.binary(BinaryOp::Sub, span, one);
-        let mut iterations = match self.constant_step(b.func).filter(|step| step.count_ones() == 1) {
-            // The shift rounds down, so a distance of 0 gives no iteration.
-            Some(step) => {
-                let bits = b.index(step.trailing_zeros().into());
-                let before = b.binary(BinaryOp::Shr, before, bits);
-                b.binary(BinaryOp::Add, before, one)
-            }
-            None => {
-                let before = b.binary(BinaryOp::Div, before, self.step);
-                let iterations = b.binary(BinaryOp::Add, before, one);
-                let has_iterations = b.compare(CompareOp::Gt, span, zero);
-                b.select(has_iterations, iterations, zero)
-            }
-        };
-        if group > 1 {
-            let (count, low_bits) = (b.index(group.into()), b.index((group - 1).into()));
-            let rest = if group.count_ones() == 1 {
-                b.binary(BinaryOp::And, iterations, low_bits)
-            } else {
-                b.binary(BinaryOp::Rem, iterations, count)
-            };
-            iterations = b.binary(BinaryOp::Sub, iterations, rest);
-        }
-        let distance = b.binary(BinaryOp::Mul, iterations, self.step);
-        b.binary(BinaryOp::Add, self.lower, distance)
-    }
-}
-
 /// Rewrites masks of the loop's body that compare `start + position` with a number, so that they compare the position instead. The pass
 /// does this only if `start` is known to be neither negative nor near the end of 64 bits.
 fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts, bits: &mut Bits) {
     let mut out = Vec::new();
     for inst in func.region(around.body).insts.clone() {
-        if let Op::Compare { op: CompareOp::Lt, lhs, rhs } = func.inst(inst).op
-            && let Some(position) = facts.get(func, lhs)
-            && let Some(limit) = facts.get(func, rhs).filter(Affine::is_uniform)
-            && position.start.as_constant().is_none()
-            && position.maximum_offset(&func.ty(lhs).extents()).is_some()
-            && is_small(func, around, &position, bits)
+        if let Some(Comparison { op: CompareOp::Lt, index, extents, limit, .. }) = Comparison::of(func, facts, &func.inst(inst).op)
+            && index.start.as_constant().is_none()
+            && index.maximum_offset(&extents).is_some()
+            && is_small(func, around, &index, bits)
         {
-            let (loc, shape) = (func.inst(inst).loc, func.ty(lhs).shape().to_vec());
+            let (loc, shape) = (func.inst(inst).loc, func.ty(func.result(inst)).shape().to_vec());
             let scratch = func.add_region();
             let b = &mut Builder::new(func, scratch, loc);
-            let (start, limit, zero) = (position.uniform_value(b), limit.uniform_value(b), b.index(0));
+            let (start, limit, zero) = (index.uniform_value(b), limit.value(b), b.index(0));
             let limit = b.binary(BinaryOp::Max, limit, zero);
             let limit = b.binary(BinaryOp::Sub, limit, start);
             let rhs = b.broadcast(limit, &shape);
-            let lhs = position.strides_value(b, &shape);
+            let lhs = index.strides_value(b, &shape);
             out.append(func.insts_mut(scratch));
             func.inst_mut(inst).op = Op::Compare { op: CompareOp::Lt, lhs, rhs };
         }

@@ -45,10 +45,9 @@
 //! Loads of several iterations are then in flight at once, in registers, and the instructions of the loop itself run once for all of them.
 //! The pass runs after [`super::split_loops`] and unrolls only its main loop, because the remainder loop has few iterations.
 
-use crate::ir::rewrite::{Changed, Substitution, copy_insts};
+use crate::analysis::loops::Loop;
+use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for};
 use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op};
-
-use super::split_loops::Loop;
 
 /// The largest number of ops in an unrolled body. A body that would exceed it is repeated less often.
 const MAX_OPS: usize = 4000;
@@ -122,5 +121,5 @@ fn unroll(func: &mut Function, around: &Loop, factor: i64, out: &mut Vec<Inst>) 
         }
     }
     Builder::new(func, first, loc).yield_values(carried);
-    around.in_two(func, middle, (first, step), true, out);
+    split_for(func, around.inst, middle, (first, step), true, out);
 }

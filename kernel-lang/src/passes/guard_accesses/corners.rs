@@ -14,11 +14,11 @@
 //!
 //! The second copy serves kernels that leave their tensor on purpose, and numbers near the ends of `i64`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts, positions};
 use crate::analysis::bounds::{self, Bound, End};
-use crate::analysis::conjuncts;
+use crate::analysis::masks::{Conjunct, MOST_PARTS};
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Value, postorder};
 
@@ -32,7 +32,7 @@ pub(super) struct Corners {
     extents: Vec<usize>,
     uppers: Vec<Side>,
     lowers: Vec<Side>,
-    /// The conjuncts of the mask that do not bound the box.
+    /// The conjuncts of the mask that do not only bound the box.
     rest: Vec<Value>,
 }
 
@@ -43,82 +43,29 @@ struct Side {
     end: Polynomial,
 }
 
-/// The box of an access, if its index is affine and a test can decide whether the box is in bounds.
-pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> Option<Corners> {
+/// The box of an access whose mask has these conjuncts, if its index is affine and a test can decide whether the box is in bounds.
+pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access, conjuncts: &[Conjunct]) -> Option<Corners> {
     let ty = func.ty(access.offset);
     let index = facts.get(func, access.offset).filter(|_| ty.is_tile())?;
     let extents = ty.extents();
     Bound::of(access.base, &index, &extents, Vec::new())?;
-    let axes: Vec<usize> = (0..extents.len()).collect();
     let mut corners = Corners { index, extents, ..Corners::default() };
-    if let Some(mask) = access.mask {
-        corners.mask(func, facts, mask, &axes);
-    }
+    conjuncts.iter().for_each(|conjunct| corners.add(conjunct));
     Some(corners)
 }
 
 impl Corners {
-    /// Splits a mask of the access's shape into its conjuncts.
-    fn mask(&mut self, func: &Function, facts: &mut AffineFacts, mask: Value, axes: &[usize]) {
-        for part in conjuncts::compute(func, mask) {
-            if !self.sides(func, facts, part, axes) {
-                self.rest.push(part);
-            }
+    /// Adds a side of the box, or a conjunct that does not bound it.
+    fn add(&mut self, conjunct: &Conjunct) {
+        let side = conjunct
+            .along_axis(&self.extents)
+            .map(|(comparison, axis)| (comparison.op, Side { axis, start: comparison.index.start.clone(), end: comparison.limit.clone() }));
+        match side {
+            Some((CompareOp::Lt, side)) => self.uppers.push(side),
+            Some((CompareOp::Ge, side)) => self.lowers.push(side),
+            _ if !self.rest.contains(&conjunct.whole) => self.rest.push(conjunct.whole),
+            _ => {}
         }
-    }
-
-    /// Adds the sides of the box that a mask bounds. Returns whether the mask has no other conjuncts. `axes` are the access's axes that
-    /// correspond to the mask's.
-    fn sides(&mut self, func: &Function, facts: &mut AffineFacts, mask: Value, axes: &[usize]) -> bool {
-        let (mut seen, mut is_all) = (HashSet::new(), true);
-        let mut next = vec![(mask, axes.to_vec())];
-        while let Some((mask, mut axes)) = next.pop() {
-            if !seen.insert((mask, axes.clone())) {
-                continue;
-            }
-            match func.def_op(mask) {
-                _ if seen.len() > conjuncts::MOST_PARTS => is_all = false,
-                Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => next.extend([(*rhs, axes.clone()), (*lhs, axes)]),
-                Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => next.push((*x, axes)),
-                Some(Op::ExpandDims { x, axis }) => {
-                    axes.remove(*axis as usize);
-                    next.push((*x, axes));
-                }
-                Some(Op::Permute { x, order }) => {
-                    let mut before = vec![0; order.len()];
-                    order.iter().zip(axes).for_each(|(from, axis)| before[*from as usize] = axis);
-                    next.push((*x, before));
-                }
-                Some(&Op::Compare { op, lhs, rhs }) => is_all &= self.side(func, facts, (op, lhs, rhs), &axes).is_some(),
-                _ => is_all = false,
-            }
-        }
-        is_all
-    }
-
-    fn side(
-        &mut self,
-        func: &Function,
-        facts: &mut AffineFacts,
-        (mut op, lhs, rhs): (CompareOp, Value, Value),
-        axes: &[usize],
-    ) -> Option<()> {
-        let (mut position, mut end) = (facts.get(func, lhs)?, facts.get(func, rhs)?);
-        if position.is_uniform() {
-            (position, end, op) = (end, position, op.swapped());
-        }
-        let axis = position.strides.iter().position(|stride| stride.is(1))?;
-        // If the axis is a broadcast of one position, it says nothing about the element's position.
-        let is_whole = func.ty(lhs).extents()[axis] == self.extents[axes[axis]];
-        let is_position =
-            is_whole && end.is_uniform() && position.strides.iter().enumerate().all(|(other, stride)| other == axis || stride.is(0));
-        let side = Side { axis: axes[axis], start: position.start, end: end.start };
-        match op {
-            CompareOp::Lt if is_position => self.uppers.push(side),
-            CompareOp::Ge if is_position => self.lowers.push(side),
-            _ => return None,
-        }
-        Some(())
     }
 
     /// Replaces the access by a branch: one copy for a box in bounds, one for a box of which this is not known.
@@ -178,14 +125,14 @@ fn again(b: &mut Builder<'_>, mask: Value) -> Value {
     let func = &*b.func;
     let enter = |parts: &mut Vec<Value>, value: Value, before: &mut Vec<Value>| {
         entered += 1;
-        let is_new = entered <= 2 * conjuncts::MOST_PARTS && !parts.contains(&value);
+        let is_new = entered <= 2 * MOST_PARTS && !parts.contains(&value);
         if is_new {
             before.extend(mask_operands(func, value));
         }
         is_new
     };
     postorder(&mut parts, mask, enter, Vec::push);
-    if entered > 2 * conjuncts::MOST_PARTS {
+    if entered > 2 * MOST_PARTS {
         return mask;
     }
     let mut copies: HashMap<Value, Value> = HashMap::new();

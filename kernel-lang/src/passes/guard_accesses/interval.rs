@@ -13,7 +13,7 @@
 //! ```
 
 use crate::analysis::affine::{Affine, AffineFacts};
-use crate::analysis::conjuncts;
+use crate::analysis::masks::{Comparison, Condition, Conjunct};
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Value};
 
 /// The elements of an access whose mask holds and whose offset is in bounds.
@@ -33,12 +33,12 @@ enum Upper {
     Index(Value),
 }
 
-/// The interval of an access, if it has one and its mask is not a box, which `super::corners` handles.
-pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> Option<Interval> {
+/// The interval of an access whose mask has these conjuncts, if it has one and its mask is not a box, which `super::corners` handles.
+pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access, conjuncts: &[Conjunct]) -> Option<Interval> {
     let ty = func.ty(access.offset);
     let index = facts.get(func, access.offset).filter(|_| ty.is_tile())?;
     index.maximum_offset(&ty.extents())?;
-    let upper = access.mask.and_then(|mask| upper(func, facts, mask, &index));
+    let upper = conjuncts.iter().find_map(|conjunct| Some((conjunct.mask, upper(conjunct, &index)?)));
     if upper.is_none() && access.mask.is_some() && ty.shape().len() > 1 {
         return None;
     }
@@ -46,21 +46,17 @@ pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> 
     Some(Interval { index, shape: ty.shape().to_vec(), upper, absorbed })
 }
 
-/// The mask, or the conjunct of it, that bounds the position or the index.
-fn upper(func: &Function, facts: &mut AffineFacts, mask: Value, index: &Affine) -> Option<(Value, Upper)> {
-    conjuncts::compute(func, mask).into_iter().find_map(|part| Some((part, upper_of(func, facts, part, index)?)))
-}
-
-fn upper_of(func: &Function, facts: &mut AffineFacts, part: Value, index: &Affine) -> Option<Upper> {
-    let Op::Compare { op: CompareOp::Lt, lhs, rhs } = *func.def_op(part)? else { return None };
-    let left = facts.get(func, lhs)?;
-    let Op::Broadcast { x: end } = func.def_op(rhs)? else { return None };
-    if !func.ty(*end).is_scalar() || left.strides != index.strides {
+/// The bound of the position or the index that a conjunct of the access's shape sets.
+fn upper(conjunct: &Conjunct, index: &Affine) -> Option<Upper> {
+    let Condition::Comparison(Comparison { op: CompareOp::Lt, index: own, scalar: Some(end), .. }) = &conjunct.condition else {
+        return None;
+    };
+    if conjunct.mask != conjunct.whole || own.strides != index.strides {
         return None;
     }
-    let is_position = left.start.is(0);
+    let is_position = own.start.is(0);
     let upper = if is_position { Upper::Position(*end) } else { Upper::Index(*end) };
-    (is_position || left.start == index.start).then_some(upper)
+    (is_position || own.start == index.start).then_some(upper)
 }
 
 /// In tiles of at most this many elements, the indices themselves are compared. Examples are slices of a guarded tile, of which a thread

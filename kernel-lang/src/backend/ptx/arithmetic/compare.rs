@@ -2,6 +2,7 @@
 //! because a thread has seven predicate registers and a tile has dozens of elements.
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::{CompareOp, Function, Op, Value};
@@ -22,32 +23,25 @@ pub(crate) struct SlackKey {
 pub(crate) struct PositionTest {
     op: CompareOp,
     position: Affine,
-    limit: Affine,
+    limit: Polynomial,
 }
 
 impl PositionTest {
     pub(crate) fn of(func: &Function, facts: &mut AffineFacts, op: &Op, result: Value) -> Option<PositionTest> {
-        let &Op::Compare { mut op, lhs, rhs } = op else { return None };
-        let extents = func.ty(result).is_tile().then(|| func.ty(result).extents())?;
-        let (mut position, mut limit, mut scalar) = (facts.get(func, lhs)?, facts.get(func, rhs)?, rhs);
-        if position.is_uniform() {
-            (position, limit, scalar, op) = (limit, position, lhs, op.swapped());
-        }
+        let comparison = if func.ty(result).is_tile() { Comparison::of(func, facts, op)? } else { return None };
+        let Comparison { op, index: mut position, extents, mut limit, scalar } = comparison;
         // A limit that an op has computed already is not recomputed from its terms.
-        if let Some(Op::Broadcast { x }) = func.def_op(scalar)
-            && func.ty(*x).is_scalar()
-            && limit.as_constant().is_none()
-        {
-            limit.start = Polynomial::scalar(*x);
+        if let Some(scalar) = scalar.filter(|_| limit.as_constant().is_none()) {
+            limit = Polynomial::scalar(scalar);
         }
         // `start + i == n` holds exactly where `i == n - start` does, even if a sum wraps around.
-        if matches!(op, CompareOp::Eq | CompareOp::Ne) && limit.is_uniform() {
-            limit.start = limit.start.minus(&position.start);
+        if matches!(op, CompareOp::Eq | CompareOp::Ne) {
+            limit = limit.minus(&position.start);
             position.start = Polynomial::constant(0);
         }
         let is_position = position.start.as_constant().is_some_and(|start| (0..1 << 30).contains(&start));
         let is_small = position.maximum_offset(&extents).is_some_and(|maximum| maximum < 1 << 30);
-        (is_position && is_small && limit.is_uniform() && !position.is_uniform()).then_some(PositionTest { op, position, limit })
+        (is_position && is_small && !position.is_uniform()).then_some(PositionTest { op, position, limit })
     }
 
     /// The scalars from which the comparison is computed.
@@ -135,12 +129,12 @@ impl Emitter<'_> {
 
     /// The slack: the limit minus the thread part, computed once per region.
     pub(crate) fn slack(&mut self, test: &PositionTest, layout: Option<&Layout>) -> Reg {
-        let key = SlackKey { limit: test.limit.start.clone(), steps: test.position.strides.clone(), layout: layout.cloned() };
+        let key = SlackKey { limit: test.limit.clone(), steps: test.position.strides.clone(), layout: layout.cloned() };
         if let Some(known) = self.slacks.iter().rev().find_map(|scope| scope.get(&key)) {
             return *known;
         }
         let [at_least, at_most] = [0; 2].map(|_| self.reg(Class::B64));
-        let limit = self.step(&test.limit.start, 1);
+        let limit = self.step(&test.limit, 1);
         // Limits beyond the range of the indices are equivalent, so clamping preserves the result.
         asm!(self, "max.s64 {at_least}, {limit}, -1");
         asm!(self, "min.s64 {at_most}, {at_least}, {}", i32::MAX);

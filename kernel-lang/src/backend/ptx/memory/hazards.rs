@@ -21,7 +21,8 @@
 
 use std::collections::HashMap;
 
-use crate::analysis::index_overlap::{IndexRanges, Iterations, Later, constant};
+use crate::analysis::index_overlap::{IndexRanges, Iterations, Later};
+use crate::analysis::loops;
 use crate::ir::{Function, Op, Region, SideTable, Stored, Value, may_alias};
 use crate::layout::Layout;
 
@@ -144,24 +145,17 @@ impl Emitter<'_> {
     /// Before a loop: emits one barrier for all hazards between its iterations and earlier code.
     pub(crate) fn order_loop(&mut self, counted: Option<Counted>, regions: &[Region]) -> Iteration {
         let func = self.func;
-        let (mut inside, mut touches): (SideTable<Value, bool>, _) = (SideTable::new(), Vec::new());
-        for region in regions.iter().flat_map(|region| func.regions_under(*region)) {
-            func.region(region).params.iter().for_each(|param| inside[*param] = true);
-            for inst in &func.region(region).insts {
-                let data = func.inst(*inst);
-                data.results.iter().for_each(|result| inside[*result] = true);
-                touches.extend(self.hazards.touch(func, &data.op));
-            }
-        }
+        let insts = regions.iter().flat_map(|region| func.regions_under(*region)).flat_map(|region| &func.region(region).insts);
+        let touches: Vec<Touch> = insts.filter_map(|inst| self.hazards.touch(func, &func.inst(*inst).op)).collect();
         let counter = counted.map(|([lower, upper, step], index)| Counter {
             index,
             lower,
             upper,
-            step: constant(func, step).filter(|step| *step > 0),
+            step: loops::constant(func, step).filter(|step| *step > 0),
         });
         let takes_over = counter.map_or(Vec::new(), |own| self.taken_over(own));
         self.wait_for_touched(&touches, &takes_over);
-        Iteration { counter, inside }
+        Iteration { counter, inside: loops::defined_in(func, regions) }
     }
 
     /// Between two iterations, the second of which accesses `exposed` before any barrier.
