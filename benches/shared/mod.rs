@@ -71,7 +71,8 @@ impl<T: Element> Drop for Shared<T> {
             slice.leak();
             stream.synchronize()?;
             // SAFETY: the mapping was opened by `open`, and no work uses it any more.
-            Ok(unsafe { sys::cuIpcCloseMemHandle(self.mapping).result()? })
+            unsafe { sys::cuIpcCloseMemHandle(self.mapping).result()? };
+            Ok(())
         };
         if let Err(error) = close() {
             eprintln!("a tensor of the peers was not closed: {error}");

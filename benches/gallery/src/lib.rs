@@ -1,0 +1,29 @@
+//! Kernels as users write them the first time: without cache hints, and with indices that are taken apart by `/` and `%` with sizes known at run time.
+//!
+//! The gallery shows how fast the compiler makes such kernels. They are not examples of how to write a fast kernel, and must not be optimised by hand;
+//! `kernel-library` has kernels that are. Each module has kernels of one theme. A kernel is followed by its row, a [`Work`], which a test and a benchmark
+//! use. `peers/` has the same kernels in Triton.
+//!
+//! To add a kernel:
+//!
+//! 1. Write the kernel, its [`Work`] and its launch in the module of its theme.
+//! 2. Add the work to [`WORKS`].
+//! 3. Write a function of the same name in the file of the same theme in `peers/`.
+
+pub mod elementwise;
+pub mod layout_moves;
+mod philox;
+pub mod pooling;
+pub mod work;
+
+pub use work::Work;
+
+/// All works, in the order of the benchmark.
+pub const WORKS: &[Work] = &[
+    pooling::MAX_POOL,
+    pooling::BILINEAR_UPSAMPLE,
+    elementwise::DROPOUT_RESIDUAL,
+    elementwise::BIAS_RELU,
+    layout_moves::NEAREST_UPSAMPLE,
+    layout_moves::HEADS_TRANSPOSED,
+];
