@@ -804,7 +804,7 @@ def fastest(work, configs, key):
 
 
 def sweep(work, key):
-    """Triton's configurations by their times: all shapes with the first of each variant, then each variant of the three fastest shapes."""
+    """Triton's best configuration: all shapes with the first of each variant, then each variant of the three fastest shapes."""
     first = {name: values[0] for name, values in work.variants.items()}
     shapes = fastest(work, [{**first, **shape} for shape in work.shapes], key)
     variants = [{**shape, name: value} for _, shape in shapes[:3] for name, values in work.variants.items() for value in values[1:]]
@@ -812,7 +812,7 @@ def sweep(work, key):
     for us, config in times[:5]:
         print(f"  triton {config}: {us:.1f} us", file=sys.stderr)
     print(f"  of {len(times)} configurations", file=sys.stderr)
-    return times
+    return times[0][1]
 
 
 def compile_one(key, config):
@@ -900,7 +900,7 @@ def prepare(name, dtype, *sizes):
     except Exception as error:
         print(f"  torch.compile: {type(error).__name__}: {str(error).splitlines()[0]}", file=sys.stderr)
     said("torch compiled")
-    config = sweep(work, key)[0][1]
+    config = sweep(work, key)
     said("triton tuned")
     runs["triton"] = (triton_run(work, config), None)
     answer = finish(work, runs, triton_config=config)

@@ -14,10 +14,12 @@ import inspect
 
 import elementwise
 import layout_moves
+import norms
 import pooling
+import quantise
 from row import peers
 
-THEMES = (elementwise, layout_moves, pooling)
+THEMES = (elementwise, layout_moves, norms, pooling, quantise)
 WORKS = {
     name: (create, list(peers.DTYPES))
     for theme in THEMES
@@ -29,9 +31,18 @@ peers.WORKS.clear()
 peers.WORKS.update(WORKS)
 
 
+def sweep(work, key):
+    """The configurations by their times: all shapes with the first of each variant, then one variant after the other for the three fastest."""
+    times = peers.fastest(work, [{**{name: values[0] for name, values in work.variants.items()}, **shape} for shape in work.shapes], key)
+    for name, values in work.variants.items():
+        more = peers.fastest(work, [{**config, name: value} for _, config in times[:3] for value in values[1:]], key)
+        times = sorted(times + more, key=lambda pair: pair[0])
+    return times
+
+
 def prepare(name, dtype, *sizes):
     work, key = peers.begin(name, dtype, sizes)
-    times = peers.sweep(work, key)
+    times = sweep(work, key)
     best = times[0][1]
     plain = next(config for _, config in times if not config["LOAD"])
     runs = {"triton": (peers.triton_run(work, plain), None), "triton hinted": (peers.triton_run(work, best), None)}

@@ -14,7 +14,7 @@ from peers import LOADS, Launch, empty, normal, reference_of
 FLAT = [{"BLOCK_SIZE": block, "num_warps": warps} for block in (512, 1024, 2048, 4096) for warps in (4, 8) if block >= 128 * warps]
 
 
-def work(inputs, outputs, references, triton, configs, bytes=None, **more):
+def work(inputs, outputs, references, triton, configs, bytes=None, variants=None, **more):
     """The work with these tensors: `references` compute the outputs in f64, `triton` gives the launches of a configuration.
 
     `bytes` is what must be read and written, each byte once: all tensors, if it is not given. An output that is an input, too, is changed in place.
@@ -31,7 +31,7 @@ def work(inputs, outputs, references, triton, configs, bytes=None, **more):
         compiled=None,
         triton=triton,
         shapes=configs,
-        variants={"LOAD": LOADS},
+        variants={**(variants or {}), "LOAD": LOADS},
         initial={name: tensor.clone() for name, tensor in in_place.items()},
         **more,
     )

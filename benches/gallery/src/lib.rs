@@ -12,8 +12,10 @@
 
 pub mod elementwise;
 pub mod layout_moves;
+pub mod norms;
 mod philox;
 pub mod pooling;
+pub mod quantise;
 pub mod work;
 
 pub use work::Work;
@@ -26,4 +28,9 @@ pub const WORKS: &[Work] = &[
     elementwise::BIAS_RELU,
     layout_moves::NEAREST_UPSAMPLE,
     layout_moves::HEADS_TRANSPOSED,
+    norms::GROUP_NORM,
+    norms::RMS_NORM_BACKWARD,
+    quantise::ROW_QUANTISE,
+    quantise::GROUP_QUANTISE,
+    quantise::GROUP_DEQUANTISE,
 ];
