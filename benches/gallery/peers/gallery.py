@@ -17,9 +17,10 @@ import layout_moves
 import norms
 import pooling
 import quantise
+import shifts
 from row import peers
 
-THEMES = (elementwise, layout_moves, norms, pooling, quantise)
+THEMES = (elementwise, layout_moves, norms, pooling, quantise, shifts)
 WORKS = {
     name: (create, list(peers.DTYPES))
     for theme in THEMES

@@ -61,3 +61,26 @@ def bilinear_upsample(dtype, planes, h, w):
     n = y.numel()
     whole = lambda: torch.nn.functional.interpolate(x.double()[None], scale_factor=2, mode="bilinear", align_corners=False)
     return work({"x": x}, {"y": y}, {"y": whole}, flat(bilinear_upsample_kernel, n, x, y, n, h, w), FLAT)
+
+
+@triton.jit
+def average_pool_kernel(x_ptr, y_ptr, n, h, w, oh, ow, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    column = offsets % ow
+    row = offsets // ow % oh
+    plane = offsets // (ow * oh)
+    total = tl.zeros([BLOCK_SIZE], tl.float32)
+    for i in tl.static_range(2):
+        for j in tl.static_range(2):
+            at = (plane * h + row * 2 + i) * w + column * 2 + j
+            total += tl.load(x_ptr + at, mask=mask, eviction_policy=LOAD).to(tl.float32)
+    tl.store(y_ptr + offsets, total / 4.0, mask=mask)
+
+
+def average_pool(dtype, planes, h, w):
+    oh, ow = h // 2, w // 2
+    x, y = normal(dtype, planes, h, w), empty(dtype, planes, oh, ow)
+    n = y.numel()
+    whole = lambda: x.double()[:, : 2 * oh, : 2 * ow].reshape(planes, oh, 2, ow, 2).mean((2, 4))
+    return work({"x": x}, {"y": y}, {"y": whole}, flat(average_pool_kernel, n, x, y, n, h, w, oh, ow), FLAT)

@@ -16,6 +16,7 @@ pub mod norms;
 mod philox;
 pub mod pooling;
 pub mod quantise;
+pub mod shifts;
 pub mod work;
 
 pub use work::Work;
@@ -26,8 +27,22 @@ pub const WORKS: &[Work] = &[
     pooling::BILINEAR_UPSAMPLE,
     elementwise::DROPOUT_RESIDUAL,
     elementwise::BIAS_RELU,
+    elementwise::GELU_GATE,
+    elementwise::MASKED_FILL,
+    elementwise::ROPE_INTERLEAVED,
+    elementwise::RANDOM_INIT,
+    pooling::AVERAGE_POOL,
     layout_moves::NEAREST_UPSAMPLE,
     layout_moves::HEADS_TRANSPOSED,
+    layout_moves::PIXEL_SHUFFLE,
+    layout_moves::IM2COL,
+    layout_moves::NCHW_TO_NHWC,
+    layout_moves::NHWC_TO_NCHW,
+    layout_moves::REPEAT_KV,
+    shifts::ROLL,
+    shifts::REFLECT_PAD,
+    shifts::STRIDED_COPY,
+    shifts::BROADCAST_ADD,
     norms::GROUP_NORM,
     norms::RMS_NORM_BACKWARD,
     quantise::ROW_QUANTISE,

@@ -3,7 +3,7 @@
 use galatea::prelude::*;
 use galatea::{Dtype, Result};
 
-use crate::work::{Case, Run, Work, by_dtype, input, launch, output};
+use crate::work::{Case, FLOATS, Run, Work, by_dtype, input, launch, output};
 
 /// Max pooling of 3x3 windows with a stride of 2 and a padding of 1, over the flat index of the output.
 #[autotune(configs = product(BLOCK_SIZE = [512, 1024, 2048, 4096], num_warps = [4, 8]) if BLOCK_SIZE >= 128 * num_warps, key = [n])]
@@ -127,5 +127,52 @@ fn launch_bilinear_upsample<T: Float>(case: &Case, s: &[usize], run: &mut Run) -
     let (x, mut y) = (case.read::<T>("x"), case.write::<T>("y"));
     let n = 4 * s[0] * s[1] * s[2];
     launch!(run, bilinear_upsample(&*x, &mut *y, n, s[1], s[2]).grid(|config| cdiv(n, config.BLOCK_SIZE)));
+    Ok(())
+}
+
+/// The mean of 2x2 windows with a stride of 2, over the flat index of the output.
+#[autotune(configs = product(BLOCK_SIZE = [512, 1024, 2048, 4096], num_warps = [4, 8]) if BLOCK_SIZE >= 128 * num_warps, key = [n])]
+#[kernel(T = [f32, bf16])]
+pub fn average_pool<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize, h: usize, w: usize, oh: usize, ow: usize) {
+    let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+    let mask = offsets < n;
+    let column = offsets % ow;
+    let row = offsets / ow % oh;
+    let plane = offsets / (ow * oh);
+    let mut total = zeros::<f32>([BLOCK_SIZE]);
+    for i in static_range(0, 2) {
+        for j in static_range(0, 2) {
+            total += load(x + (plane * h + row * 2 + i) * w + column * 2 + j, mask = mask) as f32;
+        }
+    }
+    store(y + offsets, (total / 4.0) as T, mask = mask);
+}
+
+/// Average pooling: `[planes, height, width]`.
+pub const AVERAGE_POOL: Work = Work {
+    name: "average_pool",
+    dtypes: FLOATS,
+    sizes: [&[1024, 112, 112], &[1021, 111, 113], &[64, 56, 56]],
+    test_sizes: &[&[4, 16, 32], &[3, 7, 13], &[1, 2, 2], &[1, 1, 1]],
+    tensors: |s| vec![input("x", s.iter().product()), output("y", s[0] * (s[1] / 2) * (s[2] / 2))],
+    launch: by_dtype!(launch_average_pool),
+    reference: |s, host| {
+        let mut y = Vec::new();
+        for plane in 0..s[0] {
+            let at = |row: usize, column: usize| host["x"][(plane * s[1] + row) * s[2] + column];
+            for row in (0..s[1] / 2).map(|row| 2 * row) {
+                y.extend((0..s[2] / 2).map(|c| (at(row, 2 * c) + at(row, 2 * c + 1) + at(row + 1, 2 * c) + at(row + 1, 2 * c + 1)) / 4.0));
+            }
+        }
+        vec![("y", y)]
+    },
+    tolerance: 1.0,
+};
+
+fn launch_average_pool<T: Float>(case: &Case, s: &[usize], run: &mut Run) -> Result<()> {
+    let (x, mut y) = (case.read::<T>("x"), case.write::<T>("y"));
+    let (oh, ow) = (s[1] / 2, s[2] / 2);
+    let n = s[0] * oh * ow;
+    launch!(run, average_pool(&*x, &mut *y, n, s[1], s[2], oh, ow).grid(|config| cdiv(n, config.BLOCK_SIZE)));
     Ok(())
 }
