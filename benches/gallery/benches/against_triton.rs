@@ -139,6 +139,10 @@ fn measure(device: Device, peers: &mut Peers, work: &Work, dtype: Dtype, sizes: 
 fn case(device: Device, work: &Work, dtype: Dtype, sizes: &[usize], tensors: &Value) -> Result<Case, Box<dyn Error>> {
     let mut case = Case::default();
     for row in (work.tensors)(sizes) {
+        if let Fill::Addresses(of, starts) = &row.fill {
+            case.add_addresses(device, row.name, of, starts)?;
+            continue;
+        }
         macro_rules! add {
             ($($name:ident: $ty:ty),*) => {
                 match (row.dtype.unwrap_or(dtype), &row.fill) {

@@ -72,7 +72,7 @@ def masked_fill_kernel(x_ptr, is_filled_ptr, y_ptr, n, columns, value, BLOCK_SIZ
     offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offsets < n
     filled = tl.load(is_filled_ptr + offsets % columns, mask=mask, eviction_policy=LOAD) != 0
-    v = tl.load(x_ptr + offsets, mask=mask, eviction_policy=LOAD)
+    v = tl.load(x_ptr + offsets, mask=mask, eviction_policy=LOAD).to(tl.float32)
     tl.store(y_ptr + offsets, tl.where(filled, value, v), mask=mask)
 
 

@@ -16,7 +16,11 @@ pub mod norms;
 mod philox;
 pub mod pooling;
 pub mod quantise;
+pub mod reductions;
+pub mod scatter;
+pub mod sequences;
 pub mod shifts;
+pub mod softmaxes;
 pub mod work;
 
 pub use work::Work;
@@ -48,4 +52,20 @@ pub const WORKS: &[Work] = &[
     quantise::ROW_QUANTISE,
     quantise::GROUP_QUANTISE,
     quantise::GROUP_DEQUANTISE,
+    softmaxes::CAUSAL_SOFTMAX,
+    softmaxes::LOG_SOFTMAX,
+    softmaxes::LOG_SOFTMAX_BACKWARD,
+    softmaxes::KL_DIVERGENCE,
+    reductions::MIDDLE_MOMENTS,
+    reductions::FIRST_AXIS_ARGMAX,
+    reductions::ROW_MAX_INDEX,
+    reductions::ROW_CUMSUM,
+    reductions::ROW_TOPK,
+    reductions::RAGGED_MEAN,
+    scatter::SCATTER_ADD,
+    scatter::INDEX_SELECT,
+    scatter::EMBEDDING_BAG,
+    scatter::BIN_COUNTS,
+    sequences::ADAMW_LIST,
+    sequences::CAUSAL_CONV1D,
 ];

@@ -7,7 +7,7 @@ use std::cell::{Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::ops::{DerefMut, Index};
 
-use galatea::{Dtype, Element, Lent, Result, Tensor, Tensors};
+use galatea::{Device, Dtype, Element, Lent, Result, Tensor, Tensors};
 
 /// A kernel of the gallery, with all that a test and a benchmark need to run it.
 pub struct Work {
@@ -65,6 +65,8 @@ pub enum Fill {
     These(Vec<f64>),
     /// Memory for our side only, which neither the test nor the peers look at.
     Scratch,
+    /// The addresses of the parts of these tensors, which begin at these elements: [`Case::add_addresses`] makes them.
+    Addresses(&'static [&'static str], Vec<usize>),
 }
 
 fn row(name: &'static str, len: usize, fill: Fill, is_output: bool) -> Row {
@@ -102,6 +104,26 @@ pub fn scratch(name: &'static str, len: usize) -> Row {
     row(name, len, Fill::Scratch, false)
 }
 
+/// A list of tensors: the addresses of the parts of each tensor in `of` that begin at the elements `starts`, as `i64`.
+pub fn addresses(name: &'static str, of: &'static [&'static str], starts: Vec<usize>) -> Row {
+    row(name, of.len() * starts.len(), Fill::Addresses(of, starts), false).of(Dtype::I64)
+}
+
+/// Lengths of `count` sequences or tensors, from 1 to `longest`; `peers/` has the same.
+pub fn uneven_lengths(count: usize, longest: usize) -> Vec<usize> {
+    (0..count).map(|i| 1 + i * 7919 % longest).collect()
+}
+
+/// Where each of some sequences of these lengths begins, if one lies behind the other, and where the last one ends.
+pub fn starts(lengths: &[usize]) -> Vec<usize> {
+    let mut end = 0;
+    let ends = lengths.iter().map(|length| {
+        end += length;
+        end
+    });
+    std::iter::once(0).chain(ends).collect()
+}
+
 impl Row {
     /// The same tensor with elements of this type, whatever the type of the work.
     pub fn of(self, dtype: Dtype) -> Row {
@@ -137,6 +159,8 @@ pub trait Held {
     fn tensor(&self) -> &dyn std::any::Any;
     /// The tensor, to write to it.
     fn tensor_mut(&mut self) -> &mut dyn std::any::Any;
+    /// The address of an element.
+    fn address_of(&self, element: usize) -> u64;
     /// Lends the tensor to a replay.
     fn lend<'t>(&'t mut self, lent: &mut Lent<'t>);
 }
@@ -148,6 +172,10 @@ impl<T: Element, H: DerefMut<Target = Tensor<T>>> Held for H {
 
     fn tensor_mut(&mut self) -> &mut dyn std::any::Any {
         &mut **self
+    }
+
+    fn address_of(&self, element: usize) -> u64 {
+        self.address() + (element * size_of::<T>()) as u64
     }
 
     fn lend<'t>(&'t mut self, lent: &mut Lent<'t>) {
@@ -165,6 +193,17 @@ impl Case {
     /// Adds a tensor.
     pub fn add(&mut self, name: &'static str, tensor: impl Held + 'static) {
         self.tensors.insert(name, RefCell::new(Box::new(tensor)));
+    }
+
+    /// Adds a list of tensors, which has the addresses of other tensors of the case.
+    ///
+    /// # Errors
+    /// Those of a new tensor.
+    pub fn add_addresses(&mut self, device: Device, name: &'static str, of: &[&str], starts: &[usize]) -> Result<()> {
+        let tensors = of.iter().flat_map(|of| starts.iter().map(|&start| self.cell(of).borrow().address_of(start) as i64));
+        let addresses: Vec<i64> = tensors.collect();
+        self.add(name, Box::new(device.tensor(&addresses)?));
+        Ok(())
     }
 
     fn cell(&self, name: &str) -> &RefCell<Box<dyn Held>> {

@@ -78,6 +78,10 @@ fn check(work: &Work, dtype: Dtype, mut lab: Lab, sizes: &[usize]) {
             &Fill::Between(low, high) => (0..row.len).map(|_| lab.between(low, high)).collect(),
             &Fill::Below(limit) => (0..row.len).map(|_| lab.below(limit) as f64).collect(),
             Fill::These(numbers) => numbers.clone(),
+            Fill::Addresses(of, starts) => {
+                case.add_addresses(lab.device, row.name, of, starts).unwrap();
+                continue;
+            }
         };
         let rounded = with_type!(ty, T, {
             let elements: Vec<T> = numbers.into_iter().map(values::Value::near).collect();
