@@ -17,10 +17,14 @@ import layout_moves
 import norms
 import pooling
 import quantise
+import reductions
+import scatter
+import sequences
 import shifts
+import softmaxes
 from row import peers
 
-THEMES = (elementwise, layout_moves, norms, pooling, quantise, shifts)
+THEMES = (elementwise, layout_moves, norms, pooling, quantise, reductions, scatter, sequences, shifts, softmaxes)
 WORKS = {
     name: (create, list(peers.DTYPES))
     for theme in THEMES

@@ -5,7 +5,7 @@ import functools
 import torch
 import triton
 import triton.language as tl
-from row import Launch, blocks_of, empty, normal, peers, work
+from row import TILES, Launch, blocks_of, empty, normal, peers, work
 
 EPS = 1e-5
 
@@ -98,9 +98,8 @@ def rms_norm_backward(dtype, rows, columns):
         normal = x.double() * scale
         return (g - normal * (g * normal).mean(1, keepdim=True)) * scale, (dy.double() * normal).sum(0)
 
-    last = tuple({"ROWS": at_once, "COLUMNS": width, "num_warps": warps} for at_once in (16, 32) for width in (32, 64, 128) for warps in (4, 8))
     return work(
         {"dy": dy, "x": x, "weight": weight, "rstd": rstd}, {"dx": dx, "dweight": dweight},
         {"dx": lambda: gradients()[0], "dweight": lambda: gradients()[1]},
-        launches, blocks_of(columns), variants={"LAST": last},
+        launches, blocks_of(columns), variants={"LAST": tuple(TILES)},
     )

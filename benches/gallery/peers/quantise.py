@@ -5,7 +5,7 @@ import functools
 import torch
 import triton
 import triton.language as tl
-from row import FLAT, Launch, blocks_of, empty, flat, normal, peers, work
+from row import FLAT, blocks_of, empty, flat, normal, peers, rows_of, work
 from triton.language.extra import libdevice
 
 
@@ -32,7 +32,7 @@ def row_quantise(dtype, rows, columns):
     whole = functools.cache(lambda: quantised(x))
     return work(
         {"x": x}, {"q": q, "scales": scales}, {"q": lambda: whole()[0], "scales": lambda: whole()[1]},
-        lambda config: [Launch(row_quantise_kernel, (rows,), (x, q, scales, columns), config)], blocks_of(columns), absolute={"q": 0.5001},
+        rows_of(row_quantise_kernel, rows, x, q, scales, columns), blocks_of(columns), absolute={"q": 0.5001},
     )
 
 

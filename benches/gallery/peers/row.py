@@ -1,6 +1,7 @@
 """A work of the gallery on Triton's side: a `Work` of `../../peers.py` without torch's versions, and what its kernels are tuned over."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -12,6 +13,19 @@ from peers import LOADS, Launch, empty, normal, reference_of
 
 # The configurations of our flat kernels.
 FLAT = [{"BLOCK_SIZE": block, "num_warps": warps} for block in (512, 1024, 2048, 4096) for warps in (4, 8) if block >= 128 * warps]
+
+
+@dataclass
+class Zeros:
+    """Fills a tensor with zeros before a launch that adds to it."""
+
+    tensor: torch.Tensor
+
+    def run(self):
+        self.tensor.zero_()
+
+    def compile(self):
+        pass
 
 
 def work(inputs, outputs, references, triton, configs, bytes=None, variants=None, **more):
@@ -37,9 +51,28 @@ def work(inputs, outputs, references, triton, configs, bytes=None, variants=None
     )
 
 
+# Those of our kernels with tiles of rows and columns.
+TILES = [{"ROWS": rows, "COLUMNS": columns, "num_warps": warps} for rows in (16, 32) for columns in (32, 64, 128) for warps in (4, 8)]
+
+
 def flat(kernel, n, *args):
     """The launches of a kernel with a flat index of `n` elements."""
     return lambda config: [Launch(kernel, (triton.cdiv(n, config["BLOCK_SIZE"]),), args, config)]
+
+
+def rows_of(kernel, rows, *args):
+    """The launches of a kernel with a program a row."""
+    return lambda config: [Launch(kernel, (rows,), args, config)]
+
+
+def tiles_of(kernel, outer, columns, *args):
+    """The launches of a kernel with a program for `COLUMNS` columns of an outer index."""
+    return lambda config: [Launch(kernel, (triton.cdiv(columns, config["COLUMNS"]), outer), args, config)]
+
+
+def uneven_lengths(count, longest):
+    """Lengths of sequences or tensors, as on our side."""
+    return [1 + i * 7919 % longest for i in range(count)]
 
 
 def indices(limit, *shape):

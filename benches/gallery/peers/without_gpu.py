@@ -90,7 +90,7 @@ def compile_all(path, words):
             if not is_whole:
                 configs = [config for config in configs if config.get("BLOCK_SIZE") == 1024][:1] or configs[:1]
             for config in configs:
-                for launch in work.triton(config):
+                for launch in (launch for launch in work.triton(config) if hasattr(launch, "kernel")):
                     shown = ", ".join(f"{name}: {value}" for name, value in launch.options.items() if name != "LOAD")
                     registers, spills, shared, instructions = resources(compiled(launch))
                     print(f"{launch.kernel.__name__:<34} {dtype:<5} {shown:<44} {registers:>9} {spills:>6} {shared:>6} {instructions:>6}", flush=True)

@@ -71,6 +71,12 @@ pub fn adamw_list<T: Float, const BLOCK_SIZE: usize>(list: Ptr<i64>, lengths: Pt
     store(weights + offsets, (w - rate * (mean / scale + decay * w)) as T, mask = mask);
 }
 
+/// Uneven lengths, which keep every tensor aligned if the longest length does.
+fn tensor_lengths(count: usize, longest: usize) -> Vec<usize> {
+    let of = if longest.is_multiple_of(64) { 64 } else { 1 };
+    uneven_lengths(count, longest).into_iter().map(|length| length.next_multiple_of(of)).collect()
+}
+
 /// AdamW on a list of tensors of uneven lengths: `[tensors, longest]`.
 pub const ADAMW_LIST: Work = Work {
     name: "adamw_list",
@@ -78,7 +84,7 @@ pub const ADAMW_LIST: Work = Work {
     sizes: [&[64, 1 << 20], &[63, 1_000_003], &[16, 50_000]],
     test_sizes: &[&[4, 2048], &[5, 1037], &[1, 1]],
     tensors: |s| {
-        let tensors = uneven_lengths(s[0], s[1]);
+        let tensors = tensor_lengths(s[0], s[1]);
         let mut starts = starts(&tensors);
         let n = starts.pop().expect("the end is always there");
         let moments = |name| in_place(name, n).of(Dtype::F32);
