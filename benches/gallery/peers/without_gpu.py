@@ -1,13 +1,16 @@
 """What can be done with the gallery's Triton kernels without a GPU: compile them, or run them in Triton's interpreter against the references.
 
+    touch src/lib.rs && GALATEA_PTX_DIR=/tmp/ptx cargo build -p galatea-gallery    # our PTX
     cargo run -p galatea-gallery > table.json
-    python3 peers/without_gpu.py compile table.json [WORK..]      # a row a kernel: registers, spills, shared memory and machine instructions
+    python3 peers/without_gpu.py compile table.json [--ours /tmp/ptx] [--all] [WORK..]
     TRITON_INTERPRET=1 python3 peers/without_gpu.py check table.json [WORK..]
 
-`compile` compiles for sm_90 the configuration with blocks of 1024 elements, or `--all` configurations. The works named are those whose name contains one of
-the words.
+`compile` compiles for sm_90, and prints a row a kernel: registers, bytes of spills and stack, bytes of shared memory, and machine instructions, of Triton's
+kernel and of ours. It takes the configuration with blocks of 1024 elements, or the first one; with `--all`, every configuration. Both modes take all works,
+or those whose name contains one of the words.
 """
 
+import argparse
 import json
 import re
 import subprocess
@@ -23,6 +26,8 @@ from row import peers
 from triton.language.extra import libdevice
 
 TARGET = ("cuda", 90, 32)
+# As they stand in the names of our PTX files.
+CODES = {"f16": 9, "bf16": 10, "f32": 11}
 TYPES = {
     torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.float64: "fp64", torch.int8: "i8", torch.uint8: "u8",
     torch.int16: "i16", torch.int32: "i32", torch.int64: "i64", torch.bool: "i1",
@@ -53,18 +58,39 @@ def tool(name):
     return str(Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / name)
 
 
-def resources(kernel):
+def resources(cubin):
     """Registers, bytes of spills and stack, bytes of shared memory, and machine instructions without the padding behind the last one."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(kernel.asm["cubin"])
-        file.flush()
-        run = lambda *words: subprocess.run([tool("cuobjdump"), *words, file.name], capture_output=True, text=True, check=True).stdout
-        usage, sass = run("-res-usage"), run("-sass")
+    run = lambda *words: subprocess.run([tool("cuobjdump"), *words, cubin], capture_output=True, text=True, check=True).stdout
+    usage, sass = run("-res-usage"), run("-sass")
     number = lambda name: int(re.search(rf"{name}:(\d+)", usage)[1])
     instructions = re.findall(r"^\s+/\*[0-9a-f]{4,}\*/\s+(.*?);", sass, re.MULTILINE)
     while instructions and instructions[-1].split()[0] in ("NOP", "BRA"):
         instructions.pop()
-    return number("REG"), number("STACK") + number("LOCAL"), kernel.metadata.shared, len(instructions)
+    return number("REG"), number("STACK") + number("LOCAL"), number("SHARED"), len(instructions)
+
+
+def of_triton(launch):
+    kernel = compiled(launch)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(kernel.asm["cubin"])
+        file.flush()
+        registers, spills, _, instructions = resources(file.name)
+    # Triton's shared memory is dynamic.
+    return registers, spills, kernel.metadata.shared, instructions
+
+
+def of_ours(folder, launch, dtype):
+    """The same of our PTX for the configuration of a launch, if there is such a file."""
+    constants = "-".join(str(launch.options[name]) for name in ("BLOCK_SIZE", "ROWS", "COLUMNS") if name in launch.options)
+    name = launch.kernel.__name__.removesuffix("_kernel")
+    warps = f"-w{launch.options['num_warps']}"
+    found = sorted(Path(folder).glob(f"{name}-{CODES[dtype]}-*{constants}{warps}-sm_*.ptx"))
+    if not found:
+        return None
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        # The last one is of the newest target.
+        subprocess.run([tool("ptxas"), "-arch=sm_90a", found[-1], "-o", file.name], check=True)
+        return resources(file.name)
 
 
 def first(work):
@@ -72,28 +98,31 @@ def first(work):
     return {name: values[0] for name, values in work.variants.items()}
 
 
-def works(path, words):
-    for line in Path(path).read_text().splitlines():
+def works(options):
+    for line in Path(options.table).read_text().splitlines():
         row = json.loads(line)
-        if not words or any(word in row["name"] for word in words):
+        if not options.works or any(word in row["name"] for word in options.works):
             yield row
 
 
-def compile_all(path, words):
-    is_whole = "--all" in words
+def compile_all(options):
     peers.DEVICE = "meta"
-    print(f"{'kernel':<34} {'type':<5} {'configuration':<44} {'registers':>9} {'spills':>6} {'shared':>6} {'SASS':>6}")
-    for row in works(path, [word for word in words if word != "--all"]):
+    head = f"{'registers':>9} {'spills':>6} {'shared':>6} {'SASS':>6}"
+    print(f"{'kernel':<30} {'type':<5} {'configuration':<40} {head}" + (f" | {head}" if options.ours else ""))
+    shown = lambda found: "{:>9} {:>6} {:>6} {:>6}".format(*found) if found else "there is no PTX"
+    for row in works(options):
         for dtype in row["dtypes"]:
             work = peers.make(row["name"], dtype, tuple(row["sizes"][0]))
             configs = [{**first(work), **config} for config in work.shapes]
-            if not is_whole:
+            if not options.all:
                 configs = [config for config in configs if config.get("BLOCK_SIZE") == 1024][:1] or configs[:1]
             for config in configs:
-                for launch in (launch for launch in work.triton(config) if hasattr(launch, "kernel")):
-                    shown = ", ".join(f"{name}: {value}" for name, value in launch.options.items() if name != "LOAD")
-                    registers, spills, shared, instructions = resources(compiled(launch))
-                    print(f"{launch.kernel.__name__:<34} {dtype:<5} {shown:<44} {registers:>9} {spills:>6} {shared:>6} {instructions:>6}", flush=True)
+                for launch in work.triton(config):
+                    if not isinstance(launch, peers.Launch):
+                        continue
+                    text = ", ".join(f"{name}: {value}" for name, value in launch.options.items() if name != "LOAD")
+                    line = f"{launch.kernel.__name__.removesuffix('_kernel'):<30} {dtype:<5} {text:<40} {shown(of_triton(launch))}"
+                    print(line + (f" | {shown(of_ours(options.ours, launch, dtype))}" if options.ours else ""), flush=True)
 
 
 def interpreted(compute):
@@ -103,11 +132,11 @@ def interpreted(compute):
     return lambda x: triton.language.tensor(TensorHandle(compute(x.handle.data), x.handle.dtype), x.type)
 
 
-def check_all(path, words):
+def check_all(options):
     peers.DEVICE = "cpu"
     libdevice.rint, libdevice.tanh = interpreted(numpy.rint), interpreted(numpy.tanh)
     failed = 0
-    for row in works(path, words):
+    for row in works(options):
         for dtype in row["dtypes"]:
             for sizes in row["test_sizes"]:
                 if 0 in sizes:
@@ -126,6 +155,16 @@ def check_all(path, words):
     return failed
 
 
+def options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mode", choices=("compile", "check"))
+    parser.add_argument("table", help="what `cargo run -p galatea-gallery` prints")
+    parser.add_argument("works", nargs="*", help="parts of names of works")
+    parser.add_argument("--ours", help="the folder of our PTX")
+    parser.add_argument("--all", action="store_true", help="compile every configuration")
+    return parser.parse_intermixed_args()
+
+
 if __name__ == "__main__":
-    mode, path, *words = sys.argv[1:]
-    sys.exit(min({"compile": compile_all, "check": check_all}[mode](path, words) or 0, 1))
+    OPTIONS = options()
+    sys.exit(min({"compile": compile_all, "check": check_all}[OPTIONS.mode](OPTIONS) or 0, 1))
