@@ -5,6 +5,7 @@
     python3 peers/without_gpu.py compile table.json [--ours /tmp/ptx] [--all] [WORK..]
     TRITON_INTERPRET=1 python3 peers/without_gpu.py check table.json [WORK..]
 
+`check` runs the kernels in Triton's interpreter on small sizes, and compares the tensors of both sides for all sizes.
 `compile` compiles for sm_90, and prints a row a kernel: registers, bytes of spills and stack, bytes of shared memory, and machine instructions, of Triton's
 kernel and of ours. It takes the configuration with blocks of 1024 elements, or the first one; with `--all`, every configuration. Both modes take all works,
 or those whose name contains one of the words.
@@ -112,7 +113,7 @@ def compile_all(options):
     shown = lambda found: "{:>9} {:>6} {:>6} {:>6}".format(*found) if found else "there is no PTX"
     for row in works(options):
         for dtype in row["dtypes"]:
-            work = peers.make(row["name"], dtype, tuple(row["sizes"][0]))
+            work = peers.make(row["name"], dtype, tuple(row["sizes"][0]["sizes"]))
             configs = [{**first(work), **config} for config in work.shapes]
             if not options.all:
                 configs = [config for config in configs if config.get("BLOCK_SIZE") == 1024][:1] or configs[:1]
@@ -132,26 +133,42 @@ def interpreted(compute):
     return lambda x: triton.language.tensor(TensorHandle(compute(x.handle.data), x.handle.dtype), x.type)
 
 
+def check_tensors(row, dtype, shape):
+    """Raises unless both sides have the same tensors."""
+    work = peers.make(row["name"], dtype, tuple(shape["sizes"]))
+    described = lambda tensor: [str(tensor.dtype), tensor.numel()]
+    theirs = {name: described(tensor) for name, tensor in (work.inputs | work.outputs).items()}
+    types = peers.DTYPES | {"i8": torch.int8, "u8": torch.uint8, "i32": torch.int32, "i64": torch.int64}
+    ours = {name: [str(types[own or dtype]), len] for name, own, len in shape["tensors"]}
+    if ours != theirs:
+        raise ValueError(f"our tensors are {ours}, Triton's are {theirs}")
+    return work
+
+
+def check(row, dtype, shape):
+    """Runs the kernels with the first configuration, and compares all that they give."""
+    work = check_tensors(row, dtype, shape)
+    peers.clear_outputs(work)
+    for launch in work.triton({**first(work), **work.shapes[0]}):
+        launch.run()
+    for name, out in work.outputs.items():
+        peers.compare(work, name, out, "triton")
+
+
 def check_all(options):
-    peers.DEVICE = "cpu"
     libdevice.rint, libdevice.tanh = interpreted(numpy.rint), interpreted(numpy.tanh)
-    failed = 0
+    failed = checked = 0
     for row in works(options):
         for dtype in row["dtypes"]:
-            for sizes in row["test_sizes"]:
-                if 0 in sizes:
-                    continue
+            small = [("cpu", check, shape) for shape in row["test_sizes"] if 0 not in shape["sizes"]]
+            for peers.DEVICE, test, shape in small + [("meta", check_tensors, shape) for shape in row["sizes"]]:
                 try:
-                    work = peers.make(row["name"], dtype, tuple(sizes))
-                    peers.clear_outputs(work)
-                    for launch in work.triton({**first(work), **work.shapes[0]}):
-                        launch.run()
-                    for name, out in work.outputs.items():
-                        peers.compare(work, name, out, "triton")
+                    test(row, dtype, shape)
+                    checked += 1
                 except Exception as error:
                     failed += 1
-                    print(f"{row['name']} {dtype} {sizes}: {type(error).__name__}: {error}", flush=True)
-    print(f"{failed} failed")
+                    print(f"{row['name']} {dtype} {shape['sizes']}: {type(error).__name__}: {error}", flush=True)
+    print(f"{checked} passed, {failed} failed")
     return failed
 
 
