@@ -52,8 +52,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let packages: Vec<String> = ON_THE_GPU.iter().map(|package| format!("-p {package}")).collect();
     let tests = format!("cargo test {} --profile bench --no-run --quiet {json}", packages.join(" "));
     // One command for both, with the features of the tests, so that Cargo builds the crates once.
-    let others =
-        format!("cargo build {} -p galatea -p galatea-benches -p galatea-gallery --profile bench --examples --benches --quiet {json}", packages.join(" "));
+    let others = format!(
+        "cargo build {} -p galatea -p galatea-benches -p galatea-gallery --profile bench --examples --benches --quiet {json}",
+        packages.join(" ")
+    );
     let mut built = artifacts::executables(&mut process::command(&tests))?;
     built.retain(|exe| exe.is_test && asks_for_gpu(exe));
     built.extend(

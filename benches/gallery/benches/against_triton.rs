@@ -7,7 +7,8 @@
 //! cargo bench -p galatea-gallery --bench against_triton -- --out gallery.json    # where python3 has torch and triton; Cargo runs it in benches/gallery
 //! ```
 //!
-//! `--only WORD` selects the works whose name contains the word, as in `--only bias_relu`; `--sizes 1` takes only the first size of each.
+//! `--only WORD,WORD` selects the works whose name contains one of the words, as in `--only bias_relu,pool`; `--sizes 1` takes only the first size of
+//! each.
 
 #[path = "../../peers/mod.rs"]
 mod peers;
@@ -33,7 +34,7 @@ const SCRIPT: &str = "gallery/peers/gallery.py";
 
 struct Options {
     out: Option<PathBuf>,
-    only: String,
+    only: Vec<String>,
     sizes: usize,
 }
 
@@ -48,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let versions = peers.ask("versions")?;
     let clocks_before = peers.ask("clocks")?;
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
-    for work in WORKS.iter().filter(|work| work.name.contains(&options.only)) {
+    for work in WORKS.iter().filter(|work| options.only.is_empty() || options.only.iter().any(|word| work.name.contains(word))) {
         for &dtype in work.dtypes {
             for sizes in work.sizes.iter().take(options.sizes) {
                 match measure(device, &mut peers, work, dtype, sizes) {
@@ -86,14 +87,14 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn options() -> Result<Options, Box<dyn Error>> {
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
-    let mut options = Options { out: None, only: String::new(), sizes: 3 };
+    let mut options = Options { out: None, only: Vec::new(), sizes: 3 };
     while let Some(word) = words.next() {
         let mut value = |what: &str| words.next().ok_or_else(|| format!("`{word}` needs {what}"));
         match word.as_str() {
             "--out" => options.out = Some(PathBuf::from(value("a file")?)),
-            "--only" => options.only = value("a part of a work's name")?,
+            "--only" => options.only = value("parts of names of works")?.split(',').map(str::to_owned).collect(),
             "--sizes" => options.sizes = value("a number from 1 to 3")?.parse()?,
-            _ => return Err(format!("unknown argument `{word}`\nhelp: there are `--out FILE`, `--only WORD` and `--sizes N`").into()),
+            _ => return Err(format!("unknown argument `{word}`\nhelp: there are `--out FILE`, `--only WORD,WORD` and `--sizes N`").into()),
         }
     }
     Ok(options)

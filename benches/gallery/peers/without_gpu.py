@@ -1,8 +1,8 @@
 """What can be done with the gallery's Triton kernels without a GPU: compile them, or run them in Triton's interpreter against the references.
 
-    touch src/lib.rs && GALATEA_PTX_DIR=/tmp/ptx cargo build -p galatea-gallery    # our PTX
+    touch src/lib.rs && GALATEA_PTX_DIR=ptx cargo build -p galatea-gallery    # our PTX; give it an absolute path
     cargo run -p galatea-gallery > table.json
-    python3 peers/without_gpu.py compile table.json [--ours /tmp/ptx] [--all] [WORK..]
+    python3 peers/without_gpu.py compile table.json [--ours ptx] [--all] [WORK..]
     TRITON_INTERPRET=1 python3 peers/without_gpu.py check table.json [WORK..]
 
 `check` runs the kernels in Triton's interpreter on small sizes, and compares the tensors of both sides for all sizes.
