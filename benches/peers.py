@@ -674,6 +674,20 @@ def flush_buffer():
     return torch.empty(256 << 20, device="cuda", dtype=torch.int8)
 
 
+@functools.cache
+def cuda_driver():
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def zero(tensor):
+    """Zeroes a tensor by the driver's memset, on the current stream."""
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+    count = ctypes.c_size_t(tensor.numel() * tensor.element_size())
+    code = cuda_driver().cuMemsetD8Async(ctypes.c_uint64(tensor.data_ptr()), ctypes.c_ubyte(0), count, stream)
+    if code != 0:
+        raise RuntimeError(f"a tensor was not zeroed: error {code} of the CUDA driver")
+
+
 def median_us(run, rep=100):
     """Runs for `rep` ms, each with an empty L2 cache: triton.testing.do_bench with two changes, as in `galatea::bench::do_bench`.
 
@@ -681,18 +695,12 @@ def median_us(run, rep=100):
     kernels then take 0.3 to 0.5 us less than in a long queue. And the driver's memset zeroes the buffer, on both sides: torch's kernel
     leaves the L2 cache in another state, in which a sum of rows (36 us) takes 0.2 us less.
     """
-    driver, buffer = ctypes.CDLL("libcuda.so.1"), flush_buffer()
+    driver, buffer = cuda_driver(), flush_buffer()
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-
-    def flush():
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        code = driver.cuMemsetD8Async(ctypes.c_uint64(buffer.data_ptr()), ctypes.c_ubyte(0), ctypes.c_size_t(buffer.numel()), stream)
-        if code != 0:
-            raise RuntimeError(f"the L2 cache was not flushed: error {code} of the CUDA driver")
 
     def once():
         driver.cuCtxResetPersistingL2Cache()
-        flush()
+        zero(buffer)
         start.record()
         run()
         end.record()
@@ -910,7 +918,7 @@ def prepare(name, dtype, *sizes):
 
 def handle_of(tensor):
     """CUDA's IPC handle of the allocation that a tensor lies in, and where it lies there."""
-    driver, handle, base = ctypes.CDLL("libcuda.so.1"), ctypes.create_string_buffer(64), ctypes.c_uint64()
+    driver, handle, base = cuda_driver(), ctypes.create_string_buffer(64), ctypes.c_uint64()
     address = ctypes.c_uint64(tensor.data_ptr())
     for code in (driver.cuMemGetAddressRange_v2(ctypes.byref(base), None, address), driver.cuIpcGetMemHandle(handle, address)):
         if code != 0:
