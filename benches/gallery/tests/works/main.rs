@@ -10,11 +10,12 @@ mod random;
 mod values;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use galatea::{Device, Dtype, Replay};
 use galatea_gallery::work::{Case, Fill, Host, Run};
 use galatea_gallery::{WORKS, Work};
-use libtest_mimic::{Arguments, Failed};
+use libtest_mimic::{Arguments, Failed, Trial};
 use values::with_type;
 
 /// A device and a source of random numbers.
@@ -36,7 +37,34 @@ fn main() {
             trials.extend(columns.map(|column| column.trial(&name, move |device| run(work, dtype, device, seed))));
         }
     }
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // A bundle has no pages.
+    let page = std::fs::read_to_string(sources.join("../../docs/gallery.md")).ok();
+    let is_missing = page.is_none();
+    let listed =
+        Trial::test("every_work_is_on_the_page_and_in_triton", move || is_listed(&page.unwrap_or_default(), &sources.join("peers")));
+    trials.push(if is_missing { listed.with_ignored_flag(true).with_kind("skipped: no sources") } else { listed });
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Fails if a work has no row on the page of the gallery, or no function in `peers/`.
+fn is_listed(page: &str, peers: &Path) -> Result<(), Failed> {
+    let mut scripts = String::new();
+    for entry in std::fs::read_dir(peers)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "py") {
+            scripts.push_str(&std::fs::read_to_string(path)?);
+        }
+    }
+    for Work { name, .. } in WORKS {
+        if !page.contains(&format!("| `{name}` |")) {
+            return Err(format!("`{name}` has no row in docs/gallery.md").into());
+        }
+        if !scripts.contains(&format!("\ndef {name}(dtype")) {
+            return Err(format!("`{name}` has no function in benches/gallery/peers").into());
+        }
+    }
+    Ok(())
 }
 
 /// The seed in `GALATEA_SEED`, else one from the clock.
