@@ -10,21 +10,19 @@
 //! ```
 
 mod peers;
+mod rounds;
 mod shared;
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::PathBuf;
-use std::process::Command;
 
 use galatea::bench::do_bench;
 use galatea::prelude::*;
 use galatea::{Lent, Replay, Tensors};
 use peers::Peers;
+use rounds::{commit, shape_text, time_in_rounds};
 use serde_json::{Value, json};
 use shared::Shared;
-
-const ROUNDS: usize = 5;
 
 /// How this program measures, for the page that shows its results.
 const METHOD: &[&str] = &[
@@ -90,7 +88,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("skipped: there is no CUDA device");
         return Ok(());
     }
-    let mut bench = Bench { device: Device::cuda(0)?, peers: Peers::start()?, rows: Vec::new(), work: "", shape: Vec::new() };
+    let mut bench = Bench { device: Device::cuda(0)?, peers: Peers::start("peers.py")?, rows: Vec::new(), work: "", shape: Vec::new() };
     let versions = bench.peers.ask("versions")?;
     let text = |name: &str| versions[name].as_str().unwrap_or("unknown").to_string();
 
@@ -105,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             eprintln!("{row}: {error}");
             failed.push(row);
             // The peers may have lost their GPU.
-            bench.peers = Peers::start()?;
+            bench.peers = Peers::start("peers.py")?;
             continue;
         }
         // After each row, so that a run that is cut off leaves what it measured.
@@ -388,28 +386,15 @@ impl Bench {
         launch(&mut state, What::Launch)?; // tunes
         let config = launch(&mut state, What::Config)?;
         let mut replay = Replay::capture(device.stream(), || launch(&mut state, What::Launch).map(drop))?;
-        let mut ours_us = || Ok::<f64, galatea::Error>(do_bench(device, || replay.launch(Lender(&mut state, &lend)))?.median_us);
-
-        let (mut ours, mut theirs) = (Vec::new(), BTreeMap::<String, Vec<f64>>::new());
-        for round in 0..ROUNDS {
-            if round % 2 == 0 {
-                ours.push(ours_us()?);
-            }
-            for (peer, us) in self.peers.ask("time")?.as_object().ok_or("the peers gave no times")? {
-                theirs.entry(peer.clone()).or_default().push(us.as_f64().ok_or("a peer gave no time")?);
-            }
-            if round % 2 == 1 {
-                ours.push(ours_us()?);
-            }
-        }
+        let ours_us = || Ok::<f64, galatea::Error>(do_bench(device, || replay.launch(Lender(&mut state, &lend)))?.median_us);
+        let (ours, mut theirs) = time_in_rounds(&mut self.peers, ours_us)?;
         // An element that ours fails to write is NaN, not a peer's right one.
         self.peers.ask("clear")?;
         replay.launch(Lender(&mut state, &lend))?;
         device.synchronize()?;
         self.peers.ask("check")?;
 
-        let mut theirs: BTreeMap<String, f64> = theirs.into_iter().map(|(peer, times)| (peer, median(times))).collect();
-        let (ours, copy) = (median(ours), theirs.remove("copy").ok_or("the peers timed no copy")?);
+        let copy = theirs.remove("copy").ok_or("the peers timed no copy")?;
         let bytes = prepared.answer["bytes"].as_u64().ok_or("the peers did not say how many bytes the work moves")?;
         let (work, shape) = (self.work, shape_text(&self.shape));
         let line: Vec<String> = theirs.iter().map(|(peer, us)| format!("{peer} {us:.1} us ({:.3}x)", us / ours)).collect();
@@ -434,27 +419,4 @@ impl Prepared {
     fn tensor<T: Element>(&self, name: &str) -> Result<Shared<T>, Box<dyn Error>> {
         Shared::open(&self.device, &self.answer["tensors"][name]).map_err(|error| format!("`{name}`: {error}").into())
     }
-}
-
-/// `2^27`, `2^27+3`, `8192x4096`.
-fn shape_text(shape: &[usize]) -> String {
-    match shape {
-        [len] if len.is_power_of_two() => format!("2^{}", len.ilog2()),
-        [len] => format!("2^{}+{}", len.ilog2(), len - (1 << len.ilog2())),
-        sizes => sizes.iter().map(usize::to_string).collect::<Vec<_>>().join("x"),
-    }
-}
-
-/// The commit that is measured: from a bundle's script, else from Git.
-fn commit() -> String {
-    let from_git = || {
-        let output = Command::new("git").args(["describe", "--always", "--abbrev=12", "--dirty"]).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    std::env::var("GALATEA_COMMIT").ok().or_else(from_git).unwrap_or_else(|| "unknown".to_owned())
-}
-
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
 }

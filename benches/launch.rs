@@ -164,7 +164,7 @@ fn enqueue() -> Result<(), Box<dyn Error>> {
 
 /// The same kernels as Triton's, and torch's sum, queued by their own process.
 fn peers_enqueue() -> Result<(), Box<dyn Error>> {
-    let answer = Peers::start()?.ask("enqueue")?;
+    let answer = Peers::start("peers.py")?.ask("enqueue")?;
     let what = [
         ("triton_us", "4 arguments by Triton"),
         ("triton_autotuned_us", "4 arguments and a stride by Triton, autotuned"),

@@ -51,8 +51,9 @@ import triton.language as tl
 
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
 # The share of the largest reference value that a result may be off by: the last place of f16 and bf16, which are
-# rounded once, and some digits of f32 and f64, in which the functions themselves are computed.
-TOLERANCE = {torch.float16: 1e-3, torch.bfloat16: 8e-3, torch.float32: 1e-6, torch.float64: 1e-13}
+# rounded once, and some digits of f32 and f64, in which the functions themselves are computed. Integers are exact.
+TOLERANCE = {torch.float16: 1e-3, torch.bfloat16: 8e-3, torch.float32: 1e-6, torch.float64: 1e-13,
+             torch.int8: 0, torch.uint8: 0, torch.int32: 0, torch.int64: 0}
 # Checking in f64 needs several times the data: a piece at a time.
 PIECE = 1 << 24
 SEED = 0
@@ -84,14 +85,16 @@ class Work:
     inputs: dict[str, torch.Tensor]  # what our side reads
     outputs: dict[str, torch.Tensor]  # what a peer fills
     references: dict[str, Callable[[slice], torch.Tensor]]  # the values `outputs[name][slice]` should have, in f64
-    torch: Callable[[], object]  # fills the outputs, or gives the results in their order
-    compiled: Callable[[], object]  # what torch.compile compiles; gives the results in the order of the outputs
+    torch: Callable[[], object] | None  # fills the outputs, or gives the results in their order
+    compiled: Callable[[], object] | None  # what torch.compile compiles; gives the results in the order of the outputs
     triton: Callable[[dict], list[Launch]]  # the launches in a given configuration
     shapes: list[dict]  # what Triton's kernel is swept over first
     variants: dict[str, tuple] = field(default_factory=dict)  # what the best of the shapes are swept over; the first of each is the default
     torch_is_rounded: bool = False  # torch rounds in between, as often as it likes
     relative: dict[str, float] = field(default_factory=dict)  # tolerances of single outputs, in place of TOLERANCE
     joined: dict[str, torch.Tensor] = field(default_factory=dict)  # several outputs that are one tensor of ours
+    absolute: dict[str, float] = field(default_factory=dict)  # how far elements of single outputs may be off, in place of the tolerances
+    initial: dict[str, torch.Tensor] = field(default_factory=dict)  # what outputs that are changed in place hold before a run
 
 
 DEVICE = "cuda"
@@ -671,6 +674,20 @@ def flush_buffer():
     return torch.empty(256 << 20, device="cuda", dtype=torch.int8)
 
 
+@functools.cache
+def cuda_driver():
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def zero(tensor):
+    """Zeroes a tensor by the driver's memset, on the current stream."""
+    stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+    count = ctypes.c_size_t(tensor.numel() * tensor.element_size())
+    code = cuda_driver().cuMemsetD8Async(ctypes.c_uint64(tensor.data_ptr()), ctypes.c_ubyte(0), count, stream)
+    if code != 0:
+        raise RuntimeError(f"a tensor was not zeroed: error {code} of the CUDA driver")
+
+
 def median_us(run, rep=100):
     """Runs for `rep` ms, each with an empty L2 cache: triton.testing.do_bench with two changes, as in `galatea::bench::do_bench`.
 
@@ -678,18 +695,12 @@ def median_us(run, rep=100):
     kernels then take 0.3 to 0.5 us less than in a long queue. And the driver's memset zeroes the buffer, on both sides: torch's kernel
     leaves the L2 cache in another state, in which a sum of rows (36 us) takes 0.2 us less.
     """
-    driver, buffer = ctypes.CDLL("libcuda.so.1"), flush_buffer()
+    driver, buffer = cuda_driver(), flush_buffer()
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-
-    def flush():
-        stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        code = driver.cuMemsetD8Async(ctypes.c_uint64(buffer.data_ptr()), ctypes.c_ubyte(0), ctypes.c_size_t(buffer.numel()), stream)
-        if code != 0:
-            raise RuntimeError(f"the L2 cache was not flushed: error {code} of the CUDA driver")
 
     def once():
         driver.cuCtxResetPersistingL2Cache()
-        flush()
+        zero(buffer)
         start.record()
         run()
         end.record()
@@ -740,22 +751,29 @@ def copies_of(bytes):
 def compare(work, name, got, who, limit=None):
     """Raises unless a result is right: a fast wrong peer would make a meaningless ratio."""
     got = got.reshape(-1)
-    limit = limit or work.relative.get(name) or TOLERANCE[got.dtype]
+    limit = limit or work.relative.get(name, TOLERANCE[got.dtype])
     if got.numel() != work.outputs[name].numel():
         raise ValueError(f"{who}'s {name} has {got.numel()} elements, not {work.outputs[name].numel()}")
     for start in range(0, got.numel(), PIECE):
         piece = slice(start, min(start + PIECE, got.numel()))
         want = work.references[name](piece)
-        error, allowed = (got[piece].double() - want).abs().max().item(), limit * max(1.0, want.abs().max().item())
+        # Infinities are equal to themselves.
+        difference = torch.where(got[piece].double() == want, 0.0, got[piece].double() - want)
+        largest = torch.where(want.isinf(), 0.0, want).abs().max().item()
+        error, allowed = difference.abs().max().item(), work.absolute.get(name, limit * max(1.0, largest))
         if not error <= allowed:
             raise ValueError(f"{who}'s {name} is wrong by {error:g} in elements {start}..{piece.stop}, allowed is {allowed:g}")
 
 
 def clear_outputs(work):
-    """Fills the outputs with NaN, so that an element that a kernel fails to write is wrong."""
-    for out in work.outputs.values():
-        out.fill_(float("nan"))
-    torch.cuda.synchronize()
+    """Fills the outputs with NaN, so that an element that a kernel fails to write is wrong. Those that are changed in place get their first values."""
+    for name, out in work.outputs.items():
+        if name in work.initial:
+            out.copy_(work.initial[name])
+        else:
+            out.fill_(float("nan") if out.is_floating_point() else 101)
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
 
 
 def check_peer(work, who, graph, results, limit=None):
@@ -850,17 +868,36 @@ class Prepared:
 CURRENT: Prepared | None = None
 
 
-def prepare(name, dtype, *sizes):
+def begin(name, dtype, sizes):
+    """The work of a `prepare`, with its tensors, and the key by which other processes make it."""
     global CURRENT
     CURRENT = None
     make.cache_clear()
     torch.cuda.empty_cache()
     torch._dynamo.reset()
     key = (name, dtype, tuple(int(size) for size in sizes))
-    begin = perf_counter()
-    said = lambda what: print(f"  {perf_counter() - begin:.1f} s: {what}", file=sys.stderr)
     print(" ".join([name, dtype, *sizes]), file=sys.stderr)
-    work = make(*key)
+    return make(*key), key
+
+
+def finish(work, runs, **more):
+    """Checks the peers' runs, makes graphs of them and of a copy, and answers a `prepare`."""
+    global CURRENT
+    graphs = {}
+    for who, (run, limit) in runs.items():
+        graphs[who], results = graph_of(run)
+        check_peer(work, who, graphs[who], results, limit)
+    copies = [graph_of(copy)[0] for copy in copies_of(work.bytes)]
+    graphs["copy"] = min(copies, key=lambda graph: median_us(graph.replay, rep=12))
+    CURRENT = Prepared(work, graphs)
+    tensors = {name: handle_of(tensor) for name, tensor in (work.inputs | work.outputs | work.joined).items()}
+    return {"tensors": tensors, "bytes": work.bytes, "seed": SEED, **more}
+
+
+def prepare(name, dtype, *sizes):
+    begun = perf_counter()
+    said = lambda what: print(f"  {perf_counter() - begun:.1f} s: {what}", file=sys.stderr)
+    work, key = begin(name, dtype, sizes)
     said("tensors made")
     loose = 0.05 if work.torch_is_rounded else None
     runs = {"torch": (work.torch, loose)}
@@ -874,21 +911,14 @@ def prepare(name, dtype, *sizes):
     config = sweep(work, key)
     said("triton tuned")
     runs["triton"] = (triton_run(work, config), None)
-    graphs = {}
-    for who, (run, limit) in runs.items():
-        graphs[who], results = graph_of(run)
-        check_peer(work, who, graphs[who], results, limit)
+    answer = finish(work, runs, triton_config=config)
     said("peers checked")
-    copies = [graph_of(copy)[0] for copy in copies_of(work.bytes)]
-    graphs["copy"] = min(copies, key=lambda graph: median_us(graph.replay, rep=12))
-    CURRENT = Prepared(work, graphs)
-    tensors = {name: handle_of(tensor) for name, tensor in (work.inputs | work.outputs | work.joined).items()}
-    return {"tensors": tensors, "bytes": work.bytes, "seed": SEED, "triton_config": config}
+    return answer
 
 
 def handle_of(tensor):
     """CUDA's IPC handle of the allocation that a tensor lies in, and where it lies there."""
-    driver, handle, base = ctypes.CDLL("libcuda.so.1"), ctypes.create_string_buffer(64), ctypes.c_uint64()
+    driver, handle, base = cuda_driver(), ctypes.create_string_buffer(64), ctypes.c_uint64()
     address = ctypes.c_uint64(tensor.data_ptr())
     for code in (driver.cuMemGetAddressRange_v2(ctypes.byref(base), None, address), driver.cuIpcGetMemHandle(handle, address)):
         if code != 0:

@@ -1,4 +1,4 @@
-//! Triton and torch on the same GPU, in a child process: see `peers.py`.
+//! Triton and torch on the same GPU, in a child process: see `peers.py`, and `gallery/peers/gallery.py`.
 
 use std::error::Error;
 use std::io::{BufRead, BufReader, Write};
@@ -15,10 +15,14 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    pub(crate) fn start() -> Result<Peers, Box<dyn Error>> {
-        // In a bundle the script lies in the folder of the executable.
-        let beside = std::env::current_exe()?.with_file_name("peers.py");
-        let script = if beside.exists() { beside } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("peers.py") };
+    /// Starts a script, which is named by its path in the folder `benches` of the project.
+    pub(crate) fn start(script: &str) -> Result<Peers, Box<dyn Error>> {
+        // In a bundle that is the folder of the executable; else the package is that folder, or lies in it.
+        let executable = std::env::current_exe()?;
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folders = [executable.parent(), Some(package), package.parent()];
+        let found = folders.into_iter().flatten().map(|folder| folder.join(script)).find(|path| path.exists());
+        let script = found.ok_or_else(|| format!("there is no `{script}` beside the program"))?;
         let mut child = Command::new("python3").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let requests = child.stdin.take().ok_or("the peers' input is closed")?;
         let answers = BufReader::new(child.stdout.take().ok_or("the peers' output is closed")?);

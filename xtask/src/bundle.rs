@@ -30,11 +30,11 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("galatea-tests", "cpu_speed"),
 ];
 /// Packages whose tests launch kernels. `run.sh sanitize` runs their integration tests. Tests of other packages do not use a GPU.
-const ON_THE_GPU: &[&str] = &["galatea-tests", "kernel-library", "kernel-runtime"];
+const ON_THE_GPU: &[&str] = &["galatea-gallery", "galatea-tests", "kernel-library", "kernel-runtime"];
 /// Tests that the sanitizer skips: thousands of kernels, each launched once. The simulator checks all of their accesses.
 const NOT_SANITIZED: &[(&str, &str)] = &[("galatea-tests", "conformance"), ("galatea-tests", "fuzz")];
 /// Folders and files that are copied unchanged, if they exist.
-const DATA: &[&str] = &["tests/data", "tests/kernels", "kernel-runtime/tests/data", "benches/peers.py"];
+const DATA: &[&str] = &["tests/data", "tests/kernels", "kernel-runtime/tests/data", "benches/peers.py", "benches/gallery/peers"];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -52,8 +52,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let packages: Vec<String> = ON_THE_GPU.iter().map(|package| format!("-p {package}")).collect();
     let tests = format!("cargo test {} --profile bench --no-run --quiet {json}", packages.join(" "));
     // One command for both, with the features of the tests, so that Cargo builds the crates once.
-    let others =
-        format!("cargo build {} -p galatea -p galatea-benches --profile bench --examples --benches --quiet {json}", packages.join(" "));
+    let others = format!(
+        "cargo build {} -p galatea -p galatea-benches -p galatea-gallery --profile bench --examples --benches --quiet {json}",
+        packages.join(" ")
+    );
     let mut built = artifacts::executables(&mut process::command(&tests))?;
     built.retain(|exe| exe.is_test && asks_for_gpu(exe));
     built.extend(

@@ -36,6 +36,8 @@ const RECORDS: &str = "kernel-library/records.tsv";
 const KNOWN: &str = "xtask/assembled.tsv";
 /// The source path in the PTX of a kernel of the library.
 const LIBRARY: &str = ".file 1 \"kernel-library/";
+/// The same of the gallery, whose kernels nobody shapes by hand: a configuration that spills is slow, and tuning does not choose it.
+const GALLERY: &str = ".file 1 \"benches/gallery/";
 /// Each job mostly waits for its ptxas process, so two jobs for each core keep the cores busy.
 const JOBS_PER_CORE: usize = 2;
 
@@ -96,8 +98,8 @@ pub(crate) fn run(args: &Args, written: Option<&Path>) -> Result<()> {
             Ok(usages) => {
                 for usage in usages {
                     match complaint(&usage) {
-                        Some(complaint) => failures.push(format!("{name}: {complaint}")),
-                        None => _ = passed.insert(source.digest(), usage.registers),
+                        Some(complaint) if !source.text.contains(GALLERY) => failures.push(format!("{name}: {complaint}")),
+                        _ => _ = passed.insert(source.digest(), usage.registers),
                     }
                     records.extend(record(source, usage.registers));
                     add_row(&mut table, source, &usage);

@@ -1,0 +1,167 @@
+//! The gallery's kernels beside the same kernels in Triton, in one run, on the same tensors, by the method of `against_peers`.
+//!
+//! Each work is timed for its three sizes. Triton's kernel is timed twice: as it is written, and with its best eviction hints. Both sides are tuned over
+//! the same configurations. Every result is compared with a reference in f64.
+//!
+//! ```sh
+//! cargo bench -p galatea-gallery --bench against_triton -- --out gallery.json    # where python3 has torch and triton; Cargo runs it in benches/gallery
+//! ```
+//!
+//! `--only WORD,WORD` selects the works whose name contains one of the words, as in `--only bias_relu,pool`; `--sizes 1` takes only the first size of
+//! each.
+
+#[path = "../../peers/mod.rs"]
+mod peers;
+#[path = "../../rounds/mod.rs"]
+mod rounds;
+#[path = "../../shared/mod.rs"]
+mod shared;
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use galatea::bench::do_bench;
+use galatea::prelude::*;
+use galatea::{Dtype, Replay};
+use galatea_gallery::work::{Case, Fill, Run};
+use galatea_gallery::{WORKS, Work};
+use peers::Peers;
+use rounds::{commit, shape_text, time_in_rounds};
+use serde_json::{Value, json};
+use shared::Shared;
+
+const SCRIPT: &str = "gallery/peers/gallery.py";
+
+struct Options {
+    out: Option<PathBuf>,
+    only: Vec<String>,
+    sizes: usize,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = options()?;
+    if Device::cuda_count() == 0 {
+        println!("skipped: there is no CUDA device");
+        return Ok(());
+    }
+    let device = Device::cuda(0)?;
+    let mut peers = Peers::start(SCRIPT)?;
+    let versions = peers.ask("versions")?;
+    let clocks_before = peers.ask("clocks")?;
+    let (mut rows, mut failed) = (Vec::new(), Vec::new());
+    for work in WORKS.iter().filter(|work| options.only.is_empty() || options.only.iter().any(|word| work.name.contains(word))) {
+        for &dtype in work.dtypes {
+            for sizes in work.sizes.iter().take(options.sizes) {
+                match measure(device, &mut peers, work, dtype, sizes) {
+                    Ok(row) => rows.push(row),
+                    Err(error) => {
+                        let row = format!("{} {dtype} {}", work.name, shape_text(sizes));
+                        eprintln!("{row}: {error}");
+                        failed.push(row);
+                        // The peers may have lost their GPU.
+                        peers = Peers::start(SCRIPT)?;
+                        continue;
+                    }
+                }
+                // After each row, so that a run that is cut off leaves what it measured.
+                if let Some(out) = &options.out {
+                    let run = json!({
+                        "date": jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+                        "commit": commit(),
+                        "gpu": versions["gpu"],
+                        "driver": versions["driver"],
+                        "versions": { "galatea": env!("CARGO_PKG_VERSION"), "torch": versions["torch"], "triton": versions["triton"] },
+                        "command": "cargo bench -p galatea-gallery --bench against_triton -- --out gallery.json",
+                        "clocks_before": clocks_before,
+                        "clocks_after": peers.ask("clocks")?,
+                        "failed": failed,
+                        "rows": rows,
+                    });
+                    std::fs::write(out, serde_json::to_string_pretty(&run)?)?;
+                }
+            }
+        }
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("not measured: {}", failed.join(", ")).into()) }
+}
+
+fn options() -> Result<Options, Box<dyn Error>> {
+    let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
+    let mut options = Options { out: None, only: Vec::new(), sizes: 3 };
+    while let Some(word) = words.next() {
+        let mut value = |what: &str| words.next().ok_or_else(|| format!("`{word}` needs {what}"));
+        match word.as_str() {
+            "--out" => options.out = Some(PathBuf::from(value("a file")?)),
+            "--only" => options.only = value("parts of names of works")?.split(',').map(str::to_owned).collect(),
+            "--sizes" => options.sizes = value("a number from 1 to 3")?.parse()?,
+            _ => return Err(format!("unknown argument `{word}`\nhelp: there are `--out FILE`, `--only WORD,WORD` and `--sizes N`").into()),
+        }
+    }
+    Ok(options)
+}
+
+/// Times a work for one element type and one shape, lets the peers compare its results with the references, and prints and returns the row.
+fn measure(device: Device, peers: &mut Peers, work: &Work, dtype: Dtype, sizes: &[usize]) -> Result<Value, Box<dyn Error>> {
+    let words: Vec<String> = sizes.iter().map(usize::to_string).collect();
+    let prepared = peers.ask(&format!("prepare {} {dtype} {}", work.name, words.join(" ")))?;
+    let mut case = case(device, work, dtype, sizes, &prepared["tensors"])?;
+
+    (work.launch)(dtype, &case, sizes, &mut Run::Launch)?; // tunes
+    let mut run = Run::Configs(Vec::new());
+    (work.launch)(dtype, &case, sizes, &mut run)?;
+    let Run::Configs(configs) = run else { unreachable!("a launch does not change its kind") };
+    let mut replay = Replay::capture(device.stream(), || (work.launch)(dtype, &case, sizes, &mut Run::Launch))?;
+    let (ours, theirs) = time_in_rounds(peers, || Ok(do_bench(&device, || replay.launch(&mut case))?.median_us))?;
+    // An element that ours fails to write is NaN, not a peer's right one.
+    peers.ask("clear")?;
+    replay.launch(&mut case)?;
+    device.synchronize()?;
+    peers.ask("check")?;
+
+    let time = |peer: &str| theirs.get(peer).copied().ok_or_else(|| format!("the peers timed no `{peer}`"));
+    let (plain, hinted, copy) = (time("triton")?, time("triton hinted")?, time("copy")?);
+    let bytes = prepared["bytes"].as_u64().ok_or("the peers did not say how many bytes the work moves")?;
+    let (shape, config) = (shape_text(sizes), configs.join(", "));
+    println!(
+        "{} {dtype} {shape}: {ours:.1} us; triton {plain:.1} us ({:.3}x), with hints {hinted:.1} us ({:.3}x), a copy {copy:.1} us",
+        work.name,
+        plain / ours,
+        hinted / ours
+    );
+    println!("    ours {config}\n    triton {}\n    hinted {}", prepared["triton_config"], prepared["hinted_config"]);
+    Ok(json!({
+        "work": work.name, "dtype": dtype.to_string(), "shape": shape, "bytes": bytes, "ours_us": ours, "triton_us": plain, "hinted_us": hinted,
+        "copy_us": copy, "config": config, "triton_config": prepared["triton_config"], "hinted_config": prepared["hinted_config"],
+        "seed": prepared["seed"],
+    }))
+}
+
+/// The tensors of a work: those of the peers, at the same addresses of the GPU's memory, and scratch memory of our own.
+fn case(device: Device, work: &Work, dtype: Dtype, sizes: &[usize], tensors: &Value) -> Result<Case, Box<dyn Error>> {
+    let mut case = Case::default();
+    for row in (work.tensors)(sizes) {
+        if let Fill::Addresses(of, starts) = &row.fill {
+            case.add_addresses(device, row.name, of, starts)?;
+            continue;
+        }
+        macro_rules! add {
+            ($($name:ident: $ty:ty),*) => {
+                match (row.dtype.unwrap_or(dtype), &row.fill) {
+                    $(
+                        (Dtype::$name, Fill::Scratch) => case.add(row.name, Box::new(device.zeros::<$ty>(row.len)?)),
+                        (Dtype::$name, _) => {
+                            let shared = Shared::<$ty>::open(&device, &tensors[row.name]).map_err(|error| format!("`{}`: {error}", row.name))?;
+                            if shared.len() != row.len {
+                                return Err(format!("`{}` has {} elements on the peers' side, and {} on ours", row.name, shared.len(), row.len).into());
+                            }
+                            case.add(row.name, shared);
+                        }
+                    )*
+                    (other, _) => return Err(format!("no work has a tensor of {other}").into()),
+                }
+            };
+        }
+        add!(F32: f32, F16: f16, Bf16: bf16, I8: i8, I32: i32, I64: i64, U8: u8);
+    }
+    Ok(case)
+}

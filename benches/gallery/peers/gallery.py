@@ -1,0 +1,60 @@
+"""Times Triton's versions of the gallery's kernels, as ../../peers.py does it and with its protocol.
+
+    prepare bias_relu bf16 8192 4096      {"tensors": {..}, "bytes": .., "seed": .., "triton_config": {..}, "hinted_config": {..}}
+    time                                  {"triton": us, "triton hinted": us, "copy": us}
+
+"triton" is the kernel as it is written, with the best of the configurations that ours has. "triton hinted" is the same kernel with the best eviction hint
+for its loads, too.
+
+To add a kernel: write it in the file of its theme, with a function that makes its work and has the name of the Rust work. Each function of the modules
+`THEMES` whose first parameter is `dtype` is one.
+"""
+
+import inspect
+
+import elementwise
+import layout_moves
+import norms
+import pooling
+import quantise
+import reductions
+import scatter
+import sequences
+import shifts
+import softmaxes
+from row import peers
+
+THEMES = (elementwise, layout_moves, norms, pooling, quantise, reductions, scatter, sequences, shifts, softmaxes)
+WORKS = {
+    name: (create, list(peers.DTYPES))
+    for theme in THEMES
+    for name, create in vars(theme).items()
+    if inspect.isfunction(create) and create.__module__ == theme.__name__ and next(iter(inspect.signature(create).parameters), "") == "dtype"
+}
+# In this process, and in those that compile.
+peers.WORKS.clear()
+peers.WORKS.update(WORKS)
+
+
+def sweep(work, key):
+    """The configurations by their times: all shapes with the first of each variant, then one variant after the other for the three fastest."""
+    times = peers.fastest(work, [{**{name: values[0] for name, values in work.variants.items()}, **shape} for shape in work.shapes], key)
+    for name, values in work.variants.items():
+        more = peers.fastest(work, [{**config, name: value} for _, config in times[:3] for value in values[1:]], key)
+        times = sorted(times + more, key=lambda pair: pair[0])
+    return times
+
+
+def prepare(name, dtype, *sizes):
+    work, key = peers.begin(name, dtype, sizes)
+    times = sweep(work, key)
+    best = times[0][1]
+    plain = next(config for _, config in times if not config["LOAD"])
+    runs = {"triton": (peers.triton_run(work, plain), None), "triton hinted": (peers.triton_run(work, best), None)}
+    return peers.finish(work, runs, triton_config=plain, hinted_config=best)
+
+
+peers.REQUESTS["prepare"] = prepare
+
+if __name__ == "__main__":
+    peers.main()
