@@ -20,6 +20,7 @@ mod control;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod elements;
+mod flat;
 mod kernel;
 #[allow(dead_code, reason = "conformance uses all of it")]
 #[path = "../conformance/lab.rs"]

@@ -5,7 +5,7 @@ use galatea::Dtype;
 use crate::kernel::{Kernel, ROOM, Sizes, Tensor};
 use crate::lab::Lab;
 use crate::tile::{Value, exact_below, flat, index, is_float};
-use crate::{accesses, control, elements, rows, shapes, sweeps, walks};
+use crate::{accesses, control, elements, flat, rows, shapes, sweeps, walks};
 
 pub(crate) struct Writer<'a> {
     pub(crate) lab: &'a mut Lab,
@@ -102,6 +102,9 @@ pub(crate) fn write(lab: &mut Lab) -> Kernel {
         combined: None,
         names: 0,
     };
+    if writer.chance(25) {
+        return flat::write(writer);
+    }
     writer.declare();
     for _ in 0..2 {
         accesses::load(&mut writer);

@@ -208,7 +208,7 @@ impl AffineFacts {
             Op::Binary { op: BinaryOp::Add, .. } => Some(steps.next()??.wrapping_add(steps.next()??)),
             Op::Binary { op: BinaryOp::Sub, .. } => Some(steps.next()??.wrapping_sub(steps.next()??)),
             // A result of operands that do not change along the axis does not change along it either, whatever the operator is.
-            Op::Binary { .. } => steps.all(|step| step == Some(0)).then_some(0),
+            Op::Binary { .. } | Op::Cast { .. } => steps.all(|step| step == Some(0)).then_some(0),
             _ => None,
         }
     }
@@ -325,7 +325,7 @@ fn step_operands(func: &Function, value: Value, axis: usize, out: &mut Vec<(Valu
         Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() || func.ty(*x).shape()[axis].as_int() == Some(1) => {}
         Some(Op::ExpandDims { x, axis: new }) => out.push((*x, if axis < *new as usize { axis } else { axis - 1 })),
         Some(Op::Permute { x, order }) => out.push((*x, order[axis] as usize)),
-        Some(Op::Broadcast { x } | Op::Convert { x } | Op::Flip { x, .. }) => out.push((*x, axis)),
+        Some(Op::Broadcast { x } | Op::Convert { x } | Op::Flip { x, .. } | Op::Cast { x }) => out.push((*x, axis)),
         Some(Op::Binary { lhs, rhs, .. }) => out.extend([(*lhs, axis), (*rhs, axis)]),
         _ => {}
     }

@@ -6,6 +6,7 @@ pub mod index_overlap;
 pub mod loops;
 pub mod masks;
 pub mod polynomial;
+pub mod ranges;
 pub mod uniform_loads;
 pub mod unit_strides;
 pub mod updates;

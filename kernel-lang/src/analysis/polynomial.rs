@@ -51,6 +51,17 @@ impl Polynomial {
         self.as_constant() == Some(number)
     }
 
+    /// The same polynomial of other scalars.
+    #[must_use]
+    pub fn map(&self, scalar: &dyn Fn(Value) -> Value) -> Polynomial {
+        let product = |(factors, coefficient): &(Vec<Value>, i64)| {
+            let mut factors: Vec<Value> = factors.iter().map(|factor| scalar(*factor)).collect();
+            factors.sort_unstable();
+            Polynomial { terms: vec![(factors, *coefficient)], constant: 0 }
+        };
+        self.terms.iter().map(product).fold(Polynomial::constant(self.constant), |sum, term| sum.plus(&term))
+    }
+
     /// The scalars of all terms.
     pub fn scalars(&self) -> impl Iterator<Item = Value> {
         self.terms.iter().flat_map(|(factors, _)| factors.iter().copied())

@@ -9,6 +9,7 @@ pub mod drop_assertions;
 pub mod expand_division;
 pub mod expand_math;
 pub mod expand_sort;
+mod flat_indices;
 pub mod guard_accesses;
 pub mod issue_loads;
 pub mod licm;

@@ -72,6 +72,7 @@ pub fn run(func: &mut Function) -> Changed {
         if let Op::If { then_region, else_region, .. } = data.op
             && data.results.is_empty()
             && is_full(func, then_region)
+            && !is_full(func, else_region)
         {
             let loc = data.loc;
             let first = behind_reductions(func, else_region);
@@ -87,7 +88,9 @@ pub fn run(func: &mut Function) -> Changed {
 /// Is the region the copy that needs no guards?
 fn is_full(func: &Function, region: Region) -> bool {
     let is_proved = |op: &Op| matches!(op, Op::Load { in_bounds: true, .. } | Op::Store { in_bounds: true, .. });
-    func.region(region).insts.iter().any(|inst| is_proved(&func.inst(*inst).op))
+    let mut is_full = false;
+    func.for_each_inst(region, &mut |inst| is_full |= is_proved(&func.inst(inst).op));
+    is_full
 }
 
 /// The position of the first op after the last reduction.

@@ -79,6 +79,7 @@ use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::location::Loc;
+use crate::passes::flat_indices::{self, Flat, Full};
 
 /// The widest access of one thread, in bytes.
 pub(super) const WIDEST: i64 = 16;
@@ -115,7 +116,7 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
             Some(Planned { front, ops, plan }) => {
                 let uses = uses.get_or_insert_with(|| Uses::of(func, &insts));
                 out.extend(front);
-                out.extend(split(func, &ops, plan, &|value| uses.first_from(value, end), &mut with));
+                out.extend(split(func, &ops, plan, facts, &|value| uses.first_from(value, end), &mut with));
                 changed = true;
             }
             None => out.extend(whole),
@@ -144,11 +145,24 @@ fn planned(func: &Function, whole: &[Inst], facts: &mut AffineFacts) -> Option<P
     let (front, behind) = scalars_in_front(func, whole);
     let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true), plan(func, &behind, facts, &|_| true));
     let reach = |plan: &Option<Plan>| plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|wide| **wide).count()));
-    if reach(&plan_behind) > reach(&plan_whole) {
-        plan_behind.map(|plan| Planned { front, ops: behind, plan })
+    let mut planned = if reach(&plan_behind) > reach(&plan_whole) {
+        plan_behind.map(|plan| Planned { front, ops: behind, plan })?
     } else {
-        plan_whole.map(|plan| Planned { front: Vec::new(), ops: whole.to_vec(), plan })
-    }
+        plan_whole.map(|plan| Planned { front: Vec::new(), ops: whole.to_vec(), plan })?
+    };
+    planned.plan.flat = flat(func, &planned, facts);
+    Some(planned)
+}
+
+fn flat(func: &Function, Planned { ops, plan, .. }: &Planned, facts: &mut AffineFacts) -> Option<Flat> {
+    let late: HashSet<Inst> = ops.iter().copied().filter(|inst| !plan.before.contains(inst)).collect();
+    let is_usable = |value: Value| !matches!(func.def(value), Def::Result(inst, _) if late.contains(&inst));
+    flat_indices::find(func, &full(ops, plan), facts, &is_usable)
+}
+
+/// What the condition of a plan guarantees.
+fn full<'a>(ops: &'a [Inst], plan: &'a Plan) -> Full<'a> {
+    Full { ops, accesses: &plan.accesses, masks: plan.masks.iter().map(|(mask, _)| *mask).collect() }
 }
 
 /// The uses of values by the ops of a region and of its nested regions.
@@ -232,6 +246,8 @@ pub(super) struct Plan {
     pub(super) accesses: HashMap<Inst, bool>,
     /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
+    /// The flattened indices, if the region divides indices.
+    flat: Option<Flat>,
 }
 
 /// A condition under which a conjunct of a mask holds for the whole tile.
@@ -373,18 +389,35 @@ fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
 
 /// Replaces the straight-line region by a condition and an `if` with both versions. `first_use` returns the first use of a value after the
 /// region. `with` receives the values that replace those of the region there.
-fn split(func: &mut Function, ops: &[Inst], plan: Plan, first_use: &dyn Fn(Value) -> Option<u32>, with: &mut Substitution) -> Vec<Inst> {
+fn split(
+    func: &mut Function,
+    ops: &[Inst],
+    plan: Plan,
+    facts: &mut AffineFacts,
+    first_use: &dyn Fn(Value) -> Option<u32>,
+    with: &mut Substitution,
+) -> Vec<Inst> {
     let loc = ops.iter().map(|inst| func.inst(*inst).loc).find(|loc| loc.is_some()).unwrap_or(Loc::NONE);
     let mut out = plan.before.clone();
+    let (results, remade) = handed_on(func, ops, &plan.before, first_use, with);
+    // Tiles of runs have layouts of their own, and to leave them, elements would move between threads, or between the CTAs of a program.
+    let flat = plan.flat.as_ref().filter(|_| results.iter().all(|result| func.ty(*result).is_scalar()));
     let scratch = func.add_region();
-    let cond = condition(&mut Builder::new(func, scratch, loc), &plan);
+    let b = &mut Builder::new(func, scratch, loc);
+    let is_full = condition(b, &plan);
+    let fits = flat.and_then(|flat| flat.test(b));
+    let cond = fits.map_or(is_full, |fits| b.binary(BinaryOp::And, is_full, fits));
     out.append(func.insts_mut(scratch));
 
-    let (results, remade) = handed_on(func, ops, &plan.before, first_use, with);
     let body = func.add_region();
     *func.insts_mut(body) = ops.to_vec();
-    let [full, guarded] = [true, false].map(|is_full| {
+    let [fast, guarded] = [true, false].map(|is_full| {
         let region = func.add_region();
+        if let Some(flat) = flat.filter(|_| is_full) {
+            let values = flat.write(func, &full(ops, &plan), &results, region, facts, loc);
+            Builder::new(func, region, loc).yield_values(values);
+            return region;
+        }
         let mut map = Substitution::new();
         copy_insts(func, body, region, &mut map);
         if is_full {
@@ -395,7 +428,7 @@ fn split(func: &mut Function, ops: &[Inst], plan: Plan, first_use: &dyn Fn(Value
         region
     });
     let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
-    let branch = func.make_inst(Op::If { cond, then_region: full, else_region: guarded }, types, loc);
+    let branch = func.make_inst(Op::If { cond, then_region: fast, else_region: guarded }, types, loc);
     for (old, new) in results.iter().zip(func.inst(branch).results.clone()) {
         with.insert(*old, new);
     }

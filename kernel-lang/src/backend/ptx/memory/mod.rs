@@ -6,10 +6,12 @@ pub(crate) mod barrier_state;
 pub(crate) mod checked_report;
 pub(crate) mod hazards;
 
-use crate::analysis::affine::Affine;
+use std::collections::HashMap;
+
+use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::uniform_loads::Reader;
 use crate::dtype::Dtype;
-use crate::ir::{Cache, Evict, Op, Type, Value};
+use crate::ir::{BinaryOp, Cache, Evict, Function, Op, Type, Value};
 use crate::layout::Layout;
 
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
@@ -128,14 +130,33 @@ impl Emitter<'_> {
                 Access { addresses, constants, group }
             }
             None => {
-                let offsets = self.lanes(offset);
-                let addresses = (0..count).map(|register| {
-                    let (scaled, address) = (self.reg(Class::B64), self.reg(Class::B64));
-                    asm!(self, "shl.b64 {scaled}, {}, {}", offsets.get(register), bytes.trailing_zeros());
-                    asm!(self, "add.s64 {address}, {base_reg}, {scaled}");
-                    address
-                });
-                Access { addresses: addresses.collect(), constants: vec![0; count], group: 1 }
+                let Some((narrow, steps)) = narrow_and_steps(self.func, &mut self.facts, offset) else {
+                    let offsets = self.lanes(offset);
+                    let addresses = (0..count).map(|register| {
+                        let (scaled, address) = (self.reg(Class::B64), self.reg(Class::B64));
+                        asm!(self, "shl.b64 {scaled}, {}, {}", offsets.get(register), bytes.trailing_zeros());
+                        asm!(self, "add.s64 {address}, {base_reg}, {scaled}");
+                        address
+                    });
+                    return Access { addresses: addresses.collect(), constants: vec![0; count], group: 1 };
+                };
+                let (start, constants) = self.addresses(Some((base_reg, base)), &steps, layout.as_ref(), count, bytes);
+                let offsets = self.lanes(narrow);
+                let mut known: HashMap<Reg, Reg> = HashMap::new();
+                let mut addresses = Vec::new();
+                for register in 0..count {
+                    let offset = offsets.get(register);
+                    let address = known.get(&offset).copied().unwrap_or_else(|| {
+                        let (scaled, address) = (self.reg(Class::B64), self.reg(Class::B64));
+                        asm!(self, "mul.wide.s32 {scaled}, {offset}, {bytes}");
+                        asm!(self, "add.s64 {address}, {}, {scaled}", start[0]);
+                        address
+                    });
+                    known.insert(offset, address);
+                    addresses.push(address);
+                }
+                let group = group(layout.as_ref(), &steps, align, dtype);
+                Access { addresses, constants, group }
             }
         }
     }
@@ -328,6 +349,23 @@ impl Emitter<'_> {
             }
         }
     }
+}
+
+/// The parts of an offset `narrow + steps`: a tile of `i32`, and steps with known strides, which differ only along axes along which `narrow` does
+/// not. So elements with equal `narrow` share an address, and their steps are immediate offsets. Flattened indices have this form.
+pub(crate) fn narrow_and_steps(func: &Function, facts: &mut AffineFacts, offset: Value) -> Option<(Value, Affine)> {
+    let narrow = |value: Value| match func.def_op(value) {
+        Some(Op::Cast { x }) if func.ty(*x).elem().dtype() == Some(Dtype::I32) => Some(*x),
+        _ => None,
+    };
+    if let Some(narrow) = narrow(offset) {
+        return Some((narrow, Affine::steps(&vec![0; func.ty(offset).shape().len()])));
+    }
+    let Some(&Op::Binary { op: BinaryOp::Add, lhs, rhs }) = func.def_op(offset) else { return None };
+    let (narrow, steps) = narrow(lhs).map(|narrow| (narrow, rhs)).or_else(|| Some((narrow(rhs)?, lhs)))?;
+    let steps = facts.get(func, steps).filter(|steps| steps.scalars().next().is_none())?;
+    let is_apart = steps.strides.iter().zip(0..).all(|(step, axis)| step.is(0) || facts.step(func, narrow, axis) == Some(0));
+    is_apart.then_some((narrow, steps))
 }
 
 /// The number of registers that are adjacent in memory and can move in one instruction.

@@ -1,0 +1,176 @@
+//! Bounds of indices: scalar expressions, and what a kernel tests of them.
+//!
+//! Each expression exists once. All arithmetic is in 64 bits; the checks rule out that it overflows.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::dtype::Dtype;
+use crate::ir::{BinaryOp, Builder, CompareOp, Op, Value};
+
+/// Every element is less than this.
+pub(super) const END: i64 = 1 << 31;
+
+/// A scalar expression: its number in [`Ranges`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Bound(u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Node {
+    Constant(i64),
+    /// An `i64` scalar, at least 0 and less than 2^31.
+    Scalar(Value),
+    /// The length of a pointer's tensor.
+    Length(Value),
+    /// `Add`, `Sub`, `Mul`, `Div`, `Min` or `Max`.
+    Binary(BinaryOp, Bound, Bound),
+}
+
+/// What a kernel tests before it relies on the ranges.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Check {
+    /// At least 0 and less than 2^31.
+    Fits(Bound),
+    /// At least 0.
+    NotNegative(Bound),
+}
+
+/// Scalar expressions, each once, and the checks.
+#[derive(Clone, Debug, Default)]
+pub struct Bounds {
+    nodes: Vec<Node>,
+    /// By bound: is it at least 0 because its operands are?
+    not_negative: Vec<bool>,
+    numbers: HashMap<Node, Bound>,
+    pub(super) checks: Vec<Check>,
+    checked: HashSet<Check>,
+}
+
+impl Bounds {
+    pub(super) fn number(&mut self, node: Node) -> Bound {
+        if let Some(known) = self.numbers.get(&node) {
+            return *known;
+        }
+        let number = Bound(self.nodes.len() as u32);
+        self.not_negative.push(match node {
+            Node::Constant(constant) => constant >= 0,
+            Node::Scalar(_) | Node::Length(_) => true,
+            Node::Binary(BinaryOp::Sub, ..) => false,
+            Node::Binary(BinaryOp::Max, x, y) => self.is_not_negative(x) || self.is_not_negative(y),
+            Node::Binary(_, x, y) => self.is_not_negative(x) && self.is_not_negative(y),
+        });
+        self.nodes.push(node);
+        self.numbers.insert(node, number);
+        number
+    }
+
+    pub(super) fn constant(&mut self, constant: i64) -> Bound {
+        self.number(Node::Constant(constant))
+    }
+
+    pub(super) fn node(&self, bound: Bound) -> Node {
+        self.nodes[bound.0 as usize]
+    }
+
+    pub(super) fn binary(&mut self, op: BinaryOp, lhs: Bound, rhs: Bound) -> Bound {
+        let folded = match (op, self.node(lhs), self.node(rhs)) {
+            // Constants are less than 2^32, so nothing overflows.
+            (_, Node::Constant(x), Node::Constant(y)) => match op {
+                BinaryOp::Add => x.checked_add(y),
+                BinaryOp::Sub => x.checked_sub(y),
+                BinaryOp::Mul => x.checked_mul(y),
+                BinaryOp::Div => x.checked_div(y),
+                BinaryOp::Min => Some(x.min(y)),
+                BinaryOp::Max => Some(x.max(y)),
+                _ => None,
+            },
+            (BinaryOp::Add | BinaryOp::Sub, _, Node::Constant(0)) | (BinaryOp::Mul | BinaryOp::Div, _, Node::Constant(1)) => return lhs,
+            (BinaryOp::Add, Node::Constant(0), _) | (BinaryOp::Mul, Node::Constant(1), _) => return rhs,
+            (BinaryOp::Mul, _, Node::Constant(0)) | (BinaryOp::Mul | BinaryOp::Div, Node::Constant(0), _) => Some(0),
+            (BinaryOp::Min | BinaryOp::Max, x, y) if x == y => return lhs,
+            (BinaryOp::Min, Node::Constant(0), _) if self.is_not_negative(rhs) => return lhs,
+            (BinaryOp::Max, Node::Constant(0), _) if self.is_not_negative(rhs) => return rhs,
+            (BinaryOp::Min, _, Node::Constant(0)) if self.is_not_negative(lhs) => return rhs,
+            (BinaryOp::Max, _, Node::Constant(0)) if self.is_not_negative(lhs) => return lhs,
+            // a - 1 + 1, and the like.
+            (BinaryOp::Add | BinaryOp::Sub, Node::Binary(inner @ (BinaryOp::Add | BinaryOp::Sub), x, c), Node::Constant(y))
+                if let Node::Constant(c) = self.node(c) =>
+            {
+                let signed = |op, number: i64| if op == BinaryOp::Add { number } else { -number };
+                let sum = self.constant(signed(inner, c) + signed(op, y));
+                return self.binary(BinaryOp::Add, x, sum);
+            }
+            _ => None,
+        };
+        match folded {
+            Some(constant) => self.constant(constant),
+            None => self.number(Node::Binary(op, lhs, rhs)),
+        }
+    }
+
+    /// Is the bound at least 0 if all checks hold?
+    pub(super) fn is_not_negative(&self, bound: Bound) -> bool {
+        self.not_negative[bound.0 as usize] || self.checked.contains(&Check::NotNegative(bound))
+    }
+
+    pub(super) fn require(&mut self, check: Check) {
+        let is_known = match check {
+            Check::Fits(bound) => matches!(self.node(bound), Node::Constant(constant) if (0..END).contains(&constant)),
+            Check::NotNegative(bound) => matches!(self.node(bound), Node::Constant(constant) if constant >= 0),
+        };
+        if !is_known && self.checked.insert(check) {
+            self.checks.push(check);
+        }
+    }
+
+    /// Appends ops that test all checks. Their result is a `bool`, or `None` if there are no checks.
+    pub fn test(&self, b: &mut Builder<'_>) -> Option<Value> {
+        let mut values: Vec<Option<Value>> = vec![None; self.nodes.len()];
+        let (mut fits, mut not_negative): (Option<Value>, Option<Value>) = (None, None);
+        for check in &self.checks {
+            let (all, bound) = match check {
+                Check::Fits(bound) => (&mut fits, bound),
+                Check::NotNegative(bound) => (&mut not_negative, bound),
+            };
+            let value = self.value(*bound, b, &mut values);
+            *all = Some(all.map_or(value, |all| b.binary(BinaryOp::Or, all, value)));
+        }
+        let fits = fits.map(|all| {
+            let end = b.index(END.into());
+            let [all, end] = [all, end].map(|value| b.bitcast(value, Dtype::U64));
+            b.compare(CompareOp::Lt, all, end)
+        });
+        let not_negative = not_negative.map(|all| {
+            let zero = b.index(0);
+            b.compare(CompareOp::Ge, all, zero)
+        });
+        match (fits, not_negative) {
+            (Some(fits), Some(not_negative)) => Some(b.binary(BinaryOp::And, fits, not_negative)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Appends ops that compute a bound. Operands have smaller numbers, so the recursion is as deep as the expression.
+    pub(super) fn value(&self, bound: Bound, b: &mut Builder<'_>, values: &mut Vec<Option<Value>>) -> Value {
+        if let Some(value) = values[bound.0 as usize] {
+            return value;
+        }
+        let value = match self.node(bound) {
+            Node::Constant(constant) => b.index(constant.into()),
+            Node::Scalar(value) => value,
+            Node::Length(base) => b.op(Op::Length { base }, &[]),
+            Node::Binary(op, x, y) => {
+                let [x, y] = [x, y].map(|operand| self.value(operand, b, values));
+                if op == BinaryOp::Div {
+                    // Both fit in 31 bits, or a check fails.
+                    let [x, y] = [x, y].map(|value| b.cast(value, Dtype::U32));
+                    let quotient = b.binary(BinaryOp::Div, x, y);
+                    b.cast(quotient, Dtype::I64)
+                } else {
+                    b.binary(op, x, y)
+                }
+            }
+        };
+        values[bound.0 as usize] = Some(value);
+        value
+    }
+}

@@ -1,0 +1,404 @@
+//! Index ranges: the smallest and the largest element of a tile of indices, as scalars that a kernel can compute.
+//!
+//! ```text
+//! %3 = arange {start = 0, end = 64}          0 ..= 63
+//! %4 = add (broadcast %start), %3            %start ..= %start + 63
+//! %5 = rem %4, (broadcast %n)                0 ..= min(%start + 63, %n - 1)
+//! %6 = div %4, (broadcast %n)                %start / %n ..= (%start + 63) / %n
+//! ```
+//!
+//! A range holds if all [checks](Ranges::checks) hold, which a kernel tests once: every scalar is at least 0 and less than 2^31, every divisor is
+//! at least 1, and every element fits in 32 bits. So no bound overflows in 64 bits, and the elements can be computed in 32 bits.
+//!
+//! A mask narrows ranges: where `%5 < %m` holds, `%5` is at most `%m - 1`, and so are the indices that are computed from it ([`Ranges::under`]).
+//!
+//! Each range is computed once, from those of the operands, and once more for each mask. Chains of more than 48 ops have no range.
+
+mod bound;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, HashSet};
+
+use crate::analysis::affine::AffineFacts;
+use crate::analysis::masks;
+use crate::dtype::Dtype;
+use crate::ir::{Access, BinaryOp, CompareOp, ConstExpr, Function, Inst, MOST_MOVES, Op, SideTable, UnaryOp, Value};
+
+pub use bound::{Bound, Bounds};
+use bound::{Check, END, Node};
+
+/// The longest chain of ops that is followed.
+const MOST_DEPTH: u32 = 48;
+
+/// The smallest and the largest element, or bounds of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Range {
+    /// No element is less.
+    pub low: Bound,
+    /// No element is greater.
+    pub high: Bound,
+    /// Which ends hold only for the elements clamped to 32 bits: those of a float that was cast.
+    clamped: Clamped,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Clamped {
+    low: bool,
+    high: bool,
+}
+
+impl Range {
+    fn exact(low: Bound, high: Bound) -> Range {
+        Range { low, high, clamped: Clamped::default() }
+    }
+
+    fn is_exact(&self) -> bool {
+        self.clamped == Clamped::default()
+    }
+}
+
+/// The divisor of a tile: the same scalar or constant for every element.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Divisor {
+    /// A scalar.
+    Scalar(Value),
+    /// A positive constant.
+    Constant(i64),
+}
+
+/// The ranges of one kernel.
+pub struct Ranges<'a> {
+    func: &'a Function,
+    /// Can the tests use this scalar?
+    is_usable: &'a dyn Fn(Value) -> bool,
+    bounds: Bounds,
+    known: HashMap<Value, Option<Range>>,
+    /// By tile: the length of the longest chain of the ops that compute it.
+    depths: SideTable<Value, u32>,
+}
+
+/// By tile: what a mask guarantees of its elements.
+type Narrowed = HashMap<Value, (Option<Bound>, Option<Bound>)>;
+
+impl<'a> Ranges<'a> {
+    /// No ranges yet, of the tiles of a straight-line region. Bounds consist of scalars that are usable.
+    pub fn new(func: &'a Function, ops: &[Inst], is_usable: &'a dyn Fn(Value) -> bool) -> Ranges<'a> {
+        let mut depths: SideTable<Value, u32> = SideTable::new();
+        for inst in ops {
+            let mut depth = 0;
+            func.inst(*inst).op.for_each_operand(&mut |operand| depth = depth.max(depths[operand]));
+            func.inst(*inst).results.iter().filter(|result| func.ty(**result).is_tile()).for_each(|result| depths[*result] = depth + 1);
+        }
+        Ranges { func, is_usable, bounds: Bounds::default(), known: HashMap::new(), depths }
+    }
+
+    /// The expressions and checks.
+    pub fn into_bounds(self) -> Bounds {
+        self.bounds
+    }
+
+    /// The range of a tile of indices.
+    pub fn of(&mut self, value: Value) -> Option<Range> {
+        self.possibly_clamped(value).filter(Range::is_exact)
+    }
+
+    /// Is a range known only for the elements clamped to 32 bits?
+    pub fn is_clamped(&self, value: Value) -> bool {
+        self.known.get(&value).is_some_and(|range| range.is_some_and(|range| !range.is_exact()))
+    }
+
+    fn possibly_clamped(&mut self, value: Value) -> Option<Range> {
+        if let Some(range) = self.known.get(&value) {
+            return *range;
+        }
+        let range = self.computed(value, &Narrowed::new(), &mut None);
+        if let Some(range) = range {
+            self.check(range, value);
+        }
+        self.known.insert(value, range);
+        range
+    }
+
+    /// Requires that the elements of an access where its mask holds are inside its tensor. Returns whether a test can decide that.
+    /// Conjuncts in `known` hold for every element, and are not looked at.
+    pub fn require_inside(&mut self, access: Access, facts: &mut AffineFacts, known: &HashSet<Value>) -> bool {
+        let Access { base, offset, mask, .. } = access;
+        let narrowed = mask.map_or_else(Narrowed::new, |mask| self.narrowed(mask, facts, known));
+        let Some(range) = self.under(offset, &narrowed) else { return false };
+        let length = self.bounds.number(Node::Length(base));
+        let one = self.bounds.constant(1);
+        let last = self.bounds.binary(BinaryOp::Sub, length, one);
+        let slack = self.bounds.binary(BinaryOp::Sub, last, range.high);
+        self.bounds.require(Check::NotNegative(slack));
+        if !self.bounds.is_not_negative(range.low) {
+            self.bounds.require(Check::NotNegative(range.low));
+        }
+        true
+    }
+
+    /// The range of a tile where a mask holds.
+    fn under(&mut self, value: Value, narrowed: &Narrowed) -> Option<Range> {
+        if narrowed.is_empty() { self.of(value) } else { self.narrow(value, narrowed, &mut HashMap::new()).filter(Range::is_exact) }
+    }
+
+    fn narrow(&mut self, value: Value, narrowed: &Narrowed, memo: &mut HashMap<Value, Option<Range>>) -> Option<Range> {
+        if let Some(range) = memo.get(&value) {
+            return *range;
+        }
+        let mut range = match self.possibly_clamped(value) {
+            Some(_) => self.computed(value, narrowed, &mut Some(&mut *memo)),
+            whole => whole,
+        };
+        if let (Some(range), Some((low, high))) = (&mut range, narrowed.get(&value)) {
+            if let Some(low) = low {
+                range.low = self.bounds.binary(BinaryOp::Max, range.low, *low);
+            }
+            if let Some(high) = high {
+                range.high = self.bounds.binary(BinaryOp::Min, range.high, *high);
+            }
+        }
+        memo.insert(value, range);
+        range
+    }
+
+    /// What the conjuncts of a mask say about the tiles that they compare.
+    fn narrowed(&mut self, mask: Value, facts: &mut AffineFacts, known: &HashSet<Value>) -> Narrowed {
+        let mut narrowed = Narrowed::new();
+        for part in masks::conjuncts(self.func, facts, mask).into_iter().filter(|part| !known.contains(&part.mask)) {
+            let Some(&Op::Compare { op, lhs, rhs }) = self.func.def_op(part.mask) else { continue };
+            let (Some(left), Some(right)) = (self.of(lhs), self.of(rhs)) else { continue };
+            for (op, value, other) in [(op, lhs, right), (op.swapped(), rhs, left)] {
+                let one = self.bounds.constant(1);
+                let (low, high) = match op {
+                    CompareOp::Lt => (None, Some(self.bounds.binary(BinaryOp::Sub, other.high, one))),
+                    CompareOp::Le => (None, Some(other.high)),
+                    CompareOp::Gt => (Some(self.bounds.binary(BinaryOp::Add, other.low, one)), None),
+                    CompareOp::Ge => (Some(other.low), None),
+                    CompareOp::Eq => (Some(other.low), Some(other.high)),
+                    CompareOp::Ne => (None, None),
+                };
+                let entry = narrowed.entry(value).or_default();
+                (entry.0, entry.1) = (entry.0.or(low), entry.1.or(high));
+            }
+        }
+        narrowed
+    }
+
+    /// Requires that all elements fit in 32 bits.
+    fn check(&mut self, Range { low, high, .. }: Range, value: Value) {
+        // A quotient or a remainder is at most the dividend, which fits.
+        let is_division = matches!(self.func.def_op(value), Some(Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, .. }));
+        if is_division {
+            return;
+        }
+        if self.bounds.is_not_negative(high) {
+            self.bounds.require(Check::Fits(high));
+        } else {
+            let last = self.bounds.constant(END - 1);
+            let slack = self.bounds.binary(BinaryOp::Sub, last, high);
+            self.bounds.require(Check::NotNegative(slack));
+        }
+        if !self.bounds.is_not_negative(low) {
+            let most = self.bounds.constant(END);
+            let slack = self.bounds.binary(BinaryOp::Add, low, most);
+            self.bounds.require(Check::NotNegative(slack));
+        }
+    }
+
+    fn operand(&mut self, value: Value, narrowed: &Narrowed, memo: &mut Option<&mut HashMap<Value, Option<Range>>>) -> Option<Range> {
+        self.clamped_operand(value, narrowed, memo).filter(Range::is_exact)
+    }
+
+    fn clamped_operand(
+        &mut self,
+        value: Value,
+        narrowed: &Narrowed,
+        memo: &mut Option<&mut HashMap<Value, Option<Range>>>,
+    ) -> Option<Range> {
+        match memo {
+            Some(memo) => self.narrow(value, narrowed, memo),
+            None => self.possibly_clamped(value),
+        }
+    }
+
+    /// The range of a value, from those of its operands. The recursion is as deep as the chain of ops, which is limited.
+    fn computed(&mut self, value: Value, narrowed: &Narrowed, memo: &mut Option<&mut HashMap<Value, Option<Range>>>) -> Option<Range> {
+        let func = self.func;
+        let ty = func.ty(value);
+        if !ty.is_tile() || ty.elem().dtype() != Some(Dtype::I64) || self.depths[value] > MOST_DEPTH {
+            return None;
+        }
+        if let Some(constant) = func.splat(value) {
+            let constant = constant.as_int().and_then(|constant| i64::try_from(constant).ok()).filter(|constant| constant.abs() < END)?;
+            let bound = self.bounds.constant(constant);
+            return Some(Range::exact(bound, bound));
+        }
+        let op = func.def_op(value)?;
+        // Of the code before the region, only leaves are known.
+        if self.depths[value] == 0 && !matches!(op, Op::Arange { .. } | Op::Broadcast { .. }) {
+            return None;
+        }
+        let (low, high) = match *op {
+            Op::Arange { ref start, ref end } => {
+                let (start, end) = (i64::try_from(start.as_int()?).ok()?, i64::try_from(end.as_int()?).ok()?);
+                (self.bounds.constant(start), self.bounds.constant(end - 1))
+            }
+            Op::Broadcast { x } if func.ty(x).is_scalar() => {
+                let scalar = self.scalar(x)?;
+                (scalar, scalar)
+            }
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. } => {
+                let x = self.operand(x, narrowed, memo)?;
+                (x.low, x.high)
+            }
+            Op::Cast { x } if func.ty(x).elem().dtype().is_some_and(Dtype::is_float) => {
+                let is_not_negative = is_not_negative(func, x);
+                let (low, high) = (self.bounds.constant(if is_not_negative { 0 } else { -END }), self.bounds.constant(END - 1));
+                return Some(Range { low, high, clamped: Clamped { low: !is_not_negative, high: true } });
+            }
+            // The lower of two numbers is exact up to the lower end that is exact.
+            Op::Binary { op: op @ (BinaryOp::Min | BinaryOp::Max), lhs, rhs } => {
+                let (x, y) = (self.clamped_operand(lhs, narrowed, memo)?, self.clamped_operand(rhs, narrowed, memo)?);
+                let (both, either) = (
+                    Clamped { low: x.clamped.low && y.clamped.low, high: x.clamped.high && y.clamped.high },
+                    Clamped { low: x.clamped.low || y.clamped.low, high: x.clamped.high || y.clamped.high },
+                );
+                let clamped = match op {
+                    BinaryOp::Min => Clamped { low: either.low, high: both.high },
+                    _ => Clamped { low: both.low, high: either.high },
+                };
+                let (low, high) = self.combined(op, x, y)?;
+                return Some(Range { low, high, clamped });
+            }
+            Op::Unary { op: UnaryOp::Neg, x } => {
+                let (x, zero) = (self.operand(x, narrowed, memo)?, self.bounds.constant(0));
+                (self.bounds.binary(BinaryOp::Sub, zero, x.high), self.bounds.binary(BinaryOp::Sub, zero, x.low))
+            }
+            Op::Select { on_true, on_false, .. } => {
+                let (x, y) = (self.operand(on_true, narrowed, memo)?, self.operand(on_false, narrowed, memo)?);
+                let (low, high) = (self.bounds.binary(BinaryOp::Min, x.low, y.low), self.bounds.binary(BinaryOp::Max, x.high, y.high));
+                (low, high)
+            }
+            Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } => {
+                let x = self.operand(lhs, narrowed, memo)?;
+                let divisor = self.divisor(divisor(func, rhs)?)?;
+                if !self.bounds.is_not_negative(x.low) {
+                    self.bounds.require(Check::NotNegative(x.low));
+                }
+                let (zero, one) = (self.bounds.constant(0), self.bounds.constant(1));
+                let (low, high) = if op == BinaryOp::Rem {
+                    let last = self.bounds.binary(BinaryOp::Sub, divisor, one);
+                    (zero, self.bounds.binary(BinaryOp::Min, x.high, last))
+                } else {
+                    (self.bounds.binary(BinaryOp::Div, x.low, divisor), self.bounds.binary(BinaryOp::Div, x.high, divisor))
+                };
+                (low, high)
+            }
+            Op::Binary { op, lhs, rhs } => {
+                let (x, y) = (self.operand(lhs, narrowed, memo)?, self.operand(rhs, narrowed, memo)?);
+                self.combined(op, x, y)?
+            }
+            _ => return None,
+        };
+        Some(Range::exact(low, high))
+    }
+
+    fn combined(&mut self, op: BinaryOp, x: Range, y: Range) -> Option<(Bound, Bound)> {
+        let bounds = &mut self.bounds;
+        Some(match op {
+            BinaryOp::Add => (bounds.binary(op, x.low, y.low), bounds.binary(op, x.high, y.high)),
+            BinaryOp::Sub => (bounds.binary(op, x.low, y.high), bounds.binary(op, x.high, y.low)),
+            BinaryOp::Min | BinaryOp::Max => (bounds.binary(op, x.low, y.low), bounds.binary(op, x.high, y.high)),
+            BinaryOp::Mul => {
+                // One factor is not negative: then its extremes decide how far the other one is stretched.
+                let (x, y) = if bounds.is_not_negative(y.low) { (x, y) } else { (y, x) };
+                if !bounds.is_not_negative(y.low) {
+                    return None;
+                }
+                let low = if bounds.is_not_negative(x.low) {
+                    bounds.binary(op, x.low, y.low)
+                } else {
+                    let (least, most) = (bounds.binary(op, x.low, y.low), bounds.binary(op, x.low, y.high));
+                    bounds.binary(BinaryOp::Min, least, most)
+                };
+                let high = if bounds.is_not_negative(x.high) {
+                    bounds.binary(op, x.high, y.high)
+                } else {
+                    let (least, most) = (bounds.binary(op, x.high, y.low), bounds.binary(op, x.high, y.high));
+                    bounds.binary(BinaryOp::Max, least, most)
+                };
+                (low, high)
+            }
+            _ => return None,
+        })
+    }
+
+    /// A scalar, as a bound. It must fit in 31 bits.
+    fn scalar(&mut self, value: Value) -> Option<Bound> {
+        let ty = self.func.ty(value);
+        if ty.elem().dtype() != Some(Dtype::I64) || !(self.is_usable)(value) {
+            return None;
+        }
+        if let Some(Op::Const { value }) = self.func.def_op(value) {
+            let constant = value.as_int().and_then(|constant| i64::try_from(constant).ok()).filter(|constant| constant.abs() < END)?;
+            return Some(self.bounds.constant(constant));
+        }
+        let bound = self.bounds.number(Node::Scalar(value));
+        self.bounds.require(Check::Fits(bound));
+        Some(bound)
+    }
+
+    /// A divisor, as a bound. It must be at least 1.
+    fn divisor(&mut self, divisor: Divisor) -> Option<Bound> {
+        match divisor {
+            Divisor::Constant(constant) => Some(self.bounds.constant(constant)),
+            Divisor::Scalar(value) => {
+                let bound = self.scalar(value)?;
+                let one = self.bounds.constant(1);
+                let rest = self.bounds.binary(BinaryOp::Sub, bound, one);
+                self.bounds.require(Check::NotNegative(rest));
+                Some(bound)
+            }
+        }
+    }
+}
+
+/// The scalar or the constant, less than 2^31, that every element of a divisor equals.
+pub fn divisor(func: &Function, value: Value) -> Option<Divisor> {
+    if let Some(constant) = func.splat(value) {
+        let constant = constant.as_int().filter(|constant| (1..i128::from(END)).contains(constant));
+        return constant.and_then(|constant| i64::try_from(constant).ok()).map(Divisor::Constant);
+    }
+    let mut at = value;
+    // At most as many ops as `splat` follows.
+    for _ in 0..MOST_MOVES {
+        match *func.def_op(at)? {
+            Op::Broadcast { x } if func.ty(x).is_scalar() => return Some(Divisor::Scalar(x)),
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => at = x,
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Is a float at least 0 by the op that computes it, such as `max(x, 0.0)`?
+fn is_not_negative(func: &Function, mut x: Value) -> bool {
+    let is_number = |side: Value| matches!(func.splat(side), Some(ConstExpr::Float(number)) if *number >= 0.0);
+    for _ in 0..MOST_MOVES {
+        match func.def_op(x) {
+            Some(Op::Binary { op: BinaryOp::Max, lhs, rhs }) => return is_number(*lhs) || is_number(*rhs),
+            Some(Op::Binary { op: BinaryOp::Min, lhs, rhs }) => {
+                x = match (is_number(*lhs), is_number(*rhs)) {
+                    (true, _) => *rhs,
+                    (_, true) => *lhs,
+                    _ => return false,
+                };
+            }
+            Some(Op::Unary { op: UnaryOp::Abs, .. }) => return true,
+            Some(Op::Unary { op: UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Rint | UnaryOp::Round | UnaryOp::Trunc, x: of }) => x = *of,
+            _ => return false,
+        }
+    }
+    false
+}

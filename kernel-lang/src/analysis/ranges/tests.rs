@@ -1,0 +1,152 @@
+//! Random kernels of indices: every element lies in its range, and every access that is proved inside is inside.
+
+use super::bound::{Bound, Bounds, Check, END, Node};
+use super::*;
+use crate::ir::parse;
+
+const EXTENT: i64 = 8;
+
+/// A random kernel of indices, and its text. Each line defines `%v<n>`.
+struct Random {
+    state: u64,
+}
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.state = self.state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (self.state >> 33) as usize % end
+    }
+
+    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+
+    /// Lines that define `%v0` to `%v<count - 1>`, the last of which is a mask, and a load with that mask.
+    fn kernel(&mut self, count: usize) -> String {
+        let ty = format!("tile<i64, [{EXTENT}]>");
+        let mut lines = vec![format!("%v0 = arange {{start = 0, end = {EXTENT}}} : {ty}"), format!("%v1 = broadcast %a : {ty}")];
+        lines.push(format!("%v2 = broadcast %b : {ty}"));
+        lines.push(format!("%v3 = const {{value = {}}} : {ty}", self.pick(&[-3, 0, 1, 2, 5])));
+        lines.push(format!("%v4 = add %v0, %v1 : {ty}"));
+        for at in lines.len()..count {
+            let (x, y) = (self.below(at), self.below(at));
+            lines.push(match self.below(9) {
+                0 | 1 => format!("%v{at} = div %v{x}, %v{} : {ty}", self.pick(&[1, 2])),
+                2 | 3 => format!("%v{at} = rem %v{x}, %v{} : {ty}", self.pick(&[1, 2])),
+                4 => format!("%m{at} = lt %v{x}, %v{y} : tile<bool, [{EXTENT}]>\n%v{at} = select %m{at}, %v{x}, %v{y} : {ty}"),
+                other => format!("%v{at} = {} %v{x}, %v{y} : {ty}", ["add", "sub", "mul", "max", "min"][other % 5]),
+            });
+        }
+        let test = self.pick(&["lt", "le", "gt", "ge", "eq"]);
+        let (of, to, at) = (self.below(count), self.below(count), count - 1 - self.below(3));
+        format!(
+            "kernel @k(%x: ptr<f32>, %a: i64, %b: i64) {{\n{}\n%m = {test} %v{of}, %v{to} : tile<bool, [{EXTENT}]>\n\
+             %l = load %x, %v{at} {{mask = %m}} : tile<f32, [{EXTENT}]>\nreturn\n}}",
+            lines.join("\n")
+        )
+    }
+}
+
+/// The elements of a tile, or `None` if one does not fit in an `i128` of reasonable size.
+fn elements(func: &Function, value: Value, scalars: &[(Value, i128)]) -> Vec<i128> {
+    let of = |value: Value| elements(func, value, scalars);
+    let both = |lhs, rhs, f: &dyn Fn(i128, i128) -> i128| of(lhs).into_iter().zip(of(rhs)).map(|(x, y)| f(x, y)).collect();
+    match *func.def_op(value).expect("it is computed") {
+        Op::Const { ref value } => vec![value.as_int().expect("a number"); EXTENT as usize],
+        Op::Arange { .. } => (0..i128::from(EXTENT)).collect(),
+        Op::Broadcast { x } => vec![scalars.iter().find(|(scalar, _)| *scalar == x).expect("a parameter").1; EXTENT as usize],
+        Op::Select { cond, on_true, on_false } => {
+            let (cond, x, y) = (of(cond), of(on_true), of(on_false));
+            (0..EXTENT as usize).map(|at| if cond[at] != 0 { x[at] } else { y[at] }).collect()
+        }
+        Op::Compare { op, lhs, rhs } => both(lhs, rhs, &|x, y| {
+            i128::from(match op {
+                CompareOp::Lt => x < y,
+                CompareOp::Le => x <= y,
+                CompareOp::Gt => x > y,
+                CompareOp::Ge => x >= y,
+                CompareOp::Eq => x == y,
+                CompareOp::Ne => x != y,
+            })
+        }),
+        Op::Binary { op, lhs, rhs } => both(lhs, rhs, &|x, y| match op {
+            BinaryOp::Add => x + y,
+            BinaryOp::Sub => x - y,
+            BinaryOp::Mul => x.saturating_mul(y).clamp(-(1 << 100), 1 << 100),
+            BinaryOp::Div => x.checked_div(y).unwrap_or(0),
+            BinaryOp::Rem => x.checked_rem(y).unwrap_or(x),
+            BinaryOp::Min => x.min(y),
+            _ => x.max(y),
+        }),
+        ref op => panic!("{} is not drawn", op.name()),
+    }
+}
+
+fn evaluated(bounds: &Bounds, bound: Bound, scalars: &[(Value, i128)], length: i128) -> i128 {
+    let of = |bound| evaluated(bounds, bound, scalars, length);
+    match bounds.node(bound) {
+        Node::Constant(constant) => constant.into(),
+        Node::Scalar(value) => scalars.iter().find(|(scalar, _)| *scalar == value).expect("a parameter").1,
+        Node::Length(_) => length,
+        Node::Binary(op, x, y) => match op {
+            BinaryOp::Add => of(x) + of(y),
+            BinaryOp::Sub => of(x) - of(y),
+            BinaryOp::Mul => of(x) * of(y),
+            BinaryOp::Div => of(x).checked_div(of(y)).unwrap_or(0),
+            BinaryOp::Min => of(x).min(of(y)),
+            _ => of(x).max(of(y)),
+        },
+    }
+}
+
+#[test]
+fn elements_are_in_their_ranges_if_the_checks_hold() {
+    let mut random = Random { state: 7 };
+    let (mut held, mut proved) = (0, 0);
+    for _ in 0..4000 {
+        let count = 6 + random.below(6);
+        let text = random.kernel(count);
+        let func = parse(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+        let always = |_: Value| true;
+        let mut ranges = Ranges::new(&func, &func.all_insts(), &always);
+        let mut known = Vec::new();
+        let mut access = None;
+        for inst in func.all_insts() {
+            access = access.or(func.inst(inst).op.access());
+            for result in &func.inst(inst).results {
+                known.extend(ranges.of(*result).map(|range| (*result, range)));
+            }
+        }
+        let access = access.expect("there is a load");
+        let is_tested = ranges.require_inside(access, &mut AffineFacts::new(), &HashSet::new());
+        let bounds = ranges.into_bounds();
+        for _ in 0..20 {
+            let numbers = [0; 2].map(|_| random.pick(&[-1i128, 0, 1, 2, 3, 4, 7, 8, 60, 1 << 20, (1 << 31) - 1, 1 << 31]));
+            let length = random.pick(&[0i128, 1, 8, 40, 1000, 1 << 40]);
+            let scalars: Vec<(Value, i128)> = func.params[1..].iter().map(|param| param.value).zip(numbers).collect();
+            let holds = bounds.checks.iter().all(|check| match check {
+                Check::Fits(bound) => (0..i128::from(END)).contains(&evaluated(&bounds, *bound, &scalars, length)),
+                Check::NotNegative(bound) => evaluated(&bounds, *bound, &scalars, length) >= 0,
+            });
+            if !holds {
+                continue;
+            }
+            held += 1;
+            for (value, range) in &known {
+                let [low, high] = [range.low, range.high].map(|bound| evaluated(&bounds, bound, &scalars, length));
+                for element in elements(&func, *value, &scalars) {
+                    assert!(low <= element && element <= high, "{element} of {value} is not in {low}..={high}, {numbers:?}\n{text}");
+                    assert!(i32::try_from(element).is_ok(), "{element} of {value}, {numbers:?}\n{text}");
+                }
+            }
+            if is_tested {
+                let mask = elements(&func, access.mask.expect("it has one"), &scalars);
+                for (element, inside) in elements(&func, access.offset, &scalars).into_iter().zip(mask) {
+                    assert!(inside == 0 || (0..length).contains(&element), "{element} of {length}, {numbers:?}\n{text}");
+                }
+                proved += 1;
+            }
+        }
+    }
+    assert!(held > 1000 && proved > 500, "{held} launches were tested, {proved} with accesses");
+}

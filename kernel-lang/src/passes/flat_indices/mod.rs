@@ -1,0 +1,221 @@
+//! Flattened indices: full tiles whose indices are taken apart by `/` and `%` compute them in 32 bits, once for a run of neighbours.
+//!
+//! A kernel that flattens a tensor takes its index apart again: `columns = offsets % n`, `rows = offsets / n`. [`super::split_full_tiles`] makes
+//! a copy of such code for full tiles. This module writes that copy:
+//!
+//! - **32 bits.** The condition of the copy also tests that every index fits in 32 bits ([`crate::analysis::ranges`]).
+//! - **Bounds.** The same ranges prove that accesses with such indices are in bounds, so these need no guard.
+//! - **Runs.** A tile of 1024 elements becomes one of `[128, 8]`: 128 runs of 8 neighbours. If `n` is a multiple of 8, each run has one row, and
+//!   neighbouring columns ([`runs`]). So a thread divides once for 8 elements, and accesses 16 bytes at once. A second condition tests
+//!   the divisors. If it fails, the copy divides for each element, and still makes wide accesses where the index is not divided.
+//! - **Division.** A divisor's reciprocal is computed once, and each division is a product and a shift ([`reciprocal`]).
+//!
+//! ```text
+//! %o = add (broadcast %start), (arange 0 .. 1024)      if %is_full_and_fits {
+//! %c = rem %o, (broadcast %n)                              if %n_is_a_multiple_of_8 {
+//! %v = load %x, %c                                             %c = %start + 8 * (arange 0 .. 128) modulo %n, in 32 bits : [128]
+//! store %y, %o, %v                                             %v = load %x, %c[:, None] + (arange 0 .. 8) {align = 16} : [128, 8]
+//!                                                              store %y, .., %v {align = 16}
+//!                                                          } { .. }
+//!                                                      } { the code as it was, guarded }
+//! ```
+
+mod reciprocal;
+mod runs;
+mod translate;
+
+use std::collections::{HashMap, HashSet};
+
+use crate::analysis::affine::AffineFacts;
+use crate::analysis::ranges::{Bounds, Ranges, divisor};
+use crate::dtype::Dtype;
+use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value};
+use crate::location::Loc;
+
+use runs::{Demands, Grant, Runs};
+
+/// In a tile of fewer elements, the divisions take less time than the tests.
+const WORTH: usize = 256;
+/// The bytes of the widest access.
+const WIDEST: usize = 16;
+
+/// A straight-line region whose tiles are full, and what is known of it.
+pub(super) struct Full<'a> {
+    /// Its ops.
+    pub(super) ops: &'a [Inst],
+    /// The accesses that are in bounds, and whether each is wide.
+    pub(super) accesses: &'a HashMap<Inst, bool>,
+    /// The masks that hold for every element.
+    pub(super) masks: HashSet<Value>,
+}
+
+/// A straight-line region with flattened indices.
+pub(super) struct Flat {
+    /// The extent of all tiles.
+    extent: usize,
+    /// The number of neighbours in a run.
+    run: usize,
+    /// The tiles of indices that are computed in 32 bits.
+    indices: HashSet<Value>,
+    /// Those of which only the elements clamped to 32 bits are computed so.
+    clamped: HashSet<Value>,
+    /// The accesses that the ranges prove in bounds.
+    inside: HashSet<Inst>,
+    /// The bounds of the indices, and what the condition must test.
+    bounds: Bounds,
+    /// What makes runs of equal quotients.
+    demands: Demands,
+}
+
+/// The flattened indices of a straight-line region, if it divides indices and all its tiles have one axis and one extent.
+pub(super) fn find(func: &Function, full: &Full<'_>, facts: &mut AffineFacts, is_usable: &dyn Fn(Value) -> bool) -> Option<Flat> {
+    let extent = common_extent(func, full.ops).filter(|extent| *extent >= WORTH && extent.is_power_of_two())?;
+    let mut ranges = Ranges::new(func, full.ops, is_usable);
+    let (mut members, mut indices, mut inside) = (HashSet::new(), HashSet::new(), HashSet::new());
+    let mut divides = false;
+    for inst in full.ops {
+        let data = func.inst(*inst);
+        match data.op {
+            Op::Binary { op, lhs, rhs } if is_index_tile(func, lhs) => {
+                let is_division = matches!(op, BinaryOp::Div | BinaryOp::Rem) && divisor(func, rhs).is_some();
+                let result = func.result(*inst);
+                let is_clamp = matches!(op, BinaryOp::Min | BinaryOp::Max);
+                let is_of_members = members.contains(&lhs) || members.contains(&rhs);
+                if (is_division || is_clamp || is_of_members) && ranges.of(result).is_some() {
+                    divides |= is_division;
+                    members.insert(result);
+                    collect(func, result, &mut indices);
+                }
+            }
+            Op::Select { on_true, on_false, .. } if members.contains(&on_true) || members.contains(&on_false) => {
+                let result = func.result(*inst);
+                if ranges.of(result).is_some() {
+                    members.insert(result);
+                    collect(func, result, &mut indices);
+                }
+            }
+            Op::Compare { lhs, rhs, .. }
+                if (members.contains(&lhs) || members.contains(&rhs)) && ranges.of(lhs).is_some() && ranges.of(rhs).is_some() =>
+            {
+                [lhs, rhs].into_iter().for_each(|side| collect(func, side, &mut indices));
+            }
+            _ => {}
+        }
+        if let Some(access) = data.op.access()
+            && members.contains(&access.offset)
+            && facts.get(func, access.offset).is_none()
+            && (func.unchecked || ranges.require_inside(access, facts, &full.masks))
+        {
+            inside.insert(*inst);
+        }
+    }
+    if !divides {
+        return None;
+    }
+    let clamped = indices.iter().copied().filter(|index| ranges.is_clamped(*index)).collect();
+    let run = run_length(func, full, extent);
+    let demands = Runs { func, indices: &indices, run, grant: Grant::Collect }.demands(full, facts);
+    Some(Flat { extent, run, indices, clamped, inside, bounds: ranges.into_bounds(), demands })
+}
+
+/// The extent of all tiles, if they have one axis and the region has only ops that work on each element by itself.
+fn common_extent(func: &Function, ops: &[Inst]) -> Option<usize> {
+    let mut extent = None;
+    for inst in ops {
+        let data = func.inst(*inst);
+        let is_known = match &data.op {
+            Op::Broadcast { x } => func.ty(*x).is_scalar(),
+            Op::Load { volatile, .. } => !volatile,
+            Op::Store { .. } | Op::Atomic { .. } => true,
+            op => op.is_pure() && !op.looks_across() && !matches!(op, Op::InlinePtx { .. } | Op::ReducePio2 { .. } | Op::Pointer { .. }),
+        };
+        if !is_known {
+            return None;
+        }
+        let mut is_common = true;
+        let mut look = |value: Value| {
+            let ty = func.ty(value);
+            if ty.is_tile() {
+                let extents = ty.extents();
+                is_common &= extents.len() == 1 && extents[0] == *extent.get_or_insert(extents[0]);
+            }
+        };
+        data.op.for_each_operand(&mut look);
+        data.results.iter().for_each(|result| look(*result));
+        if !is_common {
+            return None;
+        }
+    }
+    extent
+}
+
+fn is_index_tile(func: &Function, value: Value) -> bool {
+    let ty = func.ty(value);
+    ty.is_tile() && ty.elem().dtype() == Some(Dtype::I64)
+}
+
+/// Adds an index and the indices from which it is computed.
+fn collect(func: &Function, value: Value, indices: &mut HashSet<Value>) {
+    let mut next = vec![value];
+    while let Some(value) = next.pop() {
+        if is_index_tile(func, value) && indices.insert(value) {
+            func.def_op(value).into_iter().for_each(|op| op.for_each_operand(&mut |operand| next.push(operand)));
+        }
+    }
+}
+
+/// The elements that the widest access of the smallest type moves.
+fn run_length(func: &Function, full: &Full<'_>, extent: usize) -> usize {
+    let bytes = full.ops.iter().filter_map(|inst| {
+        let access = func.inst(*inst).op.access()?;
+        (full.accesses.get(inst) == Some(&true)).then(|| func.ty(access.base).dtype().bytes())
+    });
+    bytes.min().map_or(1, |bytes| (WIDEST / bytes).min(extent))
+}
+
+impl Flat {
+    /// Appends the test whether every index fits in 32 bits and the accesses are in bounds.
+    pub(super) fn test(&self, b: &mut Builder<'_>) -> Option<Value> {
+        self.bounds.test(b)
+    }
+
+    /// Writes the copy for full tiles to `region`, and returns the values that replace `results`, which are scalars.
+    pub(super) fn write(
+        &self,
+        func: &mut Function,
+        full: &Full<'_>,
+        results: &[Value],
+        region: Region,
+        facts: &mut AffineFacts,
+        loc: Loc,
+    ) -> Vec<Value> {
+        if self.demands.is_empty() {
+            return translate::run(self, func, full, results, region, facts, Grant::Demanded);
+        }
+        let b = &mut Builder::new(func, region, loc);
+        let cond = self.demands.test(b, self.run);
+        let [in_runs, by_element] = [Grant::Demanded, Grant::None].map(|grant| {
+            let inner = func.add_region();
+            let values = translate::run(self, func, full, results, inner, facts, grant);
+            Builder::new(func, inner, loc).yield_values(values);
+            inner
+        });
+        let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
+        let branch = func.append(region, Op::If { cond, then_region: in_runs, else_region: by_element }, types, loc);
+        func.inst(branch).results.clone()
+    }
+}
+
+/// Appends a test whether all these numbers are multiples of a power of two.
+fn are_multiples(b: &mut Builder<'_>, numbers: &[(Value, usize)]) -> Value {
+    let rests: Vec<Value> = numbers
+        .iter()
+        .map(|(number, of)| {
+            let low_bits = b.index(*of as i128 - 1);
+            b.binary(BinaryOp::And, *number, low_bits)
+        })
+        .collect();
+    let all = rests.into_iter().reduce(|all, rest| b.binary(BinaryOp::Or, all, rest)).expect("there is a number");
+    let zero = b.index(0);
+    b.compare(CompareOp::Eq, all, zero)
+}

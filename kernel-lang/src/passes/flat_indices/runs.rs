@@ -1,0 +1,286 @@
+//! How values differ within a run of neighbours, and what a divisor must be so that they do not.
+//!
+//! A run is `run` neighbours that begin at a multiple of `run`, a power of two. For a divisor `n` that is a multiple of `run`, every index of a
+//! run has the same quotient, and the remainders are neighbours:
+//!
+//! | value, run = 4 | in a run | in words |
+//! |---|---|---|
+//! | `o = start + arange` | 20 21 22 23 | steps of 1, from a multiple of 4 |
+//! | `o / 12` | 1 1 1 1 | the same |
+//! | `o % 12` | 8 9 10 11 | steps of 1, from a multiple of 4 |
+//! | `2 * (o % 12) - 1` | 15 17 19 21 | steps of 2 |
+//! | `o / 5` | 4 4 4 4 or 4 4 5 5 | varied: 5 is not a multiple of 4 |
+
+use std::collections::{HashMap, HashSet};
+
+use crate::analysis::affine::AffineFacts;
+use crate::analysis::ranges::{Divisor, divisor};
+use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, UnaryOp, Value};
+
+use super::{Full, WIDEST, are_multiples, is_index_tile};
+
+/// How the elements of a run differ.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Run {
+    /// They do not.
+    Same {
+        /// Is the value a multiple of the run's length?
+        is_aligned: bool,
+    },
+    /// Each is `by` more than the one before.
+    Steps {
+        /// The difference.
+        by: i64,
+        /// Is the first one a multiple of the run's length?
+        is_aligned: bool,
+    },
+    /// Nothing is known.
+    Varied,
+}
+
+/// What must be a multiple of the run's length, or aligned, so that divisions and wide accesses work on whole runs.
+#[derive(Clone, Default)]
+pub(super) struct Demands {
+    divisors: Vec<Value>,
+    /// Pointers, and the bytes to a multiple of which each must point.
+    bases: Vec<(Value, usize)>,
+}
+
+impl Demands {
+    pub(super) fn is_empty(&self) -> bool {
+        self.divisors.is_empty() && self.bases.is_empty()
+    }
+
+    /// Appends the test.
+    pub(super) fn test(&self, b: &mut Builder<'_>, run: usize) -> Value {
+        let mut numbers: Vec<(Value, usize)> = self.divisors.iter().map(|divisor| (*divisor, run)).collect();
+        for (base, bytes) in &self.bases {
+            numbers.push((b.op(Op::Address { base: *base }, &[]), *bytes));
+        }
+        are_multiples(b, &numbers)
+    }
+}
+
+/// The computation of [`Run`]s.
+pub(super) struct Runs<'a> {
+    pub(super) func: &'a Function,
+    /// The tiles of indices that are computed in 32 bits. Their divisors are known in front of the region.
+    pub(super) indices: &'a HashSet<Value>,
+    pub(super) run: usize,
+    pub(super) grant: Grant,
+}
+
+/// What is assumed of divisors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Grant {
+    /// Those that are worth it are demanded.
+    Collect,
+    /// Those that were demanded are multiples of the run's length.
+    Demanded,
+    /// Nothing.
+    None,
+}
+
+impl Runs<'_> {
+    /// What the region demands.
+    pub(super) fn demands(&self, full: &Full<'_>, facts: &mut AffineFacts) -> Demands {
+        let mut demands = Demands::default();
+        if self.run == 1 {
+            return demands;
+        }
+        // A divisor may be a multiple because of one that is demanded later. Each search demands a further one, or is the last.
+        let runs = loop {
+            let count = demands.divisors.len();
+            let runs = self.known(full, facts, &mut demands);
+            if demands.divisors.len() == count {
+                break runs;
+            }
+        };
+        for inst in full.ops {
+            let Some(access) = self.func.inst(*inst).op.access() else { continue };
+            if let Some(Run::Steps { by: 1, is_aligned: true }) = runs.get(&access.offset)
+                && facts.get(self.func, access.offset).is_none()
+                && !matches!(self.func.inst(*inst).op, Op::Atomic { .. })
+                && access.mask.is_none_or(|mask| matches!(runs.get(&mask), Some(Run::Same { .. })))
+            {
+                let width = self.width(access.base);
+                if !demands.bases.contains(&(access.base, width)) {
+                    demands.bases.push((access.base, width));
+                }
+            }
+        }
+        demands
+    }
+
+    /// Is a pointer aligned for accesses to whole runs?
+    pub(super) fn is_aligned(&self, demands: &Demands, base: Value) -> bool {
+        self.grant != Grant::None && demands.bases.contains(&(base, self.width(base)))
+    }
+
+    /// The bytes of an access to a whole run, as far as one instruction moves them.
+    pub(super) fn width(&self, base: Value) -> usize {
+        (self.run * self.func.ty(base).dtype().bytes()).min(WIDEST)
+    }
+
+    /// The runs of all tiles of the region. Divisors are added to `demands` if all demands are to be granted.
+    pub(super) fn known(&self, full: &Full<'_>, facts: &mut AffineFacts, demands: &mut Demands) -> HashMap<Value, Run> {
+        let mut known = HashMap::new();
+        let taken_apart = self.taken_apart(full.ops);
+        for inst in full.ops {
+            for result in &self.func.inst(*inst).results {
+                if self.func.ty(*result).is_tile() {
+                    let run = self.of(*result, full, facts, &taken_apart, &mut known, demands);
+                    known.insert(*result, run);
+                }
+            }
+        }
+        known
+    }
+
+    /// The pairs of dividend and divisor of which the region computes the remainder: such a division takes an index apart. A quotient without
+    /// its remainder, such as `column / scale`, is demanded only of a flat index.
+    fn taken_apart(&self, ops: &[Inst]) -> HashSet<(Value, Divisor)> {
+        let remainders = ops.iter().filter_map(|inst| match self.func.inst(*inst).op {
+            Op::Binary { op: BinaryOp::Rem, lhs, rhs } if is_index_tile(self.func, lhs) => Some((lhs, divisor(self.func, rhs)?)),
+            _ => None,
+        });
+        remainders.collect()
+    }
+
+    fn of(
+        &self,
+        value: Value,
+        full: &Full<'_>,
+        facts: &mut AffineFacts,
+        taken_apart: &HashSet<(Value, Divisor)>,
+        known: &mut HashMap<Value, Run>,
+        demands: &mut Demands,
+    ) -> Run {
+        if let Some(run) = known.get(&value) {
+            return *run;
+        }
+        let func = self.func;
+        let same = Run::Same { is_aligned: false };
+        if let Some(constant) = func.splat(value) {
+            return Run::Same { is_aligned: constant.as_int().is_some_and(|constant| constant % self.run as i128 == 0) };
+        }
+        if full.masks.contains(&value) {
+            return same;
+        }
+        let Some(op) = func.def_op(value) else { return Run::Varied };
+        let mut look = |operand: Value| {
+            if func.ty(operand).is_tile() { self.of(operand, full, facts, taken_apart, known, demands) } else { same }
+        };
+        match *op {
+            Op::Arange { ref start, .. } => {
+                Run::Steps { by: 1, is_aligned: start.as_int().is_some_and(|start| start % self.run as i128 == 0) }
+            }
+            Op::Broadcast { x } if func.ty(x).is_scalar() => Run::Same { is_aligned: self.is_multiple(x, demands, 8) },
+            Op::Unary { op: UnaryOp::Neg, x } if is_index_tile(func, value) => match look(x) {
+                Run::Steps { by, is_aligned } => Run::Steps { by: -by, is_aligned },
+                other => other,
+            },
+            Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } if is_index_tile(func, value) => {
+                let (dividend, divisor) = (look(lhs), divisor(func, rhs));
+                match (dividend, divisor) {
+                    (Run::Same { .. }, Some(_)) => same,
+                    (Run::Steps { by: 1, is_aligned: true }, Some(divisor)) if self.indices.contains(&value) => {
+                        let is_demanded = taken_apart.contains(&(lhs, divisor)) || facts.get(func, lhs).is_some();
+                        if !self.is_multiple_divisor(divisor, is_demanded, demands) {
+                            Run::Varied
+                        } else if op == BinaryOp::Div {
+                            same
+                        } else {
+                            Run::Steps { by: 1, is_aligned: true }
+                        }
+                    }
+                    _ => Run::Varied,
+                }
+            }
+            Op::Binary { op, lhs, rhs } if is_index_tile(func, value) => self.combined(op, (look(lhs), lhs), (look(rhs), rhs)),
+            Op::Compare { op, lhs, rhs } => match (look(lhs), look(rhs)) {
+                (Run::Same { .. }, Run::Same { .. }) => same,
+                (Run::Steps { by: 1, is_aligned: true }, Run::Same { is_aligned: true })
+                    if matches!(op, CompareOp::Lt | CompareOp::Ge) && is_index_tile(func, lhs) =>
+                {
+                    same
+                }
+                _ => Run::Varied,
+            },
+            Op::Load { offset, mask, other, .. } => {
+                let all = [Some(offset), mask, other].into_iter().flatten().all(|operand| matches!(look(operand), Run::Same { .. }));
+                if all && facts.get(func, offset).is_none() { same } else { Run::Varied }
+            }
+            Op::Store { .. } | Op::Atomic { .. } => Run::Varied,
+            ref op => {
+                let mut all = op.is_pure();
+                op.for_each_operand(&mut |operand| all &= matches!(look(operand), Run::Same { .. }));
+                if all { same } else { Run::Varied }
+            }
+        }
+    }
+
+    fn combined(&self, op: BinaryOp, (x, lhs): (Run, Value), (y, rhs): (Run, Value)) -> Run {
+        use Run::{Same, Steps, Varied};
+        let number = |value: Value| self.func.splat(value).and_then(|constant| i64::try_from(constant.as_int()?).ok());
+        let steps = |by: i64, is_aligned: bool| if by == 0 { Same { is_aligned } } else { Steps { by, is_aligned } };
+        match (op, x, y) {
+            (BinaryOp::Add | BinaryOp::Sub, Same { is_aligned: a }, Same { is_aligned: b }) => Same { is_aligned: a && b },
+            (BinaryOp::Add | BinaryOp::Sub, Steps { by, is_aligned: a }, Same { is_aligned: b }) => Steps { by, is_aligned: a && b },
+            (BinaryOp::Add, Same { is_aligned: a }, Steps { by, is_aligned: b }) => Steps { by, is_aligned: a && b },
+            (BinaryOp::Sub, Same { is_aligned: a }, Steps { by, is_aligned: b }) => Steps { by: -by, is_aligned: a && b },
+            (BinaryOp::Add, Steps { by: p, is_aligned: a }, Steps { by: q, is_aligned: b }) => steps(p + q, a && b),
+            (BinaryOp::Sub, Steps { by: p, is_aligned: a }, Steps { by: q, is_aligned: b }) => steps(p - q, a && b),
+            (BinaryOp::Mul, Same { is_aligned: a }, Same { is_aligned: b }) => Same { is_aligned: a || b },
+            (BinaryOp::Mul, Steps { by, is_aligned }, Same { .. }) if let Some(factor) = number(rhs) => {
+                by.checked_mul(factor).map_or(Varied, |by| steps(by, is_aligned))
+            }
+            (BinaryOp::Mul, Same { .. }, Steps { by, is_aligned }) if let Some(factor) = number(lhs) => {
+                by.checked_mul(factor).map_or(Varied, |by| steps(by, is_aligned))
+            }
+            (_, Same { .. }, Same { .. }) => Same { is_aligned: false },
+            _ => Varied,
+        }
+    }
+
+    /// Is a divisor a multiple of the run's length, if the demands are granted? If it is to be demanded, it is added to them.
+    fn is_multiple_divisor(&self, divisor: Divisor, is_demanded: bool, demands: &mut Demands) -> bool {
+        match divisor {
+            Divisor::Constant(constant) => constant % self.run as i64 == 0,
+            Divisor::Scalar(value) => {
+                if self.is_multiple(value, demands, 8) {
+                    return true;
+                }
+                let is_new = is_demanded && self.grant == Grant::Collect;
+                if is_new {
+                    demands.divisors.push(value);
+                }
+                is_new
+            }
+        }
+    }
+
+    /// Is a scalar a multiple of the run's length, if the demands are granted?
+    fn is_multiple(&self, value: Value, demands: &Demands, depth: u32) -> bool {
+        if self.grant != Grant::None && demands.divisors.contains(&value) {
+            return true;
+        }
+        if depth == 0 {
+            return false;
+        }
+        match self.func.def_op(value) {
+            Some(Op::Const { value }) => value.as_int().is_some_and(|constant| constant % self.run as i128 == 0),
+            Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) => {
+                self.is_multiple(*lhs, demands, depth - 1) || self.is_multiple(*rhs, demands, depth - 1)
+            }
+            Some(Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, lhs, rhs }) => {
+                self.is_multiple(*lhs, demands, depth - 1) && self.is_multiple(*rhs, demands, depth - 1)
+            }
+            Some(Op::Binary { op: BinaryOp::Shl, lhs, rhs }) => {
+                let bits = self.func.splat(*rhs).and_then(|bits| bits.as_int()).filter(|bits| (0..63).contains(bits));
+                bits.is_some_and(|bits| (1i128 << bits) % self.run as i128 == 0) || self.is_multiple(*lhs, demands, depth - 1)
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,509 @@
+//! The copy for full tiles: each tile of `[extent]` becomes one of `[extent / run, run]`, or of `[extent / run]` if it is the same for a run.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::polynomial::Polynomial;
+use crate::analysis::ranges::{Divisor, divisor};
+use crate::dtype::Dtype;
+use crate::ir::rewrite::Substitution;
+use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, Type, UnaryOp, Value};
+use crate::location::Loc;
+
+use super::reciprocal::{self, Reciprocal};
+use super::runs::{Grant, Run, Runs};
+use super::{Flat, Full, is_index_tile};
+
+/// A thread of the usual four warps has one of so many runs.
+const FEW: usize = 128;
+
+/// A tile of the copy.
+#[derive(Clone, Copy)]
+struct Tile {
+    value: Value,
+    /// Has it one element for each run?
+    is_of_runs: bool,
+}
+
+/// A tile of indices: `base + step * i + constant`, where `i` is the position in the run. The elements of `base` are `i32`.
+#[derive(Clone, Copy)]
+struct Index {
+    /// Zero if absent.
+    base: Option<Tile>,
+    step: i64,
+    constant: i64,
+}
+
+/// Writes the copy to `region`, and returns the values that replace `results`, which are scalars.
+pub(super) fn run(
+    flat: &Flat,
+    func: &mut Function,
+    full: &Full<'_>,
+    results: &[Value],
+    region: Region,
+    facts: &mut AffineFacts,
+    grant: Grant,
+) -> Vec<Value> {
+    let runs = Runs { func, indices: &flat.indices, run: flat.run, grant }.known(full, facts, &mut flat.demands.clone());
+    let is_varied = |value: &Value| flat.indices.contains(value) && runs.get(value) == Some(&Run::Varied);
+    let divisors_of_elements = full.ops.iter().filter_map(|inst| match func.inst(*inst).op {
+        Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, rhs, .. } if func.inst(*inst).results.iter().any(is_varied) => divisor(func, rhs),
+        _ => None,
+    });
+    let divisors_of_elements =
+        divisors_of_elements.filter_map(|divisor| if let Divisor::Scalar(scalar) = divisor { Some(scalar) } else { None }).collect();
+    let extents = [flat.extent / flat.run, flat.run].map(|extent| ConstExpr::Int(extent as i128));
+    let b = Builder::new(func, region, Loc::NONE);
+    let mut copy = Copy {
+        flat,
+        full,
+        facts,
+        b,
+        grant,
+        runs,
+        extents,
+        divisors_of_elements,
+        scalars: Substitution::new(),
+        tiles: HashMap::new(),
+        indices: HashMap::new(),
+        reciprocals: HashMap::new(),
+    };
+    for inst in full.ops {
+        copy.op(*inst);
+    }
+    results.iter().map(|result| copy.scalars.get(*result)).collect()
+}
+
+struct Copy<'a, 'f> {
+    flat: &'a Flat,
+    full: &'a Full<'a>,
+    facts: &'a mut AffineFacts,
+    b: Builder<'f>,
+    grant: Grant,
+    runs: HashMap<Value, Run>,
+    /// The number of runs, and the length of a run.
+    extents: [ConstExpr; 2],
+    /// The divisors by which each element is divided.
+    divisors_of_elements: HashSet<Value>,
+    scalars: Substitution,
+    tiles: HashMap<Value, Tile>,
+    indices: HashMap<Value, Index>,
+    reciprocals: HashMap<Value, Reciprocal>,
+}
+
+impl Copy<'_, '_> {
+    fn op(&mut self, inst: Inst) {
+        let data = self.b.func.inst(inst).clone();
+        self.b.loc = data.loc;
+        let is_tile = |value: &Value| self.b.func.ty(*value).is_tile();
+        match data.op {
+            Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => self.access(inst, data.op, &data.results),
+            Op::Compare { op, lhs, rhs } if self.is_index(lhs) && self.is_index(rhs) && !self.full.masks.contains(&data.results[0]) => {
+                let tile = self.compare(op, lhs, rhs, self.runs.get(&data.results[0]).copied());
+                self.tiles.insert(data.results[0], tile);
+            }
+            // Indices are written where they are used.
+            _ if data.results.iter().any(|result| self.is_index(*result)) => {}
+            op if data.results.iter().any(is_tile) => {
+                let tile = self.elementwise(op, data.results[0]);
+                self.tiles.insert(data.results[0], tile);
+            }
+            mut op => {
+                op.map_operands(&mut |value| self.scalars.get(value));
+                let types: Vec<Type> = data.results.iter().map(|result| self.b.func.ty(*result).clone()).collect();
+                let copy = self.b.func.append(self.b.region, op, types, self.b.loc);
+                for (old, new) in data.results.iter().zip(self.b.func.inst(copy).results.clone()) {
+                    self.scalars.insert(*old, new);
+                }
+            }
+        }
+    }
+
+    fn is_index(&self, value: Value) -> bool {
+        self.flat.indices.contains(&value)
+    }
+
+    fn shape(&self, is_of_runs: bool) -> &[ConstExpr] {
+        if is_of_runs { &self.extents[..1] } else { &self.extents }
+    }
+
+    /// The tile with an element for each element.
+    fn spread(&mut self, tile: Tile) -> Value {
+        if !tile.is_of_runs {
+            return tile.value;
+        }
+        let column = self.b.expand_dims(tile.value, 1);
+        self.b.broadcast(column, &self.extents)
+    }
+
+    /// Two tiles of one shape.
+    fn together<const N: usize>(&mut self, tiles: [Tile; N]) -> ([Value; N], bool) {
+        let is_of_runs = tiles.iter().all(|tile| tile.is_of_runs);
+        (tiles.map(|tile| if is_of_runs { tile.value } else { self.spread(tile) }), is_of_runs)
+    }
+
+    /// The tile that replaces a tile of the region, or of the code before it.
+    fn tile(&mut self, value: Value) -> Tile {
+        if let Some(tile) = self.tiles.get(&value) {
+            return *tile;
+        }
+        let tile = if self.full.masks.contains(&value) {
+            let ty = Type::tile(Dtype::Bool, self.shape(true).to_vec());
+            Tile { value: self.b.constant(ConstExpr::Bool(true), ty), is_of_runs: true }
+        } else if let Some(constant) = self.b.func.splat(value).cloned() {
+            let ty = Type::tile(self.b.func.ty(value).elem().clone(), self.shape(true).to_vec());
+            Tile { value: self.b.constant(constant, ty), is_of_runs: true }
+        } else if let Some(affine) = self.affine(value) {
+            self.affine_tile(&affine)
+        } else if self.flat.clamped.contains(&value) {
+            let op = self.b.func.def_op(value).cloned().expect("it was clamped");
+            self.elementwise(op, value)
+        } else if self.is_index(value) {
+            let index = self.index(value);
+            let tile = self.elements(index);
+            Tile { value: self.b.cast(tile.value, Dtype::I64), ..tile }
+        } else {
+            Tile { value: self.b.reshape(value, &self.extents.clone()), is_of_runs: false }
+        };
+        self.tiles.insert(value, tile);
+        tile
+    }
+
+    fn affine(&mut self, value: Value) -> Option<Affine> {
+        self.facts.get(self.b.func, value).filter(|_| is_index_tile(self.b.func, value))
+    }
+
+    fn affine_tile(&mut self, affine: &Affine) -> Tile {
+        // Scalars of the region have copies.
+        let [start, stride] = [&affine.start, &affine.strides[0]].map(|part| part.map(&|scalar| self.scalars.get(scalar)));
+        let start = start.value(&mut self.b);
+        let is_of_runs = stride.is(0);
+        let shape = self.shape(is_of_runs).to_vec();
+        let start = self.b.broadcast(start, &shape);
+        if is_of_runs {
+            return Tile { value: start, is_of_runs };
+        }
+        let steps = Affine { start: Polynomial::default(), strides: vec![stride.scaled(self.flat.run as i64), stride] };
+        let steps = steps.strides_value(&mut self.b, &shape);
+        Tile { value: self.b.binary(BinaryOp::Add, start, steps), is_of_runs }
+    }
+
+    /// An op that works on each element by itself.
+    fn elementwise(&mut self, mut op: Op, result: Value) -> Tile {
+        let mut tiles = Vec::new();
+        op.for_each_operand(&mut |value| tiles.push(value));
+        tiles.retain(|value| self.b.func.ty(*value).is_tile());
+        let is_of_runs = if self.full.masks.contains(&result) {
+            return self.tile(result);
+        } else {
+            tiles.iter().all(|value| self.tile(*value).is_of_runs)
+        };
+        op.map_operands(&mut |value| {
+            if !self.b.func.ty(value).is_tile() {
+                return self.scalars.get(value);
+            }
+            let tile = self.tile(value);
+            if is_of_runs { tile.value } else { self.spread(tile) }
+        });
+        let ty = Type::tile(self.b.func.ty(result).elem().clone(), self.shape(is_of_runs).to_vec());
+        let value = match op {
+            // An affine index has a form of its own. Other aranges do not exist.
+            Op::Arange { .. } => return self.tile(result),
+            op => {
+                let copy = self.b.func.append(self.b.region, op, [ty], self.b.loc);
+                self.b.func.result(copy)
+            }
+        };
+        Tile { value, is_of_runs }
+    }
+
+    fn compare(&mut self, op: crate::ir::CompareOp, lhs: Value, rhs: Value, run: Option<Run>) -> Tile {
+        let (left, right) = (self.index(lhs), self.index(rhs));
+        let ([left, right], is_of_runs) = if matches!(run, Some(Run::Same { .. })) {
+            // What holds for the first element of a run holds for all.
+            let [left, right] = [left, right].map(|index| Index { step: 0, ..index });
+            let tiles = [self.elements(left), self.elements(right)];
+            self.together(tiles)
+        } else {
+            let tiles = [self.elements(left), self.elements(right)];
+            self.together(tiles)
+        };
+        Tile { value: self.b.compare(op, left, right), is_of_runs }
+    }
+
+    /// The elements of an index, as `i32`.
+    fn elements(&mut self, index: Index) -> Tile {
+        let is_of_runs = index.step == 0 && index.base.is_none_or(|base| base.is_of_runs);
+        let base = match index.base {
+            Some(base) if is_of_runs => Some(base.value),
+            Some(base) => Some(self.spread(base)),
+            None => None,
+        };
+        let ty = Type::tile(Dtype::I32, self.shape(is_of_runs).to_vec());
+        let rest = if index.step == 0 {
+            (index.constant != 0 || base.is_none()).then(|| self.b.constant(ConstExpr::Int(index.constant.into()), ty))
+        } else {
+            let steps = self.steps(index);
+            Some(self.b.cast(steps, Dtype::I32))
+        };
+        let value = match (base, rest) {
+            (Some(base), Some(rest)) => self.b.binary(BinaryOp::Add, base, rest),
+            (one, other) => one.or(other).expect("a base or a constant"),
+        };
+        Tile { value, is_of_runs }
+    }
+
+    /// `step * i + constant` for each element, as `i64`.
+    fn steps(&mut self, index: Index) -> Value {
+        let affine = Affine::steps(&[0, index.step]);
+        let extents = self.extents.clone();
+        let steps = affine.strides_value(&mut self.b, &extents);
+        if index.constant == 0 {
+            return steps;
+        }
+        let constant = self.b.int_like(index.constant.into(), steps);
+        self.b.binary(BinaryOp::Add, steps, constant)
+    }
+
+    /// An index in 32 bits. The recursion is as deep as the index's range, which is limited.
+    fn index(&mut self, value: Value) -> Index {
+        if let Some(index) = self.indices.get(&value) {
+            return *index;
+        }
+        let index = self.computed(value);
+        self.indices.insert(value, index);
+        index
+    }
+
+    fn computed(&mut self, value: Value) -> Index {
+        if let Some(constant) = self.b.func.splat(value).and_then(ConstExpr::as_int) {
+            return Index { base: None, step: 0, constant: constant as i64 };
+        }
+        let op = self.b.func.def_op(value).cloned().expect("an index with a range is computed");
+        match op {
+            Op::Arange { start, .. } => {
+                let count = self.extents[0].clone();
+                let numbers = self.b.op(Op::Arange { start: ConstExpr::Int(0), end: count }, &[]);
+                let numbers = self.b.cast(numbers, Dtype::I32);
+                let run = self.b.int_like(self.flat.run as i128, numbers);
+                let base = self.b.binary(BinaryOp::Mul, numbers, run);
+                let start = start.as_int().expect("a range was found") as i64;
+                Index { base: Some(Tile { value: base, is_of_runs: true }), step: 1, constant: start }
+            }
+            Op::Broadcast { x } => {
+                let x = self.scalars.get(x);
+                let narrow = self.b.cast(x, Dtype::I32);
+                let extents = self.shape(true).to_vec();
+                Index { base: Some(Tile { value: self.b.broadcast(narrow, &extents), is_of_runs: true }), step: 0, constant: 0 }
+            }
+            Op::Cast { x } => {
+                // A cast clamps, in 32 bits as in 64.
+                let tile = self.tile(x);
+                Index::of(Tile { value: self.b.cast(tile.value, Dtype::I32), ..tile })
+            }
+            Op::Unary { op: UnaryOp::Neg, x } => {
+                let x = self.index(x);
+                self.scaled(x, -1)
+            }
+            Op::Binary { op: BinaryOp::Add, lhs, rhs } => {
+                let (x, y) = (self.index(lhs), self.index(rhs));
+                self.sum(x, y)
+            }
+            Op::Binary { op: BinaryOp::Sub, lhs, rhs } => {
+                let (x, y) = (self.index(lhs), self.index(rhs));
+                self.difference(x, y)
+            }
+            Op::Binary { op: BinaryOp::Mul, lhs, rhs } => {
+                let (x, y) = (self.index(lhs), self.index(rhs));
+                match (x, y) {
+                    (x, Index { base: None, step: 0, constant }) | (Index { base: None, step: 0, constant }, x) => self.scaled(x, constant),
+                    _ => self.of_elements(BinaryOp::Mul, x, y),
+                }
+            }
+            Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } => {
+                let of = divisor(self.b.func, rhs).expect("a range was found");
+                self.divided(op, lhs, of, self.runs.get(&value).copied())
+            }
+            Op::Binary { op, lhs, rhs } => {
+                let (x, y) = (self.index(lhs), self.index(rhs));
+                self.of_elements(op, x, y)
+            }
+            Op::Select { cond, on_true, on_false } => {
+                let (x, y) = (self.index(on_true), self.index(on_false));
+                let cond = if self.b.func.ty(cond).is_tile() {
+                    self.tile(cond)
+                } else {
+                    let (scalar, extents) = (self.scalars.get(cond), self.shape(true).to_vec());
+                    Tile { value: self.b.broadcast(scalar, &extents), is_of_runs: true }
+                };
+                let tiles = [cond, self.elements(x), self.elements(y)];
+                let ([cond, x, y], is_of_runs) = self.together(tiles);
+                Index::of(Tile { value: self.b.select(cond, x, y), is_of_runs })
+            }
+            _ => unreachable!("such an index has no range"),
+        }
+    }
+
+    fn of_elements(&mut self, op: BinaryOp, x: Index, y: Index) -> Index {
+        let tiles = [self.elements(x), self.elements(y)];
+        let ([x, y], is_of_runs) = self.together(tiles);
+        Index::of(Tile { value: self.b.binary(op, x, y), is_of_runs })
+    }
+
+    fn sum(&mut self, x: Index, y: Index) -> Index {
+        let base = match (x.base, y.base) {
+            (Some(x), Some(y)) => {
+                let ([x, y], is_of_runs) = self.together([x, y]);
+                Some(Tile { value: self.b.binary(BinaryOp::Add, x, y), is_of_runs })
+            }
+            (one, other) => one.or(other),
+        };
+        Index { base, step: x.step + y.step, constant: x.constant + y.constant }
+    }
+
+    fn difference(&mut self, x: Index, y: Index) -> Index {
+        let (Some(left), Some(right)) = (x.base, y.base) else {
+            let y = self.scaled(y, -1);
+            return self.sum(x, y);
+        };
+        let ([left, right], is_of_runs) = self.together([left, right]);
+        let base = Tile { value: self.b.binary(BinaryOp::Sub, left, right), is_of_runs };
+        Index { base: Some(base), step: x.step - y.step, constant: x.constant - y.constant }
+    }
+
+    fn scaled(&mut self, x: Index, factor: i64) -> Index {
+        let base = x.base.map(|base| {
+            let factor = self.b.int_like(factor.into(), base.value);
+            Tile { value: self.b.binary(BinaryOp::Mul, base.value, factor), ..base }
+        });
+        Index { base, step: x.step * factor, constant: x.constant * factor }
+    }
+
+    fn divided(&mut self, op: BinaryOp, dividend: Value, of: Divisor, run: Option<Run>) -> Index {
+        let x = self.index(dividend);
+        // Where the quotient is the same for a run, it is that of the first element, and remainders are its remainder and the next numbers.
+        let is_in_runs = match op {
+            BinaryOp::Div => matches!(run, Some(Run::Same { .. })),
+            _ => matches!(run, Some(Run::Steps { .. })),
+        };
+        let step = if is_in_runs { x.step } else { 0 };
+        let x = self.elements(if is_in_runs { Index { step: 0, ..x } } else { x });
+        let (quotients, factor) = match of {
+            Divisor::Constant(constant) => {
+                let divisors = self.b.int_like(constant.into(), x.value);
+                (reciprocal::by_division(&mut self.b, x.value, divisors), divisors)
+            }
+            Divisor::Scalar(scalar)
+                if x.is_of_runs && self.flat.extent / self.flat.run <= FEW && !self.divisors_of_elements.contains(&scalar) =>
+            {
+                // A thread has one run: a division takes fewer instructions than the reciprocal.
+                let scalar = self.scalars.get(scalar);
+                let narrow = self.b.cast(scalar, Dtype::I32);
+                let shape = self.b.func.ty(x.value).shape().to_vec();
+                let divisors = self.b.broadcast(narrow, &shape);
+                (reciprocal::by_division(&mut self.b, x.value, divisors), divisors)
+            }
+            Divisor::Scalar(scalar) => {
+                let scalar = self.scalars.get(scalar);
+                let b = &mut self.b;
+                let reciprocal = *self.reciprocals.entry(scalar).or_insert_with(|| Reciprocal::of(b, scalar));
+                let quotients = reciprocal.quotients(b, x.value);
+                let shape = b.func.ty(quotients).shape().to_vec();
+                (quotients, b.broadcast(reciprocal.divisor(), &shape))
+            }
+        };
+        if op == BinaryOp::Div {
+            return Index::of(Tile { value: quotients, ..x });
+        }
+        let product = self.b.binary(BinaryOp::Mul, quotients, factor);
+        let rest = Tile { value: self.b.binary(BinaryOp::Sub, x.value, product), ..x };
+        Index { step, ..Index::of(rest) }
+    }
+
+    /// A load, a store or an atomic.
+    fn access(&mut self, inst: Inst, mut op: Op, results: &[Value]) {
+        let access = op.access().expect("it is an access");
+        if !self.b.func.ty(access.offset).is_tile() {
+            op.map_operands(&mut |value| self.scalars.get(value));
+            let types: Vec<Type> = results.iter().map(|result| self.b.func.ty(*result).clone()).collect();
+            let copy = self.b.func.append(self.b.region, op, types, self.b.loc);
+            for (old, new) in results.iter().zip(self.b.func.inst(copy).results.clone()) {
+                self.scalars.insert(*old, new);
+            }
+            return;
+        }
+        let base = self.scalars.get(access.base);
+        let is_of_runs = self.is_of_runs(&op, results);
+        let (offset, is_wide) = self.offset(access.offset, access.base, is_of_runs);
+        let is_wide = match self.full.accesses.get(&inst) {
+            Some(is_wide) => *is_wide,
+            None => is_wide && access.mask.is_none_or(|mask| matches!(self.runs.get(&mask), Some(Run::Same { .. }))),
+        };
+        let inside = self.full.accesses.contains_key(&inst) || self.flat.inside.contains(&inst);
+        let width =
+            Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant }.width(access.base) as u32;
+        let mut shaped = |value: Value| {
+            if !self.b.func.ty(value).is_tile() {
+                return self.scalars.get(value);
+            }
+            let tile = self.tile(value);
+            if is_of_runs { tile.value } else { self.spread(tile) }
+        };
+        op.map_operands(&mut |value| {
+            if value == access.base {
+                base
+            } else if value == access.offset {
+                offset
+            } else {
+                shaped(value)
+            }
+        });
+        match &mut op {
+            Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } => {
+                (*in_bounds, *align) = (*in_bounds || inside, if is_wide { width } else { 0 });
+            }
+            Op::Atomic { in_bounds, .. } => *in_bounds |= inside,
+            _ => {}
+        }
+        let shape = self.shape(is_of_runs).to_vec();
+        let types: Vec<Type> = results.iter().map(|result| Type::tile(self.b.func.ty(*result).elem().clone(), shape.clone())).collect();
+        let copy = self.b.func.append(self.b.region, op, types, self.b.loc);
+        for (old, new) in results.iter().zip(self.b.func.inst(copy).results.clone()) {
+            self.tiles.insert(*old, Tile { value: new, is_of_runs });
+        }
+    }
+
+    /// Does one load serve a whole run?
+    fn is_of_runs(&mut self, op: &Op, results: &[Value]) -> bool {
+        let Op::Load { offset, mask, other, .. } = *op else { return false };
+        matches!(self.runs.get(&results[0]), Some(Run::Same { .. }))
+            && [Some(offset), mask, other].into_iter().flatten().all(|operand| self.tile(operand).is_of_runs)
+    }
+
+    /// The offset of an access, and whether a run of it is one wide access.
+    fn offset(&mut self, offset: Value, base: Value, is_of_runs: bool) -> (Value, bool) {
+        if is_of_runs || self.affine(offset).is_some() || !self.is_index(offset) {
+            let tile = self.tile(offset);
+            return (if is_of_runs { tile.value } else { self.spread(tile) }, false);
+        }
+        // The steps stay apart from the base, so that a thread computes one address for a run.
+        let index = self.index(offset);
+        let runs = Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant };
+        let is_wide =
+            matches!(self.runs.get(&offset), Some(Run::Steps { by: 1, is_aligned: true })) && runs.is_aligned(&self.flat.demands, base);
+        let Some(own) = index.base else { return (self.steps(index), is_wide) };
+        let spread = self.spread(own);
+        let wide = self.b.cast(spread, Dtype::I64);
+        if index.step == 0 && index.constant == 0 {
+            return (wide, is_wide);
+        }
+        let steps = self.steps(index);
+        (self.b.binary(BinaryOp::Add, wide, steps), is_wide)
+    }
+}
+
+impl Index {
+    fn of(base: Tile) -> Index {
+        Index { base: Some(base), step: 0, constant: 0 }
+    }
+}
