@@ -1,8 +1,8 @@
 //! Several bytes are loaded as one word under one mask; without `other`, masked lanes read 0.
 //! x: any 5000
 //! y: zeros 4
-//! n: 1024, 1008, 512, 16, 16, 16, 0
-//! first: 0, 1, 12, 13, 14, 15, 12
+//! n: 1024, 1008, 512, 16, 16, 16, 0, 1008, 512, 16
+//! first: 0, 1, 12, 13, 14, 15, 12, 0, 0, 0
 //! grid: 4
 fn kernel(x: Ptr<u8>, y: PtrMut<i32>, n: usize, first: usize) {
     let lanes = arange(0, 1024);
