@@ -99,6 +99,7 @@ fn compile_asking(
     let mut func = simplified(kernel, &options.bindings, Some(target), options.checked, after)?;
     // A launch that checks for violations suppresses the violating accesses, also in an `unchecked` kernel.
     func.reports = options.checked;
+    func.is_cluster = options.schedule.num_ctas > 1;
     func.unchecked &= !options.checked;
     passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
     let changed = prefetch_loads::run(&mut func, target, options.schedule)?;

@@ -17,6 +17,7 @@ tests![
     on_a_grid_of_three_axes,
     constants_compiled_here,
     assertions,
+    an_access_that_a_full_tile_does_not_make,
     a_kernel_without_mistakes<u8, f16, f32, i64>,
 ];
 
@@ -241,4 +242,22 @@ fn assertions(lab: &mut Lab) {
     // Nobody asked.
     launch(200, 8, false).unwrap();
     assert_eq!(y.read(), host.iter().map(|v| v + 1).collect::<Vec<_>>());
+}
+
+#[kernel(B = 1024)]
+fn either<const B: usize>(a: Ptr<f32>, b: Ptr<f32>, at: Ptr<i32>, y: PtrMut<f32>, n: usize, total: usize) {
+    let o = program_id(0) * B + arange(0, B);
+    let (first, all) = (o < n, o < total);
+    let index = load(at + o, mask = all);
+    store(y + o, load(a + o, mask = first) + load(b + index as usize, mask = !first & all), mask = all);
+}
+
+/// In a full tile, the gather's mask holds nowhere: what is left of the access is its report.
+fn an_access_that_a_full_tile_does_not_make(lab: &mut Lab) {
+    let (n, total) = (1024, 1500);
+    let (a, b) = (lab.numbers::<f32>(n, -1.0, 1.0), lab.numbers::<f32>(40, -1.0, 1.0));
+    let indices: Vec<i32> = (0..total as i32).map(|i| i % 40).collect();
+    let (left, right, at, mut y) = (lab.input(&a), lab.input(&b), lab.input(&indices), lab.output::<f32>(total));
+    either::<1024>(left.slice(), right.slice(), at.slice(), &mut y.slice(), n, total).grid(2).checked().launch().unwrap();
+    check_bits(&y.read(), |i| if i < n { a[i] } else { b[i % 40] });
 }

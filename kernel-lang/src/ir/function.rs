@@ -119,6 +119,8 @@ pub struct Function {
     pub contract: bool,
     /// Are accesses outside their tensor reported? Set for a `.checked()` launch; not part of the text form.
     pub reports: bool,
+    /// Do several CTAs share a program? Set from the schedule; not part of the text form.
+    pub is_cluster: bool,
     /// The messages of `static_print!` from specialisation, in order; not part of the text form.
     pub notes: Vec<(Loc, String)>,
     /// The body; its parameters are the kernel's.
@@ -144,6 +146,7 @@ impl Function {
             unchecked: false,
             contract: false,
             reports: false,
+            is_cluster: false,
             notes: Vec::new(),
             body,
             layouts: SideTable::new(),

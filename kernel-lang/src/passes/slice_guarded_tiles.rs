@@ -88,9 +88,10 @@ pub fn run(func: &mut Function) -> Changed {
 /// Is the region the copy that needs no guards?
 fn is_full(func: &Function, region: Region) -> bool {
     let is_proved = |op: &Op| matches!(op, Op::Load { in_bounds: true, .. } | Op::Store { in_bounds: true, .. });
-    let mut is_full = false;
-    func.for_each_inst(region, &mut |inst| is_full |= is_proved(&func.inst(inst).op));
-    is_full
+    let is_direct = |region: Region| func.region(region).insts.iter().any(|inst| is_proved(&func.inst(*inst).op));
+    // The copy with flattened indices has two versions, of which neither needs guards.
+    let has_versions = |inst: &Inst| matches!(func.inst(*inst).op, Op::If { then_region, else_region, .. } if is_direct(then_region) && is_direct(else_region));
+    is_direct(region) || func.region(region).insts.iter().any(has_versions)
 }
 
 /// The position of the first op after the last reduction.

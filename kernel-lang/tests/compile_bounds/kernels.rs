@@ -266,6 +266,46 @@ pub(crate) fn chain_of_divisions(count: usize) -> String {
     kernel(VECTOR, &lines)
 }
 
+/// `%o`, a flat index, taken apart into `%row` and `%column`; and `%v`, a tile that is loaded in order.
+const FLAT: &str = "%o = arange {start = 0, end = 256} : tile<i64, [256]>
+%width = broadcast %n : tile<i64, [256]>
+%row = div %o, %width : tile<i64, [256]>
+%column = rem %o, %width : tile<i64, [256]>
+%v = load %x, %o : tile<f32, [256]>
+";
+
+/// A chain of sums and products of flattened indices, in a straight-line region that is not too long to be split.
+pub(crate) fn chain_of_flattened_indices(count: usize) -> String {
+    let mut lines = format!("{FLAT}%q0 = add %row, %column : tile<i64, [256]>\n");
+    for at in 0..count {
+        let _ = writeln!(lines, "%q{} = {} %q{at}, %column : tile<i64, [256]>", at + 1, ["add", "sub", "mul", "min"][at % 4]);
+    }
+    let _ = writeln!(lines, "store %y, %q{count}, %v");
+    kernel(VECTOR, &lines)
+}
+
+/// Each index is the sum of the two before it, and each is that of an access, whose mask compares it.
+pub(crate) fn shared_flattened_indices(depth: usize) -> String {
+    let mut lines = format!("{FLAT}%q0 = add %row, %column : tile<i64, [256]>\n%q1 = add %row, %row : tile<i64, [256]>\n");
+    for at in 2..depth {
+        let _ = writeln!(lines, "%q{at} = add %q{}, %q{} : tile<i64, [256]>", at - 1, at - 2);
+        let _ = writeln!(lines, "%m{at} = lt %q{at}, %width : tile<bool, [256]>\nstore %y, %q{at}, %v {{mask = %m{at}}}");
+    }
+    kernel(VECTOR, &lines)
+}
+
+/// Accesses with masks at coordinates that differ by constants, as those of a window.
+pub(crate) fn many_flattened_accesses(count: usize) -> String {
+    let mut lines = format!("{FLAT}%zero = const {{value = 0}} : tile<i64, [256]>\n");
+    for at in 0..count / 6 {
+        let _ =
+            writeln!(lines, "%k{at} = const {{value = {}}} : tile<i64, [256]>\n%c{at} = sub %column, %k{at} : tile<i64, [256]>", at % 50);
+        let _ = writeln!(lines, "%m{at} = ge %c{at}, %zero : tile<bool, [256]>\n%p{at} = mul %row, %width : tile<i64, [256]>");
+        let _ = writeln!(lines, "%a{at} = add %p{at}, %c{at} : tile<i64, [256]>\nstore %y, %a{at}, %v {{mask = %m{at}}}");
+    }
+    kernel(VECTOR, &lines)
+}
+
 /// Reductions of tiles, one behind the other.
 pub(crate) fn many_reductions(count: usize) -> String {
     let mut lines = format!("{LANES}%v = load %x, %lanes {{mask = %inside}} : tile<f32, [64]>\n%s0 = const {{value = 0.0}} : f32\n");

@@ -93,6 +93,7 @@ cases! {
         shared_boxes: 64,
         shared_assumptions: 64,
         shared_prefetch: 64,
+        shared_flattened_indices: 64,
         nested_loops: 90,
         nested_branches: 90,
     }
@@ -104,6 +105,8 @@ cases! {
         chain_of_shapes: 20_000,
         chain_of_masks: 20_000,
         chain_of_divisions: 20_000,
+        chain_of_flattened_indices: 3_500,
+        many_flattened_accesses: 3_500,
         wide: 20_000,
         many_accesses: 8_000,
         many_assumptions: 3_000,

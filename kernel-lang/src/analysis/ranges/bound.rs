@@ -1,16 +1,16 @@
 //! Bounds of indices: scalar expressions, and what a kernel tests of them.
 //!
-//! Each expression exists once. All arithmetic is in 64 bits; the checks rule out that it overflows.
+//! Each expression exists once. Sums and products have 64 bits, quotients 32.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, CompareOp, Op, Value};
 
-/// Every element is less than this.
+/// Every element is at least minus this, and less than this.
 pub(super) const END: i64 = 1 << 31;
 
-/// A scalar expression: its number in [`Ranges`].
+/// A scalar expression: its number in [`Bounds`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bound(u32);
 
@@ -67,13 +67,20 @@ impl Bounds {
         self.number(Node::Constant(constant))
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub(super) fn as_constant(&self, bound: Bound) -> Option<i64> {
+        if let Node::Constant(constant) = self.node(bound) { Some(constant) } else { None }
+    }
+
     pub(super) fn node(&self, bound: Bound) -> Node {
         self.nodes[bound.0 as usize]
     }
 
     pub(super) fn binary(&mut self, op: BinaryOp, lhs: Bound, rhs: Bound) -> Bound {
         let folded = match (op, self.node(lhs), self.node(rhs)) {
-            // Constants are less than 2^32, so nothing overflows.
             (_, Node::Constant(x), Node::Constant(y)) => match op {
                 BinaryOp::Add => x.checked_add(y),
                 BinaryOp::Sub => x.checked_sub(y),
@@ -95,9 +102,14 @@ impl Bounds {
             (BinaryOp::Add | BinaryOp::Sub, Node::Binary(inner @ (BinaryOp::Add | BinaryOp::Sub), x, c), Node::Constant(y))
                 if let Node::Constant(c) = self.node(c) =>
             {
-                let signed = |op, number: i64| if op == BinaryOp::Add { number } else { -number };
-                let sum = self.constant(signed(inner, c) + signed(op, y));
-                return self.binary(BinaryOp::Add, x, sum);
+                let signed = |op, number: i64| if op == BinaryOp::Add { i128::from(number) } else { -i128::from(number) };
+                match i64::try_from(signed(inner, c) + signed(op, y)) {
+                    Ok(sum) => {
+                        let sum = self.constant(sum);
+                        return self.binary(BinaryOp::Add, x, sum);
+                    }
+                    Err(_) => None,
+                }
             }
             _ => None,
         };
@@ -161,7 +173,7 @@ impl Bounds {
             Node::Binary(op, x, y) => {
                 let [x, y] = [x, y].map(|operand| self.value(operand, b, values));
                 if op == BinaryOp::Div {
-                    // Both fit in 31 bits, or a check fails.
+                    // Both fit in 31 bits, or a check fails, or a mask holds nowhere.
                     let [x, y] = [x, y].map(|value| b.cast(value, Dtype::U32));
                     let quotient = b.binary(BinaryOp::Div, x, y);
                     b.cast(quotient, Dtype::I64)

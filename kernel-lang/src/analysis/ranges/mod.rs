@@ -7,12 +7,14 @@
 //! %6 = div %4, (broadcast %n)                %start / %n ..= (%start + 63) / %n
 //! ```
 //!
-//! A range holds if all [checks](Ranges::checks) hold, which a kernel tests once: every scalar is at least 0 and less than 2^31, every divisor is
-//! at least 1, and every element fits in 32 bits. So no bound overflows in 64 bits, and the elements can be computed in 32 bits.
+//! A range holds if all checks hold, which a kernel tests once: every scalar is at least 0 and less than 2^31, every divisor is
+//! at least 1, and every element fits in 32 bits. So the elements can be computed in 32 bits, and no bound overflows in 64 bits.
 //!
-//! A mask narrows ranges: where `%5 < %m` holds, `%5` is at most `%m - 1`, and so are the indices that are computed from it ([`Ranges::under`]).
+//! A mask narrows ranges: where `%5 < %m` holds, `%5` is at most `%m - 1`, and so are the indices that are computed from it. The
+//! narrowed range lies inside the whole one, so its bounds do not overflow either. The exception is a mask that holds nowhere: its access does nothing,
+//! whatever the bounds say.
 //!
-//! Each range is computed once, from those of the operands, and once more for each mask. Chains of more than 48 ops have no range.
+//! Each range is computed once, from those of the operands, and once more for each masked access. Chains of more than 48 ops have no range.
 
 mod bound;
 #[cfg(test)]
@@ -28,6 +30,8 @@ use crate::ir::{Access, BinaryOp, CompareOp, ConstExpr, Function, Inst, MOST_MOV
 pub use bound::{Bound, Bounds};
 use bound::{Check, END, Node};
 
+/// The most bounds that a kernel computes.
+const MOST_BOUNDS: usize = 1000;
 /// The longest chain of ops that is followed.
 const MOST_DEPTH: u32 = 48;
 
@@ -38,7 +42,7 @@ pub struct Range {
     pub low: Bound,
     /// No element is greater.
     pub high: Bound,
-    /// Which ends hold only for the elements clamped to 32 bits: those of a float that was cast.
+    /// The ends that hold only after clamping to 32 bits, because a float beyond them was cast.
     clamped: Clamped,
 }
 
@@ -103,6 +107,11 @@ impl<'a> Ranges<'a> {
         self.possibly_clamped(value).filter(Range::is_exact)
     }
 
+    /// Are there so many bounds that a test of them would cost more than it gains?
+    pub fn is_long(&self) -> bool {
+        self.bounds.len() > MOST_BOUNDS
+    }
+
     /// Is a range known only for the elements clamped to 32 bits?
     pub fn is_clamped(&self, value: Value) -> bool {
         self.known.get(&value).is_some_and(|range| range.is_some_and(|range| !range.is_exact()))
@@ -112,7 +121,10 @@ impl<'a> Ranges<'a> {
         if let Some(range) = self.known.get(&value) {
             return *range;
         }
-        let range = self.computed(value, &Narrowed::new(), &mut None);
+        // Where a bound is a constant beyond 32 bits, no check would hold.
+        let range = self.computed(value, &Narrowed::new(), &mut None).filter(|range| {
+            [range.low, range.high].into_iter().all(|bound| self.bounds.as_constant(bound).is_none_or(|bound| (-END..END).contains(&bound)))
+        });
         if let Some(range) = range {
             self.check(range, value);
         }
@@ -165,7 +177,9 @@ impl<'a> Ranges<'a> {
     /// What the conjuncts of a mask say about the tiles that they compare.
     fn narrowed(&mut self, mask: Value, facts: &mut AffineFacts, known: &HashSet<Value>) -> Narrowed {
         let mut narrowed = Narrowed::new();
-        for part in masks::conjuncts(self.func, facts, mask).into_iter().filter(|part| !known.contains(&part.mask)) {
+        // A conjunct of another shape says nothing of the elements at the same positions.
+        let is_own = |part: &masks::Conjunct| part.mask == part.whole && !known.contains(&part.mask);
+        for part in masks::conjuncts(self.func, facts, mask).into_iter().filter(is_own) {
             let Some(&Op::Compare { op, lhs, rhs }) = self.func.def_op(part.mask) else { continue };
             let (Some(left), Some(right)) = (self.of(lhs), self.of(rhs)) else { continue };
             for (op, value, other) in [(op, lhs, right), (op.swapped(), rhs, left)] {
@@ -230,12 +244,13 @@ impl<'a> Ranges<'a> {
             return None;
         }
         if let Some(constant) = func.splat(value) {
-            let constant = constant.as_int().and_then(|constant| i64::try_from(constant).ok()).filter(|constant| constant.abs() < END)?;
+            let constant =
+                constant.as_int().and_then(|constant| i64::try_from(constant).ok()).filter(|constant| (1 - END..END).contains(constant))?;
             let bound = self.bounds.constant(constant);
             return Some(Range::exact(bound, bound));
         }
         let op = func.def_op(value)?;
-        // Of the code before the region, only leaves are known.
+        // Of the code before the region, only the leaves are known.
         if self.depths[value] == 0 && !matches!(op, Op::Arange { .. } | Op::Broadcast { .. }) {
             return None;
         }
@@ -247,10 +262,6 @@ impl<'a> Ranges<'a> {
             Op::Broadcast { x } if func.ty(x).is_scalar() => {
                 let scalar = self.scalar(x)?;
                 (scalar, scalar)
-            }
-            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. } => {
-                let x = self.operand(x, narrowed, memo)?;
-                (x.low, x.high)
             }
             Op::Cast { x } if func.ty(x).elem().dtype().is_some_and(Dtype::is_float) => {
                 let is_not_negative = is_not_negative(func, x);
@@ -341,7 +352,8 @@ impl<'a> Ranges<'a> {
             return None;
         }
         if let Some(Op::Const { value }) = self.func.def_op(value) {
-            let constant = value.as_int().and_then(|constant| i64::try_from(constant).ok()).filter(|constant| constant.abs() < END)?;
+            let constant =
+                value.as_int().and_then(|constant| i64::try_from(constant).ok()).filter(|constant| (1 - END..END).contains(constant))?;
             return Some(self.bounds.constant(constant));
         }
         let bound = self.bounds.number(Node::Scalar(value));

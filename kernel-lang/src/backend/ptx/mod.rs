@@ -283,7 +283,11 @@ fn needed(func: &Function) -> Vec<bool> {
                 }
                 Op::Report { offset, outside, .. } => {
                     need(*outside);
-                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                    // It reports the whole index.
+                    match facts.get(func, *offset) {
+                        Some(affine) => affine.scalars().for_each(need),
+                        None => need(*offset),
+                    }
                 }
                 op if let Some(test) = data.results.first().and_then(|result| PositionTest::of(func, &mut facts, op, *result)) => {
                     test.operands().for_each(need);

@@ -57,7 +57,7 @@ pub(super) struct Flat {
     run: usize,
     /// The tiles of indices that are computed in 32 bits.
     indices: HashSet<Value>,
-    /// Those of which only the elements clamped to 32 bits are computed so.
+    /// The indices that are computed in 32 bits after clamping: a float that was cast may be beyond 32 bits.
     clamped: HashSet<Value>,
     /// The accesses that the ranges prove in bounds.
     inside: HashSet<Inst>,
@@ -69,6 +69,10 @@ pub(super) struct Flat {
 
 /// The flattened indices of a straight-line region, if it divides indices and all its tiles have one axis and one extent.
 pub(super) fn find(func: &Function, full: &Full<'_>, facts: &mut AffineFacts, is_usable: &dyn Fn(Value) -> bool) -> Option<Flat> {
+    // The CTAs of a program share tiles along the last axis, which would cut each run.
+    if func.is_cluster {
+        return None;
+    }
     let extent = common_extent(func, full.ops).filter(|extent| *extent >= WORTH && extent.is_power_of_two())?;
     let mut ranges = Ranges::new(func, full.ops, is_usable);
     let (mut members, mut indices, mut inside) = (HashSet::new(), HashSet::new(), HashSet::new());
@@ -109,12 +113,12 @@ pub(super) fn find(func: &Function, full: &Full<'_>, facts: &mut AffineFacts, is
             inside.insert(*inst);
         }
     }
-    if !divides {
+    if !divides || ranges.is_long() {
         return None;
     }
     let clamped = indices.iter().copied().filter(|index| ranges.is_clamped(*index)).collect();
     let run = run_length(func, full, extent);
-    let demands = Runs { func, indices: &indices, run, grant: Grant::Collect }.demands(full, facts);
+    let demands = Runs { func, indices: &indices, run, grant: Grant::Collect }.demands(full, facts, &inside);
     Some(Flat { extent, run, indices, clamped, inside, bounds: ranges.into_bounds(), demands })
 }
 

@@ -19,6 +19,9 @@ use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, UnaryOp, Value
 
 use super::{Full, WIDEST, are_multiples, is_index_tile};
 
+/// The most divisors that are demanded: each may need a search of its own.
+const MOST_DIVISORS: usize = 16;
+
 /// How the elements of a run differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Run {
@@ -38,7 +41,7 @@ pub(super) enum Run {
     Varied,
 }
 
-/// What must be a multiple of the run's length, or aligned, so that divisions and wide accesses work on whole runs.
+/// The divisors that must be multiples of the run's length, and the pointers that must be aligned, so that a run has one quotient and one wide access.
 #[derive(Clone, Default)]
 pub(super) struct Demands {
     divisors: Vec<Value>,
@@ -83,7 +86,7 @@ pub(super) enum Grant {
 
 impl Runs<'_> {
     /// What the region demands.
-    pub(super) fn demands(&self, full: &Full<'_>, facts: &mut AffineFacts) -> Demands {
+    pub(super) fn demands(&self, full: &Full<'_>, facts: &mut AffineFacts, inside: &HashSet<Inst>) -> Demands {
         let mut demands = Demands::default();
         if self.run == 1 {
             return demands;
@@ -100,6 +103,7 @@ impl Runs<'_> {
             let Some(access) = self.func.inst(*inst).op.access() else { continue };
             if let Some(Run::Steps { by: 1, is_aligned: true }) = runs.get(&access.offset)
                 && facts.get(self.func, access.offset).is_none()
+                && inside.contains(inst)
                 && !matches!(self.func.inst(*inst).op, Op::Atomic { .. })
                 && access.mask.is_none_or(|mask| matches!(runs.get(&mask), Some(Run::Same { .. })))
             {
@@ -124,17 +128,18 @@ impl Runs<'_> {
 
     /// The runs of all tiles of the region. Divisors are added to `demands` if all demands are to be granted.
     pub(super) fn known(&self, full: &Full<'_>, facts: &mut AffineFacts, demands: &mut Demands) -> HashMap<Value, Run> {
-        let mut known = HashMap::new();
+        let own = full.ops.iter().flat_map(|inst| &self.func.inst(*inst).results).copied().collect();
         let taken_apart = self.taken_apart(full.ops);
+        let mut search = Search { runs: self, full, facts, own, taken_apart, known: HashMap::new(), demands };
         for inst in full.ops {
             for result in &self.func.inst(*inst).results {
                 if self.func.ty(*result).is_tile() {
-                    let run = self.of(*result, full, facts, &taken_apart, &mut known, demands);
-                    known.insert(*result, run);
+                    let run = search.of(*result);
+                    search.known.insert(*result, run);
                 }
             }
         }
-        known
+        search.known
     }
 
     /// The pairs of dividend and divisor of which the region computes the remainder: such a division takes an index apart. A quotient without
@@ -147,79 +152,6 @@ impl Runs<'_> {
         remainders.collect()
     }
 
-    fn of(
-        &self,
-        value: Value,
-        full: &Full<'_>,
-        facts: &mut AffineFacts,
-        taken_apart: &HashSet<(Value, Divisor)>,
-        known: &mut HashMap<Value, Run>,
-        demands: &mut Demands,
-    ) -> Run {
-        if let Some(run) = known.get(&value) {
-            return *run;
-        }
-        let func = self.func;
-        let same = Run::Same { is_aligned: false };
-        if let Some(constant) = func.splat(value) {
-            return Run::Same { is_aligned: constant.as_int().is_some_and(|constant| constant % self.run as i128 == 0) };
-        }
-        if full.masks.contains(&value) {
-            return same;
-        }
-        let Some(op) = func.def_op(value) else { return Run::Varied };
-        let mut look = |operand: Value| {
-            if func.ty(operand).is_tile() { self.of(operand, full, facts, taken_apart, known, demands) } else { same }
-        };
-        match *op {
-            Op::Arange { ref start, .. } => {
-                Run::Steps { by: 1, is_aligned: start.as_int().is_some_and(|start| start % self.run as i128 == 0) }
-            }
-            Op::Broadcast { x } if func.ty(x).is_scalar() => Run::Same { is_aligned: self.is_multiple(x, demands, 8) },
-            Op::Unary { op: UnaryOp::Neg, x } if is_index_tile(func, value) => match look(x) {
-                Run::Steps { by, is_aligned } => Run::Steps { by: -by, is_aligned },
-                other => other,
-            },
-            Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } if is_index_tile(func, value) => {
-                let (dividend, divisor) = (look(lhs), divisor(func, rhs));
-                match (dividend, divisor) {
-                    (Run::Same { .. }, Some(_)) => same,
-                    (Run::Steps { by: 1, is_aligned: true }, Some(divisor)) if self.indices.contains(&value) => {
-                        let is_demanded = taken_apart.contains(&(lhs, divisor)) || facts.get(func, lhs).is_some();
-                        if !self.is_multiple_divisor(divisor, is_demanded, demands) {
-                            Run::Varied
-                        } else if op == BinaryOp::Div {
-                            same
-                        } else {
-                            Run::Steps { by: 1, is_aligned: true }
-                        }
-                    }
-                    _ => Run::Varied,
-                }
-            }
-            Op::Binary { op, lhs, rhs } if is_index_tile(func, value) => self.combined(op, (look(lhs), lhs), (look(rhs), rhs)),
-            Op::Compare { op, lhs, rhs } => match (look(lhs), look(rhs)) {
-                (Run::Same { .. }, Run::Same { .. }) => same,
-                (Run::Steps { by: 1, is_aligned: true }, Run::Same { is_aligned: true })
-                    if matches!(op, CompareOp::Lt | CompareOp::Ge) && is_index_tile(func, lhs) =>
-                {
-                    same
-                }
-                _ => Run::Varied,
-            },
-            Op::Load { offset, mask, other, .. } => {
-                let all = [Some(offset), mask, other].into_iter().flatten().all(|operand| matches!(look(operand), Run::Same { .. }));
-                if all && facts.get(func, offset).is_none() { same } else { Run::Varied }
-            }
-            Op::Store { .. } | Op::Atomic { .. } => Run::Varied,
-            ref op => {
-                let mut all = op.is_pure();
-                op.for_each_operand(&mut |operand| all &= matches!(look(operand), Run::Same { .. }));
-                if all { same } else { Run::Varied }
-            }
-        }
-    }
-
     fn combined(&self, op: BinaryOp, (x, lhs): (Run, Value), (y, rhs): (Run, Value)) -> Run {
         use Run::{Same, Steps, Varied};
         let number = |value: Value| self.func.splat(value).and_then(|constant| i64::try_from(constant.as_int()?).ok());
@@ -228,15 +160,15 @@ impl Runs<'_> {
             (BinaryOp::Add | BinaryOp::Sub, Same { is_aligned: a }, Same { is_aligned: b }) => Same { is_aligned: a && b },
             (BinaryOp::Add | BinaryOp::Sub, Steps { by, is_aligned: a }, Same { is_aligned: b }) => Steps { by, is_aligned: a && b },
             (BinaryOp::Add, Same { is_aligned: a }, Steps { by, is_aligned: b }) => Steps { by, is_aligned: a && b },
-            (BinaryOp::Sub, Same { is_aligned: a }, Steps { by, is_aligned: b }) => Steps { by: -by, is_aligned: a && b },
-            (BinaryOp::Add, Steps { by: p, is_aligned: a }, Steps { by: q, is_aligned: b }) => steps(p + q, a && b),
-            (BinaryOp::Sub, Steps { by: p, is_aligned: a }, Steps { by: q, is_aligned: b }) => steps(p - q, a && b),
+            (BinaryOp::Sub, Same { is_aligned: a }, Steps { by, is_aligned: b }) => steps(by.wrapping_neg(), a && b),
+            (BinaryOp::Add, Steps { by: p, is_aligned: a }, Steps { by: q, is_aligned: b }) => steps(p.wrapping_add(q), a && b),
+            (BinaryOp::Sub, Steps { by: p, is_aligned: a }, Steps { by: q, is_aligned: b }) => steps(p.wrapping_sub(q), a && b),
             (BinaryOp::Mul, Same { is_aligned: a }, Same { is_aligned: b }) => Same { is_aligned: a || b },
             (BinaryOp::Mul, Steps { by, is_aligned }, Same { .. }) if let Some(factor) = number(rhs) => {
-                by.checked_mul(factor).map_or(Varied, |by| steps(by, is_aligned))
+                steps(by.wrapping_mul(factor), is_aligned)
             }
             (BinaryOp::Mul, Same { .. }, Steps { by, is_aligned }) if let Some(factor) = number(lhs) => {
-                by.checked_mul(factor).map_or(Varied, |by| steps(by, is_aligned))
+                steps(by.wrapping_mul(factor), is_aligned)
             }
             (_, Same { .. }, Same { .. }) => Same { is_aligned: false },
             _ => Varied,
@@ -251,7 +183,7 @@ impl Runs<'_> {
                 if self.is_multiple(value, demands, 8) {
                     return true;
                 }
-                let is_new = is_demanded && self.grant == Grant::Collect;
+                let is_new = is_demanded && self.grant == Grant::Collect && demands.divisors.len() < MOST_DIVISORS;
                 if is_new {
                     demands.divisors.push(value);
                 }
@@ -281,6 +213,87 @@ impl Runs<'_> {
                 bits.is_some_and(|bits| (1i128 << bits) % self.run as i128 == 0) || self.is_multiple(*lhs, demands, depth - 1)
             }
             _ => false,
+        }
+    }
+}
+
+/// The search for the runs of one region.
+struct Search<'a> {
+    runs: &'a Runs<'a>,
+    full: &'a Full<'a>,
+    facts: &'a mut AffineFacts,
+    /// The values of the region.
+    own: HashSet<Value>,
+    taken_apart: HashSet<(Value, Divisor)>,
+    known: HashMap<Value, Run>,
+    demands: &'a mut Demands,
+}
+
+impl Search<'_> {
+    /// The run of a value. The operands in the region have been visited. Of the code before the region, only the leaves are known.
+    fn of(&mut self, value: Value) -> Run {
+        if let Some(run) = self.known.get(&value) {
+            return *run;
+        }
+        let (func, runs) = (self.runs.func, self.runs);
+        let same = Run::Same { is_aligned: false };
+        if let Some(constant) = func.splat(value) {
+            return Run::Same { is_aligned: constant.as_int().is_some_and(|constant| constant % runs.run as i128 == 0) };
+        }
+        if self.full.masks.contains(&value) {
+            return same;
+        }
+        let Some(op) = func.def_op(value) else { return Run::Varied };
+        if !self.own.contains(&value) && !matches!(op, Op::Arange { .. } | Op::Broadcast { .. }) {
+            return Run::Varied;
+        }
+        let mut look = |operand: Value| if func.ty(operand).is_tile() { self.of(operand) } else { same };
+        match *op {
+            Op::Arange { ref start, .. } => {
+                Run::Steps { by: 1, is_aligned: start.as_int().is_some_and(|start| start % runs.run as i128 == 0) }
+            }
+            Op::Broadcast { x } if func.ty(x).is_scalar() => Run::Same { is_aligned: runs.is_multiple(x, self.demands, 8) },
+            Op::Unary { op: UnaryOp::Neg, x } if is_index_tile(func, value) => match look(x) {
+                Run::Steps { by, is_aligned } => Run::Steps { by: by.wrapping_neg(), is_aligned },
+                other => other,
+            },
+            Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } if is_index_tile(func, value) => {
+                let (dividend, divisor) = (look(lhs), divisor(func, rhs));
+                match (dividend, divisor) {
+                    (Run::Same { .. }, Some(_)) => same,
+                    (Run::Steps { by: 1, is_aligned: true }, Some(divisor)) if runs.indices.contains(&value) => {
+                        let is_demanded = self.taken_apart.contains(&(lhs, divisor)) || self.facts.get(func, lhs).is_some();
+                        if !runs.is_multiple_divisor(divisor, is_demanded, self.demands) {
+                            Run::Varied
+                        } else if op == BinaryOp::Div {
+                            same
+                        } else {
+                            Run::Steps { by: 1, is_aligned: true }
+                        }
+                    }
+                    _ => Run::Varied,
+                }
+            }
+            Op::Binary { op, lhs, rhs } if is_index_tile(func, value) => runs.combined(op, (look(lhs), lhs), (look(rhs), rhs)),
+            Op::Compare { op, lhs, rhs } => match (look(lhs), look(rhs)) {
+                (Run::Same { .. }, Run::Same { .. }) => same,
+                (Run::Steps { by: 1, is_aligned: true }, Run::Same { is_aligned: true })
+                    if matches!(op, CompareOp::Lt | CompareOp::Ge) && is_index_tile(func, lhs) =>
+                {
+                    same
+                }
+                _ => Run::Varied,
+            },
+            Op::Load { offset, mask, other, .. } => {
+                let all = [Some(offset), mask, other].into_iter().flatten().all(|operand| matches!(look(operand), Run::Same { .. }));
+                if all && self.facts.get(func, offset).is_none() { same } else { Run::Varied }
+            }
+            Op::Store { .. } | Op::Atomic { .. } => Run::Varied,
+            ref op => {
+                let mut all = op.is_pure();
+                op.for_each_operand(&mut |operand| all &= matches!(look(operand), Run::Same { .. }));
+                if all { same } else { Run::Varied }
+            }
         }
     }
 }

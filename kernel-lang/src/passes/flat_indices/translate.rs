@@ -25,7 +25,8 @@ struct Tile {
     is_of_runs: bool,
 }
 
-/// A tile of indices: `base + step * i + constant`, where `i` is the position in the run. The elements of `base` are `i32`.
+/// A tile of indices: `base + step * i + constant` modulo 2^32, where `i` is the position in the run. The sum fits in 32 bits, but a part of it need
+/// not.
 #[derive(Clone, Copy)]
 struct Index {
     /// Zero if absent.
@@ -98,7 +99,7 @@ impl Copy<'_, '_> {
         let is_tile = |value: &Value| self.b.func.ty(*value).is_tile();
         match data.op {
             Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => self.access(inst, data.op, &data.results),
-            Op::Compare { op, lhs, rhs } if self.is_index(lhs) && self.is_index(rhs) && !self.full.masks.contains(&data.results[0]) => {
+            Op::Compare { op, lhs, rhs } if self.is_exact(lhs) && self.is_exact(rhs) && !self.full.masks.contains(&data.results[0]) => {
                 let tile = self.compare(op, lhs, rhs, self.runs.get(&data.results[0]).copied());
                 self.tiles.insert(data.results[0], tile);
             }
@@ -121,6 +122,11 @@ impl Copy<'_, '_> {
 
     fn is_index(&self, value: Value) -> bool {
         self.flat.indices.contains(&value)
+    }
+
+    /// Is it computed in 32 bits, with every element as it is?
+    fn is_exact(&self, value: Value) -> bool {
+        self.is_index(value) && !self.flat.clamped.contains(&value)
     }
 
     fn shape(&self, is_of_runs: bool) -> &[ConstExpr] {
@@ -207,7 +213,7 @@ impl Copy<'_, '_> {
         });
         let ty = Type::tile(self.b.func.ty(result).elem().clone(), self.shape(is_of_runs).to_vec());
         let value = match op {
-            // An affine index has a form of its own. Other aranges do not exist.
+            // An `arange` is affine.
             Op::Arange { .. } => return self.tile(result),
             op => {
                 let copy = self.b.func.append(self.b.region, op, [ty], self.b.loc);
@@ -241,7 +247,9 @@ impl Copy<'_, '_> {
         };
         let ty = Type::tile(Dtype::I32, self.shape(is_of_runs).to_vec());
         let rest = if index.step == 0 {
-            (index.constant != 0 || base.is_none()).then(|| self.b.constant(ConstExpr::Int(index.constant.into()), ty))
+            // The element fits in 32 bits, its constant part need not.
+            let constant = index.constant as i32;
+            (constant != 0 || base.is_none()).then(|| self.b.constant(ConstExpr::Int(constant.into()), ty))
         } else {
             let steps = self.steps(index);
             Some(self.b.cast(steps, Dtype::I32))
@@ -265,7 +273,7 @@ impl Copy<'_, '_> {
         self.b.binary(BinaryOp::Add, steps, constant)
     }
 
-    /// An index in 32 bits. The recursion is as deep as the index's range, which is limited.
+    /// An index in 32 bits. The recursion is as deep as the chain of ops, which is limited for indices that have a range.
     fn index(&mut self, value: Value) -> Index {
         if let Some(index) = self.indices.get(&value) {
             return *index;
@@ -358,7 +366,7 @@ impl Copy<'_, '_> {
             }
             (one, other) => one.or(other),
         };
-        Index { base, step: x.step + y.step, constant: x.constant + y.constant }
+        Index { base, step: x.step.wrapping_add(y.step), constant: x.constant.wrapping_add(y.constant) }
     }
 
     fn difference(&mut self, x: Index, y: Index) -> Index {
@@ -368,7 +376,7 @@ impl Copy<'_, '_> {
         };
         let ([left, right], is_of_runs) = self.together([left, right]);
         let base = Tile { value: self.b.binary(BinaryOp::Sub, left, right), is_of_runs };
-        Index { base: Some(base), step: x.step - y.step, constant: x.constant - y.constant }
+        Index { base: Some(base), step: x.step.wrapping_sub(y.step), constant: x.constant.wrapping_sub(y.constant) }
     }
 
     fn scaled(&mut self, x: Index, factor: i64) -> Index {
@@ -376,7 +384,7 @@ impl Copy<'_, '_> {
             let factor = self.b.int_like(factor.into(), base.value);
             Tile { value: self.b.binary(BinaryOp::Mul, base.value, factor), ..base }
         });
-        Index { base, step: x.step * factor, constant: x.constant * factor }
+        Index { base, step: x.step.wrapping_mul(factor), constant: x.constant.wrapping_mul(factor) }
     }
 
     fn divided(&mut self, op: BinaryOp, dividend: Value, of: Divisor, run: Option<Run>) -> Index {
@@ -437,7 +445,11 @@ impl Copy<'_, '_> {
         let (offset, is_wide) = self.offset(access.offset, access.base, is_of_runs);
         let is_wide = match self.full.accesses.get(&inst) {
             Some(is_wide) => *is_wide,
-            None => is_wide && access.mask.is_none_or(|mask| matches!(self.runs.get(&mask), Some(Run::Same { .. }))),
+            None => {
+                let has_one_mask = access.mask.is_none_or(|mask| matches!(self.runs.get(&mask), Some(Run::Same { .. })));
+                // A guard is a mask for each element.
+                is_wide && has_one_mask && self.flat.inside.contains(&inst)
+            }
         };
         let inside = self.full.accesses.contains_key(&inst) || self.flat.inside.contains(&inst);
         let width =
@@ -482,22 +494,24 @@ impl Copy<'_, '_> {
 
     /// The offset of an access, and whether a run of it is one wide access.
     fn offset(&mut self, offset: Value, base: Value, is_of_runs: bool) -> (Value, bool) {
-        if is_of_runs || self.affine(offset).is_some() || !self.is_index(offset) {
+        if is_of_runs || self.affine(offset).is_some() || !self.is_exact(offset) {
             let tile = self.tile(offset);
             return (if is_of_runs { tile.value } else { self.spread(tile) }, false);
         }
-        // The steps stay apart from the base, so that a thread computes one address for a run.
         let index = self.index(offset);
         let runs = Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant };
         let is_wide =
             matches!(self.runs.get(&offset), Some(Run::Steps { by: 1, is_aligned: true })) && runs.is_aligned(&self.flat.demands, base);
-        let Some(own) = index.base else { return (self.steps(index), is_wide) };
-        let spread = self.spread(own);
-        let wide = self.b.cast(spread, Dtype::I64);
-        if index.step == 0 && index.constant == 0 {
-            return (wide, is_wide);
+        if index.step == 0 || index.base.is_some_and(|base| !base.is_of_runs) {
+            let elements = self.elements(index);
+            let narrow = self.spread(elements);
+            return (self.b.cast(narrow, Dtype::I64), is_wide);
         }
-        let steps = self.steps(index);
+        // The first index of a run fits in 32 bits, as every index does; `base` is that only modulo 2^32. The steps stay apart, so that a thread
+        // computes one address for a run.
+        let first = self.elements(Index { step: 0, ..index });
+        let narrow = self.spread(first);
+        let (wide, steps) = (self.b.cast(narrow, Dtype::I64), self.steps(Index { constant: 0, ..index }));
         (self.b.binary(BinaryOp::Add, wide, steps), is_wide)
     }
 }

@@ -351,8 +351,8 @@ impl Emitter<'_> {
     }
 }
 
-/// The parts of an offset `narrow + steps`: a tile of `i32`, and steps with known strides, which differ only along axes along which `narrow` does
-/// not. So elements with equal `narrow` share an address, and their steps are immediate offsets. Flattened indices have this form.
+/// The parts of an offset `narrow + steps`: a tile of `i32`, and an affine index with known strides. Along each axis, at most one of both changes. So
+/// elements with equal `narrow` share an address, and their steps are immediate offsets. Flattened indices have this form.
 pub(crate) fn narrow_and_steps(func: &Function, facts: &mut AffineFacts, offset: Value) -> Option<(Value, Affine)> {
     let narrow = |value: Value| match func.def_op(value) {
         Some(Op::Cast { x }) if func.ty(*x).elem().dtype() == Some(Dtype::I32) => Some(*x),
