@@ -61,9 +61,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::analysis::ranges::{Divisor, divisor};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, MOST_MOVES, Op, Region, SideTable, Type, Value, postorder};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value, postorder};
 use crate::location::Loc;
 
 /// The tested values must be less than this.
@@ -318,29 +319,12 @@ impl Known<'_> {
     }
 }
 
-/// The scalar or the constant that every element of a divisor equals.
-fn divisor(func: &Function, value: Value) -> Option<Result<Value, i128>> {
-    if let Some(constant) = func.splat(value) {
-        return constant.as_int().filter(|constant| *constant > 0).map(Err);
-    }
-    let mut at = value;
-    // At most as many ops as `splat` follows.
-    for _ in 0..MOST_MOVES {
-        match *func.def_op(at)? {
-            Op::Broadcast { x } if func.ty(x).is_scalar() => return Some(Ok(x)),
-            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => at = x,
-            _ => return None,
-        }
-    }
-    None
-}
-
 /// Builds the test.
 struct Tests<'f> {
     build: Builder<'f>,
     /// Scalars that bound the magnitudes of values, if the tests pass.
     bounds: HashMap<Value, Value>,
-    divisors: HashMap<Result<Value, i128>, (Value, Value)>,
+    divisors: HashMap<Divisor, (Value, Value)>,
     tests: Vec<Value>,
     /// The values that have a test.
     tested: HashSet<Value>,
@@ -422,11 +406,14 @@ impl Tests<'_> {
     }
 
     /// A divisor, tested to be at least 1, and the divisor minus 1.
-    fn divisor(&mut self, divisor: Result<Value, i128>) -> (Value, Value) {
+    fn divisor(&mut self, divisor: Divisor) -> (Value, Value) {
         if let Some(known) = self.divisors.get(&divisor) {
             return *known;
         }
-        let value = divisor.unwrap_or_else(|constant| self.build.index(constant));
+        let value = match divisor {
+            Divisor::Scalar(value) => value,
+            Divisor::Constant(constant) => self.build.index(constant.into()),
+        };
         let one = self.build.index(1);
         let rest = self.build.binary(BinaryOp::Sub, value, one);
         self.is_below(rest, END - 1);
