@@ -8,7 +8,7 @@
 //! ```
 //!
 //! `--only WORD,WORD` selects the works whose name contains one of the words, as in `--only bias_relu,pool`; `--sizes 1` takes only the first size of
-//! each.
+//! each, and `--types bf16` only rows of this type, or of works that have a single type.
 
 #[path = "../../peers/mod.rs"]
 mod peers;
@@ -35,7 +35,14 @@ const SCRIPT: &str = "gallery/peers/gallery.py";
 struct Options {
     out: Option<PathBuf>,
     only: Vec<String>,
+    types: Vec<String>,
     sizes: usize,
+}
+
+impl Options {
+    fn has_type(&self, dtype: Dtype) -> bool {
+        self.types.is_empty() || self.types.contains(&dtype.to_string())
+    }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -50,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clocks_before = peers.ask("clocks")?;
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
     for work in WORKS.iter().filter(|work| options.only.is_empty() || options.only.iter().any(|word| work.name.contains(word))) {
-        for &dtype in work.dtypes {
+        for &dtype in work.dtypes.iter().filter(|dtype| work.dtypes.len() == 1 || options.has_type(**dtype)) {
             for sizes in work.sizes.iter().take(options.sizes) {
                 match measure(device, &mut peers, work, dtype, sizes) {
                     Ok(row) => rows.push(row),
@@ -87,14 +94,15 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn options() -> Result<Options, Box<dyn Error>> {
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
-    let mut options = Options { out: None, only: Vec::new(), sizes: 3 };
+    let mut options = Options { out: None, only: Vec::new(), types: Vec::new(), sizes: 3 };
     while let Some(word) = words.next() {
         let mut value = |what: &str| words.next().ok_or_else(|| format!("`{word}` needs {what}"));
         match word.as_str() {
             "--out" => options.out = Some(PathBuf::from(value("a file")?)),
             "--only" => options.only = value("parts of names of works")?.split(',').map(str::to_owned).collect(),
+            "--types" => options.types = value("element types")?.split(',').map(str::to_owned).collect(),
             "--sizes" => options.sizes = value("a number from 1 to 3")?.parse()?,
-            _ => return Err(format!("unknown argument `{word}`\nhelp: there are `--out FILE`, `--only WORD,WORD` and `--sizes N`").into()),
+            _ => return Err(format!("unknown argument `{word}`\nhelp: there are `--out FILE`, `--only WORD,WORD`, `--types TYPE,TYPE` and `--sizes N`").into()),
         }
     }
     Ok(options)
