@@ -114,7 +114,8 @@ impl Lab {
         Array::ints(dtype, (0..len).map(|_| low + self.below((high - low) as usize) as i128))
     }
 
-    /// Runs a kernel. Each tensor lies among noise that must stay, half of them up to 4 elements behind an aligned address.
+    /// Runs a kernel. Each tensor lies among noise that must stay, half of them up to 4 elements behind an aligned address. Behind the other
+    /// inputs, the memory ends.
     pub(crate) fn launch(&mut self, source: &Source, grid: [usize; 3], args: &mut [Arg<'_>]) -> Result<(), String> {
         self.launch_at(source, grid, args, |lab| lab.below(2) * lab.below(5))
     }
@@ -137,11 +138,11 @@ impl Lab {
         for arg in args.iter() {
             let shift = shift(self);
             let one = match arg {
-                Arg::In(array) => Some(Held::new(self, array, shift)?),
-                Arg::Out(array) => Some(Held::new(self, array, shift)?),
+                Arg::In(array) => Some(Held::new(self, array, shift, shift == 0)?),
+                Arg::Out(array) => Some(Held::new(self, array, shift, false)?),
                 Arg::Addresses(of) => {
                     let bits = of.iter().map(|at| address(&mut held, *at)).collect::<Result<Vec<u64>, String>>()?;
-                    Some(Held::new(self, &Array { dtype: Dtype::U64, bits }, shift)?)
+                    Some(Held::new(self, &Array { dtype: Dtype::U64, bits }, shift, false)?)
                 }
                 Arg::Scalar(..) => None,
             };

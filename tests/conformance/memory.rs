@@ -94,10 +94,11 @@ typed! {
 }
 
 impl Held {
-    /// A copy of the elements among noise, `shift` elements behind an aligned address.
-    pub(crate) fn new(lab: &mut Lab, array: &Array, shift: usize) -> Result<Held, String> {
+    /// A copy of the elements among noise, `shift` elements behind an aligned address. The last one may be the last of the memory, so that the
+    /// simulator and the sanitizer notice a load behind it.
+    pub(crate) fn new(lab: &mut Lab, array: &Array, shift: usize, ends_the_memory: bool) -> Result<Held, String> {
         let (start, len) = (MARGIN + shift, array.len());
-        let mut noise = lab.any(array.dtype, start + len + MARGIN).bits;
+        let mut noise = lab.any(array.dtype, start + len + if ends_the_memory { 0 } else { MARGIN }).bits;
         noise[start..start + len].copy_from_slice(&array.bits);
         Ok(Held { tensor: Typed::new(lab.device(), array.dtype, &noise)?, noise, start, len })
     }

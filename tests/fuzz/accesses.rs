@@ -17,6 +17,12 @@ pub(crate) fn other(writer: &mut Writer<'_>, dtype: Dtype) -> String {
     if dtype.is_float8() || writer.chance(50) { String::new() } else { format!(", other = {}", writer.literal(dtype).0) }
 }
 
+/// A mask of the elements of a tile before an end along an axis, which may differ from program to program.
+fn before_end(writer: &mut Writer<'_>, shape: &[usize], axis: usize) -> String {
+    let end = writer.pick(&["n", "n", "pid * 7 + 1", "n - pid", "(pid + 3) % n"]);
+    format!("{} {} {end}", index(shape, axis), writer.pick(&["<", "<="]))
+}
+
 /// A tile of an input, by any strides from any index on, some of it outside.
 pub(crate) fn load(writer: &mut Writer<'_>) -> Option<()> {
     let tensor = writer.tensor(|tensor| !tensor.is_written)?;
@@ -38,7 +44,7 @@ pub(crate) fn load(writer: &mut Writer<'_>) -> Option<()> {
         2 => ", mask = n > 40".to_string(),
         3 => {
             let axis = writer.below(shape.len());
-            format!(", mask = {} < n", index(&shape, axis))
+            format!(", mask = {}", before_end(writer, &shape, axis))
         }
         _ => String::new(),
     };
@@ -92,7 +98,7 @@ pub(crate) fn update(writer: &mut Writer<'_>) -> Option<()> {
         flat(&value.shape)
     };
     let axis = writer.below(value.shape.len());
-    let mask = if writer.chance(40) { format!(", mask = {} < n", index(&value.shape, axis)) } else { String::new() };
+    let mask = if writer.chance(40) { format!(", mask = {}", before_end(writer, &value.shape, axis)) } else { String::new() };
     let [first, second, third] = [(); 3].map(|()| writer.alias(&destination));
     let old = writer.bind(dtype, &value.shape, None, &format!("load({first} + ({at}))"));
     writer.line(format!("store({second} + ({at}), {} + {}{mask});", old.name, value.cast(dtype).0));

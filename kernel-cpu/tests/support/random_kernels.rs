@@ -219,6 +219,7 @@ impl Maker<'_> {
                     volatile: false,
                     in_bounds: false,
                     align: 0,
+                    partial: false,
                 };
                 self.push(plain, &[]);
             }
@@ -344,7 +345,17 @@ impl Maker<'_> {
         let ty = self.func.ty(value).clone();
         let base = self.pointer(ty.dtype(), true);
         let mask = self.mask(&ty);
-        let op = Op::Store { base, offset, value, mask, cache: Default::default(), evict: Default::default(), in_bounds: false, align: 0 };
+        let op = Op::Store {
+            base,
+            offset,
+            value,
+            mask,
+            cache: Default::default(),
+            evict: Default::default(),
+            in_bounds: false,
+            align: 0,
+            partial: false,
+        };
         self.builder().try_op(op, &[]).unwrap();
     }
 

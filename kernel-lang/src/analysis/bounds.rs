@@ -39,8 +39,36 @@ pub struct Bound {
 pub struct End {
     /// The axis.
     pub axis: usize,
-    /// The first position that the mask excludes.
+    /// The first position that the mask excludes, or the last one that it keeps if `is_inclusive`.
     pub end: Polynomial,
+    /// Is `end` itself kept?
+    pub is_inclusive: bool,
+    /// Elements are accessed in runs of so many: an access reads a run as a whole if the mask keeps an element of it.
+    pub run: usize,
+}
+
+impl End {
+    /// The end of the positions that are less than `end`.
+    pub fn below(axis: usize, end: Polynomial) -> End {
+        End { axis, end, is_inclusive: false, run: 1 }
+    }
+
+    /// Appends the number of positions of an axis that are accessed. Zero or less if there is none.
+    fn count(&self, b: &mut Builder<'_>, extent: usize) -> Value {
+        let most = b.index((extent - usize::from(self.is_inclusive)) as i128);
+        let end = self.end.value(b);
+        let mut count = b.binary(BinaryOp::Min, end, most);
+        let more = usize::from(self.is_inclusive) + self.run - 1;
+        if more > 0 {
+            let more = b.index(more as i128);
+            count = b.binary(BinaryOp::Add, count, more);
+        }
+        if self.run > 1 {
+            let whole_runs = b.index(-(self.run as i128));
+            count = b.binary(BinaryOp::And, count, whole_runs);
+        }
+        count
+    }
 }
 
 impl Bound {
@@ -78,11 +106,8 @@ impl Bound {
         let constant = of_whole.chain(of_parts).fold(Polynomial::constant(1), |sum, term| sum.plus(&term));
         let mut sum = (!constant.is(0) || parts.is_empty()).then(|| constant.value(b));
         for axis in parts {
-            let mut count = b.index(self.extents[axis] as i128);
-            for end in self.ends.iter().filter(|end| end.axis == axis) {
-                let end = end.end.value(b);
-                count = b.binary(BinaryOp::Min, end, count);
-            }
+            let counts: Vec<Value> = self.ends.iter().filter(|end| end.axis == axis).map(|end| end.count(b, self.extents[axis])).collect();
+            let count = counts.into_iter().reduce(|least, count| b.binary(BinaryOp::Min, least, count)).expect("the axis has an end");
             let step = self.index.strides[axis].value(b);
             let reach = b.binary(BinaryOp::Mul, count, step);
             sum = Some(sum.map_or(reach, |sum| b.binary(BinaryOp::Add, sum, reach)));

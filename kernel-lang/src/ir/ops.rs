@@ -447,16 +447,17 @@ define_ops! {
     InlinePtx = "inline_ptx" { inputs: Vec<Value>, text: String, pack: u32, isa: u32, volatile: bool },
     /// Elements at `base + offset` (offsets count elements). Elements whose `mask` is false or that lie outside the tensor read as `other`,
     /// or 0. `align` is 0, or the access width in bytes: along the contiguous axis, each run of that many bytes has one mask, and an unmasked
-    /// run starts at a multiple of `align`. `in_bounds` states that no unmasked element is outside the tensor.
+    /// run starts at a multiple of `align`. With `partial`, the mask may also hold for only the first elements of a run. The whole run is then
+    /// inside the tensor, which no program writes. `in_bounds` states that no unmasked element is outside the tensor.
     Load = "load" {
         base: Value, offset: Value, mask: Option<Value>, other: Option<Value>,
-        cache: Cache, evict: Evict, volatile: bool, in_bounds: bool, align: u32,
+        cache: Cache, evict: Evict, volatile: bool, in_bounds: bool, align: u32, partial: bool,
     },
     /// Stores `value` at `base + offset`. Elements whose `mask` is false or that lie outside the tensor are not stored. Attributes as in
-    /// `load`.
+    /// `load`, but elements of a partial run that the mask excludes may be outside the tensor.
     Store = "store" {
         base: Value, offset: Value, value: Value, mask: Option<Value>,
-        cache: Cache, evict: Evict, in_bounds: bool, align: u32,
+        cache: Cache, evict: Evict, in_bounds: bool, align: u32, partial: bool,
     },
     /// Updates each element at `base + offset` atomically by `op`, and gives its old value. Two updates of one element happen one after the
     /// other. Elements whose `mask` is false or that lie outside the tensor are not accessed and give 0. `values` are the operands of `op`;

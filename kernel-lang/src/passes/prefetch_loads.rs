@@ -273,14 +273,14 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
 /// iteration too early.
 fn fits_buffer(func: &Function, load: Inst, threads: u32) -> bool {
     let ty = func.ty(func.result(load));
-    let Op::Load { cache, align, .. } = func.inst(load).op else { return false };
+    let Op::Load { cache, align, partial: false, .. } = func.inst(load).op else { return false };
     i64::from(align) == WIDEST && (ty.numel() as u32 / threads).max(1) * ty.dtype().bytes() as u32 >= NARROWEST && is_copied(cache)
 }
 
 /// Is it a tile of a few elements, each of which can be copied asynchronously?
 fn is_small(func: &Function, load: Inst) -> bool {
     const MOST_BYTES: u32 = 64;
-    let Op::Load { cache, .. } = func.inst(load).op else { return false };
+    let Op::Load { cache, partial: false, .. } = func.inst(load).op else { return false };
     bytes_of(func, load) <= MOST_BYTES && func.ty(func.result(load)).dtype().bytes() as u32 >= NARROWEST && is_copied(cache)
 }
 

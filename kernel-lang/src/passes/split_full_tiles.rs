@@ -64,6 +64,8 @@
 //! - A mask that is the same for every program, such as `columns < n` in a kernel for rows. As a condition it would make no tile full, or
 //!   all of them. Instead, the condition requires that `n` is a whole number of wide accesses, so that the mask is the same for all
 //!   elements of an access.
+//! - A mask with an end of the program's own, such as `columns <= row`. The last run before the end is partial: a load takes the whole run, which
+//!   must be in the tensor, and replaces the elements behind the end. A store stores the elements in front of it one by one.
 //! - A mask of which nothing is known, such as one that was loaded. Accesses are then wide only along axes that the mask does not have.
 //!
 //! The condition never holds for a tile that is not full, whatever values the scalars have: each part compares without overflow, or
@@ -73,6 +75,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bounds::{self, Bound, End};
+use crate::analysis::loops::Loop;
 use crate::analysis::masks::{self, Comparison, Condition, Conjunct};
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
@@ -85,21 +88,24 @@ use crate::passes::flat_indices::{self, Flat, Full};
 pub(super) const WIDEST: i64 = 16;
 /// Longer straight-line regions are not duplicated.
 const MAX_OPS: usize = 4000;
+/// The most scalars that are searched for what an end is computed from.
+const MOST_SCALARS: usize = 64;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut facts = AffineFacts::new();
+    let blocks = BlockIndices::of(func);
     let regions = func.regions_under(func.body);
     let mut changed = false;
     for region in regions {
-        changed |= split_region(func, region, &mut facts);
+        changed |= split_region(func, region, &mut facts, &blocks);
     }
     changed
 }
 
 /// Splits each straight-line region that accesses tiles. Reductions and scans belong to such a region. The tiles that they combine then
 /// have the layout for full tiles, and no tile has to leave the branch for them.
-fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) -> Changed {
+fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts, blocks: &BlockIndices) -> Changed {
     let insts = func.region(region).insts.clone();
     let mut out = Vec::new();
     // The uses of the region's values, computed once, if any straight-line region is split.
@@ -112,7 +118,7 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
         let length = insts[at..].iter().take_while(|inst| is_plain(&func.inst(**inst).op)).count();
         let (whole, end) = (&insts[at..at + length], at + length);
         replace(func, whole, &with);
-        match planned(func, whole, facts) {
+        match planned(func, whole, facts, blocks) {
             Some(Planned { front, ops, plan }) => {
                 let uses = uses.get_or_insert_with(|| Uses::of(func, &insts));
                 out.extend(front);
@@ -138,13 +144,16 @@ struct Planned {
     plan: Plan,
 }
 
-fn planned(func: &Function, whole: &[Inst], facts: &mut AffineFacts) -> Option<Planned> {
+fn planned(func: &Function, whole: &[Inst], facts: &mut AffineFacts, blocks: &BlockIndices) -> Option<Planned> {
     if whole.len() > MAX_OPS {
         return None;
     }
     let (front, behind) = scalars_in_front(func, whole);
-    let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true), plan(func, &behind, facts, &|_| true));
-    let reach = |plan: &Option<Plan>| plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|wide| **wide).count()));
+    let (plan_whole, plan_behind) =
+        (plan(func, whole, facts, &|_| true, Some(blocks)), plan(func, &behind, facts, &|_| true, Some(blocks)));
+    let reach = |plan: &Option<Plan>| {
+        plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|width| **width != Width::Elements).count()))
+    };
     let mut planned = if reach(&plan_behind) > reach(&plan_whole) {
         plan_behind.map(|plan| Planned { front, ops: behind, plan })?
     } else {
@@ -242,12 +251,35 @@ pub(super) struct Plan {
     pub(super) masks: Vec<(Value, Test)>,
     /// Numbers that must be divisible by others, so that masks end, and rows begin, at boundaries of wide accesses.
     pub(super) divisible: Vec<(Polynomial, i64)>,
-    /// The accesses, and whether each may be wide.
-    pub(super) accesses: HashMap<Inst, bool>,
+    /// The accesses, and how each may move its elements.
+    pub(super) accesses: HashMap<Inst, Width>,
     /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
     /// The flattened indices, if the region divides indices.
     flat: Option<Flat>,
+}
+
+impl Plan {
+    /// Where the condition requires for another access that an end is a multiple, no run before it is partial.
+    fn forget_partial_runs(&mut self, partial: &HashMap<Inst, Vec<(Polynomial, i64)>>) {
+        let required = |(end, run): &(Polynomial, i64)| self.divisible.iter().any(|(number, divisor)| number == end && divisor % run == 0);
+        for (inst, ends) in partial {
+            if ends.iter().all(required) {
+                self.accesses.insert(*inst, Width::Runs);
+            }
+        }
+    }
+}
+
+/// How an access moves its elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Width {
+    /// One by one.
+    Elements,
+    /// In runs of [`WIDEST`] bytes. The mask is the same for all elements of a run.
+    Runs,
+    /// In runs, of which the last may be partial: the mask may hold for only its first elements.
+    PartialRuns,
 }
 
 /// A condition under which a conjunct of a mask holds for the whole tile.
@@ -268,7 +300,9 @@ impl Test {
 
 /// The conjuncts of a mask, as far as they can be tested for a whole tile.
 #[derive(Default)]
-struct Parts {
+struct Parts<'a> {
+    /// Present if the last run that the mask keeps may be partial.
+    blocks: Option<&'a BlockIndices>,
     tests: Vec<(Value, Test)>,
     ends: Vec<End>,
     /// The axes along which a conjunct of another kind may differ.
@@ -277,10 +311,16 @@ struct Parts {
     is_scattered: bool,
 }
 
-impl Parts {
+impl<'a> Parts<'a> {
     /// The parts of an access's mask. Tests use only values that are known in front of the branch.
-    fn of(func: &Function, facts: &mut AffineFacts, mask: Value, is_early: &dyn Fn(Value) -> bool) -> Parts {
-        let (mut parts, extents) = (Parts::default(), func.ty(mask).extents());
+    fn of(
+        func: &Function,
+        facts: &mut AffineFacts,
+        mask: Value,
+        is_early: &dyn Fn(Value) -> bool,
+        blocks: Option<&'a BlockIndices>,
+    ) -> Parts<'a> {
+        let (mut parts, extents) = (Parts { blocks, ..Parts::default() }, func.ty(mask).extents());
         for conjunct in masks::conjuncts(func, facts, mask) {
             if !parts.tests.iter().any(|(known, _)| *known == conjunct.mask) {
                 parts.add(func, &conjunct, &extents, is_early);
@@ -298,12 +338,19 @@ impl Parts {
             _ => None,
         };
         match (test, conjunct.along_axis(extents)) {
-            (Some(Test::Order(Comparison { op: CompareOp::Lt, index, limit, .. }, _)), Some((_, axis))) if index.start.is(0) => {
-                self.ends.push(End { axis, end: limit });
+            (Some(Test::Order(Comparison { op, index, limit, .. }, _)), Some((_, axis)))
+                if index.start.is(0) && (op == CompareOp::Lt || op == CompareOp::Le && self.is_partial(func, &limit)) =>
+            {
+                self.ends.push(End { is_inclusive: op == CompareOp::Le, ..End::below(axis, limit) });
             }
             (Some(test), _) => self.tests.push((conjunct.mask, test)),
             (None, _) => self.unknown(&func.ty(conjunct.mask).extents(), conjunct.axes.as_deref()),
         }
+    }
+
+    /// May the last run before an end be partial, and is that to be expected?
+    fn is_partial(&self, func: &Function, end: &Polynomial) -> bool {
+        self.blocks.is_some_and(|blocks| !blocks.are_ends(func, end))
     }
 
     /// Adds a conjunct of which only the axes are known.
@@ -320,8 +367,52 @@ impl Parts {
     }
 }
 
-/// The conditions for a full straight-line region. The conditions use only values that are `usable`.
-pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usable: &dyn Fn(Value) -> bool) -> Option<Plan> {
+/// The indices of loops over blocks: their steps are multiples of wide accesses.
+///
+/// Masks end at arguments, such as the length of a row, which usually are multiples of wide accesses, also relative to a block. So the condition
+/// requires it. In contrast, an end that depends on the program, as in a causal mask, takes every value.
+pub(super) struct BlockIndices(HashSet<Value>);
+
+impl BlockIndices {
+    fn of(func: &Function) -> BlockIndices {
+        let loops = func.all_insts().into_iter().filter_map(|inst| Loop::of(func, inst));
+        let of_blocks = loops.filter(|around| around.constant_step(func).is_some_and(|step| step % WIDEST == 0));
+        BlockIndices(of_blocks.map(|around| around.index(func)).collect())
+    }
+
+    /// Is an end computed only from arguments, constants and these indices?
+    fn are_ends(&self, func: &Function, end: &Polynomial) -> bool {
+        let mut next: Vec<Value> = end.scalars().collect();
+        let mut seen = HashSet::new();
+        while let Some(value) = next.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            let is_known = match func.def(value) {
+                Def::Result(inst, _) => {
+                    let op = &func.inst(inst).op;
+                    op.for_each_operand(&mut |operand| next.push(operand));
+                    op.is_pure() && !matches!(op, Op::ProgramId { .. })
+                }
+                Def::Param(..) => self.0.contains(&value) || func.params.iter().any(|param| param.value == value),
+            };
+            if !is_known || seen.len() > MOST_SCALARS {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The conditions for a full straight-line region. The conditions use only values that are `usable`. Without `blocks`, masks end at boundaries
+/// of wide accesses.
+pub(super) fn plan(
+    func: &Function,
+    ops: &[Inst],
+    facts: &mut AffineFacts,
+    usable: &dyn Fn(Value) -> bool,
+    blocks: Option<&BlockIndices>,
+) -> Option<Plan> {
     let mut plan = Plan::default();
     // Values that depend on memory cannot be part of the condition.
     let mut late: SideTable<Value, bool> = SideTable::new();
@@ -340,6 +431,7 @@ pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usabl
     }
     let is_early = |value: Value| !late[value] && usable(value);
     let (mut bounds, mut aligned, mut masks) = (HashSet::new(), HashSet::new(), HashSet::new());
+    let mut partial: HashMap<Inst, Vec<(Polynomial, i64)>> = HashMap::new();
     for inst in ops {
         let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         if !is_early(base) {
@@ -348,16 +440,30 @@ pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usabl
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && affine.scalars().all(is_early)) else { continue };
         let extents = ty.extents();
-        let parts = mask.map_or(Parts::default(), |mask| Parts::of(func, facts, mask, &is_early));
-        let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
+        let mut parts = mask.map_or(Parts::default(), |mask| {
+            Parts::of(func, facts, mask, &is_early, blocks.filter(|_| takes_partial_runs(func, &func.inst(*inst).op)))
+        });
         let bytes = func.ty(base).dtype().bytes() as i64;
         // An atomic accesses one element at a time.
         let is_atomic = matches!(func.inst(*inst).op, Op::Atomic { .. });
         let run = run_axis(&affine, &extents, bytes).filter(|axis| parts.is_whole_along(*axis) && !is_atomic);
-        plan.accesses.insert(*inst, run.is_some());
-        for end in parts.ends.iter().filter(|end| Some(end.axis) == run) {
-            plan.divisible.push((end.end.clone(), WIDEST / bytes));
+        let mut width = if run.is_some() { Width::Runs } else { Width::Elements };
+        for at in 0..parts.ends.len() {
+            let end = &parts.ends[at];
+            if Some(end.axis) != run {
+                continue;
+            }
+            if parts.is_partial(func, &end.end) {
+                width = Width::PartialRuns;
+                partial.entry(*inst).or_default().push((end.end.clone(), WIDEST / bytes));
+                // A partial run is loaded as a whole, and stored element by element.
+                parts.ends[at].run = if matches!(func.inst(*inst).op, Op::Load { .. }) { (WIDEST / bytes) as usize } else { 1 };
+            } else {
+                plan.divisible.push((end.end.clone(), WIDEST / bytes));
+            }
         }
+        let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
+        plan.accesses.insert(*inst, width);
         if run.is_some() {
             let unknown = affine.strides.iter().zip(&extents).filter(|(lane, extent)| lane.as_constant().is_none() && **extent > 1);
             plan.divisible.extend(unknown.map(|(lane, _)| (lane.clone(), WIDEST / bytes)));
@@ -371,7 +477,20 @@ pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usabl
         }
         plan.masks.extend(parts.tests.into_iter().filter(|(mask, _)| masks.insert(*mask)));
     }
+    plan.forget_partial_runs(&partial);
     (!plan.accesses.is_empty()).then_some(plan)
+}
+
+/// Can an access have partial runs? A load reads the elements of such a run that its mask excludes, too: that needs a test of their bounds,
+/// and must not meet the writes of other programs.
+fn takes_partial_runs(func: &Function, op: &Op) -> bool {
+    match op {
+        Op::Load { base, volatile: false, .. } => {
+            matches!(func.ty(*base), Type::Pointer { mutable: false, .. }) && func.ty(*base).dtype() != Dtype::Bool && !func.unchecked
+        }
+        Op::Store { .. } => true,
+        _ => false,
+    }
 }
 
 /// The innermost axis along which addresses are consecutive and that has at least one wide access. The strides of all other axes must be
@@ -490,10 +609,11 @@ fn handed_on(
 pub(super) fn make_full(func: &mut Function, ops: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
     let copies = func.region(region).insts.clone();
     for (original, copy) in ops.iter().zip(&copies) {
-        let Some(is_wide) = plan.accesses.get(original) else { continue };
+        let Some(width) = plan.accesses.get(original) else { continue };
         match &mut func.inst_mut(*copy).op {
-            Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } => {
-                (*in_bounds, *align) = (true, if *is_wide { WIDEST as u32 } else { 0 });
+            Op::Load { in_bounds, align, partial, .. } | Op::Store { in_bounds, align, partial, .. } => {
+                (*in_bounds, *align) = (true, if *width == Width::Elements { 0 } else { WIDEST as u32 });
+                *partial = *width == Width::PartialRuns;
             }
             Op::Atomic { in_bounds, .. } => *in_bounds = true,
             _ => {}

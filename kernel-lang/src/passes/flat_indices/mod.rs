@@ -32,6 +32,7 @@ use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value};
 use crate::location::Loc;
 
+use super::split_full_tiles::Width;
 use runs::{Demands, Grant, Runs};
 
 /// In a tile of fewer elements, the divisions take less time than the tests.
@@ -43,8 +44,8 @@ const WIDEST: usize = 16;
 pub(super) struct Full<'a> {
     /// Its ops.
     pub(super) ops: &'a [Inst],
-    /// The accesses that are in bounds, and whether each is wide.
-    pub(super) accesses: &'a HashMap<Inst, bool>,
+    /// The accesses that are in bounds, and how each moves its elements.
+    pub(super) accesses: &'a HashMap<Inst, Width>,
     /// The masks that hold for every element.
     pub(super) masks: HashSet<Value>,
 }
@@ -172,7 +173,7 @@ fn collect(func: &Function, value: Value, indices: &mut HashSet<Value>) {
 fn run_length(func: &Function, full: &Full<'_>, extent: usize) -> usize {
     let bytes = full.ops.iter().filter_map(|inst| {
         let access = func.inst(*inst).op.access()?;
-        (full.accesses.get(inst) == Some(&true)).then(|| func.ty(access.base).dtype().bytes())
+        (full.accesses.get(inst) == Some(&Width::Runs)).then(|| func.ty(access.base).dtype().bytes())
     });
     bytes.min().map_or(1, |bytes| (WIDEST / bytes).min(extent))
 }

@@ -12,7 +12,7 @@ use crate::location::Loc;
 
 use super::reciprocal::{self, Reciprocal};
 use super::runs::{Grant, Run, Runs};
-use super::{Flat, Full, is_index_tile};
+use super::{Flat, Full, Width, is_index_tile};
 
 /// A thread of the usual four warps has one of so many runs.
 const FEW: usize = 128;
@@ -444,7 +444,7 @@ impl Copy<'_, '_> {
         let is_of_runs = self.is_of_runs(&op, results);
         let (offset, is_wide) = self.offset(access.offset, access.base, is_of_runs);
         let is_wide = match self.full.accesses.get(&inst) {
-            Some(is_wide) => *is_wide,
+            Some(width) => *width == Width::Runs,
             None => {
                 let has_one_mask = access.mask.is_none_or(|mask| matches!(self.runs.get(&mask), Some(Run::Same { .. })));
                 // A guard is a mask for each element.

@@ -81,7 +81,7 @@ impl Corners {
             let (start, end) = (side.start.value(b), side.end.value(b));
             tests.push(b.compare(CompareOp::Ge, start, end));
         }
-        let ends: Vec<End> = self.uppers.iter().map(|side| End { axis: side.axis, end: Polynomial::scalar(side.count(b)) }).collect();
+        let ends: Vec<End> = self.uppers.iter().map(|side| End::below(side.axis, Polynomial::scalar(side.count(b)))).collect();
         let ty = b.func.ty(access.offset).clone();
         let bound = Bound::of(access.base, &self.index, &self.extents, ends.clone()).expect("it was found testable");
         tests.extend(bounds::tests(b, &[bound]));
@@ -93,7 +93,7 @@ impl Corners {
             let r = &mut Builder::new(b.func, region, b.loc);
             let mask = if is_inside {
                 let mut parts = self.rest.clone();
-                for End { axis, end } in &ends {
+                for End { axis, end, .. } in &ends {
                     let (position, end) = (positions(r, ty.shape(), *axis), end.value(r));
                     let end = r.broadcast(end, ty.shape());
                     parts.push(r.compare(CompareOp::Lt, position, end));

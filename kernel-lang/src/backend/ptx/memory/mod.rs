@@ -15,7 +15,7 @@ use crate::ir::{BinaryOp, Cache, Evict, Function, Op, Type, Value};
 use crate::layout::Layout;
 
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
-use crate::backend::ptx::{Emitter, Lanes, memory_type};
+use crate::backend::ptx::{Emitter, Lanes, Source, memory_type};
 
 /// The addresses of the elements of an access.
 pub(crate) struct Access {
@@ -26,12 +26,21 @@ pub(crate) struct Access {
     pub(crate) group: usize,
 }
 
+/// Adjacent registers that one instruction has loaded.
+struct LoadedRun {
+    /// The number of the first register.
+    first: usize,
+    elements: Vec<Reg>,
+    /// What replaces each element that the mask excludes.
+    fill: Vec<Option<Reg>>,
+}
+
 /// The modifier of an access whose last operand is an L2 cache policy.
 const HINT: &str = ".L2::cache_hint";
 
 impl Emitter<'_> {
     pub(crate) fn load(&mut self, op: &Op, result: Value) {
-        let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, .. } = op else { return };
+        let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, partial, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, align, dtype);
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
@@ -42,14 +51,19 @@ impl Emitter<'_> {
         let reader = if volatile { Reader::Broadcast } else { self.readers[result] };
         let held = (reader != Reader::Each).then(|| self.held(offset));
         let (owner, copies) = held.as_ref().map_or((None, 0), |held| (held.owner, held.copies));
-        let mut regs = Vec::new();
+        let (mut regs, mut runs) = (Vec::new(), Vec::new());
         for first in (0..self.lane_count(result)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
             let own = mask.as_ref().map(|mask| self.at(mask, first));
             let pred = self.both(own, owner);
             let fill: Vec<Option<Reg>> =
                 (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
             let address = self.address_operand(&access, first);
-            regs.extend(self.load_group(&instruction, &address, dtype, pred, &fill));
+            let run = self.load_group(&instruction, &address, dtype, pred, &fill);
+            regs.extend(&run);
+            runs.push(LoadedRun { first, elements: run, fill });
+        }
+        if let Some(mask) = mask.as_ref().filter(|_| partial && access.group > 1) {
+            self.fill_partial_runs(mask, dtype, &runs);
         }
         let lanes = match held {
             Some(held) if reader == Reader::Broadcast => self.broadcast_from_owner(&held, dtype, &regs, false),
@@ -58,6 +72,40 @@ impl Emitter<'_> {
             None => Lanes::Splat(regs[0]),
         };
         self.define(result, lanes);
+    }
+
+    /// Replaces the elements of partial runs that the mask excludes.
+    fn fill_partial_runs(&mut self, mask: &Source, dtype: Dtype, runs: &[LoadedRun]) {
+        let bounds = runs.iter().map(|run| (run.first, run.elements.len()));
+        let Some(skip) = self.unless_partial(mask, bounds) else { return };
+        for run in runs {
+            for (at, (reg, fill)) in run.elements.iter().zip(&run.fill).enumerate().skip(1) {
+                let is_kept = self.at(mask, run.first + at);
+                self.fill(&format!("@!{is_kept} "), *reg, dtype, *fill);
+            }
+        }
+        self.asm.define_label(&skip);
+    }
+
+    /// Branches to the label that it returns, unless a run of the thread is partial. Runs are given by their first registers and their lengths.
+    fn unless_partial(&mut self, mask: &Source, runs: impl Iterator<Item = (usize, usize)>) -> Option<String> {
+        let mut any: Option<Reg> = None;
+        for (first, length) in runs {
+            let (begins, ends) = (self.at(mask, first), self.at(mask, first + length - 1));
+            if begins == ends {
+                continue;
+            }
+            let is_partial = self.reg(Class::Pred);
+            asm!(self, "xor.pred {is_partial}, {begins}, {ends}");
+            any = Some(any.map_or(is_partial, |before| {
+                let either = self.reg(Class::Pred);
+                asm!(self, "or.pred {either}, {before}, {is_partial}");
+                either
+            }));
+        }
+        let (any, skip) = (any?, self.asm.label());
+        asm!(self, "@!{any} bra {skip}");
+        Some(skip)
     }
 
     /// Ends the thread if an element has a bit that is set, and the grid has no program. No thread ends, but the driver's compiler does not know
@@ -85,7 +133,7 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn store(&mut self, op: &Op) {
-        let &Op::Store { base, offset, value, mask, cache, evict, align, .. } = op else { return };
+        let &Op::Store { base, offset, value, mask, cache, evict, align, partial, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, align, dtype);
         let instruction = self.store_instruction(cache, evict);
@@ -93,12 +141,30 @@ impl Emitter<'_> {
         let owner = self.owner_of(layout.as_ref());
         let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
         let (mask, values) = (mask.map(|mask| self.source(mask)), self.lanes(value));
-        for first in (0..self.lane_count(offset)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
-            let own = mask.as_ref().map(|mask| self.at(mask, first));
+        let is_partial = partial && access.group > 1;
+        let runs = (0..self.lane_count(offset)).step_by(access.group).filter(|first| *first as u32 & copies == 0);
+        for first in runs.clone() {
+            // The mask of a run that may be partial holds for all its elements if it holds for the last one.
+            let own = mask.as_ref().map(|mask| self.at(mask, if is_partial { first + access.group - 1 } else { first }));
             let pred = self.both(own, owner);
             let regs: Vec<Reg> = (first..first + access.group).map(|register| values.get(register)).collect();
             let address = self.address_operand(&access, first);
             self.store_group(&instruction, &address, dtype, pred, &regs);
+        }
+        if let Some(mask) = mask.as_ref().filter(|_| is_partial)
+            && let Some(skip) = self.unless_partial(mask, runs.clone().map(|first| (first, access.group)))
+        {
+            for first in runs {
+                for register in first..first + access.group - 1 {
+                    let [is_kept, is_whole] = [register, first + access.group - 1].map(|register| self.at(mask, register));
+                    let own = self.reg(Class::Pred);
+                    asm!(self, "xor.pred {own}, {is_kept}, {is_whole}");
+                    let pred = self.both(Some(own), owner);
+                    let address = self.address_operand(&access, register);
+                    self.store_group(&instruction, &address, dtype, pred, &[values.get(register)]);
+                }
+            }
+            self.asm.define_label(&skip);
         }
     }
 
@@ -107,7 +173,9 @@ impl Emitter<'_> {
     ///
     /// The previous entry of the mask is appended to `outside`.
     pub(crate) fn note_run(&mut self, op: &Op, outside: &mut Vec<(Value, Option<usize>)>) {
-        let (Op::Load { base, offset, mask: Some(mask), align, .. } | Op::Store { base, offset, mask: Some(mask), align, .. }) = *op else {
+        let (Op::Load { base, offset, mask: Some(mask), align, partial: false, .. }
+        | Op::Store { base, offset, mask: Some(mask), align, partial: false, .. }) = *op
+        else {
             return;
         };
         if let Some(affine) = self.facts.get(self.func, offset) {
@@ -210,17 +278,22 @@ impl Emitter<'_> {
         let regs: Vec<Reg> = (0..group).map(|_| self.reg(class)).collect();
         if pred.is_some() {
             for (reg, fill) in regs.iter().zip(fill) {
-                match fill {
-                    None if class == Class::F32 => asm!(self, "mov.f32 {reg}, 0f00000000"),
-                    None if class == Class::F64 => asm!(self, "mov.f64 {reg}, 0d0000000000000000"),
-                    None => asm!(self, "mov.{} {reg}, 0", class.suffix()),
-                    Some(fill) if dtype == Dtype::Bool => asm!(self, "selp.b32 {reg}, 1, 0, {fill}"),
-                    Some(fill) => asm!(self, "mov.{} {reg}, {fill}", class.suffix()),
-                }
+                self.fill("", *reg, dtype, *fill);
             }
         }
         asm!(self, "{guard}{instruction}{}.{} {}, {address}{policy}", vector(group), memory_type(dtype), list(&regs));
         regs.into_iter().map(|reg| if dtype == Dtype::Bool { self.predicate(reg) } else { reg }).collect()
+    }
+
+    /// Sets a register in place of a load: to zero if `fill` is absent. `guard` is that of the instruction.
+    fn fill(&mut self, guard: &str, reg: Reg, dtype: Dtype, fill: Option<Reg>) {
+        match fill {
+            None if reg.class == Class::F32 => asm!(self, "{guard}mov.f32 {reg}, 0f00000000"),
+            None if reg.class == Class::F64 => asm!(self, "{guard}mov.f64 {reg}, 0d0000000000000000"),
+            None => asm!(self, "{guard}mov.{} {reg}, 0", reg.class.suffix()),
+            Some(fill) if dtype == Dtype::Bool => asm!(self, "{guard}selp.b32 {reg}, 1, 0, {fill}"),
+            Some(fill) => asm!(self, "{guard}mov.{} {reg}, {fill}", reg.class.suffix()),
+        }
     }
 
     pub(crate) fn store_group(&mut self, instruction: &str, address: &str, dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
