@@ -36,12 +36,10 @@ impl Elaborator<'_> {
 
     /// The options `cache` and `evict`.
     pub(super) fn cache_modifiers(&mut self, call: &Call, caches: &[Cache]) -> Choice<(Cache, Evict)> {
-        const NORMAL: &str = "evict_normal";
-        let evicts = [Evict::First, Evict::Last, Evict::NoAllocate];
+        let evicts = [Evict::Normal, Evict::First, Evict::Last, Evict::NoAllocate];
         let texts: Vec<_> = caches.iter().map(|cache| cache.text()).collect();
         let cache = self.modifier(call, "cache", &texts);
-        let texts = [&[NORMAL], &evicts.map(Evict::text)[..]].concat();
-        let evict = self.modifier(call, "evict", &texts);
+        let evict = self.modifier(call, "evict", &evicts.map(Evict::text));
         cache.then(&|cache| {
             let cache = caches.iter().copied().find(|known| Some(known.text()) == cache).unwrap_or_default();
             evict.then(&|evict| Choice::One((cache, evicts.into_iter().find(|known| Some(known.text()) == evict).unwrap_or_default())))

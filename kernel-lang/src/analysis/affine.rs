@@ -133,6 +133,8 @@ pub struct AffineFacts {
     steps: HashMap<(Value, usize), Option<i64>>,
     /// Are products of scalars expanded into polynomials? Otherwise such a product is a scalar of its own.
     products: bool,
+    /// Is a tile without an affine form a term of its own, like a scalar?
+    tiles: bool,
 }
 
 impl AffineFacts {
@@ -144,6 +146,12 @@ impl AffineFacts {
     /// Like [`AffineFacts::new`], but products of scalars are polynomials, too. This shows how an index changes with the index of a loop.
     pub fn through_products() -> AffineFacts {
         AffineFacts { products: true, ..AffineFacts::default() }
+    }
+
+    /// Like [`AffineFacts::through_products`], but a tile without an affine form is a term of the start, which then differs between elements.
+    /// This shows of what an index consists, such as `%row * %n + %column` of tiles that divisions gave. Nothing can be computed from it.
+    pub fn over_tiles() -> AffineFacts {
+        AffineFacts { tiles: true, ..AffineFacts::through_products() }
     }
 
     /// The affine form of an `i64` scalar or tile. Every scalar has a form: its own value, if there is no better one.
@@ -239,7 +247,7 @@ impl AffineFacts {
         }
         let ty = func.ty(value);
         let derived = func.def_op(value).and_then(|op| self.derive(func, op, value)).filter(Affine::is_short);
-        derived.or_else(|| ty.is_scalar().then(|| Affine::uniform(Polynomial::scalar(value), 0)))
+        derived.or_else(|| (self.tiles || ty.is_scalar()).then(|| Affine::uniform(Polynomial::scalar(value), ty.shape().len())))
     }
 
     fn derive(&self, func: &Function, op: &Op, result: Value) -> Option<Affine> {

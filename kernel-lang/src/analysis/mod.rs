@@ -7,6 +7,7 @@ pub mod loops;
 pub mod masks;
 pub mod polynomial;
 pub mod ranges;
+pub mod reuse;
 pub mod uniform_loads;
 pub mod unit_strides;
 pub mod updates;

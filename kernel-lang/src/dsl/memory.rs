@@ -10,7 +10,8 @@ use super::{Ptr, PtrMut, Shape, Value, only_in_a_kernel};
 /// * `cache`: `"ca"` all levels, `"cg"` L2 only, `"cs"` streaming, `"cv"` not cached, but fetched again by each load.
 /// * `evict`: `"evict_normal"`, `"evict_first"`, `"evict_last"`, `"no_allocate"`: eviction priority in the L1 and L2 caches. An instruction
 ///   takes one of the two options: `evict` is ignored if `cache` is given. Constants may select the text of either option, so that
-///   configurations can differ in it: `evict = if KEEP { "evict_last" } else { "evict_normal" }`.
+///   configurations can differ in it: `evict = if KEEP { "evict_last" } else { "evict_normal" }`. Without `evict`, `cache` and `volatile`,
+///   the compiler chooses a priority; `"evict_normal"` is the hardware's default.
 /// * `volatile = true`: the load is never merged with another load and never removed.
 ///
 /// ```ignore
@@ -40,7 +41,7 @@ pub fn load<T>(
 ///
 /// * `mask`: elements whose mask is false are not stored; elements outside the tensor are not stored either.
 /// * `cache`: `"wb"` all levels, `"cg"` the L2, `"cs"` streaming, `"wt"` write through to memory.
-/// * `evict`: as for [`load`].
+/// * `evict`: as for [`load`]; without it, a store has the hardware's default.
 ///
 /// ```ignore
 /// store(y + offsets, v * 2.0, mask = mask);

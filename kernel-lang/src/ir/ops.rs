@@ -243,8 +243,10 @@ modifier! {
 modifier! {
     /// Eviction priority in the caches (PTX ISA, "Cache Eviction Priority Hints").
     Evict {
+        /// None is named: the compiler chooses one.
+        Unset = "",
         /// The hardware's default.
-        Normal = "",
+        Normal = "evict_normal",
         /// Evict early.
         First = "evict_first",
         /// Evict late.

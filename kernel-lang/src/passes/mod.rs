@@ -2,6 +2,7 @@
 
 pub mod assign_layouts;
 pub mod canonicalize;
+pub mod choose_eviction;
 pub mod contract;
 pub mod cse;
 pub mod dce;
@@ -68,6 +69,7 @@ pub const UNCHECKED: &[Pass] = pipeline![
 pub const PIPELINE: &[Pass] = pipeline![
     widen_loops,           // before split_carried_indices: an index is a sum of 64-bit scalars
     split_carried_indices, // before split_full_tiles, which knows only sums of scalars and stride terms
+    choose_eviction,       // after split_carried_indices, which shows the loop's index in an index; before split_loops, which copies loads
     split_loops,           // before split_full_tiles, which handles the iterations of the remainder loop
     unroll_loops,          // after split_loops: remainder loops are not unrolled
     split_full_tiles,      // before guard_accesses: full tiles need no guards

@@ -241,7 +241,7 @@ pub(crate) fn store_cache_modifier() -> Vec<Case> {
 
 pub(crate) fn store_eviction_policy() -> Vec<Case> {
     vec![
-        with_ptx("none", "", "", &[("evict", false)]),
+        with_ptx("none", ", evict = \"evict_normal\"", "", &[("evict", false)]),
         with_ptx("evict_first", "", ", evict = \"evict_first\"", &[("evict_first", true)]),
         with_ptx("evict_last", "", ", evict = \"evict_last\"", &[("evict_last", true)]),
     ]
@@ -250,9 +250,9 @@ pub(crate) fn store_eviction_policy() -> Vec<Case> {
 /// Neighbours are read and written four at a time.
 pub(crate) fn vectorization() -> Vec<Case> {
     vec![
-        with_ptx("load", "", "", &[("ld.global.nc.v4.f32", true)]),
+        with_ptx("load", ", evict = \"evict_normal\"", "", &[("ld.global.nc.v4.f32", true)]),
         with_ptx("store", "", "", &[("st.global.v4.f32", true)]),
-        with_ptx("masked-load", ", mask = at < 1024", "", &[("ld.global.nc.v4.f32", true)]),
+        with_ptx("masked-load", ", mask = at < 1024, evict = \"evict_normal\"", "", &[("ld.global.nc.v4.f32", true)]),
         with_ptx("masked-store", "", ", mask = at < 1024", &[("st.global.v4.f32", true)]),
     ]
 }

@@ -128,7 +128,7 @@ fn store(b: &mut Builder<'_>, buffer: Value, offset: Value, value: Value) {
     let shape = b.func.ty(offset).shape().to_vec();
     let length = b.broadcast(length, &shape);
     let mask = Some(b.compare(CompareOp::Lt, offset, length));
-    let (cache, evict) = (Cache::Default, Evict::Normal);
+    let (cache, evict) = (Cache::Default, Evict::Unset);
     let op = Op::Store { base: buffer, offset, value, mask, cache, evict, in_bounds: true, align: 0, partial: false };
     b.func.append(b.region, op, [], b.loc);
 }

@@ -381,7 +381,7 @@ impl Emitter<'_> {
     /// The suffix for an eviction priority. An instruction has a cache operator or a priority, not both. The priority applies to both cache
     /// levels; a policy operand carries that of the L2.
     fn priority(&mut self, evict: Evict) -> String {
-        if evict == Evict::Normal {
+        if matches!(evict, Evict::Unset | Evict::Normal) {
             return String::new();
         }
         self.ptx_version = self.ptx_version.max((7, 4));

@@ -1,0 +1,130 @@
+//! Cache eviction hints: gives a priority to loads for which the user names none.
+//!
+//! ```text
+//! ; before
+//! kernel @row_maximum(%x: ptr<f32>, %y: ptr_mut<f32>, %n: i64) {
+//!     %0 = program_id : i64
+//!     %1 = mul %0, %n : i64
+//!     %2 = broadcast %1 : tile<i64, [512]>
+//!     %3 = arange {start = 0, end = 512} : tile<i64, [512]>
+//!     %4 = add %2, %3 : tile<i64, [512]>
+//!     %5 = load %x, %4 : tile<f32, [512]>
+//!     %8 = reduce %5 (%6: f32, %7: f32) {
+//!         %9 = max %6, %7 : f32
+//!         yield %9
+//!     } : f32
+//!     store %y, %0, %8
+//!     return
+//! }
+//! ; after
+//! kernel @row_maximum(%x: ptr<f32>, %y: ptr_mut<f32>, %n: i64) {
+//!     %0 = program_id : i64
+//!     %1 = mul %0, %n : i64
+//!     %2 = broadcast %1 : tile<i64, [512]>
+//!     %3 = arange {start = 0, end = 512} : tile<i64, [512]>
+//!     %4 = add %2, %3 : tile<i64, [512]>
+//!     %5 = load %x, %4 {evict = "evict_first"} : tile<f32, [512]>
+//!     %9 = reduce %5 (%6: f32, %7: f32) {
+//!         %8 = max %6, %7 : f32
+//!         yield %8
+//!     } : f32
+//!     store %y, %0, %9
+//!     return
+//! }
+//! ```
+//!
+//! [`hint`] is the whole rule. It takes how often elements are read ([`reuse`]) and whether the kernel mostly reads. Both are guesses, and a
+//! wrong hint costs time only. Loads from tensors that the kernel writes, volatile loads, loads with a cache operator and loads through
+//! computed pointers get no hint. Stores get none either: no hint on a store was faster than none in the measurements.
+
+use crate::analysis::loops::Loop;
+use crate::analysis::reuse::{self, Reuse};
+use crate::ir::rewrite::Changed;
+use crate::ir::{Cache, Evict, Function, Inst, Op, Region, Stored, Value};
+
+/// The priority for a load.
+fn hint(reuse: Reuse, reads_mostly: bool) -> Evict {
+    match (reuse, reads_mostly) {
+        // The lines that other kernels wrote stay in the L2, and need not go to memory while this kernel reads.
+        (Reuse::Once, true) => Evict::First,
+        // The lines that the kernel writes leave the L2 first, and in longer runs.
+        (Reuse::Once | Reuse::Parts, false) => Evict::Last,
+        // Another loop of the program reads the lines again, and nothing does after the last one.
+        (Reuse::Again, _) => Evict::Last,
+        (Reuse::Last, _) => Evict::First,
+        // Lines that other programs read again must neither leave early nor drive out others.
+        (Reuse::Parts, true) | (Reuse::Shared, _) => Evict::Unset,
+    }
+}
+
+/// A kernel mostly reads if it reads more than this many bytes for each byte that it stores.
+const MOSTLY: u128 = 3;
+
+/// A loop whose number of iterations is unknown is taken to have so many.
+const ITERATIONS: u128 = 16;
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    let reads = reuse::compute(func);
+    if reads.iter().all(|read| read.reuse == Reuse::Shared) {
+        return false;
+    }
+    let mut writes = Vec::new();
+    collect_writes(func, func.body, &mut Vec::new(), &mut writes);
+    // Atomics work in the L2, so what they write does not count as bytes for the memory.
+    let stores = writes.iter().filter(|write| matches!(func.inst(write.inst).op, Op::Store { .. }));
+    let stored: u128 = stores.map(|write| write.bytes).fold(0, u128::saturating_add);
+    let from_memory = |reuse: Reuse| matches!(reuse, Reuse::Once | Reuse::Parts | Reuse::Again);
+    let read = reads.iter().filter(|read| from_memory(read.reuse));
+    let read = read.map(|read| bytes(func, func.result(read.inst), &read.loops)).fold(0, u128::saturating_add);
+    let reads_mostly = read > stored.saturating_mul(MOSTLY);
+
+    let written = Stored::through(func, writes.iter().map(|write| write.base));
+    let mut changed = false;
+    for read in reads {
+        let Op::Load { base, cache: Cache::Default, evict: Evict::Unset, volatile: false, .. } = func.inst(read.inst).op else { continue };
+        let is_known = func.param_index(base).is_some() && !written.may_alias(func, base);
+        let chosen = if is_known { hint(read.reuse, reads_mostly) } else { Evict::Unset };
+        if let Op::Load { evict, .. } = &mut func.inst_mut(read.inst).op {
+            *evict = chosen;
+            changed |= chosen != Evict::Unset;
+        }
+    }
+    changed
+}
+
+/// A store or an atomic.
+struct Write {
+    inst: Inst,
+    base: Value,
+    bytes: u128,
+}
+
+fn collect_writes(func: &Function, region: Region, loops: &mut Vec<Inst>, writes: &mut Vec<Write>) {
+    for &inst in &func.region(region).insts {
+        match func.inst(inst).op {
+            Op::Store { base, value, .. } => writes.push(Write { inst, base, bytes: bytes(func, value, loops) }),
+            Op::Atomic { base, .. } => writes.push(Write { inst, base, bytes: 0 }),
+            _ => {}
+        }
+        let is_loop = matches!(func.inst(inst).op, Op::For { .. } | Op::While { .. });
+        loops.extend(is_loop.then_some(inst));
+        func.inst(inst).op.for_each_region(&mut |inner| collect_writes(func, inner, loops, writes));
+        loops.truncate(loops.len() - usize::from(is_loop));
+    }
+}
+
+/// The bytes of a tile that is read or stored in all iterations of these loops.
+fn bytes(func: &Function, tile: Value, loops: &[Inst]) -> u128 {
+    let ty = func.ty(tile);
+    let once = ty.numel() as u128 * ty.dtype().bytes() as u128;
+    loops.iter().fold(once, |bytes, inst| bytes.saturating_mul(iterations(func, *inst)))
+}
+
+fn iterations(func: &Function, inst: Inst) -> u128 {
+    let counted = Loop::of(func, inst).and_then(|around| {
+        let (first, last) = around.index_range(func)?;
+        u128::try_from((last - first) / around.constant_step(func)? + 1).ok()
+    });
+    counted.unwrap_or(ITERATIONS)
+}
