@@ -126,6 +126,16 @@ impl Semantics {
         matches!(self, Semantics::AcquireRelease | Semantics::Release)
     }
 
+    /// The semantics that acquires or releases.
+    pub const fn of(acquires: bool, releases: bool) -> Semantics {
+        match (acquires, releases) {
+            (true, true) => Semantics::AcquireRelease,
+            (true, false) => Semantics::Acquire,
+            (false, true) => Semantics::Release,
+            (false, false) => Semantics::Relaxed,
+        }
+    }
+
     /// The same semantics without acquiring.
     #[must_use]
     pub const fn without_acquire(self) -> Semantics {
