@@ -66,8 +66,12 @@
 //!   elements of an access.
 //! - A mask of which nothing is known, such as one that was loaded. Accesses are then wide only along axes that the mask does not have.
 //!
+//! A tile may also be empty: `empty_tiles` says when the other branch tests this first.
+//!
 //! The condition never holds for a tile that is not full, whatever values the scalars have: each part compares without overflow, or
 //! overflows to false.
+
+mod empty_tiles;
 
 use std::collections::{HashMap, HashSet};
 
@@ -409,6 +413,7 @@ fn split(
     let cond = fits.map_or(is_full, |fits| b.binary(BinaryOp::And, is_full, fits));
     out.append(func.insts_mut(scratch));
 
+    let unless_empty = if results.is_empty() { empty_tiles::find(func, ops, &plan, facts) } else { None };
     let body = func.add_region();
     *func.insts_mut(body) = ops.to_vec();
     let [fast, guarded] = [true, false].map(|is_full| {
@@ -422,6 +427,8 @@ fn split(
         copy_insts(func, body, region, &mut map);
         if is_full {
             make_full(func, ops, region, &plan, &mut map);
+        } else if let Some(test) = unless_empty {
+            return empty_tiles::skip(func, region, &plan.masks[test].1, loc);
         }
         let values = results.iter().map(|value| map.get(*value)).collect();
         Builder::new(func, region, loc).yield_values(values);
