@@ -345,7 +345,7 @@ pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usabl
     let is_early = |value: Value| !late[value] && usable(value);
     let (mut bounds, mut aligned, mut masks) = (HashSet::new(), HashSet::new(), HashSet::new());
     for inst in ops {
-        let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
+        let Some(access @ Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         if !is_early(base) {
             continue;
         }
@@ -355,9 +355,7 @@ pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usabl
         let parts = mask.map_or(Parts::default(), |mask| Parts::of(func, facts, mask, &is_early));
         let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
-        // An atomic accesses one element at a time.
-        let is_atomic = matches!(func.inst(*inst).op, Op::Atomic { .. });
-        let run = run_axis(&affine, &extents, bytes).filter(|axis| parts.is_whole_along(*axis) && !is_atomic);
+        let run = run_axis(&affine, &extents, bytes).filter(|axis| parts.is_whole_along(*axis) && access.can_be_wide(func));
         plan.accesses.insert(*inst, run.is_some());
         for end in parts.ends.iter().filter(|end| Some(end.axis) == run) {
             plan.divisible.push((end.end.clone(), WIDEST / bytes));
@@ -498,13 +496,10 @@ pub(super) fn make_full(func: &mut Function, ops: &[Inst], region: Region, plan:
     let copies = func.region(region).insts.clone();
     for (original, copy) in ops.iter().zip(&copies) {
         let Some(is_wide) = plan.accesses.get(original) else { continue };
-        match &mut func.inst_mut(*copy).op {
-            Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } => {
-                (*in_bounds, *align) = (true, if *is_wide { WIDEST as u32 } else { 0 });
-            }
-            Op::Atomic { in_bounds, .. } => *in_bounds = true,
-            _ => {}
-        }
+        let op = &mut func.inst_mut(*copy).op;
+        let mask = op.access().and_then(|access| access.mask);
+        op.set_lanes(mask, true);
+        op.set_align(if *is_wide { WIDEST as u32 } else { 0 });
     }
     let copy_of: HashMap<Inst, Inst> = ops.iter().copied().zip(copies).collect();
     let mut with = Substitution::new();
