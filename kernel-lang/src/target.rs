@@ -60,6 +60,16 @@ impl Target {
         self.major >= 9
     }
 
+    /// The bytes of neighbouring elements that one atomic add updates at once if their old values are unused: 0 if only one element
+    /// (PTX ISA, `red`).
+    pub const fn widest_atomic_add(self, dtype: Dtype) -> u32 {
+        match dtype {
+            Dtype::F16 | Dtype::Bf16 | Dtype::F32 if self.major >= 9 => 16,
+            Dtype::F16 => 4,
+            _ => 0,
+        }
+    }
+
     /// Can a launch begin before the launch that it depends on has ended (PTX ISA, `griddepcontrol`)?
     pub const fn has_dependent_launches(self) -> bool {
         self.major >= 9

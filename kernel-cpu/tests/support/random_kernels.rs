@@ -333,7 +333,7 @@ impl Maker<'_> {
         let values = (0..op.operands()).map(|_| self.of_type(ty)).collect();
         let mask = self.mask(ty);
         let sem = self.choices.of(op.semantics());
-        let atomic = Op::Atomic { base, offset, values, op, mask, sem, scope: Default::default(), in_bounds: false };
+        let atomic = Op::Atomic { base, offset, values, op, mask, sem, scope: Default::default(), in_bounds: false, align: 0 };
         let inst = self.builder().try_op(atomic, &[]).unwrap();
         self.scope.extend(self.func.inst(inst).results.clone());
         if self.choices.pick(4) == 0 {

@@ -36,7 +36,7 @@ impl Elaborator<'_> {
                 false => Meaning::UNIT,
             };
         }
-        let op = Op::Atomic { base, offset, values, op: atomic, mask, sem, scope, in_bounds: false };
+        let op = Op::Atomic { base, offset, values, op: atomic, mask, sem, scope, in_bounds: false, align: 0 };
         if atomic.has_result() {
             self.emit(op, &[], span).into()
         } else {

@@ -96,6 +96,18 @@ impl Stored {
     }
 }
 
+impl Access {
+    /// Can one instruction access several neighbouring elements?
+    pub fn can_be_wide(&self, func: &Function) -> bool {
+        !matches!(self.kind, AccessKind::Atomic(_)) || self.is_wide_atomic(func)
+    }
+
+    /// Is it an atomic that can update several neighbouring elements by one instruction?
+    pub fn is_wide_atomic(&self, func: &Function) -> bool {
+        matches!(self.kind, AccessKind::Atomic(op) if op.has_vectors(func.ty(self.base).dtype()))
+    }
+}
+
 impl Op {
     /// The memory access of the op, if it has one.
     pub fn access(&self) -> Option<Access> {
@@ -113,6 +125,13 @@ impl Op {
     pub fn set_lanes(&mut self, lanes: Option<Value>, inside: bool) {
         if let Op::Load { mask, in_bounds, .. } | Op::Store { mask, in_bounds, .. } | Op::Atomic { mask, in_bounds, .. } = self {
             (*mask, *in_bounds) = (lanes, inside);
+        }
+    }
+
+    /// Sets the width in bytes of an op that accesses memory, or 0. The access can be wide ([`Access::can_be_wide`]).
+    pub fn set_align(&mut self, bytes: u32) {
+        if let Op::Load { align, .. } | Op::Store { align, .. } | Op::Atomic { align, .. } = self {
+            *align = bytes;
         }
     }
 }

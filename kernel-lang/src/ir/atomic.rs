@@ -65,6 +65,11 @@ impl AtomicOp {
         !matches!(self, AtomicOp::Load)
     }
 
+    /// Is there an instruction that updates neighbouring elements at once, each by itself, if their old values are unused?
+    pub const fn has_vectors(self, dtype: Dtype) -> bool {
+        matches!(self, AtomicOp::Add) && matches!(dtype, Dtype::F16 | Dtype::Bf16 | Dtype::F32)
+    }
+
     /// Does it return the old value?
     pub const fn has_result(self) -> bool {
         !matches!(self, AtomicOp::Store)
@@ -124,6 +129,16 @@ impl Semantics {
     /// Does it release?
     pub const fn releases(self) -> bool {
         matches!(self, Semantics::AcquireRelease | Semantics::Release)
+    }
+
+    /// The semantics that acquires or releases.
+    pub const fn of(acquires: bool, releases: bool) -> Semantics {
+        match (acquires, releases) {
+            (true, true) => Semantics::AcquireRelease,
+            (true, false) => Semantics::Acquire,
+            (false, true) => Semantics::Release,
+            (false, false) => Semantics::Relaxed,
+        }
     }
 
     /// The same semantics without acquiring.

@@ -463,10 +463,11 @@ define_ops! {
     },
     /// Updates each element at `base + offset` atomically by `op`, and gives its old value. Two updates of one element happen one after the
     /// other. Elements whose `mask` is false or that lie outside the tensor are not accessed and give 0. `values` are the operands of `op`;
-    /// a `store` has no result.
+    /// a `store` has no result. `align` is as in `load`, and not 0 only if
+    /// [`AtomicOp::has_vectors`] holds.
     Atomic = "atomic" {
         base: Value, offset: Value, values: Vec<Value>, op: AtomicOp, mask: Option<Value>,
-        sem: Semantics, scope: Scope, in_bounds: bool,
+        sem: Semantics, scope: Scope, in_bounds: bool, align: u32,
     },
     /// A ring buffer of `slots` tiles in shared memory. The result has the type of one tile and only names the buffer. Each thread has slots
     /// of its own for the elements that it holds in the result's layout. The buffer is freed after the last op that names it.

@@ -257,6 +257,12 @@ impl Verifier<'_> {
             Op::Atomic { op: AtomicOp::Load, sem, .. } if sem.releases() => {
                 return self.broken(inst, format!("only loads, and cannot be `{}`", sem.text()));
             }
+            Op::Atomic { base, op, align, .. } => {
+                if *align != 0 && !op.has_vectors(self.func.ty(*base).dtype()) {
+                    self.broken(inst, "updates one element at once".to_string());
+                }
+                (None, *align)
+            }
             _ => return,
         };
         if let Some(cache) = cache {

@@ -47,10 +47,10 @@ use components::{Components, tiles};
 /// # Errors
 /// If the CTAs of a program cannot share an op of the kernel.
 pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<(), Diagnostics> {
-    let (mut components, mut accesses) = (Components::of(func), accesses::compute(func));
+    let (mut components, mut accesses) = (Components::of(func), accesses::compute(func, target));
     let mut wishes = accesses::wishes(func, &accesses, &mut components);
     if accesses::separate(func, &accesses, &mut components, &wishes) {
-        (components, accesses) = (Components::of(func), accesses::compute(func));
+        (components, accesses) = (Components::of(func), accesses::compute(func, target));
         wishes = accesses::wishes(func, &accesses, &mut components);
     }
     let chosen = choose(func, &mut components, &wishes, target, schedule);

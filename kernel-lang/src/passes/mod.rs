@@ -17,6 +17,7 @@ pub mod licm;
 pub mod narrow_divisions;
 pub mod pad_tiles;
 pub mod prefetch_loads;
+pub mod relax_atomics;
 pub mod report_accesses;
 pub mod sink_casts;
 pub mod sink_indices;
@@ -67,6 +68,7 @@ pub const UNCHECKED: &[Pass] = pipeline![
 
 /// The passes that prepare a kernel for a GPU, in order. Layouts are assigned after them.
 pub const PIPELINE: &[Pass] = pipeline![
+    relax_atomics,         // before the passes that copy ops, because it counts accesses before and after each atomic
     widen_loops,           // before split_carried_indices: an index is a sum of 64-bit scalars
     split_carried_indices, // before split_full_tiles, which knows only sums of scalars and stride terms
     choose_eviction,       // after split_carried_indices, which shows the loop's index in an index; before split_loops, which copies loads

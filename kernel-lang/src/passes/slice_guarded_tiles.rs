@@ -75,9 +75,10 @@ pub fn run(func: &mut Function) -> Changed {
             && !is_full(func, else_region)
         {
             let loc = data.loc;
-            let first = behind_reductions(func, else_region);
-            if let Some(plan) = plan(func, else_region, first, &mut facts) {
-                slice(func, else_region, first, &plan, loc);
+            let guarded = unless_empty(func, else_region);
+            let first = behind_reductions(func, guarded);
+            if let Some(plan) = plan(func, guarded, first, &mut facts) {
+                slice(func, guarded, first, &plan, loc);
                 changed = true;
             }
         }
@@ -92,6 +93,19 @@ fn is_full(func: &Function, region: Region) -> bool {
     // The copy with flattened indices has two versions, of which neither needs guards.
     let has_versions = |inst: &Inst| matches!(func.inst(*inst).op, Op::If { then_region, else_region, .. } if is_direct(then_region) && is_direct(else_region));
     is_direct(region) || func.region(region).insts.iter().any(has_versions)
+}
+
+/// The copy that is guarded: the region, or the part of it that runs for tiles that are not empty.
+fn unless_empty(func: &Function, region: Region) -> Region {
+    match *func.region(region).insts {
+        [.., test, _] => match func.inst(test).op {
+            Op::If { then_region, else_region, .. } if func.region(else_region).insts.len() == 1 && func.inst(test).results.is_empty() => {
+                then_region
+            }
+            _ => region,
+        },
+        _ => region,
+    }
 }
 
 /// The position of the first op after the last reduction.

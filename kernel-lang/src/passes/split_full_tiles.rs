@@ -68,8 +68,12 @@
 //!   must be in the tensor, and replaces the elements behind the end. A store stores the elements in front of it one by one.
 //! - A mask of which nothing is known, such as one that was loaded. Accesses are then wide only along axes that the mask does not have.
 //!
+//! A tile may also be empty: `empty_tiles` says when the other branch tests this first.
+//!
 //! The condition never holds for a tile that is not full, whatever values the scalars have: each part compares without overflow, or
 //! overflows to false.
+
+mod empty_tiles;
 
 use std::collections::{HashMap, HashSet};
 
@@ -433,7 +437,7 @@ pub(super) fn plan(
     let (mut bounds, mut aligned, mut masks) = (HashSet::new(), HashSet::new(), HashSet::new());
     let mut partial: HashMap<Inst, Vec<(Polynomial, i64)>> = HashMap::new();
     for inst in ops {
-        let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
+        let Some(access @ Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         if !is_early(base) {
             continue;
         }
@@ -444,9 +448,7 @@ pub(super) fn plan(
             Parts::of(func, facts, mask, &is_early, blocks.filter(|_| takes_partial_runs(func, &func.inst(*inst).op)))
         });
         let bytes = func.ty(base).dtype().bytes() as i64;
-        // An atomic accesses one element at a time.
-        let is_atomic = matches!(func.inst(*inst).op, Op::Atomic { .. });
-        let run = run_axis(&affine, &extents, bytes).filter(|axis| parts.is_whole_along(*axis) && !is_atomic);
+        let run = run_axis(&affine, &extents, bytes).filter(|axis| parts.is_whole_along(*axis) && access.can_be_wide(func));
         let mut width = if run.is_some() { Width::Runs } else { Width::Elements };
         for at in 0..parts.ends.len() {
             let end = &parts.ends[at];
@@ -528,6 +530,7 @@ fn split(
     let cond = fits.map_or(is_full, |fits| b.binary(BinaryOp::And, is_full, fits));
     out.append(func.insts_mut(scratch));
 
+    let unless_empty = if results.is_empty() { empty_tiles::find(func, ops, &plan, facts) } else { None };
     let body = func.add_region();
     *func.insts_mut(body) = ops.to_vec();
     let [fast, guarded] = [true, false].map(|is_full| {
@@ -541,6 +544,8 @@ fn split(
         copy_insts(func, body, region, &mut map);
         if is_full {
             make_full(func, ops, region, &plan, &mut map);
+        } else if let Some(test) = unless_empty {
+            return empty_tiles::skip(func, region, &plan.masks[test].1, loc);
         }
         let values = results.iter().map(|value| map.get(*value)).collect();
         Builder::new(func, region, loc).yield_values(values);
@@ -610,13 +615,12 @@ pub(super) fn make_full(func: &mut Function, ops: &[Inst], region: Region, plan:
     let copies = func.region(region).insts.clone();
     for (original, copy) in ops.iter().zip(&copies) {
         let Some(width) = plan.accesses.get(original) else { continue };
-        match &mut func.inst_mut(*copy).op {
-            Op::Load { in_bounds, align, partial, .. } | Op::Store { in_bounds, align, partial, .. } => {
-                (*in_bounds, *align) = (true, if *width == Width::Elements { 0 } else { WIDEST as u32 });
-                *partial = *width == Width::PartialRuns;
-            }
-            Op::Atomic { in_bounds, .. } => *in_bounds = true,
-            _ => {}
+        let op = &mut func.inst_mut(*copy).op;
+        let mask = op.access().and_then(|access| access.mask);
+        op.set_lanes(mask, true);
+        op.set_align(if *width == Width::Elements { 0 } else { WIDEST as u32 });
+        if let Op::Load { partial, .. } | Op::Store { partial, .. } = op {
+            *partial = *width == Width::PartialRuns;
         }
     }
     let copy_of: HashMap<Inst, Inst> = ops.iter().copied().zip(copies).collect();

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use crate::analysis::affine::AffineFacts;
 use crate::ir::rewrite::Changed;
-use crate::ir::{Function, Inst, Op, Value};
+use crate::ir::{Function, Inst, Op, SideTable, Value};
+use crate::target::Asked;
 
 use super::components::Components;
 
@@ -28,6 +29,7 @@ pub(super) struct Access {
     axis: Option<usize>,
     vector: u32,
     bytes: u32,
+    is_atomic: bool,
 }
 
 /// The preference of each component.
@@ -48,6 +50,13 @@ pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Comp
             strength[component] = strength[component].max(wanted);
         }
     }
+    // The L2 updates a sector at a time. If lanes held more than one instruction updates, each instruction would update parts of sectors.
+    for access in accesses.iter().filter(|access| access.is_atomic && access.vector > 1) {
+        let wish = &mut wishes[components.find(access.offset)];
+        if access.axis == wish.axis {
+            wish.vector = wish.vector.min(access.vector);
+        }
+    }
     for inst in func.all_insts() {
         if let Op::Reduce { inputs, axis, .. } | Op::Scan { inputs, axis, .. } = &func.inst(inst).op {
             wishes[components.find(inputs[0])].reduced.push(*axis as usize);
@@ -57,15 +66,21 @@ pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Comp
 }
 
 /// All accesses to tiles in a kernel.
-pub(super) fn compute(func: &Function) -> Vec<Access> {
+pub(super) fn compute(func: &Function, target: &Asked) -> Vec<Access> {
     let mut facts = AffineFacts::new();
+    let mut used: Option<SideTable<Value, bool>> = None;
     let mut accesses = Vec::new();
     for inst in func.all_insts() {
         let (base, offset, align) = match func.inst(inst).op {
             Op::Load { base, offset, align, .. } | Op::Store { base, offset, align, .. } | Op::AsyncCopy { base, offset, align, .. } => {
                 (base, offset, align)
             }
-            Op::Atomic { base, offset, .. } => (base, offset, 0),
+            Op::Atomic { base, offset, align, .. } => {
+                // An old value that is used needs an instruction for its element.
+                let is_wide = align > 0 && !used.get_or_insert_with(|| used_values(func))[func.result(inst)];
+                let dtype = func.ty(base).dtype();
+                (base, offset, if is_wide { align.min(target.ask(|target| target.widest_atomic_add(dtype))) } else { 0 })
+            }
             _ => continue,
         };
         if !func.ty(offset).is_tile() {
@@ -75,9 +90,17 @@ pub(super) fn compute(func: &Function) -> Vec<Access> {
         let axis = (0..extents.len()).rev().find(|axis| extents[*axis] > 1 && facts.step(func, offset, *axis) == Some(1));
         let bytes = func.ty(base).dtype().bytes() as u32;
         let vector = if axis.is_some() { (align / bytes).max(1) } else { 1 };
-        accesses.push(Access { inst, offset, axis, vector, bytes });
+        let is_atomic = matches!(func.inst(inst).op, Op::Atomic { .. });
+        accesses.push(Access { inst, offset, axis, vector, bytes, is_atomic });
     }
     accesses
+}
+
+/// The values that an op uses.
+fn used_values(func: &Function) -> SideTable<Value, bool> {
+    let mut used = SideTable::new();
+    func.for_each_inst(func.body, &mut |inst| func.inst(inst).op.for_each_operand(&mut |value| used[value] = true));
+    used
 }
 
 /// Inserts a `convert` between an access and its component if the addresses are consecutive along another axis than the component's. The

@@ -29,7 +29,7 @@ use std::collections::{HashMap, HashSet};
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::ranges::{Bounds, Ranges, divisor};
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value};
 use crate::location::Loc;
 
 use super::split_full_tiles::Width;
@@ -169,13 +169,14 @@ fn collect(func: &Function, value: Value, indices: &mut HashSet<Value>) {
     }
 }
 
-/// The elements that the widest access of the smallest type moves.
+/// The elements that the widest access of the smallest type moves, but not more than one atomic updates: each instruction then updates
+/// whole sectors of the L2.
 fn run_length(func: &Function, full: &Full<'_>, extent: usize) -> usize {
-    let bytes = full.ops.iter().filter_map(|inst| {
-        let access = func.inst(*inst).op.access()?;
-        (full.accesses.get(inst) == Some(&Width::Runs)).then(|| func.ty(access.base).dtype().bytes())
-    });
-    bytes.min().map_or(1, |bytes| (WIDEST / bytes).min(extent))
+    let accesses = || full.ops.iter().filter_map(|inst| Some((inst, func.inst(*inst).op.access()?)));
+    let elements = |access: Access| WIDEST / func.ty(access.base).dtype().bytes();
+    let moved = accesses().filter(|(inst, _)| full.accesses.get(inst) == Some(&Width::Runs)).map(|(_, access)| elements(access));
+    let updated = accesses().filter(|(_, access)| access.is_wide_atomic(func)).map(|(_, access)| elements(access));
+    moved.max().map_or(1, |moved| updated.fold(moved, usize::min).min(extent))
 }
 
 impl Flat {

@@ -47,6 +47,8 @@ pub(super) struct Demands {
     divisors: Vec<Value>,
     /// Pointers, and the bytes to a multiple of which each must point.
     bases: Vec<(Value, usize)>,
+    /// Pointers whose tensor must have a whole number of runs, so that a run is in bounds or out of bounds as a whole.
+    ends: Vec<Value>,
 }
 
 impl Demands {
@@ -59,6 +61,9 @@ impl Demands {
         let mut numbers: Vec<(Value, usize)> = self.divisors.iter().map(|divisor| (*divisor, run)).collect();
         for (base, bytes) in &self.bases {
             numbers.push((b.op(Op::Address { base: *base }, &[]), *bytes));
+        }
+        for base in &self.ends {
+            numbers.push((b.op(Op::Length { base: *base }, &[]), run));
         }
         are_multiples(b, &numbers)
     }
@@ -103,13 +108,15 @@ impl Runs<'_> {
             let Some(access) = self.func.inst(*inst).op.access() else { continue };
             if let Some(Run::Steps { by: 1, is_aligned: true }) = runs.get(&access.offset)
                 && facts.get(self.func, access.offset).is_none()
-                && inside.contains(inst)
-                && !matches!(self.func.inst(*inst).op, Op::Atomic { .. })
+                && access.can_be_wide(self.func)
                 && access.mask.is_none_or(|mask| matches!(runs.get(&mask), Some(Run::Same { .. })))
             {
                 let width = self.width(access.base);
                 if !demands.bases.contains(&(access.base, width)) {
                     demands.bases.push((access.base, width));
+                }
+                if !self.func.unchecked && !inside.contains(inst) && !demands.ends.contains(&access.base) {
+                    demands.ends.push(access.base);
                 }
             }
         }
@@ -119,6 +126,11 @@ impl Runs<'_> {
     /// Is a pointer aligned for accesses to whole runs?
     pub(super) fn is_aligned(&self, demands: &Demands, base: Value) -> bool {
         self.grant != Grant::None && demands.bases.contains(&(base, self.width(base)))
+    }
+
+    /// Does a tensor have a whole number of runs? Each run of aligned indices is then in bounds or out of bounds as a whole.
+    pub(super) fn is_whole(&self, demands: &Demands, base: Value) -> bool {
+        self.func.unchecked || self.grant != Grant::None && demands.ends.contains(&base)
     }
 
     /// The bytes of an access to a whole run, as far as one instruction moves them.

@@ -17,6 +17,9 @@ use super::{Flat, Full, Width, is_index_tile};
 /// A thread of the usual four warps has one of so many runs.
 const FEW: usize = 128;
 
+/// A sum of more levels is computed for each element.
+const DEEPEST: u32 = 16;
+
 /// A tile of the copy.
 #[derive(Clone, Copy)]
 struct Tile {
@@ -181,15 +184,21 @@ impl Copy<'_, '_> {
 
     fn affine_tile(&mut self, affine: &Affine) -> Tile {
         // Scalars of the region have copies.
-        let [start, stride] = [&affine.start, &affine.strides[0]].map(|part| part.map(&|scalar| self.scalars.get(scalar)));
-        let start = start.value(&mut self.b);
-        let is_of_runs = stride.is(0);
+        let stride = affine.strides[0].map(&|scalar| self.scalars.get(scalar));
+        let steps = if stride.is(0) { Vec::new() } else { vec![stride.scaled(self.flat.run as i64), stride] };
+        self.affine_sum(affine, steps)
+    }
+
+    /// `start + strides`, with a stride for each axis of the tile, or no stride for a tile of runs.
+    fn affine_sum(&mut self, affine: &Affine, strides: Vec<Polynomial>) -> Tile {
+        let start = affine.start.map(&|scalar| self.scalars.get(scalar)).value(&mut self.b);
+        let is_of_runs = strides.len() < 2;
         let shape = self.shape(is_of_runs).to_vec();
         let start = self.b.broadcast(start, &shape);
-        if is_of_runs {
+        if strides.is_empty() {
             return Tile { value: start, is_of_runs };
         }
-        let steps = Affine { start: Polynomial::default(), strides: vec![stride.scaled(self.flat.run as i64), stride] };
+        let steps = Affine { start: Polynomial::default(), strides };
         let steps = steps.strides_value(&mut self.b, &shape);
         Tile { value: self.b.binary(BinaryOp::Add, start, steps), is_of_runs }
     }
@@ -443,17 +452,18 @@ impl Copy<'_, '_> {
         let base = self.scalars.get(access.base);
         let is_of_runs = self.is_of_runs(&op, results);
         let (offset, is_wide) = self.offset(access.offset, access.base, is_of_runs);
+        let inside = self.full.accesses.contains_key(&inst) || self.flat.inside.contains(&inst);
+        let runs = Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant };
+        let width = runs.width(access.base) as u32;
         let is_wide = match self.full.accesses.get(&inst) {
             Some(width) => *width == Width::Runs,
             None => {
                 let has_one_mask = access.mask.is_none_or(|mask| matches!(self.runs.get(&mask), Some(Run::Same { .. })));
-                // A guard is a mask for each element.
-                is_wide && has_one_mask && self.flat.inside.contains(&inst)
+                // The guard, too, must be the same for a run.
+                let has_one_guard = inside || runs.is_whole(&self.flat.demands, access.base);
+                is_wide && has_one_mask && has_one_guard && access.can_be_wide(self.b.func)
             }
         };
-        let inside = self.full.accesses.contains_key(&inst) || self.flat.inside.contains(&inst);
-        let width =
-            Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant }.width(access.base) as u32;
         let mut shaped = |value: Value| {
             if !self.b.func.ty(value).is_tile() {
                 return self.scalars.get(value);
@@ -470,13 +480,9 @@ impl Copy<'_, '_> {
                 shaped(value)
             }
         });
-        match &mut op {
-            Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } => {
-                (*in_bounds, *align) = (*in_bounds || inside, if is_wide { width } else { 0 });
-            }
-            Op::Atomic { in_bounds, .. } => *in_bounds |= inside,
-            _ => {}
-        }
+        let copy = op.access().expect("it is still an access");
+        op.set_lanes(copy.mask, copy.in_bounds || inside);
+        op.set_align(if is_wide { width } else { 0 });
         let shape = self.shape(is_of_runs).to_vec();
         let types: Vec<Type> = results.iter().map(|result| Type::tile(self.b.func.ty(*result).elem().clone(), shape.clone())).collect();
         let copy = self.b.func.append(self.b.region, op, types, self.b.loc);
@@ -494,14 +500,24 @@ impl Copy<'_, '_> {
 
     /// The offset of an access, and whether a run of it is one wide access.
     fn offset(&mut self, offset: Value, base: Value, is_of_runs: bool) -> (Value, bool) {
-        if is_of_runs || self.affine(offset).is_some() || !self.is_exact(offset) {
+        let runs = Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant };
+        let is_wide =
+            matches!(self.runs.get(&offset), Some(Run::Steps { by: 1, is_aligned: true })) && runs.is_aligned(&self.flat.demands, base);
+        let is_affine = self.affine(offset).is_some();
+        if is_of_runs || is_affine || !self.is_exact(offset) {
+            if !is_of_runs
+                && !is_affine
+                && let Some(&Run::Steps { by, .. }) = self.runs.get(&offset)
+                && let Some(first) = self.first(offset, DEEPEST)
+            {
+                // The steps stay apart, as below.
+                let (first, steps) = (self.spread(first), self.steps(Index { base: None, step: by, constant: 0 }));
+                return (self.b.binary(BinaryOp::Add, first, steps), is_wide);
+            }
             let tile = self.tile(offset);
             return (if is_of_runs { tile.value } else { self.spread(tile) }, false);
         }
         let index = self.index(offset);
-        let runs = Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant };
-        let is_wide =
-            matches!(self.runs.get(&offset), Some(Run::Steps { by: 1, is_aligned: true })) && runs.is_aligned(&self.flat.demands, base);
         if index.step == 0 || index.base.is_some_and(|base| !base.is_of_runs) {
             let elements = self.elements(index);
             let narrow = self.spread(elements);
@@ -513,6 +529,28 @@ impl Copy<'_, '_> {
         let narrow = self.spread(first);
         let (wide, steps) = (self.b.cast(narrow, Dtype::I64), self.steps(Index { constant: 0, ..index }));
         (self.b.binary(BinaryOp::Add, wide, steps), is_wide)
+    }
+}
+
+impl Copy<'_, '_> {
+    /// The index of the first element of each run in 64 bits, for an index that is not computed in 32 bits but from such ones.
+    fn first(&mut self, value: Value, depth: u32) -> Option<Tile> {
+        if let Some(affine) = self.affine(value) {
+            let stride = affine.strides[0].map(&|scalar| self.scalars.get(scalar)).scaled(self.flat.run as i64);
+            return Some(self.affine_sum(&affine, if stride.is(0) { Vec::new() } else { vec![stride] }));
+        }
+        if self.is_exact(value) {
+            let index = self.index(value);
+            let tile = self.elements(Index { step: 0, ..index });
+            return tile.is_of_runs.then(|| Tile { value: self.b.cast(tile.value, Dtype::I64), ..tile });
+        }
+        match self.b.func.def_op(value).cloned() {
+            Some(Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul), lhs, rhs }) if depth > 0 => {
+                let (x, y) = (self.first(lhs, depth - 1)?, self.first(rhs, depth - 1)?);
+                Some(Tile { value: self.b.binary(op, x.value, y.value), is_of_runs: true })
+            }
+            _ => Some(self.tile(value)).filter(|tile| tile.is_of_runs),
+        }
     }
 }
 

@@ -69,6 +69,7 @@ fn write(b: &mut Builder<'_>, buffer: Value, values: &[Value], site: u32) {
             sem: Semantics::Relaxed,
             scope: Scope::Gpu,
             in_bounds: true,
+            align: 0,
         },
         &[],
     );

@@ -16,6 +16,7 @@ use crate::ir::{AtomicOp, Handle, Op, Scope, Semantics, Value};
 use crate::layout::Layout;
 use crate::target::Target;
 
+use super::{list, vector};
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes};
 
@@ -75,14 +76,16 @@ impl Held {
 
 impl Emitter<'_> {
     pub(crate) fn atomic(&mut self, op: &Op, result: Option<Value>) {
-        let Op::Atomic { base, offset, values, op: atomic, mask, sem, scope, .. } = op else { return };
+        let Op::Atomic { base, offset, values, op: atomic, mask, sem, scope, align, .. } = op else { return };
         let wants_old = result.is_some_and(|result| self.needed[result.index()]);
         if !wants_old && !atomic.writes() {
             return;
         }
         let sem = if wants_old { *sem } else { sem.without_acquire() };
         let dtype = self.func.ty(*base).dtype();
-        let access = self.access(*base, *offset, 0, dtype);
+        // An old value needs an instruction for its element.
+        let width = if wants_old || *align == 0 { 0 } else { self.target.ask(|target| target.widest_atomic_add(dtype)).min(*align) };
+        let access = self.access(*base, *offset, width, dtype);
         let held = self.held(*offset);
         let (mask, values): (_, Vec<Lanes>) = (mask.map(|mask| self.source(mask)), values.iter().map(|value| self.lanes(*value)).collect());
 
@@ -91,19 +94,24 @@ impl Emitter<'_> {
             // The barrier precedes the access, which was recorded before the barrier; record it again.
             self.keep_order(op);
         }
-        let is_fenced = sem != Semantics::Relaxed && held.registers.len() > 1;
+        let is_fenced = sem != Semantics::Relaxed && held.registers.len() > access.group;
         let own = if is_fenced { Semantics::Relaxed } else { sem };
         let instruction = Instruction { op: *atomic, dtype, sem: own, scope: *scope, wants_old };
         if is_fenced && sem.releases() {
             asm!(self, "fence.acq_rel.{}", scope.text());
         }
         let mut found = Vec::new();
-        for register in held.registers() {
-            let own = mask.as_ref().map(|mask| self.at(mask, register));
+        for first in held.registers().step_by(access.group) {
+            let own = mask.as_ref().map(|mask| self.at(mask, first));
             let acts = self.both(own, held.owner);
-            let operands: Vec<Reg> = values.iter().map(|value| value.get(register)).collect();
-            let address = self.address_operand(&access, register);
-            found.extend(self.act(instruction, &address, acts, &operands));
+            let address = self.address_operand(&access, first);
+            if access.group > 1 {
+                let terms: Vec<Reg> = (first..first + access.group).map(|register| values[0].get(register)).collect();
+                self.add_several(instruction, &address, acts, &terms);
+            } else {
+                let operands: Vec<Reg> = values.iter().map(|value| value.get(first)).collect();
+                found.extend(self.act(instruction, &address, acts, &operands));
+            }
         }
         if is_fenced && sem.acquires() {
             asm!(self, "fence.acq_rel.{}", scope.text());
@@ -187,6 +195,23 @@ impl Emitter<'_> {
                 old
             }
         }
+    }
+
+    /// Adds to neighbouring elements by one instruction. Each element is updated by itself: the update of several is not one step.
+    fn add_several(&mut self, instruction: Instruction, address: &str, acts: Option<Reg>, terms: &[Reg]) {
+        let (op, ty, terms) = match instruction.dtype {
+            Dtype::F32 => ("add", "f32", terms.to_vec()),
+            half => {
+                let words = terms.chunks(2).map(|pair| self.pack(pair)).collect();
+                ("add.noftz", if half == Dtype::F16 { "f16x2" } else { "bf16x2" }, words)
+            }
+        };
+        if terms.len() > 1 {
+            self.ptx_version = self.ptx_version.max((8, 1));
+        }
+        let guard = acts.map_or(String::new(), |acts| format!("@{acts} "));
+        let instruction = instruction.text(&format!("{op}{}", vector(terms.len())), ty);
+        asm!(self, "{guard}{instruction} {address}, {}", list(&terms));
     }
 
     /// A register for the old value, 0 where the predicate is false.

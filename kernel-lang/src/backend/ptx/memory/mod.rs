@@ -168,18 +168,20 @@ impl Emitter<'_> {
         }
     }
 
-    /// Records that the mask of a wide load or store is equal for all elements that one instruction moves. An `async_copy` records nothing:
+    /// Records that the mask of a wide access is equal for all elements that one instruction moves. An `async_copy` records nothing:
     /// for it, this holds only in iterations that exist, so the ops around it cannot rely on it.
     ///
     /// The previous entry of the mask is appended to `outside`.
     pub(crate) fn note_run(&mut self, op: &Op, outside: &mut Vec<(Value, Option<usize>)>) {
         let (Op::Load { base, offset, mask: Some(mask), align, partial: false, .. }
-        | Op::Store { base, offset, mask: Some(mask), align, partial: false, .. }) = *op
+        | Op::Store { base, offset, mask: Some(mask), align, partial: false, .. }
+        | Op::Atomic { base, offset, mask: Some(mask), align, .. }) = *op
         else {
             return;
         };
-        if let Some(affine) = self.facts.get(self.func, offset) {
-            let run = group(self.layout(offset), &affine, align, self.func.ty(base).dtype());
+        let steps = self.facts.get(self.func, offset).or_else(|| Some(rows_and_steps(self.func, &mut self.facts, offset)?.1));
+        if let Some(steps) = steps {
+            let run = group(self.layout(offset), &steps, align, self.func.ty(base).dtype());
             let known = self.runs.get(&mask).copied();
             outside.push((mask, known));
             self.runs.insert(mask, run.max(known.unwrap_or(1)));
@@ -198,7 +200,7 @@ impl Emitter<'_> {
                 Access { addresses, constants, group }
             }
             None => {
-                let Some((narrow, steps)) = narrow_and_steps(self.func, &mut self.facts, offset) else {
+                let Some((rows, steps)) = rows_and_steps(self.func, &mut self.facts, offset) else {
                     let offsets = self.lanes(offset);
                     let addresses = (0..count).map(|register| {
                         let (scaled, address) = (self.reg(Class::B64), self.reg(Class::B64));
@@ -209,14 +211,19 @@ impl Emitter<'_> {
                     return Access { addresses: addresses.collect(), constants: vec![0; count], group: 1 };
                 };
                 let (start, constants) = self.addresses(Some((base_reg, base)), &steps, layout.as_ref(), count, bytes);
-                let offsets = self.lanes(narrow);
+                let is_narrow = self.func.ty(rows).dtype() == Dtype::I32;
+                let offsets = self.lanes(rows);
                 let mut known: HashMap<Reg, Reg> = HashMap::new();
                 let mut addresses = Vec::new();
                 for register in 0..count {
                     let offset = offsets.get(register);
                     let address = known.get(&offset).copied().unwrap_or_else(|| {
                         let (scaled, address) = (self.reg(Class::B64), self.reg(Class::B64));
-                        asm!(self, "mul.wide.s32 {scaled}, {offset}, {bytes}");
+                        if is_narrow {
+                            asm!(self, "mul.wide.s32 {scaled}, {offset}, {bytes}");
+                        } else {
+                            asm!(self, "shl.b64 {scaled}, {offset}, {}", bytes.trailing_zeros());
+                        }
                         asm!(self, "add.s64 {address}, {}, {scaled}", start[0]);
                         address
                     });
@@ -424,9 +431,9 @@ impl Emitter<'_> {
     }
 }
 
-/// The parts of an offset `narrow + steps`: a tile of `i32`, and an affine index with known strides. Along each axis, at most one of both changes. So
-/// elements with equal `narrow` share an address, and their steps are immediate offsets. Flattened indices have this form.
-pub(crate) fn narrow_and_steps(func: &Function, facts: &mut AffineFacts, offset: Value) -> Option<(Value, Affine)> {
+/// The parts of an offset `rows + steps`: a tile of `i32` or `i64`, and an affine index with known strides. Along each axis, at most one of both
+/// changes. So elements with equal `rows` share an address, and their steps are immediate offsets. Flattened indices have this form.
+pub(crate) fn rows_and_steps(func: &Function, facts: &mut AffineFacts, offset: Value) -> Option<(Value, Affine)> {
     let narrow = |value: Value| match func.def_op(value) {
         Some(Op::Cast { x }) if func.ty(*x).elem().dtype() == Some(Dtype::I32) => Some(*x),
         _ => None,
@@ -435,10 +442,11 @@ pub(crate) fn narrow_and_steps(func: &Function, facts: &mut AffineFacts, offset:
         return Some((narrow, Affine::steps(&vec![0; func.ty(offset).shape().len()])));
     }
     let Some(&Op::Binary { op: BinaryOp::Add, lhs, rhs }) = func.def_op(offset) else { return None };
-    let (narrow, steps) = narrow(lhs).map(|narrow| (narrow, rhs)).or_else(|| Some((narrow(rhs)?, lhs)))?;
+    let (rows, steps) = if facts.get(func, lhs).is_some() { (rhs, lhs) } else { (lhs, rhs) };
     let steps = facts.get(func, steps).filter(|steps| steps.scalars().next().is_none())?;
-    let is_apart = steps.strides.iter().zip(0..).all(|(step, axis)| step.is(0) || facts.step(func, narrow, axis) == Some(0));
-    is_apart.then_some((narrow, steps))
+    let rows = narrow(rows).unwrap_or(rows);
+    let is_apart = steps.strides.iter().zip(0..).all(|(step, axis)| step.is(0) || facts.step(func, rows, axis) == Some(0));
+    is_apart.then_some((rows, steps))
 }
 
 /// The number of registers that are adjacent in memory and can move in one instruction.
