@@ -102,7 +102,12 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--only" => options.only = value("parts of names of works")?.split(',').map(str::to_owned).collect(),
             "--types" => options.types = value("element types")?.split(',').map(str::to_owned).collect(),
             "--sizes" => options.sizes = value("a number from 1 to 3")?.parse()?,
-            _ => return Err(format!("unknown argument `{word}`\nhelp: there are `--out FILE`, `--only WORD,WORD`, `--types TYPE,TYPE` and `--sizes N`").into()),
+            _ => {
+                return Err(format!(
+                    "unknown argument `{word}`\nhelp: there are `--out FILE`, `--only WORD,WORD`, `--types TYPE,TYPE` and `--sizes N`"
+                )
+                .into());
+            }
         }
     }
     Ok(options)
