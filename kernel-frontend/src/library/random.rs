@@ -43,7 +43,7 @@ pub fn randint4x<S: Int, I: Int>(
 ) -> (Value<u32>, Value<u32>, Value<u32>, Value<u32>) {
     let low = offset as u32;
     let zero = low ^ low;
-    let high = if I == i64 || I == u64 { ((offset as u64) >> 32) as u32 } else { zero };
+    let high = if I == i64 || I == u64 { (offset >> 32) as u32 } else { zero };
     philox_4x32(low, high, zero, zero, seed as u64, n_rounds)
 }
 

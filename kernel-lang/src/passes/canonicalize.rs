@@ -138,20 +138,50 @@ fn is_constant_first(func: &Function, lhs: Value, rhs: Value) -> bool {
 
 /// Simplifies an op with 0, 1, a predicate or two equal operands.
 fn simplify_binary(func: &Function, op: BinaryOp, lhs: Value, rhs: Value) -> Option<Simpler> {
-    use BinaryOp::{Add, And, Div, Mul, Or, Shl, Shr, Sub, Xor};
+    use BinaryOp::{Add, And, Div, Mul, MulHigh, Or, Shl, Shr, Sub, Xor};
     if matches!(op, Add | Mul | And | Or | Xor) && is_constant_first(func, lhs, rhs) {
         return Some(Simpler::Op(Op::Binary { op, lhs: rhs, rhs: lhs }));
     }
-    let number = func.splat(rhs).and_then(ConstExpr::as_int).filter(|_| func.ty(lhs).dtype().is_int());
+    let dtype = func.ty(lhs).dtype();
+    let number = func.splat(rhs).and_then(ConstExpr::as_int).filter(|_| dtype.is_int());
+    if matches!(op, Sub | Xor) && lhs == rhs && !dtype.is_float() {
+        return Some(Simpler::Op(Op::Const { value: Scalar::from_bits(dtype, 0).to_const() }));
+    }
+    if let (Shr, Some(amount)) = (op, number)
+        && let Some(lhs) = multiple_below(func, lhs, amount)
+    {
+        return Some(Simpler::Op(Op::Binary { op, lhs, rhs }));
+    }
     let simpler = match (op, number, predicate(func, rhs)) {
         (Add | Sub | Shl | Shr | Or | Xor, Some(0), _) | (Mul | Div, Some(1), _) => lhs,
-        (Mul | And, Some(0), _) => rhs,
+        (Mul | MulHigh | And, Some(0), _) => rhs,
         (And, _, Some(true)) | (Or | Xor, _, Some(false)) => lhs,
         (And, _, Some(false)) | (Or, _, Some(true)) => rhs,
         (And | Or, ..) if lhs == rhs => lhs,
         _ => return None,
     };
     Some(Simpler::Value(simpler))
+}
+
+/// Of a sum of a multiple of `2^n` and a number below `2^n`: the multiple, if `n <= amount`. The bits above `amount` are those of the multiple.
+/// So the upper half of an index is often the same for a whole tile: the start of the tile is a multiple of its length.
+fn multiple_below(func: &Function, sum: Value, amount: i128) -> Option<Value> {
+    let Op::Binary { op: BinaryOp::Add, lhs, rhs } = *func.def_op(sum)? else { return None };
+    let largest = |value: Value| match func.def_op(func.unmoved(value))? {
+        Op::Arange { start, end } => end.as_int().filter(|_| start.as_int().is_some_and(|start| start >= 0)).map(|end| end - 1),
+        _ => None,
+    };
+    let zeros = |value: Value| match func.def_op(func.unmoved(value))? {
+        Op::Binary { op: BinaryOp::Mul, rhs, .. } => func.splat(*rhs)?.as_int().map(i128::trailing_zeros),
+        Op::Binary { op: BinaryOp::Shl, rhs, .. } => func.splat(*rhs)?.as_int().and_then(|amount| u32::try_from(amount).ok()),
+        _ => None,
+    };
+    let is_split = |multiple: Value, rest: Value| {
+        let (Some(zeros), Some(largest)) = (zeros(multiple), largest(rest)) else { return false };
+        let bits = i128::BITS - largest.leading_zeros();
+        bits <= zeros && i128::from(bits) <= amount
+    };
+    [(lhs, rhs), (rhs, lhs)].into_iter().find_map(|(multiple, rest)| is_split(multiple, rest).then_some(multiple))
 }
 
 /// The access without its mask, which holds for every element.

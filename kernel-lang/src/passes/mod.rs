@@ -19,8 +19,8 @@ pub mod pad_tiles;
 pub mod prefetch_loads;
 pub mod relax_atomics;
 pub mod report_accesses;
-pub mod sink_casts;
 pub mod sink_indices;
+pub mod sink_to_uses;
 pub mod slice_guarded_tiles;
 pub mod specialize;
 pub mod split_carried_indices;
@@ -91,7 +91,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     dce,
     sink_indices, // after cse and licm, which would undo it
     dce,
-    sink_casts,        // last of the passes that move ops, because an op that moves may use a cast earlier
+    sink_to_uses,      // last of the passes that move ops, because an op that moves may use a cast earlier
     wait_for_previous, // last: no later pass moves an access
 ];
 

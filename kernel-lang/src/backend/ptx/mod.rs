@@ -81,6 +81,8 @@ struct Emitter<'a> {
     slacks: Vec<HashMap<arithmetic::compare::SlackKey, Reg>>,
     /// For the masks of vectorised accesses in this region: the number of adjacent registers in which the mask is equal.
     runs: HashMap<Value, usize>,
+    /// The narrow integers that are clamped, by their registers: the type, and the register of the 32-bit integer.
+    clamped: HashMap<Reg, (Dtype, Reg)>,
     /// The address and the length of each pointer.
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The address of the report, in a checked kernel.
@@ -140,6 +142,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         addresses: vec![HashMap::new()],
         slacks: vec![HashMap::new()],
         runs: HashMap::new(),
+        clamped: HashMap::new(),
         pointers: SideTable::new(),
         report_buffer: None,
         readers: uniform_loads::compute(func),

@@ -116,7 +116,9 @@ impl Emitter<'_> {
     fn float_to_int(&mut self, x: Reg, from: Dtype, to: Dtype) -> Reg {
         let (source, class) = (arithmetic_type(from), Class::of(to));
         let d = self.reg(class);
-        asm!(self, "cvt.rzi.{}.{source} {d}, {x}", arithmetic_type(to));
+        // Narrow integers are packed from signed ones.
+        let instruction_type = if to.bits() < 32 { "s32" } else { arithmetic_type(to) };
+        asm!(self, "cvt.rzi.{instruction_type}.{source} {d}, {x}");
         if from == Dtype::F64 || class == Class::B64 {
             let (is_number, number) = (self.reg(Class::Pred), self.reg(class));
             asm!(self, "setp.num.{source} {is_number}, {x}, {x}");
@@ -126,13 +128,14 @@ impl Emitter<'_> {
         self.clamp(d, to)
     }
 
-    /// Saturates a 32-bit integer to a narrower type.
+    /// Saturates a signed 32-bit integer to a narrower type. Packing has an instruction that saturates too: it takes `x`, and the assembler
+    /// then removes these instructions.
     fn clamp(&mut self, x: Reg, to: Dtype) -> Reg {
         let Some((low, high)) = to.int_range().filter(|_| to.bits() < 32) else { return x };
-        let ty = arithmetic_type(to);
         let (below, d) = (self.reg(Class::B32), self.reg(Class::B32));
-        asm!(self, "min.{ty} {below}, {x}, {high}");
-        asm!(self, "max.{ty} {d}, {below}, {low}");
+        asm!(self, "min.s32 {below}, {x}, {high}");
+        asm!(self, "max.s32 {d}, {below}, {low}");
+        self.clamped.insert(d, (to, x));
         d
     }
 

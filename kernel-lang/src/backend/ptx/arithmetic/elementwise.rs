@@ -4,6 +4,7 @@ use crate::dtype::Dtype;
 use crate::float8::Format;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Op, UnaryOp, Value};
 
+use crate::backend::ptx::arithmetic::shared_divisor::Dividends;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes, Source, arithmetic_type};
 
@@ -59,16 +60,16 @@ impl Emitter<'_> {
             }
         };
         let is_splat = sources.iter().all(|source| matches!(source, Source::Registers(Lanes::Splat(_))));
-        let all = if let (Op::Binary { op: BinaryOp::Div, .. }, true, false) = (op, dtype.is_int(), is_splat) {
-            let pairs: Vec<(Reg, Reg)> =
-                (0..self.lane_count(result)).map(|register| (self.at(&sources[0], register), self.at(&sources[1], register))).collect();
-            Lanes::Each(self.quotients(dtype, &pairs))
-        } else if is_splat {
-            Lanes::Splat(one(self, 0))
-        } else {
-            Lanes::Each((0..self.lane_count(result)).map(|register| one(self, register)).collect())
+        let count = if is_splat { 1 } else { self.lane_count(result) };
+        let mut all: Vec<Reg> = match op {
+            Op::Binary { op: BinaryOp::Div, lhs, .. } if dtype.is_int() || dtype == Dtype::F32 => {
+                let pairs: Vec<(Reg, Reg)> =
+                    (0..count).map(|register| (self.at(&sources[0], register), self.at(&sources[1], register))).collect();
+                if dtype.is_int() { self.quotients(dtype, &pairs) } else { self.float_quotients(&pairs, Dividends::of(self.func, *lhs)) }
+            }
+            _ => (0..count).map(|register| one(self, register)).collect(),
         };
-        self.define(result, all);
+        self.define(result, if is_splat { Lanes::Splat(all.remove(0)) } else { Lanes::Each(all) });
     }
 
     fn special(&mut self, name: &str, result: Value) {

@@ -8,3 +8,4 @@ pub(crate) mod inline;
 pub(crate) mod math;
 pub(crate) mod quotient;
 pub(crate) mod remainder;
+pub(crate) mod shared_divisor;

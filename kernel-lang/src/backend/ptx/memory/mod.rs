@@ -333,6 +333,9 @@ impl Emitter<'_> {
 
     /// Packs elements into a 32-bit word of memory.
     pub(crate) fn pack(&mut self, parts: &[Reg]) -> Reg {
+        if let Some(word) = self.pack_clamped(parts) {
+            return word;
+        }
         let mut join = |low: Reg, high: Reg, selector: u32| {
             let both = self.reg(Class::B32);
             asm!(self, "prmt.b32 {both}, {low}, {high}, {selector:#x}");
@@ -351,6 +354,30 @@ impl Emitter<'_> {
             }
             _ => unreachable!("a word holds two or four elements"),
         }
+    }
+
+    /// Packs elements that are clamped to their type, by an instruction that clamps them itself.
+    fn pack_clamped(&mut self, parts: &[Reg]) -> Option<Reg> {
+        let clamped: Vec<(Dtype, Reg)> = parts.iter().map(|part| self.clamped.get(part).copied()).collect::<Option<_>>()?;
+        let (dtype, _) = clamped[0];
+        // A cast to a wider integer keeps the register.
+        if parts.len() * dtype.bytes() != 4 || clamped.iter().any(|(other, _)| *other != dtype) {
+            return None;
+        }
+        let ty = memory_type(dtype);
+        let mut word = None;
+        for pair in clamped.chunks(2).rev() {
+            let d = self.reg(Class::B32);
+            let ((_, low), (_, high)) = (pair[0], pair[1]);
+            if parts.len() == 2 {
+                asm!(self, "cvt.pack.sat.{ty}.s32 {d}, {high}, {low}");
+            } else {
+                let above = word.map_or("0".to_string(), |word: Reg| word.to_string());
+                asm!(self, "cvt.pack.sat.{ty}.s32.b32 {d}, {high}, {low}, {above}");
+            }
+            word = Some(d);
+        }
+        word
     }
 
     pub(crate) fn predicate(&mut self, byte: Reg) -> Reg {

@@ -1,0 +1,355 @@
+//! Division of `f32` by a divisor that several of a thread's elements share, such as a scale of a row. Every quotient is the correctly
+//! rounded one.
+//!
+//! `div.rn` takes about fourteen instructions, two of which run at a fraction of the usual rate, and a call for special values. The
+//! reciprocal `r` of a shared divisor `s` is computed once, and an element then takes four to six instructions:
+//!
+//! ```text
+//! q0 = x * r               within 1.5 ulp of x / s
+//! e  = fma(q0, s, -x)      the residual
+//! q  = fma(-e, r, q0)      the quotient
+//! ```
+//!
+//! # Proof
+//!
+//! Let `s` and `x` be integers `S` and `X` of 24 bits, scaled by a power of two such that the quotient `Q` lies in `[2^23, 2^24)`; an ulp of
+//! the quotient is then 1. With exact scaling, `q` is `Q` plus an error, rounded once. The error is at most `|q0 - Q| * |1 - r * s|`, plus
+//! `1 / S` if `e` has 25 bits. A quotient differs from a number halfway between two floats by a multiple `j` of `1 / (2 * S)`, and never by
+//! 0. So `q` can only be wrong for small `j`, and each `j` and `S` leave one `X` modulo `S`. The test of this module tries all of these
+//! pairs: none fails. Two things make the proof independent of the hardware's reciprocal: it holds for every result of the instruction within
+//! its documented error, and [`Emitter::reciprocal`] ends with a step whose result does not depend on that error, with few exceptions.
+//!
+//! # Ranges
+//!
+//! The scaling is exact if neither `q` nor `e` underflows, and nothing overflows. The kernel tests this for all elements of the thread; if
+//! the test fails, one branch repeats the thread's divisions by `div.rn`.
+//!
+//! | value | range | reason |
+//! |---|---|---|
+//! | `s` | `2^-126 ..= 2^125` | `s` and `r` are normal |
+//! | `s` | positive | a residual of zero is +0; for `s < 0` it would turn a quotient of -0.0 into +0.0 |
+//! | `x` | 0, or `>= 2^-100` | the last bit of `e` is at least `2^-149` |
+//! | `x` | 0, or `>= s * 2^-124` | `q` is normal |
+//! | `x` | `< s * 2^126` | `q0` is finite |
+//!
+//! NaN needs no test, as it propagates. A value that was `f16` needs no test either: it is 0, or at least `2^-24` and less than `2^16`, or
+//! infinite. For an infinite value, the residual is NaN. The maximum with the least float makes it finite, and the quotient is `q0`.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+
+use crate::dtype::Dtype;
+use crate::ir::{ConstExpr, Function, Op, Value};
+
+use crate::backend::ptx::Emitter;
+use crate::backend::ptx::text::registers::{Class, Reg, asm};
+
+/// With fewer elements, the reciprocal and the test take longer than they save.
+const LEAST_SHARERS: usize = 4;
+
+/// What is known of dividends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Dividends {
+    /// Nothing.
+    Any,
+    /// They are values of `f16`.
+    Halves,
+    /// They are 1: a reciprocal takes three instructions less than a division.
+    Ones,
+}
+
+impl Dividends {
+    pub(crate) fn of(func: &Function, value: Value) -> Dividends {
+        match func.def_op(func.unmoved(value)) {
+            Some(Op::Const { value: ConstExpr::Float(1.0) | ConstExpr::Int(1) }) => Dividends::Ones,
+            Some(Op::Cast { x }) if func.ty(*x).dtype() == Dtype::F16 => Dividends::Halves,
+            _ => Dividends::Any,
+        }
+    }
+}
+
+/// The elements that are divided by one register.
+struct Sharers {
+    divisor: Reg,
+    elements: Vec<usize>,
+}
+
+impl Emitter<'_> {
+    /// The `f32` quotients of a thread's elements.
+    pub(crate) fn float_quotients(&mut self, pairs: &[(Reg, Reg)], dividends: Dividends) -> Vec<Reg> {
+        let quotients: Vec<Reg> = pairs.iter().map(|_| self.reg(Class::F32)).collect();
+        let (groups, alone): (Vec<Sharers>, Vec<Sharers>) =
+            sharers(pairs).into_iter().partition(|group| group.elements.len() >= LEAST_SHARERS);
+        let divide = |emitter: &mut Self, groups: &[Sharers]| {
+            for element in groups.iter().flat_map(|group| &group.elements) {
+                let ((x, s), quotient) = (pairs[*element], quotients[*element]);
+                match dividends {
+                    Dividends::Ones => asm!(emitter, "rcp.rn.f32 {quotient}, {s}"),
+                    _ => asm!(emitter, "div.rn.f32 {quotient}, {x}, {s}"),
+                }
+            }
+        };
+        divide(self, &alone);
+
+        let mut holds: Option<Reg> = None;
+        for group in &groups {
+            let elements: Vec<Reg> = group.elements.iter().map(|element| pairs[*element].0).collect();
+            holds = Some(self.is_in_range(holds, group.divisor, &elements, dividends));
+        }
+        if let Some(holds) = holds {
+            let [slow, done] = [0; 2].map(|_| self.asm.label());
+            asm!(self, "@!{holds} bra {slow}");
+            for group in &groups {
+                let s = group.divisor;
+                let r = self.reciprocal(s);
+                let minus_r = self.reg(Class::F32);
+                asm!(self, "neg.f32 {minus_r}, {r}");
+                for element in &group.elements {
+                    let x = pairs[*element].0;
+                    let [first, minus_x, residual] = [0; 3].map(|_| self.reg(Class::F32));
+                    asm!(self, "mul.rn.f32 {first}, {x}, {r}");
+                    asm!(self, "neg.f32 {minus_x}, {x}");
+                    asm!(self, "fma.rn.f32 {residual}, {first}, {s}, {minus_x}");
+                    let residual = match dividends {
+                        Dividends::Any | Dividends::Ones => residual,
+                        Dividends::Halves => {
+                            let finite = self.reg(Class::F32);
+                            asm!(self, "max.f32 {finite}, {residual}, {}", literal(f32::MIN));
+                            finite
+                        }
+                    };
+                    asm!(self, "fma.rn.f32 {}, {residual}, {minus_r}, {first}", quotients[*element]);
+                }
+            }
+            asm!(self, "bra {done}");
+            self.asm.define_label(&slow);
+            divide(self, &groups);
+            self.asm.define_label(&done);
+        }
+        quotients
+    }
+
+    /// The reciprocal of a divisor in range. Its last rounding is to nearest, after a step of third order. The rounding up in that step
+    /// decides the one reciprocal that is next to a number halfway between two floats, that of `2 - 2^-23`.
+    fn reciprocal(&mut self, s: Reg) -> Reg {
+        let [approximation, minus_s, error, series, r] = [0; 5].map(|_| self.reg(Class::F32));
+        asm!(self, "rcp.approx.ftz.f32 {approximation}, {s}");
+        asm!(self, "neg.f32 {minus_s}, {s}");
+        asm!(self, "fma.rn.f32 {error}, {approximation}, {minus_s}, {}", literal(1.0));
+        asm!(self, "fma.rp.f32 {series}, {error}, {error}, {error}");
+        asm!(self, "fma.rn.f32 {r}, {approximation}, {series}, {approximation}");
+        r
+    }
+
+    /// Whether the divisor and all dividends are in the ranges above, and `holds` holds.
+    fn is_in_range(&mut self, mut holds: Option<Reg>, s: Reg, elements: &[Reg], dividends: Dividends) -> Reg {
+        if dividends == Dividends::Halves {
+            let above = self.also(holds, "ge", "f32", s, literal(power(-100)));
+            return self.also(Some(above), "le", "f32", s, literal(power(100)));
+        }
+        let [scaled, low, high] = [0; 3].map(|_| self.reg(Class::F32));
+        asm!(self, "mul.rn.f32 {scaled}, {s}, {}", literal(power(-124)));
+        asm!(self, "max.f32 {low}, {scaled}, {}", literal(power(-100)));
+        asm!(self, "mul.rn.f32 {high}, {s}, {}", literal(power(126)));
+        holds = Some(self.also(holds, "ge", "f32", s, literal(power(-126))));
+        holds = Some(self.also(holds, "le", "f32", s, literal(power(125))));
+
+        let magnitudes: Vec<Reg> = elements
+            .iter()
+            .map(|x| {
+                let magnitude = self.reg(Class::F32);
+                asm!(self, "abs.f32 {magnitude}, {x}");
+                magnitude
+            })
+            .collect();
+        // `max.f32` ignores NaN.
+        let largest = self.extreme("max.f32", Class::F32, magnitudes);
+        holds = Some(self.also(holds, "lt", "f32", largest, high));
+
+        let ranks: Vec<Reg> = elements.iter().map(|x| self.rank(*x)).collect();
+        let least = self.extreme("min.u32", Class::B32, ranks);
+        let low = self.rank(low);
+        self.also(holds, "ge", "u32", least, low)
+    }
+
+    /// An integer that orders floats by their magnitudes, and 0 above all others.
+    fn rank(&mut self, x: Reg) -> Reg {
+        let [bits, rank, twice] = [0; 3].map(|_| self.reg(Class::B32));
+        asm!(self, "mov.b32 {bits}, {x}");
+        asm!(self, "add.s32 {twice}, {bits}, {bits}");
+        asm!(self, "add.s32 {rank}, {twice}, -1");
+        rank
+    }
+
+    /// Whether the comparison and `holds` hold.
+    fn also(&mut self, holds: Option<Reg>, comparison: &str, ty: &str, a: Reg, b: impl Display) -> Reg {
+        let d = self.reg(Class::Pred);
+        match holds {
+            Some(holds) => asm!(self, "setp.{comparison}.and.{ty} {d}, {a}, {b}, {holds}"),
+            None => asm!(self, "setp.{comparison}.{ty} {d}, {a}, {b}"),
+        }
+        d
+    }
+
+    /// The minimum or maximum, by a tree of threes: some targets have an integer instruction with three operands.
+    fn extreme(&mut self, instruction: &str, class: Class, mut all: Vec<Reg>) -> Reg {
+        while all.len() > 1 {
+            let parts = all.chunks(3).map(|part| {
+                part.iter().copied().reduce(|a, b| {
+                    let d = self.reg(class);
+                    asm!(self, "{instruction} {d}, {a}, {b}");
+                    d
+                })
+            });
+            all = parts.flatten().collect();
+        }
+        all[0]
+    }
+}
+
+/// The elements of a thread, by their divisors.
+fn sharers(pairs: &[(Reg, Reg)]) -> Vec<Sharers> {
+    let mut groups: Vec<Sharers> = Vec::new();
+    let mut group_of: HashMap<Reg, usize> = HashMap::new();
+    for (element, (_, divisor)) in pairs.iter().enumerate() {
+        let group = *group_of.entry(*divisor).or_insert(groups.len());
+        if group == groups.len() {
+            groups.push(Sharers { divisor: *divisor, elements: Vec::new() });
+        }
+        groups[group].elements.push(element);
+    }
+    groups
+}
+
+fn power(exponent: i32) -> f32 {
+    2f32.powi(exponent)
+}
+
+/// The literal of a float.
+fn literal(value: f32) -> String {
+    format!("0f{:08X}", value.to_bits())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Dividends, power};
+
+    /// `fma.rp`, if the exact result fits in `f64`.
+    fn fma_up(a: f32, b: f32, c: f32) -> f32 {
+        let exact = f64::from(a) * f64::from(b) + f64::from(c);
+        let nearest = exact as f32;
+        if f64::from(nearest) < exact { nearest.next_up() } else { nearest }
+    }
+
+    fn reciprocal(s: f32, approximation: f32) -> f32 {
+        let error = approximation.mul_add(-s, 1.0);
+        approximation.mul_add(fma_up(error, error, error), approximation)
+    }
+
+    fn quotient(x: f32, s: f32, r: f32, dividends: Dividends) -> f32 {
+        let first = x * r;
+        let residual = first.mul_add(s, -x);
+        let residual = if dividends == Dividends::Halves { residual.max(f32::MIN) } else { residual };
+        residual.mul_add(-r, first)
+    }
+
+    fn is_in_range(x: f32, s: f32, dividends: Dividends) -> bool {
+        let rank = |x: f32| x.to_bits().wrapping_mul(2).wrapping_sub(1);
+        match dividends {
+            Dividends::Halves => s >= power(-100) && s <= power(100),
+            Dividends::Any | Dividends::Ones => {
+                let low = (s * power(-124)).max(power(-100));
+                s >= power(-126) && s <= power(125) && x.abs().max(0.0) < s * power(126) && rank(x) >= rank(low)
+            }
+        }
+    }
+
+    fn check(x: f32, s: f32, r: f32, dividends: Dividends) {
+        let (found, wanted) = (quotient(x, s, r, dividends), x / s);
+        let is_equal = found.to_bits() == wanted.to_bits() || found.is_nan() && wanted.is_nan();
+        assert!(is_equal, "{x:e} / {s:e} is {wanted:e}, not {found:e}, with the reciprocal {r:e}");
+    }
+
+    /// The reciprocals of a divisor that follow from an approximation with an error of at most one ulp. Below a power of two, an ulp is two
+    /// steps.
+    fn reciprocals(s: f32) -> Vec<f32> {
+        let nearest = 1.0 / s;
+        let near = (-2..=2).map(|steps| f32::from_bits(nearest.to_bits().wrapping_add_signed(steps)));
+        let mut all: Vec<f32> = near.map(|approximation| reciprocal(s, approximation)).collect();
+        all.dedup();
+        all
+    }
+
+    /// The number `y < s` with `y * 2^n = j` modulo `s`, which is odd.
+    fn divided_by_power(j: u64, n: u32, s: u64) -> u64 {
+        (0..n).fold(j % s, |y, _| if y % 2 == 0 { y / 2 } else { (y + s) / 2 })
+    }
+
+    /// The proof in the module's documentation: tests all pairs of significands whose quotient is so close to a number halfway between two
+    /// floats that the error matters.
+    #[test]
+    fn significands_near_midpoints() {
+        let scale = power(-23);
+        let mut tested = 0;
+        for divisor in 1u64 << 23..1 << 24 {
+            let s = divisor as f32 * scale;
+            for r in reciprocals(s) {
+                let relative = (1.0 - f64::from(r) * f64::from(s)).abs();
+                let first = 0.5 + f64::from(1 << 24) * relative;
+                let rounding = if first * divisor as f64 > f64::from(1 << 24) { 1.0001 } else { 0.0 };
+                let most = (2.0 * (first * divisor as f64 * relative + rounding)) as u64;
+
+                let zeros = divisor.trailing_zeros();
+                let odd = divisor >> zeros;
+                // With the scale 2^power, the quotients of these dividends have 24 bits before the point.
+                for (power, dividends) in [(23, divisor..1 << 24), (24, 1 << 23..divisor)] {
+                    for j in (1..=most).filter(|j| j % (1 << zeros) == 0) {
+                        let least = divided_by_power(j >> zeros, power + 1 - zeros, odd);
+                        for least in [least, odd - least] {
+                            let skipped = dividends.start.saturating_sub(least).div_ceil(odd);
+                            for x in (least + skipped * odd..dividends.end).step_by(odd as usize) {
+                                check(x as f32 * scale, s, r, Dividends::Any);
+                                tested += 1;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(tested > 1_000_000, "{tested}");
+    }
+
+    /// Divisors and dividends in and out of range, about its ends, and special ones.
+    #[test]
+    fn ranges() {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 32) as u32
+        };
+        let ends: Vec<f32> =
+            [-149, -127, -126, -124, -102, -101, -100, -99, -1, 0, 23, 24, 25, 26, 100, 124, 125, 126, 127].map(power).into();
+        let special = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN];
+        let mut in_range = [0; 2];
+        for turn in 0..400_000u32 {
+            let mut value = || match random() % 8 {
+                0 => special[random() as usize % special.len()],
+                1..4 => {
+                    let end = ends[random() as usize % ends.len()];
+                    f32::from_bits(end.to_bits().wrapping_add_signed(random() as i32 % 4)) * if random() % 4 == 0 { -1.0 } else { 1.0 }
+                }
+                _ => f32::from_bits(random()),
+            };
+            let (x, s) = (value(), value());
+            // Sometimes a quotient near the ends of its range.
+            let x = if turn % 4 == 0 { s * ends[turn as usize / 4 % ends.len()] } else { x };
+            for (dividends, x) in [(Dividends::Any, x), (Dividends::Halves, f32::from(half::f16::from_f32(x)))] {
+                if is_in_range(x, s, dividends) {
+                    in_range[dividends as usize] += 1;
+                    reciprocals(s).into_iter().for_each(|r| check(x, s, r, dividends));
+                }
+            }
+        }
+        assert!(in_range.iter().all(|tested| *tested > 50_000), "{in_range:?}");
+    }
+}
