@@ -25,6 +25,8 @@
 //! `bytes` counts the bytes that the work must read and write, each once. `copy_us` is optional: the time that the machine takes to copy
 //! half as many bytes, which moves the same number of bytes. It is a lower bound for memory-bound work. The reports derive everything else:
 //! GB/s = bytes / time, and ratio = the best peer's time / ours (above 1: ours is faster).
+//!
+//! `--name gallery` writes the results of the gallery's benchmark, which has the same schema, to `docs/benchmarks-gallery.{md,json,svg}`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -44,6 +46,14 @@ pub(crate) struct Args {
     /// Write benchmarks.md, benchmarks.json and benchmarks.svg to this folder
     #[arg(long, value_name = "DIR", default_value = "docs")]
     out: PathBuf,
+    /// Write the files benchmarks-NAME.{md,json,svg} instead
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// The name of the files, without their endings.
+fn stem(name: Option<&str>) -> String {
+    name.map_or("benchmarks".to_owned(), |name| format!("benchmarks-{name}"))
 }
 
 #[derive(Deserialize, Serialize)]
@@ -112,10 +122,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let run = read(&text).with_context(|| format!("{} is no result of a benchmark", args.results.display()))?;
     let out = process::root().join(&args.out);
     std::fs::create_dir_all(&out)?;
-    std::fs::write(out.join("benchmarks.md"), page(&run))?;
-    std::fs::write(out.join("benchmarks.json"), serde_json::to_string_pretty(&run)? + "\n")?;
-    std::fs::write(out.join("benchmarks.svg"), chart(&run).svg())?;
-    println!("wrote benchmarks.md, benchmarks.json and benchmarks.svg in {}", args.out.display());
+    let stem = stem(args.name.as_deref());
+    std::fs::write(out.join(format!("{stem}.md")), page(&run, args.name.as_deref()))?;
+    std::fs::write(out.join(format!("{stem}.json")), serde_json::to_string_pretty(&run)? + "\n")?;
+    std::fs::write(out.join(format!("{stem}.svg")), chart(&run).svg())?;
+    println!("wrote {stem}.md, {stem}.json and {stem}.svg in {}", args.out.display());
     Ok(())
 }
 
@@ -153,12 +164,30 @@ fn peers(run: &Run) -> Vec<&str> {
     names.into_iter().collect()
 }
 
-fn page(run: &Run) -> String {
+/// The geometric means of the ratios: of the rows whose best peer takes more than 1.10 times as long as the copy, and of the others.
+fn means(run: &Run) -> Option<String> {
+    let is_behind = |row: &&Row| row.copy_us.is_some_and(|copy| row.ratio * row.ours_us > 1.10 * copy);
+    let (behind, beside): (Vec<&Row>, Vec<&Row>) = run.rows.iter().partition(is_behind);
+    let mean = |rows: &[&Row]| (rows.iter().map(|row| row.ratio.ln()).sum::<f64>() / rows.len() as f64).exp();
+    (!behind.is_empty() && !beside.is_empty()).then(|| {
+        format!(
+            "- **Means.** The geometric mean of the ratios is {:.3} over the {} rows whose best peer takes more than 1.10 times the time of the copy, and {:.3} over \
+             the other {} rows.\n",
+            mean(&behind),
+            behind.len(),
+            mean(&beside),
+            beside.len()
+        )
+    })
+}
+
+fn page(run: &Run, name: Option<&str>) -> String {
     let versions: Vec<_> = run.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     let mut text = format!(
-        "# Benchmarks\n\n\
+        "# Benchmarks{}\n\n\
          <!-- Written by `cargo xtask bench-report`; edits are lost. -->\n\n\
          Measured on {} on one {} (driver {}){}: {}.{}\n\n",
+        name.map_or(String::new(), |name| format!(" of the {name}")),
         run.date,
         run.gpu,
         run.driver,
@@ -173,8 +202,11 @@ fn page(run: &Run) -> String {
         let _ = writeln!(text, "- {rule}");
     }
     text += "- **Ratio.** The best peer's time over ours: above 1.00, ours is faster. GB/s counts every byte that must be read or written once. The copy \
-             reads half as many bytes as the work moves, and writes the other half.\n\n";
+             reads half as many bytes as the work moves, and writes the other half.\n";
+    text += &means(run).filter(|_| name.is_some()).unwrap_or_default();
+    text += "\n";
     let peers = peers(run);
+    let stem = stem(name);
     text += "| work | shape | galatea |";
     for peer in &peers {
         let _ = write!(text, " {peer} |");
@@ -198,10 +230,11 @@ fn page(run: &Run) -> String {
     }
     let _ = write!(
         text,
-        "\n![Throughput of ours and the peers](benchmarks.svg)\n\n\
-         The same figures as data: [benchmarks.json](benchmarks.json). Made by:\n\n\
-         ```sh\n{}\ncargo xtask bench-report benches/results.json\n```\n",
-        run.command
+        "\n![Throughput of ours and the peers]({stem}.svg)\n\n\
+         The same figures as data: [{stem}.json]({stem}.json). Made by:\n\n\
+         ```sh\n{}\ncargo xtask bench-report {}\n```\n",
+        run.command,
+        name.map_or("benches/results.json".to_owned(), |name| format!("--name {name} benches/{name}/results.json"))
     );
     text
 }
@@ -242,7 +275,7 @@ mod tests {
     fn speed_and_ratio_follow_from_the_times() {
         let run = read(RUN).unwrap();
         assert_eq!((run.rows[0].gb_per_s, run.rows[0].ratio), (3000.0, 1.25));
-        let page = page(&run);
+        let page = page(&run, None);
         assert!(page.contains("| vector_add f32 | 2^20 | 4.0 µs | 6.0 µs | 5.0 µs | 4.5 µs | 3000 | 1.250 |"), "{page}");
     }
 
@@ -255,8 +288,10 @@ mod tests {
     #[test]
     fn the_plot_in_the_repository_is_that_of_its_data() {
         let docs = process::root().join("docs");
-        let run = read(&std::fs::read_to_string(docs.join("benchmarks.json")).unwrap()).unwrap();
-        assert_eq!(chart(&run).svg(), std::fs::read_to_string(docs.join("benchmarks.svg")).unwrap());
+        for stem in ["benchmarks", "benchmarks-gallery"] {
+            let run = read(&std::fs::read_to_string(docs.join(format!("{stem}.json"))).unwrap()).unwrap();
+            assert_eq!(chart(&run).svg(), std::fs::read_to_string(docs.join(format!("{stem}.svg"))).unwrap());
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the same configurations. Every result is compared with a reference in f64.
 //!
 //! ```sh
-//! cargo bench -p galatea-gallery --bench against_triton -- --out gallery.json    # where python3 has torch and triton; Cargo runs it in benches/gallery
+//! cargo bench -p galatea-gallery --bench against_triton -- --out results.json    # where python3 has torch and triton; Cargo runs it in benches/gallery
 //! ```
 //!
 //! `--only WORD,WORD` selects the works whose name contains one of the words, as in `--only bias_relu,pool`; `--sizes 1` takes only the first size of
@@ -31,6 +31,18 @@ use serde_json::{Value, json};
 use shared::Shared;
 
 const SCRIPT: &str = "gallery/peers/gallery.py";
+
+/// How this program measures.
+const METHOD: &[&str] = &[
+    "**Kernels.** The kernels of [the gallery](gallery.md), which nobody has optimised. Triton's have the same structure.",
+    "**Data.** Both sides use the same random tensors, at the same addresses of the GPU's memory. Every result of both sides is compared with a reference \
+     in f64 in the same run.",
+    "**Times.** Both sides replay CUDA graphs, alternating in order, with the L2 cache flushed before each replay. A time is the median over five rounds of \
+     the median of a round.",
+    "**Peers.** Both sides are tuned over the same block sizes and warps. \"triton\" is the kernel as it is written; \"triton hinted\" has the best eviction \
+     hint for its loads, too.",
+    "**Copy.** \"copy\" is the faster of two copies that move as many bytes: a memcpy node of a CUDA graph, and a Triton kernel.",
+];
 
 struct Options {
     out: Option<PathBuf>,
@@ -78,7 +90,8 @@ fn main() -> Result<(), Box<dyn Error>> {
                         "gpu": versions["gpu"],
                         "driver": versions["driver"],
                         "versions": { "galatea": env!("CARGO_PKG_VERSION"), "torch": versions["torch"], "triton": versions["triton"] },
-                        "command": "cargo bench -p galatea-gallery --bench against_triton -- --out gallery.json",
+                        "command": "cargo bench -p galatea-gallery --bench against_triton -- --out results.json",
+                        "method": METHOD,
                         "clocks_before": clocks_before,
                         "clocks_after": peers.ask("clocks")?,
                         "failed": failed,
@@ -143,9 +156,9 @@ fn measure(device: Device, peers: &mut Peers, work: &Work, dtype: Dtype, sizes: 
     );
     println!("    ours {config}\n    triton {}\n    hinted {}", prepared["triton_config"], prepared["hinted_config"]);
     Ok(json!({
-        "work": work.name, "dtype": dtype.to_string(), "shape": shape, "bytes": bytes, "ours_us": ours, "triton_us": plain, "hinted_us": hinted,
-        "copy_us": copy, "config": config, "triton_config": prepared["triton_config"], "hinted_config": prepared["hinted_config"],
-        "seed": prepared["seed"],
+        "work": format!("{} {dtype}", work.name), "shape": shape, "bytes": bytes, "ours_us": ours, "copy_us": copy,
+        "peers": { "triton": plain, "triton hinted": hinted }, "seed": prepared["seed"], "config": config,
+        "triton_config": format!("{}; hinted: {}", prepared["triton_config"], prepared["hinted_config"]),
     }))
 }
 
