@@ -1,7 +1,7 @@
 //! Division of `f32` by a divisor that several of a thread's elements share, such as a scale of a row. Every quotient is the correctly
 //! rounded one.
 //!
-//! `div.rn` takes about fourteen instructions, two of which run at a fraction of the usual rate, and a call for special values. The
+//! `div.rn` takes about eleven instructions, one of which runs at a fraction of the usual rate, and a call for special values. The
 //! reciprocal `r` of a shared divisor `s` is computed once, and an element then takes four to six instructions:
 //!
 //! ```text
@@ -54,7 +54,7 @@ pub(crate) enum Dividends {
     Any,
     /// They are values of `f16`.
     Halves,
-    /// They are 1: a reciprocal takes three instructions less than a division.
+    /// They are 1: a reciprocal takes fewer instructions than a division.
     Ones,
 }
 
