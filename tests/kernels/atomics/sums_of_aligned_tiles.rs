@@ -13,7 +13,7 @@ fn kernel(x: Ptr<f32>, y: PtrMut<f32>, z: PtrMut<bf16>, h: PtrMut<f16>, k: PtrMu
     let v = load(x + o, mask = o < n);
     atomic_add(y + at, v, mask = o < n);
     atomic_add(z + at, v as bf16, mask = at < m);
-    atomic_add(h + at, v as f16, sem = "release");
+    atomic_add(h + at, v as f16, mask = o < n, sem = "release");
     let old = atomic_add(k + at, v, sem = "relaxed");
     atomic_add(k + at, old * 0.0);
 }
