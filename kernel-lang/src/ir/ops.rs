@@ -575,6 +575,14 @@ impl Op {
         !self.has_effects() && !matches!(self, Op::Load { .. })
     }
 
+    /// Do threads wait for each other's elements?
+    pub fn exchanges(&self) -> bool {
+        matches!(
+            self,
+            Op::Reduce { .. } | Op::Scan { .. } | Op::Gather { .. } | Op::Histogram { .. } | Op::Sort { .. } | Op::Butterfly { .. }
+        )
+    }
+
     /// Does an element of the result depend on operand elements at other indices?
     pub fn looks_across(&self) -> bool {
         matches!(
