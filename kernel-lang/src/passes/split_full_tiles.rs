@@ -73,6 +73,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bounds::{self, Bound, End};
+use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::{self, Comparison, Condition, Conjunct};
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
@@ -89,17 +90,17 @@ const MAX_OPS: usize = 4000;
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut facts = AffineFacts::new();
-    let regions = func.regions_under(func.body);
+    let (regions, loops) = (func.regions_under(func.body), loops::by_index(func));
     let mut changed = false;
     for region in regions {
-        changed |= split_region(func, region, &mut facts);
+        changed |= split_region(func, region, &loops, &mut facts);
     }
     changed
 }
 
 /// Splits each straight-line region that accesses tiles. Reductions and scans belong to such a region. The tiles that they combine then
 /// have the layout for full tiles, and no tile has to leave the branch for them.
-fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) -> Changed {
+fn split_region(func: &mut Function, region: Region, loops: &HashMap<Value, Loop>, facts: &mut AffineFacts) -> Changed {
     let insts = func.region(region).insts.clone();
     let mut out = Vec::new();
     // The uses of the region's values, computed once, if any straight-line region is split.
@@ -112,7 +113,7 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
         let length = insts[at..].iter().take_while(|inst| is_plain(&func.inst(**inst).op)).count();
         let (whole, end) = (&insts[at..at + length], at + length);
         replace(func, whole, &with);
-        match planned(func, whole, facts) {
+        match planned(func, whole, loops, facts) {
             Some(Planned { front, ops, plan }) => {
                 let uses = uses.get_or_insert_with(|| Uses::of(func, &insts));
                 out.extend(front);
@@ -138,26 +139,29 @@ struct Planned {
     plan: Plan,
 }
 
-fn planned(func: &Function, whole: &[Inst], facts: &mut AffineFacts) -> Option<Planned> {
+fn planned(func: &Function, whole: &[Inst], loops: &HashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Planned> {
     if whole.len() > MAX_OPS {
         return None;
     }
     let (front, behind) = scalars_in_front(func, whole);
     let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true), plan(func, &behind, facts, &|_| true));
     let reach = |plan: &Option<Plan>| plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|wide| **wide).count()));
-    let mut planned = if reach(&plan_behind) > reach(&plan_whole) {
-        plan_behind.map(|plan| Planned { front, ops: behind, plan })?
+    let planned = if reach(&plan_behind) > reach(&plan_whole) {
+        plan_behind.map(|plan| Planned { front, ops: behind, plan })
     } else {
-        plan_whole.map(|plan| Planned { front: Vec::new(), ops: whole.to_vec(), plan })?
+        plan_whole.map(|plan| Planned { front: Vec::new(), ops: whole.to_vec(), plan })
     };
-    planned.plan.flat = flat(func, &planned, facts);
-    Some(planned)
+    // The tiles of a main loop are full, but it may have flattened indices.
+    let is_certain = planned.is_none();
+    let mut planned = planned.unwrap_or_else(|| Planned { front: Vec::new(), ops: whole.to_vec(), plan: certain(func, whole) });
+    planned.plan.flat = flat(func, &planned, loops, facts);
+    (!is_certain || planned.plan.flat.is_some()).then_some(planned)
 }
 
-fn flat(func: &Function, Planned { ops, plan, .. }: &Planned, facts: &mut AffineFacts) -> Option<Flat> {
+fn flat(func: &Function, Planned { ops, plan, .. }: &Planned, loops: &HashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Flat> {
     let late: HashSet<Inst> = ops.iter().copied().filter(|inst| !plan.before.contains(inst)).collect();
     let is_usable = |value: Value| !matches!(func.def(value), Def::Result(inst, _) if late.contains(&inst));
-    flat_indices::find(func, &full(ops, plan), facts, &is_usable)
+    flat_indices::find(func, &full(ops, plan), loops, facts, &is_usable)
 }
 
 /// What the condition of a plan guarantees.
@@ -250,6 +254,13 @@ pub(super) struct Plan {
     flat: Option<Flat>,
 }
 
+impl Plan {
+    /// Does it have no conditions?
+    fn is_certain(&self) -> bool {
+        self.bounds.is_empty() && self.masks.is_empty() && self.aligned.is_empty() && self.divisible.is_empty()
+    }
+}
+
 /// A condition under which a conjunct of a mask holds for the whole tile.
 pub(super) enum Test {
     /// `start + t < limit`, or another order, for every sum `t` of the stride terms: from 0 to the second field.
@@ -320,11 +331,20 @@ impl Parts {
     }
 }
 
-/// The conditions for a full straight-line region. The conditions use only values that are `usable`.
-pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usable: &dyn Fn(Value) -> bool) -> Option<Plan> {
-    let mut plan = Plan::default();
-    // Values that depend on memory cannot be part of the condition.
-    let mut late: SideTable<Value, bool> = SideTable::new();
+/// The plan of a region whose tiles are known to be full: it has no conditions.
+fn certain(func: &Function, ops: &[Inst]) -> Plan {
+    let (mut plan, _) = unconditional(func, ops);
+    for inst in ops {
+        if let Op::Load { in_bounds: true, align, .. } | Op::Store { in_bounds: true, align, .. } = func.inst(*inst).op {
+            plan.accesses.insert(*inst, i64::from(align) == WIDEST);
+        }
+    }
+    plan
+}
+
+/// A plan without conditions, and the values that depend on memory, which cannot be part of a condition.
+fn unconditional(func: &Function, ops: &[Inst]) -> (Plan, SideTable<Value, bool>) {
+    let (mut plan, mut late) = (Plan::default(), SideTable::<Value, bool>::new());
     for inst in ops {
         let data = func.inst(*inst);
         let mut early = data.op.is_pure();
@@ -338,6 +358,12 @@ pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usabl
             data.results.iter().for_each(|result| late[*result] = true);
         }
     }
+    (plan, late)
+}
+
+/// The conditions for a full straight-line region. The conditions use only values that are `usable`.
+pub(super) fn plan(func: &Function, ops: &[Inst], facts: &mut AffineFacts, usable: &dyn Fn(Value) -> bool) -> Option<Plan> {
+    let (mut plan, late) = unconditional(func, ops);
     let is_early = |value: Value| !late[value] && usable(value);
     let (mut bounds, mut aligned, mut masks) = (HashSet::new(), HashSet::new(), HashSet::new());
     for inst in ops {
@@ -402,6 +428,9 @@ fn split(
     let (results, remade) = handed_on(func, ops, &plan.before, first_use, with);
     // Tiles of runs have layouts of their own, and to leave them, elements would move between threads, or between the CTAs of a program.
     let flat = plan.flat.as_ref().filter(|_| results.iter().all(|result| func.ty(*result).is_scalar()));
+    if flat.is_none() && plan.is_certain() {
+        return ops.to_vec();
+    }
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let is_full = condition(b, &plan);
@@ -422,6 +451,8 @@ fn split(
         copy_insts(func, body, region, &mut map);
         if is_full {
             make_full(func, ops, region, &plan, &mut map);
+        } else if plan.is_certain() {
+            make_guarded(func, region);
         }
         let values = results.iter().map(|value| map.get(*value)).collect();
         Builder::new(func, region, loc).yield_values(values);
@@ -436,6 +467,15 @@ fn split(
     out.push(branch);
     out.extend(remade);
     out
+}
+
+/// Forgets that the accesses of a region are in bounds, so that the region is sliced: indices that do not fit in 32 bits are rare.
+fn make_guarded(func: &mut Function, region: Region) {
+    for inst in func.region(region).insts.clone() {
+        if let Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } = &mut func.inst_mut(inst).op {
+            (*in_bounds, *align) = (false, 0);
+        }
+    }
 }
 
 fn replace(func: &mut Function, insts: &[Inst], with: &Substitution) {

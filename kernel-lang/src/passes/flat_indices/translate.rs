@@ -11,7 +11,7 @@ use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, Type, 
 use crate::location::Loc;
 
 use super::reciprocal::{self, Reciprocal};
-use super::runs::{Grant, Run, Runs};
+use super::runs::{Grant, Run};
 use super::{Flat, Full, is_index_tile};
 
 /// A thread of the usual four warps has one of so many runs.
@@ -45,7 +45,7 @@ pub(super) fn run(
     facts: &mut AffineFacts,
     grant: Grant,
 ) -> Vec<Value> {
-    let runs = Runs { func, indices: &flat.indices, run: flat.run, grant }.known(full, facts, &mut flat.demands.clone());
+    let runs = flat.runs(func, grant).known(full, facts, &mut flat.demands.clone());
     let is_varied = |value: &Value| flat.indices.contains(value) && runs.get(value) == Some(&Run::Varied);
     let divisors_of_elements = full.ops.iter().filter_map(|inst| match func.inst(*inst).op {
         Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, rhs, .. } if func.inst(*inst).results.iter().any(is_varied) => divisor(func, rhs),
@@ -452,8 +452,7 @@ impl Copy<'_, '_> {
             }
         };
         let inside = self.full.accesses.contains_key(&inst) || self.flat.inside.contains(&inst);
-        let width =
-            Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant }.width(access.base) as u32;
+        let width = self.flat.runs(self.b.func, self.grant).width(access.base) as u32;
         let mut shaped = |value: Value| {
             if !self.b.func.ty(value).is_tile() {
                 return self.scalars.get(value);
@@ -499,7 +498,7 @@ impl Copy<'_, '_> {
             return (if is_of_runs { tile.value } else { self.spread(tile) }, false);
         }
         let index = self.index(offset);
-        let runs = Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant };
+        let runs = self.flat.runs(self.b.func, self.grant);
         let is_wide =
             matches!(self.runs.get(&offset), Some(Run::Steps { by: 1, is_aligned: true })) && runs.is_aligned(&self.flat.demands, base);
         if index.step == 0 || index.base.is_some_and(|base| !base.is_of_runs) {
