@@ -14,8 +14,8 @@ pub(super) enum Lookup {
     Gather { index: Slot, width: usize, outer: usize, extent: usize, count: usize, inner: usize },
     /// For each bin, the number of the `count` integers that are equal to its index.
     Histogram { mask: Option<Slot>, dtype: Dtype, count: usize, bins: usize },
-    /// Sorts each of `rows` runs of `extent` elements.
-    Sort { dtype: Dtype, rows: usize, extent: usize, descending: bool },
+    /// Sorts each of `rows` runs of `extent` elements, and keeps the first `count` of each.
+    Sort { dtype: Dtype, rows: usize, extent: usize, count: usize, descending: bool },
 }
 
 impl Translator<'_> {
@@ -41,8 +41,8 @@ impl Translator<'_> {
 
     pub(super) fn sort(&mut self, x: Value, descending: bool, result: Value) {
         let ty = self.func.ty(x);
-        let extent = ty.extents().last().copied().unwrap_or(1);
-        self.lookup(x, Lookup::Sort { dtype: ty.dtype(), rows: ty.numel() / extent, extent, descending }, result);
+        let [extent, count] = [x, result].map(|tile| self.func.ty(tile).extents().last().copied().unwrap_or(1));
+        self.lookup(x, Lookup::Sort { dtype: ty.dtype(), rows: ty.numel() / extent, extent, count, descending }, result);
     }
 
     /// Swaps the runs of elements whose index has the bit 0 with those whose index has the bit 1.
@@ -107,7 +107,7 @@ impl Machine<'_> {
                     }
                 }
             }
-            Lookup::Sort { dtype, rows, extent, descending } => {
+            Lookup::Sort { dtype, rows, extent, count, descending } => {
                 let shift = 64 - 8 * dtype.bytes() as u32;
                 // Integers with the same order as the elements.
                 let key = |bits: u64| {
@@ -120,13 +120,17 @@ impl Machine<'_> {
                 };
                 // SAFETY: the tiles have these sizes.
                 memory::by_bytes!(dtype.bytes(), T => unsafe {
-                    to.cast::<T>().copy_from_nonoverlapping(from.cast::<T>(), rows * extent);
-                    let elements = std::slice::from_raw_parts_mut(to.cast::<T>(), rows * extent);
-                    for row in elements.chunks_mut(extent) {
+                    let elements = std::slice::from_raw_parts(from.cast::<T>(), rows * extent);
+                    let sorted = std::slice::from_raw_parts_mut(to.cast::<T>(), rows * count);
+                    let mut row = Vec::with_capacity(extent);
+                    for (elements, sorted) in elements.chunks(extent).zip(sorted.chunks_mut(count)) {
+                        row.clear();
+                        row.extend_from_slice(elements);
                         row.sort_unstable_by_key(|bits| key(Into::<u64>::into(*bits)));
                         if descending {
                             row.reverse();
                         }
+                        sorted.copy_from_slice(&row[..count]);
                     }
                 });
             }

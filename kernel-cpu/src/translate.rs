@@ -154,7 +154,7 @@ impl Translator<'_> {
             Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, (*axis, *reverse), *combine, &data.results),
             Op::Gather { src, index, axis } => self.gather(*src, *index, *axis as usize, data.results[0]),
             Op::Histogram { x, mask, .. } => self.histogram(*x, *mask, data.results[0]),
-            Op::Sort { x, descending } => self.sort(*x, *descending, data.results[0]),
+            Op::Sort { x, descending, .. } => self.sort(*x, *descending, data.results[0]),
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
             Op::Convert { .. } | Op::IssueLoads { .. } => unreachable!("a kernel for the CPU has no layouts"),
             Op::InlinePtx { .. } => unreachable!("a kernel for the CPU computes what the text stands for"),

@@ -279,7 +279,7 @@ impl Naive<'_, '_> {
                 };
                 vec![(0..func.ty(results[0]).numel()).map(counted).collect()]
             }
-            Op::Sort { x, descending } => {
+            Op::Sort { x, descending, .. } => {
                 // Taking the next one each time.
                 let extent = *func.ty(*x).extents().last().unwrap();
                 let key = |x: &Scalar| if x.dtype() == Dtype::Bool { x.bits().into() } else { super::int(x.dtype(), x.bits()) };

@@ -272,7 +272,7 @@ impl Maker<'_> {
             // Not of floats: sorting orders NaNs by their bits.
             25 if is_even && !ty.dtype().is_float() => {
                 let x = self.of_type(&ty);
-                self.push(Op::Sort { x, descending: self.choices.pick(2) == 1 }, &[]);
+                self.push(Op::Sort { x, descending: self.choices.pick(2) == 1, count: None }, &[]);
             }
             26 => {
                 let word = self.choices.of(&[Op::GdcWait {}, Op::GdcLaunchDependents {}]);

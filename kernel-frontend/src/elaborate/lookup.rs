@@ -5,7 +5,7 @@ use super::{Elaborator, Value};
 use crate::ast::Call;
 use crate::span::SourceSpan;
 use kernel_lang::dtype::Dtype;
-use kernel_lang::ir::{Builder, ConstBinary, ConstExpr, Domain, Elem, Op, Type};
+use kernel_lang::ir::{ConstBinary, ConstExpr, Domain, Elem, Op};
 
 impl Elaborator<'_> {
     pub(super) fn gather(&mut self, call: &Call, span: SourceSpan) -> Meaning {
@@ -68,11 +68,12 @@ impl Elaborator<'_> {
         let descending = self.flag(call, "descending");
         let Some(axis) = self.last_axis(call, &meaning) else { return Meaning::Poison };
         let value = self.axes_exchanged(value, axis, span);
-        let sorted = value.and_then(|value| self.decide_op(&descending, span, &|descending| Op::Sort { x: value, descending }).pop());
+        let sorted =
+            value.and_then(|value| self.decide_op(&descending, span, &|descending| Op::Sort { x: value, descending, count: None }).pop());
         sorted.and_then(|sorted| self.axes_exchanged(sorted, axis, span)).into()
     }
 
-    /// The first elements of a descending sort.
+    /// `topk`: the first elements of a descending sort.
     pub(super) fn topk(&mut self, call: &Call, span: SourceSpan) -> Meaning {
         let [x, count] = &call.args[..] else { return Meaning::Poison };
         let tile = self.tile("topk", "takes the largest elements of", x);
@@ -97,20 +98,8 @@ impl Elaborator<'_> {
             self.append(Op::StaticAssert { cond: enough, message }, count.span);
         }
         let value = self.axes_exchanged(value, axis, span);
-        let sorted = value.and_then(|value| self.emit(Op::Sort { x: value, descending: true }, &[], span));
-        let first = sorted.and_then(|sorted| self.first_of(sorted, k, span));
+        let first = value.and_then(|value| self.emit(Op::Sort { x: value, descending: true, count: Some(k) }, &[], span));
         first.and_then(|first| self.axes_exchanged(first, axis, span)).into()
-    }
-
-    /// The first `k` elements along the last axis. If `k` is a power of two that divides the extent, the result stays in its threads;
-    /// otherwise it is gathered.
-    fn first_of(&mut self, x: Value, k: ConstExpr, span: SourceSpan) -> Option<Value> {
-        let extent = self.func.ty(x).shape().last().expect("a tile has an axis").clone();
-        let divides = ConstExpr::binary(ConstBinary::Eq, ConstExpr::binary(ConstBinary::Rem, extent, k.clone()), ConstExpr::Int(0));
-        let is_run = both(is_power_of_two(&k), divides);
-        let run = |cx: &mut Self| cx.first_run(x, k.clone(), span);
-        let looked_up = |cx: &mut Self| cx.first_looked_up(x, &k, span);
-        self.either(is_run, span, run, looked_up)
     }
 
     /// Selects between two computations of the same value by a constant condition: at once if it is known, else at specialisation.
@@ -136,27 +125,6 @@ impl Elaborator<'_> {
         Some(self.func.result(inst))
     }
 
-    /// The first run of `k` elements along the last axis, by a reshape.
-    fn first_run(&mut self, x: Value, k: ConstExpr, span: SourceSpan) -> Option<Value> {
-        let ty = self.func.ty(x).clone();
-        let mut shape = ty.shape().to_vec();
-        let extent = shape.pop().expect("a tile has an axis");
-        shape.extend([ConstExpr::binary(ConstBinary::Div, extent, k.clone()), k]);
-        let along = shape.len() as u32 - 2;
-        let runs = self.emit(Op::Reshape { x }, &[Type::tile(ty.elem().clone(), shape)], span)?;
-        let loc = self.loc(span);
-        Some(Builder::new(&mut self.func, self.region, loc).reduce(vec![runs], along, |_, earlier, _| earlier.to_vec())[0])
-    }
-
-    /// The elements 0, 1, .., `k - 1` along the last axis, by a gather.
-    fn first_looked_up(&mut self, x: Value, k: &ConstExpr, span: SourceSpan) -> Option<Value> {
-        let mut shape = self.func.ty(x).shape().to_vec();
-        let axis = shape.len() as u32 - 1;
-        shape[axis as usize] = k.clone();
-        let index = self.positions(&Type::tile(Dtype::I64, shape), Some(axis), span);
-        self.emit(Op::Gather { src: x, index, axis }, &[], span)
-    }
-
     /// The option `axis = k`; the last axis by default.
     fn last_axis(&mut self, call: &Call, meaning: &Meaning) -> Option<u32> {
         let axis = self.axis_option(call, meaning)?;
@@ -179,13 +147,4 @@ impl Elaborator<'_> {
 pub(super) fn is_power_of_two(extent: &ConstExpr) -> ConstExpr {
     let below = ConstExpr::binary(ConstBinary::Sub, extent.clone(), ConstExpr::Int(1));
     ConstExpr::binary(ConstBinary::Eq, ConstExpr::binary(ConstBinary::And, extent.clone(), below), ConstExpr::Int(0))
-}
-
-/// `a & b`, simplified if one side is known.
-fn both(a: ConstExpr, b: ConstExpr) -> ConstExpr {
-    match (a, b) {
-        (ConstExpr::Bool(true), cond) | (cond, ConstExpr::Bool(true)) => cond,
-        (never @ ConstExpr::Bool(false), _) | (_, never @ ConstExpr::Bool(false)) => never,
-        (a, b) => ConstExpr::binary(ConstBinary::And, a, b),
-    }
 }

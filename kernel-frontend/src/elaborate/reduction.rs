@@ -152,7 +152,8 @@ impl Elaborator<'_> {
         values.first().copied().into()
     }
 
-    /// `argmax` and `argmin`: the earlier element wins unless the later one is better, or the earlier one is NaN and the later one is not.
+    /// `argmax` and `argmin`: the first position of an element that equals the extreme. Two reductions, each commutative and of one value, cost
+    /// less than one of pairs, which has to keep the order of the runs; and a kernel that also asks for the extreme shares the first.
     pub(super) fn arg_extreme(&mut self, op: BinaryOp, call: &Call, span: SourceSpan) -> Meaning {
         let name = call.name.text.as_str();
         let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
@@ -160,24 +161,28 @@ impl Elaborator<'_> {
             self.wrong_domain(name, op.domain(), &meaning, &call.args[0]);
             return Meaning::Poison;
         }
-        let Some(axis) = self.axis_option(call, &meaning) else { return Meaning::Poison };
+        let Some((axis, keep_dims)) = self.along_options(call, &meaning) else { return Meaning::Poison };
         let ty = self.func.ty(value).clone();
-        // 32-bit indices suffice for every tile, and halve the data that threads exchange.
-        let narrow = ty.with_elem(Elem::Dtype(Dtype::I32));
+        let combine = self.region_of(slice::from_ref(ty.elem()), span, |b, x, y| vec![b.binary(op, x[0], y[0])]);
+        let extreme = self.along(vec![value], axis, combine, false, span)[0];
         let positions = self.positions(&ty, axis, span);
-        let Some(positions) = self.emit(Op::Cast { x: positions }, &[narrow], span) else { return Meaning::Poison };
-        let better = if op == BinaryOp::Max { CompareOp::Gt } else { CompareOp::Lt };
-        let elems = [ty.elem().clone(), Elem::Dtype(Dtype::I32)];
-        let combine = self.region_of(&elems, span, |b, x, y| {
-            let is_better = b.compare(better, y[0], x[0]);
-            let [x_is_nan, y_is_number] = [(CompareOp::Ne, x[0]), (CompareOp::Eq, y[0])].map(|(op, value)| b.compare(op, value, value));
-            let replaces_nan = b.binary(BinaryOp::And, x_is_nan, y_is_number);
-            let takes_later = b.binary(BinaryOp::Or, is_better, replaces_nan);
-            x.iter().zip(y).map(|(x, y)| b.select(takes_later, *y, *x)).collect()
-        });
-        let Some(values) = self.finish(call, &meaning, vec![value, positions], combine, span) else { return Meaning::Poison };
-        let wide = self.func.ty(values[1]).with_elem(Elem::Dtype(Dtype::I64));
-        self.emit(Op::Cast { x: values[1] }, &[wide], span).into()
+        let loc = self.loc(span);
+        let mut b = Builder::new(&mut self.func, self.region, loc);
+        // 32-bit indices suffice for every tile, and halve the data that threads exchange.
+        let positions = b.cast(positions, Dtype::I32);
+        let extreme = axis.map_or(extreme, |axis| b.expand_dims(extreme, axis));
+        let extreme = b.broadcast(extreme, ty.shape());
+        let is_extreme = b.compare(CompareOp::Eq, value, extreme);
+        let nowhere = b.int_like(i128::from(i32::MAX), positions);
+        let candidates = b.select(is_extreme, positions, nowhere);
+        let combine = self.region_of(&[Elem::Dtype(Dtype::I32)], span, |b, x, y| vec![b.binary(BinaryOp::Min, x[0], y[0])]);
+        let first = self.along(vec![candidates], axis, combine, keep_dims, span)[0];
+        let mut b = Builder::new(&mut self.func, self.region, loc);
+        // NaN equals nothing. If there is nothing else, the first element counts.
+        let [nowhere, start] = [i128::from(i32::MAX), 0].map(|int| b.int_like(int, first));
+        let is_found = b.compare(CompareOp::Ne, first, nowhere);
+        let first = b.select(is_found, first, start);
+        b.cast(first, Dtype::I64).into()
     }
 
     /// `cumsum` and the other cumulative operations.

@@ -15,6 +15,8 @@
 //! For bounds that are not constants, functions append ops that compute the answer. Bounds may be any `i64`, so the documentation of each
 //! function says what it computes where a sum overflows.
 
+use std::collections::HashMap;
+
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
@@ -35,6 +37,12 @@ pub struct Loop {
     pub step: Value,
     /// The region of an iteration.
     pub body: Region,
+}
+
+/// The loops of a kernel by their indices.
+pub fn by_index(func: &Function) -> HashMap<Value, Loop> {
+    let loops = func.all_insts().into_iter().filter_map(|inst| Loop::of(func, inst));
+    loops.map(|around| (around.index(func), around)).collect()
 }
 
 impl Loop {

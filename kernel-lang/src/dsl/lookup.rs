@@ -45,8 +45,8 @@ pub fn sort<T>(x: Value<T>, axis: Option<usize>, descending: Option<bool>) -> Va
 
 /// The `k` largest elements along `axis` (default: the last axis), in descending order.
 ///
-/// `k` is a constant, at most the extent. The order is that of [`sort`]. If `k` is a power of two that divides the extent, the result stays
-/// in the registers of its threads; otherwise it goes through shared memory.
+/// `k` is a constant, at most the extent. The order is that of [`sort`]. It takes fewer steps than a sort, because only the `k` largest elements
+/// of each half go on: the 16 largest of 1024 elements take 40 steps, the last 30 of them with ever fewer elements.
 ///
 /// ```ignore
 /// let best = topk(select(mask, v, f32::NEG_INFINITY), 4);

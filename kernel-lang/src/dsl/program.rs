@@ -122,7 +122,8 @@ pub fn swizzle2d<I>(i: Value<I>, j: Value<I>, rows: Value<I>, columns: Value<I>,
 ///     occupancy, and at most the `num_stages` of `#[kernel]`: three if it loads one tile of 1024 `f32` with 4 warps, no prefetching if it
 ///     loads two.
 /// * `unroll = K`, a constant from 1 to 64: `K` iterations are unrolled, so that their loads are in flight together, in registers, and the
-///   loop's own instructions execute once for all of them. Left-over iterations run one by one.
+///   loop's own instructions execute once for all of them. Left-over iterations run one by one. Without `unroll` and `num_stages`, a short loop
+///   whose iterations load less than 2 KiB is unrolled up to four times, unless its threads exchange elements.
 ///
 /// Neither option is allowed for a loop that `break` or `return` leaves. On the CPU they have no effect.
 ///

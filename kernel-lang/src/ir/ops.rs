@@ -425,8 +425,9 @@ define_ops! {
     Gather = "gather" { src: Value, index: Value, axis: u32 },
     /// Counts the integers equal to 0, 1, .., `bins - 1` where the mask holds, as a tile of `i32`.
     Histogram = "histogram" { x: Value, mask: Option<Value>, bins: ConstExpr },
-    /// Sorts the elements along the last axis. Floats have the order of IEEE 754's `totalOrder`. Only in kernels without layouts.
-    Sort = "sort" { x: Value, descending: bool },
+    /// Sorts the elements along the last axis, and gives the first `count`, or all of them. Floats have the order of IEEE 754's `totalOrder`.
+    /// Only in kernels without layouts.
+    Sort = "sort" { x: Value, descending: bool, count: Option<ConstExpr> },
     /// The element whose index along `axis` differs in bit number `bit`.
     Butterfly = "butterfly" { x: Value, axis: u32, bit: u32 },
     /// The same tile in another layout. Only in kernels that have layouts.
@@ -576,6 +577,14 @@ impl Op {
     /// Is it a function of its operands only, so that equal ops have equal results?
     pub fn is_pure(&self) -> bool {
         !self.has_effects() && !matches!(self, Op::Load { .. })
+    }
+
+    /// Do threads wait for each other's elements?
+    pub fn exchanges(&self) -> bool {
+        matches!(
+            self,
+            Op::Reduce { .. } | Op::Scan { .. } | Op::Gather { .. } | Op::Histogram { .. } | Op::Sort { .. } | Op::Butterfly { .. }
+        )
     }
 
     /// Does an element of the result depend on operand elements at other indices?

@@ -110,7 +110,8 @@ pub fn split_for(func: &mut Function, inst: Inst, middle: Value, (first, step): 
     let data = func.inst(inst).clone();
     let Op::For { lower, upper, step: own_step, init, body, num_stages, unroll, .. } = data.op else { return };
     let types: Vec<_> = init.iter().map(|value| func.ty(*value).clone()).collect();
-    let unroll = unroll.filter(|_| !is_unrolled);
+    // A loop that is unrolled is not unrolled again.
+    let unroll = if is_unrolled { Some(ConstExpr::Int(1)) } else { unroll };
     let head = Op::For { lower, upper: middle, step, init, body: first, num_stages, unroll, remainder: false };
     let head = func.make_inst(head, types, data.loc);
     let (init, num_stages) = (func.inst(head).results.clone(), Some(ConstExpr::Int(1)));

@@ -18,8 +18,10 @@
 //!
 //! Loads are left alone: the memory that they read may have changed.
 
+use std::collections::HashMap;
+
 use crate::ir::rewrite::{Changed, Substitution};
-use crate::ir::{ConstExpr, Function, Handle, Inst, InstData, Op, Region};
+use crate::ir::{ConstExpr, Function, Handle, Inst, InstData, Op, Region, Value};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -96,9 +98,27 @@ fn number(op: &Op) -> u64 {
 fn is_same(func: &Function, one: &InstData, other: &InstData) -> bool {
     let is_same_op = match (&one.op, &other.op) {
         (Op::Const { value: ConstExpr::Float(one) }, Op::Const { value: ConstExpr::Float(other) }) => one.to_bits() == other.to_bits(),
+        (Op::Reduce { combine: known, .. }, Op::Reduce { combine, .. }) | (Op::Scan { combine: known, .. }, Op::Scan { combine, .. }) => {
+            let mut renamed = other.op.clone();
+            renamed.map_regions(&mut |_| *known);
+            one.op == renamed && combines_alike(func, *known, *combine)
+        }
         (one, other) => one == other,
     };
     is_same_op
         && one.results.len() == other.results.len()
         && one.results.iter().zip(&other.results).all(|(a, b)| func.ty(*a) == func.ty(*b))
+}
+
+/// Do two regions of reductions of the same values consist of the same ops?
+fn combines_alike(func: &Function, one: Region, other: Region) -> bool {
+    let (one, other) = (func.region(one), func.region(other));
+    let mut with: HashMap<Value, Value> = other.params.iter().copied().zip(one.params.iter().copied()).collect();
+    one.insts.len() == other.insts.len()
+        && one.insts.iter().zip(&other.insts).all(|(one, other)| {
+            let (one, mut other) = (func.inst(*one), func.inst(*other).clone());
+            other.op.map_operands(&mut |value| with.get(&value).copied().unwrap_or(value));
+            with.extend(other.results.iter().copied().zip(one.results.iter().copied()));
+            is_same(func, one, &other)
+        })
 }

@@ -134,10 +134,11 @@ fn pad_op(func: &mut Function, region: Region, inst: Inst, before: &Before) -> C
             }
             Op::Reshape { x: moved(b, x, &from, &to) }
         }
-        Op::Sort { x, descending } => {
+        Op::Sort { x, descending, count } if is_padded || before[x].is_some() => {
             let axis = b.func.ty(x).shape().len() as u32 - 1;
-            let Some(exists) = exists_along(b, x, axis, before) else { return is_padded };
-            Op::Sort { x: behind_all(b, x, exists, descending), descending }
+            let x = exists_along(b, x, axis, before).map_or(x, |exists| behind_all(b, x, exists, descending));
+            let count = count.map(|count| count.as_int().map_or(count, |count| ConstExpr::Int(padded(count as usize) as i128)));
+            Op::Sort { x, descending, count }
         }
         _ => return is_padded,
     };

@@ -168,8 +168,7 @@ fn only_loads(func: &Function, op: &Op) -> bool {
     op.for_each_region(&mut |region| {
         func.for_each_inst(region, &mut |inner| {
             let op = &func.inst(inner).op;
-            let exchanges = matches!(op, Op::Reduce { .. } | Op::Scan { .. } | Op::Gather { .. } | Op::Histogram { .. } | Op::Sort { .. });
-            only &= !exchanges && (!op.has_effects() || matches!(op, Op::If { .. } | Op::Yield { .. }));
+            only &= !op.exchanges() && (!op.has_effects() || matches!(op, Op::If { .. } | Op::Yield { .. }));
         });
     });
     only

@@ -79,7 +79,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bounds::{self, Bound, End};
-use crate::analysis::loops::Loop;
+use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::{self, Comparison, Condition, Conjunct};
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
@@ -98,18 +98,17 @@ const MOST_SCALARS: usize = 64;
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut facts = AffineFacts::new();
-    let blocks = BlockIndices::of(func);
-    let regions = func.regions_under(func.body);
+    let (regions, loops) = (func.regions_under(func.body), loops::by_index(func));
     let mut changed = false;
     for region in regions {
-        changed |= split_region(func, region, &mut facts, &blocks);
+        changed |= split_region(func, region, &loops, &mut facts);
     }
     changed
 }
 
 /// Splits each straight-line region that accesses tiles. Reductions and scans belong to such a region. The tiles that they combine then
 /// have the layout for full tiles, and no tile has to leave the branch for them.
-fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts, blocks: &BlockIndices) -> Changed {
+fn split_region(func: &mut Function, region: Region, loops: &HashMap<Value, Loop>, facts: &mut AffineFacts) -> Changed {
     let insts = func.region(region).insts.clone();
     let mut out = Vec::new();
     // The uses of the region's values, computed once, if any straight-line region is split.
@@ -122,7 +121,7 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts, bl
         let length = insts[at..].iter().take_while(|inst| is_plain(&func.inst(**inst).op)).count();
         let (whole, end) = (&insts[at..at + length], at + length);
         replace(func, whole, &with);
-        match planned(func, whole, facts, blocks) {
+        match planned(func, whole, loops, facts) {
             Some(Planned { front, ops, plan }) => {
                 let uses = uses.get_or_insert_with(|| Uses::of(func, &insts));
                 out.extend(front);
@@ -148,29 +147,32 @@ struct Planned {
     plan: Plan,
 }
 
-fn planned(func: &Function, whole: &[Inst], facts: &mut AffineFacts, blocks: &BlockIndices) -> Option<Planned> {
+fn planned(func: &Function, whole: &[Inst], loops: &HashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Planned> {
     if whole.len() > MAX_OPS {
         return None;
     }
     let (front, behind) = scalars_in_front(func, whole);
     let (plan_whole, plan_behind) =
-        (plan(func, whole, facts, &|_| true, Some(blocks)), plan(func, &behind, facts, &|_| true, Some(blocks)));
+        (plan(func, whole, facts, &|_| true, Some(loops)), plan(func, &behind, facts, &|_| true, Some(loops)));
     let reach = |plan: &Option<Plan>| {
         plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|width| **width != Width::Elements).count()))
     };
-    let mut planned = if reach(&plan_behind) > reach(&plan_whole) {
-        plan_behind.map(|plan| Planned { front, ops: behind, plan })?
+    let planned = if reach(&plan_behind) > reach(&plan_whole) {
+        plan_behind.map(|plan| Planned { front, ops: behind, plan })
     } else {
-        plan_whole.map(|plan| Planned { front: Vec::new(), ops: whole.to_vec(), plan })?
+        plan_whole.map(|plan| Planned { front: Vec::new(), ops: whole.to_vec(), plan })
     };
-    planned.plan.flat = flat(func, &planned, facts);
-    Some(planned)
+    // The tiles of a main loop are full, but it may have flattened indices.
+    let is_certain = planned.is_none();
+    let mut planned = planned.unwrap_or_else(|| Planned { front: Vec::new(), ops: whole.to_vec(), plan: certain(func, whole) });
+    planned.plan.flat = flat(func, &planned, loops, facts);
+    (!is_certain || planned.plan.flat.is_some()).then_some(planned)
 }
 
-fn flat(func: &Function, Planned { ops, plan, .. }: &Planned, facts: &mut AffineFacts) -> Option<Flat> {
+fn flat(func: &Function, Planned { ops, plan, .. }: &Planned, loops: &HashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Flat> {
     let late: HashSet<Inst> = ops.iter().copied().filter(|inst| !plan.before.contains(inst)).collect();
     let is_usable = |value: Value| !matches!(func.def(value), Def::Result(inst, _) if late.contains(&inst));
-    flat_indices::find(func, &full(ops, plan), facts, &is_usable)
+    flat_indices::find(func, &full(ops, plan), loops, facts, &is_usable)
 }
 
 /// What the condition of a plan guarantees.
@@ -264,6 +266,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Does it have no conditions?
+    fn is_certain(&self) -> bool {
+        self.bounds.is_empty() && self.masks.is_empty() && self.aligned.is_empty() && self.divisible.is_empty()
+    }
+
     /// Where the condition requires for another access that an end is a multiple, no run before it is partial.
     fn forget_partial_runs(&mut self, partial: &HashMap<Inst, Vec<(Polynomial, i64)>>) {
         let required = |(end, run): &(Polynomial, i64)| self.divisible.iter().any(|(number, divisor)| number == end && divisor % run == 0);
@@ -306,7 +313,7 @@ impl Test {
 #[derive(Default)]
 struct Parts<'a> {
     /// Present if the last run that the mask keeps may be partial.
-    blocks: Option<&'a BlockIndices>,
+    loops: Option<&'a HashMap<Value, Loop>>,
     tests: Vec<(Value, Test)>,
     ends: Vec<End>,
     /// The axes along which a conjunct of another kind may differ.
@@ -322,9 +329,9 @@ impl<'a> Parts<'a> {
         facts: &mut AffineFacts,
         mask: Value,
         is_early: &dyn Fn(Value) -> bool,
-        blocks: Option<&'a BlockIndices>,
+        loops: Option<&'a HashMap<Value, Loop>>,
     ) -> Parts<'a> {
-        let (mut parts, extents) = (Parts { blocks, ..Parts::default() }, func.ty(mask).extents());
+        let (mut parts, extents) = (Parts { loops, ..Parts::default() }, func.ty(mask).extents());
         for conjunct in masks::conjuncts(func, facts, mask) {
             if !parts.tests.iter().any(|(known, _)| *known == conjunct.mask) {
                 parts.add(func, &conjunct, &extents, is_early);
@@ -354,7 +361,7 @@ impl<'a> Parts<'a> {
 
     /// May the last run before an end be partial, and is that to be expected?
     fn is_partial(&self, func: &Function, end: &Polynomial) -> bool {
-        self.blocks.is_some_and(|blocks| !blocks.are_ends(func, end))
+        self.loops.is_some_and(|loops| !is_of_arguments(func, loops, end))
     }
 
     /// Adds a conjunct of which only the axes are known.
@@ -371,55 +378,47 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The indices of loops over blocks: their steps are multiples of wide accesses.
+/// Is an end computed only from arguments, constants and the indices of loops over blocks, whose steps are multiples of wide accesses?
 ///
 /// Masks end at arguments, such as the length of a row, which usually are multiples of wide accesses, also relative to a block. So the condition
 /// requires it. In contrast, an end that depends on the program, as in a causal mask, takes every value.
-pub(super) struct BlockIndices(HashSet<Value>);
-
-impl BlockIndices {
-    fn of(func: &Function) -> BlockIndices {
-        let loops = func.all_insts().into_iter().filter_map(|inst| Loop::of(func, inst));
-        let of_blocks = loops.filter(|around| around.constant_step(func).is_some_and(|step| step % WIDEST == 0));
-        BlockIndices(of_blocks.map(|around| around.index(func)).collect())
-    }
-
-    /// Is an end computed only from arguments, constants and these indices?
-    fn are_ends(&self, func: &Function, end: &Polynomial) -> bool {
-        let mut next: Vec<Value> = end.scalars().collect();
-        let mut seen = HashSet::new();
-        while let Some(value) = next.pop() {
-            if !seen.insert(value) {
-                continue;
-            }
-            let is_known = match func.def(value) {
-                Def::Result(inst, _) => {
-                    let op = &func.inst(inst).op;
-                    op.for_each_operand(&mut |operand| next.push(operand));
-                    op.is_pure() && !matches!(op, Op::ProgramId { .. })
-                }
-                Def::Param(..) => self.0.contains(&value) || func.params.iter().any(|param| param.value == value),
-            };
-            if !is_known || seen.len() > MOST_SCALARS {
-                return false;
-            }
+fn is_of_arguments(func: &Function, loops: &HashMap<Value, Loop>, end: &Polynomial) -> bool {
+    let is_of_blocks = |around: &Loop| around.constant_step(func).is_some_and(|step| step % WIDEST == 0);
+    let mut next: Vec<Value> = end.scalars().collect();
+    let mut seen = HashSet::new();
+    while let Some(value) = next.pop() {
+        if !seen.insert(value) {
+            continue;
         }
-        true
+        let is_known = match func.def(value) {
+            Def::Result(inst, _) => {
+                let op = &func.inst(inst).op;
+                op.for_each_operand(&mut |operand| next.push(operand));
+                op.is_pure() && !matches!(op, Op::ProgramId { .. })
+            }
+            Def::Param(..) => loops.get(&value).is_some_and(is_of_blocks) || func.params.iter().any(|param| param.value == value),
+        };
+        if !is_known || seen.len() > MOST_SCALARS {
+            return false;
+        }
     }
+    true
 }
 
-/// The conditions for a full straight-line region. The conditions use only values that are `usable`. Without `blocks`, masks end at boundaries
-/// of wide accesses.
-pub(super) fn plan(
-    func: &Function,
-    ops: &[Inst],
-    facts: &mut AffineFacts,
-    usable: &dyn Fn(Value) -> bool,
-    blocks: Option<&BlockIndices>,
-) -> Option<Plan> {
-    let mut plan = Plan::default();
-    // Values that depend on memory cannot be part of the condition.
-    let mut late: SideTable<Value, bool> = SideTable::new();
+/// The plan of a region whose tiles are known to be full: it has no conditions.
+fn certain(func: &Function, ops: &[Inst]) -> Plan {
+    let (mut plan, _) = unconditional(func, ops);
+    for inst in ops {
+        if let Op::Load { in_bounds: true, align, .. } | Op::Store { in_bounds: true, align, .. } = func.inst(*inst).op {
+            plan.accesses.insert(*inst, if i64::from(align) == WIDEST { Width::Runs } else { Width::Elements });
+        }
+    }
+    plan
+}
+
+/// A plan without conditions, and the values that depend on memory, which cannot be part of a condition.
+fn unconditional(func: &Function, ops: &[Inst]) -> (Plan, SideTable<Value, bool>) {
+    let (mut plan, mut late) = (Plan::default(), SideTable::<Value, bool>::new());
     for inst in ops {
         let data = func.inst(*inst);
         let mut early = data.op.is_pure();
@@ -433,6 +432,19 @@ pub(super) fn plan(
             data.results.iter().for_each(|result| late[*result] = true);
         }
     }
+    (plan, late)
+}
+
+/// The conditions for a full straight-line region. The conditions use only values that are `usable`. Without `loops`, masks end at boundaries
+/// of wide accesses.
+pub(super) fn plan(
+    func: &Function,
+    ops: &[Inst],
+    facts: &mut AffineFacts,
+    usable: &dyn Fn(Value) -> bool,
+    loops: Option<&HashMap<Value, Loop>>,
+) -> Option<Plan> {
+    let (mut plan, late) = unconditional(func, ops);
     let is_early = |value: Value| !late[value] && usable(value);
     let (mut bounds, mut aligned, mut masks) = (HashSet::new(), HashSet::new(), HashSet::new());
     let mut partial: HashMap<Inst, Vec<(Polynomial, i64)>> = HashMap::new();
@@ -445,7 +457,7 @@ pub(super) fn plan(
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && affine.scalars().all(is_early)) else { continue };
         let extents = ty.extents();
         let mut parts = mask.map_or(Parts::default(), |mask| {
-            Parts::of(func, facts, mask, &is_early, blocks.filter(|_| takes_partial_runs(func, &func.inst(*inst).op)))
+            Parts::of(func, facts, mask, &is_early, loops.filter(|_| takes_partial_runs(func, &func.inst(*inst).op)))
         });
         let bytes = func.ty(base).dtype().bytes() as i64;
         let run = run_axis(&affine, &extents, bytes).filter(|axis| parts.is_whole_along(*axis) && access.can_be_wide(func));
@@ -523,6 +535,9 @@ fn split(
     let (results, remade) = handed_on(func, ops, &plan.before, first_use, with);
     // Tiles of runs have layouts of their own, and to leave them, elements would move between threads, or between the CTAs of a program.
     let flat = plan.flat.as_ref().filter(|_| results.iter().all(|result| func.ty(*result).is_scalar()));
+    if flat.is_none() && plan.is_certain() {
+        return ops.to_vec();
+    }
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let is_full = condition(b, &plan);
@@ -546,6 +561,8 @@ fn split(
             make_full(func, ops, region, &plan, &mut map);
         } else if let Some(test) = unless_empty {
             return empty_tiles::skip(func, region, &plan.masks[test].1, loc);
+        } else if plan.is_certain() {
+            make_guarded(func, region);
         }
         let values = results.iter().map(|value| map.get(*value)).collect();
         Builder::new(func, region, loc).yield_values(values);
@@ -560,6 +577,15 @@ fn split(
     out.push(branch);
     out.extend(remade);
     out
+}
+
+/// Forgets that the accesses of a region are in bounds, so that the region is sliced: indices that do not fit in 32 bits are rare.
+fn make_guarded(func: &mut Function, region: Region) {
+    for inst in func.region(region).insts.clone() {
+        if let Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } = &mut func.inst_mut(inst).op {
+            (*in_bounds, *align) = (false, 0);
+        }
+    }
 }
 
 fn replace(func: &mut Function, insts: &[Inst], with: &Substitution) {

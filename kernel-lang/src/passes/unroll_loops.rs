@@ -1,4 +1,4 @@
-//! Loop unrolling: the body of the main loop runs as many iterations as `unroll` says. A remainder loop runs the rest.
+//! Loop unrolling: the body of the main loop runs as many iterations as `unroll` says, or as many as load enough. A remainder loop runs the rest.
 //!
 //! ```text
 //! ; before
@@ -28,7 +28,7 @@
 //!     %11 = const {value = 2} : i64
 //!     %12 = and %10, %1 : i64
 //!     %13 = sub %10, %12 : i64
-//!     for %0, %13, %11 (%14: i64) {
+//!     for %0, %13, %11 {unroll = 1} (%14: i64) {
 //!         store %y, %14, %14
 //!         %15 = add %14, %1 : i64
 //!         store %y, %15, %15
@@ -42,7 +42,9 @@
 //! }
 //! ```
 //!
-//! Loads of several iterations are then in flight at once, in registers, and the instructions of the loop itself run once for all of them.
+//! Loads of several iterations are then in flight at once, in registers, and the instructions of the loop itself run once for all of them. So the
+//! pass also unrolls a loop without `unroll`, if its iterations load little and no thread waits for another in them.
+//!
 //! The pass runs after [`super::split_loops`] and unrolls only its main loop, because the remainder loop has few iterations.
 
 use crate::analysis::loops::Loop;
@@ -51,6 +53,15 @@ use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op};
 
 /// The largest number of ops in an unrolled body. A body that would exceed it is repeated less often.
 const MAX_OPS: usize = 4000;
+
+/// A loop without `unroll` is unrolled if an iteration has at most that many ops.
+const FEW_OPS: usize = 64;
+
+/// The bytes that a program should load in an iteration. With less in flight, a kernel waits for the memory's latency rather than its bandwidth.
+const ENOUGH_BYTES: usize = 2048;
+
+/// A loop without `unroll` is repeated at most so many times: up to one less is left for the remainder loop, which prefetches nothing.
+const MOST_ITERATIONS: usize = 4;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -72,11 +83,34 @@ pub fn run(func: &mut Function) -> Changed {
 }
 
 fn factor(func: &Function, around: &Loop) -> Option<i64> {
-    let Op::For { unroll, .. } = &func.inst(around.inst).op else { return None };
+    let Op::For { unroll, num_stages, remainder, .. } = &func.inst(around.inst).op else { return None };
     let mut ops = 0;
     func.for_each_inst(around.body, &mut |_| ops += 1);
-    let wanted = i64::try_from(unroll.as_ref()?.as_int()?).ok()?;
+    let wanted = match unroll {
+        Some(wanted) => i64::try_from(wanted.as_int()?).ok()?,
+        None if num_stages.is_some() || *remainder || ops > FEW_OPS => return None,
+        None => enough_for_memory(func, around)?,
+    };
     Some(wanted.min((MAX_OPS / ops.max(1)) as i64)).filter(|factor| *factor > 1)
+}
+
+/// How many iterations load [`ENOUGH_BYTES`], if an iteration loads tiles and else only computes on elements.
+fn enough_for_memory(func: &Function, around: &Loop) -> Option<i64> {
+    let mut bytes = 0;
+    for inst in &func.region(around.body).insts {
+        let data = func.inst(*inst);
+        match &data.op {
+            Op::Load { volatile: false, .. } => {
+                let ty = func.ty(data.results[0]);
+                bytes += if ty.is_tile() { ty.numel() * ty.dtype().bytes() } else { 0 };
+            }
+            Op::Yield { .. } => {}
+            // An exchange between threads waits for all of them: the loads behind it would wait, too.
+            op if !op.is_pure() || op.exchanges() => return None,
+            _ => {}
+        }
+    }
+    (bytes > 0).then(|| (ENOUGH_BYTES / bytes).min(MOST_ITERATIONS) as i64)
 }
 
 fn unroll(func: &mut Function, around: &Loop, factor: i64, out: &mut Vec<Inst>) {

@@ -27,6 +27,7 @@ mod translate;
 use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::AffineFacts;
+use crate::analysis::loops::Loop;
 use crate::analysis::ranges::{Bounds, Ranges, divisor};
 use crate::dtype::Dtype;
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value};
@@ -56,6 +57,8 @@ pub(super) struct Flat {
     extent: usize,
     /// The number of neighbours in a run.
     run: usize,
+    /// The indices of loops that the region uses: the first one, and the distance to the next.
+    starts: HashMap<Value, [Value; 2]>,
     /// The tiles of indices that are computed in 32 bits.
     indices: HashSet<Value>,
     /// The indices that are computed in 32 bits after clamping: a float that was cast may be beyond 32 bits.
@@ -69,7 +72,13 @@ pub(super) struct Flat {
 }
 
 /// The flattened indices of a straight-line region, if it divides indices and all its tiles have one axis and one extent.
-pub(super) fn find(func: &Function, full: &Full<'_>, facts: &mut AffineFacts, is_usable: &dyn Fn(Value) -> bool) -> Option<Flat> {
+pub(super) fn find(
+    func: &Function,
+    full: &Full<'_>,
+    loops: &HashMap<Value, Loop>,
+    facts: &mut AffineFacts,
+    is_usable: &dyn Fn(Value) -> bool,
+) -> Option<Flat> {
     // The CTAs of a program share tiles along the last axis, which would cut each run.
     if func.is_cluster {
         return None;
@@ -119,8 +128,22 @@ pub(super) fn find(func: &Function, full: &Full<'_>, facts: &mut AffineFacts, is
     }
     let clamped = indices.iter().copied().filter(|index| ranges.is_clamped(*index)).collect();
     let run = run_length(func, full, extent);
-    let demands = Runs { func, indices: &indices, run, grant: Grant::Collect }.demands(full, facts, &inside);
-    Some(Flat { extent, run, indices, clamped, inside, bounds: ranges.into_bounds(), demands })
+    let starts = loop_starts(func, full.ops, loops);
+    let demands = Runs { func, indices: &indices, starts: &starts, run, grant: Grant::Collect }.demands(full, facts, &inside);
+    Some(Flat { extent, run, starts, indices, clamped, inside, bounds: ranges.into_bounds(), demands })
+}
+
+/// Of each loop index that the ops use: the first one, and the distance to the next.
+fn loop_starts(func: &Function, ops: &[Inst], loops: &HashMap<Value, Loop>) -> HashMap<Value, [Value; 2]> {
+    let mut starts = HashMap::new();
+    for inst in ops {
+        func.inst(*inst).op.for_each_operand(&mut |value| {
+            if let Some(around) = loops.get(&value) {
+                starts.insert(value, [around.lower, around.step]);
+            }
+        });
+    }
+    starts
 }
 
 /// The extent of all tiles, if they have one axis and the region has only ops that work on each element by itself.
@@ -180,6 +203,11 @@ fn run_length(func: &Function, full: &Full<'_>, extent: usize) -> usize {
 }
 
 impl Flat {
+    /// What is known of the runs, if that is granted.
+    fn runs<'a>(&'a self, func: &'a Function, grant: Grant) -> Runs<'a> {
+        Runs { func, indices: &self.indices, starts: &self.starts, run: self.run, grant }
+    }
+
     /// Appends the test whether every index fits in 32 bits and the accesses are in bounds.
     pub(super) fn test(&self, b: &mut Builder<'_>) -> Option<Value> {
         self.bounds.test(b)

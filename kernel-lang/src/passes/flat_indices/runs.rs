@@ -74,6 +74,8 @@ pub(super) struct Runs<'a> {
     pub(super) func: &'a Function,
     /// The tiles of indices that are computed in 32 bits. Their divisors are known in front of the region.
     pub(super) indices: &'a HashSet<Value>,
+    /// The first index and the step of the loops around the region.
+    pub(super) starts: &'a HashMap<Value, [Value; 2]>,
     pub(super) run: usize,
     pub(super) grant: Grant,
 }
@@ -211,6 +213,9 @@ impl Runs<'_> {
         }
         if depth == 0 {
             return false;
+        }
+        if let Some(start) = self.starts.get(&value) {
+            return start.iter().all(|part| self.is_multiple(*part, demands, depth - 1));
         }
         match self.func.def_op(value) {
             Some(Op::Const { value }) => value.as_int().is_some_and(|constant| constant % self.run as i128 == 0),

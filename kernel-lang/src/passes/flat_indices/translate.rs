@@ -11,7 +11,7 @@ use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, Type, 
 use crate::location::Loc;
 
 use super::reciprocal::{self, Reciprocal};
-use super::runs::{Grant, Run, Runs};
+use super::runs::{Grant, Run};
 use super::{Flat, Full, Width, is_index_tile};
 
 /// A thread of the usual four warps has one of so many runs.
@@ -48,7 +48,7 @@ pub(super) fn run(
     facts: &mut AffineFacts,
     grant: Grant,
 ) -> Vec<Value> {
-    let runs = Runs { func, indices: &flat.indices, run: flat.run, grant }.known(full, facts, &mut flat.demands.clone());
+    let runs = flat.runs(func, grant).known(full, facts, &mut flat.demands.clone());
     let is_varied = |value: &Value| flat.indices.contains(value) && runs.get(value) == Some(&Run::Varied);
     let divisors_of_elements = full.ops.iter().filter_map(|inst| match func.inst(*inst).op {
         Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, rhs, .. } if func.inst(*inst).results.iter().any(is_varied) => divisor(func, rhs),
@@ -453,7 +453,7 @@ impl Copy<'_, '_> {
         let is_of_runs = self.is_of_runs(&op, results);
         let (offset, is_wide) = self.offset(access.offset, access.base, is_of_runs);
         let inside = self.full.accesses.contains_key(&inst) || self.flat.inside.contains(&inst);
-        let runs = Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant };
+        let runs = self.flat.runs(self.b.func, self.grant);
         let width = runs.width(access.base) as u32;
         let is_wide = match self.full.accesses.get(&inst) {
             Some(width) => *width == Width::Runs,
@@ -500,7 +500,7 @@ impl Copy<'_, '_> {
 
     /// The offset of an access, and whether a run of it is one wide access.
     fn offset(&mut self, offset: Value, base: Value, is_of_runs: bool) -> (Value, bool) {
-        let runs = Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant };
+        let runs = self.flat.runs(self.b.func, self.grant);
         let is_wide =
             matches!(self.runs.get(&offset), Some(Run::Steps { by: 1, is_aligned: true })) && runs.is_aligned(&self.flat.demands, base);
         let is_affine = self.affine(offset).is_some();
