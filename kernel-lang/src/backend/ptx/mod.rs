@@ -312,7 +312,7 @@ fn needed(func: &Function) -> Vec<bool> {
 fn offset_parts(func: &Function, facts: &mut AffineFacts, offset: Value) -> Vec<Value> {
     match facts.get(func, offset) {
         Some(affine) => affine.scalars().collect(),
-        None => vec![memory::narrow_and_steps(func, facts, offset).map_or(offset, |(narrow, _)| narrow)],
+        None => vec![memory::first_and_steps(func, facts, offset).map_or(offset, |(first, _)| first)],
     }
 }
 

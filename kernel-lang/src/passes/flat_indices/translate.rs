@@ -1,6 +1,6 @@
 //! The copy for full tiles: each tile of `[extent]` becomes one of `[extent / run, run]`, or of `[extent / run]` if it is the same for a run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
@@ -10,12 +10,10 @@ use crate::ir::rewrite::Substitution;
 use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, Type, UnaryOp, Value};
 use crate::location::Loc;
 
+use super::quotients;
 use super::reciprocal::{self, Reciprocal};
 use super::runs::{Grant, Run, Runs};
 use super::{Flat, Full, is_index_tile};
-
-/// A thread of the usual four warps has one of so many runs.
-const FEW: usize = 128;
 
 /// A tile of the copy.
 #[derive(Clone, Copy)]
@@ -46,13 +44,7 @@ pub(super) fn run(
     grant: Grant,
 ) -> Vec<Value> {
     let runs = Runs { func, indices: &flat.indices, run: flat.run, grant }.known(full, facts, &mut flat.demands.clone());
-    let is_varied = |value: &Value| flat.indices.contains(value) && runs.get(value) == Some(&Run::Varied);
-    let divisors_of_elements = full.ops.iter().filter_map(|inst| match func.inst(*inst).op {
-        Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, rhs, .. } if func.inst(*inst).results.iter().any(is_varied) => divisor(func, rhs),
-        _ => None,
-    });
-    let divisors_of_elements =
-        divisors_of_elements.filter_map(|divisor| if let Divisor::Scalar(scalar) = divisor { Some(scalar) } else { None }).collect();
+    let shared = quotients::shared(func, full.ops, &flat.indices, &runs);
     let extents = [flat.extent / flat.run, flat.run].map(|extent| ConstExpr::Int(extent as i128));
     let b = Builder::new(func, region, Loc::NONE);
     let mut copy = Copy {
@@ -63,11 +55,11 @@ pub(super) fn run(
         grant,
         runs,
         extents,
-        divisors_of_elements,
         scalars: Substitution::new(),
         tiles: HashMap::new(),
         indices: HashMap::new(),
         reciprocals: HashMap::new(),
+        shared,
     };
     for inst in full.ops {
         copy.op(*inst);
@@ -84,12 +76,12 @@ struct Copy<'a, 'f> {
     runs: HashMap<Value, Run>,
     /// The number of runs, and the length of a run.
     extents: [ConstExpr; 2],
-    /// The divisors by which each element is divided.
-    divisors_of_elements: HashSet<Value>,
     scalars: Substitution,
     tiles: HashMap<Value, Tile>,
     indices: HashMap<Value, Index>,
     reciprocals: HashMap<Value, Reciprocal>,
+    /// By quotient: another quotient and a divisor of it that give the same.
+    shared: HashMap<Value, (Value, Value)>,
 }
 
 impl Copy<'_, '_> {
@@ -313,6 +305,11 @@ impl Copy<'_, '_> {
                 let x = self.index(x);
                 self.scaled(x, -1)
             }
+            Op::Unary { op: UnaryOp::Abs, x } => {
+                let x = self.index(x);
+                let tile = self.elements(x);
+                Index::of(Tile { value: self.b.unary(UnaryOp::Abs, tile.value), ..tile })
+            }
             Op::Binary { op: BinaryOp::Add, lhs, rhs } => {
                 let (x, y) = (self.index(lhs), self.index(rhs));
                 self.sum(x, y)
@@ -330,6 +327,10 @@ impl Copy<'_, '_> {
             }
             Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } => {
                 let of = divisor(self.b.func, rhs).expect("a range was found");
+                let (lhs, of) = match self.shared.get(&value) {
+                    Some((quotient, divisor)) => (*quotient, Divisor::Scalar(*divisor)),
+                    None => (lhs, of),
+                };
                 self.divided(op, lhs, of, self.runs.get(&value).copied())
             }
             Op::Binary { op, lhs, rhs } => {
@@ -394,38 +395,18 @@ impl Copy<'_, '_> {
             BinaryOp::Div => matches!(run, Some(Run::Same { .. })),
             _ => matches!(run, Some(Run::Steps { .. })),
         };
-        let step = if is_in_runs { x.step } else { 0 };
+        let step = if is_in_runs && op == BinaryOp::Rem { x.step } else { 0 };
         let x = self.elements(if is_in_runs { Index { step: 0, ..x } } else { x });
-        let (quotients, factor) = match of {
-            Divisor::Constant(constant) => {
-                let divisors = self.b.int_like(constant.into(), x.value);
-                (reciprocal::by_division(&mut self.b, x.value, divisors), divisors)
-            }
-            Divisor::Scalar(scalar)
-                if x.is_of_runs && self.flat.extent / self.flat.run <= FEW && !self.divisors_of_elements.contains(&scalar) =>
-            {
-                // A thread has one run: a division takes fewer instructions than the reciprocal.
-                let scalar = self.scalars.get(scalar);
-                let narrow = self.b.cast(scalar, Dtype::I32);
-                let shape = self.b.func.ty(x.value).shape().to_vec();
-                let divisors = self.b.broadcast(narrow, &shape);
-                (reciprocal::by_division(&mut self.b, x.value, divisors), divisors)
-            }
+        let value = match of {
+            Divisor::Constant(constant) => reciprocal::by_constant(&mut self.b, op, x.value, constant),
             Divisor::Scalar(scalar) => {
                 let scalar = self.scalars.get(scalar);
                 let b = &mut self.b;
                 let reciprocal = *self.reciprocals.entry(scalar).or_insert_with(|| Reciprocal::of(b, scalar));
-                let quotients = reciprocal.quotients(b, x.value);
-                let shape = b.func.ty(quotients).shape().to_vec();
-                (quotients, b.broadcast(reciprocal.divisor(), &shape))
+                reciprocal.divided(b, op, x.value)
             }
         };
-        if op == BinaryOp::Div {
-            return Index::of(Tile { value: quotients, ..x });
-        }
-        let product = self.b.binary(BinaryOp::Mul, quotients, factor);
-        let rest = Tile { value: self.b.binary(BinaryOp::Sub, x.value, product), ..x };
-        Index { step, ..Index::of(rest) }
+        Index { step, ..Index::of(Tile { value, ..x }) }
     }
 
     /// A load, a store or an atomic.
@@ -442,18 +423,17 @@ impl Copy<'_, '_> {
         }
         let base = self.scalars.get(access.base);
         let is_of_runs = self.is_of_runs(&op, results);
-        let (offset, is_wide) = self.offset(access.offset, access.base, is_of_runs);
+        let is_inside = self.flat.inside.contains(&inst);
+        let (offset, is_wide) = self.offset(access.offset, access.base, is_inside, is_of_runs);
         let is_wide = match self.full.accesses.get(&inst) {
             Some(is_wide) => *is_wide,
             None => {
                 let has_one_mask = access.mask.is_none_or(|mask| matches!(self.runs.get(&mask), Some(Run::Same { .. })));
-                // A guard is a mask for each element.
-                is_wide && has_one_mask && self.flat.inside.contains(&inst)
+                is_wide && has_one_mask
             }
         };
-        let inside = self.full.accesses.contains_key(&inst) || self.flat.inside.contains(&inst);
-        let width =
-            Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant }.width(access.base) as u32;
+        let inside = self.full.accesses.contains_key(&inst) || is_inside;
+        let width = self.granted().width(access.base) as u32;
         let mut shaped = |value: Value| {
             if !self.b.func.ty(value).is_tile() {
                 return self.scalars.get(value);
@@ -492,16 +472,28 @@ impl Copy<'_, '_> {
             && [Some(offset), mask, other].into_iter().flatten().all(|operand| self.tile(operand).is_of_runs)
     }
 
+    /// How values differ within a run, and what is granted.
+    fn granted(&self) -> Runs<'_> {
+        Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant }
+    }
+
     /// The offset of an access, and whether a run of it is one wide access.
-    fn offset(&mut self, offset: Value, base: Value, is_of_runs: bool) -> (Value, bool) {
+    fn offset(&mut self, offset: Value, base: Value, is_inside: bool, is_of_runs: bool) -> (Value, bool) {
+        let is_run = matches!(self.runs.get(&offset), Some(Run::Steps { by: 1, is_aligned: true }));
+        let is_wide = is_run && self.granted().is_aligned(&self.flat.demands, base);
         if is_of_runs || self.affine(offset).is_some() || !self.is_exact(offset) {
+            // The guard of a gather is a mask for each element. It is the same for a run if the tensor has only whole runs.
+            let has_one_guard = is_wide && !is_inside && self.granted().has_whole_runs(&self.flat.demands, base);
+            if let Some(first) = if has_one_guard { self.first(offset) } else { None } {
+                let first = self.spread(first);
+                let steps = self.steps(Index { base: None, step: 1, constant: 0 });
+                return (self.b.binary(BinaryOp::Add, first, steps), true);
+            }
             let tile = self.tile(offset);
             return (if is_of_runs { tile.value } else { self.spread(tile) }, false);
         }
+        let is_wide = is_wide && is_inside;
         let index = self.index(offset);
-        let runs = Runs { func: self.b.func, indices: &self.flat.indices, run: self.flat.run, grant: self.grant };
-        let is_wide =
-            matches!(self.runs.get(&offset), Some(Run::Steps { by: 1, is_aligned: true })) && runs.is_aligned(&self.flat.demands, base);
         if index.step == 0 || index.base.is_some_and(|base| !base.is_of_runs) {
             let elements = self.elements(index);
             let narrow = self.spread(elements);
@@ -513,6 +505,21 @@ impl Copy<'_, '_> {
         let narrow = self.spread(first);
         let (wide, steps) = (self.b.cast(narrow, Dtype::I64), self.steps(Index { constant: 0, ..index }));
         (self.b.binary(BinaryOp::Add, wide, steps), is_wide)
+    }
+
+    /// The first index of each run, in 64 bits, of an index that [`Runs`] calls a gather.
+    fn first(&mut self, offset: Value) -> Option<Tile> {
+        let Some(&Op::Binary { op, lhs, rhs }) = self.b.func.def_op(offset) else { return None };
+        let [lhs, rhs] = [lhs, rhs].map(|part| {
+            if self.is_exact(part) {
+                let index = self.index(part);
+                let narrow = self.elements(Index { step: 0, ..index });
+                return Tile { value: self.b.cast(narrow.value, Dtype::I64), ..narrow };
+            }
+            self.tile(part)
+        });
+        let is_of_runs = lhs.is_of_runs && rhs.is_of_runs;
+        is_of_runs.then(|| Tile { value: self.b.binary(op, lhs.value, rhs.value), is_of_runs })
     }
 }
 

@@ -130,7 +130,7 @@ impl Emitter<'_> {
                 Access { addresses, constants, group }
             }
             None => {
-                let Some((narrow, steps)) = narrow_and_steps(self.func, &mut self.facts, offset) else {
+                let Some((first, steps)) = first_and_steps(self.func, &mut self.facts, offset) else {
                     let offsets = self.lanes(offset);
                     let addresses = (0..count).map(|register| {
                         let (scaled, address) = (self.reg(Class::B64), self.reg(Class::B64));
@@ -141,14 +141,19 @@ impl Emitter<'_> {
                     return Access { addresses: addresses.collect(), constants: vec![0; count], group: 1 };
                 };
                 let (start, constants) = self.addresses(Some((base_reg, base)), &steps, layout.as_ref(), count, bytes);
-                let offsets = self.lanes(narrow);
+                let is_narrow = self.func.ty(first).dtype() == Dtype::I32;
+                let offsets = self.lanes(first);
                 let mut known: HashMap<Reg, Reg> = HashMap::new();
                 let mut addresses = Vec::new();
                 for register in 0..count {
                     let offset = offsets.get(register);
                     let address = known.get(&offset).copied().unwrap_or_else(|| {
                         let (scaled, address) = (self.reg(Class::B64), self.reg(Class::B64));
-                        asm!(self, "mul.wide.s32 {scaled}, {offset}, {bytes}");
+                        if is_narrow {
+                            asm!(self, "mul.wide.s32 {scaled}, {offset}, {bytes}");
+                        } else {
+                            asm!(self, "shl.b64 {scaled}, {offset}, {}", bytes.trailing_zeros());
+                        }
                         asm!(self, "add.s64 {address}, {}, {scaled}", start[0]);
                         address
                     });
@@ -351,9 +356,10 @@ impl Emitter<'_> {
     }
 }
 
-/// The parts of an offset `narrow + steps`: a tile of `i32`, and an affine index with known strides. Along each axis, at most one of both changes. So
-/// elements with equal `narrow` share an address, and their steps are immediate offsets. Flattened indices have this form.
-pub(crate) fn narrow_and_steps(func: &Function, facts: &mut AffineFacts, offset: Value) -> Option<(Value, Affine)> {
+/// The parts of an offset `first + steps`: a tile of `i32` or `i64`, and an affine index with known strides. Along each axis, at most one of both
+/// changes. So elements with equal `first` share an address, and their steps are immediate offsets. Flattened indices have this form, and so have rows
+/// that are gathered.
+pub(crate) fn first_and_steps(func: &Function, facts: &mut AffineFacts, offset: Value) -> Option<(Value, Affine)> {
     let narrow = |value: Value| match func.def_op(value) {
         Some(Op::Cast { x }) if func.ty(*x).elem().dtype() == Some(Dtype::I32) => Some(*x),
         _ => None,
@@ -362,10 +368,11 @@ pub(crate) fn narrow_and_steps(func: &Function, facts: &mut AffineFacts, offset:
         return Some((narrow, Affine::steps(&vec![0; func.ty(offset).shape().len()])));
     }
     let Some(&Op::Binary { op: BinaryOp::Add, lhs, rhs }) = func.def_op(offset) else { return None };
-    let (narrow, steps) = narrow(lhs).map(|narrow| (narrow, rhs)).or_else(|| Some((narrow(rhs)?, lhs)))?;
+    let (first, steps) = if facts.get(func, rhs).is_some() { (lhs, rhs) } else { (rhs, lhs) };
+    let first = narrow(first).unwrap_or(first);
     let steps = facts.get(func, steps).filter(|steps| steps.scalars().next().is_none())?;
-    let is_apart = steps.strides.iter().zip(0..).all(|(step, axis)| step.is(0) || facts.step(func, narrow, axis) == Some(0));
-    is_apart.then_some((narrow, steps))
+    let is_apart = steps.strides.iter().zip(0..).all(|(step, axis)| step.is(0) || facts.step(func, first, axis) == Some(0));
+    is_apart.then_some((first, steps))
 }
 
 /// The number of registers that are adjacent in memory and can move in one instruction.
