@@ -1,4 +1,5 @@
-//! Division expansion: divides integers by constants with a product and shifts, and computes remainders from quotients.
+//! Division expansion: divides integers by constants with a product and shifts, computes remainders from quotients, and multiplies floats instead of
+//! dividing them by powers of two.
 //!
 //! ```text
 //! ; before
@@ -33,6 +34,9 @@
 //! `a / n` and `a % n`, as `cdiv` does, [`super::cse`] leaves one division. Division by constants follows Granlund and Montgomery,
 //! "Division by invariant integers using multiplication" (1994), and uses their names: `n / d` of `N` bits, `l` the bits of `d`, `m` a
 //! multiple of about `1 / d`.
+//!
+//! A float division that rounds correctly takes some ten instructions and a branch. If the divisor is a power of two, so is its reciprocal, and the
+//! product rounds the same number as the quotient.
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, expand_each};
@@ -48,7 +52,10 @@ fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
     let data = func.inst(inst);
     let Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs: n, rhs: d } = data.op else { return None };
     if !func.ty(n).dtype().is_int() {
-        return None;
+        let reciprocal = func.splat(d).filter(|_| op == BinaryOp::Div).and_then(|d| exact_reciprocal(d, func.ty(n).dtype()))?;
+        let b = &mut Builder::new(func, region, data.loc);
+        let reciprocal = b.float_like(reciprocal, n);
+        return Some(b.binary(BinaryOp::Mul, n, reciprocal));
     }
     let divisor = func.splat(d).and_then(ConstExpr::as_int);
     let b = &mut Builder::new(func, region, data.loc);
@@ -63,6 +70,20 @@ fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
     // As `n / 0` is 0, `n % 0` is n.
     let product = b.binary(BinaryOp::Mul, quotient, d);
     Some(b.binary(BinaryOp::Sub, n, product))
+}
+
+/// The reciprocal of a power of two, if both are normal numbers of the type.
+fn exact_reciprocal(d: &ConstExpr, dtype: Dtype) -> Option<f64> {
+    let ConstExpr::Float(d) = *d else { return None };
+    let most = match dtype {
+        Dtype::F16 => 14,
+        Dtype::Bf16 | Dtype::F32 => 126,
+        Dtype::F64 => 1022,
+        _ => return None,
+    };
+    let exponent = (d.to_bits() >> 52 & 0x7ff) as i64 - 1023;
+    let is_power = d.to_bits() << 12 == 0;
+    (is_power && exponent.abs() <= most).then(|| 1.0 / d)
 }
 
 /// `n / d`, rounded towards zero; 0 if `d` is 0.

@@ -47,6 +47,9 @@
 //! fast copy, too. The slices compute the parts that they need of earlier tiles again, including their loads. Loads that only they need move
 //! behind the reductions.
 //!
+//! If a full tile has flattened indices, its slower versions are sliced, too, because all versions share the register count. A slice of them has one
+//! run for each thread. The fastest version is sliced only if each thread has many loads of one element.
+//!
 //! Slicing changes the order of accesses: a slice loads after an earlier slice has stored. So either every access that may alias a store uses
 //! the same pointer and the same index as the store, and no two elements have one index; or there is no other such access.
 
@@ -62,6 +65,12 @@ use crate::location::Loc;
 const SHORTEST: usize = 128;
 /// The largest number of slices. Beyond it, slices become longer.
 const MOST: usize = 8;
+/// The same for tiles with divided indices: the guarded copy computes these in 64 bits, so that already a few elements of a thread would take more
+/// registers than the fast copy.
+const MOST_DIVIDED: usize = 32;
+/// The most elements that a thread of the usual four warps loads one by one at a time, in the fastest version of a full tile and in any other.
+const MOST_LOADS: usize = 64;
+const FEWEST_LOADS: usize = 8;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -69,16 +78,29 @@ pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
     for inst in func.all_insts() {
         let data = func.inst(inst);
-        if let Op::If { then_region, else_region, .. } = data.op
-            && data.results.is_empty()
-            && is_full(func, then_region)
-            && !is_full(func, else_region)
-        {
-            let loc = data.loc;
-            let guarded = unless_empty(func, else_region);
-            let first = behind_reductions(func, guarded);
-            if let Some(plan) = plan(func, guarded, first, &mut facts) {
-                slice(func, guarded, first, &plan, loc);
+        let Op::If { then_region, else_region, .. } = data.op else { continue };
+        if !data.results.is_empty() || !is_full(func, then_region) {
+            continue;
+        }
+        let loc = data.loc;
+        // The guarded copy, or two versions of the full one, of which the first is the fastest.
+        let regions = match is_full(func, else_region) {
+            false => vec![(unless_empty(func, else_region), None)],
+            true => vec![(then_region, Some(MOST_LOADS)), (else_region, Some(FEWEST_LOADS))],
+        };
+        for (region, most_loads) in regions {
+            let first = behind_reductions(func, region);
+            let Some(plan) = plan(func, region, first, &mut facts) else { continue };
+            let slices = match most_loads {
+                None if divides(func, region) => MOST_DIVIDED,
+                None => MOST,
+                Some(most_loads) => (narrow_loads(func, region) / SHORTEST / most_loads).next_power_of_two(),
+            };
+            let length = SHORTEST.max(plan.extent / slices.min(plan.extent));
+            // A version of a full tile has too few slices to prefetch.
+            let num_stages = most_loads.map(|_| ConstExpr::Int(1));
+            if length < plan.extent {
+                slice(func, region, first, &plan, &Slices { length, num_stages }, loc);
                 changed = true;
             }
         }
@@ -86,13 +108,30 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// Is the region the copy that needs no guards?
+/// Does a region divide indices?
+fn divides(func: &Function, region: Region) -> bool {
+    func.region(region).insts.iter().any(|inst| match func.inst(*inst).op {
+        Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, lhs, .. } => func.ty(lhs).is_tile() && func.ty(lhs).dtype() == Dtype::I64,
+        _ => false,
+    })
+}
+
+/// The number of elements that a region loads one by one.
+fn narrow_loads(func: &Function, region: Region) -> usize {
+    let counts = func.region(region).insts.iter().map(|inst| match func.inst(*inst).op {
+        Op::Load { offset, align: 0, .. } => func.ty(offset).extents().iter().product(),
+        _ => 0,
+    });
+    counts.sum()
+}
+
+/// Is the region a copy that needs no guards? The copy with flattened indices has several versions.
 fn is_full(func: &Function, region: Region) -> bool {
-    let is_proved = |op: &Op| matches!(op, Op::Load { in_bounds: true, .. } | Op::Store { in_bounds: true, .. });
-    let is_direct = |region: Region| func.region(region).insts.iter().any(|inst| is_proved(&func.inst(*inst).op));
-    // The copy with flattened indices has two versions, of which neither needs guards.
-    let has_versions = |inst: &Inst| matches!(func.inst(*inst).op, Op::If { then_region, else_region, .. } if is_direct(then_region) && is_direct(else_region));
-    is_direct(region) || func.region(region).insts.iter().any(has_versions)
+    func.region(region).insts.iter().any(|inst| match func.inst(*inst).op {
+        Op::Load { in_bounds, .. } | Op::Store { in_bounds, .. } => in_bounds,
+        Op::If { then_region, else_region, .. } => is_full(func, then_region) && is_full(func, else_region),
+        _ => false,
+    })
 }
 
 /// The copy that is guarded: the region, or the part of it that runs for tiles that are not empty.
@@ -112,6 +151,12 @@ fn unless_empty(func: &Function, region: Region) -> Region {
 fn behind_reductions(func: &Function, region: Region) -> usize {
     let insts = &func.region(region).insts;
     insts.iter().rposition(|inst| matches!(func.inst(*inst).op, Op::Reduce { .. } | Op::Scan { .. })).map_or(0, |last| last + 1)
+}
+
+/// The slices of a region.
+struct Slices {
+    length: usize,
+    num_stages: Option<ConstExpr>,
 }
 
 /// How to slice a region.
@@ -288,9 +333,8 @@ fn rebuilding_op(func: &Function, value: Value) -> Option<&Op> {
     })
 }
 
-fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, loc: Loc) {
-    let extent = plan.extent;
-    let length = SHORTEST.max(extent / MOST);
+fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, slices: &Slices, loc: Loc) {
+    let (extent, length) = (plan.extent, slices.length);
     let mut whole = func.region(region).insts.clone();
     let insts = whole.split_off(first_op);
     whole.retain(|inst| !plan.late.contains(inst));
@@ -313,7 +357,12 @@ fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, loc:
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let (lower, upper, step) = (b.index(0), b.index(extent as i128), b.index(length as i128));
-    func.append(scratch, Op::For { lower, upper, step, init: Vec::new(), body, num_stages: None, unroll: None, remainder: false }, [], loc);
+    func.append(
+        scratch,
+        Op::For { lower, upper, step, init: Vec::new(), body, num_stages: slices.num_stages.clone(), unroll: None, remainder: false },
+        [],
+        loc,
+    );
     out.append(func.insts_mut(scratch));
     out.push(insts[insts.len() - 1]);
     *func.insts_mut(region) = out;

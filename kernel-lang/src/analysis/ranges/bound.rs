@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, CompareOp, Op, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Op, Type, UnaryOp, Value};
 
 /// Every element is at least minus this, and less than this.
 pub(super) const END: i64 = 1 << 31;
@@ -23,6 +23,12 @@ pub(super) enum Node {
     Length(Value),
     /// `Add`, `Sub`, `Mul`, `Div`, `Min` or `Max`.
     Binary(BinaryOp, Bound, Bound),
+    /// A float constant: the bits of an `f64`.
+    Float(Dtype, u64),
+    /// Of a float.
+    Unary(UnaryOp, Bound),
+    /// Of or to a float.
+    Cast(Dtype, Bound),
 }
 
 /// What a kernel tests before it relies on the ranges.
@@ -40,6 +46,8 @@ pub struct Bounds {
     nodes: Vec<Node>,
     /// By bound: is it at least 0 because its operands are?
     not_negative: Vec<bool>,
+    /// By bound: does it contain a division?
+    divides: Vec<bool>,
     numbers: HashMap<Node, Bound>,
     pub(super) checks: Vec<Check>,
     checked: HashSet<Check>,
@@ -57,6 +65,12 @@ impl Bounds {
             Node::Binary(BinaryOp::Sub, ..) => false,
             Node::Binary(BinaryOp::Max, x, y) => self.is_not_negative(x) || self.is_not_negative(y),
             Node::Binary(_, x, y) => self.is_not_negative(x) && self.is_not_negative(y),
+            Node::Float(..) | Node::Unary(..) | Node::Cast(..) => false,
+        });
+        self.divides.push(match node {
+            Node::Binary(op, x, y) => op == BinaryOp::Div || self.divides(x) || self.divides(y),
+            Node::Unary(_, x) | Node::Cast(_, x) => self.divides(x),
+            _ => false,
         });
         self.nodes.push(node);
         self.numbers.insert(node, number);
@@ -124,6 +138,11 @@ impl Bounds {
         self.not_negative[bound.0 as usize] || self.checked.contains(&Check::NotNegative(bound))
     }
 
+    /// Is a division needed to compute the bound?
+    pub(super) fn divides(&self, bound: Bound) -> bool {
+        self.divides[bound.0 as usize]
+    }
+
     pub(super) fn require(&mut self, check: Check) {
         let is_known = match check {
             Check::Fits(bound) => matches!(self.node(bound), Node::Constant(constant) if (0..END).contains(&constant)),
@@ -172,7 +191,7 @@ impl Bounds {
             Node::Length(base) => b.op(Op::Length { base }, &[]),
             Node::Binary(op, x, y) => {
                 let [x, y] = [x, y].map(|operand| self.value(operand, b, values));
-                if op == BinaryOp::Div {
+                if op == BinaryOp::Div && b.func.ty(x).dtype().is_int() {
                     // Both fit in 31 bits, or a check fails, or a mask holds nowhere.
                     let [x, y] = [x, y].map(|value| b.cast(value, Dtype::U32));
                     let quotient = b.binary(BinaryOp::Div, x, y);
@@ -180,6 +199,15 @@ impl Bounds {
                 } else {
                     b.binary(op, x, y)
                 }
+            }
+            Node::Float(dtype, bits) => b.constant(ConstExpr::Float(f64::from_bits(bits)), Type::scalar(dtype)),
+            Node::Unary(op, x) => {
+                let x = self.value(x, b, values);
+                b.unary(op, x)
+            }
+            Node::Cast(dtype, x) => {
+                let x = self.value(x, b, values);
+                b.cast(x, dtype)
             }
         };
         values[bound.0 as usize] = Some(value);

@@ -5,6 +5,7 @@
 //! %4 = add (broadcast %start), %3            %start ..= %start + 63
 //! %5 = rem %4, (broadcast %n)                0 ..= min(%start + 63, %n - 1)
 //! %6 = div %4, (broadcast %n)                %start / %n ..= (%start + 63) / %n
+//! %7 = rem %6, (broadcast %m)                0 ..= %m - 1
 //! ```
 //!
 //! A range holds if all checks hold, which a kernel tests once: every scalar is at least 0 and less than 2^31, every divisor is
@@ -17,6 +18,7 @@
 //! Each range is computed once, from those of the operands, and once more for each masked access. Chains of more than 48 ops have no range.
 
 mod bound;
+mod floats;
 #[cfg(test)]
 mod tests;
 
@@ -84,6 +86,8 @@ pub struct Ranges<'a> {
 
 /// By tile: what a mask guarantees of its elements.
 type Narrowed = HashMap<Value, (Option<Bound>, Option<Bound>)>;
+/// The ranges under one mask, if there is a mask.
+type Memo<'m> = Option<&'m mut HashMap<Value, Option<Range>>>;
 
 impl<'a> Ranges<'a> {
     /// No ranges yet, of the tiles of a straight-line region. Bounds consist of scalars that are usable.
@@ -182,7 +186,11 @@ impl<'a> Ranges<'a> {
         for part in masks::conjuncts(self.func, facts, mask).into_iter().filter(is_own) {
             let Some(&Op::Compare { op, lhs, rhs }) = self.func.def_op(part.mask) else { continue };
             let (Some(left), Some(right)) = (self.of(lhs), self.of(rhs)) else { continue };
-            for (op, value, other) in [(op, lhs, right), (op.swapped(), rhs, left)] {
+            for (op, value, own, other) in [(op, lhs, left, right), (op.swapped(), rhs, right, left)] {
+                // A scalar has one bound, which is exact.
+                if own.low == own.high {
+                    continue;
+                }
                 let one = self.bounds.constant(1);
                 let (low, high) = match op {
                     CompareOp::Lt => (None, Some(self.bounds.binary(BinaryOp::Sub, other.high, one))),
@@ -220,16 +228,11 @@ impl<'a> Ranges<'a> {
         }
     }
 
-    fn operand(&mut self, value: Value, narrowed: &Narrowed, memo: &mut Option<&mut HashMap<Value, Option<Range>>>) -> Option<Range> {
+    fn operand(&mut self, value: Value, narrowed: &Narrowed, memo: &mut Memo<'_>) -> Option<Range> {
         self.clamped_operand(value, narrowed, memo).filter(Range::is_exact)
     }
 
-    fn clamped_operand(
-        &mut self,
-        value: Value,
-        narrowed: &Narrowed,
-        memo: &mut Option<&mut HashMap<Value, Option<Range>>>,
-    ) -> Option<Range> {
+    fn clamped_operand(&mut self, value: Value, narrowed: &Narrowed, memo: &mut Memo<'_>) -> Option<Range> {
         match memo {
             Some(memo) => self.narrow(value, narrowed, memo),
             None => self.possibly_clamped(value),
@@ -237,7 +240,7 @@ impl<'a> Ranges<'a> {
     }
 
     /// The range of a value, from those of its operands. The recursion is as deep as the chain of ops, which is limited.
-    fn computed(&mut self, value: Value, narrowed: &Narrowed, memo: &mut Option<&mut HashMap<Value, Option<Range>>>) -> Option<Range> {
+    fn computed(&mut self, value: Value, narrowed: &Narrowed, memo: &mut Memo<'_>) -> Option<Range> {
         let func = self.func;
         let ty = func.ty(value);
         if !ty.is_tile() || ty.elem().dtype() != Some(Dtype::I64) || self.depths[value] > MOST_DEPTH {
@@ -265,6 +268,10 @@ impl<'a> Ranges<'a> {
             }
             Op::Cast { x } if func.ty(x).elem().dtype().is_some_and(Dtype::is_float) => {
                 let is_not_negative = is_not_negative(func, x);
+                if let Some((low, high)) = self.of_cast(x, narrowed, memo) {
+                    let low = if is_not_negative { self.bounds.constant(0) } else { low };
+                    return Some(Range::exact(low, high));
+                }
                 let (low, high) = (self.bounds.constant(if is_not_negative { 0 } else { -END }), self.bounds.constant(END - 1));
                 return Some(Range { low, high, clamped: Clamped { low: !is_not_negative, high: true } });
             }
@@ -286,6 +293,15 @@ impl<'a> Ranges<'a> {
                 let (x, zero) = (self.operand(x, narrowed, memo)?, self.bounds.constant(0));
                 (self.bounds.binary(BinaryOp::Sub, zero, x.high), self.bounds.binary(BinaryOp::Sub, zero, x.low))
             }
+            Op::Unary { op: UnaryOp::Abs, x } => {
+                let (x, zero) = (self.operand(x, narrowed, memo)?, self.bounds.constant(0));
+                if self.bounds.is_not_negative(x.low) {
+                    (x.low, x.high)
+                } else {
+                    let negated = self.bounds.binary(BinaryOp::Sub, zero, x.low);
+                    (zero, self.bounds.binary(BinaryOp::Max, negated, x.high))
+                }
+            }
             Op::Select { on_true, on_false, .. } => {
                 let (x, y) = (self.operand(on_true, narrowed, memo)?, self.operand(on_false, narrowed, memo)?);
                 let (low, high) = (self.bounds.binary(BinaryOp::Min, x.low, y.low), self.bounds.binary(BinaryOp::Max, x.high, y.high));
@@ -300,7 +316,9 @@ impl<'a> Ranges<'a> {
                 let (zero, one) = (self.bounds.constant(0), self.bounds.constant(1));
                 let (low, high) = if op == BinaryOp::Rem {
                     let last = self.bounds.binary(BinaryOp::Sub, divisor, one);
-                    (zero, self.bounds.binary(BinaryOp::Min, x.high, last))
+                    // The dividend may be less than the divisor. That is not worth a division.
+                    let high = if self.bounds.divides(x.high) { last } else { self.bounds.binary(BinaryOp::Min, x.high, last) };
+                    (zero, high)
                 } else {
                     (self.bounds.binary(BinaryOp::Div, x.low, divisor), self.bounds.binary(BinaryOp::Div, x.high, divisor))
                 };

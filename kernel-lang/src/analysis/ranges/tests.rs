@@ -3,6 +3,7 @@
 use super::bound::{Bound, Bounds, Check, END, Node};
 use super::*;
 use crate::ir::parse;
+use crate::scalar::{self, Scalar};
 
 const EXTENT: i64 = 8;
 
@@ -30,10 +31,12 @@ impl Random {
         lines.push(format!("%v4 = add %v0, %v1 : {ty}"));
         for at in lines.len()..count {
             let (x, y) = (self.below(at), self.below(at));
-            lines.push(match self.below(9) {
+            lines.push(match self.below(12) {
                 0 | 1 => format!("%v{at} = div %v{x}, %v{} : {ty}", self.pick(&[1, 2])),
                 2 | 3 => format!("%v{at} = rem %v{x}, %v{} : {ty}", self.pick(&[1, 2])),
                 4 => format!("%m{at} = lt %v{x}, %v{y} : tile<bool, [{EXTENT}]>\n%v{at} = select %m{at}, %v{x}, %v{y} : {ty}"),
+                5 => format!("%v{at} = abs %v{x} : {ty}"),
+                6 | 7 => self.float(at, x),
                 other => format!("%v{at} = {} %v{x}, %v{y} : {ty}", ["add", "sub", "mul", "max", "min"][other % 5]),
             });
         }
@@ -47,6 +50,50 @@ impl Random {
     }
 }
 
+impl Random {
+    /// Lines that compute `%v<at>` from `%v<x>` by some ops on floats.
+    fn float(&mut self, at: usize, x: usize) -> String {
+        let of = |dtype: &str| format!("tile<{dtype}, [{EXTENT}]>");
+        let ty = of(self.pick(&["f32", "f64"]));
+        let mut lines = vec![format!("%f{at}_0 = cast %v{x} : {ty}")];
+        let count = 1 + self.below(4);
+        for step in 0..count {
+            let (last, next) = (format!("%f{at}_{step}"), format!("%f{at}_{}", step + 1));
+            let constant = self.pick(&["0.5", "-0.5", "0.3333333333333333", "3.0", "1.0e-3", "0.0", "inf", "-1.0"]);
+            let op = self.pick(&["add", "sub", "mul", "div", "min", "max", "floor", "rint"]);
+            if matches!(op, "floor" | "rint") {
+                lines.push(format!("{next} = {op} {last} : {ty}"));
+            } else {
+                lines.push(format!("%c{at}_{step} = const {{value = {constant}}} : {ty}"));
+                let [lhs, rhs] = if self.below(3) == 0 { [format!("%c{at}_{step}"), last] } else { [last, format!("%c{at}_{step}")] };
+                lines.push(format!("{next} = {op} {lhs}, {rhs} : {ty}"));
+            }
+        }
+        lines.push(format!("%v{at} = cast %f{at}_{count} : {}", of("i64")));
+        lines.join("\n")
+    }
+}
+
+/// The elements of a tile of floats.
+fn floats(func: &Function, value: Value, scalars: &[(Value, i128)]) -> Vec<Scalar> {
+    let dtype = func.ty(value).dtype();
+    let of = |value: Value| floats(func, value, scalars);
+    let number = |number: i128| Scalar::from_const(&ConstExpr::Int(number), Dtype::I64).expect("it fits");
+    match *func.def_op(value).expect("it is computed") {
+        Op::Const { ref value } => vec![Scalar::from_const(value, dtype).expect("a float"); EXTENT as usize],
+        Op::Cast { x } => elements(func, x, scalars).into_iter().map(|element| scalar::cast(number(element), dtype)).collect(),
+        Op::Unary { op, x } => of(x).into_iter().map(|x| scalar::unary(op, x).expect("it is defined")).collect(),
+        Op::Binary { op, lhs, rhs } => {
+            of(lhs).into_iter().zip(of(rhs)).map(|(x, y)| scalar::binary(op, x, y).expect("it is defined")).collect()
+        }
+        ref op => panic!("{} is not drawn", op.name()),
+    }
+}
+
+fn as_index(x: Scalar) -> i128 {
+    scalar::cast(x, Dtype::I64).to_const().as_int().expect("an integer")
+}
+
 /// The elements of a tile, or `None` if one does not fit in an `i128` of reasonable size.
 fn elements(func: &Function, value: Value, scalars: &[(Value, i128)]) -> Vec<i128> {
     let of = |value: Value| elements(func, value, scalars);
@@ -55,6 +102,8 @@ fn elements(func: &Function, value: Value, scalars: &[(Value, i128)]) -> Vec<i12
         Op::Const { ref value } => vec![value.as_int().expect("a number"); EXTENT as usize],
         Op::Arange { .. } => (0..i128::from(EXTENT)).collect(),
         Op::Broadcast { x } => vec![scalars.iter().find(|(scalar, _)| *scalar == x).expect("a parameter").1; EXTENT as usize],
+        Op::Unary { x, .. } => of(x).into_iter().map(i128::abs).collect(),
+        Op::Cast { x } => floats(func, x, scalars).into_iter().map(as_index).collect(),
         Op::Select { cond, on_true, on_false } => {
             let (cond, x, y) = (of(cond), of(on_true), of(on_false));
             (0..EXTENT as usize).map(|at| if cond[at] != 0 { x[at] } else { y[at] }).collect()
@@ -96,6 +145,22 @@ fn evaluated(bounds: &Bounds, bound: Bound, scalars: &[(Value, i128)], length: i
             BinaryOp::Min => of(x).min(of(y)),
             _ => of(x).max(of(y)),
         },
+        Node::Cast(_, x) => as_index(evaluated_float(bounds, x, scalars, length)),
+        Node::Float(..) | Node::Unary(..) => unreachable!("a float is cast"),
+    }
+}
+
+fn evaluated_float(bounds: &Bounds, bound: Bound, scalars: &[(Value, i128)], length: i128) -> Scalar {
+    let of = |bound| evaluated_float(bounds, bound, scalars, length);
+    match bounds.node(bound) {
+        Node::Float(dtype, bits) => Scalar::from_const(&ConstExpr::Float(f64::from_bits(bits)), dtype).expect("a float"),
+        Node::Unary(op, x) => scalar::unary(op, of(x)).expect("it is defined"),
+        Node::Binary(op, x, y) => scalar::binary(op, of(x), of(y)).expect("it is defined"),
+        Node::Cast(dtype, x) => {
+            let x = i64::try_from(evaluated(bounds, x, scalars, length)).expect("a small number");
+            scalar::cast(Scalar::from_const(&ConstExpr::Int(x.into()), Dtype::I64).expect("it fits"), dtype)
+        }
+        _ => unreachable!("it is a float"),
     }
 }
 

@@ -315,7 +315,7 @@ fn needed(func: &Function) -> Vec<bool> {
 fn offset_parts(func: &Function, facts: &mut AffineFacts, offset: Value) -> Vec<Value> {
     match facts.get(func, offset) {
         Some(affine) => affine.scalars().collect(),
-        None => vec![memory::rows_and_steps(func, facts, offset).map_or(offset, |(rows, _)| rows)],
+        None => vec![memory::first_and_steps(func, facts, offset).map_or(offset, |(first, _)| first)],
     }
 }
 

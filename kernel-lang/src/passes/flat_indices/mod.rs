@@ -20,6 +20,7 @@
 //!                                                      } { the code as it was, guarded }
 //! ```
 
+mod quotients;
 mod reciprocal;
 mod runs;
 mod translate;
@@ -97,6 +98,13 @@ pub(super) fn find(
                 let is_of_members = members.contains(&lhs) || members.contains(&rhs);
                 if (is_division || is_clamp || is_of_members) && ranges.of(result).is_some() {
                     divides |= is_division;
+                    members.insert(result);
+                    collect(func, result, &mut indices);
+                }
+            }
+            Op::Unary { x, .. } if members.contains(&x) => {
+                let result = func.result(*inst);
+                if is_index_tile(func, result) && ranges.of(result).is_some() {
                     members.insert(result);
                     collect(func, result, &mut indices);
                 }
@@ -223,19 +231,37 @@ impl Flat {
         facts: &mut AffineFacts,
         loc: Loc,
     ) -> Vec<Value> {
-        if self.demands.is_empty() {
-            return translate::run(self, func, full, results, region, facts, Grant::Demanded);
-        }
-        let b = &mut Builder::new(func, region, loc);
-        let cond = self.demands.test(b, self.run);
-        let [in_runs, by_element] = [Grant::Demanded, Grant::None].map(|grant| {
+        self.write_granted(func, full, results, region, facts, loc, &self.demands.grants())
+    }
+
+    /// Writes a copy for each of these grants, and one for the rest.
+    #[expect(clippy::too_many_arguments, reason = "they are the arguments of `write`")]
+    fn write_granted(
+        &self,
+        func: &mut Function,
+        full: &Full<'_>,
+        results: &[Value],
+        region: Region,
+        facts: &mut AffineFacts,
+        loc: Loc,
+        grants: &[Grant],
+    ) -> Vec<Value> {
+        let Some((grant, rest)) = grants.split_first() else {
+            return translate::run(self, func, full, results, region, facts, Grant::None);
+        };
+        let cond = self.demands.test(&mut Builder::new(func, region, loc), *grant, self.run);
+        let [then_region, else_region] = [true, false].map(|is_granted| {
             let inner = func.add_region();
-            let values = translate::run(self, func, full, results, inner, facts, grant);
+            let values = if is_granted {
+                translate::run(self, func, full, results, inner, facts, *grant)
+            } else {
+                self.write_granted(func, full, results, inner, facts, loc, rest)
+            };
             Builder::new(func, inner, loc).yield_values(values);
             inner
         });
         let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
-        let branch = func.append(region, Op::If { cond, then_region: in_runs, else_region: by_element }, types, loc);
+        let branch = func.append(region, Op::If { cond, then_region, else_region }, types, loc);
         func.inst(branch).results.clone()
     }
 }

@@ -1,116 +1,89 @@
-//! Division by a scalar that is known only at run time: its reciprocal is computed once, and each quotient is a product and a shift.
+//! Division by a scalar that is known only at run time: its reciprocal is computed once, and each quotient is a product and a correction.
 //!
-//! For `0 <= n < 2^31` and `1 <= d < 2^31`, let `2^(l - 1) < d <= 2^l` and `m = floor(2^(31 + l) / d) + 1`, which fits in 32 bits. Then
-//! `n / d = (2 * n * m) >> (32 + l)`: the upper half of a product of 32-bit numbers, shifted by `l`. This is the method of Granlund and
-//! Montgomery, "Division by invariant integers using multiplication" (1994), for dividends of 31 bits.
+//! For `0 <= n < 2^31` and `1 <= d < 2^31`, let `m` be at most `2^32 / d`, and more than `2^32 / d - 2`. Then `q = (n * m) >> 32` is the quotient or
+//! one less, because `n / d - n * m / 2^32` is at least 0 and less than `2 * n / 2^32`, which is less than 1. So the remainder `n - q * d` is less than
+//! `2 * d`, and one comparison with `d` corrects both:
 //!
-//! | d | l | m | 10 / d |
-//! |---:|---:|---:|---|
-//! | 1 | 0 | 2^31 + 1 | (20 * m) >> 32 = 10 |
-//! | 3 | 2 | floor(2^33 / 3) + 1 = 2863311531 | (20 * m) >> 34 = 3 |
-//! | 4 | 2 | 2^31 + 1 | (20 * m) >> 34 = 2 |
+//! | n | d | m | q | n - q * d | n / d | n % d |
+//! |---:|---:|---:|---:|---:|---:|---:|
+//! | 10 | 3 | 1431655765 | 3 | 1 | 3 | 1 |
+//! | 9 | 3 | 1431655765 | 2 | 3 | 3 | 0 |
+//! | 10 | 1 | 4294967295 | 9 | 1 | 10 | 0 |
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, CompareOp, UnaryOp, Value};
 
-/// The reciprocal of a divisor: scalars.
+/// A little less than 2^32: by more than the relative errors of the conversion, the approximate reciprocal and the product in [`Reciprocal::of`].
+const SCALE: f32 = 4_294_965_248.0;
+
+/// The reciprocal of a divisor: scalars of type `u32`.
 #[derive(Clone, Copy)]
 pub(super) struct Reciprocal {
-    /// The divisor, an `i32`.
     divisor: Value,
-    /// `m`, a `u32`.
+    /// `m`.
     multiplier: Value,
-    /// `l`, a `u32`.
-    shift: Value,
 }
 
 impl Reciprocal {
     /// Appends the computation of the reciprocal of an `i64` from 1 to 2^31 - 1.
     ///
-    /// With `D = d << (31 - l)`, `m - 1` is `floor(2^62 / D)`. An approximate reciprocal in `f32` gives this within 2^11, one step of Newton's method
-    /// within 1, and the sign of the rest says in which direction.
+    /// An approximate reciprocal in `f32` gives `first`, which is less than `2^32 / d` by a part `e` of it: less than `2^-20 + d / 2^32`, the second
+    /// term for the fraction that the conversion drops. One step of Newton's method, `first + first * (2^32 - d * first) / 2^32`, is less than
+    /// `2^32 / d` by a part `e * e`. So the difference is less than 0.6, and less than 1.6 without the fraction.
     pub(super) fn of(b: &mut Builder<'_>, divisor: Value) -> Reciprocal {
-        // l = 32 - clz(d - 1)
-        let narrow = b.cast(divisor, Dtype::U32);
-        let one = b.int_like(1, narrow);
-        let less = b.binary(BinaryOp::Sub, narrow, one);
-        let zeros = b.unary(UnaryOp::Clz, less);
-        let bits = b.int_like(32, narrow);
-        let shift = b.binary(BinaryOp::Sub, bits, zeros);
-        let up = b.binary(BinaryOp::Sub, zeros, one);
-        let scaled = b.binary(BinaryOp::Shl, narrow, up);
-
-        let approximate = b.cast(scaled, Dtype::F32);
+        let divisor = b.cast(divisor, Dtype::U32);
+        let approximate = b.cast(divisor, Dtype::F32);
         let inverse = b.unary(UnaryOp::RecipApprox, approximate);
-        let two_to_62 = b.float_like((1u64 << 62) as f64, inverse);
-        let first = b.binary(BinaryOp::Mul, inverse, two_to_62);
+        let scale = b.float_like(SCALE.into(), inverse);
+        let first = b.binary(BinaryOp::Mul, inverse, scale);
         let first = b.cast(first, Dtype::U32);
-        let first = b.cast(first, Dtype::I64);
-        let dividend = b.index(1 << 62);
-        let scaled = b.cast(scaled, Dtype::I64);
-        let product = b.binary(BinaryOp::Mul, first, scaled);
-        let rest = b.binary(BinaryOp::Sub, dividend, product);
-
-        let error = b.cast(rest, Dtype::F32);
-        let error = b.binary(BinaryOp::Mul, error, inverse);
-        let error = b.cast(error, Dtype::I32);
-        let error = b.cast(error, Dtype::I64);
-        let second = b.binary(BinaryOp::Add, first, error);
-        let product = b.binary(BinaryOp::Mul, error, scaled);
-        let rest = b.binary(BinaryOp::Sub, rest, product);
-
-        // m = the quotient + 1
-        let (zero, one, two) = (b.index(0), b.index(1), b.index(2));
-        let (is_large, is_small) = (b.compare(CompareOp::Lt, rest, zero), b.compare(CompareOp::Ge, rest, scaled));
-        let add = b.select(is_small, two, one);
-        let add = b.select(is_large, zero, add);
-        let multiplier = b.binary(BinaryOp::Add, second, add);
-        Reciprocal { divisor: b.cast(divisor, Dtype::I32), multiplier: b.cast(multiplier, Dtype::U32), shift }
+        let zero = b.int_like(0, divisor);
+        let product = b.binary(BinaryOp::Mul, divisor, first);
+        let rest = b.binary(BinaryOp::Sub, zero, product);
+        let more = b.binary(BinaryOp::MulHigh, first, rest);
+        Reciprocal { divisor, multiplier: b.binary(BinaryOp::Add, first, more) }
     }
 
-    /// Appends the quotients of a tile of `i32`, none of which is negative.
-    pub(super) fn quotients(self, b: &mut Builder<'_>, dividends: Value) -> Value {
+    /// Appends the quotients (`Div`) or the remainders (`Rem`) of a tile of `i32`, none of which is negative.
+    pub(super) fn divided(self, b: &mut Builder<'_>, op: BinaryOp, dividends: Value) -> Value {
         let shape = b.func.ty(dividends).shape().to_vec();
-        let unsigned = b.bitcast(dividends, Dtype::U32);
-        let doubled = b.binary(BinaryOp::Add, unsigned, unsigned);
-        let [multiplier, shift] = [self.multiplier, self.shift].map(|scalar| b.broadcast(scalar, &shape));
-        let high = b.binary(BinaryOp::MulHigh, doubled, multiplier);
-        let quotients = b.binary(BinaryOp::Shr, high, shift);
-        b.bitcast(quotients, Dtype::I32)
-    }
-
-    /// The divisor as an `i32`.
-    pub(super) fn divisor(self) -> Value {
-        self.divisor
+        let [divisors, multipliers] = [self.divisor, self.multiplier].map(|scalar| b.broadcast(scalar, &shape));
+        let dividends = b.bitcast(dividends, Dtype::U32);
+        let quotients = b.binary(BinaryOp::MulHigh, dividends, multipliers);
+        let product = b.binary(BinaryOp::Mul, quotients, divisors);
+        let rests = b.binary(BinaryOp::Sub, dividends, product);
+        let result = if op == BinaryOp::Rem {
+            // A rest that is less than the divisor makes a large number of the difference.
+            let less = b.binary(BinaryOp::Sub, rests, divisors);
+            b.binary(BinaryOp::Min, rests, less)
+        } else {
+            let is_low = b.compare(CompareOp::Ge, rests, divisors);
+            let one = b.int_like(1, quotients);
+            let next = b.binary(BinaryOp::Add, quotients, one);
+            b.select(is_low, next, quotients)
+        };
+        b.bitcast(result, Dtype::I32)
     }
 }
 
-/// Appends the quotients of two tiles of `i32`. No dividend is negative, and every divisor is positive.
-pub(super) fn by_division(b: &mut Builder<'_>, dividends: Value, divisors: Value) -> Value {
-    let [x, y] = [dividends, divisors].map(|value| b.bitcast(value, Dtype::U32));
-    let quotients = b.binary(BinaryOp::Div, x, y);
-    b.bitcast(quotients, Dtype::I32)
+/// Appends the quotients or the remainders of a tile of `i32` by a positive constant. No dividend is negative.
+pub(super) fn by_constant(b: &mut Builder<'_>, op: BinaryOp, dividends: Value, constant: i64) -> Value {
+    let dividends = b.bitcast(dividends, Dtype::U32);
+    let divisors = b.int_like(constant.into(), dividends);
+    let result = b.binary(op, dividends, divisors);
+    b.bitcast(result, Dtype::I32)
 }
 
 #[cfg(test)]
 mod tests {
-    /// What [`Reciprocal::of`](super::Reciprocal::of) computes if the approximate reciprocal is off by `ulps`.
-    fn reciprocal(d: u32, ulps: i32) -> (u32, u32) {
-        let zeros = (d - 1).leading_zeros();
-        let scaled = d << (zeros - 1);
-        let inverse = f32::from_bits((1.0 / scaled as f32).to_bits().wrapping_add_signed(ulps));
-        let first = i64::from((inverse * (1u64 << 62) as f32) as u32);
-        let rest = (1i64 << 62) - first * i64::from(scaled);
-        let error = i64::from((rest as f32 * inverse) as i32);
-        let rest = rest - error * i64::from(scaled);
-        let add = if rest < 0 {
-            0
-        } else if rest >= i64::from(scaled) {
-            2
-        } else {
-            1
-        };
-        ((first + error + add) as u32, 32 - zeros)
+    use super::SCALE;
+
+    /// The multiplier that [`Reciprocal::of`](super::Reciprocal::of) computes if the approximate reciprocal is off by `ulps`.
+    fn multiplier(d: u32, ulps: i32) -> u32 {
+        let inverse = f32::from_bits((1.0 / d as f32).to_bits().wrapping_add_signed(ulps));
+        let first = (inverse * SCALE) as u32;
+        let rest = 0u32.wrapping_sub(d.wrapping_mul(first));
+        first + ((u64::from(first) * u64::from(rest)) >> 32) as u32
     }
 
     #[test]
@@ -125,13 +98,16 @@ mod tests {
         divisors.extend((0..3000).map(|at| random(at % 31 + 1).max(1)));
         for d in divisors.into_iter().filter(|d| (1..1 << 31).contains(d)) {
             for ulps in -2..=2 {
-                let (m, l) = reciprocal(d, ulps);
-                assert_eq!(u64::from(m), (1u64 << 31 << l) / u64::from(d) + 1, "{d}, off by {ulps}");
+                let m = multiplier(d, ulps);
+                let product = u64::from(m) * u64::from(d);
+                assert!(product <= 1 << 32 && product + 2 * u64::from(d) > 1 << 32, "{d}, off by {ulps}: {m}");
                 let multiples = [1, 2, 3, 5, (i32::MAX as u32 / d).max(1)].map(|factor| d.wrapping_mul(factor));
                 let edges = multiples.into_iter().flat_map(|n| [n.wrapping_sub(1), n, n + 1]);
                 for n in edges.chain([0, 1, random(31), i32::MAX as u32]).filter(|n| *n < 1 << 31) {
-                    let high = (u64::from(2 * n) * u64::from(m)) >> 32;
-                    assert_eq!(high >> l, u64::from(n / d), "{n} / {d}");
+                    let quotient = ((u64::from(n) * u64::from(m)) >> 32) as u32;
+                    let rest = n - quotient * d;
+                    assert_eq!(quotient + u32::from(rest >= d), n / d, "{n} / {d}");
+                    assert_eq!(rest.min(rest.wrapping_sub(d)), n % d, "{n} % {d}");
                 }
             }
         }

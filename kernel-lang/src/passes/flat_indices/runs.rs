@@ -21,6 +21,8 @@ use super::{Full, WIDEST, are_multiples, is_index_tile};
 
 /// The most divisors that are demanded: each may need a search of its own.
 const MOST_DIVISORS: usize = 16;
+/// The most ops of one index among which strides are searched.
+const MOST_STEPS: u32 = 64;
 
 /// How the elements of a run differ.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,31 +43,63 @@ pub(super) enum Run {
     Varied,
 }
 
-/// The divisors that must be multiples of the run's length, and the pointers that must be aligned, so that a run has one quotient and one wide access.
+/// The scalars that must be multiples of the run's length, and the pointers that must be aligned, so that a run has one quotient and one wide access.
 #[derive(Clone, Default)]
 pub(super) struct Demands {
-    divisors: Vec<Value>,
-    /// Pointers, and the bytes to a multiple of which each must point.
-    bases: Vec<(Value, usize)>,
-    /// Pointers whose tensor must have a whole number of runs, so that a run is in bounds or out of bounds as a whole.
-    ends: Vec<Value>,
+    divisors: Demand,
+    /// Strides such as `s` in `row * s + column`: what more makes further accesses wide.
+    strides: Demand,
 }
 
-impl Demands {
-    pub(super) fn is_empty(&self) -> bool {
-        self.divisors.is_empty() && self.bases.is_empty()
+/// What one test decides.
+#[derive(Clone, Default)]
+struct Demand {
+    /// Scalars that must be multiples of the run's length.
+    multiples: Vec<Value>,
+    /// Pointers, and the bytes to a multiple of which each must point.
+    bases: Vec<(Value, usize)>,
+    /// Pointers to tensors whose lengths must be multiples of the run's length: a run lies inside with all its elements, or with none.
+    lengths: Vec<Value>,
+}
+
+impl Demand {
+    fn is_empty(&self) -> bool {
+        self.multiples.is_empty() && self.bases.is_empty()
     }
 
-    /// Appends the test.
-    pub(super) fn test(&self, b: &mut Builder<'_>, run: usize) -> Value {
-        let mut numbers: Vec<(Value, usize)> = self.divisors.iter().map(|divisor| (*divisor, run)).collect();
+    fn test(&self, b: &mut Builder<'_>, run: usize) -> Value {
+        let mut numbers: Vec<(Value, usize)> = self.multiples.iter().map(|scalar| (*scalar, run)).collect();
+        for base in &self.lengths {
+            numbers.push((b.op(Op::Length { base: *base }, &[]), run));
+        }
         for (base, bytes) in &self.bases {
             numbers.push((b.op(Op::Address { base: *base }, &[]), *bytes));
         }
-        for base in &self.ends {
-            numbers.push((b.op(Op::Length { base: *base }, &[]), run));
-        }
         are_multiples(b, &numbers)
+    }
+}
+
+impl Demands {
+    /// What can be granted, the most first.
+    pub(super) fn grants(&self) -> Vec<Grant> {
+        let grants = [(Grant::Strides, &self.strides), (Grant::Demanded, &self.divisors)];
+        grants.into_iter().filter(|(_, demand)| !demand.is_empty()).map(|(grant, _)| grant).collect()
+    }
+
+    /// Appends the test for a grant. That for strides also tests the divisors.
+    pub(super) fn test(&self, b: &mut Builder<'_>, grant: Grant, run: usize) -> Value {
+        let divisors = (!self.divisors.is_empty()).then(|| self.divisors.test(b, run));
+        let strides = (grant == Grant::Strides).then(|| self.strides.test(b, run));
+        match (divisors, strides) {
+            (Some(divisors), Some(strides)) => b.binary(BinaryOp::And, divisors, strides),
+            (one, other) => one.or(other).expect("something is demanded"),
+        }
+    }
+
+    /// The parts that a grant grants.
+    fn granted(&self, grant: Grant) -> impl Iterator<Item = &Demand> {
+        let strides = (grant == Grant::Strides).then_some(&self.strides);
+        (grant != Grant::None).then_some(&self.divisors).into_iter().chain(strides)
     }
 }
 
@@ -85,7 +119,9 @@ pub(super) struct Runs<'a> {
 pub(super) enum Grant {
     /// Those that are worth it are demanded.
     Collect,
-    /// Those that were demanded are multiples of the run's length.
+    /// The divisors and the strides that were demanded are multiples of the run's length.
+    Strides,
+    /// The divisors that were demanded are.
     Demanded,
     /// Nothing.
     None,
@@ -100,39 +136,100 @@ impl Runs<'_> {
         }
         // A divisor may be a multiple because of one that is demanded later. Each search demands a further one, or is the last.
         let runs = loop {
-            let count = demands.divisors.len();
+            let count = demands.divisors.multiples.len();
             let runs = self.known(full, facts, &mut demands);
-            if demands.divisors.len() == count {
+            if demands.divisors.multiples.len() == count {
                 break runs;
             }
         };
+        (demands.divisors.bases, demands.divisors.lengths) = self.wide_bases(full, facts, inside, &runs);
         for inst in full.ops {
             let Some(access) = self.func.inst(*inst).op.access() else { continue };
-            if let Some(Run::Steps { by: 1, is_aligned: true }) = runs.get(&access.offset)
-                && facts.get(self.func, access.offset).is_none()
-                && access.can_be_wide(self.func)
-                && access.mask.is_none_or(|mask| matches!(runs.get(&mask), Some(Run::Same { .. })))
+            let mut strides = demands.strides.multiples.clone();
+            if let Some(Run::Steps { by: 1, is_aligned: false }) = runs.get(&access.offset)
+                && inside.contains(inst)
+                && self.strides_of(access.offset, &runs, &mut strides, &mut { MOST_STEPS })
             {
-                let width = self.width(access.base);
-                if !demands.bases.contains(&(access.base, width)) {
-                    demands.bases.push((access.base, width));
-                }
-                if !self.func.unchecked && !inside.contains(inst) && !demands.ends.contains(&access.base) {
-                    demands.ends.push(access.base);
-                }
+                demands.strides.multiples = strides;
+            }
+        }
+        if !demands.strides.multiples.is_empty() {
+            let granted = Runs { grant: Grant::Strides, ..*self };
+            let runs = granted.known(full, facts, &mut demands);
+            let (bases, _) = self.wide_bases(full, facts, inside, &runs);
+            demands.strides.bases = bases.into_iter().filter(|base| !demands.divisors.bases.contains(base)).collect();
+            if demands.strides.bases.is_empty() {
+                demands.strides = Demand::default();
             }
         }
         demands
     }
 
-    /// Is a pointer aligned for accesses to whole runs?
-    pub(super) fn is_aligned(&self, demands: &Demands, base: Value) -> bool {
-        self.grant != Grant::None && demands.bases.contains(&(base, self.width(base)))
+    /// The pointers to which wide accesses are made, with the bytes of an access. Of those whose indices have no range, a second list.
+    fn wide_bases(
+        &self,
+        full: &Full<'_>,
+        facts: &mut AffineFacts,
+        inside: &HashSet<Inst>,
+        runs: &HashMap<Value, Run>,
+    ) -> (Vec<(Value, usize)>, Vec<Value>) {
+        let (mut bases, mut lengths) = (Vec::new(), Vec::new());
+        for inst in full.ops {
+            let Some(access) = self.func.inst(*inst).op.access().filter(|access| access.can_be_wide(self.func)) else { continue };
+            let is_guarded = !self.func.unchecked && !full.accesses.contains_key(inst) && !inside.contains(inst);
+            if let Some(Run::Steps { by: 1, is_aligned: true }) = runs.get(&access.offset)
+                && facts.get(self.func, access.offset).is_none()
+                && access.mask.is_none_or(|mask| matches!(runs.get(&mask), Some(Run::Same { .. })))
+            {
+                let base = (access.base, self.width(access.base));
+                if !bases.contains(&base) {
+                    bases.push(base);
+                }
+                if is_guarded && !lengths.contains(&access.base) {
+                    lengths.push(access.base);
+                }
+            }
+        }
+        (bases, lengths)
     }
 
-    /// Does a tensor have a whole number of runs? Each run of aligned indices is then in bounds or out of bounds as a whole.
-    pub(super) fn is_whole(&self, demands: &Demands, base: Value) -> bool {
-        self.func.unchecked || self.grant != Grant::None && demands.ends.contains(&base)
+    /// Adds the scalars that must be multiples of the run's length so that a value is one. Returns whether there are such scalars.
+    fn strides_of(&self, value: Value, runs: &HashMap<Value, Run>, strides: &mut Vec<Value>, steps: &mut u32) -> bool {
+        if *steps == 0 || strides.len() > MOST_DIVISORS {
+            return false;
+        }
+        *steps -= 1;
+        if matches!(runs.get(&value), Some(Run::Same { is_aligned: true } | Run::Steps { is_aligned: true, .. })) {
+            return true;
+        }
+        match self.func.def_op(value) {
+            Some(Op::Broadcast { x }) if self.func.ty(*x).is_scalar() => {
+                if !strides.contains(x) {
+                    strides.push(*x);
+                }
+                true
+            }
+            Some(Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, lhs, rhs }) => {
+                self.strides_of(*lhs, runs, strides, steps) && self.strides_of(*rhs, runs, strides, steps)
+            }
+            Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) => [*rhs, *lhs].into_iter().any(|factor| {
+                let count = strides.len();
+                let found = self.strides_of(factor, runs, strides, steps);
+                strides.truncate(if found { strides.len() } else { count });
+                found
+            }),
+            _ => false,
+        }
+    }
+
+    /// Is a pointer aligned for accesses to whole runs?
+    pub(super) fn is_aligned(&self, demands: &Demands, base: Value) -> bool {
+        demands.granted(self.grant).any(|demand| demand.bases.contains(&(base, self.width(base))))
+    }
+
+    /// Has a tensor only whole runs?
+    pub(super) fn has_whole_runs(&self, demands: &Demands, base: Value) -> bool {
+        self.func.unchecked || demands.granted(self.grant).any(|demand| demand.lengths.contains(&base))
     }
 
     /// The bytes of an access to a whole run, as far as one instruction moves them.
@@ -197,9 +294,9 @@ impl Runs<'_> {
                 if self.is_multiple(value, demands, 8) {
                     return true;
                 }
-                let is_new = is_demanded && self.grant == Grant::Collect && demands.divisors.len() < MOST_DIVISORS;
+                let is_new = is_demanded && self.grant == Grant::Collect && demands.divisors.multiples.len() < MOST_DIVISORS;
                 if is_new {
-                    demands.divisors.push(value);
+                    demands.divisors.multiples.push(value);
                 }
                 is_new
             }
@@ -208,7 +305,7 @@ impl Runs<'_> {
 
     /// Is a scalar a multiple of the run's length, if the demands are granted?
     fn is_multiple(&self, value: Value, demands: &Demands, depth: u32) -> bool {
-        if self.grant != Grant::None && demands.divisors.contains(&value) {
+        if demands.granted(self.grant).any(|demand| demand.multiples.contains(&value)) {
             return true;
         }
         if depth == 0 {

@@ -1,6 +1,6 @@
 //! The copy for full tiles: each tile of `[extent]` becomes one of `[extent / run, run]`, or of `[extent / run]` if it is the same for a run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
@@ -10,12 +10,10 @@ use crate::ir::rewrite::Substitution;
 use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, Type, UnaryOp, Value};
 use crate::location::Loc;
 
+use super::quotients;
 use super::reciprocal::{self, Reciprocal};
 use super::runs::{Grant, Run};
 use super::{Flat, Full, Width, is_index_tile};
-
-/// A thread of the usual four warps has one of so many runs.
-const FEW: usize = 128;
 
 /// A sum of more levels is computed for each element.
 const DEEPEST: u32 = 16;
@@ -49,13 +47,7 @@ pub(super) fn run(
     grant: Grant,
 ) -> Vec<Value> {
     let runs = flat.runs(func, grant).known(full, facts, &mut flat.demands.clone());
-    let is_varied = |value: &Value| flat.indices.contains(value) && runs.get(value) == Some(&Run::Varied);
-    let divisors_of_elements = full.ops.iter().filter_map(|inst| match func.inst(*inst).op {
-        Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, rhs, .. } if func.inst(*inst).results.iter().any(is_varied) => divisor(func, rhs),
-        _ => None,
-    });
-    let divisors_of_elements =
-        divisors_of_elements.filter_map(|divisor| if let Divisor::Scalar(scalar) = divisor { Some(scalar) } else { None }).collect();
+    let shared = quotients::shared(func, full.ops, &flat.indices, &runs);
     let extents = [flat.extent / flat.run, flat.run].map(|extent| ConstExpr::Int(extent as i128));
     let b = Builder::new(func, region, Loc::NONE);
     let mut copy = Copy {
@@ -66,11 +58,11 @@ pub(super) fn run(
         grant,
         runs,
         extents,
-        divisors_of_elements,
         scalars: Substitution::new(),
         tiles: HashMap::new(),
         indices: HashMap::new(),
         reciprocals: HashMap::new(),
+        shared,
     };
     for inst in full.ops {
         copy.op(*inst);
@@ -87,12 +79,12 @@ struct Copy<'a, 'f> {
     runs: HashMap<Value, Run>,
     /// The number of runs, and the length of a run.
     extents: [ConstExpr; 2],
-    /// The divisors by which each element is divided.
-    divisors_of_elements: HashSet<Value>,
     scalars: Substitution,
     tiles: HashMap<Value, Tile>,
     indices: HashMap<Value, Index>,
     reciprocals: HashMap<Value, Reciprocal>,
+    /// By quotient: another quotient and a divisor of it that give the same.
+    shared: HashMap<Value, (Value, Value)>,
 }
 
 impl Copy<'_, '_> {
@@ -322,6 +314,11 @@ impl Copy<'_, '_> {
                 let x = self.index(x);
                 self.scaled(x, -1)
             }
+            Op::Unary { op: UnaryOp::Abs, x } => {
+                let x = self.index(x);
+                let tile = self.elements(x);
+                Index::of(Tile { value: self.b.unary(UnaryOp::Abs, tile.value), ..tile })
+            }
             Op::Binary { op: BinaryOp::Add, lhs, rhs } => {
                 let (x, y) = (self.index(lhs), self.index(rhs));
                 self.sum(x, y)
@@ -339,6 +336,10 @@ impl Copy<'_, '_> {
             }
             Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } => {
                 let of = divisor(self.b.func, rhs).expect("a range was found");
+                let (lhs, of) = match self.shared.get(&value) {
+                    Some((quotient, divisor)) => (*quotient, Divisor::Scalar(*divisor)),
+                    None => (lhs, of),
+                };
                 self.divided(op, lhs, of, self.runs.get(&value).copied())
             }
             Op::Binary { op, lhs, rhs } => {
@@ -403,38 +404,18 @@ impl Copy<'_, '_> {
             BinaryOp::Div => matches!(run, Some(Run::Same { .. })),
             _ => matches!(run, Some(Run::Steps { .. })),
         };
-        let step = if is_in_runs { x.step } else { 0 };
+        let step = if is_in_runs && op == BinaryOp::Rem { x.step } else { 0 };
         let x = self.elements(if is_in_runs { Index { step: 0, ..x } } else { x });
-        let (quotients, factor) = match of {
-            Divisor::Constant(constant) => {
-                let divisors = self.b.int_like(constant.into(), x.value);
-                (reciprocal::by_division(&mut self.b, x.value, divisors), divisors)
-            }
-            Divisor::Scalar(scalar)
-                if x.is_of_runs && self.flat.extent / self.flat.run <= FEW && !self.divisors_of_elements.contains(&scalar) =>
-            {
-                // A thread has one run: a division takes fewer instructions than the reciprocal.
-                let scalar = self.scalars.get(scalar);
-                let narrow = self.b.cast(scalar, Dtype::I32);
-                let shape = self.b.func.ty(x.value).shape().to_vec();
-                let divisors = self.b.broadcast(narrow, &shape);
-                (reciprocal::by_division(&mut self.b, x.value, divisors), divisors)
-            }
+        let value = match of {
+            Divisor::Constant(constant) => reciprocal::by_constant(&mut self.b, op, x.value, constant),
             Divisor::Scalar(scalar) => {
                 let scalar = self.scalars.get(scalar);
                 let b = &mut self.b;
                 let reciprocal = *self.reciprocals.entry(scalar).or_insert_with(|| Reciprocal::of(b, scalar));
-                let quotients = reciprocal.quotients(b, x.value);
-                let shape = b.func.ty(quotients).shape().to_vec();
-                (quotients, b.broadcast(reciprocal.divisor(), &shape))
+                reciprocal.divided(b, op, x.value)
             }
         };
-        if op == BinaryOp::Div {
-            return Index::of(Tile { value: quotients, ..x });
-        }
-        let product = self.b.binary(BinaryOp::Mul, quotients, factor);
-        let rest = Tile { value: self.b.binary(BinaryOp::Sub, x.value, product), ..x };
-        Index { step, ..Index::of(rest) }
+        Index { step, ..Index::of(Tile { value, ..x }) }
     }
 
     /// A load, a store or an atomic.
@@ -460,7 +441,7 @@ impl Copy<'_, '_> {
             None => {
                 let has_one_mask = access.mask.is_none_or(|mask| matches!(self.runs.get(&mask), Some(Run::Same { .. })));
                 // The guard, too, must be the same for a run.
-                let has_one_guard = inside || runs.is_whole(&self.flat.demands, access.base);
+                let has_one_guard = inside || runs.has_whole_runs(&self.flat.demands, access.base);
                 is_wide && has_one_mask && has_one_guard && access.can_be_wide(self.b.func)
             }
         };

@@ -179,7 +179,7 @@ impl Emitter<'_> {
         else {
             return;
         };
-        let steps = self.facts.get(self.func, offset).or_else(|| Some(rows_and_steps(self.func, &mut self.facts, offset)?.1));
+        let steps = self.facts.get(self.func, offset).or_else(|| Some(first_and_steps(self.func, &mut self.facts, offset)?.1));
         if let Some(steps) = steps {
             let run = group(self.layout(offset), &steps, align, self.func.ty(base).dtype());
             let known = self.runs.get(&mask).copied();
@@ -200,7 +200,7 @@ impl Emitter<'_> {
                 Access { addresses, constants, group }
             }
             None => {
-                let Some((rows, steps)) = rows_and_steps(self.func, &mut self.facts, offset) else {
+                let Some((first, steps)) = first_and_steps(self.func, &mut self.facts, offset) else {
                     let offsets = self.lanes(offset);
                     let addresses = (0..count).map(|register| {
                         let (scaled, address) = (self.reg(Class::B64), self.reg(Class::B64));
@@ -211,8 +211,8 @@ impl Emitter<'_> {
                     return Access { addresses: addresses.collect(), constants: vec![0; count], group: 1 };
                 };
                 let (start, constants) = self.addresses(Some((base_reg, base)), &steps, layout.as_ref(), count, bytes);
-                let is_narrow = self.func.ty(rows).dtype() == Dtype::I32;
-                let offsets = self.lanes(rows);
+                let is_narrow = self.func.ty(first).dtype() == Dtype::I32;
+                let offsets = self.lanes(first);
                 let mut known: HashMap<Reg, Reg> = HashMap::new();
                 let mut addresses = Vec::new();
                 for register in 0..count {
@@ -458,9 +458,10 @@ impl Emitter<'_> {
     }
 }
 
-/// The parts of an offset `rows + steps`: a tile of `i32` or `i64`, and an affine index with known strides. Along each axis, at most one of both
-/// changes. So elements with equal `rows` share an address, and their steps are immediate offsets. Flattened indices have this form.
-pub(crate) fn rows_and_steps(func: &Function, facts: &mut AffineFacts, offset: Value) -> Option<(Value, Affine)> {
+/// The parts of an offset `first + steps`: a tile of `i32` or `i64`, and an affine index with known strides. Along each axis, at most one of both
+/// changes. So elements with equal `first` share an address, and their steps are immediate offsets. Flattened indices have this form, and so have rows
+/// that are gathered.
+pub(crate) fn first_and_steps(func: &Function, facts: &mut AffineFacts, offset: Value) -> Option<(Value, Affine)> {
     let narrow = |value: Value| match func.def_op(value) {
         Some(Op::Cast { x }) if func.ty(*x).elem().dtype() == Some(Dtype::I32) => Some(*x),
         _ => None,
@@ -469,11 +470,11 @@ pub(crate) fn rows_and_steps(func: &Function, facts: &mut AffineFacts, offset: V
         return Some((narrow, Affine::steps(&vec![0; func.ty(offset).shape().len()])));
     }
     let Some(&Op::Binary { op: BinaryOp::Add, lhs, rhs }) = func.def_op(offset) else { return None };
-    let (rows, steps) = if facts.get(func, lhs).is_some() { (rhs, lhs) } else { (lhs, rhs) };
+    let (first, steps) = if facts.get(func, rhs).is_some() { (lhs, rhs) } else { (rhs, lhs) };
+    let first = narrow(first).unwrap_or(first);
     let steps = facts.get(func, steps).filter(|steps| steps.scalars().next().is_none())?;
-    let rows = narrow(rows).unwrap_or(rows);
-    let is_apart = steps.strides.iter().zip(0..).all(|(step, axis)| step.is(0) || facts.step(func, rows, axis) == Some(0));
-    is_apart.then_some((rows, steps))
+    let is_apart = steps.strides.iter().zip(0..).all(|(step, axis)| step.is(0) || facts.step(func, first, axis) == Some(0));
+    is_apart.then_some((first, steps))
 }
 
 /// The number of registers that are adjacent in memory and can move in one instruction.
