@@ -152,8 +152,7 @@ fn planned(func: &Function, whole: &[Inst], loops: &HashMap<Value, Loop>, facts:
         return None;
     }
     let (front, behind) = scalars_in_front(func, whole);
-    let (plan_whole, plan_behind) =
-        (plan(func, whole, facts, &|_| true, Some(loops)), plan(func, &behind, facts, &|_| true, Some(loops)));
+    let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true, Some(loops)), plan(func, &behind, facts, &|_| true, Some(loops)));
     let reach = |plan: &Option<Plan>| {
         plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|width| **width != Width::Elements).count()))
     };
