@@ -74,13 +74,15 @@
 //! overflows to false.
 
 mod empty_tiles;
+mod front;
+mod parts;
 
 use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
-use crate::analysis::bounds::{self, Bound, End};
+use crate::analysis::bounds::{self, Bound};
 use crate::analysis::loops::{self, Loop};
-use crate::analysis::masks::{self, Comparison, Condition, Conjunct};
+use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
@@ -88,12 +90,13 @@ use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Def, Function, 
 use crate::location::Loc;
 use crate::passes::flat_indices::{self, Flat, Full};
 
+use front::scalars_in_front;
+use parts::{Parts, takes_partial_runs};
+
 /// The widest access of one thread, in bytes.
 pub(super) const WIDEST: i64 = 16;
 /// Longer straight-line regions are not duplicated.
 const MAX_OPS: usize = 4000;
-/// The most scalars that are searched for what an end is computed from.
-const MOST_SCALARS: usize = 64;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -213,31 +216,6 @@ impl Uses {
     }
 }
 
-/// Splits a straight-line region into two lists of ops. The first has the scalar loads in front of the first access to a tile, such as of a
-/// length or an address, and the ops that they depend on. The second has the remaining ops. The condition of the branch can use values of
-/// the first list.
-fn scalars_in_front(func: &Function, ops: &[Inst]) -> (Vec<Inst>, Vec<Inst>) {
-    let is_access =
-        |inst: &Inst, of_tile: bool| func.inst(*inst).op.access().is_some_and(|access| func.ty(access.offset).is_tile() == of_tile);
-    let first = ops.iter().position(|inst| is_access(inst, true)).unwrap_or(0);
-    let last = ops[..first].iter().rposition(|inst| is_access(inst, false)).map_or(0, |last| last + 1);
-    let mut needed: SideTable<Value, bool> = SideTable::new();
-    let mut front = Vec::new();
-    for inst in ops[..last].iter().rev() {
-        let data = func.inst(*inst);
-        if !data.op.is_pure() || data.results.iter().any(|result| needed[*result]) {
-            let mut need = |op: &Op| op.for_each_operand(&mut |value| needed[value] = true);
-            need(&data.op);
-            data.op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inst| need(&func.inst(inst).op)));
-            front.push(*inst);
-        }
-    }
-    front.reverse();
-    let is_front: HashSet<Inst> = front.iter().copied().collect();
-    let behind = ops.iter().copied().filter(|inst| !is_front.contains(inst)).collect();
-    (front, behind)
-}
-
 /// Can an op be part of a straight-line region? A sort cannot: it is long, and nothing in it is guarded, so it is not duplicated.
 pub(super) fn is_plain(op: &Op) -> bool {
     let mut plain = !op.is_terminator() && !matches!(op, Op::Sort { .. });
@@ -306,102 +284,6 @@ impl Test {
         let maximum = comparison.index.maximum_offset(&comparison.extents)?;
         (!matches!(comparison.op, CompareOp::Eq | CompareOp::Ne)).then(|| Test::Order(comparison.clone(), maximum))
     }
-}
-
-/// The conjuncts of a mask, as far as they can be tested for a whole tile.
-#[derive(Default)]
-struct Parts<'a> {
-    /// Present if the last run that the mask keeps may be partial.
-    loops: Option<&'a HashMap<Value, Loop>>,
-    tests: Vec<(Value, Test)>,
-    ends: Vec<End>,
-    /// The axes along which a conjunct of another kind may differ.
-    partial: Vec<usize>,
-    /// Does a conjunct differ along axes that are not tracked?
-    is_scattered: bool,
-}
-
-impl<'a> Parts<'a> {
-    /// The parts of an access's mask. Tests use only values that are known in front of the branch.
-    fn of(
-        func: &Function,
-        facts: &mut AffineFacts,
-        mask: Value,
-        is_early: &dyn Fn(Value) -> bool,
-        loops: Option<&'a HashMap<Value, Loop>>,
-    ) -> Parts<'a> {
-        let (mut parts, extents) = (Parts { loops, ..Parts::default() }, func.ty(mask).extents());
-        for conjunct in masks::conjuncts(func, facts, mask) {
-            if !parts.tests.iter().any(|(known, _)| *known == conjunct.mask) {
-                parts.add(func, &conjunct, &extents, is_early);
-            }
-        }
-        parts
-    }
-
-    fn add(&mut self, func: &Function, conjunct: &Conjunct, extents: &[usize], is_early: &dyn Fn(Value) -> bool) {
-        let test = match &conjunct.condition {
-            Condition::Uniform(value) if is_early(*value) => Some(Test::Uniform(*value)),
-            // The predicate is not known in front of the branch, but the same for all elements. It stays in the mask.
-            Condition::Uniform(_) => return,
-            Condition::Comparison(comparison) if comparison.scalars().all(is_early) => Test::of(comparison),
-            _ => None,
-        };
-        match (test, conjunct.along_axis(extents)) {
-            (Some(Test::Order(Comparison { op, index, limit, .. }, _)), Some((_, axis)))
-                if index.start.is(0) && (op == CompareOp::Lt || op == CompareOp::Le && self.is_partial(func, &limit)) =>
-            {
-                self.ends.push(End { is_inclusive: op == CompareOp::Le, ..End::below(axis, limit) });
-            }
-            (Some(test), _) => self.tests.push((conjunct.mask, test)),
-            (None, _) => self.unknown(&func.ty(conjunct.mask).extents(), conjunct.axes.as_deref()),
-        }
-    }
-
-    /// May the last run before an end be partial, and is that to be expected?
-    fn is_partial(&self, func: &Function, end: &Polynomial) -> bool {
-        self.loops.is_some_and(|loops| !is_of_arguments(func, loops, end))
-    }
-
-    /// Adds a conjunct of which only the axes are known.
-    fn unknown(&mut self, extents: &[usize], axes: Option<&[usize]>) {
-        match axes {
-            Some(axes) => self.partial.extend(axes.iter().zip(extents).filter(|(_, extent)| **extent > 1).map(|(axis, _)| *axis)),
-            None => self.is_scattered = true,
-        }
-    }
-
-    /// Is the mask the same for all elements of a wide access along the axis, whatever the unknown conjuncts are?
-    fn is_whole_along(&self, axis: usize) -> bool {
-        !self.is_scattered && !self.partial.contains(&axis)
-    }
-}
-
-/// Is an end computed only from arguments, constants and the indices of loops over blocks, whose steps are multiples of wide accesses?
-///
-/// Masks end at arguments, such as the length of a row, which usually are multiples of wide accesses, also relative to a block. So the condition
-/// requires it. In contrast, an end that depends on the program, as in a causal mask, takes every value.
-fn is_of_arguments(func: &Function, loops: &HashMap<Value, Loop>, end: &Polynomial) -> bool {
-    let is_of_blocks = |around: &Loop| around.constant_step(func).is_some_and(|step| step % WIDEST == 0);
-    let mut next: Vec<Value> = end.scalars().collect();
-    let mut seen = HashSet::new();
-    while let Some(value) = next.pop() {
-        if !seen.insert(value) {
-            continue;
-        }
-        let is_known = match func.def(value) {
-            Def::Result(inst, _) => {
-                let op = &func.inst(inst).op;
-                op.for_each_operand(&mut |operand| next.push(operand));
-                op.is_pure() && !matches!(op, Op::ProgramId { .. })
-            }
-            Def::Param(..) => loops.get(&value).is_some_and(is_of_blocks) || func.params.iter().any(|param| param.value == value),
-        };
-        if !is_known || seen.len() > MOST_SCALARS {
-            return false;
-        }
-    }
-    true
 }
 
 /// The plan of a region whose tiles are known to be full: it has no conditions.
@@ -492,18 +374,6 @@ pub(super) fn plan(
     }
     plan.forget_partial_runs(&partial);
     (!plan.accesses.is_empty()).then_some(plan)
-}
-
-/// Can an access have partial runs? A load reads the elements of such a run that its mask excludes, too: that needs a test of their bounds,
-/// and must not meet the writes of other programs.
-fn takes_partial_runs(func: &Function, op: &Op) -> bool {
-    match op {
-        Op::Load { base, volatile: false, .. } => {
-            matches!(func.ty(*base), Type::Pointer { mutable: false, .. }) && func.ty(*base).dtype() != Dtype::Bool && !func.unchecked
-        }
-        Op::Store { .. } => true,
-        _ => false,
-    }
 }
 
 /// The innermost axis along which addresses are consecutive and that has at least one wide access. The strides of all other axes must be
