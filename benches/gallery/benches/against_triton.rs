@@ -52,6 +52,20 @@ struct Options {
 }
 
 impl Options {
+    /// The command line of the run, with a name in the working directory for its results.
+    fn command(&self) -> String {
+        let mut command = "cargo bench -p galatea-gallery --bench against_triton -- --out results.json".to_owned();
+        for (name, words) in [("only", &self.only), ("types", &self.types)] {
+            if !words.is_empty() {
+                command += &format!(" --{name} {}", words.join(","));
+            }
+        }
+        if self.sizes < 3 {
+            command += &format!(" --sizes {}", self.sizes);
+        }
+        command
+    }
+
     fn has_type(&self, dtype: Dtype) -> bool {
         self.types.is_empty() || self.types.contains(&dtype.to_string())
     }
@@ -90,7 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                         "gpu": versions["gpu"],
                         "driver": versions["driver"],
                         "versions": { "galatea": env!("CARGO_PKG_VERSION"), "torch": versions["torch"], "triton": versions["triton"] },
-                        "command": "cargo bench -p galatea-gallery --bench against_triton -- --out results.json",
+                        "command": options.command(),
                         "method": METHOD,
                         "clocks_before": clocks_before,
                         "clocks_after": peers.ask("clocks")?,
