@@ -238,6 +238,15 @@ impl Verifier<'_> {
                 self.broken(inst, format!("counts from `{start}` to `{end}`, which no `i64` does"))
             }
             Op::Histogram { bins, .. } if !is_known(bins) => self.broken(inst, format!("has `{bins}` bins")),
+            // No rule of types: the frontend asserts it with a message of its own.
+            Op::Sort { x, count: Some(count), .. } => {
+                let extent = self.func.ty(*x).shape().last().and_then(ConstExpr::as_int);
+                if let (Some(count), Some(extent)) = (count.as_int(), extent)
+                    && !(1..=extent).contains(&count)
+                {
+                    self.broken(inst, format!("sorts {extent} elements along the last axis, and has no first {count} of them"));
+                }
+            }
             Op::For { num_stages, unroll, .. } => {
                 if let Some(option) = [num_stages, unroll].into_iter().flatten().find(|option| !is_known(option)) {
                     self.broken(inst, format!("is told `{option}`, which is no number"));
