@@ -17,7 +17,7 @@
 //! The answer is a guess that selects cache hints, and no result may depend on it: the analysis ignores masks, takes numbers to be
 //! positive, and takes an extent such as `%n` of `%row * %n + %column` to be larger than the columns.
 //!
-//! Forms are short (see [`Polynomial`]), an index is taken apart into at most [`MOST_PARTS`] values, and at most [`MOST_READS`] loads of a
+//! Forms are short (see [`Polynomial`]), an index is taken apart into at most `MOST_PARTS` values, and at most `MOST_READS` loads of a
 //! tensor are compared. So the analysis takes time linear in the size of the kernel.
 
 use std::collections::{HashMap, HashSet};

@@ -33,7 +33,7 @@
 //! }
 //! ```
 //!
-//! [`hint`] is the whole rule. It takes how often elements are read ([`reuse`]) and whether the kernel mostly reads. Both are guesses, and a
+//! `hint` is the whole rule. It takes how often elements are read ([`reuse`]) and whether the kernel mostly reads. Both are guesses, and a
 //! wrong hint costs time only. Loads from tensors that the kernel writes, volatile loads, loads with a cache operator and loads through
 //! computed pointers get no hint. Stores get none either: no hint on a store was faster than none in the measurements.
 

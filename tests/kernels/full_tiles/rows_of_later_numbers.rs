@@ -8,7 +8,6 @@ fn kernel(at: Ptr<u32>, x: Ptr<f32>, n: PtrMut<i64>, y: PtrMut<f32>) {
     let (p, i) = (program_id(0), arange(0, 128));
     let first = load(x + load(at + p) as i64 * 128 + i);
     store(n + p, load(at + p + 8) as i64);
-    debug_barrier();
     let second = load(x + load(n + p) * 128 + i);
     let third = load(x + load(at + load(at + p + 16) as i64) as i64 * 128 + i, mask = i < 100);
     store(y + p * 384 + i, first);
