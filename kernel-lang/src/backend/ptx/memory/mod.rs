@@ -5,6 +5,7 @@ pub(crate) mod atomic;
 pub(crate) mod barrier_state;
 pub(crate) mod checked_report;
 pub(crate) mod hazards;
+mod partial_runs;
 
 use std::collections::HashMap;
 
@@ -15,7 +16,9 @@ use crate::ir::{BinaryOp, Cache, Evict, Function, Op, Type, Value};
 use crate::layout::Layout;
 
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
-use crate::backend::ptx::{Emitter, Lanes, Source, memory_type};
+use crate::backend::ptx::{Emitter, Lanes, memory_type};
+
+use partial_runs::{LoadedRun, StoredRuns};
 
 /// The addresses of the elements of an access.
 pub(crate) struct Access {
@@ -24,15 +27,6 @@ pub(crate) struct Access {
     constants: Vec<i64>,
     /// The number of adjacent registers that one instruction moves.
     pub(crate) group: usize,
-}
-
-/// Adjacent registers that one instruction has loaded.
-struct LoadedRun {
-    /// The number of the first register.
-    first: usize,
-    elements: Vec<Reg>,
-    /// What replaces each element that the mask excludes.
-    fill: Vec<Option<Reg>>,
 }
 
 /// The modifier of an access whose last operand is an L2 cache policy.
@@ -72,40 +66,6 @@ impl Emitter<'_> {
             None => Lanes::Splat(regs[0]),
         };
         self.define(result, lanes);
-    }
-
-    /// Replaces the elements of partial runs that the mask excludes.
-    fn fill_partial_runs(&mut self, mask: &Source, dtype: Dtype, runs: &[LoadedRun]) {
-        let bounds = runs.iter().map(|run| (run.first, run.elements.len()));
-        let Some(skip) = self.unless_partial(mask, bounds) else { return };
-        for run in runs {
-            for (at, (reg, fill)) in run.elements.iter().zip(&run.fill).enumerate().skip(1) {
-                let is_kept = self.at(mask, run.first + at);
-                self.fill(&format!("@!{is_kept} "), *reg, dtype, *fill);
-            }
-        }
-        self.asm.define_label(&skip);
-    }
-
-    /// Branches to the label that it returns, unless a run of the thread is partial. Runs are given by their first registers and their lengths.
-    fn unless_partial(&mut self, mask: &Source, runs: impl Iterator<Item = (usize, usize)>) -> Option<String> {
-        let mut any: Option<Reg> = None;
-        for (first, length) in runs {
-            let (begins, ends) = (self.at(mask, first), self.at(mask, first + length - 1));
-            if begins == ends {
-                continue;
-            }
-            let is_partial = self.reg(Class::Pred);
-            asm!(self, "xor.pred {is_partial}, {begins}, {ends}");
-            any = Some(any.map_or(is_partial, |before| {
-                let either = self.reg(Class::Pred);
-                asm!(self, "or.pred {either}, {before}, {is_partial}");
-                either
-            }));
-        }
-        let (any, skip) = (any?, self.asm.label());
-        asm!(self, "@!{any} bra {skip}");
-        Some(skip)
     }
 
     /// Ends the thread if an element has a bit that is set, and the grid has no program. No thread ends, but the driver's compiler does not know
@@ -151,20 +111,9 @@ impl Emitter<'_> {
             let address = self.address_operand(&access, first);
             self.store_group(&instruction, &address, dtype, pred, &regs);
         }
-        if let Some(mask) = mask.as_ref().filter(|_| is_partial)
-            && let Some(skip) = self.unless_partial(mask, runs.clone().map(|first| (first, access.group)))
-        {
-            for first in runs {
-                for register in first..first + access.group - 1 {
-                    let [is_kept, is_whole] = [register, first + access.group - 1].map(|register| self.at(mask, register));
-                    let own = self.reg(Class::Pred);
-                    asm!(self, "xor.pred {own}, {is_kept}, {is_whole}");
-                    let pred = self.both(Some(own), owner);
-                    let address = self.address_operand(&access, register);
-                    self.store_group(&instruction, &address, dtype, pred, &[values.get(register)]);
-                }
-            }
-            self.asm.define_label(&skip);
+        if let Some(mask) = mask.as_ref().filter(|_| is_partial) {
+            let stored = StoredRuns { access: &access, instruction: &instruction, dtype, values: &values, owner };
+            self.store_partial_runs(mask, &stored, runs);
         }
     }
 
