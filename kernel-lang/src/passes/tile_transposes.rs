@@ -201,15 +201,14 @@ impl Flat {
         flat.has_separate_accesses(func).then_some(flat)
     }
 
-    /// Is no element stored that another one loads or stores, and no scalar stored?
+    /// Is no element stored that another one loads or stores?
     fn has_separate_accesses(&self, func: &Function) -> bool {
         let all = self.front.iter().chain(&self.ops);
         let accesses: Vec<_> = all.filter_map(|inst| func.inst(*inst).op.access()).collect();
         let is_store = |at: usize| accesses[at].kind == AccessKind::Store;
-        (0..accesses.len()).filter(|at| is_store(*at)).all(|store| {
-            func.ty(accesses[store].offset).is_tile()
-                && (0..accesses.len()).all(|other| other == store || !may_alias(func, accesses[other].base, accesses[store].base))
-        })
+        (0..accesses.len())
+            .filter(|at| is_store(*at))
+            .all(|store| (0..accesses.len()).all(|other| other == store || !may_alias(func, accesses[other].base, accesses[store].base)))
     }
 
     fn digits<'a>(&'a self, func: &'a Function) -> Digits<'a> {
@@ -225,7 +224,8 @@ impl Flat {
             data.results.iter().filter(|result| is_index_tile(func, **result)).for_each(|result| _ = digits.form(*result));
             let Some(form) = data.op.access().and_then(|access| digits.form(access.offset)) else { continue };
             let unit = form.digits.iter().find(|(_, coefficient)| coefficient.is(1));
-            if let Some((digit, _)) = unit.filter(|(digit, _)| !digit.low.scalars().is_empty()) {
+            let is_far = |low: &Factors| !low.scalars().is_empty() || low.constant() >= SECTOR as i128;
+            if let Some((digit, _)) = unit.filter(|(digit, _)| is_far(&digit.low)) {
                 period.get_or_insert_with(|| digit.low.clone());
             }
         }

@@ -12,6 +12,9 @@
 //!
 //! Two digits that follow each other and that an index puts together again are one digit, as row and column in the last line.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::AffineFacts;
