@@ -155,7 +155,7 @@ fn loop_starts(func: &Function, ops: &[Inst], loops: &HashMap<Value, Loop>) -> H
 }
 
 /// The extent of all tiles, if they have one axis and the region has only ops that work on each element by itself.
-fn common_extent(func: &Function, ops: &[Inst]) -> Option<usize> {
+pub(super) fn common_extent(func: &Function, ops: &[Inst]) -> Option<usize> {
     let mut extent = None;
     for inst in ops {
         let data = func.inst(*inst);
