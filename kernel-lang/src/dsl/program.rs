@@ -123,7 +123,7 @@ pub fn swizzle2d<I>(i: Value<I>, j: Value<I>, rows: Value<I>, columns: Value<I>,
 ///     loads two.
 /// * `unroll = K`, a constant from 1 to 64: `K` iterations are unrolled, so that their loads are in flight together, in registers, and the
 ///   loop's own instructions execute once for all of them. Left-over iterations run one by one. Without `unroll` and `num_stages`, a short loop
-///   whose iterations load less than 2 KiB is unrolled up to four times, unless its threads exchange elements.
+///   whose iterations load less than 2 KiB, or 4 KiB from loaded indices, is unrolled up to four times, unless its threads exchange elements.
 ///
 /// Neither option is allowed for a loop that `break` or `return` leaves. On the CPU they have no effect.
 ///

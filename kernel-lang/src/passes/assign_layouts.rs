@@ -6,7 +6,8 @@
 //!
 //! Ops that change the shape relate components. The threads of a row hold the sum of that row. The threads that hold a copy of a broadcast
 //! row hold the row. The pass chooses the layouts of the largest tiles first, and derives those of smaller tiles as [`crate::ir::renaming`]
-//! says. Where two ops or two accesses require different layouts, the pass inserts a `convert`, or computes a cheap tile once more.
+//! says. Where two ops or two accesses require different layouts, the pass inserts a `convert`, or computes a cheap tile once more. An access
+//! takes a layout in which it is narrower if that costs less than the `convert`: see `access_cost.rs`.
 //!
 //! ```text
 //! ; before
@@ -24,6 +25,7 @@
 //! }
 //! ```
 
+mod access_cost;
 mod accesses;
 mod clusters;
 mod components;
@@ -31,6 +33,7 @@ mod converts;
 mod recompute;
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 
 use crate::diagnostic::Diagnostics;
 use crate::ir::renaming::{operand_layout, result_layout};
@@ -68,7 +71,7 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<()
 fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target: &Asked, schedule: Schedule) -> Vec<Option<Layout>> {
     let mut order: Vec<Value> = tiles(func);
     // The largest tiles come first; among equal ones, those that access memory. The first value of a component decides for the component.
-    order.sort_by_cached_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access));
+    order.sort_by_cached_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access()));
     let edges = edges(func, components);
     let mut chosen: Vec<Option<Layout>> = vec![None; func.value_count()];
     for value in order {
@@ -76,33 +79,94 @@ fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target:
         if chosen[component].is_some() {
             continue;
         }
-        let shape: Vec<u32> = func.ty(value).extents().iter().map(|extent| *extent as u32).collect();
-        chosen[component] = Some(layout_of(&shape, &wishes[component], target, schedule));
-        let mut next = vec![component];
-        while let Some(known) = next.pop() {
-            let Some(layout) = chosen[known].clone() else { continue };
-            for (inst, x, result) in &edges[known] {
-                let op = &func.inst(*inst).op;
-                let is_forward = components.find(*x) == known;
-                let (from, to) = if is_forward { (*x, *result) } else { (*result, *x) };
-                let follower = components.find(to);
-                let (leads, follows) = (func.ty(from).numel(), func.ty(to).numel());
-                if chosen[follower].is_some() || follows > leads || (follows == leads && wishes[follower].is_access) {
-                    continue;
-                }
-                let derived = match op {
-                    Op::Convert { .. } => Some(layout.clone()),
-                    _ if is_forward => result_layout(func, op, to, &layout),
-                    _ => operand_layout(func, op, to, &layout),
-                };
-                if derived.is_some() {
-                    chosen[follower] = derived;
-                    next.push(follower);
-                }
+        let shape = extents(func, value);
+        let mut wish = wishes[component].clone();
+        let mut cheapest: Option<Derived> = None;
+        let own = |shape: &[u32], wish: &Wish| layout_of(shape, wish, target, schedule);
+        // A narrower access here can save a convert to the accesses of another component.
+        loop {
+            let layout = own(&shape, &wish);
+            if cheapest.is_some() && !access_cost::suits(&wish, &layout) {
+                break;
             }
+            let derived = derive(func, components, wishes, &edges, &chosen, (component, layout), &own);
+            let is_last = wish.vector == 1 || !derived.has_converts;
+            if cheapest.as_ref().is_none_or(|cheapest| derived.cost < cheapest.cost) {
+                cheapest = Some(derived);
+            }
+            if is_last {
+                break;
+            }
+            wish.vector /= 2;
+        }
+        for (component, layout) in cheapest.into_iter().flat_map(|derived| derived.layouts) {
+            chosen[component] = Some(layout);
         }
     }
     chosen
+}
+
+/// The layouts that follow from the layout of one component.
+struct Derived {
+    /// The components and their layouts, the given one first.
+    layouts: Vec<(usize, Layout)>,
+    /// The instructions of a thread for the accesses of these components, and for converts to accesses that do not take the layout.
+    cost: u32,
+    has_converts: bool,
+}
+
+/// Derives layouts from that of the component `first`, for all components that shape ops relate to it and that have none yet. `own` is the
+/// layout that an access of a given shape would choose itself.
+fn derive(
+    func: &Function,
+    components: &mut Components,
+    wishes: &[Wish],
+    edges: &[Vec<(Inst, Value, Value)>],
+    chosen: &[Option<Layout>],
+    first: (usize, Layout),
+    own: &dyn Fn(&[u32], &Wish) -> Layout,
+) -> Derived {
+    let mut known: HashSet<usize> = [first.0].into();
+    let mut next = vec![first.clone()];
+    let mut derived = Derived { cost: access_cost::of(&wishes[first.0], &first.1), layouts: vec![first], has_converts: false };
+    while let Some((leader, layout)) = next.pop() {
+        for (inst, x, result) in &edges[leader] {
+            let op = &func.inst(*inst).op;
+            let is_forward = components.find(*x) == leader;
+            let (from, to) = if is_forward { (*x, *result) } else { (*result, *x) };
+            let follower = components.find(to);
+            let (leads, follows) = (func.ty(from).numel(), func.ty(to).numel());
+            if known.contains(&follower) || chosen[follower].is_some() || follows > leads {
+                continue;
+            }
+            let layout = match op {
+                Op::Convert { .. } => Some(layout.clone()),
+                _ if is_forward => result_layout(func, op, to, &layout),
+                _ => operand_layout(func, op, to, &layout),
+            };
+            let Some(layout) = layout else { continue };
+            let wish = &wishes[follower];
+            if follows == leads && wish.is_access() {
+                let (taken, own) = (access_cost::of(wish, &layout), own(&extents(func, to), wish));
+                let apart = access_cost::of(wish, &own) + access_cost::of_convert(&layout, &own, func.ty(to).dtype().bytes() as u32);
+                let has_copies = layout.registers_per_thread() > own.registers_per_thread();
+                if has_copies || apart < taken || !access_cost::suits(wish, &layout) {
+                    derived.cost += apart;
+                    derived.has_converts = true;
+                    continue;
+                }
+                derived.cost += taken;
+            }
+            known.insert(follower);
+            next.push((follower, layout.clone()));
+            derived.layouts.push((follower, layout));
+        }
+    }
+    derived
+}
+
+fn extents(func: &Function, value: Value) -> Vec<u32> {
+    func.ty(value).extents().iter().map(|extent| *extent as u32).collect()
 }
 
 /// For each component, the ops from it or to it, with the operand and the result.

@@ -47,9 +47,11 @@
 //!
 //! The pass runs after [`super::split_loops`] and unrolls only its main loop, because the remainder loop has few iterations.
 
+use std::collections::HashSet;
+
 use crate::analysis::loops::Loop;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for};
-use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op};
+use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Value};
 
 /// The largest number of ops in an unrolled body. A body that would exceed it is repeated less often.
 const MAX_OPS: usize = 4000;
@@ -94,23 +96,32 @@ fn factor(func: &Function, around: &Loop) -> Option<i64> {
     Some(wanted.min((MAX_OPS / ops.max(1)) as i64)).filter(|factor| *factor > 1)
 }
 
-/// How many iterations load [`ENOUGH_BYTES`], if an iteration loads tiles and else only computes on elements.
+/// How many iterations load [`ENOUGH_BYTES`], if an iteration loads tiles and else only computes on elements. If it loads an index first, and
+/// then what lies there, it waits twice, so that twice as many bytes are enough.
 fn enough_for_memory(func: &Function, around: &Loop) -> Option<i64> {
-    let mut bytes = 0;
+    let (mut bytes, mut enough) = (0, ENOUGH_BYTES);
+    let mut loaded: HashSet<Value> = HashSet::new();
     for inst in &func.region(around.body).insts {
         let data = func.inst(*inst);
+        let mut waits = false;
+        data.op.for_each_operand(&mut |operand| waits |= loaded.contains(&operand));
         match &data.op {
             Op::Load { volatile: false, .. } => {
                 let ty = func.ty(data.results[0]);
-                bytes += if ty.is_tile() { ty.numel() * ty.dtype().bytes() } else { 0 };
+                if ty.is_tile() {
+                    bytes += ty.numel() * ty.dtype().bytes();
+                    enough = if waits { 2 * ENOUGH_BYTES } else { enough };
+                }
+                waits = true;
             }
             Op::Yield { .. } => {}
             // An exchange between threads waits for all of them: the loads behind it would wait, too.
             op if !op.is_pure() || op.exchanges() => return None,
             _ => {}
         }
+        loaded.extend(data.results.iter().filter(|_| waits));
     }
-    (bytes > 0).then(|| (ENOUGH_BYTES / bytes).min(MOST_ITERATIONS) as i64)
+    (bytes > 0).then(|| (enough / bytes).min(MOST_ITERATIONS) as i64)
 }
 
 fn unroll(func: &mut Function, around: &Loop, factor: i64, out: &mut Vec<Inst>) {

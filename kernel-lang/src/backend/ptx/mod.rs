@@ -72,6 +72,8 @@ struct Emitter<'a> {
     needed: Vec<bool>,
     /// Whether only a sum uses the product, in a kernel that permits contraction, by value.
     summed: Vec<bool>,
+    /// Whether a quotient is only rounded to `bf16`, by value.
+    rounded_quotients: Vec<bool>,
     facts: AffineFacts,
     /// The values that depend only on the thread, computed once at the top.
     threads: index::ThreadParts,
@@ -137,6 +139,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         sources: SideTable::new(),
         needed: needed(func),
         summed: exchange::reduce::summed_products(func),
+        rounded_quotients: arithmetic::bf16_quotient::rounded_quotients(func),
         facts: AffineFacts::new(),
         threads: index::ThreadParts::default(),
         addresses: vec![HashMap::new()],

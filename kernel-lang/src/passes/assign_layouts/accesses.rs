@@ -12,14 +12,32 @@ use super::components::Components;
 /// The preferred layout of a component.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
-    /// Does the component access memory?
-    pub(super) is_access: bool,
+    /// The component's accesses to memory.
+    pub(super) accesses: Vec<Width>,
     /// The axis along which its addresses are consecutive.
     pub(super) axis: Option<usize>,
     /// The number of neighbouring elements along that axis that a thread should hold.
     pub(super) vector: u32,
     /// The axes along which it is reduced or scanned.
     pub(super) reduced: Vec<usize>,
+}
+
+impl Wish {
+    /// Does the component access memory?
+    pub(super) fn is_access(&self) -> bool {
+        !self.accesses.is_empty()
+    }
+}
+
+/// How wide an access can be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Width {
+    /// The axis along which its addresses are consecutive.
+    pub(super) axis: Option<usize>,
+    /// The number of neighbouring elements along that axis that may move at once.
+    pub(super) vector: u32,
+    /// The bytes of an element.
+    pub(super) bytes: u32,
 }
 
 /// One access: the axis along which its addresses are consecutive, and the number of elements that may move at once.
@@ -34,12 +52,12 @@ pub(super) struct Access {
 
 /// The preference of each component.
 pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Components) -> Vec<Wish> {
-    let mut wishes = vec![Wish { is_access: false, axis: None, vector: 1, reduced: Vec::new() }; func.value_count()];
+    let mut wishes = vec![Wish { accesses: Vec::new(), axis: None, vector: 1, reduced: Vec::new() }; func.value_count()];
     let mut strength = vec![(0, 0); func.value_count()];
     for access in accesses {
         let component = components.find(access.offset);
         let wish = &mut wishes[component];
-        wish.is_access = true;
+        wish.accesses.push(Width { axis: access.axis, vector: access.vector, bytes: access.bytes });
         let wanted = (access.vector * access.bytes, access.bytes);
         if access.axis == wish.axis {
             wish.vector = wish.vector.max(access.vector);

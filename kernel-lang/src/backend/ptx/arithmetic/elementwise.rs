@@ -2,7 +2,7 @@
 
 use crate::dtype::Dtype;
 use crate::float8::Format;
-use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Op, UnaryOp, Value};
+use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Handle, Op, UnaryOp, Value};
 
 use crate::backend::ptx::arithmetic::shared_divisor::Dividends;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
@@ -65,7 +65,11 @@ impl Emitter<'_> {
             Op::Binary { op: BinaryOp::Div, lhs, .. } if dtype.is_int() || dtype == Dtype::F32 => {
                 let pairs: Vec<(Reg, Reg)> =
                     (0..count).map(|register| (self.at(&sources[0], register), self.at(&sources[1], register))).collect();
-                if dtype.is_int() { self.quotients(dtype, &pairs) } else { self.float_quotients(&pairs, Dividends::of(self.func, *lhs)) }
+                if dtype.is_int() {
+                    self.quotients(dtype, &pairs)
+                } else {
+                    self.float_quotients(&pairs, Dividends::of(self.func, *lhs), self.rounded_quotients[result.index()])
+                }
             }
             _ => (0..count).map(|register| one(self, register)).collect(),
         };

@@ -1,5 +1,6 @@
 //! Elementwise instructions: arithmetic, comparisons, conversions, math functions and inline PTX.
 
+pub(crate) mod bf16_quotient;
 pub(crate) mod compare;
 pub(crate) mod convert;
 pub(crate) mod elementwise;

@@ -75,8 +75,8 @@ struct Sharers {
 }
 
 impl Emitter<'_> {
-    /// The `f32` quotients of a thread's elements.
-    pub(crate) fn float_quotients(&mut self, pairs: &[(Reg, Reg)], dividends: Dividends) -> Vec<Reg> {
+    /// The `f32` quotients of a thread's elements. If they are only rounded to `bf16`, they may be others that round alike.
+    pub(crate) fn float_quotients(&mut self, pairs: &[(Reg, Reg)], dividends: Dividends, are_rounded: bool) -> Vec<Reg> {
         let quotients: Vec<Reg> = pairs.iter().map(|_| self.reg(Class::F32)).collect();
         let (groups, alone): (Vec<Sharers>, Vec<Sharers>) =
             sharers(pairs).into_iter().partition(|group| group.elements.len() >= LEAST_SHARERS);
@@ -92,6 +92,19 @@ impl Emitter<'_> {
         divide(self, &alone);
 
         let mut holds: Option<Reg> = None;
+        if are_rounded && dividends == Dividends::Any {
+            for group in &groups {
+                let elements: Vec<(Reg, Reg)> = group.elements.iter().map(|element| (pairs[*element].0, quotients[*element])).collect();
+                holds = Some(self.rounded_quotients(holds, group.divisor, &elements));
+            }
+            if let Some(holds) = holds {
+                let done = self.asm.label();
+                asm!(self, "@{holds} bra {done}");
+                divide(self, &groups);
+                self.asm.define_label(&done);
+            }
+            return quotients;
+        }
         for group in &groups {
             let elements: Vec<Reg> = group.elements.iter().map(|element| pairs[*element].0).collect();
             holds = Some(self.is_in_range(holds, group.divisor, &elements, dividends));
@@ -131,7 +144,7 @@ impl Emitter<'_> {
 
     /// The reciprocal of a divisor in range. Its last rounding is to nearest, after a step of third order. The rounding up in that step
     /// decides the one reciprocal that is next to a number halfway between two floats, that of `2 - 2^-23`.
-    fn reciprocal(&mut self, s: Reg) -> Reg {
+    pub(super) fn reciprocal(&mut self, s: Reg) -> Reg {
         let [approximation, minus_s, error, series, r] = [0; 5].map(|_| self.reg(Class::F32));
         asm!(self, "rcp.approx.ftz.f32 {approximation}, {s}");
         asm!(self, "neg.f32 {minus_s}, {s}");
@@ -182,7 +195,7 @@ impl Emitter<'_> {
     }
 
     /// Whether the comparison and `holds` hold.
-    fn also(&mut self, holds: Option<Reg>, comparison: &str, ty: &str, a: Reg, b: impl Display) -> Reg {
+    pub(super) fn also(&mut self, holds: Option<Reg>, comparison: &str, ty: &str, a: Reg, b: impl Display) -> Reg {
         let d = self.reg(Class::Pred);
         match holds {
             Some(holds) => asm!(self, "setp.{comparison}.and.{ty} {d}, {a}, {b}, {holds}"),
@@ -192,7 +205,7 @@ impl Emitter<'_> {
     }
 
     /// The minimum or maximum, by a tree of threes: some targets have an integer instruction with three operands.
-    fn extreme(&mut self, instruction: &str, class: Class, mut all: Vec<Reg>) -> Reg {
+    pub(super) fn extreme(&mut self, instruction: &str, class: Class, mut all: Vec<Reg>) -> Reg {
         while all.len() > 1 {
             let parts = all.chunks(3).map(|part| {
                 part.iter().copied().reduce(|a, b| {
@@ -226,7 +239,7 @@ fn power(exponent: i32) -> f32 {
 }
 
 /// The literal of a float.
-fn literal(value: f32) -> String {
+pub(super) fn literal(value: f32) -> String {
     format!("0f{:08X}", value.to_bits())
 }
 

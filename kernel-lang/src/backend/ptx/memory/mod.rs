@@ -45,6 +45,7 @@ impl Emitter<'_> {
         let reader = if volatile { Reader::Broadcast } else { self.readers[result] };
         let held = (reader != Reader::Each).then(|| self.held(offset));
         let (owner, copies) = held.as_ref().map_or((None, 0), |held| (held.owner, held.copies));
+        let is_partial = partial && mask.is_some() && access.group > 1;
         let (mut regs, mut runs) = (Vec::new(), Vec::new());
         for first in (0..self.lane_count(result)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
             let own = mask.as_ref().map(|mask| self.at(mask, first));
@@ -52,12 +53,16 @@ impl Emitter<'_> {
             let fill: Vec<Option<Reg>> =
                 (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
             let address = self.address_operand(&access, first);
-            let run = self.load_group(&instruction, &address, dtype, pred, &fill);
-            regs.extend(&run);
-            runs.push(LoadedRun { first, elements: run, fill });
+            let words = self.load_words(&instruction, &address, dtype, pred, &fill);
+            if is_partial {
+                runs.push(LoadedRun { first, words, fill });
+            } else {
+                regs.extend(self.loaded_elements(&words, dtype, access.group));
+            }
         }
-        if let Some(mask) = mask.as_ref().filter(|_| partial && access.group > 1) {
+        if let Some(mask) = mask.as_ref().filter(|_| is_partial) {
             self.fill_partial_runs(mask, dtype, &runs);
+            regs.extend(runs.iter().flat_map(|run| self.loaded_elements(&run.words, dtype, access.group)));
         }
         let lanes = match held {
             Some(held) if reader == Reader::Broadcast => self.broadcast_from_owner(&held, dtype, &regs, false),
@@ -77,9 +82,9 @@ impl Emitter<'_> {
             let dtype = self.func.ty(base).dtype();
             let group = self.facts.get(self.func, offset).map_or(1, |affine| group(self.layout(offset), &affine, align, dtype));
             let lanes = self.lanes(load);
-            let elements_of_word = if Class::of(dtype) == Class::B16 { group.min(2) } else { 1 };
+            let loaded_elements_word = if Class::of(dtype) == Class::B16 { group.min(2) } else { 1 };
             for first in (0..self.lane_count(load)).step_by(group) {
-                let elements: Vec<Reg> = (first..first + elements_of_word).map(|register| lanes.get(register)).collect();
+                let elements: Vec<Reg> = (first..first + loaded_elements_word).map(|register| lanes.get(register)).collect();
                 let bits = self.words_of(dtype, &elements)[0];
                 all = Some(self.or(all, bits));
             }
@@ -207,38 +212,50 @@ impl Emitter<'_> {
         pred: Option<Reg>,
         fill: &[Option<Reg>],
     ) -> Vec<Reg> {
-        let group = fill.len();
+        let words = self.load_words(instruction, address, dtype, pred, fill);
+        self.loaded_elements(&words, dtype, fill.len())
+    }
+
+    /// Loads elements as [`Emitter::loaded_elements`] finds them: several in a word of 32 bits, or one in each register.
+    fn load_words(&mut self, instruction: &str, address: &str, dtype: Dtype, pred: Option<Reg>, fill: &[Option<Reg>]) -> Vec<Reg> {
         let policy = self.policy_operand(instruction);
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
-        if dtype.bytes() < 4 && group * dtype.bytes() >= 4 {
-            // Load 32-bit words and unpack them in registers.
-            let words: Vec<Reg> = (0..group * dtype.bytes() / 4).map(|_| self.reg(Class::B32)).collect();
+        if are_packed(dtype, fill.len()) {
+            let parts = fill.chunks(4 / dtype.bytes());
+            let words: Vec<Reg> = parts.clone().map(|_| self.reg(Class::B32)).collect();
             if pred.is_some() {
-                for (word, fill) in words.iter().zip(fill.chunks(4 / dtype.bytes())) {
-                    let fill: Option<Vec<Reg>> = fill.iter().copied().collect();
-                    match fill {
-                        None => asm!(self, "mov.b32 {word}, 0"),
-                        Some(fill) => {
-                            let fill: Vec<Reg> =
-                                fill.into_iter().map(|fill| if dtype == Dtype::Bool { self.byte(fill) } else { fill }).collect();
-                            let fill = self.pack(&fill);
-                            asm!(self, "mov.b32 {word}, {fill}");
-                        }
-                    }
+                for (word, fill) in words.iter().zip(parts) {
+                    let fill = self.word_of(fill, dtype);
+                    asm!(self, "mov.b32 {word}, {fill}");
                 }
             }
             asm!(self, "{guard}{instruction}{}.b32 {}, {address}{policy}", vector(words.len()), list(&words));
-            return words.into_iter().flat_map(|word| self.unpack(word, dtype)).collect();
+            return words;
         }
         let class = if dtype == Dtype::Bool { Class::B32 } else { Class::of(dtype) };
-        let regs: Vec<Reg> = (0..group).map(|_| self.reg(class)).collect();
+        let regs: Vec<Reg> = fill.iter().map(|_| self.reg(class)).collect();
         if pred.is_some() {
             for (reg, fill) in regs.iter().zip(fill) {
                 self.fill("", *reg, dtype, *fill);
             }
         }
-        asm!(self, "{guard}{instruction}{}.{} {}, {address}{policy}", vector(group), memory_type(dtype), list(&regs));
-        regs.into_iter().map(|reg| if dtype == Dtype::Bool { self.predicate(reg) } else { reg }).collect()
+        asm!(self, "{guard}{instruction}{}.{} {}, {address}{policy}", vector(regs.len()), memory_type(dtype), list(&regs));
+        regs
+    }
+
+    /// The elements of words that [`Emitter::load_words`] has loaded for `group` elements.
+    fn loaded_elements(&mut self, words: &[Reg], dtype: Dtype, group: usize) -> Vec<Reg> {
+        if are_packed(dtype, group) {
+            return words.iter().flat_map(|word| self.unpack(*word, dtype)).collect();
+        }
+        words.iter().map(|reg| if dtype == Dtype::Bool { self.predicate(*reg) } else { *reg }).collect()
+    }
+
+    /// The word that holds the elements `fill`, which are zero if one is absent: a register, or a constant.
+    fn word_of(&mut self, fill: &[Option<Reg>], dtype: Dtype) -> String {
+        let Some(fill) = fill.iter().copied().collect::<Option<Vec<Reg>>>() else { return "0".to_string() };
+        let fill: Vec<Reg> = fill.into_iter().map(|fill| if dtype == Dtype::Bool { self.byte(fill) } else { fill }).collect();
+        self.pack(&fill).to_string()
     }
 
     /// Sets a register in place of a load: to zero if `fill` is absent. `guard` is that of the instruction.
@@ -435,6 +452,11 @@ fn group(layout: Option<&Layout>, affine: &Affine, align: u32, dtype: Dtype) -> 
     let in_order = run.bits.iter().enumerate().take_while(|(index, bit)| *index as u32 == **bit).count();
     let widest = (align as usize / dtype.bytes()).max(1);
     if run.disjoint { widest.min(1 << in_order) } else { 1 }
+}
+
+/// Whether several elements of an access of `group` elements share a register of 32 bits.
+fn are_packed(dtype: Dtype, group: usize) -> bool {
+    dtype.bytes() < 4 && group * dtype.bytes() >= 4
 }
 
 fn vector(length: usize) -> &'static str {

@@ -14,7 +14,8 @@ use super::Access;
 pub(super) struct LoadedRun {
     /// The number of the first register.
     pub(super) first: usize,
-    pub(super) elements: Vec<Reg>,
+    /// The elements, narrow ones packed in words: see [`Emitter::loaded_elements`].
+    pub(super) words: Vec<Reg>,
     /// What replaces each element that the mask excludes.
     pub(super) fill: Vec<Option<Reg>>,
 }
@@ -30,14 +31,30 @@ pub(super) struct StoredRuns<'a> {
 }
 
 impl Emitter<'_> {
-    /// Replaces the elements of partial runs that the mask excludes.
+    /// Replaces the elements of partial runs that the mask excludes. Elements of one word stay packed: they are unpacked behind the branch, by
+    /// instructions that also widen them.
     pub(super) fn fill_partial_runs(&mut self, mask: &Source, dtype: Dtype, runs: &[LoadedRun]) {
-        let bounds = runs.iter().map(|run| (run.first, run.elements.len()));
+        let bounds = runs.iter().map(|run| (run.first, run.fill.len()));
         let Some(skip) = self.unless_partial(mask, bounds) else { return };
         for run in runs {
-            for (at, (reg, fill)) in run.elements.iter().zip(&run.fill).enumerate().skip(1) {
+            let of_word = run.fill.len() / run.words.len();
+            let words: Vec<String> = match of_word {
+                1 => Vec::new(),
+                _ => run.fill.chunks(of_word).map(|fill| self.word_of(fill, dtype)).collect(),
+            };
+            // The last element comes first: if the mask excludes an element, it excludes those behind it in the run.
+            for at in (1..run.fill.len()).rev() {
                 let is_kept = self.at(mask, run.first + at);
-                self.fill(&format!("@!{is_kept} "), *reg, dtype, *fill);
+                let (word, part) = (run.words[at / of_word], at % of_word);
+                match part {
+                    0 if of_word == 1 => self.fill(&format!("@!{is_kept} "), word, dtype, run.fill[at]),
+                    0 => asm!(self, "@!{is_kept} mov.b32 {word}, {}", words[at / of_word]),
+                    _ => {
+                        let kept = 4 / of_word * part;
+                        let selector: usize = (0..4).map(|byte| (if byte < kept { byte } else { byte + 4 }) << (4 * byte)).sum();
+                        asm!(self, "@!{is_kept} prmt.b32 {word}, {word}, {}, {selector:#06x}", words[at / of_word]);
+                    }
+                }
             }
         }
         self.asm.define_label(&skip);
