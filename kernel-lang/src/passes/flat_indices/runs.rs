@@ -377,7 +377,7 @@ impl Search<'_> {
         if let Some(constant) = func.splat(value) {
             return Run::Same { is_aligned: constant.as_int().is_some_and(|constant| constant % runs.run as i128 == 0) };
         }
-        if self.full.masks.contains(&value) {
+        if self.full.holds(value) {
             return same;
         }
         let Some(op) = func.def_op(value) else { return Run::Varied };
