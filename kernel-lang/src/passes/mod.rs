@@ -12,6 +12,7 @@ pub mod expand_math;
 pub mod expand_sort;
 mod flat_indices;
 pub mod guard_accesses;
+pub mod hoist_loads;
 pub mod issue_loads;
 pub mod licm;
 pub mod narrow_divisions;
@@ -93,6 +94,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     dce,
     sink_indices, // after cse and licm, which would undo it
     dce,
+    hoist_loads,       // behind expand_math, whose formulas have no divisions
     sink_to_uses,      // last of the passes that move ops, because an op that moves may use a cast earlier
     wait_for_previous, // last: no later pass moves an access
 ];
