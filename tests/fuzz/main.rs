@@ -36,6 +36,7 @@ mod rows;
 mod shapes;
 mod sweeps;
 mod tile;
+mod transposes;
 mod walks;
 mod writer;
 
