@@ -90,14 +90,22 @@ pub fn autotune(arguments: TokenStream, item: TokenStream, store: &dyn Store) ->
 /// # Errors
 /// All errors in the kernel.
 pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
-    let (func, errors) = checked(source, file);
+    lower_kernel(source, file, None)
+}
+
+/// The generic IR of the kernel with this name, or of the first one without a name; as [`lower_source`].
+///
+/// # Errors
+/// All errors in the kernel, or the names of the kernels if none has this name.
+pub fn lower_kernel(source: &str, file: &str, name: Option<&str>) -> Result<Function, Diagnostics> {
+    let (func, errors) = checked(source, file, name);
     errors.into_diagnostics().finish(func).map(|func| func.expect("a text without a kernel is a mistake"))
 }
 
 /// The errors of the first kernel in a source text, in source order, each with the byte range to underline. For tests and tools; it has the
 /// scope of [`lower_source`].
 pub fn mistakes(source: &str, file: &str) -> Vec<(Range<usize>, Diagnostic)> {
-    checked(source, file).1.into_underlined()
+    checked(source, file, None).1.into_underlined()
 }
 
 /// A builtin as described by its row in the table. For tests and tools; [`kernel_lang::dsl`] has the documentation.
@@ -125,8 +133,8 @@ pub fn builtin_names(of: &TokenStream) -> TokenStream {
     quote!(#(pub use #of as #names;)*)
 }
 
-/// The first kernel in a source text and its errors; without a kernel there is at least one error.
-fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
+/// The first kernel in a source text that has the name, if there is one, and its errors; without a kernel there is at least one error.
+fn checked(source: &str, file: &str, name: Option<&str>) -> (Option<Function>, Errors) {
     let mut errors = Errors::default();
     let tokens: TokenStream = source.parse().unwrap_or_default();
     if let Some(span) = depth::exceeded(&tokens) {
@@ -134,6 +142,7 @@ fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
         errors.push_help(SourceSpan::at(span), message, help);
         return (None, errors);
     }
+    let mut others = Vec::new();
     let func = match syn::parse_file(source) {
         Err(error) => {
             syntax::explain(&tokens, &error, &mut errors);
@@ -145,12 +154,25 @@ fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
             functions.find_map(|mut item| {
                 let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
                 given.take_from(&mut item);
-                (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, &devices, file, &(), &mut errors).func)
+                if given.kernel.is_none() && given.autotune.is_none() {
+                    return None;
+                }
+                if name.is_some_and(|name| item.sig.ident != name) {
+                    others.push(format!("`{}`", item.sig.ident));
+                    return None;
+                }
+                Some(expand(&given, &item, &devices, file, &(), &mut errors).func)
             })
         }
     };
     if func.is_none() && errors.is_empty() {
-        errors.push(SourceSpan::at(proc_macro2::Span::call_site()), "there is no `#[kernel]` in this text");
+        let span = SourceSpan::at(proc_macro2::Span::call_site());
+        match name {
+            Some(name) if !others.is_empty() => {
+                errors.push_help(span, format!("there is no kernel `{name}` in this text"), format!("there are {}", others.join(", ")));
+            }
+            _ => errors.push(span, "there is no `#[kernel]` in this text"),
+        }
     }
     (func, errors)
 }
