@@ -90,16 +90,26 @@ pub fn autotune(arguments: TokenStream, item: TokenStream, store: &dyn Store) ->
 /// # Errors
 /// All errors in the kernel.
 pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
-    lower_kernel(source, file, None)
+    lower_kernel(source, file, None).map(|listed| listed.func)
 }
 
-/// The generic IR of the kernel with this name, or of the first one without a name; as [`lower_source`].
+/// A kernel of a source text, and the values that its attributes list.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The generic IR.
+    pub func: Function,
+    /// Of each generic and each part of the schedule: its name and its values, as a user writes them. A part of the schedule that the
+    /// attributes do not name has its default. A generic without listed values is absent.
+    pub choices: Vec<(String, Vec<String>)>,
+}
+
+/// The kernel with this name, or the first one without a name; as [`lower_source`].
 ///
 /// # Errors
 /// All errors in the kernel, or the names of the kernels if none has this name.
-pub fn lower_kernel(source: &str, file: &str, name: Option<&str>) -> Result<Function, Diagnostics> {
-    let (func, errors) = checked(source, file, name);
-    errors.into_diagnostics().finish(func).map(|func| func.expect("a text without a kernel is a mistake"))
+pub fn lower_kernel(source: &str, file: &str, name: Option<&str>) -> Result<Listed, Diagnostics> {
+    let (listed, errors) = checked(source, file, name);
+    errors.into_diagnostics().finish(listed).map(|listed| listed.expect("a text without a kernel is a mistake"))
 }
 
 /// The errors of the first kernel in a source text, in source order, each with the byte range to underline. For tests and tools; it has the
@@ -134,7 +144,7 @@ pub fn builtin_names(of: &TokenStream) -> TokenStream {
 }
 
 /// The first kernel in a source text that has the name, if there is one, and its errors; without a kernel there is at least one error.
-fn checked(source: &str, file: &str, name: Option<&str>) -> (Option<Function>, Errors) {
+fn checked(source: &str, file: &str, name: Option<&str>) -> (Option<Listed>, Errors) {
     let mut errors = Errors::default();
     let tokens: TokenStream = source.parse().unwrap_or_default();
     if let Some(span) = depth::exceeded(&tokens) {
@@ -161,7 +171,8 @@ fn checked(source: &str, file: &str, name: Option<&str>) -> (Option<Function>, E
                     others.push(format!("`{}`", item.sig.ident));
                     return None;
                 }
-                Some(expand(&given, &item, &devices, file, &(), &mut errors).func)
+                let expanded = expand(&given, &item, &devices, file, &(), &mut errors);
+                Some(Listed { func: expanded.func, choices: expanded.choices })
             })
         }
     };
@@ -403,6 +414,7 @@ struct Expanded {
     autotune: Option<autotune::Autotune>,
     builtins: Vec<(&'static str, proc_macro2::Span)>,
     facts: facts::Facts,
+    choices: Vec<(String, Vec<String>)>,
     outcomes: variants::Outcomes,
     prints: bool,
     notes: Vec<(SourceSpan, String)>,
@@ -449,11 +461,13 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
     if let Some(autotune) = autotune.as_ref().filter(|_| errors.is_empty()) {
         autotune.check(&lowered.func, name, errors);
     }
-    let (mut facts, mut outcomes, mut notes) = (facts::Facts::default(), variants::Outcomes::default(), Vec::new());
+    let (mut facts, mut outcomes) = (facts::Facts::default(), variants::Outcomes::default());
+    let (mut notes, mut choices) = (Vec::new(), Vec::new());
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());
         let has_choice = autotune.as_ref().is_some_and(|autotune| autotune.configs.len() > 1);
         notes = variants::notes(&lowered.func, &instances, &lowered.spans, name);
+        choices = variants::choices(&instances);
         facts = facts::Facts::of(&signature, &attributes.facts, &lowered.func);
         let instances = facts.instances(instances, &signature);
         outcomes = variants::compile(&lowered.func, &instances, has_choice, &lowered.spans, name, store, errors);
@@ -467,6 +481,7 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
         autotune,
         builtins: lowered.builtins,
         facts,
+        choices,
         outcomes,
         outers,
         outer_types: lowered.outers,

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use std::str::FromStr;
 
 use clap::Args;
+use kernel_frontend::Listed;
 use kernel_lang::explain::explain;
 use kernel_lang::ir::Function;
 
@@ -28,12 +29,12 @@ use crate::{ptxas, sim};
 /// Print why a kernel is as fast as it is: its accesses, registers, occupancy and times
 #[derive(Args)]
 #[command(after_help = "Examples:
-  galatea explain src/copy.rs T=f32 BLOCK=1024 x=65536 y=65536 n=65536 --grid 64
+  galatea explain src/copy.rs T=f32 x=65536 y=65536 n=65536 --grid 64
   galatea explain src/norms.rs --kernel layer_norm BLOCK=1024 num_warps=8 x=4096x1000 y=4096x1000 --grid 4096 --gpu h100
-  galatea explain src/gather.rs BLOCK=256 table=1000000 index=4096=below:3906 y=1048576 --grid 4096 --programs 16
+  galatea explain src/gather.rs table=1000000 index=4096=below:3906 y=1048576 --grid 4096 --programs 16
 
 NAME=VALUE gives a type `T=f32`, a constant `BLOCK=1024`, a part of the schedule `num_warps=8`, a number `n=1000`, or a tensor: its elements
-`x=65536`, or the shape of a view `x=64x1024`. Contents of a tensor stand behind its size: `=zeros|ones|iota|random|below:N|nothing|@FILE`.")]
+`x=65536`, or the shape of a view `x=64x1024`. Types, constants and the schedule are optional where the attributes list one value. Contents of a tensor stand behind its size: `=zeros|ones|iota|random|below:N|nothing|@FILE`.")]
 pub(crate) struct Explain {
     /// Rust file with the kernel, and the device functions that it calls
     #[arg(value_name = "FILE")]
@@ -87,11 +88,11 @@ impl Explain {
         if self.grid.contains(&0) {
             return Err("the grid has no program\nhelp: a launch has at least one along each axis".to_owned());
         }
-        let (func, card) = (read(&self.file, self.kernel.as_deref())?, self.gpu.card());
+        let (Listed { func, choices }, card) = (read(&self.file, self.kernel.as_deref())?, self.gpu.card());
         if func.has_prints() {
             return Err(format!("`{}` prints\nhelp: remove `device_print!` to explain it", func.name));
         }
-        let request = Request::of(&func, card.target, &self.values, &self.facts)?;
+        let request = Request::of(&func, &choices, card.target, &self.values, &self.facts)?;
         let explained = explain(&func, &request.options, &|name| request.known(name)).map_err(|errors| rendered(errors, &func))?;
         let run = simulate::run(&explained, &request, self.grid, self.programs.0, self.gpu)?;
         let target = card.target.to_string();
@@ -106,8 +107,8 @@ impl Explain {
     }
 }
 
-/// The generic kernel in a file: of this name, or the only one.
-fn read(path: &Path, name: Option<&str>) -> Result<Function, String> {
+/// The kernel in a file: of this name, or the only one.
+fn read(path: &Path, name: Option<&str>) -> Result<Listed, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
     let file = path.display().to_string();
     kernel_frontend::lower_kernel(&text, &file, name).map_err(|errors| without_prefix(errors.render(&[file.as_str().into()])))

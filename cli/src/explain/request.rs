@@ -35,7 +35,14 @@ const SCHEDULE: [&str; 4] = ["num_warps", "num_ctas", "num_stages", "maxnreg"];
 
 impl Request {
     /// Reads `NAME=VALUE` for each generic, parameter and part of the schedule, and the facts of `--assume`.
-    pub(super) fn of(func: &Function, target: Target, values: &[String], facts: &[String]) -> Result<Request, String> {
+    /// `choices` are the values that the kernel's attributes list.
+    pub(super) fn of(
+        func: &Function,
+        choices: &[(String, Vec<String>)],
+        target: Target,
+        values: &[String],
+        facts: &[String],
+    ) -> Result<Request, String> {
         let mut given: BTreeMap<&str, &str> = BTreeMap::new();
         for value in values {
             let (name, value) = value.split_once('=').ok_or_else(|| format!("`{value}` is no `NAME=VALUE`"))?;
@@ -43,6 +50,16 @@ impl Request {
             if given.insert(name, value).is_some() {
                 return Err(format!("`{name}` is given twice\nhelp: remove one of them"));
             }
+        }
+        for (name, values) in choices.iter().filter(|(name, _)| !given.contains_key(name.as_str())).collect::<Vec<_>>() {
+            let [value] = values.as_slice() else {
+                return Err(format!(
+                    "the attributes list several values of `{name}`\nhelp: add `{name}={}`, or one of {}",
+                    values[0],
+                    values[1..].join(", ")
+                ));
+            };
+            given.insert(name, value);
         }
         let bindings = bindings(func, &given)?;
         let mut options = Options { schedule: schedule(&given)?, ..Options::new(bindings, target) };

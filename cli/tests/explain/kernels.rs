@@ -128,3 +128,14 @@ fn through_a_function<const BLOCK: usize>(x: Ptr<f32>, z: Ptr<f32>, y: PtrMut<f3
     let start = program_id(0) * BLOCK;
     store(y + start + arange(0, BLOCK), doubled::<BLOCK>(x, start) + doubled::<BLOCK>(z, start));
 }
+
+#[kernel]
+fn unlisted<const BLOCK: usize>(x: PtrMut<f32>) {
+    store(x + arange(0, BLOCK), 0.0);
+}
+
+#[autotune(configs = [Config { BLOCK: 4096, num_warps: 4 }, Config { BLOCK: 4096, num_warps: 8 }], key = [])]
+#[kernel(T = [bf16])]
+fn tuned<T: Float, const BLOCK: usize>(x: PtrMut<T>) {
+    store(x + program_id(0) * BLOCK + arange(0, BLOCK), T::INFINITY);
+}

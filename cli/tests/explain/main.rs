@@ -203,6 +203,18 @@ fn each_reason_is_told_where_it_holds() {
 }
 
 #[test]
+fn the_attributes_give_values_that_they_list_once() {
+    let report = json("--kernel tuned num_warps=8 x=8192 --grid 2");
+    assert_eq!(access(&report, "store", "x")["dtype"], "bf16");
+    assert_eq!(
+        (&report["resources"]["warps_per_cta"], access(&report, "store", "x")["asked_bytes"].as_f64()),
+        (&8.into(), Some(2.0 * 8192.0))
+    );
+    let whole = json("--kernel every_nth x=4096 y=4096 n=4096 stride=1 --grid 8");
+    assert_eq!(access(&whole, "load", "x")["tile"], serde_json::json!([512]));
+}
+
+#[test]
 fn the_calls_of_a_device_function_are_one_row() {
     let report = json("--kernel through_a_function BLOCK=1024 x=4096 y=4096 z=4096 --grid 4");
     let tensors: Vec<&Value> = report["accesses"].as_array().unwrap().iter().map(|row| &row["tensors"]).collect();
@@ -214,7 +226,9 @@ fn the_calls_of_a_device_function_are_one_row() {
 fn mistakes_say_what_to_do() {
     let cases = [
         ("--kernel nothing --grid 1", "there is no kernel `nothing` in this text", "help: there are `copy`, `scale_rows`"),
-        ("--kernel copy T=f32 x=4 y=4 n=4 --grid 1", "`BLOCK` has no value", "help: add `BLOCK=NUMBER`"),
+        ("--kernel unlisted x=4 --grid 1", "`BLOCK` has no value", "help: add `BLOCK=NUMBER`"),
+        ("--kernel tuned T=f32 x=4 --grid 1", "the attributes list several values of `num_warps`", "help: add `num_warps=4`, or one of 8"),
+        ("--kernel copy x=4 y=4 n=4 --grid 1", "the attributes list several values of `T`", "help: add `T=f16`, or one of bf16, f32, f64"),
         ("--kernel copy T=f32 BLOCK=1024 y=4 n=4 --grid 1", "`x` has no value", "help: add `x=ELEMENTS`"),
         ("--kernel copy T=f32 BLOCK=1024 x=4 y=4 --grid 1", "`n` has no value", "help: add `n=NUMBER`, of type `i64`"),
         ("--kernel copy T=i32 BLOCK=1024 x=4 y=4 n=4 --grid 1", "`i32` is no value of `T`", "help: there are"),
