@@ -101,6 +101,8 @@ pub struct Listed {
     /// Of each generic and each part of the schedule: its name and its values, as a user writes them. A part of the schedule that the
     /// attributes do not name has its default. A generic without listed values is absent.
     pub choices: Vec<(String, Vec<String>)>,
+    /// The names of all kernels of the text.
+    pub kernels: Vec<String>,
 }
 
 /// The kernel with this name, or the first one without a name; as [`lower_source`].
@@ -152,40 +154,50 @@ fn checked(source: &str, file: &str, name: Option<&str>) -> (Option<Listed>, Err
         errors.push_help(SourceSpan::at(span), message, help);
         return (None, errors);
     }
-    let mut others = Vec::new();
-    let func = match syn::parse_file(source) {
+    let listed = match syn::parse_file(source) {
         Err(error) => {
             syntax::explain(&tokens, &error, &mut errors);
             None
         }
         Ok(parsed) => {
             let devices = Devices::of_file(&parsed, file, &mut errors);
-            let mut functions = parsed.items.into_iter().filter_map(|item| if let syn::Item::Fn(item) = item { Some(item) } else { None });
-            functions.find_map(|mut item| {
-                let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
-                given.take_from(&mut item);
-                if given.kernel.is_none() && given.autotune.is_none() {
-                    return None;
+            let mut kernels = kernels(parsed);
+            let names: Vec<String> = kernels.iter().map(|(_, item)| item.sig.ident.to_string()).collect();
+            let span = SourceSpan::at(proc_macro2::Span::call_site());
+            let chosen = name.map_or(Some(0), |name| names.iter().position(|known| known == name)).filter(|at| *at < kernels.len());
+            match (chosen, name) {
+                (Some(at), _) => {
+                    let (given, item) = kernels.swap_remove(at);
+                    let expanded = expand(&given, &item, &devices, file, &(), &mut errors);
+                    Some(Listed { func: expanded.func, choices: expanded.choices, kernels: names })
                 }
-                if name.is_some_and(|name| item.sig.ident != name) {
-                    others.push(format!("`{}`", item.sig.ident));
-                    return None;
+                (None, Some(name)) if !names.is_empty() => {
+                    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                    let help = format!("there are {}", names.join(", "));
+                    errors.push_help(span, format!("there is no kernel `{name}` in this text"), help);
+                    None
                 }
-                let expanded = expand(&given, &item, &devices, file, &(), &mut errors);
-                Some(Listed { func: expanded.func, choices: expanded.choices })
-            })
+                // Errors of the device functions may be the reason.
+                (None, _) if errors.is_empty() => {
+                    errors.push(span, "there is no `#[kernel]` in this text");
+                    None
+                }
+                (None, _) => None,
+            }
         }
     };
-    if func.is_none() && errors.is_empty() {
-        let span = SourceSpan::at(proc_macro2::Span::call_site());
-        match name {
-            Some(name) if !others.is_empty() => {
-                errors.push_help(span, format!("there is no kernel `{name}` in this text"), format!("there are {}", others.join(", ")));
-            }
-            _ => errors.push(span, "there is no `#[kernel]` in this text"),
-        }
-    }
-    (func, errors)
+    (listed, errors)
+}
+
+/// The kernels of a file, without the language's attributes.
+fn kernels(parsed: syn::File) -> Vec<(Given, syn::ItemFn)> {
+    let functions = parsed.items.into_iter().filter_map(|item| if let syn::Item::Fn(item) = item { Some(item) } else { None });
+    let kernel = |mut item: syn::ItemFn| {
+        let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
+        given.take_from(&mut item);
+        (given.kernel.is_some() || given.autotune.is_some()).then_some((given, item))
+    };
+    functions.filter_map(kernel).collect()
 }
 
 /// The arguments of the attributes on a function.

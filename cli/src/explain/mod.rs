@@ -88,7 +88,7 @@ impl Explain {
         if self.grid.contains(&0) {
             return Err("the grid has no program\nhelp: a launch has at least one along each axis".to_owned());
         }
-        let (Listed { func, choices }, card) = (read(&self.file, self.kernel.as_deref())?, self.gpu.card());
+        let (Listed { func, choices, .. }, card) = (read(&self.file, self.kernel.as_deref())?, self.gpu.card());
         if func.has_prints() {
             return Err(format!("`{}` prints\nhelp: remove `device_print!` to explain it", func.name));
         }
@@ -111,7 +111,12 @@ impl Explain {
 fn read(path: &Path, name: Option<&str>) -> Result<Listed, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
     let file = path.display().to_string();
-    kernel_frontend::lower_kernel(&text, &file, name).map_err(|errors| without_prefix(errors.render(&[file.as_str().into()])))
+    let listed =
+        kernel_frontend::lower_kernel(&text, &file, name).map_err(|errors| without_prefix(errors.render(&[file.as_str().into()])))?;
+    if name.is_none() && listed.kernels.len() > 1 {
+        return Err(format!("the file has several kernels\nhelp: `--kernel` and one of {}", listed.kernels.join(", ")));
+    }
+    Ok(listed)
 }
 
 fn rendered(errors: kernel_lang::diagnostic::Diagnostics, func: &Function) -> String {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kernel_lang::explain::{Access, Explained};
-use kernel_sim::{Argument, Counters, Launch, LineCounters, Machine, Options};
+use kernel_sim::{Argument, Counters, FaultKind, Launch, LaunchError, LineCounters, Machine, Options};
 
 use super::card::Model;
 use super::request::{Request, Value};
@@ -90,11 +90,14 @@ pub(super) fn run(explained: &Explained, request: &Request, grid: [u32; 3], most
         arguments: &described,
         options,
     };
+    let programs: u64 = grid.iter().map(|extent| u64::from(*extent)).product();
     let counters = machine.launch(&kernel, &launch).map_err(|error| {
-        let help = if most.is_some() { "\nhelp: programs that wait for each other need `--programs all`" } else { "" };
+        let waits =
+            matches!(&error, LaunchError::Fault(fault) if matches!(fault.kind, FaultKind::Deadlock { .. } | FaultKind::TooLong { .. }));
+        let is_part = options.clusters_run(programs) < programs;
+        let help = if waits && is_part { "\nhelp: only a part of the programs ran; run all of them by `--programs all`" } else { "" };
         format!("{error}{help}")
     })?;
-    let programs: u64 = grid.iter().map(|extent| u64::from(*extent)).product();
     Ok(add_up(explained, &counters, &tensors, (programs, options.clusters_run(programs))))
 }
 

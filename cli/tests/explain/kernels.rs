@@ -139,3 +139,22 @@ fn unlisted<const BLOCK: usize>(x: PtrMut<f32>) {
 fn tuned<T: Float, const BLOCK: usize>(x: PtrMut<T>) {
     store(x + program_id(0) * BLOCK + arange(0, BLOCK), T::INFINITY);
 }
+
+#[kernel(BLOCK = 128)]
+fn in_turns<const BLOCK: usize>(turn: PtrMut<i32>, y: PtrMut<f32>) {
+    let program = program_id(0);
+    while atomic_add(turn, 0) as usize != program {}
+    store(y + program * BLOCK + arange(0, BLOCK), 1.0);
+    atomic_add(turn, 1);
+}
+
+#[kernel(BLOCK = 1024, unchecked)]
+fn too_far<const BLOCK: usize>(x: PtrMut<f32>) {
+    store(x + program_id(0) * BLOCK + arange(0, BLOCK), 1.0);
+}
+
+#[kernel(BLOCK = 1024)]
+fn padded<const BLOCK: usize>(x: PtrMut<f32>, columns: usize, stride: usize) {
+    let at = arange(0, BLOCK);
+    store(x + program_id(0) * stride + at, 1.0, mask = at < columns);
+}

@@ -173,6 +173,13 @@ fn each_reason_is_told_where_it_holds() {
         ),
     ];
     let more = [
+        (
+            "--kernel padded x=4032 columns=1001 stride=1008 --grid 4",
+            "store",
+            "x",
+            "the mask ends at `columns` = 1001, not a multiple of 4",
+        ),
+        ("--kernel padded x=4032 columns=1000 stride=1008 --grid 4", "store", "x", "none"),
         ("--kernel pairs M=256 x=1024x2 y=1024x2 --grid 4", "load", "x", "a row of the tile has 2 elements"),
         ("--kernel padded_rows M=32 x=1056 y=1056 --grid 1", "load", "x", "rows are 33 elements apart, not a multiple of 4"),
         ("--kernel matrix M=32 x=32x33 y=32x36 --grid 1", "load", "x", "rows are `x.stride(0)` = 33 elements apart, not a multiple of 4"),
@@ -215,6 +222,12 @@ fn the_attributes_give_values_that_they_list_once() {
 }
 
 #[test]
+fn programs_that_wait_for_each_other_run_together() {
+    let report = json("--kernel in_turns turn=1 y=12800 --grid 100 --programs all");
+    assert_eq!(access(&report, "store", "y")["asked_bytes"].as_f64(), Some(4.0 * 12800.0));
+}
+
+#[test]
 fn the_calls_of_a_device_function_are_one_row() {
     let report = json("--kernel through_a_function BLOCK=1024 x=4096 y=4096 z=4096 --grid 4");
     let tensors: Vec<&Value> = report["accesses"].as_array().unwrap().iter().map(|row| &row["tensors"]).collect();
@@ -242,6 +255,9 @@ fn mistakes_say_what_to_do() {
             "`stride=1` is false for `stride=2`",
             "help: a launch uses a variant only if its facts hold",
         ),
+        ("copy=1 --grid 1", "the file has several kernels", "help: `--kernel` and one of copy, scale_rows"),
+        ("--kernel in_turns turn=1 y=128000 --grid 1000", "no thread can make progress", "help: only a part of the programs ran"),
+        ("--kernel too_far x=1024 --grid 2", "element 1024 of argument `x`", "at kernels.rs:153:5"),
         ("--kernel print_them BLOCK=128 x=128 --grid 1", "`print_them` prints", "help: remove `device_print!`"),
         ("--kernel wrong BLOCK=128 x=128 y=128 --grid 1", "tile<f32, [64]>", "kernels.rs:83:"),
         ("--kernel copy T=f32 BLOCK=1024 x=4 y=4 n=4 --grid 0", "the grid has no program", "help: a launch has at least one"),
@@ -253,6 +269,7 @@ fn mistakes_say_what_to_do() {
         assert!(!success && out.is_empty(), "{line}: {out}");
         assert!(err.starts_with("error: ") && err.contains(what) && err.contains(help), "{line}:\n{err}");
         assert!(!err.contains("error: error"), "{line}:\n{err}");
+        assert!(!err.contains("--programs all") || err.contains("only a part"), "{line}:\n{err}");
     }
 }
 
