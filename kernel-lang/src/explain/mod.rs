@@ -212,3 +212,44 @@ fn parameter(func: &Function, value: Value) -> Option<&Name> {
 
 /// The hints of all accesses.
 type Hints = HashMap<Inst, Hint>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::Target;
+    use crate::{Bindings, ir};
+
+    /// The widest instruction of a store to `%y` at these offsets, and its first limit.
+    fn store(elements: u32, offsets: &str) -> (u32, String) {
+        let text = format!(
+            "kernel @k(%y: ptr_mut<f32>, %index: ptr<i64>, %n: i64, %v: f32) {{
+                %0 = arange {{start = 0, end = {elements}}} : tile<i64, [{elements}]>
+                {offsets}
+                %9 = broadcast %v : tile<f32, [{elements}]>
+                store %y, %at, %9 @3:5
+                return
+            }}"
+        );
+        let func = ir::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let explained = explain(&func, &Options::new(Bindings::new(), Target::SM_90A), &|_| Some(6)).unwrap();
+        let access = explained.accesses.iter().find(|access| access.builtin == "store").unwrap();
+        (access.widest, access.limits[0].to_string())
+    }
+
+    #[test]
+    fn widths_are_those_of_the_instructions() {
+        let shifted = |by: &str| {
+            format!(
+                "%1 = program_id : i64\n%2 = mul %1, {by} : i64\n%3 = broadcast %2 : tile<i64, [512]>\n%at = add %3, %0 : tile<i64, [512]>"
+            )
+        };
+        let start = "tiles begin at multiples of `n` = 6, not of 4";
+        assert_eq!(store(512, &shifted("%n")), (16, start.to_owned()));
+        let few = "%1 = const {value = 0} : tile<i64, [256]>\n%at = add %1, %0 : tile<i64, [256]>";
+        assert_eq!(store(256, few), (8, "128 threads share 256 elements".to_owned()));
+        let loaded = "%at = load %index, %0 : tile<i64, [512]>";
+        assert_eq!(store(512, loaded), (4, "the index of each element is loaded from `index`".to_owned()));
+        let strided = "%1 = broadcast %n : tile<i64, [512]>\n%at = mul %0, %1 : tile<i64, [512]>";
+        assert_eq!(store(512, strided), (4, "neighbouring elements are `n` = 6 elements apart".to_owned()));
+    }
+}
