@@ -158,3 +158,17 @@ fn padded<const BLOCK: usize>(x: PtrMut<f32>, columns: usize, stride: usize) {
     let at = arange(0, BLOCK);
     store(x + program_id(0) * stride + at, 1.0, mask = at < columns);
 }
+
+#[kernel(BLOCK = 1024)]
+fn rotated<const BLOCK: usize>(x: Ptr<bf16>, y: PtrMut<bf16>, n: usize, columns: usize, shift: usize) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let mask = at < n;
+    let from = at / columns * columns + (at % columns + shift) % columns;
+    store(y + at, load(x + from, mask = mask), mask = mask);
+}
+
+#[kernel(BLOCK = 2048)]
+fn add_wide<const BLOCK: usize>(x: Ptr<bf16>, y: PtrMut<f32>, n: usize) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    atomic_add(y + at, load(x + at, mask = at < n) as f32, mask = at < n);
+}

@@ -174,6 +174,18 @@ fn each_reason_is_told_where_it_holds() {
     ];
     let more = [
         (
+            "--kernel add_wide x=8192 y=8192 n=8192 --grid 4",
+            "load",
+            "x",
+            "each thread holds the elements that another access of these tiles needs",
+        ),
+        (
+            "--kernel rotated x=64016 y=64016 n=64016 columns=4001 shift=8 --grid 63",
+            "load",
+            "x",
+            "the index is divided by `columns` = 4001",
+        ),
+        (
             "--kernel padded x=4032 columns=1001 stride=1008 --grid 4",
             "store",
             "x",

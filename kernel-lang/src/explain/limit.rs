@@ -134,7 +134,7 @@ impl Limit {
             Limit::MaskEnd { run, .. } => format!("pad the rows to a multiple of {run} elements"),
             Limit::Divisor { run, .. } => format!("pad this extent to a multiple of {run} elements, or make it a constant of the kernel"),
             Limit::FewElements { .. } => "use a larger tile, or fewer `num_warps`".to_owned(),
-            Limit::OtherLayout => "load both tiles along the same axis, or split the kernel".to_owned(),
+            Limit::OtherLayout => "access both tensors along the same axis and in elements of one size, or split the kernel".to_owned(),
             Limit::NoFastPath => "compute the index from arguments, program ids and loop indices only".to_owned(),
             Limit::NotFull => "use a smaller tile, or pad the tensors to whole tiles".to_owned(),
         };

@@ -32,11 +32,20 @@ impl<'a> Limits<'a> {
             return if limits.is_empty() { vec![Limit::NotFull] } else { limits };
         }
         let elements = func.ty(access.offset).numel();
-        if align >= WIDEST {
+        // Some copy moves runs, though shorter ones.
+        if align > func.ty(access.base).dtype().bytes() as u32 {
             let is_small = (elements as i64) < run * i64::from(self.threads);
             return vec![if is_small { Limit::FewElements { elements, threads: self.threads } } else { Limit::OtherLayout }];
         }
         vec![self.at_compilation(access, run)]
+    }
+
+    /// Does the access keep all accesses of its tiles from the fast path, in a launch with these arguments?
+    pub(super) fn leaves_fast_path(&mut self, access: &Access, is_wide: bool) -> bool {
+        let func = self.numbers.func;
+        let run = i64::from(WIDEST) / func.ty(access.base).dtype().bytes() as i64;
+        let is_cause = |limit: &Limit| is_wide || matches!(limit, Limit::Divisor { .. });
+        func.ty(access.offset).is_tile() && self.at_launch(access, run).iter().any(is_cause)
     }
 
     /// Why no copy of an access is wide.

@@ -113,7 +113,8 @@ fn accesses(written: &Function, last: &Function, options: &Options, known: &dyn 
     let (copies, hints) = (Copies::of(last), hint::all(written));
     let mut limits = limits::Limits::new(written, known, options.schedule.threads());
     let (mut found, mut numbers) = (Vec::<Access>::new(), HashMap::new());
-    let mut regions = Vec::new();
+    // Of each access: its region, and whether it keeps the others there from the fast path.
+    let mut causes = Vec::new();
     let region_of = regions_of(written);
     for inst in written.all_insts() {
         let (data, Some(access)) = (written.inst(inst), written.inst(inst).op.access()) else { continue };
@@ -127,7 +128,8 @@ fn accesses(written: &Function, last: &Function, options: &Options, known: &dyn 
             tensors.extend(tensor.filter(|tensor| !tensors.contains(tensor)));
             continue;
         }
-        regions.push(region_of[&inst]);
+        let is_wide = copy.is_some_and(|copy| copy.widest >= WIDEST);
+        causes.push((region_of[&inst], limits.leaves_fast_path(&access, is_wide)));
         found.push(Access {
             loc: data.loc,
             builtin,
@@ -137,28 +139,22 @@ fn accesses(written: &Function, last: &Function, options: &Options, known: &dyn 
             dtype,
             tile: written.ty(access.offset).extents(),
             widest,
-            limits: limits.of(&access, copy.is_some_and(|copy| copy.widest >= WIDEST), copy.map_or(0, |copy| copy.align)),
+            limits: limits.of(&access, is_wide, copy.map_or(0, |copy| copy.align)),
             hint: hints[&inst].clone(),
         });
     }
-    blame_others(&mut found, &regions);
+    blame_others(&mut found, &causes);
     found
 }
 
 /// The fast path of a region is for all its accesses. An access without a reason of its own leaves it if another one does.
-fn blame_others(accesses: &mut [Access], regions: &[Region]) {
-    let is_own = |access: &Access| access.widest >= WIDEST && access.limits != [Limit::NotFull];
-    let blamed: Vec<Option<Limit>> = (0..accesses.len())
-        .map(|at| {
-            let is_other = |other: &usize| regions[*other] == regions[at] && is_own(&accesses[*other]);
-            let other = (0..accesses.len()).find(is_other).filter(|_| accesses[at].limits == [Limit::NotFull])?;
+fn blame_others(accesses: &mut [Access], causes: &[(Region, bool)]) {
+    for at in 0..accesses.len() {
+        let is_other = |other: &usize| *other != at && causes[*other] == (causes[at].0, true);
+        let other = (0..accesses.len()).find(is_other).filter(|_| accesses[at].limits == [Limit::NotFull]);
+        if let Some(other) = other {
             let tensor = accesses[other].tensors.first().map(ToString::to_string);
-            Some(Limit::OtherAccess { line: accesses[other].loc.line, tensor })
-        })
-        .collect();
-    for (access, limit) in accesses.iter_mut().zip(blamed) {
-        if let Some(limit) = limit {
-            access.limits = vec![limit];
+            accesses[at].limits = vec![Limit::OtherAccess { line: accesses[other].loc.line, tensor }];
         }
     }
 }
