@@ -23,6 +23,8 @@ pub(crate) enum Fill {
     Iota,
     /// Floats between -4 and 4, or any integers; the same in every run.
     Random,
+    /// Integers from 0 to below this number, or floats of such values; the same in every run.
+    Below(u64),
     /// Uninitialised: reading it is a fault.
     Nothing,
     /// The contents of a file.
@@ -95,18 +97,19 @@ impl Fill {
             Fill::Ones => each(&mut |_| element.nearest(1.0)),
             Fill::Iota => each(&mut |index| element.nearest(index as f64)),
             Fill::Random => {
-                // xorshift64 (Marsaglia, *Xorshift RNGs*, 2003).
-                let mut state = 0x2545_f491_4f6c_dd1d_u64;
+                let mut next = random();
                 each(&mut |_| {
-                    state ^= state << 13;
-                    state ^= state >> 7;
-                    state ^= state << 17;
+                    let bits = next();
                     if element.is_float() {
-                        element.nearest((state >> 40) as f64 / f64::from(1 << 21) - 4.0)
+                        element.nearest((bits >> 40) as f64 / f64::from(1 << 21) - 4.0)
                     } else {
-                        state.to_le_bytes()[8 - element.bytes()..].to_vec()
+                        bits.to_le_bytes()[8 - element.bytes()..].to_vec()
                     }
                 })
+            }
+            Fill::Below(end) => {
+                let mut next = random();
+                each(&mut |_| element.nearest(((next() >> 11) % end.max(&1)) as f64))
             }
             Fill::File(path) => {
                 let bytes = std::fs::read(path).map_err(|error| format!("cannot read `{path}`: {error}"))?;
@@ -118,6 +121,17 @@ impl Fill {
                 }
             }
         }
+    }
+}
+
+/// Random bits, the same in every run: xorshift64 (Marsaglia, *Xorshift RNGs*, 2003).
+fn random() -> impl FnMut() -> u64 {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
     }
 }
 
@@ -140,9 +154,10 @@ impl FromStr for Argument {
             Some("iota") => Fill::Iota,
             Some("random") => Fill::Random,
             Some("nothing") => Fill::Nothing,
-            Some(other) => match other.strip_prefix('@') {
-                Some(path) => Fill::File(path.to_owned()),
-                None => return Err(format!("`{other}` is no content; there are zeros, ones, iota, random, nothing and @FILE")),
+            Some(other) => match (other.strip_prefix('@'), other.strip_prefix("below:").map(str::parse)) {
+                (Some(path), _) => Fill::File(path.to_owned()),
+                (_, Some(Ok(end))) => Fill::Below(end),
+                _ => return Err(format!("`{other}` is no content; there are zeros, ones, iota, random, below:N, nothing and @FILE")),
             },
         };
         Ok(Argument::Buffer { element, count, fill })
@@ -179,5 +194,10 @@ mod tests {
         let random = Fill::Random.bytes(Element::F32, 100).unwrap().unwrap();
         assert!(random.chunks(4).all(|value| f32::from_le_bytes(value.try_into().unwrap()).abs() <= 4.0));
         assert_eq!(Fill::Nothing.bytes(Element::F32, 4), Ok(None));
+        let below = "i32:100=below:7".parse().unwrap();
+        let Argument::Buffer { element, count, fill } = below else { panic!("it is a buffer") };
+        let below: Vec<i32> =
+            fill.bytes(element, count).unwrap().unwrap().chunks(4).map(|b| i32::from_le_bytes(b.try_into().unwrap())).collect();
+        assert!((0..7).all(|number| below.contains(&number)) && below.iter().all(|number| (0..7).contains(number)));
     }
 }

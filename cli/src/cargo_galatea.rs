@@ -3,6 +3,7 @@
 mod cargo_options;
 mod command_line;
 mod output;
+mod ptxas;
 mod status;
 mod variants;
 

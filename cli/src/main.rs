@@ -3,7 +3,9 @@
 mod argument;
 mod cache;
 mod command_line;
+mod explain;
 mod output;
+mod ptxas;
 mod records_file;
 mod sim;
 mod status;
@@ -39,6 +41,8 @@ struct Cli {
 enum Command {
     /// Run PTX, or a program, on a simulated GPU that checks every access
     Sim(sim::Sim),
+    /// Print why a kernel is as fast as it is: its accesses, registers, occupancy and times
+    Explain(explain::Explain),
     /// Print, remove, export and import what the disk cache holds
     Cache(cache::Cache),
     /// Tune the kernels of a program for the sizes in a file
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
     };
     let result = match cli.command {
         Command::Sim(sim) => sim.run(),
+        Command::Explain(explain) => explain.run(),
         Command::Cache(cache) => cache.run(),
         Command::Tune(tune) => tune.run(),
         Command::Variants { paths, report } => {

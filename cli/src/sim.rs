@@ -37,7 +37,7 @@ pub(crate) struct Sim {
     /// Allocate this many bytes of dynamic shared memory
     #[arg(long, default_value_t = 0)]
     shared: u32,
-    /// Pass the next kernel argument: `TYPE=VALUE`, or a buffer as `TYPE:COUNT[=zeros|ones|iota|random|nothing|@FILE]`
+    /// Pass the next kernel argument: `TYPE=VALUE`, or a buffer as `TYPE:COUNT[=zeros|ones|iota|random|below:N|nothing|@FILE]`
     #[arg(long = "arg", value_name = "ARG")]
     arguments: Vec<Argument>,
     /// Print the first elements of each buffer after the launch
@@ -185,7 +185,7 @@ impl Sim {
 }
 
 /// Parses `X`, `X,Y` or `X,Y,Z`.
-fn extents(text: &str) -> Result<[u32; 3], String> {
+pub(crate) fn extents(text: &str) -> Result<[u32; 3], String> {
     let parts: Vec<u32> = text.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| "numbers are wanted: X, X,Y or X,Y,Z")?;
     match parts[..] {
         [x] => Ok([x, 1, 1]),

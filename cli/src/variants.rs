@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,7 +10,7 @@ use clap::{Args, ValueEnum};
 use kernel_runtime::assembler::Usage;
 use serde_json::{Value, json};
 
-use crate::output;
+use crate::{output, ptxas};
 
 /// How variants are printed
 #[derive(Args)]
@@ -86,7 +85,7 @@ pub(crate) fn report(paths: &[PathBuf], is_wanted: &dyn Fn(&str, &str) -> bool, 
             }
         }
     }
-    let ptxas = assembler(report.ptxas.as_deref())?;
+    let ptxas = ptxas::find(report.ptxas.as_deref())?;
     if let Some(ptxas) = &ptxas {
         assemble(ptxas, &mut variants);
     }
@@ -161,17 +160,6 @@ impl Variant {
     }
 }
 
-/// The assembler that is named or found.
-fn assembler(named: Option<&Path>) -> Result<Option<PathBuf>, String> {
-    let from_environment = || std::env::var_os("GALATEA_PTXAS").filter(|name| !name.is_empty()).map(PathBuf::from);
-    let runs = |path: &Path| Command::new(path).arg("--version").output().is_ok_and(|output| output.status.success());
-    match named.map(Path::to_owned).or_else(from_environment) {
-        Some(path) if runs(&path) => Ok(Some(path)),
-        Some(path) => Err(format!("`{}` is no assembler that can be run", path.display())),
-        None => Ok(Some(PathBuf::from("ptxas")).filter(|path| runs(path))),
-    }
-}
-
 /// Assembles all variants on all cores.
 fn assemble(ptxas: &Path, variants: &mut [Variant]) {
     let (next, count) = (AtomicUsize::new(0), variants.len());
@@ -184,18 +172,13 @@ fn assemble(ptxas: &Path, variants: &mut [Variant]) {
             _ => (index, None),
         })
     };
-    let run = |ptx: &str, target: &str| {
-        let file = tempfile::Builder::new().suffix(".ptx").tempfile().map_err(|error| format!("cannot write PTX: {error}"))?;
-        std::fs::write(file.path(), ptx).map_err(|error| format!("cannot write PTX: {error}"))?;
-        Usage::of_file(ptxas, file.path(), target)?.into_iter().next().ok_or_else(|| "there is no function in it".to_owned())
-    };
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(count);
     std::thread::scope(|scope| {
         for _ in 0..cores {
             scope.spawn(|| {
                 while let Some((index, job)) = take() {
                     let Some((ptx, target)) = job else { continue };
-                    let found = run(&ptx, &target);
+                    let found = ptxas::usage(ptxas, &ptx, &target);
                     if let Outcome::Compiled { usage, .. } =
                         &mut work.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[index].outcome
                     {

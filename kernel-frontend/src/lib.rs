@@ -90,14 +90,34 @@ pub fn autotune(arguments: TokenStream, item: TokenStream, store: &dyn Store) ->
 /// # Errors
 /// All errors in the kernel.
 pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
-    let (func, errors) = checked(source, file);
-    errors.into_diagnostics().finish(func).map(|func| func.expect("a text without a kernel is a mistake"))
+    lower_kernel(source, file, None).map(|listed| listed.func)
+}
+
+/// A kernel of a source text, and the values that its attributes list.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The generic IR.
+    pub func: Function,
+    /// Of each generic and each part of the schedule: its name and its values, as a user writes them. A part of the schedule that the
+    /// attributes do not name has its default. A generic without listed values is absent.
+    pub choices: Vec<(String, Vec<String>)>,
+    /// The names of all kernels of the text.
+    pub kernels: Vec<String>,
+}
+
+/// The kernel with this name, or the first one without a name; as [`lower_source`].
+///
+/// # Errors
+/// All errors in the kernel, or the names of the kernels if none has this name.
+pub fn lower_kernel(source: &str, file: &str, name: Option<&str>) -> Result<Listed, Diagnostics> {
+    let (listed, errors) = checked(source, file, name);
+    errors.into_diagnostics().finish(listed).map(|listed| listed.expect("a text without a kernel is a mistake"))
 }
 
 /// The errors of the first kernel in a source text, in source order, each with the byte range to underline. For tests and tools; it has the
 /// scope of [`lower_source`].
 pub fn mistakes(source: &str, file: &str) -> Vec<(Range<usize>, Diagnostic)> {
-    checked(source, file).1.into_underlined()
+    checked(source, file, None).1.into_underlined()
 }
 
 /// A builtin as described by its row in the table. For tests and tools; [`kernel_lang::dsl`] has the documentation.
@@ -125,8 +145,8 @@ pub fn builtin_names(of: &TokenStream) -> TokenStream {
     quote!(#(pub use #of as #names;)*)
 }
 
-/// The first kernel in a source text and its errors; without a kernel there is at least one error.
-fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
+/// The first kernel in a source text that has the name, if there is one, and its errors; without a kernel there is at least one error.
+fn checked(source: &str, file: &str, name: Option<&str>) -> (Option<Listed>, Errors) {
     let mut errors = Errors::default();
     let tokens: TokenStream = source.parse().unwrap_or_default();
     if let Some(span) = depth::exceeded(&tokens) {
@@ -134,25 +154,50 @@ fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
         errors.push_help(SourceSpan::at(span), message, help);
         return (None, errors);
     }
-    let func = match syn::parse_file(source) {
+    let listed = match syn::parse_file(source) {
         Err(error) => {
             syntax::explain(&tokens, &error, &mut errors);
             None
         }
         Ok(parsed) => {
             let devices = Devices::of_file(&parsed, file, &mut errors);
-            let mut functions = parsed.items.into_iter().filter_map(|item| if let syn::Item::Fn(item) = item { Some(item) } else { None });
-            functions.find_map(|mut item| {
-                let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
-                given.take_from(&mut item);
-                (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, &devices, file, &(), &mut errors).func)
-            })
+            let mut kernels = kernels(parsed);
+            let names: Vec<String> = kernels.iter().map(|(_, item)| item.sig.ident.to_string()).collect();
+            let span = SourceSpan::at(proc_macro2::Span::call_site());
+            let chosen = name.map_or(Some(0), |name| names.iter().position(|known| known == name)).filter(|at| *at < kernels.len());
+            match (chosen, name) {
+                (Some(at), _) => {
+                    let (given, item) = kernels.swap_remove(at);
+                    let expanded = expand(&given, &item, &devices, file, &(), &mut errors);
+                    Some(Listed { func: expanded.func, choices: expanded.choices, kernels: names })
+                }
+                (None, Some(name)) if !names.is_empty() => {
+                    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+                    let help = format!("there are {}", names.join(", "));
+                    errors.push_help(span, format!("there is no kernel `{name}` in this text"), help);
+                    None
+                }
+                // Errors of the device functions may be the reason.
+                (None, _) if errors.is_empty() => {
+                    errors.push(span, "there is no `#[kernel]` in this text");
+                    None
+                }
+                (None, _) => None,
+            }
         }
     };
-    if func.is_none() && errors.is_empty() {
-        errors.push(SourceSpan::at(proc_macro2::Span::call_site()), "there is no `#[kernel]` in this text");
-    }
-    (func, errors)
+    (listed, errors)
+}
+
+/// The kernels of a file, without the language's attributes.
+fn kernels(parsed: syn::File) -> Vec<(Given, syn::ItemFn)> {
+    let functions = parsed.items.into_iter().filter_map(|item| if let syn::Item::Fn(item) = item { Some(item) } else { None });
+    let kernel = |mut item: syn::ItemFn| {
+        let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
+        given.take_from(&mut item);
+        (given.kernel.is_some() || given.autotune.is_some()).then_some((given, item))
+    };
+    functions.filter_map(kernel).collect()
 }
 
 /// The arguments of the attributes on a function.
@@ -381,6 +426,7 @@ struct Expanded {
     autotune: Option<autotune::Autotune>,
     builtins: Vec<(&'static str, proc_macro2::Span)>,
     facts: facts::Facts,
+    choices: Vec<(String, Vec<String>)>,
     outcomes: variants::Outcomes,
     prints: bool,
     notes: Vec<(SourceSpan, String)>,
@@ -427,11 +473,13 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
     if let Some(autotune) = autotune.as_ref().filter(|_| errors.is_empty()) {
         autotune.check(&lowered.func, name, errors);
     }
-    let (mut facts, mut outcomes, mut notes) = (facts::Facts::default(), variants::Outcomes::default(), Vec::new());
+    let (mut facts, mut outcomes) = (facts::Facts::default(), variants::Outcomes::default());
+    let (mut notes, mut choices) = (Vec::new(), Vec::new());
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());
         let has_choice = autotune.as_ref().is_some_and(|autotune| autotune.configs.len() > 1);
         notes = variants::notes(&lowered.func, &instances, &lowered.spans, name);
+        choices = variants::choices(&instances);
         facts = facts::Facts::of(&signature, &attributes.facts, &lowered.func);
         let instances = facts.instances(instances, &signature);
         outcomes = variants::compile(&lowered.func, &instances, has_choice, &lowered.spans, name, store, errors);
@@ -445,6 +493,7 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
         autotune,
         builtins: lowered.builtins,
         facts,
+        choices,
         outcomes,
         outers,
         outer_types: lowered.outers,

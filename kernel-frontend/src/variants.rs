@@ -131,6 +131,29 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
     list
 }
 
+/// The values of each generic and of each part of the schedule, as a user writes them.
+pub(crate) fn choices(instances: &[Instance]) -> Vec<(String, Vec<String>)> {
+    let mut choices: Vec<(String, Vec<String>)> = Vec::new();
+    let mut add = |name: &str, value: String| match choices.iter_mut().find(|(known, _)| known == name) {
+        Some((_, values)) if values.contains(&value) => {}
+        Some((_, values)) => values.push(value),
+        None => choices.push((name.to_owned(), vec![value])),
+    };
+    for Instance { generics, schedule, .. } in instances {
+        for bound in generics {
+            match bound {
+                Bound::Type(name, dtype) => add(name, dtype.to_string()),
+                Bound::Const(param, number) if param.dtype == Dtype::Bool => add(&param.name, (*number != 0).to_string()),
+                Bound::Const(param, number) => add(&param.name, param.written(*number)),
+            }
+        }
+        let Schedule { num_warps, num_ctas, num_stages, maxnreg } = *schedule;
+        let parts = [("num_warps", Some(num_warps)), ("num_ctas", Some(num_ctas)), ("num_stages", Some(num_stages)), ("maxnreg", maxnreg)];
+        parts.into_iter().filter_map(|(name, part)| Some((name, part?))).for_each(|(name, part)| add(name, part.to_string()));
+    }
+    choices
+}
+
 impl Instance {
     /// An instance without facts about the arguments.
     fn general(generics: Vec<Bound>, schedule: Schedule) -> Instance {

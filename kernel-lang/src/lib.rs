@@ -16,6 +16,7 @@ pub mod target;
 pub mod analysis;
 pub mod backend;
 mod compile;
+pub mod explain;
 pub mod passes;
 pub mod scalar;
 

@@ -17,7 +17,7 @@ pub mod ptx;
 pub mod tensor_map;
 
 pub use arguments::{Argument, Element};
-pub use counters::{Class, Counters, LineCounters, SharedTraffic, Traffic};
+pub use counters::{Class, Counters, LineCounters, Sectors, SharedTraffic, Traffic};
 pub use fault::{Caller, Fault, FaultKind, LaneSet};
 pub use machine::{Gpu, Kernel, Launch, LaunchError, Machine, Module, Options};
 pub use memory::MemoryError;

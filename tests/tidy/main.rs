@@ -78,6 +78,8 @@ const COMPILER: Modules = &[
     ("backend", &["analysis", "diagnostic", "dtype", "float8", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),
     // The only entry point: it imports the passes and the backends, so that no other module does.
     ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),
+    // It follows a compilation, and no other module uses it.
+    ("explain", &["analysis", "backend", "compile", "diagnostic", "dtype", "ir", "location", "passes", "target"]),
     ("dsl", &["dtype"]),
 ];
 

@@ -33,6 +33,7 @@ fn help_texts_are_those_of_the_files() {
     let commands = [
         ("galatea", "galatea"),
         ("galatea-sim", "galatea sim"),
+        ("galatea-explain", "galatea explain"),
         ("galatea-cache", "galatea cache"),
         ("galatea-cache-list", "galatea cache list"),
         ("galatea-cache-show", "galatea cache show"),

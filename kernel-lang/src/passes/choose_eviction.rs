@@ -38,7 +38,7 @@
 //! computed pointers get no hint. Stores get none either: no hint on a store was faster than none in the measurements.
 
 use crate::analysis::loops::Loop;
-use crate::analysis::reuse::{self, Reuse};
+use crate::analysis::reuse::{self, Read, Reuse};
 use crate::ir::rewrite::Changed;
 use crate::ir::{Cache, Evict, Function, Inst, Op, Region, Stored, Value};
 
@@ -65,10 +65,48 @@ const ITERATIONS: u128 = 16;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
-    let reads = reuse::compute(func);
-    if reads.iter().all(|read| read.reuse == Reuse::Shared) {
-        return false;
+    let mut changed = false;
+    for Decision { inst, evict: chosen, .. } in decide(func) {
+        if let Op::Load { evict, .. } = &mut func.inst_mut(inst).op {
+            changed |= *evict != chosen;
+            *evict = chosen;
+        }
     }
+    changed
+}
+
+/// The priority of a load.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// The load.
+    pub inst: Inst,
+    /// Its priority.
+    pub evict: Evict,
+    /// Why it has this priority.
+    pub reason: Reason,
+}
+
+/// The reason for the priority of a load.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// The user names a priority or a cache operator, or the load is volatile.
+    Named,
+    /// The kernel writes the tensor, or might.
+    Written,
+    /// The pointer is computed.
+    ComputedPointer,
+    /// How often the elements are read, and whether the kernel mostly reads.
+    Guess {
+        /// How often the elements are read.
+        reuse: Reuse,
+        /// Whether the kernel reads far more bytes than it stores.
+        reads_mostly: bool,
+    },
+}
+
+/// The priorities of all loads of a kernel, in order.
+pub fn decide(func: &Function) -> Vec<Decision> {
+    let reads = reuse::compute(func);
     let mut writes = Vec::new();
     collect_writes(func, func.body, &mut Vec::new(), &mut writes);
     // Atomics work in the L2, so what they write does not count as bytes for the memory.
@@ -80,17 +118,19 @@ pub fn run(func: &mut Function) -> Changed {
     let reads_mostly = read > stored.saturating_mul(MOSTLY);
 
     let written = Stored::through(func, writes.iter().map(|write| write.base));
-    let mut changed = false;
-    for read in reads {
-        let Op::Load { base, cache: Cache::Default, evict: Evict::Unset, volatile: false, .. } = func.inst(read.inst).op else { continue };
+    let decision = |read: &Read| {
+        let Op::Load { base, cache, evict, volatile, .. } = func.inst(read.inst).op else { unreachable!("a read is a load") };
         let is_known = func.param_index(base).is_some() && !written.may_alias(func, base);
-        let chosen = if is_known { hint(read.reuse, reads_mostly) } else { Evict::Unset };
-        if let Op::Load { evict, .. } = &mut func.inst_mut(read.inst).op {
-            *evict = chosen;
-            changed |= chosen != Evict::Unset;
-        }
-    }
-    changed
+        let (evict, reason) = if (cache, evict, volatile) != (Cache::Default, Evict::Unset, false) {
+            (evict, Reason::Named)
+        } else if is_known {
+            (hint(read.reuse, reads_mostly), Reason::Guess { reuse: read.reuse, reads_mostly })
+        } else {
+            (Evict::Unset, if func.param_index(base).is_some() { Reason::Written } else { Reason::ComputedPointer })
+        };
+        Decision { inst: read.inst, evict, reason }
+    };
+    reads.iter().map(decision).collect()
 }
 
 /// A store or an atomic.

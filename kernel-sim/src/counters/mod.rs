@@ -1,10 +1,12 @@
 //! Performance counters of a launch, for each source line.
 
+mod memory;
 mod table;
 mod traffic;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+pub use memory::Sectors;
 pub use traffic::{SharedTraffic, Traffic};
 
 use crate::lanes::Lanes;
@@ -56,13 +58,13 @@ pub struct LineCounters {
     pub instructions: [u64; Class::ALL.len()],
     /// Instructions executed by threads: each instruction of a warp counts once for each active thread.
     pub thread_instructions: u64,
-    /// Loads, stores and atomics of global memory, without asynchronous copies.
+    /// Loads, stores and atomics of global memory, and the reads of `cp.async`. Bulk copies are not among them.
     pub global: Traffic,
     /// Loads, stores and atomics of shared memory, without asynchronous operations.
     pub shared: SharedTraffic,
     /// Additions and multiplications of matrix instructions: `2 m n k` for each.
     pub matrix_flops: u64,
-    /// Bytes moved by asynchronous copies.
+    /// Bytes moved by bulk copies and `st.async`.
     pub async_bytes: u64,
 }
 
@@ -76,6 +78,10 @@ pub struct Counters {
     indices: HashMap<SourceLine, usize>,
     /// The index of the last used line: the next instruction mostly has the same line.
     last: usize,
+    /// The sectors that each line touches, if they are counted.
+    sectors: BTreeMap<SourceLine, Sectors>,
+    /// See [`Counters::sectors_read_by_clusters`].
+    read_by_clusters: u64,
 }
 
 impl LineCounters {
@@ -106,6 +112,15 @@ impl Counters {
         for (line, counters) in &other.lines {
             self.at(*line).merge(counters);
         }
+        for (line, sectors) in &other.sectors {
+            self.sectors.entry(*line).or_default().merge(sectors);
+        }
+        self.read_by_clusters += other.read_by_clusters;
+    }
+
+    /// The sectors of global memory that each line touches, if the launch counts them ([`Options::count_sectors`](crate::Options)).
+    pub fn sectors(&self) -> impl Iterator<Item = (SourceLine, &Sectors)> {
+        self.sectors.iter().map(|(line, sectors)| (*line, sectors))
     }
 
     /// The sum over all lines.
@@ -125,6 +140,19 @@ impl Counters {
     /// The report: a row for each source line, and the total. `files` has the numbers and names of `.file`.
     pub fn to_table(&self, files: &[(u32, String)]) -> String {
         table::render(self, files)
+    }
+
+    /// The sectors that loads read, each counted once for each cluster that reads it, if the launch counts sectors. If no cluster's L1 lost a
+    /// sector, the L2 would deliver so many.
+    pub fn sectors_read_by_clusters(&self) -> u64 {
+        self.read_by_clusters
+    }
+
+    /// Ends the counters of one cluster.
+    pub(crate) fn of_cluster(mut self) -> Counters {
+        let read: HashSet<u64> = self.sectors.values().flat_map(|sectors| sectors.loaded.keys().copied()).collect();
+        self.read_by_clusters = read.len() as u64;
+        self
     }
 
     /// The counters of a line, for updates.
@@ -150,7 +178,12 @@ impl Counters {
         self.at(line).matrix_flops += flops;
     }
 
-    /// Counts the bytes of an asynchronous copy.
+    /// The sectors of a line, for updates.
+    pub(crate) fn sectors_at(&mut self, line: SourceLine) -> &mut Sectors {
+        self.sectors.entry(line).or_default()
+    }
+
+    /// Counts the bytes of a bulk copy or of `st.async`.
     pub(crate) fn asynchronous(&mut self, line: SourceLine, bytes: u64) {
         self.at(line).async_bytes += bytes;
     }
@@ -158,7 +191,7 @@ impl Counters {
 
 impl PartialEq for Counters {
     fn eq(&self, other: &Counters) -> bool {
-        self.lines().eq(other.lines())
+        self.lines().eq(other.lines()) && self.sectors == other.sectors && self.read_by_clusters == other.read_by_clusters
     }
 }
 

@@ -5,11 +5,16 @@
 use crate::lanes::{Lanes, Row, WARP};
 
 /// The size of a sector, the smallest unit of a transfer of global memory.
-const SECTOR: u64 = 32;
+pub(super) const SECTOR: u64 = 32;
+/// The size of a cache line.
+const LINE: u64 = 128;
 /// The number of banks of shared memory, each one word wide.
 const BANKS: u64 = 32;
 /// The size of a bank's word in bytes.
 const WORD: u64 = 4;
+
+/// The number of widths that an access of one thread can have.
+const WIDTHS: usize = 5;
 
 /// Traffic of global memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,6 +30,12 @@ pub struct Traffic {
     pub store_sectors: u64,
     /// Bytes of these sectors that some thread used, each counted once for each instruction of a warp.
     pub used_bytes: u64,
+    /// The fewest sectors that hold the used bytes, summed over the instructions of warps.
+    pub least_sectors: u64,
+    /// Cache lines of 128 bytes that contain the sectors, each counted once for each instruction of a warp. The L1 looks up one in a cycle.
+    pub lines: u64,
+    /// The bytes that threads loaded and stored, by the bytes of one thread's access: 1, 2, 4, 8 and 16.
+    pub bytes_by_width: [u64; WIDTHS],
     /// The number of access instructions of warps.
     pub requests: u64,
 }
@@ -65,23 +76,31 @@ impl Traffic {
         self.load_sectors += other.load_sectors;
         self.store_sectors += other.store_sectors;
         self.used_bytes += other.used_bytes;
+        self.least_sectors += other.least_sectors;
+        self.lines += other.lines;
+        self.bytes_by_width.iter_mut().zip(other.bytes_by_width).for_each(|(own, other)| *own += other);
         self.requests += other.requests;
     }
 
     pub(crate) fn record_load(&mut self, lanes: Lanes, addresses: &Row, bytes: u32) {
-        let (used, sectors) = sectors(lanes, addresses, bytes);
         self.load_bytes += u64::from(lanes.count() * bytes);
-        self.load_sectors += sectors;
-        self.used_bytes += used;
-        self.requests += 1;
+        self.load_sectors += self.record(lanes, addresses, bytes);
     }
 
     pub(crate) fn record_store(&mut self, lanes: Lanes, addresses: &Row, bytes: u32) {
-        let (used, sectors) = sectors(lanes, addresses, bytes);
         self.store_bytes += u64::from(lanes.count() * bytes);
-        self.store_sectors += sectors;
+        self.store_sectors += self.record(lanes, addresses, bytes);
+    }
+
+    /// Counts what loads and stores have in common, and returns the number of sectors.
+    fn record(&mut self, lanes: Lanes, addresses: &Row, bytes: u32) -> u64 {
+        let Touched { used, sectors, lines } = touched(lanes, addresses, bytes);
         self.used_bytes += used;
+        self.lines += lines;
+        self.least_sectors += used.div_ceil(SECTOR);
+        self.bytes_by_width[(bytes.max(1).ilog2() as usize).min(WIDTHS - 1)] += u64::from(lanes.count() * bytes);
         self.requests += 1;
+        sectors
     }
 
     pub(crate) fn record_update(&mut self, lanes: Lanes, addresses: &Row, bytes: u32) {
@@ -134,8 +153,17 @@ impl SharedTraffic {
     }
 }
 
-/// The number of different bytes that the lanes use, and of different sectors that they touch.
-fn sectors(lanes: Lanes, addresses: &Row, bytes: u32) -> (u64, u64) {
+/// The memory that the lanes of a request touch.
+struct Touched {
+    /// The number of different bytes.
+    used: u64,
+    /// The number of different sectors.
+    sectors: u64,
+    /// The number of different cache lines.
+    lines: u64,
+}
+
+fn touched(lanes: Lanes, addresses: &Row, bytes: u32) -> Touched {
     let mut sorted = [0; WARP];
     let mut count = 0;
     for lane in lanes {
@@ -146,17 +174,23 @@ fn sectors(lanes: Lanes, addresses: &Row, bytes: u32) -> (u64, u64) {
     if !sorted.is_sorted() {
         sorted.sort_unstable();
     }
-    let (mut used, mut sectors) = (0, 0);
-    let (mut end, mut next_sector) = (0, 0);
+    let mut touched = Touched { used: 0, sectors: 0, lines: 0 };
+    let (mut end, mut next_sector, mut next_line) = (0, 0, 0);
     for &mut address in sorted {
         let own_end = address.saturating_add(u64::from(bytes));
-        used += own_end - address.max(end).min(own_end);
+        touched.used += own_end - address.max(end).min(own_end);
         end = own_end;
-        let first = (address / SECTOR).max(next_sector);
-        next_sector = own_end.div_ceil(SECTOR).max(next_sector);
-        sectors += next_sector - first.min(next_sector);
+        touched.sectors += units(address, own_end, SECTOR, &mut next_sector);
+        touched.lines += units(address, own_end, LINE, &mut next_line);
     }
-    (used, sectors)
+    touched
+}
+
+/// The number of units of memory from an address to an end that begin at the unit `next` or later. `next` becomes the first unit behind them.
+fn units(address: u64, end: u64, size: u64, next: &mut u64) -> u64 {
+    let first = (address / size).max(*next);
+    *next = end.div_ceil(size).max(*next);
+    *next - first.min(*next)
 }
 
 /// The number of passes that these accesses need: the maximum over the banks of the number of different words.
@@ -215,11 +249,35 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_well_known_patterns() {
+        let lines = |bytes, address: fn(u64) -> u64| {
+            let mut traffic = Traffic::default();
+            traffic.record_load(Lanes::ALL, &row(address), bytes);
+            traffic.lines
+        };
+        assert_eq!(lines(4, |lane| 4096 + 4 * lane), 1, "stride 1");
+        assert_eq!(lines(4, |lane| 4096 + 16 + 4 * lane), 2, "across a line");
+        assert_eq!(lines(16, |lane| 4096 + 16 * lane), 4, "four at once");
+        assert_eq!(lines(4, |lane| 4096 + 128 * (lane % 8)), 8, "eight lines, four times");
+        assert_eq!(lines(2, |lane| 4096 + 4096 * lane), 32, "scattered");
+    }
+
+    #[test]
     fn lanes_that_do_not_take_part_move_nothing() {
         let mut traffic = Traffic::default();
         traffic.record_store(Lanes::first(8), &row(|lane| 4 * lane), 4);
         traffic.record_update(Lanes::of(3), &row(|_| 64), 4);
-        let expected = Traffic { load_bytes: 4, store_bytes: 36, load_sectors: 1, store_sectors: 2, used_bytes: 40, requests: 2 };
+        let expected = Traffic {
+            load_bytes: 4,
+            store_bytes: 36,
+            load_sectors: 1,
+            store_sectors: 2,
+            used_bytes: 40,
+            least_sectors: 3,
+            lines: 3,
+            bytes_by_width: [0, 0, 40, 0, 0],
+            requests: 2,
+        };
         assert_eq!(traffic, expected);
     }
 

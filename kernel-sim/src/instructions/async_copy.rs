@@ -169,7 +169,6 @@ impl Instruction for Copy {
         let values = load(cx, &sources, &sizes, &operations)?;
         let line = cx.line;
         cx.cluster.counters.at(line).shared.record_store(cx.lanes, &targets, self.bytes);
-        cx.cluster.counters.asynchronous(line, u64::from(cx.lanes.count() * self.bytes));
         for lane in cx.lanes {
             if let Some(operation) = operations[lane].take() {
                 store(cx, lane, targets[lane], self.bytes, values[lane], operation).map_err(|kind| Trap::new(lane, kind))?;

@@ -51,6 +51,7 @@ impl Harness {
             total_shared_bytes: 48 << 10,
             num_sms: 132,
             allow_uninitialised: false,
+            count_sectors: false,
             record: None,
         };
         let cta = Cta::new([0; 3], WARP as u32, &grid);

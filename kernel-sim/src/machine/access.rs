@@ -186,7 +186,7 @@ impl Cx<'_> {
         row: &mut WideRow,
     ) -> Result<(), Trap> {
         let grid = self.grid;
-        self.here().global.record_load(lanes, addresses, access.bytes);
+        self.count_global((true, false), lanes, addresses, access.bytes);
         let (warp, touch) = self.toucher(access);
         let Cluster { clocks, global, .. } = &mut *self.cluster;
         let mut last = None;
@@ -205,7 +205,7 @@ impl Cx<'_> {
 
     fn store_global(&mut self, access: Access, lanes: Lanes, addresses: &Row, values: &WideRow) -> Result<(), Trap> {
         let grid = self.grid;
-        self.here().global.record_store(lanes, addresses, access.bytes);
+        self.count_global((false, true), lanes, addresses, access.bytes);
         let (warp, touch) = self.toucher(access);
         let Cluster { clocks, global, .. } = &mut *self.cluster;
         let mut last = None;
@@ -235,7 +235,7 @@ impl Cx<'_> {
         row: &mut WideRow,
     ) -> Result<(), Trap> {
         let grid = self.grid;
-        self.here().global.record_update(lanes, addresses, access.bytes);
+        self.count_global((true, true), lanes, addresses, access.bytes);
         let (warp, touch) = self.toucher(access);
         let touch = Touch { is_atomic: true, ..touch };
         let Cluster { clocks, global, .. } = &mut *self.cluster;
@@ -328,6 +328,25 @@ impl Cx<'_> {
             row[lane] = shared.update(agent, &cluster.clocks, offset, access.bytes, touch, |old| update(lane, old))?;
             Ok(())
         })
+    }
+
+    /// Counts an access to global memory: whether it loads, and whether it stores. An atomic does both.
+    fn count_global(&mut self, (loads, stores): (bool, bool), lanes: Lanes, addresses: &Row, bytes: u32) {
+        let traffic = &mut self.here().global;
+        match (loads, stores) {
+            (true, true) => traffic.record_update(lanes, addresses, bytes),
+            (false, true) => traffic.record_store(lanes, addresses, bytes),
+            (_, false) => traffic.record_load(lanes, addresses, bytes),
+        }
+        if self.grid.count_sectors {
+            let sectors = self.cluster.counters.sectors_at(self.line);
+            if loads {
+                sectors.record_load(lanes, addresses, bytes);
+            }
+            if stores {
+                sectors.record_store(lanes, addresses, bytes);
+            }
+        }
     }
 
     /// The counters of the instruction's source line.

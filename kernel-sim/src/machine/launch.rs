@@ -8,7 +8,7 @@ use crate::arguments::{Argument, Arguments};
 use crate::counters::Counters;
 use crate::fault::{Fault, FaultKind};
 use crate::lanes::WARP;
-use crate::machine::run::{ClusterRun, Job, run_in_order, run_in_turns};
+use crate::machine::run::{Chosen, ClusterRun, Job, run_in_order, run_in_turns};
 use crate::machine::{Gpu, Grid};
 use crate::memory::{GlobalMemory, GlobalView, LaunchRecord};
 use crate::program::Program;
@@ -53,11 +53,30 @@ pub struct Options {
     /// The maximum number of instructions of a warp; a warp that executes more faults, as its kernel probably never ends. The default is
     /// 2^28, which takes about a minute.
     pub max_instructions: u64,
+    /// Counts the different sectors of global memory that each line touches: [`Counters::sectors`].
+    pub count_sectors: bool,
+    /// Runs only so many clusters (CTAs, in a launch without clusters): the first one, the last one, and others at equal distances between
+    /// them. A kernel whose clusters wait for each other may then not end. `None` runs the whole grid.
+    pub most_clusters: Option<u64>,
+}
+
+impl Options {
+    /// The number of clusters that run, of a launch of so many.
+    pub fn clusters_run(&self, clusters: u64) -> u64 {
+        self.most_clusters.map_or(clusters, |most| most.clamp(1, clusters.max(1)).min(clusters))
+    }
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seed: 0, allow_uninitialised: false, allow_races: false, max_instructions: 1 << 28 }
+        Options {
+            seed: 0,
+            allow_uninitialised: false,
+            allow_races: false,
+            max_instructions: 1 << 28,
+            count_sectors: false,
+            most_clusters: None,
+        }
     }
 }
 
@@ -82,8 +101,9 @@ pub enum LaunchError {
 pub(crate) fn run(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &Launch<'_>) -> Result<Counters, LaunchError> {
     let invalid = |reason: String| LaunchError::Invalid { kernel: program.name.clone(), reason };
     let grid = grid(gpu, memory, program, launch).map_err(invalid)?;
-    let clusters: u64 = (0..3).map(|axis| u64::from(grid.grid[axis] / grid.cluster[axis])).product();
-    let job = Job { program, grid: &grid, seed: launch.options.seed, max_instructions: launch.options.max_instructions };
+    let all: u64 = (0..3).map(|axis| u64::from(grid.grid[axis] / grid.cluster[axis])).product();
+    let clusters = Chosen { all, run: launch.options.clusters_run(all) };
+    let job = Job { program, grid: &grid, clusters, seed: launch.options.seed, max_instructions: launch.options.max_instructions };
     let resident = || {
         let threads = launch.block.iter().product::<u32>();
         (gpu.num_sms * (2048 / threads).clamp(1, 32) / grid.cluster.iter().product::<u32>()).max(1) as usize
@@ -92,14 +112,14 @@ pub(crate) fn run(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &
         let mut counters = Counters::default();
         let add = |done: Counters| counters.merge(&done);
         if program.is_cooperative {
-            run_in_turns(clusters, resident(), job, add)?
+            run_in_turns(resident(), job, add)?
         } else {
-            run_in_order(clusters, job, add)?
+            run_in_order(job, add)?
         }
         Ok(counters)
     };
-    let is_alone = program.is_cooperative || clusters == 1;
-    let outcome = if is_alone { in_order(&job) } else { side_by_side(clusters, &job) };
+    let is_alone = program.is_cooperative || clusters.run == 1;
+    let outcome = if is_alone { in_order(&job) } else { side_by_side(&job) };
     let Some(record) = grid.record.as_ref().filter(|_| !is_alone || job.seed != 0) else { return outcome.map_err(LaunchError::Fault) };
     let has_fault = match &outcome {
         Ok(_) => record.has_race(),
@@ -122,22 +142,26 @@ pub(crate) fn run(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &
 }
 
 /// Runs clusters that do not see each other's work in parallel on all cores.
-fn side_by_side(clusters: u64, job: &Job<'_>) -> Result<Counters, Box<Fault>> {
+fn side_by_side(job: &Job<'_>) -> Result<Counters, Box<Fault>> {
     // The first cluster that has failed so far. Later clusters need not run; earlier ones must.
     let failed = AtomicU64::new(u64::MAX);
-    let outcome = (0..clusters).into_par_iter().filter(|number| *number < failed.load(Ordering::Relaxed)).map(|number| {
-        let mut run = ClusterRun::new(number, job);
-        match run.run(job) {
-            Ok(()) => {
-                run.compare(job);
-                (run.into_counters(), None)
+    let outcome = (0..job.clusters.run)
+        .into_par_iter()
+        .map(|index| job.clusters.number(index))
+        .filter(|number| *number < failed.load(Ordering::Relaxed))
+        .map(|number| {
+            let mut run = ClusterRun::new(number, job);
+            match run.run(job) {
+                Ok(()) => {
+                    run.compare(job);
+                    (run.into_counters(), None)
+                }
+                Err(fault) => {
+                    failed.fetch_min(number, Ordering::Relaxed);
+                    (Counters::default(), Some((number, fault)))
+                }
             }
-            Err(fault) => {
-                failed.fetch_min(number, Ordering::Relaxed);
-                (Counters::default(), Some((number, fault)))
-            }
-        }
-    });
+        });
     let (counters, fault) = outcome.reduce(
         || (Counters::default(), None),
         |(mut counters, first), (others, second)| {
@@ -222,6 +246,7 @@ fn grid(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &Launch<'_>
         total_shared_bytes,
         num_sms: gpu.num_sms,
         allow_uninitialised: launch.options.allow_uninitialised,
+        count_sectors: launch.options.count_sectors,
         record: (!launch.options.allow_races).then(LaunchRecord::new),
     })
 }

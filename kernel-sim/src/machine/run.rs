@@ -24,8 +24,26 @@ const MAX_IDLE_ROUNDS: u32 = 20_000;
 pub(crate) struct Job<'a> {
     pub(crate) program: &'a Program,
     pub(crate) grid: &'a Grid,
+    pub(crate) clusters: Chosen,
     pub(crate) seed: u64,
     pub(crate) max_instructions: u64,
+}
+
+/// The clusters of a launch that run.
+#[derive(Clone, Copy)]
+pub(crate) struct Chosen {
+    /// The number of clusters of the launch.
+    pub(crate) all: u64,
+    /// The number of clusters that run.
+    pub(crate) run: u64,
+}
+
+impl Chosen {
+    /// The number of the cluster with this index among those that run: the first one, the last one, and others at equal distances.
+    pub(crate) fn number(self, index: u64) -> u64 {
+        let (index, span, gaps) = (u128::from(index), u128::from(self.all - 1), u128::from(self.run.max(2) - 1));
+        (index * span / gaps) as u64
+    }
 }
 
 /// The result of a scheduling round of a cluster.
@@ -88,7 +106,7 @@ impl ClusterRun {
 
     /// The counters of the cluster.
     pub(crate) fn into_counters(self) -> Counters {
-        self.cluster.counters
+        self.cluster.counters.of_cluster()
     }
 
     /// Runs the cluster to its end.
@@ -241,7 +259,7 @@ impl ClusterRun {
 }
 
 /// Runs clusters that may see each other's work: interleaved in a fixed order on one core, as many at a time as the GPU has space for.
-pub(crate) fn run_in_turns(clusters: u64, resident: usize, job: &Job<'_>, mut done: impl FnMut(Counters)) -> Result<(), Box<Fault>> {
+pub(crate) fn run_in_turns(resident: usize, job: &Job<'_>, mut done: impl FnMut(Counters)) -> Result<(), Box<Fault>> {
     let mut state = GlobalState::new(job.grid);
     let mut next = 0;
     let mut running: VecDeque<ClusterRun> = VecDeque::new();
@@ -251,8 +269,8 @@ pub(crate) fn run_in_turns(clusters: u64, resident: usize, job: &Job<'_>, mut do
     let mut still = 0;
     loop {
         // The running clusters may wait for a cluster that has not started.
-        if next < clusters && running.len() < resident {
-            running.push_front(ClusterRun::new(next, job));
+        if next < job.clusters.run && running.len() < resident {
+            running.push_front(ClusterRun::new(job.clusters.number(next), job));
             next += 1;
             (idle, still) = (0, 0);
         }
@@ -275,7 +293,7 @@ pub(crate) fn run_in_turns(clusters: u64, resident: usize, job: &Job<'_>, mut do
                 Advance::Idle => (idle, still) = (idle + 1, 0),
                 Advance::Standstill => (idle, still) = (idle + 1, still + 1),
             }
-            let all_started = next == clusters || running.len() + 1 >= resident;
+            let all_started = next == job.clusters.run || running.len() + 1 >= resident;
             running.push_back(run);
             if all_started && (still >= running.len() || idle > running.len() * MAX_IDLE_TURNS) {
                 let runs: Vec<&ClusterRun> = running.iter().collect();
@@ -285,17 +303,17 @@ pub(crate) fn run_in_turns(clusters: u64, resident: usize, job: &Job<'_>, mut do
                 break;
             }
         }
-        if running.is_empty() && next == clusters {
+        if running.is_empty() && next == job.clusters.run {
             return Ok(());
         }
     }
 }
 
 /// Runs clusters one after the other. Each cluster gets the state of global memory that its predecessors left.
-pub(crate) fn run_in_order(clusters: u64, job: &Job<'_>, mut done: impl FnMut(Counters)) -> Result<(), Box<Fault>> {
+pub(crate) fn run_in_order(job: &Job<'_>, mut done: impl FnMut(Counters)) -> Result<(), Box<Fault>> {
     let mut state = GlobalState::new(job.grid);
-    for number in 0..clusters {
-        let mut run = ClusterRun::new(number, job);
+    for index in 0..job.clusters.run {
+        let mut run = ClusterRun::new(job.clusters.number(index), job);
         run.exchange(&mut state);
         run.run(job)?;
         run.exchange(&mut state);

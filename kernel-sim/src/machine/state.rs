@@ -34,6 +34,7 @@ pub(crate) struct Grid {
     pub(crate) num_sms: u32,
     /// Whether reads of uninitialised memory are allowed.
     pub(crate) allow_uninitialised: bool,
+    pub(crate) count_sectors: bool,
     /// The record for races in global memory; `None` if the launch allows races.
     pub(crate) record: Option<LaunchRecord>,
 }

@@ -28,7 +28,7 @@ fn mma_pipeline() {
         let (a, b) = (whole(seed, 32 * n), whole(seed + 1, 32 * n));
         let expected: Vec<f32> = (0..1024).map(|index| (0..n).map(|k| a[index / 32 * n + k] * b[index % 32 * n + k]).sum()).collect();
         assert_eq!(cuda.get::<f32>(out, 1024), expected);
-        assert_eq!((total.matrix_flops, total.async_bytes), (2 * 32 * 32 * n as u64, 2 * 32 * n as u64 * 2));
+        assert_eq!((total.matrix_flops, total.global.load_bytes), (2 * 32 * 32 * n as u64, 2 * 32 * n as u64 * 2));
         // Rows of 48 bytes suit `ldmatrix`; a quarter of a warp's copies, 4 rows of 32 bytes, meets 4 of its banks twice.
         assert_eq!(total.shared.bank_conflicts(), 4 * 4 * n as u64 / 16);
     }

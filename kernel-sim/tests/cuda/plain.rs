@@ -231,7 +231,7 @@ fn pipelines() {
         let total = cuda.run("pipeline", 2, 64, params![cuda.put(&input), out, 7i32]).total();
         let expected: Vec<f32> = (0..128).map(|thread| (0..7).map(|tile| input[tile * 64 + ((thread % 64) ^ 1)]).sum()).collect();
         assert_eq!(cuda.get::<f32>(out, 128), expected);
-        assert_eq!(total.async_bytes, 2 * 7 * 64 * 4);
+        assert_eq!((total.global.load_bytes, total.async_bytes), (2 * 7 * 64 * 4, 0));
 
         cuda.shared_bytes = 0;
         let input: Vec<i32> = (0..512).map(|at| at * 7 - seed as i32).collect();

@@ -32,6 +32,7 @@ use crate::target::{Asked, Target};
 pub use exchange::budget::SharedUse;
 pub(crate) use exchange::budget::{check as check_shared, check_params};
 pub use memory::checked_report::{REPORT_BYTES, Site};
+pub(crate) use memory::width::access_bytes;
 
 use arithmetic::compare::{PositionTest, Tests};
 use text::registers::{Assembly, Class, Reg, asm};

@@ -6,6 +6,7 @@ pub(crate) mod barrier_state;
 pub(crate) mod checked_report;
 pub(crate) mod hazards;
 mod partial_runs;
+pub(crate) mod width;
 
 use std::collections::HashMap;
 
