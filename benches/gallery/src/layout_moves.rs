@@ -209,7 +209,7 @@ pub const NCHW_TO_NHWC: Work = Work {
     name: "nchw_to_nhwc",
     dtypes: FLOATS,
     sizes: [&[32, 256, 56, 56], &[31, 255, 57, 55], &[4, 64, 32, 32]],
-    test_sizes: &[&[2, 8, 8, 16], &[3, 5, 7, 9], &[1, 1, 1, 1], &[2, 3, 0, 4]],
+    test_sizes: &[&[2, 64, 8, 8], &[2, 8, 8, 16], &[3, 5, 7, 9], &[1, 1, 1, 1], &[2, 3, 0, 4]],
     tensors: |s| vec![input("x", s.iter().product()), output("y", s.iter().product())],
     launch: by_dtype!(launch_nchw_to_nhwc),
     reference: |s, host| vec![("y", matrices_transposed(&host["x"], s[0], s[1], s[2] * s[3]))],

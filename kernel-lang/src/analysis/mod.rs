@@ -2,6 +2,7 @@
 
 pub mod affine;
 pub mod bounds;
+pub mod factors;
 pub mod index_overlap;
 pub mod loops;
 pub mod masks;

@@ -26,6 +26,7 @@ pub mod specialize;
 pub mod split_carried_indices;
 pub mod split_full_tiles;
 pub mod split_loops;
+pub mod tile_transposes;
 pub mod unroll_loops;
 pub mod use_assumptions;
 pub mod wait_for_previous;
@@ -72,12 +73,13 @@ pub const PIPELINE: &[Pass] = pipeline![
     widen_loops,           // before split_carried_indices: an index is a sum of 64-bit scalars
     split_carried_indices, // before split_full_tiles, which knows only sums of scalars and stride terms
     choose_eviction,       // after split_carried_indices, which shows the loop's index in an index; before split_loops, which copies loads
-    split_loops,           // before split_full_tiles, which handles the iterations of the remainder loop
-    unroll_loops,          // after split_loops: remainder loops are not unrolled
-    split_full_tiles,      // before guard_accesses: full tiles need no guards
-    dce,                   // the branches hold copies of ops in front of them: remove the originals before cse merges both
-    slice_guarded_tiles,   // after dce, so that unused ops are not sliced
-    report_accesses,       // before guard_accesses: it reports accesses as the user wrote them
+    tile_transposes, // after choose_eviction, which takes the loads of a copy for more reads; before split_full_tiles, which tests its tiles
+    split_loops,     // before split_full_tiles, which handles the iterations of the remainder loop
+    unroll_loops,    // after split_loops: remainder loops are not unrolled
+    split_full_tiles, // before guard_accesses: full tiles need no guards
+    dce,             // the branches hold copies of ops in front of them: remove the originals before cse merges both
+    slice_guarded_tiles, // after dce, so that unused ops are not sliced
+    report_accesses, // before guard_accesses: it reports accesses as the user wrote them
     guard_accesses,
     narrow_divisions, // after all passes that analyse indices of accesses, which this pass moves into branches
     dce,              // masks that only guarded copies of accesses use are computed there: remove the originals before cse merges both

@@ -48,7 +48,8 @@
 //! behind the reductions.
 //!
 //! If a full tile has flattened indices, its slower versions are sliced, too, because all versions share the register count. A slice of them has one
-//! run for each thread. The fastest version is sliced only if each thread has many loads of one element.
+//! run for each thread. The fastest version is sliced only if each thread has many loads of one element. The version for ragged tiles has few
+//! slices: the last tile of a tensor is often ragged, and the launch ends only after all of its slices, one after the other.
 //!
 //! Slicing changes the order of accesses: a slice loads after an earlier slice has stored. So either every access that may alias a store uses
 //! the same pointer and the same index as the store, and no two elements have one index; or there is no other such access.
@@ -68,9 +69,40 @@ const MOST: usize = 8;
 /// The same for tiles with divided indices: the guarded copy computes these in 64 bits, so that already a few elements of a thread would take more
 /// registers than the fast copy.
 const MOST_DIVIDED: usize = 32;
-/// The most elements that a thread of the usual four warps loads one by one at a time, in the fastest version of a full tile and in any other.
+/// The most elements that a thread of the usual four warps loads one by one at a time, in the fastest version of a full tile, in any other, and in the
+/// version for ragged tiles.
 const MOST_LOADS: usize = 64;
 const FEWEST_LOADS: usize = 8;
+const RAGGED_LOADS: usize = 16;
+/// The most elements of which such a thread computes the indices at a time, in the version for ragged tiles.
+const RAGGED_ELEMENTS: usize = 4;
+
+/// The kind of a region that is sliced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    /// Each access is guarded.
+    Guarded,
+    /// Of a tile with flattened indices that only masks keep from being full.
+    Ragged,
+    /// The fastest version of a full tile with flattened indices.
+    Fastest,
+    /// Another one.
+    Slower,
+}
+
+impl Version {
+    /// The number of slices of a region's tiles, which have so many elements.
+    fn slices(self, func: &Function, region: Region, extent: usize) -> usize {
+        let limited = |loads: usize| narrow_loads(func, region) / SHORTEST / loads;
+        match self {
+            Version::Guarded if divides(func, region) => MOST_DIVIDED,
+            Version::Guarded => MOST,
+            Version::Ragged => limited(RAGGED_LOADS).max(extent / SHORTEST / RAGGED_ELEMENTS).next_power_of_two(),
+            Version::Fastest => limited(MOST_LOADS).next_power_of_two(),
+            Version::Slower => limited(FEWEST_LOADS).next_power_of_two(),
+        }
+    }
+}
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -85,20 +117,16 @@ pub fn run(func: &mut Function) -> Changed {
         let loc = data.loc;
         // The guarded copy, or two versions of the full one, of which the first is the fastest.
         let regions = match is_full(func, else_region) {
-            false => vec![(unless_empty(func, else_region), None)],
-            true => vec![(then_region, Some(MOST_LOADS)), (else_region, Some(FEWEST_LOADS))],
+            false => slower(func, else_region),
+            true => vec![(then_region, Version::Fastest), (else_region, Version::Slower)],
         };
-        for (region, most_loads) in regions {
+        for (region, version) in regions {
             let first = behind_reductions(func, region);
             let Some(plan) = plan(func, region, first, &mut facts) else { continue };
-            let slices = match most_loads {
-                None if divides(func, region) => MOST_DIVIDED,
-                None => MOST,
-                Some(most_loads) => (narrow_loads(func, region) / SHORTEST / most_loads).next_power_of_two(),
-            };
+            let slices = version.slices(func, region, plan.extent);
             let length = SHORTEST.max(plan.extent / slices.min(plan.extent));
-            // A version of a full tile has too few slices to prefetch.
-            let num_stages = most_loads.map(|_| ConstExpr::Int(1));
+            // Any other version than the guarded one has too few slices to prefetch.
+            let num_stages = (version != Version::Guarded).then_some(ConstExpr::Int(1));
             if length < plan.extent {
                 slice(func, region, first, &plan, &Slices { length, num_stages }, loc);
                 changed = true;
@@ -134,17 +162,20 @@ fn is_full(func: &Function, region: Region) -> bool {
     })
 }
 
-/// The copy that is guarded: the region, or the part of it that runs for tiles that are not empty.
-fn unless_empty(func: &Function, region: Region) -> Region {
-    match *func.region(region).insts {
-        [.., test, _] => match func.inst(test).op {
-            Op::If { then_region, else_region, .. } if func.region(else_region).insts.len() == 1 && func.inst(test).results.is_empty() => {
-                then_region
-            }
-            _ => region,
-        },
-        _ => region,
+/// The copy that is guarded: the region, or the part of it that runs for tiles that are not empty, or beside a version for ragged tiles.
+fn slower(func: &Function, region: Region) -> Vec<(Region, Version)> {
+    if let [.., test, _] = *func.region(region).insts
+        && let Op::If { then_region, else_region, .. } = func.inst(test).op
+        && func.inst(test).results.is_empty()
+    {
+        if func.region(else_region).insts.len() == 1 {
+            return vec![(then_region, Version::Guarded)];
+        }
+        if is_full(func, then_region) {
+            return vec![(then_region, Version::Ragged), (else_region, Version::Guarded)];
+        }
     }
+    vec![(region, Version::Guarded)]
 }
 
 /// The position of the first op after the last reduction.

@@ -174,12 +174,12 @@ fn planned(func: &Function, whole: &[Inst], loops: &HashMap<Value, Loop>, facts:
 fn flat(func: &Function, Planned { ops, plan, .. }: &Planned, loops: &HashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Flat> {
     let late: HashSet<Inst> = ops.iter().copied().filter(|inst| !plan.before.contains(inst)).collect();
     let is_usable = |value: Value| !matches!(func.def(value), Def::Result(inst, _) if late.contains(&inst));
-    flat_indices::find(func, &full(ops, plan), loops, facts, &is_usable)
+    flat_indices::find(func, &full(ops, plan, false), loops, facts, &is_usable)
 }
 
 /// What the condition of a plan guarantees.
-fn full<'a>(ops: &'a [Inst], plan: &'a Plan) -> Full<'a> {
-    Full { ops, accesses: &plan.accesses, masks: plan.masks.iter().map(|(mask, _)| *mask).collect() }
+fn full<'a>(ops: &'a [Inst], plan: &'a Plan, is_ragged: bool) -> Full<'a> {
+    Full { ops, accesses: &plan.accesses, masks: plan.masks.iter().map(|(mask, _)| *mask).collect(), is_ragged }
 }
 
 /// The uses of values by the ops of a region and of its nested regions.
@@ -407,6 +407,7 @@ fn split(
     if flat.is_none() && plan.is_certain() {
         return ops.to_vec();
     }
+    let unless_empty = if results.is_empty() { empty_tiles::find(func, ops, &plan, facts) } else { None };
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let is_full = condition(b, &plan);
@@ -414,13 +415,13 @@ fn split(
     let cond = fits.map_or(is_full, |fits| b.binary(BinaryOp::And, is_full, fits));
     out.append(func.insts_mut(scratch));
 
-    let unless_empty = if results.is_empty() { empty_tiles::find(func, ops, &plan, facts) } else { None };
+    let ragged = flat.and_then(Flat::ragged).filter(|_| !plan.is_certain() && unless_empty.is_none());
     let body = func.add_region();
     *func.insts_mut(body) = ops.to_vec();
     let [fast, guarded] = [true, false].map(|is_full| {
         let region = func.add_region();
         if let Some(flat) = flat.filter(|_| is_full) {
-            let values = flat.write(func, &full(ops, &plan), &results, region, facts, loc);
+            let values = flat.write(func, &full(ops, &plan, false), &results, region, facts, loc);
             Builder::new(func, region, loc).yield_values(values);
             return region;
         }
@@ -435,7 +436,19 @@ fn split(
         }
         let values = results.iter().map(|value| map.get(*value)).collect();
         Builder::new(func, region, loc).yield_values(values);
-        region
+        match ragged.filter(|_| !is_full) {
+            Some(ragged) => {
+                let [front, inner] = [(); 2].map(|()| func.add_region());
+                let b = &mut Builder::new(func, front, loc);
+                let further = flat.and_then(|flat| flat.ragged_test(b));
+                let cond = all_of(b, fits.into_iter().chain(further));
+                let values = ragged.write(func, &full(ops, &plan, true), &results, inner, facts, loc);
+                Builder::new(func, inner, loc).yield_values(values);
+                branch(func, front, cond, [inner, region], &results, loc);
+                front
+            }
+            None => region,
+        }
     });
     let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
     let branch = func.make_inst(Op::If { cond, then_region: fast, else_region: guarded }, types, loc);
@@ -446,6 +459,14 @@ fn split(
     out.push(branch);
     out.extend(remade);
     out
+}
+
+/// Appends a branch to a region, which then yields what the branch yields in place of `results`.
+fn branch(func: &mut Function, region: Region, cond: Value, [then_region, else_region]: [Region; 2], results: &[Value], loc: Loc) {
+    let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
+    let branch = func.append(region, Op::If { cond, then_region, else_region }, types, loc);
+    let values = func.inst(branch).results.clone();
+    Builder::new(func, region, loc).yield_values(values);
 }
 
 /// Forgets that the accesses of a region are in bounds, so that the region is sliced: indices that do not fit in 32 bits are rare.
@@ -585,6 +606,10 @@ pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
         let zero = b.index(0);
         parts.push(b.compare(CompareOp::Eq, misaligned, zero));
     }
+    all_of(b, parts)
+}
+
+fn all_of(b: &mut Builder<'_>, parts: impl IntoIterator<Item = Value>) -> Value {
     let always = b.constant(ConstExpr::Bool(true), Type::scalar(Dtype::Bool));
     parts.into_iter().reduce(|all, part| b.binary(BinaryOp::And, all, part)).unwrap_or(always)
 }

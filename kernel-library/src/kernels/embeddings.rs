@@ -70,6 +70,6 @@ pub fn embedding_backward<T: Float, const BLOCK_SIZE: usize>(
     let column = program_id(1) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
     let index = load(indices + token);
     let mask = (column < columns) & (index >= 0) & (index < vocabulary) & (index != padding_index);
-    let v = load(dy + token * columns + column, mask = mask, evict = "evict_first") as f32;
+    let v = load(dy + token * columns + column, mask = mask) as f32;
     atomic_add(dtable + index * columns + column, v, mask = mask, sem = "relaxed");
 }

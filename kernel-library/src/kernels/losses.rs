@@ -133,7 +133,7 @@ pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize>(
     let row = program_id(0) / blocks;
     let class = program_id(0) % blocks * BLOCK_SIZE + arange(0, BLOCK_SIZE);
     let mask = class < classes;
-    let v = load(logits + row * classes + class, mask = mask, evict = "evict_last") as f32;
+    let v = load(logits + row * classes + class, mask = mask) as f32;
     let target = load(targets + row);
     let factor = select((target >= 0) & (target < classes), load(dlosses + row) * scale, f32::NAN);
     let gradient = (fast_exp(v - load(lse + row)) - select(class == target, 1.0, 0.0)) * factor;

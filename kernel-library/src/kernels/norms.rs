@@ -49,7 +49,7 @@ pub fn layer_norm<T: Float, const BLOCK_SIZE: usize, const ROWS: usize>(
     let (is_row, is_column) = (row < rows, column < columns);
     let mask = is_row.col() & is_column.row();
     let at = row.col() * columns + column.row();
-    let v = load(x + at, mask = mask, evict = "evict_last") as f32;
+    let v = load(x + at, mask = mask) as f32;
     // For a short row, weight and bias are loaded together with the row. In a long row they would take registers from the row.
     const SHORT: bool = BLOCK_SIZE <= 4096;
     let (near_weight, near_bias) =
@@ -108,7 +108,7 @@ pub fn rms_norm<T: Float, const BLOCK_SIZE: usize, const ROWS: usize>(
     let (is_row, is_column) = (row < rows, column < columns);
     let mask = is_row.col() & is_column.row();
     let at = row.col() * columns + column.row();
-    let v = load(x + at, mask = mask, evict = "evict_last") as f32;
+    let v = load(x + at, mask = mask) as f32;
     // As in `layer_norm`.
     const SHORT: bool = BLOCK_SIZE <= 8192;
     let near_weight = if SHORT { load(weight + column, mask = is_column) as f32 } else { 0.0 };

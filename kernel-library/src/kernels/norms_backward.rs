@@ -83,9 +83,9 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const ROWS: usize,
         let row = first + arange(0, ROWS);
         let at = row.col() * columns + column.row();
         let inside = (row < rows).col() & mask.row();
-        let d = load(dy + at, mask = inside, evict = "evict_last") as f32;
+        let d = load(dy + at, mask = inside) as f32;
         let row_rstd = load(rstd + row, mask = row < rows).col();
-        let normal = (load(x + at, mask = inside, evict = "evict_last") as f32 - load(mean + row, mask = row < rows).col()) * row_rstd;
+        let normal = (load(x + at, mask = inside) as f32 - load(mean + row, mask = row < rows).col()) * row_rstd;
         let g = d * w;
         let along = sum(g * normal, axis = 1) * scale;
         let constant = sum(g, axis = 1) * scale;
@@ -162,9 +162,9 @@ pub fn rms_norm_backward<T: Float, const BLOCK_SIZE: usize, const ROWS: usize, c
         let row = first + arange(0, ROWS);
         let at = row.col() * columns + column.row();
         let inside = (row < rows).col() & mask.row();
-        let d = load(dy + at, mask = inside, evict = "evict_last") as f32;
+        let d = load(dy + at, mask = inside) as f32;
         let row_rstd = load(rstd + row, mask = row < rows).col();
-        let normal = load(x + at, mask = inside, evict = "evict_last") as f32 * row_rstd;
+        let normal = load(x + at, mask = inside) as f32 * row_rstd;
         let g = d * w;
         let along = sum(g * normal, axis = 1) * scale;
         store(dx + at, ((g - normal * along.col()) * row_rstd) as T, mask = inside);

@@ -34,7 +34,7 @@ pub fn row_cumsum<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, co
     let mut before: f32 = 0.0;
     for first in range(0, columns, BLOCK_SIZE) {
         let at = first + column;
-        let v = load(x + start + at, mask = at < columns, evict = "evict_first") as f32;
+        let v = load(x + start + at, mask = at < columns) as f32;
         store(y + start + at, (cumsum(v) + before) as T, mask = at < columns);
         before += sum(v);
     }

@@ -38,7 +38,7 @@ pub fn row_argmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<i64>, 
     for first in range(0, columns, BLOCK_SIZE) {
         let at = first + column;
         let lowest = f32::NEG_INFINITY as T;
-        let v = load(x + row * columns + at, mask = at < columns, other = lowest, evict = "evict_first") as f32;
+        let v = load(x + row * columns + at, mask = at < columns, other = lowest) as f32;
         best_column = select(v > largest, at, best_column);
         largest = max(largest, v);
     }
@@ -82,7 +82,7 @@ pub fn row_topk<T: Float, const K: usize, const BLOCK_SIZE: usize>(x: Ptr<T>, va
     let mut best = full([K], i64::MIN);
     for first in range(0, columns, BLOCK_SIZE) {
         let at = first + column;
-        let bits = bitcast::<i32>(load(x + row * columns + at, mask = at < columns, evict = "evict_first") as f32);
+        let bits = bitcast::<i32>(load(x + row * columns + at, mask = at < columns) as f32);
         let ordered = (bits ^ ((bits >> 31) & 0x7fff_ffff)) as i64;
         let key = select(at < columns, (ordered << 32) + (0xffff_ffff - at), i64::MIN);
         best = topk(cat(best, topk(key, K)), K);
@@ -119,7 +119,7 @@ pub fn bin_counts<T: Float, const BINS: usize, const BLOCK_SIZE: usize>(x: Ptr<T
     let mut total = zeros::<i32>([BINS]);
     for first in range(program_id(0) * BLOCK_SIZE, n, num_programs(0) * BLOCK_SIZE) {
         let at = first + element;
-        let v = load(x + at, mask = at < n, evict = "evict_first") as f32;
+        let v = load(x + at, mask = at < n) as f32;
         let bin = min(((v - low) * scale) as i32, BINS as i32 - 1);
         total += histogram(bin, BINS, mask = (at < n) & (v >= low) & (v <= high));
     }

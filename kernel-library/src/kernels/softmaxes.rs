@@ -71,7 +71,7 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool>(x: Ptr<T>, y
     const PARTS: usize = 16;
     if ONCE {
         let mask = lane < columns;
-        let v = load(x + start + lane, mask = mask, other = lowest, evict = "evict_last") as f32;
+        let v = load(x + start + lane, mask = mask, other = lowest) as f32;
         let p = if BLOCK_SIZE <= 32_768 {
             let e = fast_exp(v - max(v));
             (e * (1.0 / sum(e))) as T
@@ -93,7 +93,7 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool>(x: Ptr<T>, y
         let mut total = zeros::<f32>([BLOCK_SIZE / 4]);
         for first in range(0, columns, BLOCK_SIZE) {
             let at = first + lane;
-            let v = load(x + start + at, mask = at < columns, other = lowest, evict = "evict_last") as f32;
+            let v = load(x + start + at, mask = at < columns, other = lowest) as f32;
             let fours = reshape(v, [BLOCK_SIZE / 4, 4]);
             let next = max(largest, max(fours, axis = 1));
             let base = finite(next);
@@ -109,7 +109,7 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool>(x: Ptr<T>, y
         for first in range(0, columns, BLOCK_SIZE) {
             let at = first + lane;
             // Read for the last time.
-            let v = load(x + start + at, mask = at < columns, evict = "evict_first") as f32;
+            let v = load(x + start + at, mask = at < columns) as f32;
             store(y + start + at, (fast_exp(v - top) * scale) as T, mask = at < columns, evict = "evict_first");
         }
     }

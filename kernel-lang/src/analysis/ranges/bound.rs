@@ -3,6 +3,7 @@
 //! Each expression exists once. Sums and products have 64 bits, quotients 32.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Op, Type, UnaryOp, Value};
@@ -153,11 +154,16 @@ impl Bounds {
         }
     }
 
-    /// Appends ops that test all checks. Their result is a `bool`, or `None` if there are no checks.
-    pub fn test(&self, b: &mut Builder<'_>) -> Option<Value> {
+    /// The number of checks.
+    pub fn checks(&self) -> usize {
+        self.checks.len()
+    }
+
+    /// Appends ops that test these checks. Their result is a `bool`, or `None` if there are no checks.
+    pub fn test(&self, checks: Range<usize>, b: &mut Builder<'_>) -> Option<Value> {
         let mut values: Vec<Option<Value>> = vec![None; self.nodes.len()];
         let (mut fits, mut not_negative): (Option<Value>, Option<Value>) = (None, None);
-        for check in &self.checks {
+        for check in &self.checks[checks] {
             let (all, bound) = match check {
                 Check::Fits(bound) => (&mut fits, bound),
                 Check::NotNegative(bound) => (&mut not_negative, bound),

@@ -13,12 +13,13 @@
 //!
 //! A mask narrows ranges: where `%5 < %m` holds, `%5` is at most `%m - 1`, and so are the indices that are computed from it. The
 //! narrowed range lies inside the whole one, so its bounds do not overflow either. The exception is a mask that holds nowhere: its access does nothing,
-//! whatever the bounds say.
+//! whatever the bounds say. The condition of a `select` narrows the ranges of both sides in the same way (`selects.rs`).
 //!
 //! Each range is computed once, from those of the operands, and once more for each masked access. Chains of more than 48 ops have no range.
 
 mod bound;
 mod floats;
+mod selects;
 #[cfg(test)]
 mod tests;
 
@@ -99,6 +100,36 @@ impl<'a> Ranges<'a> {
             func.inst(*inst).results.iter().filter(|result| func.ty(**result).is_tile()).for_each(|result| depths[*result] = depth + 1);
         }
         Ranges { func, is_usable, bounds: Bounds::default(), known: HashMap::new(), depths }
+    }
+
+    /// Assumes from now on that a comparison of tiles holds for every element: ranges are those of the elements for which it holds. The checks still
+    /// include that all elements of the tiles that are compared fit in 32 bits. Returns whether the assumption is used.
+    pub fn assume(&mut self, mask: Value) -> bool {
+        let Some(&Op::Compare { op, lhs, rhs }) = self.func.def_op(mask) else { return false };
+        let (Some(left), Some(right)) = (self.of(lhs), self.of(rhs)) else { return false };
+        for (value, mut own, other, op) in [(lhs, left, right, op), (rhs, right, left, op.swapped())] {
+            if own.low == own.high {
+                continue;
+            }
+            let (low, high) = self.compared(op, other);
+            if let Some(low) = low {
+                own.low = self.bounds.binary(BinaryOp::Max, own.low, low);
+            }
+            if let Some(high) = high {
+                // If an element is less than an end, the end is at least 1. What follows is then known not to be negative, either.
+                if self.bounds.is_not_negative(own.low) && !self.bounds.is_not_negative(high) {
+                    self.bounds.require(Check::NotNegative(high));
+                }
+                own.high = self.bounds.binary(BinaryOp::Min, own.high, high);
+            }
+            self.known.insert(value, Some(own));
+        }
+        true
+    }
+
+    /// The number of checks.
+    pub fn checks(&self) -> usize {
+        self.bounds.checks.len()
     }
 
     /// The expressions and checks.
@@ -186,25 +217,30 @@ impl<'a> Ranges<'a> {
         for part in masks::conjuncts(self.func, facts, mask).into_iter().filter(is_own) {
             let Some(&Op::Compare { op, lhs, rhs }) = self.func.def_op(part.mask) else { continue };
             let (Some(left), Some(right)) = (self.of(lhs), self.of(rhs)) else { continue };
-            for (op, value, own, other) in [(op, lhs, left, right), (op.swapped(), rhs, right, left)] {
+            for (value, own, other, op) in [(lhs, left, right, op), (rhs, right, left, op.swapped())] {
                 // A scalar has one bound, which is exact.
                 if own.low == own.high {
                     continue;
                 }
-                let one = self.bounds.constant(1);
-                let (low, high) = match op {
-                    CompareOp::Lt => (None, Some(self.bounds.binary(BinaryOp::Sub, other.high, one))),
-                    CompareOp::Le => (None, Some(other.high)),
-                    CompareOp::Gt => (Some(self.bounds.binary(BinaryOp::Add, other.low, one)), None),
-                    CompareOp::Ge => (Some(other.low), None),
-                    CompareOp::Eq => (Some(other.low), Some(other.high)),
-                    CompareOp::Ne => (None, None),
-                };
+                let (low, high) = self.compared(op, other);
                 let entry = narrowed.entry(value).or_default();
                 (entry.0, entry.1) = (entry.0.or(low), entry.1.or(high));
             }
         }
         narrowed
+    }
+
+    /// The bounds of what compares like this with elements of a range.
+    fn compared(&mut self, op: CompareOp, other: Range) -> (Option<Bound>, Option<Bound>) {
+        let one = self.bounds.constant(1);
+        match op {
+            CompareOp::Lt => (None, Some(self.bounds.binary(BinaryOp::Sub, other.high, one))),
+            CompareOp::Le => (None, Some(other.high)),
+            CompareOp::Gt => (Some(self.bounds.binary(BinaryOp::Add, other.low, one)), None),
+            CompareOp::Ge => (Some(other.low), None),
+            CompareOp::Eq => (Some(other.low), Some(other.high)),
+            CompareOp::Ne => (None, None),
+        }
     }
 
     /// Requires that all elements fit in 32 bits.
@@ -290,8 +326,9 @@ impl<'a> Ranges<'a> {
                 return Some(Range { low, high, clamped });
             }
             Op::Unary { op: UnaryOp::Neg, x } => {
-                let (x, zero) = (self.operand(x, narrowed, memo)?, self.bounds.constant(0));
-                (self.bounds.binary(BinaryOp::Sub, zero, x.high), self.bounds.binary(BinaryOp::Sub, zero, x.low))
+                let x = self.operand(x, narrowed, memo)?;
+                let negated = self.negated(x);
+                (negated.low, negated.high)
             }
             Op::Unary { op: UnaryOp::Abs, x } => {
                 let (x, zero) = (self.operand(x, narrowed, memo)?, self.bounds.constant(0));
@@ -302,10 +339,10 @@ impl<'a> Ranges<'a> {
                     (zero, self.bounds.binary(BinaryOp::Max, negated, x.high))
                 }
             }
-            Op::Select { on_true, on_false, .. } => {
-                let (x, y) = (self.operand(on_true, narrowed, memo)?, self.operand(on_false, narrowed, memo)?);
-                let (low, high) = (self.bounds.binary(BinaryOp::Min, x.low, y.low), self.bounds.binary(BinaryOp::Max, x.high, y.high));
-                (low, high)
+            Op::Select { cond, on_true, on_false } => {
+                let x = self.selected(on_true, cond, true, narrowed, memo)?;
+                let y = self.selected(on_false, cond, false, narrowed, memo)?;
+                (self.bounds.binary(BinaryOp::Min, x.low, y.low), self.bounds.binary(BinaryOp::Max, x.high, y.high))
             }
             Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } => {
                 let x = self.operand(lhs, narrowed, memo)?;
@@ -331,6 +368,11 @@ impl<'a> Ranges<'a> {
             _ => return None,
         };
         Some(Range::exact(low, high))
+    }
+
+    fn negated(&mut self, x: Range) -> Range {
+        let zero = self.bounds.constant(0);
+        Range::exact(self.bounds.binary(BinaryOp::Sub, zero, x.high), self.bounds.binary(BinaryOp::Sub, zero, x.low))
     }
 
     fn combined(&mut self, op: BinaryOp, x: Range, y: Range) -> Option<(Bound, Bound)> {

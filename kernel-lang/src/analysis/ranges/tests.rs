@@ -31,12 +31,12 @@ impl Random {
         lines.push(format!("%v4 = add %v0, %v1 : {ty}"));
         for at in lines.len()..count {
             let (x, y) = (self.below(at), self.below(at));
-            lines.push(match self.below(12) {
+            lines.push(match self.below(13) {
                 0 | 1 => format!("%v{at} = div %v{x}, %v{} : {ty}", self.pick(&[1, 2])),
                 2 | 3 => format!("%v{at} = rem %v{x}, %v{} : {ty}", self.pick(&[1, 2])),
-                4 => format!("%m{at} = lt %v{x}, %v{y} : tile<bool, [{EXTENT}]>\n%v{at} = select %m{at}, %v{x}, %v{y} : {ty}"),
-                5 => format!("%v{at} = abs %v{x} : {ty}"),
-                6 | 7 => self.float(at, x),
+                4 | 5 => self.select(at, x, y),
+                6 => format!("%v{at} = abs %v{x} : {ty}"),
+                7 | 8 => self.float(at, x),
                 other => format!("%v{at} = {} %v{x}, %v{y} : {ty}", ["add", "sub", "mul", "max", "min"][other % 5]),
             });
         }
@@ -51,6 +51,32 @@ impl Random {
 }
 
 impl Random {
+    /// Lines that select `%v<at>` by a comparison of `%v<x>` and `%v<y>`, between tiles that are computed from one of them.
+    fn select(&mut self, at: usize, x: usize, y: usize) -> String {
+        let ty = format!("tile<i64, [{EXTENT}]>");
+        let test = self.pick(&["lt", "le", "gt", "ge", "eq", "ne"]);
+        let mut lines = vec![format!("%m{at} = {test} %v{x}, %v{y} : tile<bool, [{EXTENT}]>")];
+        let sides = ["a", "b"].map(|side| {
+            let (compared, other, name) = (self.pick(&[x, y]), self.below(at), format!("%{side}{at}"));
+            match self.below(4) {
+                0 => format!("%v{compared}"),
+                1 => {
+                    lines.push(format!("{name} = neg %v{compared} : {ty}"));
+                    name
+                }
+                _ => {
+                    let [lhs, rhs] = if self.below(2) == 0 { [compared, other] } else { [other, compared] };
+                    let (first, then) = (self.pick(&["add", "sub", "mul"]), self.pick(&["add", "sub"]));
+                    lines.push(format!("{name}_0 = {first} %v{lhs}, %v{rhs} : {ty}"));
+                    lines.push(format!("{name} = {then} {name}_0, %v{} : {ty}", self.below(at)));
+                    name
+                }
+            }
+        });
+        lines.push(format!("%v{at} = select %m{at}, {}, {} : {ty}", sides[0], sides[1]));
+        lines.join("\n")
+    }
+
     /// Lines that compute `%v<at>` from `%v<x>` by some ops on floats.
     fn float(&mut self, at: usize, x: usize) -> String {
         let of = |dtype: &str| format!("tile<{dtype}, [{EXTENT}]>");
@@ -102,6 +128,7 @@ fn elements(func: &Function, value: Value, scalars: &[(Value, i128)]) -> Vec<i12
         Op::Const { ref value } => vec![value.as_int().expect("a number"); EXTENT as usize],
         Op::Arange { .. } => (0..i128::from(EXTENT)).collect(),
         Op::Broadcast { x } => vec![scalars.iter().find(|(scalar, _)| *scalar == x).expect("a parameter").1; EXTENT as usize],
+        Op::Unary { op: UnaryOp::Neg, x } => of(x).into_iter().map(|x| -x).collect(),
         Op::Unary { x, .. } => of(x).into_iter().map(i128::abs).collect(),
         Op::Cast { x } => floats(func, x, scalars).into_iter().map(as_index).collect(),
         Op::Select { cond, on_true, on_false } => {
@@ -131,16 +158,18 @@ fn elements(func: &Function, value: Value, scalars: &[(Value, i128)]) -> Vec<i12
     }
 }
 
+/// A bound, as a kernel computes it: modulo 2^64.
 fn evaluated(bounds: &Bounds, bound: Bound, scalars: &[(Value, i128)], length: i128) -> i128 {
     let of = |bound| evaluated(bounds, bound, scalars, length);
+    let wrapped = |number: i128| i128::from(number as i64);
     match bounds.node(bound) {
         Node::Constant(constant) => constant.into(),
         Node::Scalar(value) => scalars.iter().find(|(scalar, _)| *scalar == value).expect("a parameter").1,
         Node::Length(_) => length,
         Node::Binary(op, x, y) => match op {
-            BinaryOp::Add => of(x) + of(y),
-            BinaryOp::Sub => of(x) - of(y),
-            BinaryOp::Mul => of(x) * of(y),
+            BinaryOp::Add => wrapped(of(x) + of(y)),
+            BinaryOp::Sub => wrapped(of(x) - of(y)),
+            BinaryOp::Mul => wrapped(of(x) * of(y)),
             BinaryOp::Div => of(x).checked_div(of(y)).unwrap_or(0),
             BinaryOp::Min => of(x).min(of(y)),
             _ => of(x).max(of(y)),

@@ -8,6 +8,8 @@
 //! - **Runs.** A tile of 1024 elements becomes one of `[128, 8]`: 128 runs of 8 neighbours. If `n` is a multiple of 8, each run has one row, and
 //!   neighbouring columns ([`runs`]). So a thread divides once for 8 elements, and accesses 16 bytes at once. A second condition tests
 //!   the divisors. If it fails, the copy divides for each element, and still makes wide accesses where the index is not divided.
+//! - **Ragged tiles.** The last tile of a tensor often is not full because its last elements are masked. The ranges are those of the elements for which
+//!   the masks hold. So if the other tests hold, such a tile also needs no guards: a copy of one element a run keeps the masks.
 //! - **Division.** A divisor's reciprocal is computed once, and each division is a product and a shift ([`reciprocal`]).
 //!
 //! ```text
@@ -29,6 +31,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::loops::Loop;
+use crate::analysis::masks;
 use crate::analysis::ranges::{Bounds, Ranges, divisor};
 use crate::dtype::Dtype;
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value};
@@ -50,6 +53,20 @@ pub(super) struct Full<'a> {
     pub(super) accesses: &'a HashMap<Inst, Width>,
     /// The masks that hold for every element.
     pub(super) masks: HashSet<Value>,
+    /// Is a copy for tiles that are not full to be written? It relies on neither.
+    pub(super) is_ragged: bool,
+}
+
+impl Full<'_> {
+    /// Does a mask hold for every element?
+    fn holds(&self, mask: Value) -> bool {
+        !self.is_ragged && self.masks.contains(&mask)
+    }
+
+    /// How an access that is in bounds moves its elements.
+    fn width(&self, inst: Inst) -> Option<Width> {
+        self.accesses.get(&inst).copied().filter(|_| !self.is_ragged)
+    }
 }
 
 /// A straight-line region with flattened indices.
@@ -68,8 +85,12 @@ pub(super) struct Flat {
     inside: HashSet<Inst>,
     /// The bounds of the indices, and what the condition must test.
     bounds: Bounds,
+    /// The number of checks that the copy for full tiles needs. A copy for other tiles needs the further ones, too.
+    checks: usize,
     /// What makes runs of equal quotients.
     demands: Demands,
+    /// The same for tiles that are not full, if such a tile can be computed in 32 bits.
+    ragged: Option<Box<Flat>>,
 }
 
 /// The flattened indices of a straight-line region, if it divides indices and all its tiles have one axis and one extent.
@@ -88,6 +109,8 @@ pub(super) fn find(
     let mut ranges = Ranges::new(func, full.ops, is_usable);
     let (mut members, mut indices, mut inside) = (HashSet::new(), HashSet::new(), HashSet::new());
     let mut divides = false;
+    let results = full.ops.iter().flat_map(|inst| &func.inst(*inst).results);
+    let assumed: HashSet<Value> = results.copied().filter(|result| full.masks.contains(result) && ranges.assume(*result)).collect();
     for inst in full.ops {
         let data = func.inst(*inst);
         match data.op {
@@ -134,11 +157,44 @@ pub(super) fn find(
     if !divides || ranges.is_long() {
         return None;
     }
-    let clamped = indices.iter().copied().filter(|index| ranges.is_clamped(*index)).collect();
+    let clamped: HashSet<Value> = indices.iter().copied().filter(|index| ranges.is_clamped(*index)).collect();
     let run = run_length(func, full, extent);
     let starts = loop_starts(func, full.ops, loops);
     let demands = Runs { func, indices: &indices, starts: &starts, run, grant: Grant::Collect }.demands(full, facts, &inside);
-    Some(Flat { extent, run, starts, indices, clamped, inside, bounds: ranges.into_bounds(), demands })
+    let checks = ranges.checks();
+    let ragged = inside_if_ragged(func, full, &assumed, &mut ranges, facts).map(|inside| {
+        let mut indices = indices.clone();
+        for mask in &assumed {
+            func.def_op(*mask).into_iter().for_each(|op| op.for_each_operand(&mut |side| collect(func, side, &mut indices)));
+        }
+        let (starts, clamped, bounds, demands) = (starts.clone(), clamped.clone(), Bounds::default(), Demands::default());
+        Box::new(Flat { extent, run: 1, starts, indices, clamped, inside, bounds, checks: 0, demands, ragged: None })
+    });
+    Some(Flat { extent, run, starts, indices, clamped, inside, bounds: ranges.into_bounds(), checks, demands, ragged })
+}
+
+/// The accesses that are in bounds in a tile that is not full. The ranges assume some masks. So each access must have these masks: its index may be
+/// anything where they do not hold.
+fn inside_if_ragged(
+    func: &Function,
+    full: &Full<'_>,
+    assumed: &HashSet<Value>,
+    ranges: &mut Ranges<'_>,
+    facts: &mut AffineFacts,
+) -> Option<HashSet<Inst>> {
+    let mut inside = HashSet::new();
+    for inst in full.ops {
+        let Some(access) = func.inst(*inst).op.access().filter(|access| func.ty(access.offset).is_tile()) else { continue };
+        let conjuncts = access.mask.map_or(Vec::new(), |mask| masks::conjuncts(func, facts, mask));
+        let has = |mask: &Value| conjuncts.iter().any(|conjunct| conjunct.mask == *mask);
+        if !assumed.iter().all(has) {
+            return None;
+        }
+        if func.unchecked || ranges.require_inside(access, facts, &full.masks) {
+            inside.insert(*inst);
+        }
+    }
+    Some(inside)
 }
 
 /// Of each loop index that the ops use: the first one, and the distance to the next.
@@ -155,7 +211,7 @@ fn loop_starts(func: &Function, ops: &[Inst], loops: &HashMap<Value, Loop>) -> H
 }
 
 /// The extent of all tiles, if they have one axis and the region has only ops that work on each element by itself.
-fn common_extent(func: &Function, ops: &[Inst]) -> Option<usize> {
+pub(super) fn common_extent(func: &Function, ops: &[Inst]) -> Option<usize> {
     let mut extent = None;
     for inst in ops {
         let data = func.inst(*inst);
@@ -218,7 +274,17 @@ impl Flat {
 
     /// Appends the test whether every index fits in 32 bits and the accesses are in bounds.
     pub(super) fn test(&self, b: &mut Builder<'_>) -> Option<Value> {
-        self.bounds.test(b)
+        self.bounds.test(0..self.checks, b)
+    }
+
+    /// The flattened indices of tiles that are not full.
+    pub(super) fn ragged(&self) -> Option<&Flat> {
+        self.ragged.as_deref()
+    }
+
+    /// Appends the test that tiles which are not full need beside the other one.
+    pub(super) fn ragged_test(&self, b: &mut Builder<'_>) -> Option<Value> {
+        self.bounds.test(self.checks..self.bounds.checks(), b)
     }
 
     /// Writes the copy for full tiles to `region`, and returns the values that replace `results`, which are scalars.

@@ -46,7 +46,10 @@ pub(super) enum Run {
 /// The scalars that must be multiples of the run's length, and the pointers that must be aligned, so that a run has one quotient and one wide access.
 #[derive(Clone, Default)]
 pub(super) struct Demands {
+    /// Divisors of flat indices.
     divisors: Demand,
+    /// Divisors of their remainders, such as `s` in `o % w % s`. These may be small where the others are multiples.
+    inner: Demand,
     /// Strides such as `s` in `row * s + column`: what more makes further accesses wide.
     strides: Demand,
 }
@@ -82,24 +85,30 @@ impl Demand {
 impl Demands {
     /// What can be granted, the most first.
     pub(super) fn grants(&self) -> Vec<Grant> {
-        let grants = [(Grant::Strides, &self.strides), (Grant::Demanded, &self.divisors)];
+        let grants = [(Grant::Strides, &self.strides), (Grant::Inner, &self.inner), (Grant::Divisors, &self.divisors)];
         grants.into_iter().filter(|(_, demand)| !demand.is_empty()).map(|(grant, _)| grant).collect()
     }
 
-    /// Appends the test for a grant. That for strides also tests the divisors.
+    /// Appends the test for a grant.
     pub(super) fn test(&self, b: &mut Builder<'_>, grant: Grant, run: usize) -> Value {
-        let divisors = (!self.divisors.is_empty()).then(|| self.divisors.test(b, run));
-        let strides = (grant == Grant::Strides).then(|| self.strides.test(b, run));
-        match (divisors, strides) {
-            (Some(divisors), Some(strides)) => b.binary(BinaryOp::And, divisors, strides),
-            (one, other) => one.or(other).expect("something is demanded"),
-        }
+        let tests: Vec<Value> = self.granted(grant).filter(|demand| !demand.is_empty()).map(|demand| demand.test(b, run)).collect();
+        tests.into_iter().reduce(|all, test| b.binary(BinaryOp::And, all, test)).expect("something is demanded")
     }
 
     /// The parts that a grant grants.
     fn granted(&self, grant: Grant) -> impl Iterator<Item = &Demand> {
-        let strides = (grant == Grant::Strides).then_some(&self.strides);
-        (grant != Grant::None).then_some(&self.divisors).into_iter().chain(strides)
+        let parts = match grant {
+            Grant::None => 0,
+            Grant::Divisors => 1,
+            Grant::Inner | Grant::Collect => 2,
+            Grant::Strides => 3,
+        };
+        [&self.divisors, &self.inner, &self.strides].into_iter().take(parts)
+    }
+
+    /// The number of divisors.
+    fn count(&self) -> usize {
+        self.divisors.multiples.len() + self.inner.multiples.len()
     }
 }
 
@@ -119,10 +128,12 @@ pub(super) struct Runs<'a> {
 pub(super) enum Grant {
     /// Those that are worth it are demanded.
     Collect,
-    /// The divisors and the strides that were demanded are multiples of the run's length.
+    /// All divisors and strides that were demanded are multiples of the run's length.
     Strides,
-    /// The divisors that were demanded are.
-    Demanded,
+    /// All divisors that were demanded are.
+    Inner,
+    /// The divisors of flat indices that were demanded are.
+    Divisors,
     /// Nothing.
     None,
 }
@@ -136,13 +147,12 @@ impl Runs<'_> {
         }
         // A divisor may be a multiple because of one that is demanded later. Each search demands a further one, or is the last.
         let runs = loop {
-            let count = demands.divisors.multiples.len();
+            let count = demands.count();
             let runs = self.known(full, facts, &mut demands);
-            if demands.divisors.multiples.len() == count {
+            if demands.count() == count {
                 break runs;
             }
         };
-        (demands.divisors.bases, demands.divisors.lengths) = self.wide_bases(full, facts, inside, &runs);
         for inst in full.ops {
             let Some(access) = self.func.inst(*inst).op.access() else { continue };
             let mut strides = demands.strides.multiples.clone();
@@ -153,14 +163,21 @@ impl Runs<'_> {
                 demands.strides.multiples = strides;
             }
         }
-        if !demands.strides.multiples.is_empty() {
-            let granted = Runs { grant: Grant::Strides, ..*self };
+        for grant in [Grant::Divisors, Grant::Inner, Grant::Strides] {
+            let granted = Runs { grant, ..*self };
             let runs = granted.known(full, facts, &mut demands);
-            let (bases, _) = self.wide_bases(full, facts, inside, &runs);
-            demands.strides.bases = bases.into_iter().filter(|base| !demands.divisors.bases.contains(base)).collect();
-            if demands.strides.bases.is_empty() {
-                demands.strides = Demand::default();
+            let (mut bases, mut lengths) = self.wide_bases(full, facts, inside, &runs);
+            bases.retain(|base| !demands.granted(grant).any(|demand| demand.bases.contains(base)));
+            lengths.retain(|base| !demands.granted(grant).any(|demand| demand.lengths.contains(base)));
+            match grant {
+                Grant::Divisors => (demands.divisors.bases, demands.divisors.lengths) = (bases, lengths),
+                Grant::Inner if !demands.inner.multiples.is_empty() => (demands.inner.bases, demands.inner.lengths) = (bases, lengths),
+                Grant::Strides if !demands.strides.multiples.is_empty() => demands.strides.bases = bases,
+                _ => {}
             }
+        }
+        if demands.strides.bases.is_empty() {
+            demands.strides = Demand::default();
         }
         demands
     }
@@ -287,18 +304,24 @@ impl Runs<'_> {
     }
 
     /// Is a divisor a multiple of the run's length, if the demands are granted? If it is to be demanded, it is added to them.
-    fn is_multiple_divisor(&self, divisor: Divisor, is_demanded: bool, demands: &mut Demands) -> bool {
+    fn is_multiple_divisor(&self, divisor: Divisor, demanded: Option<Grant>, demands: &mut Demands) -> bool {
         match divisor {
             Divisor::Constant(constant) => constant % self.run as i64 == 0,
             Divisor::Scalar(value) => {
-                if self.is_multiple(value, demands, 8) {
+                // A divisor of a flat index is not left to the divisors of remainders, which may be granted less often.
+                let granted = if self.grant == Grant::Collect { demanded.unwrap_or(self.grant) } else { self.grant };
+                if (Runs { grant: granted, ..*self }).is_multiple(value, demands, 8) {
                     return true;
                 }
-                let is_new = is_demanded && self.grant == Grant::Collect && demands.divisors.multiples.len() < MOST_DIVISORS;
-                if is_new {
-                    demands.divisors.multiples.push(value);
+                if self.grant != Grant::Collect || demands.count() >= MOST_DIVISORS {
+                    return false;
                 }
-                is_new
+                match demanded {
+                    Some(Grant::Divisors) => demands.divisors.multiples.push(value),
+                    Some(_) => demands.inner.multiples.push(value),
+                    None => return false,
+                }
+                true
             }
         }
     }
@@ -354,7 +377,7 @@ impl Search<'_> {
         if let Some(constant) = func.splat(value) {
             return Run::Same { is_aligned: constant.as_int().is_some_and(|constant| constant % runs.run as i128 == 0) };
         }
-        if self.full.masks.contains(&value) {
+        if self.full.holds(value) {
             return same;
         }
         let Some(op) = func.def_op(value) else { return Run::Varied };
@@ -376,8 +399,11 @@ impl Search<'_> {
                 match (dividend, divisor) {
                     (Run::Same { .. }, Some(_)) => same,
                     (Run::Steps { by: 1, is_aligned: true }, Some(divisor)) if runs.indices.contains(&value) => {
-                        let is_demanded = self.taken_apart.contains(&(lhs, divisor)) || self.facts.get(func, lhs).is_some();
-                        if !runs.is_multiple_divisor(divisor, is_demanded, self.demands) {
+                        let demanded = match self.facts.get(func, lhs) {
+                            Some(_) => Some(Grant::Divisors),
+                            None => self.taken_apart.contains(&(lhs, divisor)).then_some(Grant::Inner),
+                        };
+                        if !runs.is_multiple_divisor(divisor, demanded, self.demands) {
                             Run::Varied
                         } else if op == BinaryOp::Div {
                             same

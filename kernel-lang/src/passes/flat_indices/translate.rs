@@ -93,7 +93,7 @@ impl Copy<'_, '_> {
         let is_tile = |value: &Value| self.b.func.ty(*value).is_tile();
         match data.op {
             Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => self.access(inst, data.op, &data.results),
-            Op::Compare { op, lhs, rhs } if self.is_exact(lhs) && self.is_exact(rhs) && !self.full.masks.contains(&data.results[0]) => {
+            Op::Compare { op, lhs, rhs } if self.is_exact(lhs) && self.is_exact(rhs) && !self.full.holds(data.results[0]) => {
                 let tile = self.compare(op, lhs, rhs, self.runs.get(&data.results[0]).copied());
                 self.tiles.insert(data.results[0], tile);
             }
@@ -147,7 +147,7 @@ impl Copy<'_, '_> {
         if let Some(tile) = self.tiles.get(&value) {
             return *tile;
         }
-        let tile = if self.full.masks.contains(&value) {
+        let tile = if self.full.holds(value) {
             let ty = Type::tile(Dtype::Bool, self.shape(true).to_vec());
             Tile { value: self.b.constant(ConstExpr::Bool(true), ty), is_of_runs: true }
         } else if let Some(constant) = self.b.func.splat(value).cloned() {
@@ -199,7 +199,7 @@ impl Copy<'_, '_> {
         let mut tiles = Vec::new();
         op.for_each_operand(&mut |value| tiles.push(value));
         tiles.retain(|value| self.b.func.ty(*value).is_tile());
-        let is_of_runs = if self.full.masks.contains(&result) {
+        let is_of_runs = if self.full.holds(result) {
             return self.tile(result);
         } else {
             tiles.iter().all(|value| self.tile(*value).is_of_runs)

@@ -26,11 +26,11 @@ impl Copy<'_, '_> {
         let base = self.scalars.get(access.base);
         let is_of_runs = self.is_of_runs(&op, results);
         let (offset, is_wide) = self.offset(access.offset, access.base, is_of_runs);
-        let inside = self.full.accesses.contains_key(&inst) || self.flat.inside.contains(&inst);
+        let inside = self.full.width(inst).is_some() || self.flat.inside.contains(&inst);
         let runs = self.flat.runs(self.b.func, self.grant);
         let width = runs.width(access.base) as u32;
-        let is_wide = match self.full.accesses.get(&inst) {
-            Some(width) => *width == Width::Runs,
+        let is_wide = match self.full.width(inst) {
+            Some(width) => width == Width::Runs,
             None => {
                 let has_one_mask = access.mask.is_none_or(|mask| matches!(self.runs.get(&mask), Some(Run::Same { .. })));
                 // The guard, too, must be the same for a run.
