@@ -110,8 +110,10 @@ fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target:
 struct Derived {
     /// The components and their layouts, the given one first.
     layouts: Vec<(usize, Layout)>,
-    /// The instructions of a thread for the accesses of these components, and for converts to accesses that do not take the layout.
+    /// The instructions of a thread for the accesses of the given component and of tiles as large as its own, and for converts to those accesses
+    /// that do not take the layout.
     cost: u32,
+    /// Whether such a convert is needed.
     has_converts: bool,
 }
 
@@ -127,7 +129,7 @@ fn derive(
     own: &dyn Fn(&[u32], &Wish) -> Layout,
 ) -> Derived {
     let mut known: HashSet<usize> = [first.0].into();
-    let mut next = vec![first.clone()];
+    let (mut next, whole) = (vec![first.clone()], first.1.elements());
     let mut derived = Derived { cost: access_cost::of(&wishes[first.0], &first.1), layouts: vec![first], has_converts: false };
     while let Some((leader, layout)) = next.pop() {
         for (inst, x, result) in &edges[leader] {
@@ -150,12 +152,15 @@ fn derive(
                 let (taken, own) = (access_cost::of(wish, &layout), own(&extents(func, to), wish));
                 let apart = access_cost::of(wish, &own) + access_cost::of_convert(&layout, &own, func.ty(to).dtype().bytes() as u32);
                 let has_copies = layout.registers_per_thread() > own.registers_per_thread();
-                if has_copies || apart < taken || !access_cost::suits(wish, &layout) {
-                    derived.cost += apart;
-                    derived.has_converts = true;
+                let is_taken = !has_copies && taken <= apart && access_cost::suits(wish, &layout);
+                // Converts of smaller tiles are no reason to access the large ones otherwise.
+                if follows as u64 == whole {
+                    derived.cost += if is_taken { taken } else { apart };
+                    derived.has_converts |= !is_taken;
+                }
+                if !is_taken {
                     continue;
                 }
-                derived.cost += taken;
             }
             known.insert(follower);
             next.push((follower, layout.clone()));

@@ -48,13 +48,31 @@ fn rounded(value: f64) -> f64 {
     f64::from(value as f32)
 }
 
+/// ln 2 = `LN_2_HIGH` + `LN_2_LOW`, both `f32`.
+const LN_2_HIGH: f64 = 0.6931471824645996;
+const LN_2_LOW: f64 = -1.9046542121259336e-09;
+
+/// 2^t for the rounded t = x log2(e), and d = x - t ln 2, the error of the rounding: e^x = 2^t e^d = 2^t (1 + d), since |d| < 2^-17.
+///
+/// If x is infinite, or so large that t is infinite, d is not finite. Where e^x cannot overflow and a larger error does not matter, this takes
+/// fewer registers than [`exp`].
+fn split_exp(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
+    let t = f.mul_k(x, LOG2_E);
+    let d = f.fma_k(t, -LN_2_HIGH, x);
+    let d = f.fma_k(t, -LN_2_LOW, d);
+    (f.unary(UnaryOp::ExpApprox2, t), d)
+}
+
 /// With e = exp(-|x|) and q = e / (1 + e): 1 - q for x >= 0 and e - e q for x < 0. So e never overflows, small results keep their digits,
 /// and errors of q matter less than in a quotient.
 pub(super) fn sigmoid(f: &mut Formula<'_>, x: Value) -> Value {
     let magnitude = f.abs(x);
     let negative = f.neg(magnitude);
-    let e = exp(f, negative);
+    let (power, d) = split_exp(f, negative);
+    // For infinite x, d is NaN, and if t overflows, d is inf. Both become a number, and 0 times a number is 0. `power` keeps NaN.
     let one = f.k(1.0);
+    let d = f.binary(BinaryOp::Min, d, one);
+    let e = f.fma(power, d, power);
     let minus_one = f.k(-1.0);
     let minus_sum = f.sub(minus_one, e);
     let inverse = f.unary(UnaryOp::RecipApprox, minus_sum);

@@ -2,8 +2,8 @@
 //! the correctly rounded quotient.
 //!
 //! A product with the reciprocal is within two ulp of the correctly rounded quotient, and `bf16` has 16 bits less. So both round to one
-//! `bf16`, unless a number halfway between two `bf16` is as near. A few instructions test this for all of a thread's quotients, and one branch
-//! repeats the thread's divisions by `div.rn`: in a warp with 512 quotients, one time in 25.
+//! `bf16`, unless a number halfway between two `bf16` is as near. A few instructions test this for several of a thread's quotients, and a branch
+//! repeats their divisions by `div.rn`: in a warp with 512 quotients, about one time in 25.
 //!
 //! # Proof
 //!
@@ -25,6 +25,9 @@ use super::shared_divisor::literal;
 /// The steps between a product with the reciprocal and the correctly rounded quotient.
 const STEPS: u32 = 2;
 
+/// The quotients that one branch divides again. Until then, their dividends occupy registers, too.
+const TOGETHER: usize = 8;
+
 /// The low half of a float that lies halfway between two `bf16`.
 const HALFWAY: u32 = 0x8000;
 
@@ -40,24 +43,29 @@ pub(crate) fn rounded_quotients(func: &Function) -> Vec<bool> {
 }
 
 impl Emitter<'_> {
-    /// Quotients of elements by `s` that round to the same `bf16` as the correctly rounded ones, if the predicate that is returned holds,
-    /// which includes `holds`.
-    pub(super) fn rounded_quotients(&mut self, holds: Option<Reg>, s: Reg, elements: &[(Reg, Reg)]) -> Reg {
-        let above = self.also(holds, "ge", "f32", s, literal(2f32.powi(-126)));
-        let holds = self.also(Some(above), "le", "f32", s, literal(2f32.powi(125)));
+    /// Computes quotients by `s` that round to the same `bf16` as the correctly rounded ones. The pairs are dividends and quotients.
+    pub(super) fn rounded_quotients(&mut self, s: Reg, elements: &[(Reg, Reg)]) {
+        let above = self.also(None, "ge", "f32", s, literal(2f32.powi(-126)));
+        let in_range = self.also(Some(above), "le", "f32", s, literal(2f32.powi(125)));
         let r = self.reciprocal(s);
-        let distances: Vec<Reg> = elements
-            .iter()
-            .map(|(x, quotient)| {
+        for part in elements.chunks(TOGETHER) {
+            let mut distances = Vec::new();
+            for (x, quotient) in part {
                 asm!(self, "mul.rn.f32 {quotient}, {x}, {r}");
                 let [bits, distance] = [0; 2].map(|_| self.reg(Class::B32));
                 asm!(self, "mov.b32 {bits}, {quotient}");
                 asm!(self, "mad.lo.u32 {distance}, {bits}, {:#x}, {:#x}", 1 << 16, (HALFWAY - STEPS).wrapping_neg() << 16);
-                distance
-            })
-            .collect();
-        let least = self.extreme("min.u32", Class::B32, distances);
-        self.also(Some(holds), "gt", "u32", least, format!("{:#x}", (2 * STEPS) << 16))
+                distances.push(distance);
+            }
+            let least = self.extreme("min.u32", Class::B32, distances);
+            let holds = self.also(Some(in_range), "gt", "u32", least, format!("{:#x}", (2 * STEPS) << 16));
+            let done = self.asm.label();
+            asm!(self, "@{holds} bra {done}");
+            for (x, quotient) in part {
+                asm!(self, "div.rn.f32 {quotient}, {x}, {s}");
+            }
+            self.asm.define_label(&done);
+        }
     }
 }
 

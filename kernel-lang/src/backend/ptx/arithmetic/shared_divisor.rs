@@ -95,13 +95,7 @@ impl Emitter<'_> {
         if are_rounded && dividends == Dividends::Any {
             for group in &groups {
                 let elements: Vec<(Reg, Reg)> = group.elements.iter().map(|element| (pairs[*element].0, quotients[*element])).collect();
-                holds = Some(self.rounded_quotients(holds, group.divisor, &elements));
-            }
-            if let Some(holds) = holds {
-                let done = self.asm.label();
-                asm!(self, "@{holds} bra {done}");
-                divide(self, &groups);
-                self.asm.define_label(&done);
+                self.rounded_quotients(group.divisor, &elements);
             }
             return quotients;
         }
