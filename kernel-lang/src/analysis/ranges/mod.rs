@@ -18,7 +18,9 @@
 //! Each range is computed once, from those of the operands, and once more for each masked access. Chains of more than 48 ops have no range.
 
 mod bound;
+mod checks;
 mod floats;
+pub mod reciprocal;
 mod selects;
 #[cfg(test)]
 mod tests;
