@@ -71,28 +71,28 @@ struct Writer<'a, 'f, 'b> {
 
 impl Writer<'_, '_, '_> {
     fn test(&mut self, checks: &[Check]) -> Option<Value> {
-        // The numbers that are less than 2^31 without their signs, those that are not negative, and those of 32 bits that are not negative.
-        let [mut fits, mut wide, mut signs]: [Vec<Value>; 3] = Default::default();
+        // The bits of the numbers that are less than 2^31 without their signs, of those that are not negative, and of those of 32 bits that are not.
+        let [mut fits, mut wide, mut signs]: [Option<Value>; 3] = Default::default();
         for check in checks {
-            match (*check, self.sum_or_difference(*check)) {
-                (_, Some(number)) => signs.push(number),
+            let (all, number) = match (*check, self.sum_or_difference(*check)) {
+                (_, Some(number)) => (&mut signs, number),
                 // It is one if its operands are.
-                (Check::Fits(bound) | Check::NotNegative(bound), None) if self.is_of_narrow(bound) => {}
-                (Check::Fits(bound), None) => fits.push(self.wide(bound)),
-                (Check::NotNegative(bound), None) => wide.push(self.wide(bound)),
-            }
+                (Check::Fits(bound) | Check::NotNegative(bound), None) if self.is_of_narrow(bound) => continue,
+                (Check::Fits(bound), None) => (&mut fits, self.wide(bound)),
+                (Check::NotNegative(bound), None) => (&mut wide, self.wide(bound)),
+            };
+            *all = Some(all.map_or(number, |all| self.b.binary(BinaryOp::Or, all, number)));
         }
         let b = &mut *self.b;
-        let fits = any_bit(b, fits).map(|all| {
+        let fits = fits.map(|all| {
             let end = b.index(END.into());
             let [all, end] = [all, end].map(|value| b.bitcast(value, Dtype::U64));
             b.compare(CompareOp::Lt, all, end)
         });
-        let signs = [wide, signs].map(|numbers| {
-            any_bit(b, numbers).map(|all| {
-                let zero = b.int_like(0, all);
-                b.compare(CompareOp::Ge, all, zero)
-            })
+        let signs = [wide, signs].map(|all| {
+            let all = all?;
+            let zero = b.int_like(0, all);
+            Some(b.compare(CompareOp::Ge, all, zero))
         });
         fits.into_iter().chain(signs.into_iter().flatten()).reduce(|all, test| b.binary(BinaryOp::And, all, test))
     }
@@ -195,9 +195,4 @@ impl Writer<'_, '_, '_> {
         let value = self.narrow(bound);
         self.b.cast(value, Dtype::I64)
     }
-}
-
-/// The bits that any of these numbers has.
-fn any_bit(b: &mut Builder<'_>, numbers: Vec<Value>) -> Option<Value> {
-    numbers.into_iter().reduce(|all, number| b.binary(BinaryOp::Or, all, number))
 }
