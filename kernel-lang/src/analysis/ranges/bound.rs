@@ -155,6 +155,42 @@ impl Bounds {
         self.divides[bound.0 as usize]
     }
 
+    /// Is one integer at most as large as another one of the same form, if all checks hold?
+    pub(super) fn is_at_most(&self, lesser: Bound, greater: Bound, steps: u32) -> bool {
+        let (x, y) = (self.without_constant(lesser), self.without_constant(greater));
+        if x.0 == y.0 {
+            return x.1 <= y.1;
+        }
+        let (Node::Binary(op, x, p), Node::Binary(other, y, q)) = (self.node(lesser), self.node(greater)) else { return false };
+        if steps == 0 || op != other {
+            return false;
+        }
+        let is_at_most = |lesser, greater| self.is_at_most(lesser, greater, steps - 1);
+        match op {
+            BinaryOp::Add | BinaryOp::Min | BinaryOp::Max => is_at_most(x, y) && is_at_most(p, q),
+            BinaryOp::Sub => is_at_most(x, y) && is_at_most(q, p),
+            BinaryOp::Mul => p == q && self.is_not_negative(p) && is_at_most(x, y) || x == y && self.is_not_negative(x) && is_at_most(p, q),
+            _ => false,
+        }
+    }
+
+    /// A sum as a bound, if it is more than a constant, and a constant.
+    fn without_constant(&self, bound: Bound) -> (Option<Bound>, i128) {
+        let constant = |of: Bound| self.as_constant(of).map(i128::from);
+        match self.node(bound) {
+            Node::Constant(constant) => (None, constant.into()),
+            Node::Binary(BinaryOp::Add, x, y) if let Some(constant) = constant(y) => (Some(x), constant),
+            Node::Binary(BinaryOp::Sub, x, y) if let Some(constant) = constant(y) => (Some(x), -constant),
+            _ => (Some(bound), 0),
+        }
+    }
+
+    /// Requires one check in place of another one, which it implies.
+    pub(super) fn replace(&mut self, at: usize, check: Check) {
+        self.checked.insert(check);
+        self.checks[at] = check;
+    }
+
     pub(super) fn require(&mut self, check: Check) {
         let is_known = match check {
             Check::Fits(bound) => matches!(self.node(bound), Node::Constant(constant) if (0..END).contains(&constant)),

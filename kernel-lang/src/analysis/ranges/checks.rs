@@ -73,7 +73,8 @@ impl Writer<'_, '_, '_> {
     fn test(&mut self, checks: &[Check]) -> Option<Value> {
         // The bits of the numbers that are less than 2^31 without their signs, of those that are not negative, and of those of 32 bits that are not.
         let [mut fits, mut wide, mut signs]: [Option<Value>; 3] = Default::default();
-        for check in checks {
+        let mut seen = HashSet::new();
+        for check in checks.iter().filter(|check| seen.insert(**check)) {
             let (all, number) = match (*check, self.sum_or_difference(*check)) {
                 (_, Some(number)) => (&mut signs, number),
                 // It is one if its operands are.

@@ -161,7 +161,7 @@ pub(super) fn find(
     let run = run_length(func, full, extent);
     let starts = loop_starts(func, full.ops, loops);
     let demands = Runs { func, indices: &indices, starts: &starts, run, grant: Grant::Collect }.demands(full, facts, &inside);
-    let checks = ranges.checks();
+    let checks = ranges.seal();
     let ragged = inside_if_ragged(func, full, &assumed, &mut ranges, facts).map(|inside| {
         let mut indices = indices.clone();
         for mask in &assumed {
