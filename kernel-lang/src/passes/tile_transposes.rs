@@ -223,9 +223,13 @@ impl Flat {
             let data = func.inst(*inst);
             data.results.iter().filter(|result| is_index_tile(func, **result)).for_each(|result| _ = digits.form(*result));
             let Some(form) = data.op.access().and_then(|access| digits.form(access.offset)) else { continue };
-            let unit = form.digits.iter().find(|(_, coefficient)| coefficient.is(1));
+            // An access without the lowest digit is the same for all neighbours of the flat index, such as that to a bias.
+            if !form.digits.iter().any(|(digit, _)| digit.low.is_one()) {
+                continue;
+            }
             let is_far = |low: &Factors| !low.scalars().is_empty() || low.constant() >= SECTOR as i128;
-            if let Some((digit, _)) = unit.filter(|(digit, _)| is_far(&digit.low)) {
+            let unit = form.digits.iter().find(|(digit, coefficient)| coefficient.is(1) && is_far(&digit.low));
+            if let Some((digit, _)) = unit {
                 period.get_or_insert_with(|| digit.low.clone());
             }
         }

@@ -1,12 +1,11 @@
 //! Bounds of indices: scalar expressions, and what a kernel tests of them.
 //!
-//! Each expression exists once. Sums and products have 64 bits, quotients 32.
+//! Each expression exists once.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Op, Type, UnaryOp, Value};
+use crate::ir::{BinaryOp, UnaryOp, Value};
 
 /// Every element is at least minus this, and less than this.
 pub(super) const END: i64 = 1 << 31;
@@ -14,6 +13,18 @@ pub(super) const END: i64 = 1 << 31;
 /// A scalar expression: its number in [`Bounds`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bound(u32);
+
+impl Bound {
+    /// The bound of this number.
+    pub(super) fn of(at: usize) -> Bound {
+        Bound(at as u32)
+    }
+
+    /// Its number. Operands have smaller ones.
+    pub(super) fn at(self) -> usize {
+        self.0 as usize
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Node {
@@ -144,6 +155,42 @@ impl Bounds {
         self.divides[bound.0 as usize]
     }
 
+    /// Is one integer at most as large as another one of the same form, if all checks hold?
+    pub(super) fn is_at_most(&self, lesser: Bound, greater: Bound, steps: u32) -> bool {
+        let (x, y) = (self.without_constant(lesser), self.without_constant(greater));
+        if x.0 == y.0 {
+            return x.1 <= y.1;
+        }
+        let (Node::Binary(op, x, p), Node::Binary(other, y, q)) = (self.node(lesser), self.node(greater)) else { return false };
+        if steps == 0 || op != other {
+            return false;
+        }
+        let is_at_most = |lesser, greater| self.is_at_most(lesser, greater, steps - 1);
+        match op {
+            BinaryOp::Add | BinaryOp::Min | BinaryOp::Max => is_at_most(x, y) && is_at_most(p, q),
+            BinaryOp::Sub => is_at_most(x, y) && is_at_most(q, p),
+            BinaryOp::Mul => p == q && self.is_not_negative(p) && is_at_most(x, y) || x == y && self.is_not_negative(x) && is_at_most(p, q),
+            _ => false,
+        }
+    }
+
+    /// A sum as a bound, if it is more than a constant, and a constant.
+    fn without_constant(&self, bound: Bound) -> (Option<Bound>, i128) {
+        let constant = |of: Bound| self.as_constant(of).map(i128::from);
+        match self.node(bound) {
+            Node::Constant(constant) => (None, constant.into()),
+            Node::Binary(BinaryOp::Add, x, y) if let Some(constant) = constant(y) => (Some(x), constant),
+            Node::Binary(BinaryOp::Sub, x, y) if let Some(constant) = constant(y) => (Some(x), -constant),
+            _ => (Some(bound), 0),
+        }
+    }
+
+    /// Requires one check in place of another one, which it implies.
+    pub(super) fn replace(&mut self, at: usize, check: Check) {
+        self.checked.insert(check);
+        self.checks[at] = check;
+    }
+
     pub(super) fn require(&mut self, check: Check) {
         let is_known = match check {
             Check::Fits(bound) => matches!(self.node(bound), Node::Constant(constant) if (0..END).contains(&constant)),
@@ -152,71 +199,5 @@ impl Bounds {
         if !is_known && self.checked.insert(check) {
             self.checks.push(check);
         }
-    }
-
-    /// The number of checks.
-    pub fn checks(&self) -> usize {
-        self.checks.len()
-    }
-
-    /// Appends ops that test these checks. Their result is a `bool`, or `None` if there are no checks.
-    pub fn test(&self, checks: Range<usize>, b: &mut Builder<'_>) -> Option<Value> {
-        let mut values: Vec<Option<Value>> = vec![None; self.nodes.len()];
-        let (mut fits, mut not_negative): (Option<Value>, Option<Value>) = (None, None);
-        for check in &self.checks[checks] {
-            let (all, bound) = match check {
-                Check::Fits(bound) => (&mut fits, bound),
-                Check::NotNegative(bound) => (&mut not_negative, bound),
-            };
-            let value = self.value(*bound, b, &mut values);
-            *all = Some(all.map_or(value, |all| b.binary(BinaryOp::Or, all, value)));
-        }
-        let fits = fits.map(|all| {
-            let end = b.index(END.into());
-            let [all, end] = [all, end].map(|value| b.bitcast(value, Dtype::U64));
-            b.compare(CompareOp::Lt, all, end)
-        });
-        let not_negative = not_negative.map(|all| {
-            let zero = b.index(0);
-            b.compare(CompareOp::Ge, all, zero)
-        });
-        match (fits, not_negative) {
-            (Some(fits), Some(not_negative)) => Some(b.binary(BinaryOp::And, fits, not_negative)),
-            (one, other) => one.or(other),
-        }
-    }
-
-    /// Appends ops that compute a bound. Operands have smaller numbers, so the recursion is as deep as the expression.
-    pub(super) fn value(&self, bound: Bound, b: &mut Builder<'_>, values: &mut Vec<Option<Value>>) -> Value {
-        if let Some(value) = values[bound.0 as usize] {
-            return value;
-        }
-        let value = match self.node(bound) {
-            Node::Constant(constant) => b.index(constant.into()),
-            Node::Scalar(value) => value,
-            Node::Length(base) => b.op(Op::Length { base }, &[]),
-            Node::Binary(op, x, y) => {
-                let [x, y] = [x, y].map(|operand| self.value(operand, b, values));
-                if op == BinaryOp::Div && b.func.ty(x).dtype().is_int() {
-                    // Both fit in 31 bits, or a check fails, or a mask holds nowhere.
-                    let [x, y] = [x, y].map(|value| b.cast(value, Dtype::U32));
-                    let quotient = b.binary(BinaryOp::Div, x, y);
-                    b.cast(quotient, Dtype::I64)
-                } else {
-                    b.binary(op, x, y)
-                }
-            }
-            Node::Float(dtype, bits) => b.constant(ConstExpr::Float(f64::from_bits(bits)), Type::scalar(dtype)),
-            Node::Unary(op, x) => {
-                let x = self.value(x, b, values);
-                b.unary(op, x)
-            }
-            Node::Cast(dtype, x) => {
-                let x = self.value(x, b, values);
-                b.cast(x, dtype)
-            }
-        };
-        values[bound.0 as usize] = Some(value);
-        value
     }
 }

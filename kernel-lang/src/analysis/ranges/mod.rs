@@ -18,7 +18,9 @@
 //! Each range is computed once, from those of the operands, and once more for each masked access. Chains of more than 48 ops have no range.
 
 mod bound;
+mod checks;
 mod floats;
+pub mod reciprocal;
 mod selects;
 #[cfg(test)]
 mod tests;
@@ -37,6 +39,9 @@ use bound::{Check, END, Node};
 const MOST_BOUNDS: usize = 1000;
 /// The longest chain of ops that is followed.
 const MOST_DEPTH: u32 = 48;
+/// The most ends that are compared with a new one, and the most ops of the two.
+const MOST_ENDS: usize = 16;
+const MOST_STEPS: u32 = 8;
 
 /// The smallest and the largest element, or bounds of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,6 +86,10 @@ pub struct Ranges<'a> {
     is_usable: &'a dyn Fn(Value) -> bool,
     bounds: Bounds,
     known: HashMap<Value, Option<Range>>,
+    /// The ends of accesses that must not be negative, each with the number of its check.
+    ends: Vec<(Bound, usize)>,
+    /// The number of checks that do not change any more.
+    sealed: usize,
     /// By tile: the length of the longest chain of the ops that compute it.
     depths: SideTable<Value, u32>,
 }
@@ -99,7 +108,7 @@ impl<'a> Ranges<'a> {
             func.inst(*inst).op.for_each_operand(&mut |operand| depth = depth.max(depths[operand]));
             func.inst(*inst).results.iter().filter(|result| func.ty(**result).is_tile()).for_each(|result| depths[*result] = depth + 1);
         }
-        Ranges { func, is_usable, bounds: Bounds::default(), known: HashMap::new(), depths }
+        Ranges { func, is_usable, bounds: Bounds::default(), known: HashMap::new(), ends: Vec::new(), sealed: 0, depths }
     }
 
     /// Assumes from now on that a comparison of tiles holds for every element: ranges are those of the elements for which it holds. The checks still
@@ -127,8 +136,7 @@ impl<'a> Ranges<'a> {
         true
     }
 
-    /// The number of checks.
-    pub fn checks(&self) -> usize {
+    fn checks(&self) -> usize {
         self.bounds.checks.len()
     }
 
@@ -177,11 +185,39 @@ impl<'a> Ranges<'a> {
         let one = self.bounds.constant(1);
         let last = self.bounds.binary(BinaryOp::Sub, length, one);
         let slack = self.bounds.binary(BinaryOp::Sub, last, range.high);
-        self.bounds.require(Check::NotNegative(slack));
+        self.require_not_negative(slack);
         if !self.bounds.is_not_negative(range.low) {
-            self.bounds.require(Check::NotNegative(range.low));
+            self.require_not_negative(range.low);
         }
         true
+    }
+
+    /// Requires that a bound is not negative. Of the accesses of a window, one lies behind all others: its bound implies theirs.
+    fn require_not_negative(&mut self, bound: Bound) {
+        let recent = self.ends.len().saturating_sub(MOST_ENDS);
+        if self.ends[recent..].iter().any(|(other, _)| self.bounds.is_at_most(*other, bound, MOST_STEPS)) {
+            return;
+        }
+        let mut replaces = false;
+        for (other, at) in &mut self.ends[recent..] {
+            if *at >= self.sealed && self.bounds.is_at_most(bound, *other, MOST_STEPS) {
+                self.bounds.replace(*at, Check::NotNegative(bound));
+                (*other, replaces) = (bound, true);
+            }
+        }
+        let checks = self.checks();
+        if !replaces {
+            self.bounds.require(Check::NotNegative(bound));
+        }
+        if self.checks() > checks {
+            self.ends.push((bound, checks));
+        }
+    }
+
+    /// Keeps the checks as they are. Returns their number: later ones come behind them.
+    pub fn seal(&mut self) -> usize {
+        self.sealed = self.checks();
+        self.sealed
     }
 
     /// The range of a tile where a mask holds.

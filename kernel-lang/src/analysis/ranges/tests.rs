@@ -2,7 +2,8 @@
 
 use super::bound::{Bound, Bounds, Check, END, Node};
 use super::*;
-use crate::ir::parse;
+use crate::ir::{Builder, Region, parse};
+use crate::location::Loc;
 use crate::scalar::{self, Scalar};
 
 const EXTENT: i64 = 8;
@@ -22,7 +23,7 @@ impl Random {
         list[self.below(list.len())]
     }
 
-    /// Lines that define `%v0` to `%v<count - 1>`, the last of which is a mask, and a load with that mask.
+    /// Lines that define `%v0` to `%v<count - 1>`, a mask, and loads of a window with that mask.
     fn kernel(&mut self, count: usize) -> String {
         let ty = format!("tile<i64, [{EXTENT}]>");
         let mut lines = vec![format!("%v0 = arange {{start = 0, end = {EXTENT}}} : {ty}"), format!("%v1 = broadcast %a : {ty}")];
@@ -44,13 +45,28 @@ impl Random {
         let (of, to, at) = (self.below(count), self.below(count), count - 1 - self.below(3));
         format!(
             "kernel @k(%x: ptr<f32>, %a: i64, %b: i64) {{\n{}\n%m = {test} %v{of}, %v{to} : tile<bool, [{EXTENT}]>\n\
-             %l = load %x, %v{at} {{mask = %m}} : tile<f32, [{EXTENT}]>\nreturn\n}}",
-            lines.join("\n")
+             {}\nreturn\n}}",
+            lines.join("\n"),
+            self.window(at),
         )
     }
 }
 
 impl Random {
+    /// Loads of elements next to `%v<at>` and to its double.
+    fn window(&mut self, at: usize) -> String {
+        let ty = format!("tile<i64, [{EXTENT}]>");
+        let mut lines = vec![format!("%double = add %v{at}, %v{at} : {ty}\n%most = min %double, %v2 : {ty}")];
+        for load in 0..4 {
+            let (of, moved) = (self.pick(&[format!("%v{at}").as_str(), "%double", "%most"]).to_owned(), self.pick(&[-2, -1, 0, 1, 2]));
+            lines.push(format!("%c{load} = const {{value = {moved}}} : {ty}\n%w{load} = add {of}, %c{load} : {ty}"));
+            lines.push(format!("%x{load} = min %w{load}, %v1 : {ty}"));
+            let offset = self.pick(&["w", "x"]);
+            lines.push(format!("%l{load} = load %x, %{offset}{load} {{mask = %m}} : tile<f32, [{EXTENT}]>"));
+        }
+        lines.join("\n")
+    }
+
     /// Lines that select `%v<at>` by a comparison of `%v<x>` and `%v<y>`, between tiles that are computed from one of them.
     fn select(&mut self, at: usize, x: usize, y: usize) -> String {
         let ty = format!("tile<i64, [{EXTENT}]>");
@@ -158,7 +174,7 @@ fn elements(func: &Function, value: Value, scalars: &[(Value, i128)]) -> Vec<i12
     }
 }
 
-/// A bound, as a kernel computes it: modulo 2^64.
+/// A bound, as a kernel computes it: modulo 2^64, and quotients in 32 bits.
 fn evaluated(bounds: &Bounds, bound: Bound, scalars: &[(Value, i128)], length: i128) -> i128 {
     let of = |bound| evaluated(bounds, bound, scalars, length);
     let wrapped = |number: i128| i128::from(number as i64);
@@ -170,7 +186,7 @@ fn evaluated(bounds: &Bounds, bound: Bound, scalars: &[(Value, i128)], length: i
             BinaryOp::Add => wrapped(of(x) + of(y)),
             BinaryOp::Sub => wrapped(of(x) - of(y)),
             BinaryOp::Mul => wrapped(of(x) * of(y)),
-            BinaryOp::Div => of(x).checked_div(of(y)).unwrap_or(0),
+            BinaryOp::Div => i128::from((of(x) as u32).checked_div(of(y) as u32).unwrap_or(0)),
             BinaryOp::Min => of(x).min(of(y)),
             _ => of(x).max(of(y)),
         },
@@ -193,27 +209,60 @@ fn evaluated_float(bounds: &Bounds, bound: Bound, scalars: &[(Value, i128)], len
     }
 }
 
+/// Whether the test that a region makes holds.
+fn tests_true(func: &Function, region: Region, test: Value, scalars: &[(Value, i128)], length: i128) -> bool {
+    let number = |number: i128| Scalar::from_const(&ConstExpr::Int(number), Dtype::I64).expect("it fits");
+    let mut known: HashMap<Value, Scalar> = scalars.iter().map(|(value, of)| (*value, number(*of))).collect();
+    for inst in func.region(region).insts.clone() {
+        let (of, result) = (|value: Value| known[&value], func.result(inst));
+        let dtype = func.ty(result).dtype();
+        let value = match func.inst(inst).op {
+            Op::Const { ref value } => Scalar::from_const(value, dtype),
+            Op::Length { .. } => Some(number(length)),
+            Op::Unary { op, x } => scalar::unary(op, of(x)),
+            Op::Binary { op, lhs, rhs } => scalar::binary(op, of(lhs), of(rhs)),
+            Op::Compare { op, lhs, rhs } => scalar::compare(op, of(lhs), of(rhs)),
+            Op::Select { cond, on_true, on_false } => scalar::select(of(cond), of(on_true), of(on_false)),
+            Op::Cast { x } => Some(scalar::cast(of(x), dtype)),
+            Op::Bitcast { x } => scalar::bitcast(of(x), dtype),
+            ref op => panic!("{} is no part of a test", op.name()),
+        };
+        known.insert(result, value.unwrap_or_else(|| panic!("{} is not defined", func.inst(inst).op.name())));
+    }
+    known[&test].to_const() == ConstExpr::Bool(true)
+}
+
 #[test]
 fn elements_are_in_their_ranges_if_the_checks_hold() {
     let mut random = Random { state: 7 };
     let (mut held, mut proved) = (0, 0);
-    for _ in 0..4000 {
+    for _ in 0..2000 {
         let count = 6 + random.below(6);
         let text = random.kernel(count);
         let func = parse(&text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
         let always = |_: Value| true;
         let mut ranges = Ranges::new(&func, &func.all_insts(), &always);
         let mut known = Vec::new();
-        let mut access = None;
+        let mut accesses = Vec::new();
         for inst in func.all_insts() {
-            access = access.or(func.inst(inst).op.access());
+            accesses.extend(func.inst(inst).op.access());
             for result in &func.inst(inst).results {
                 known.extend(ranges.of(*result).map(|range| (*result, range)));
             }
         }
-        let access = access.expect("there is a load");
-        let is_tested = ranges.require_inside(access, &mut AffineFacts::new(), &HashSet::new());
+        let sealed = random.below(accesses.len());
+        let mut number = 0;
+        accesses.retain(|access| {
+            number += 1;
+            if number == sealed {
+                ranges.seal();
+            }
+            ranges.require_inside(*access, &mut AffineFacts::new(), &HashSet::new())
+        });
         let bounds = ranges.into_bounds();
+        let mut written = func.clone();
+        let region = written.add_region();
+        let test = bounds.test(0..bounds.checks(), &mut Builder::new(&mut written, region, Loc::NONE));
         for _ in 0..20 {
             let numbers = [0; 2].map(|_| random.pick(&[-1i128, 0, 1, 2, 3, 4, 7, 8, 60, 1 << 20, (1 << 31) - 1, 1 << 31]));
             let length = random.pick(&[0i128, 1, 8, 40, 1000, 1 << 40]);
@@ -222,6 +271,8 @@ fn elements_are_in_their_ranges_if_the_checks_hold() {
                 Check::Fits(bound) => (0..i128::from(END)).contains(&evaluated(&bounds, *bound, &scalars, length)),
                 Check::NotNegative(bound) => evaluated(&bounds, *bound, &scalars, length) >= 0,
             });
+            let is_tested_so = test.is_none_or(|test| tests_true(&written, region, test, &scalars, length));
+            assert_eq!(is_tested_so, holds, "{numbers:?}\n{text}");
             if !holds {
                 continue;
             }
@@ -233,7 +284,7 @@ fn elements_are_in_their_ranges_if_the_checks_hold() {
                     assert!(i32::try_from(element).is_ok(), "{element} of {value}, {numbers:?}\n{text}");
                 }
             }
-            if is_tested {
+            for access in &accesses {
                 let mask = elements(&func, access.mask.expect("it has one"), &scalars);
                 for (element, inside) in elements(&func, access.offset, &scalars).into_iter().zip(mask) {
                     assert!(inside == 0 || (0..length).contains(&element), "{element} of {length}, {numbers:?}\n{text}");

@@ -10,7 +10,8 @@
 //!   the divisors. If it fails, the copy divides for each element, and still makes wide accesses where the index is not divided.
 //! - **Ragged tiles.** The last tile of a tensor often is not full because its last elements are masked. The ranges are those of the elements for which
 //!   the masks hold. So if the other tests hold, such a tile also needs no guards: a copy of one element a run keeps the masks.
-//! - **Division.** A divisor's reciprocal is computed once, and each division is a product and a shift ([`reciprocal`]).
+//! - **Division.** A divisor's reciprocal is computed once, and each division is a product and a shift
+//!   ([`crate::analysis::ranges::reciprocal`]). The test divides by the same reciprocals.
 //!
 //! ```text
 //! %o = add (broadcast %start), (arange 0 .. 1024)      if %is_full_and_fits {
@@ -23,7 +24,6 @@
 //! ```
 
 mod quotients;
-mod reciprocal;
 mod runs;
 mod translate;
 
@@ -161,7 +161,7 @@ pub(super) fn find(
     let run = run_length(func, full, extent);
     let starts = loop_starts(func, full.ops, loops);
     let demands = Runs { func, indices: &indices, starts: &starts, run, grant: Grant::Collect }.demands(full, facts, &inside);
-    let checks = ranges.checks();
+    let checks = ranges.seal();
     let ragged = inside_if_ragged(func, full, &assumed, &mut ranges, facts).map(|inside| {
         let mut indices = indices.clone();
         for mask in &assumed {

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
+use crate::analysis::ranges::reciprocal::{self, Reciprocal};
 use crate::analysis::ranges::{Divisor, divisor};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Substitution;
@@ -13,7 +14,6 @@ use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, Type, 
 use crate::location::Loc;
 
 use super::quotients;
-use super::reciprocal::{self, Reciprocal};
 use super::runs::{Grant, Run};
 use super::{Flat, Full, is_index_tile};
 

@@ -18,7 +18,7 @@ const SCALE: f32 = 4_294_965_248.0;
 
 /// The reciprocal of a divisor: scalars of type `u32`.
 #[derive(Clone, Copy)]
-pub(super) struct Reciprocal {
+pub struct Reciprocal {
     divisor: Value,
     /// `m`.
     multiplier: Value,
@@ -30,7 +30,7 @@ impl Reciprocal {
     /// An approximate reciprocal in `f32` gives `first`, which is less than `2^32 / d` by a part `e` of it: less than `2^-20 + d / 2^32`, the second
     /// term for the fraction that the conversion drops. One step of Newton's method, `first + first * (2^32 - d * first) / 2^32`, is less than
     /// `2^32 / d` by a part `e * e`. So the difference is less than 0.6, and less than 1.6 without the fraction.
-    pub(super) fn of(b: &mut Builder<'_>, divisor: Value) -> Reciprocal {
+    pub fn of(b: &mut Builder<'_>, divisor: Value) -> Reciprocal {
         let divisor = b.cast(divisor, Dtype::U32);
         let approximate = b.cast(divisor, Dtype::F32);
         let inverse = b.unary(UnaryOp::RecipApprox, approximate);
@@ -44,10 +44,11 @@ impl Reciprocal {
         Reciprocal { divisor, multiplier: b.binary(BinaryOp::Add, first, more) }
     }
 
-    /// Appends the quotients (`Div`) or the remainders (`Rem`) of a tile of `i32`, none of which is negative.
-    pub(super) fn divided(self, b: &mut Builder<'_>, op: BinaryOp, dividends: Value) -> Value {
+    /// Appends the quotients (`Div`) or the remainders (`Rem`) of `i32`, none of which is negative: those of a tile, or one of a scalar.
+    pub fn divided(self, b: &mut Builder<'_>, op: BinaryOp, dividends: Value) -> Value {
         let shape = b.func.ty(dividends).shape().to_vec();
-        let [divisors, multipliers] = [self.divisor, self.multiplier].map(|scalar| b.broadcast(scalar, &shape));
+        let [divisors, multipliers] =
+            [self.divisor, self.multiplier].map(|scalar| if shape.is_empty() { scalar } else { b.broadcast(scalar, &shape) });
         let dividends = b.bitcast(dividends, Dtype::U32);
         let quotients = b.binary(BinaryOp::MulHigh, dividends, multipliers);
         let product = b.binary(BinaryOp::Mul, quotients, divisors);
@@ -66,8 +67,8 @@ impl Reciprocal {
     }
 }
 
-/// Appends the quotients or the remainders of a tile of `i32` by a positive constant. No dividend is negative.
-pub(super) fn by_constant(b: &mut Builder<'_>, op: BinaryOp, dividends: Value, constant: i64) -> Value {
+/// Appends the quotients or the remainders of `i32` by a positive constant. No dividend is negative.
+pub fn by_constant(b: &mut Builder<'_>, op: BinaryOp, dividends: Value, constant: i64) -> Value {
     let dividends = b.bitcast(dividends, Dtype::U32);
     let divisors = b.int_like(constant.into(), dividends);
     let result = b.binary(op, dividends, divisors);
