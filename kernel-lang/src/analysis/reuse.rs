@@ -6,6 +6,7 @@
 //! o = %pid * 1024 + i
 //! load %b, o % %n                             so do programs with the same remainder          shared
 //! load %x, (o % %n) * %m + o / %n             quotient and remainder differ between programs  once, in parts
+//! load %x, (load %rows, %pid) * %n + i        a row whose number was loaded                   gathered
 //! for %k in 0 .. %n step 1024 { load %x, %pid * %n + %k + i }    the second loop reads ..     again
 //! for %k in 0 .. %n step 1024 { load %x, %pid * %n + %k + i }    .. what the first has read   last
 //! ```
@@ -44,6 +45,8 @@ pub enum Reuse {
     Again,
     /// An earlier loop of the program has read the elements, and no later one does.
     Last,
+    /// The index was loaded, so the elements may be read any number of times.
+    Gathered,
     /// Other programs, iterations or loads read the elements, too, or nothing is known.
     Shared,
 }
@@ -208,8 +211,12 @@ impl Indices<'_> {
         needed.extend(read.loops.iter().map(|inst| Coordinate::Iteration(*inst)));
         let bytes = self.func.ty(self.func.result(read.inst)).dtype().bytes() as i128;
         let is_small = (self.func.ty(offset).numel() as i128 * bytes) < LINE;
-        if is_small || !self.coordinates(offset).is_some_and(|found| found.is_superset(&needed)) || overlaps_itself(index) {
+        if is_small {
             return Reuse::Shared;
+        }
+        if !self.coordinates(offset).is_some_and(|found| found.is_superset(&needed)) || overlaps_itself(index) {
+            let is_gathered = self.parts(&index.form.start).into_iter().any(|part| self.is_loaded(part));
+            return if is_gathered { Reuse::Gathered } else { Reuse::Shared };
         }
         let is_line = |term: &Term| match &term.factor {
             Some((scalars, number)) => {
@@ -219,6 +226,15 @@ impl Indices<'_> {
             None => false,
         };
         if index.terms.iter().any(is_line) { Reuse::Once } else { Reuse::Parts }
+    }
+
+    /// Was the value loaded, and perhaps cast?
+    fn is_loaded(&self, value: Value) -> bool {
+        match self.func.def_op(value) {
+            Some(Op::Cast { x }) => matches!(self.func.def_op(*x), Some(Op::Load { .. })),
+            Some(op) => matches!(op, Op::Load { .. }),
+            None => false,
+        }
     }
 
     /// The coordinates that an index contains; `None` if it has too many parts.

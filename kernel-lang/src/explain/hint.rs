@@ -46,6 +46,8 @@ fn of_load(func: &Function, Decision { inst, evict, reason }: &Decision) -> Hint
             (Reuse::Once, false) => "each element is read once, and the output should leave the L2 first",
             (Reuse::Parts, true) => "other programs or iterations read the rest of the cache lines",
             (Reuse::Parts, false) => "the rest of the cache lines is read later, and the output should leave the L2 first",
+            (Reuse::Gathered, true) => "the index was loaded, so other programs may read the elements, too",
+            (Reuse::Gathered, false) => "the index was loaded, and the output should leave the L2 first",
             (Reuse::Again, _) => "a later loop of the program reads the elements again",
             (Reuse::Last, _) => "an earlier loop has read the elements, and none does later",
             (Reuse::Shared, _) => "other programs, iterations or loads may read the elements, too",

@@ -48,12 +48,12 @@ fn hint(reuse: Reuse, reads_mostly: bool) -> Evict {
         // The lines that other kernels wrote stay in the L2, and need not go to memory while this kernel reads.
         (Reuse::Once, true) => Evict::First,
         // The lines that the kernel writes leave the L2 first, and in longer runs.
-        (Reuse::Once | Reuse::Parts, false) => Evict::Last,
+        (Reuse::Once | Reuse::Parts | Reuse::Gathered, false) => Evict::Last,
         // Another loop of the program reads the lines again, and nothing does after the last one.
         (Reuse::Again, _) => Evict::Last,
         (Reuse::Last, _) => Evict::First,
         // Lines that other programs read again must neither leave early nor drive out others.
-        (Reuse::Parts, true) | (Reuse::Shared, _) => Evict::Unset,
+        (Reuse::Parts | Reuse::Gathered, true) | (Reuse::Shared, _) => Evict::Unset,
     }
 }
 
@@ -112,7 +112,7 @@ pub fn decide(func: &Function) -> Vec<Decision> {
     // Atomics work in the L2, so what they write does not count as bytes for the memory.
     let stores = writes.iter().filter(|write| matches!(func.inst(write.inst).op, Op::Store { .. }));
     let stored: u128 = stores.map(|write| write.bytes).fold(0, u128::saturating_add);
-    let from_memory = |reuse: Reuse| matches!(reuse, Reuse::Once | Reuse::Parts | Reuse::Again);
+    let from_memory = |reuse: Reuse| matches!(reuse, Reuse::Once | Reuse::Parts | Reuse::Gathered | Reuse::Again);
     let read = reads.iter().filter(|read| from_memory(read.reuse));
     let read = read.map(|read| bytes(func, func.result(read.inst), &read.loops)).fold(0, u128::saturating_add);
     let reads_mostly = read > stored.saturating_mul(MOSTLY);
