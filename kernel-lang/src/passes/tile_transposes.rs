@@ -223,8 +223,10 @@ impl Flat {
             let data = func.inst(*inst);
             data.results.iter().filter(|result| is_index_tile(func, **result)).for_each(|result| _ = digits.form(*result));
             let Some(form) = data.op.access().and_then(|access| digits.form(access.offset)) else { continue };
-            // An access without the lowest digit is the same for all neighbours of the flat index, such as that to a bias.
-            if !form.digits.iter().any(|(digit, _)| digit.low.is_one()) {
+            // An access without the lowest digit is the same for all neighbours of the flat index, such as that to a bias. If the lowest digit has
+            // the coefficient 1, these neighbours are neighbours in memory, too.
+            let lowest = form.digits.iter().find(|(digit, _)| digit.low.is_one());
+            if lowest.is_none_or(|(_, coefficient)| coefficient.is(1)) {
                 continue;
             }
             let is_far = |low: &Factors| !low.scalars().is_empty() || low.constant() >= SECTOR as i128;
