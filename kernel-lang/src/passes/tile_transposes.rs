@@ -109,7 +109,7 @@
 //!
 //! - **Period.** The access that is to be wide shows it: in the load above, the coefficient of `%5 / %n` is 1, so elements that are `%n`
 //!   apart are neighbours in memory.
-//! - **Indices.** The tile is cut so that all digits of the flat index ([`digits`]) have one value in it, or steps of 1 along one of its
+//! - **Indices.** The tile is cut so that all digits of the flat index (`tile_transposes/digits.rs`) have one value in it, or steps of 1 along one of its
 //!   axes. So the indices of the copy are affine: a start and two strides.
 //! - **Condition.** The same for all programs of a row of tiles: extents are multiples of the tile's, the tile's rows are in the grid and hold
 //!   for the masks, and all products fit in 32 bits. A program of other rows runs the kernel as it was. So each element is computed once,
