@@ -66,10 +66,8 @@ fn code_blocks(text: &str) -> Vec<Block<'_>> {
 
 /// Only what is included may be left to others to compile: examples, and inputs of tests.
 fn untested(name: &str, block: &Block<'_>) -> Option<String> {
-    let is_included = block
-        .text
-        .lines()
-        .all(|line| line.is_empty() || line.starts_with("{{#include ../examples/") || line.starts_with("{{#include ../tests/"));
+    let of_tested = ["{{#include ../examples/", "{{#include ../tests/", "{{#include ../cli/tests/"];
+    let is_included = block.text.lines().all(|line| line.is_empty() || of_tested.iter().any(|start| line.starts_with(start)));
     let is_tested = match block.language {
         "rust" => !block.text.contains("{{#"),
         "rust,ignore" => is_included || name == GENERATED,
