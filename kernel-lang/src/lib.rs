@@ -18,6 +18,8 @@ pub mod backend;
 mod compile;
 pub mod explain;
 pub mod passes;
+#[cfg(test)]
+mod random;
 pub mod scalar;
 
 pub use schedule::Schedule;

@@ -6,6 +6,9 @@ use std::str::FromStr;
 
 use crate::dtype::Dtype;
 
+/// The bytes that memory moves at least, on every target.
+pub const SECTOR: u32 = 32;
+
 /// A PTX target. Targets are ordered: of two that a device runs, the greater has more instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Target {

@@ -67,14 +67,15 @@ const COMPILER: Modules = &[
     ("dtype", &["diagnostic", "location"]),
     ("float8", &["dtype"]),
     ("location", &["diagnostic"]),
+    ("random", &[]),
     ("schedule", &[]),
     ("target", &["diagnostic", "dtype", "location", "schedule"]),
     ("ir", &["diagnostic", "dtype", "float8", "layout", "location", "schedule", "target"]),
     ("layout", &["diagnostic", "dtype", "location", "target"]),
     // The result of an elementwise op on one element: constant folding and the CPU executor share it.
     ("scalar", &["diagnostic", "dtype", "float8", "ir", "location"]),
-    ("analysis", &["diagnostic", "dtype", "ir", "layout", "location", "scalar", "target"]),
-    ("passes", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "scalar", "schedule", "target"]),
+    ("analysis", &["diagnostic", "dtype", "ir", "layout", "location", "random", "scalar", "target"]),
+    ("passes", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "random", "scalar", "schedule", "target"]),
     ("backend", &["analysis", "diagnostic", "dtype", "float8", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),
     // The only entry point: it imports the passes and the backends, so that no other module does.
     ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),

@@ -9,7 +9,7 @@ use super::card::Model;
 use super::request::{Request, Value};
 
 /// Bytes of a sector, the smallest transfer of memory.
-pub(super) const SECTOR: f64 = 32.0;
+pub(super) const SECTOR: f64 = kernel_lang::target::SECTOR as f64;
 
 /// The counters of a launch. If only a part of it ran, all numbers are scaled to the whole launch.
 pub(super) struct Run {

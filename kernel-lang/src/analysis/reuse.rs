@@ -27,6 +27,7 @@ use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::loops::{Loop, carried_step};
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::{BinaryOp, Def, Function, Inst, Op, Region, SideTable, Value, postorder};
+use crate::target::SECTOR;
 
 /// An index of more parts is taken to be shared.
 const MOST_PARTS: usize = 64;
@@ -221,7 +222,10 @@ impl Indices<'_> {
         let is_line = |term: &Term| match &term.factor {
             Some((scalars, number)) => {
                 let step = number * bytes;
-                term.is_innermost && scalars.is_empty() && step <= WIDEST && term.extent.is_none_or(|extent| extent * step >= SECTOR)
+                term.is_innermost
+                    && scalars.is_empty()
+                    && step <= WIDEST
+                    && term.extent.is_none_or(|extent| extent * step >= i128::from(SECTOR))
             }
             None => false,
         };
@@ -419,10 +423,9 @@ impl Indices<'_> {
                 Some(Op::ProgramId { .. } | Op::Arange { .. } | Op::Load { .. }) => true,
                 Some(op) if op.has_effects() => true,
                 Some(op) => {
-                    let (mut any, mut has_regions) = (false, false);
+                    let mut any = op.has_regions();
                     op.for_each_operand(&mut |operand| any |= varies[operand] == Some(true));
-                    op.for_each_region(&mut |_| has_regions = true);
-                    any || has_regions
+                    any
                 }
             };
             varies[value] = Some(varied);
@@ -434,9 +437,6 @@ impl Indices<'_> {
 
 /// The bytes of the widest access of a thread.
 const WIDEST: i128 = 16;
-
-/// The bytes that the L2 reads from memory at least.
-const SECTOR: i128 = 32;
 
 /// The bytes of a cache line.
 const LINE: i128 = 128;

@@ -85,9 +85,7 @@ fn with_operands(func: &Function, insts: &[Inst]) -> Option<Vec<Inst>> {
     for inst in others.iter().rev() {
         let data = func.inst(*inst);
         if data.results.iter().any(|result| needed.contains(result)) {
-            let mut has_regions = false;
-            data.op.for_each_region(&mut |_| has_regions = true);
-            if has_regions || !data.op.is_pure() || has_branches(func, &data.op) {
+            if data.op.has_regions() || !data.op.is_pure() || has_branches(func, &data.op) {
                 return None;
             }
             data.op.for_each_operand(&mut |operand| _ = needed.insert(operand));

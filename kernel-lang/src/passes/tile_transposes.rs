@@ -121,17 +121,15 @@ mod digits;
 use std::collections::HashSet;
 
 use crate::analysis::factors::Factors;
-use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
 use crate::ir::{AccessKind, Builder, Function, Inst, Op, Value, may_alias};
 use crate::location::Loc;
+use crate::target::SECTOR;
 
-use super::{SIMPLIFY, flat_indices};
+use super::SIMPLIFY;
+use super::flat_indices::{common_extent, is_index_tile};
 use copy::Copy;
 use digits::Digits;
-
-/// The bytes of a sector: shorter rows of a tile would move bytes that nobody asked for.
-const SECTOR: usize = 32;
 
 /// Tiles of more elements have one shape.
 const MOST_SHAPED: usize = 1024;
@@ -172,16 +170,14 @@ impl Flat {
             return None;
         }
         let (_, ops) = func.region(func.body).insts.split_last()?;
-        let extent = flat_indices::common_extent(func, ops).filter(|extent| extent.is_power_of_two())?;
+        let extent = common_extent(func, ops).filter(|extent| extent.is_power_of_two())?;
         let is_program = |inst: &&Inst| matches!(func.inst(**inst).op, Op::ProgramId { axis: 0 });
         let program = func.result(*ops.iter().find(is_program)?);
         let mut varying = HashSet::from([program]);
         let (mut front, mut rest) = (Vec::new(), Vec::new());
         for inst in ops {
             let data = func.inst(*inst);
-            let mut has_regions = false;
-            data.op.for_each_region(&mut |_| has_regions = true);
-            if has_regions || matches!(data.op, Op::Atomic { .. }) {
+            if data.op.has_regions() || matches!(data.op, Op::Atomic { .. }) {
                 return None;
             }
             let mut is_varying = matches!(data.op, Op::ProgramId { axis: 0 });
@@ -218,7 +214,6 @@ impl Flat {
     /// The distance of elements that are neighbours for an access, if some access has neighbours that are not neighbours of the flat index.
     fn period(&self, func: &Function) -> Option<Factors> {
         let mut digits = self.digits(func);
-        let mut period = None;
         for inst in &self.ops {
             let data = func.inst(*inst);
             data.results.iter().filter(|result| is_index_tile(func, **result)).for_each(|result| _ = digits.form(*result));
@@ -229,13 +224,13 @@ impl Flat {
             if lowest.is_none_or(|(_, coefficient)| coefficient.is(1)) {
                 continue;
             }
-            let is_far = |low: &Factors| !low.scalars().is_empty() || low.constant() >= SECTOR as i128;
+            let is_far = |low: &Factors| !low.scalars().is_empty() || low.constant() >= SECTOR.into();
             let unit = form.digits.iter().find(|(digit, coefficient)| coefficient.is(1) && is_far(&digit.low));
             if let Some((digit, _)) = unit {
-                period.get_or_insert_with(|| digit.low.clone());
+                return Some(digit.low.clone());
             }
         }
-        period
+        None
     }
 
     /// The rows and the columns of tiles, both whole sectors of each tensor: squares first, then tiles that divide more extents. More copies of large
@@ -243,7 +238,7 @@ impl Flat {
     fn extents(&self, func: &Function) -> Vec<[usize; 2]> {
         let accesses = self.ops.iter().filter_map(|inst| func.inst(*inst).op.access());
         let Some(smallest) = accesses.map(|access| func.ty(access.base).dtype().bytes()).min() else { return Vec::new() };
-        let (short, square) = (SECTOR / smallest, 1 << (self.extent.trailing_zeros() / 2));
+        let (short, square) = (SECTOR as usize / smallest, 1 << (self.extent.trailing_zeros() / 2));
         let mut shapes: Vec<[usize; 2]> = [square, short, self.extent / short].map(|rows| [rows, self.extent / rows]).to_vec();
         shapes.retain(|shape| shape.iter().all(|extent| *extent >= short));
         shapes.dedup();
@@ -265,8 +260,4 @@ impl Flat {
         let end = func.terminator(func.body);
         *func.insts_mut(func.body) = self.front.into_iter().chain(rest).chain([end]).collect();
     }
-}
-
-fn is_index_tile(func: &Function, value: Value) -> bool {
-    func.ty(value).is_tile() && func.ty(value).elem().dtype() == Some(Dtype::I64)
 }

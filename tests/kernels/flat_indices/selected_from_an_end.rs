@@ -1,4 +1,4 @@
-//! Where a comparison does not hold, an index is chosen that leaves the tensor in some launches.
+//! The index for elements whose comparison is false is outside the tensor in some launches.
 //! x: any 64
 //! y: zeros 1024
 //! w: 64, 68, 65, 40

@@ -4,25 +4,12 @@ use super::bound::{Bound, Bounds, Check, END, Node};
 use super::*;
 use crate::ir::{Builder, Region, parse};
 use crate::location::Loc;
+use crate::random::Random;
 use crate::scalar::{self, Scalar};
 
 const EXTENT: i64 = 8;
 
-/// A random kernel of indices, and its text. Each line defines `%v<n>`.
-struct Random {
-    state: u64,
-}
-
 impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.state = self.state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.state >> 33) as usize % end
-    }
-
-    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
-        list[self.below(list.len())]
-    }
-
     /// Lines that define `%v0` to `%v<count - 1>`, a mask, and loads of a window with that mask.
     fn kernel(&mut self, count: usize) -> String {
         let ty = format!("tile<i64, [{EXTENT}]>");

@@ -6,11 +6,9 @@
 //! from loaded `bf16`: a load of 16 bytes gives a thread 8 elements, and a store of 16 bytes would need 16.
 
 use crate::layout::{Conversion, Layout, Level, conversion};
+use crate::target::SECTOR;
 
 use super::accesses::{Width, Wish};
-
-/// The bytes that memory moves at least.
-const SECTOR: u32 = 32;
 
 /// The bytes of a register. A warp that moves one for each thread accesses a whole cache line.
 const WORD: u32 = 4;

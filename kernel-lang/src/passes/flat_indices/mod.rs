@@ -241,7 +241,8 @@ pub(super) fn common_extent(func: &Function, ops: &[Inst]) -> Option<usize> {
     extent
 }
 
-fn is_index_tile(func: &Function, value: Value) -> bool {
+/// Is the value a tile of indices?
+pub(super) fn is_index_tile(func: &Function, value: Value) -> bool {
     let ty = func.ty(value);
     ty.is_tile() && ty.elem().dtype() == Some(Dtype::I64)
 }

@@ -50,8 +50,8 @@ fn movable_loads(func: &Function, ops: &[Inst]) -> HashSet<Inst> {
         if !data.op.is_pure() && data.op.access().is_none() {
             break;
         }
-        let mut can_move = (is_load || data.op.is_pure()) && data.results.iter().all(|result| func.ty(*result).is_scalar());
-        data.op.for_each_region(&mut |_| can_move = false);
+        let is_plain = (is_load || data.op.is_pure()) && !data.op.has_regions();
+        let mut can_move = is_plain && data.results.iter().all(|result| func.ty(*result).is_scalar());
         data.op.for_each_operand(&mut |value| {
             can_move &= !matches!(func.def(value), Def::Result(inst, _) if own.contains(&inst) && !movable.contains(&inst));
         });

@@ -9,8 +9,9 @@ use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, Type, Value};
 use crate::location::Loc;
 
+use super::Flat;
 use super::digits::{Part, Parts};
-use super::{Flat, is_index_tile};
+use crate::passes::flat_indices::is_index_tile;
 
 /// Extents and their products must be at most this: the products are then exact, and divisions take 32 bits.
 const END: i128 = 1 << 31;

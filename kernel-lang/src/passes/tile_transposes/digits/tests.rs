@@ -2,21 +2,13 @@
 
 use super::*;
 use crate::ir::parse;
+use crate::random::Random;
 
 const EXTENT: i64 = 8;
 
-/// A random kernel of indices. `%v0` is the flat index, and each line defines `%v<n>`.
-struct Random {
-    state: u64,
-}
-
 impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.state = self.state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        (self.state >> 33) as usize % end
-    }
-
-    fn kernel(&mut self, count: usize) -> String {
+    /// A random kernel of indices. `%v0` is the flat index, and each line defines `%v<n>`.
+    fn flat_kernel(&mut self, count: usize) -> String {
         let ty = format!("tile<i64, [{EXTENT}]>");
         let mut lines = vec![
             "%p = program_id : i64".to_owned(),
@@ -90,7 +82,7 @@ fn forms_and_parts_are_the_indices() {
     let mut random = Random { state: 1 };
     let (mut digits_seen, mut merged, mut split) = (0, 0, 0);
     for _ in 0..600 {
-        let text = random.kernel(14);
+        let text = random.flat_kernel(14);
         let func = parse(&text).unwrap();
         let program = func.result(func.region(func.body).insts[0]);
         let tiles: Vec<Value> = func.all_insts().into_iter().flat_map(|inst| func.inst(inst).results.clone()).collect();
