@@ -183,7 +183,8 @@ fn examples(_: &mut Findings) -> Result<()> {
         }
     }
     ensure!(failed.is_empty(), "examples failed: {}", failed.join(", "));
-    Ok(())
+    // The pages start the command without the name of its program.
+    process::run(&mut process::command("cargo run --quiet -p galatea-cli -- --help"))
 }
 
 /// `examples/silu.rs` and `examples/silu/main.rs` are both called `silu`.
