@@ -5,6 +5,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
+use kernel_lang::launch_test::{LaunchTests, added_parameters};
 use kernel_sim::{Argument as Memory, Gpu, Kernel, Launch, LaunchError, Machine, Options};
 
 use crate::argument::{Argument, Element};
@@ -133,14 +134,21 @@ impl Sim {
             }
         }
         let sizes: Vec<u32> = kernel.params().collect();
-        if sizes.len() != params.len() {
+        let broken = |error: String| format!("{}: {error}", path.display());
+        let tests = LaunchTests::of_ptx(&text).map_err(broken)?;
+        let own = sizes.len().saturating_sub(tests.map_or(0, |tests| tests.parameter_count()));
+        if own != params.len() {
             return Err(format!(
-                "`{}` has {} parameters, of {sizes:?} bytes, and {} are given\nhelp: one `--arg` for each",
+                "`{}` has {own} parameters, of {:?} bytes, and {} are given\nhelp: one `--arg` for each",
                 kernel.name(),
-                sizes.len(),
+                &sizes[..own],
                 params.len()
             ));
         }
+        // A program is a CTA, or a cluster of them.
+        let ctas = self.cluster.or(kernel.cluster()).unwrap_or([1; 3]);
+        let programs = std::array::from_fn(|axis| self.grid[axis] / ctas[axis].max(1));
+        params.extend(added_parameters(&text, &params, programs).map_err(broken)?);
         let params: Vec<&[u8]> = params.iter().map(Vec::as_slice).collect();
         let Sim { seed, allow_uninitialised, allow_races, .. } = *self;
         let options = Options { seed, allow_uninitialised, allow_races, ..Options::default() };

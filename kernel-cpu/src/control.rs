@@ -31,6 +31,12 @@ impl Translator<'_> {
         self.land(end);
     }
 
+    /// A region that always runs.
+    pub(super) fn always(&mut self, region: Region, results: &[Value]) {
+        let slots: Vec<Slot> = results.iter().map(|result| self.allocate_for(*result)).collect();
+        self.region_into(region, &slots);
+    }
+
     /// Translates a region and copies its yielded values. The slots are new, so no copy overwrites the source of a later one.
     fn region_into(&mut self, region: Region, slots: &[Slot]) {
         self.region(region);

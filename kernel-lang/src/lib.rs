@@ -17,6 +17,7 @@ pub mod analysis;
 pub mod backend;
 mod compile;
 pub mod explain;
+pub mod launch_test;
 pub mod passes;
 #[cfg(test)]
 mod random;

@@ -515,6 +515,10 @@ define_ops! {
     },
     /// Runs `test`, which ends in `condition`; while that is true, runs `body`, which yields the next values of `test`'s parameters.
     While = "while" { init: Vec<Value>, test: Region, body: Region },
+    /// The condition that the region yields. It depends only on the kernel's parameters and on the grid, so the host evaluates it at launch,
+    /// for all programs at once: see [`crate::launch_test`]. The region contains only ops for which
+    /// [`Op::is_known_at_launch`] holds, and uses no values from outside but parameters of the kernel. Only in kernels for a GPU.
+    LaunchTest = "launch_test" { test: Region },
     /// As `if`, decided by specialisation; the other region is dropped unchecked.
     StaticIf = "static_if" { cond: ConstExpr, then_region: Region, else_region: Region },
     /// In a checked launch: fails with this message if the scalar `cond` is false. If `assumed`, other launches may take `cond` to be true.
@@ -584,6 +588,28 @@ impl Op {
     /// Is it a function of its operands only, so that equal ops have equal results?
     pub fn is_pure(&self) -> bool {
         !self.has_effects() && !matches!(self, Op::Load { .. })
+    }
+
+    /// Is it, on scalars, a function of its operands, the kernel's parameters and the grid, which the host computes bit for bit as a GPU does?
+    pub fn is_known_at_launch(&self) -> bool {
+        use UnaryOp::{Abs, Brev, Ceil, Clz, Floor, Neg, Not, Popc, Rint, Round, Sqrt, Trunc};
+        match self {
+            Op::Const { .. }
+            | Op::ProgramId { .. }
+            | Op::NumPrograms { .. }
+            | Op::Length { .. }
+            | Op::Address { .. }
+            | Op::Compare { .. }
+            | Op::Fma { .. }
+            | Op::Select { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. } => true,
+            Op::Unary { op, .. } => {
+                matches!(op, Neg | Not | Abs | Sqrt | Floor | Ceil | Round | Rint | Trunc | Popc | Clz | Brev)
+            }
+            Op::Binary { op, .. } => !matches!(op, BinaryOp::DivApprox),
+            _ => false,
+        }
     }
 
     /// Do threads wait for each other's elements?

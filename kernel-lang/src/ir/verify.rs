@@ -7,29 +7,34 @@
 //! 3. The values that a region yields have the types that the surrounding op needs: its results, or the carried values of a loop.
 //! 4. The region of a `reduce` or `scan` contains pure ops on scalars only.
 //!
+//! Launch tests:
+//!
+//! 5. The region of a `launch_test` contains only ops on scalars that are [known at launch](Op::is_known_at_launch). From outside, it uses only
+//!    parameters of the kernel.
+//!
 //! Types:
 //!
-//! 5. The results of an op have the types of its [rule](super::rules). Only a `pointer` op has a pointer as result: branches and loops pass
+//! 6. The results of an op have the types of its [rule](super::rules). Only a `pointer` op has a pointer as result: branches and loops pass
 //!    on numbers only.
 //!
 //! Stages:
 //!
-//! 6. [`Stage::Generic`] may name type and constant parameters and may contain `static_if` and `static_assert`. The later stages contain
+//! 7. [`Stage::Generic`] may name type and constant parameters and may contain `static_if` and `static_assert`. The later stages contain
 //!    neither, and the extents of their tiles are powers of two.
-//! 7. At [`Stage::Gpu`] every tile has a layout with its own extents and the lanes, warps and CTAs of the schedule, and the layout holds
+//! 8. At [`Stage::Gpu`] every tile has a layout with its own extents and the lanes, warps and CTAs of the schedule, and the layout holds
 //!    every element. No other value has a layout, and no kernel parameter is a tile. The values of one elementwise op have the same layout,
 //!    and so do the values along a branch result or a loop-carried value. Every access is `in_bounds`: proved, or guarded by its mask. Only a
 //!    `convert` moves elements between threads: ops that change the shape find their elements in the same thread, see [`super::renaming`].
-//! 8. At that stage, tiles whose elements are located by index have a [bitwise](crate::layout::Layout::is_bitwise) layout: tiles computed
+//! 9. At that stage, tiles whose elements are located by index have a [bitwise](crate::layout::Layout::is_bitwise) layout: tiles computed
 //!    from an `arange`, the offsets of accesses, and the operands of reductions, scans, gathers and histograms.
-//! 9. At that stage, no op but a `reduce` moves data from one CTA to another.
-//! 10. At that stage, every elementwise op has instructions.
+//! 10. At that stage, no op but a `reduce` moves data from one CTA to another.
+//! 11. At that stage, every elementwise op has instructions.
 //!
 //! Memory:
 //!
-//! 11. An access is 2, 4, 8 or 16 bytes wide, or accesses single elements, and has a cache operator that its instruction supports. A load
+//! 12. An access is 2, 4, 8 or 16 bytes wide, or accesses single elements, and has a cache operator that its instruction supports. A load
 //!     does not release.
-//! 12. An async buffer is the result of an `async_buffer`, and only `async_copy` and `local_load` name it. In its region an `async_copy` is
+//! 13. An async buffer is the result of an `async_buffer`, and only `async_copy` and `local_load` name it. In its region an `async_copy` is
 //!     followed by an `async_commit_group`, and a `local_load` follows an `async_wait` that leaves fewer groups in flight than the async
 //!     buffer has slots.
 
@@ -228,7 +233,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Invariant 6: after specialisation, every constant expression is a literal.
+    /// Invariant 7: after specialisation, every constant expression is a literal.
     fn constants(&mut self, inst: Inst) {
         let is_known = |expr: &ConstExpr| matches!(expr, ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_));
         let fits = |expr: &ConstExpr| expr.as_int().is_some_and(|int| i64::try_from(int).is_ok());
@@ -256,7 +261,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Invariant 11: instructions support the modifiers of each access.
+    /// Invariant 12: instructions support the modifiers of each access.
     fn modifiers(&mut self, inst: Inst) {
         let (cache, align) = match &self.func.inst(inst).op {
             Op::Load { cache, align, .. } | Op::AsyncCopy { cache, align, .. } => {
@@ -282,7 +287,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Invariant 12 within a region: copies belong to groups, and a slot is read after a wait that covers it.
+    /// Invariant 13 within a region: copies belong to groups, and a slot is read after a wait that covers it.
     fn copies(&mut self, region: Region) {
         let func = self.func;
         let (mut ungrouped, mut waited): (Vec<Inst>, Option<u32>) = (Vec::new(), None);
@@ -312,7 +317,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Invariant 12 for one op: an async buffer is the result of an `async_buffer`, and no other op names it.
+    /// Invariant 13 for one op: an async buffer is the result of an `async_buffer`, and no other op names it.
     fn buffers(&mut self, inst: Inst) {
         let func = self.func;
         let own = match func.inst(inst).op {
@@ -340,7 +345,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Invariants 3 and 4, then those of each nested region.
+    /// Invariants 3, 4 and 5, then those of each nested region.
     fn regions(&mut self, inst: Inst, results: &[&Type]) {
         let func = self.func;
         let types = |values: &[Value]| values.iter().map(|value| func.ty(*value)).collect::<Vec<_>>();
@@ -405,7 +410,33 @@ impl Verifier<'_> {
                 }
                 self.pure_scalars(*combine);
             }
+            Op::LaunchTest { test } => {
+                self.region(*test, Terminator::Yield);
+                if ended(test) && types(func.yielded(*test)) != results {
+                    self.broken(inst, format!("yields {} for {}", list(&types(func.yielded(*test))), list(results)));
+                }
+                self.known_at_launch(*test);
+            }
             _ => {}
+        }
+    }
+
+    /// Invariant 5.
+    fn known_at_launch(&mut self, test: Region) {
+        let func = self.func;
+        if !func.region(test).params.is_empty() {
+            self.violations.push(Violation { loc: Loc::NONE, op: "launch_test", message: "has region parameters".to_string() });
+        }
+        let mut own: Vec<Value> = Vec::new();
+        for inst in &func.region(test).insts {
+            let data = func.inst(*inst);
+            let mut known = data.op.is_known_at_launch() || matches!(data.op, Op::Yield { .. });
+            known &= data.results.iter().all(|value| func.ty(*value).is_scalar());
+            data.op.for_each_operand(&mut |value| known &= own.contains(&value) || func.param_index(value).is_some());
+            if !known {
+                self.broken(*inst, "stands in a test at launch: ops on scalars that the host knows, of parameters of the kernel");
+            }
+            own.extend(&data.results);
         }
     }
 
@@ -424,7 +455,7 @@ impl Verifier<'_> {
         });
     }
 
-    /// Invariant 6.
+    /// Invariant 7.
     fn check_ty(&mut self, ty: &Type, loc: Loc, op: &'static str) {
         if self.stage == Stage::Generic {
             return;

@@ -16,6 +16,7 @@ use crate::device::driver;
 use crate::device::driver::{check, code_name, launch_error};
 use crate::device::stream::Queue;
 use crate::kernel::gpu::{Gpu, Image};
+use crate::kernel::launch_tests::LaunchTests;
 use crate::kernel::{Kernel, Tables};
 use crate::launch::args::Args;
 use crate::replay::Code;
@@ -39,6 +40,8 @@ pub(crate) struct Loaded {
     pub(crate) shared_bytes: u32,
     /// Whether the function waits for the previous launch, so that it may begin earlier.
     waits: bool,
+    /// The tests whose answers are the function's last parameters.
+    tests: Option<&'static LaunchTests>,
 }
 
 // SAFETY: a function handle is an identifier that the driver accepts on every thread.
@@ -132,6 +135,35 @@ impl Gpu for CudaGpu<'_> {
 
     #[inline]
     unsafe fn start<const WORDS: usize>(&self, args: &Args<'_, WORDS>, loaded: &Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
+        let Some(tests) = loaded.tests else {
+            // SAFETY: as the caller promises.
+            return unsafe { self.start_with(args, loaded, grid, params) };
+        };
+        let answers = tests.parameters(params, grid);
+        let count = params.len() + answers.words().len();
+        // An array on the stack, because a launch allocates nothing.
+        let mut some = [&0; 64];
+        let mut many = Vec::new();
+        let all = match some.get_mut(..count) {
+            Some(all) => all,
+            None => {
+                many.resize(count, &0);
+                &mut many[..]
+            }
+        };
+        all.iter_mut().zip(params.iter().copied().chain(answers.words())).for_each(|(slot, word)| *slot = word);
+        // SAFETY: as the caller promises, and the function takes the answers as its last parameters.
+        unsafe { self.start_with(args, loaded, grid, all) }
+    }
+}
+
+impl CudaGpu<'_> {
+    /// Queues a launch with all parameters of the function.
+    ///
+    /// # Safety
+    /// As [`Gpu::start`].
+    #[inline]
+    unsafe fn start_with<const WORDS: usize>(&self, args: &Args<'_, WORDS>, loaded: &Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
         let Loaded { function, schedule, shared_bytes, .. } = *loaded;
         let threads = schedule.threads();
         let [x, y, z] = grid::of_ctas(grid, schedule.num_ctas, args.kernel().name())?;
@@ -155,6 +187,13 @@ impl Gpu for CudaGpu<'_> {
             return Err(launch_error(code, args.kernel().name(), threads, shared_bytes));
         }
         if in_order { Ok(()) } else { args.after(guards, self.stream) }
+    }
+}
+
+impl Loaded {
+    /// The tests whose answers are the function's last parameters.
+    pub(crate) fn tests(&self) -> Option<&'static LaunchTests> {
+        self.tests
     }
 }
 
@@ -227,8 +266,11 @@ fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
     }
     // The text states whether this code waits. Code for another target, or of an `unchecked` kernel, may not wait.
     let waits = image.ptx.contains("griddepcontrol.wait");
+    let tests = LaunchTests::of_ptx(image.ptx).map_err(|error| refused("CUDA_ERROR_INVALID_PTX".to_owned(), error))?;
     module.keep();
-    Ok(Loaded { function, schedule: image.schedule, shared_bytes: image.shared_bytes, waits })
+    // They live as long as the function, which is never unloaded.
+    let tests = tests.map(|tests| &*Box::leak(Box::new(tests)));
+    Ok(Loaded { function, schedule: image.schedule, shared_bytes: image.shared_bytes, waits, tests })
 }
 
 /// A module in the current context. Dropping it unloads it, unless it is kept.

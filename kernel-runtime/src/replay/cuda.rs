@@ -13,6 +13,7 @@ use super::node::{Code, Fill, KernelNode, Node};
 use crate::device::Cuda;
 use crate::device::driver::{self, check, launch_error};
 use crate::device::stream::Queue;
+use crate::kernel::launch_tests::Parameters;
 use crate::launch::args::Guards;
 use crate::{Error, Result, launch::grid, tensor::cuda_slice};
 
@@ -198,7 +199,10 @@ fn with_params(node: &KernelNode, call: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAM
     let Code::Cuda(loaded) = code else { return Err(Error::NotCuda { what: "a captured launch" }) };
     let (threads, shared_bytes) = (loaded.schedule.threads(), loaded.shared_bytes);
     let [x, y, z] = grid::of_ctas(*grid, loaded.schedule.num_ctas, kernel.name())?;
-    let mut params: Vec<*mut c_void> = words.iter().map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
+    let given: Vec<&u64> = words.iter().collect();
+    let answers = loaded.tests().map(|tests| tests.parameters(&given, *grid));
+    let answers = answers.as_ref().map_or(&[][..], Parameters::words);
+    let mut params: Vec<*mut c_void> = words.iter().chain(answers).map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
     let params = sys::CUDA_KERNEL_NODE_PARAMS {
         func: loaded.function,
         gridDimX: x,

@@ -1,6 +1,6 @@
 //! PTX on a simulated GPU: loaded once, and run to completion by each launch.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::sync::atomic::Ordering;
 
 use kernel_lang::Schedule;
@@ -9,6 +9,7 @@ use kernel_sim::{Argument, Kernel as Function, Launch, LaunchError, Options};
 use super::machine::Sim;
 use super::{clock, report};
 use crate::kernel::gpu::{Gpu, Image};
+use crate::kernel::launch_tests::{LaunchTests, Parameters};
 use crate::kernel::{Kernel, Tables};
 use crate::launch::args::{Args, Region};
 use crate::replay::Code;
@@ -27,6 +28,8 @@ pub(crate) struct Loaded {
     function: Function,
     schedule: Schedule,
     shared_bytes: u32,
+    /// The tests whose answers are the function's last parameters.
+    tests: Option<Arc<LaunchTests>>,
 }
 
 impl Loaded {
@@ -79,7 +82,8 @@ impl Gpu for SimGpu {
         let refused = |log: String| Error::Jit { kernel, device, code: "INVALID_PTX".to_owned(), log };
         let module = sim.machine.load(image.ptx).map_err(|error| refused(error.to_string()))?;
         let function = module.kernel(image.entry).ok_or_else(|| refused(format!("the PTX has no entry `{}`", image.entry)))?;
-        Ok(Loaded { function, schedule: image.schedule, shared_bytes: requested })
+        let tests = LaunchTests::of_ptx(image.ptx).map_err(refused)?.map(Arc::new);
+        Ok(Loaded { function, schedule: image.schedule, shared_bytes: requested, tests })
     }
 
     fn cache_bytes(&self) -> usize {
@@ -105,7 +109,7 @@ impl Gpu for SimGpu {
 }
 
 impl SimGpu {
-    /// Runs a function with these words. No parameter of the function is wider than a word. Faults name the memory of its arguments by `regions`.
+    /// Runs a function with these words, and the answers of its launch tests. No parameter of the function is wider than a word. Faults name the memory of its arguments by `regions`.
     pub(crate) fn run(
         self,
         kernel: &'static str,
@@ -114,10 +118,12 @@ impl SimGpu {
         words: &[u64],
         regions: impl Iterator<Item = Region>,
     ) -> Result<()> {
-        let Loaded { function, schedule, shared_bytes } = loaded;
+        let Loaded { function, schedule, shared_bytes, tests } = loaded;
         let (threads, shared_bytes) = (schedule.threads(), *shared_bytes);
+        let answers = tests.as_ref().map(|tests| tests.parameters(&words.iter().collect::<Vec<_>>(), grid));
+        let answers = answers.as_ref().map_or(&[][..], Parameters::words);
         let grid = grid::of_ctas(grid, schedule.num_ctas, kernel)?;
-        let words: Vec<[u8; 8]> = words.iter().map(|word| word.to_le_bytes()).collect();
+        let words: Vec<[u8; 8]> = words.iter().chain(answers).map(|word| word.to_le_bytes()).collect();
         // A parameter is the low bytes of its word.
         let params: Vec<&[u8]> = words.iter().zip(function.params()).map(|(word, bytes)| &word[..word.len().min(bytes as usize)]).collect();
         let (seed, allow_races) = (self.sim.seed.load(Ordering::Relaxed), self.sim.allows_races.load(Ordering::Relaxed));

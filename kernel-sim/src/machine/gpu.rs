@@ -234,6 +234,12 @@ impl Kernel {
         self.program.params.iter().map(|param| param.name.as_str())
     }
 
+    /// The CTAs of a cluster, if the PTX states them.
+    pub fn cluster(&self) -> Option<[u32; 3]> {
+        let (_, numbers) = self.program.directives.iter().find(|(directive, _)| directive == "reqnctapercluster")?;
+        Some(std::array::from_fn(|axis| numbers.get(axis).map_or(1, |extent| *extent as u32)))
+    }
+
     /// The number and name of each source file.
     pub fn files(&self) -> &[(u32, String)] {
         &self.program.files

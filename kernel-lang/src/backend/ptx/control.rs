@@ -4,8 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::{Handle, Op, Region, Value};
+use crate::launch_test::{Parameters, parameter_name};
 
 use crate::backend::ptx::arithmetic::compare::PositionTest;
+use crate::backend::ptx::arithmetic::elementwise::AXES;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes, arithmetic_type};
 
@@ -86,6 +88,34 @@ impl Emitter<'_> {
         }
         self.join(then_end);
         self.asm.define_label(&end);
+    }
+
+    /// Emits a test that the host has evaluated for some programs, or for all.
+    pub(super) fn launch_test(&mut self, test: Region, result: Value) {
+        let Parameters { first, axes } = self.launch_tests[&result].clone();
+        let holds = self.reg(Class::Pred);
+        if axes.is_empty() {
+            let answer = self.reg(Class::B32);
+            asm!(self, "ld.param.u32 {answer}, [{}]", parameter_name(first));
+            asm!(self, "setp.ne.u32 {holds}, {answer}, 0");
+            return self.define(result, Lanes::Splat(holds));
+        }
+        for (number, axis) in axes.iter().enumerate() {
+            let [bound, id] = [0; 2].map(|_| self.reg(Class::B32));
+            asm!(self, "ld.param.u32 {bound}, [{}]", parameter_name(first + number));
+            asm!(self, "mov.u32 {id}, %{}id.{}", self.program(), AXES[*axis as usize]);
+            match number {
+                0 => asm!(self, "setp.lt.u32 {holds}, {id}, {bound}"),
+                _ => asm!(self, "setp.lt.and.u32 {holds}, {id}, {bound}, {holds}"),
+            }
+        }
+        let end = self.asm.label();
+        asm!(self, "@{holds} bra.uni {end}");
+        self.scoped(test);
+        let own = self.scalar(self.func.yielded(test)[0]);
+        asm!(self, "mov.pred {holds}, {own}");
+        self.asm.define_label(&end);
+        self.define(result, Lanes::Splat(holds));
     }
 
     /// Computes the addresses and the limits of the loads at the start of a branch in front of the branch. The condition takes a hundred

@@ -12,7 +12,7 @@ use crate::schedule::Schedule;
 
 use super::{Verifier, Violation};
 
-/// Data about the whole kernel for invariants 7 to 9.
+/// Data about the whole kernel for invariants 8 to 10.
 pub(super) struct Gpu {
     schedule: Schedule,
     /// Is the tile computed from the indices of its elements?
@@ -43,7 +43,7 @@ impl Gpu {
 }
 
 impl Verifier<'_> {
-    /// Invariants 7 to 9 for one op.
+    /// Invariants 8 to 10 for one op.
     pub(super) fn gpu_invariants(&mut self, inst: Inst, gpu: &mut Gpu) {
         let (func, data) = (self.func, self.func.inst(inst));
         if data.op.access().is_some_and(|access| !access.in_bounds) {
@@ -81,7 +81,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Invariant 7: tiles of one elementwise op have one layout.
+    /// Invariant 8: tiles of one elementwise op have one layout.
     fn same_layouts(&mut self, inst: Inst) {
         let func = self.func;
         let data = func.inst(inst);
@@ -112,7 +112,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Invariant 7: the results of a branch and the carried values of a loop stay in their registers.
+    /// Invariant 8: the results of a branch and the carried values of a loop stay in their registers.
     fn carried_layouts(&mut self, inst: Inst) {
         let func = self.func;
         let data = func.inst(inst);
@@ -137,7 +137,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Invariant 7: only a `convert` moves elements between threads.
+    /// Invariant 8: only a `convert` moves elements between threads.
     fn moves_nothing(&mut self, inst: Inst) {
         let func = self.func;
         let data = func.inst(inst);
@@ -177,7 +177,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Invariant 8. An index consists of bits of the thread number and of the register number, without carries.
+    /// Invariant 9. An index consists of bits of the thread number and of the register number, without carries.
     fn bitwise_layouts(&mut self, inst: Inst, gpu: &Gpu) {
         let func = self.func;
         let data = func.inst(inst);
@@ -226,7 +226,7 @@ fn wrong_layout(func: &Function, value: Value, gpu: &mut Gpu) -> Option<String> 
     None
 }
 
-/// Invariant 9: the data that an op would have to move or broadcast from one CTA to another.
+/// Invariant 10: the data that an op would have to move or broadcast from one CTA to another.
 fn crosses_ctas(func: &Function, inst: Inst, gpu: &Gpu) -> Option<&'static str> {
     let data = func.inst(inst);
     let layout = |value: Value| func.layouts[value].as_ref();
@@ -260,7 +260,7 @@ fn crosses_ctas(func: &Function, inst: Inst, gpu: &Gpu) -> Option<&'static str> 
     crosses.then_some("moves elements")
 }
 
-/// Invariant 10: does an elementwise op on these elements have an instruction, or a few? Earlier passes expand all others into formulas.
+/// Invariant 11: does an elementwise op on these elements have an instruction, or a few? Earlier passes expand all others into formulas.
 fn has_instruction(func: &Function, op: &Op) -> bool {
     let of = |value: Value| func.ty(value).elem().dtype();
     let is_wide_float = |dtype: Dtype| matches!(dtype, Dtype::F32 | Dtype::F64);

@@ -318,7 +318,7 @@ impl Emitter<'_> {
     }
 }
 
-const AXES: [char; 3] = ['x', 'y', 'z'];
+pub(in crate::backend::ptx) const AXES: [char; 3] = ['x', 'y', 'z'];
 
 /// The width of the register in arithmetic, in bits.
 pub(crate) fn width(dtype: Dtype) -> u32 {

@@ -3,6 +3,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Function, Op, Type};
+use crate::launch_test;
 use crate::location::{Loc, Name};
 use crate::target::Asked;
 
@@ -41,7 +42,10 @@ fn param_bytes(func: &Function) -> usize {
         };
         end = end.next_multiple_of(align) + size;
     }
-    if func.reports { end.next_multiple_of(8) + 8 } else { end }
+    if func.reports {
+        end = end.next_multiple_of(8) + 8;
+    }
+    end.next_multiple_of(4) + 4 * launch_test::parameter_count(func)
 }
 
 /// An op that uses shared memory at the point of the kernel's peak use.

@@ -1,0 +1,216 @@
+//! The evaluation of random tests for all programs of a launch, against their evaluation program by program.
+
+use std::fmt::Write as _;
+
+use super::{HEADER, LaunchTests, known::Known};
+use crate::dtype::Dtype;
+use crate::ir::{BinaryOp, CompareOp, UnaryOp};
+use crate::random::Random;
+use crate::scalar::{self, Scalar};
+
+/// The tests of a text in the form that a PTX has.
+fn tests_of(body: &str) -> LaunchTests {
+    let params = "%x: ptr<f32>, %m: i64, %n: i64, %s: i32, %f: f32";
+    let mut ptx = format!(".version 8.0\n{HEADER}\n// kernel @launch_tests({params}) {{\n");
+    body.lines().for_each(|line| _ = writeln!(ptx, "//     {}", line.trim()));
+    ptx.push_str("//     return\n// }\n\n.visible .entry k()\n");
+    LaunchTests::of_ptx(&ptx).unwrap().unwrap()
+}
+
+/// The words of an address, a length, and the scalars.
+fn words(x: u64, length: u64, [m, n]: [i64; 2], s: i32, f: f32) -> Vec<u64> {
+    vec![x, length, m as u64, n as u64, u64::from(s as u32), f.to_bits().into()]
+}
+
+#[test]
+fn a_test_holds_below_the_bounds_of_its_axes() {
+    let tests = tests_of(
+        "%0 = program_id : i64
+        %1 = const {value = 128} : i64
+        %2 = mul %0, %1 : i64
+        %3 = add %2, %1 : i64
+        %4 = length %x : i64
+        %5 = le %3, %4 : bool
+        assert %5 {message = \"launch_0\"}
+        %6 = program_id {axis = 1} : i64
+        %7 = mul %6, %m : i64
+        %8 = add %7, %3 : i64
+        %9 = le %8, %4 : bool
+        assert %9 {message = \"launch_1, launch_2\"}
+        %10 = const {value = 7} : i64
+        %11 = and %m, %10 : i64
+        %12 = const {value = 0} : i64
+        %13 = eq %11, %12 : bool
+        assert %13 {message = \"launch_3\"}",
+    );
+    assert_eq!(tests.parameter_count(), 4);
+    let parameters = |length: u64, m: i64, grid: [u32; 3]| tests.parameters(&words(0, length, [m, 0], 0, 0.0), grid);
+    assert_eq!(parameters(1024, 8, [8, 1, 1]), [8, 8, 1, 1]);
+    // The last tile is ragged.
+    assert_eq!(parameters(1000, 12, [8, 1, 1]), [7, 7, 1, 0]);
+    // More than the last one.
+    assert_eq!(parameters(800, 8, [8, 1, 1]), [0, 0, 0, 1]);
+    // The last programs of the second axis, then of both.
+    assert_eq!(parameters(4 * 1024, 1024, [8, 5, 1]), [8, 8, 4, 1]);
+    assert_eq!(parameters(4 * 1024 - 1, 1024, [8, 4, 1]), [8, 7, 4, 1]);
+    assert_eq!(parameters(3 * 1024 + 7 * 128, 1024, [8, 4, 1])[1..3], [7, 4]);
+    assert_eq!(parameters(2 * 1024 + 7 * 128, 1024, [8, 4, 1])[1..3], [7, 3]);
+}
+
+#[test]
+fn programs_share_the_low_bits_of_addresses() {
+    let tests = tests_of(
+        "%0 = program_id : i64
+        %1 = mul %0, %m : i64
+        %2 = const {value = 4} : i64
+        %3 = mul %1, %2 : i64
+        %4 = address %x : i64
+        %5 = add %4, %3 : i64
+        %6 = const {value = 15} : i64
+        %7 = and %5, %6 : i64
+        %8 = const {value = 0} : i64
+        %9 = eq %7, %8 : bool
+        assert %9 {message = \"launch_0\"}",
+    );
+    assert_eq!(tests.asked(), [15, 0, 15, 0, 0, 0], "an address counts by its low bits");
+    let parameters = |x: u64, m: i64| tests.parameters(&words(x, 0, [m, 0], 0, 0.0), [1000, 1, 1]);
+    assert_eq!(parameters(1 << 40, 4), [1000]);
+    assert_eq!(parameters(1 << 40, -8), [1000]);
+    assert_eq!(parameters((1 << 40) + 8, 4), [0]);
+    assert_eq!(parameters(1 << 40, 5), [0]);
+    // One program is at the same address.
+    assert_eq!(tests.parameters(&words(16, 0, [5, 0], 0, 0.0), [1, 1, 1]), [1]);
+}
+
+#[test]
+fn a_text_without_tests_has_none_and_a_broken_one_is_an_error() {
+    assert!(LaunchTests::of_ptx(".version 8.0\n").unwrap().is_none());
+    for text in [
+        format!("{HEADER}\n// kernel @k() {{\n//     return\n"),
+        format!("{HEADER}\n// kernel @k() {{\n//     broken\n// }}\n"),
+        format!("{HEADER}\nkernel @k() {{\n"),
+        format!("{HEADER}\n// kernel @k(%x: ptr<i64>) {{\n//     %0 = const {{value = 0}} : i64\n//     %1 = load %x, %0 : i64\n//     return\n// }}\n"),
+        format!("{HEADER}\n// kernel @k(%x: f32) {{\n//     %0 = exp %x : f32\n//     return\n// }}\n"),
+    ] {
+        assert!(LaunchTests::of_ptx(&text).is_err(), "{text}");
+    }
+}
+
+const INTEGERS: [BinaryOp; 13] = [
+    BinaryOp::Add,
+    BinaryOp::Sub,
+    BinaryOp::Mul,
+    BinaryOp::Div,
+    BinaryOp::Rem,
+    BinaryOp::And,
+    BinaryOp::Or,
+    BinaryOp::Xor,
+    BinaryOp::Shl,
+    BinaryOp::Shr,
+    BinaryOp::Min,
+    BinaryOp::Max,
+    BinaryOp::MulHigh,
+];
+const FLOATS: [BinaryOp; 7] =
+    [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Rem, BinaryOp::Min, BinaryOp::Max];
+const COMPARISONS: [CompareOp; 6] = [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
+const INTEGER_TYPES: [Dtype; 8] =
+    [Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64];
+
+/// What is known of a value, and the value in each program.
+struct Value {
+    dtype: Dtype,
+    known: Known,
+    values: Vec<Scalar>,
+}
+
+/// Chains of random ops on program ids, constants and arguments of all types. Every value in every program is one that is said to be possible, and
+/// what is said to be one value is one.
+#[test]
+fn what_is_known_of_all_programs_holds_in_each() {
+    let mut random = Random { state: 5 };
+    let mut decided = 0;
+    for _ in 0..20_000 {
+        let programs = [1, 2, 5, 16][random.below(4)];
+        let id = |program: u32| Scalar::from_bits(Dtype::I64, program.into());
+        let mut known: Vec<Value> =
+            vec![Value { dtype: Dtype::I64, known: Known::below(programs), values: (0..programs).map(id).collect() }];
+        for _ in 0..10 {
+            let next = step(&mut random, &known, programs as usize);
+            for value in &next.values {
+                assert!(next.known.contains(*value), "{value:?} is not in {:?}", next.known);
+            }
+            decided += usize::from(next.dtype == Dtype::Bool && next.known.is_true() && programs > 1);
+            known.push(next);
+        }
+    }
+    assert!(decided > 2000, "{decided} comparisons hold in all programs");
+}
+
+fn step(random: &mut Random, known: &[Value], programs: usize) -> Value {
+    let of = |random: &mut Random, dtype: Dtype| -> usize {
+        let fitting: Vec<usize> = (0..known.len()).filter(|index| known[*index].dtype == dtype).collect();
+        fitting[random.below(fitting.len())]
+    };
+    let x = random.below(known.len());
+    let dtype = known[x].dtype;
+    let (y, z) = (of(random, dtype), of(random, dtype));
+    let each = |dtype: Dtype, known_of: Known, value: &dyn Fn(usize) -> Scalar| Value {
+        dtype,
+        known: known_of,
+        values: (0..programs).map(value).collect(),
+    };
+    let at = |index: usize, program: usize| known[index].values[program];
+    let (a, b, c) = (known[x].known, known[y].known, known[z].known);
+    match random.below(9) {
+        0 | 1 => {
+            let dtype = if random.below(4) == 0 { random.pick(&[Dtype::F32, Dtype::F64, Dtype::F16]) } else { random.pick(&INTEGER_TYPES) };
+            let bits = [random.below(40) as u64, (random.below(9) as u64).wrapping_neg(), 1 << random.below(63), u64::MAX, 7][random.below(5)];
+            let value = if dtype.is_float() {
+                scalar::cast(Scalar::from_bits(Dtype::I64, bits), dtype)
+            } else {
+                Scalar::from_bits(dtype, bits)
+            };
+            each(dtype, Known::Exactly(value), &|_| value)
+        }
+        2 => {
+            let to = if random.below(5) == 0 { random.pick(&[Dtype::F32, Dtype::F64, Dtype::F16]) } else { random.pick(&INTEGER_TYPES) };
+            each(to, a.cast(to, dtype), &|program| scalar::cast(at(x, program), to))
+        }
+        3 if dtype.is_int() => {
+            let to = INTEGER_TYPES.into_iter().find(|to| to.bits() == dtype.bits() && *to != dtype).unwrap_or(dtype);
+            each(to, a.bitcast(to), &|program| scalar::bitcast(at(x, program), to).unwrap())
+        }
+        4 => {
+            let op = random.pick(&COMPARISONS);
+            each(Dtype::Bool, a.compare(op, b), &|program| scalar::compare(op, at(x, program), at(y, program)).unwrap())
+        }
+        5 => {
+            let Some(cond) = (0..known.len()).rev().find(|index| known[*index].dtype == Dtype::Bool) else {
+                return each(dtype, a, &|program| at(x, program));
+            };
+            let selected = known[cond].known.select(a, b, dtype);
+            each(dtype, selected, &|program| scalar::select(at(cond, program), at(x, program), at(y, program)).unwrap())
+        }
+        6 => {
+            let ops = match dtype {
+                Dtype::Bool => &[UnaryOp::Not][..],
+                _ if dtype.is_float() => &[UnaryOp::Neg, UnaryOp::Abs, UnaryOp::Sqrt, UnaryOp::Floor, UnaryOp::Ceil, UnaryOp::Rint][..],
+                _ => &[UnaryOp::Neg, UnaryOp::Not, UnaryOp::Abs, UnaryOp::Clz, UnaryOp::Popc, UnaryOp::Brev][..],
+            };
+            let op = random.pick(ops);
+            each(dtype, a.unary(op, dtype), &|program| scalar::unary(op, at(x, program)).unwrap())
+        }
+        7 if dtype.is_float() => {
+            each(dtype, a.fma(b, c), &|program| scalar::fma(at(x, program), at(y, program), at(z, program)).unwrap())
+        }
+        _ => {
+            let op = match dtype {
+                Dtype::Bool => random.pick(&[BinaryOp::And, BinaryOp::Or, BinaryOp::Xor]),
+                _ if dtype.is_float() => random.pick(&FLOATS),
+                _ => random.pick(&INTEGERS),
+            };
+            each(dtype, a.binary(op, b, dtype), &|program| scalar::binary(op, at(x, program), at(y, program)).unwrap())
+        }
+    }
+}
