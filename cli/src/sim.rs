@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use kernel_lang::launch_test::{LaunchTests, added_parameters};
+use kernel_lang::launch_value::{LaunchValues, added_parameters};
 use kernel_sim::{Argument as Memory, Gpu, Kernel, Launch, LaunchError, Machine, Options};
 
 use crate::argument::{Argument, Element};
@@ -135,7 +135,7 @@ impl Sim {
         }
         let sizes: Vec<u32> = kernel.params().collect();
         let broken = |error: String| format!("{}: {error}", path.display());
-        let tests = LaunchTests::of_ptx(&text).map_err(broken)?;
+        let tests = LaunchValues::of_ptx(&text).map_err(broken)?;
         let own = sizes.len().saturating_sub(tests.map_or(0, |tests| tests.parameter_count()));
         if own != params.len() {
             return Err(format!(

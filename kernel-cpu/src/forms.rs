@@ -218,7 +218,7 @@ fn want_operands(func: &Function, inst: Inst, forms: &mut Forms) {
         Op::If { then_region, else_region, .. } => {
             [then_region, else_region].into_iter().for_each(|region| func.yielded(*region).iter().for_each(&mut want));
         }
-        Op::LaunchTest { test } => func.yielded(*test).iter().for_each(want),
+        Op::LaunchValue { compute } => func.yielded(*compute).iter().for_each(want),
         Op::While { init, test, body } => {
             init.iter().chain(func.yielded(*test)).chain(func.yielded(*body)).for_each(want);
         }

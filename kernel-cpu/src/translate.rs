@@ -135,7 +135,7 @@ impl Translator<'_> {
             Op::Atomic { .. } => self.atomic(inst),
             // One thread runs all elements of a program, and a launch on the CPU begins when the previous one has ended.
             Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} => {}
-            Op::LaunchTest { test } => self.always(*test, &data.results),
+            Op::LaunchValue { compute } => self.always(*compute, &data.results),
             Op::If { cond, then_region, else_region } => self.branch(*cond, [*then_region, *else_region], &data.results),
             Op::For { lower, upper, step, init, body, .. } => self.count([*lower, *upper, *step], init, *body, &data.results),
             Op::While { init, test, body } => self.repeat(init, *test, *body, &data.results),

@@ -17,7 +17,7 @@ pub mod analysis;
 pub mod backend;
 mod compile;
 pub mod explain;
-pub mod launch_test;
+pub mod launch_value;
 pub mod passes;
 #[cfg(test)]
 mod random;

@@ -297,9 +297,9 @@ impl Naive<'_, '_> {
                 let (_, _, inner) = around(&func.ty(*x).extents(), *axis);
                 vec![(0..elements.len()).map(|lane| elements[lane ^ (inner << bit)]).collect()]
             }
-            Op::LaunchTest { test } => {
-                self.region(*test);
-                self.gets(func.yielded(*test))
+            Op::LaunchValue { compute } => {
+                self.region(*compute);
+                self.gets(func.yielded(*compute))
             }
             Op::If { cond, then_region, else_region } => {
                 let region = if self.get(*cond)[0].bits() != 0 { *then_region } else { *else_region };

@@ -515,10 +515,10 @@ define_ops! {
     },
     /// Runs `test`, which ends in `condition`; while that is true, runs `body`, which yields the next values of `test`'s parameters.
     While = "while" { init: Vec<Value>, test: Region, body: Region },
-    /// The condition that the region yields. It depends only on the kernel's parameters and on the grid, so the host evaluates it at launch,
-    /// for all programs at once: see [`crate::launch_test`]. The region contains only ops for which
-    /// [`Op::is_known_at_launch`] holds, and uses no values from outside but parameters of the kernel. Only in kernels for a GPU.
-    LaunchTest = "launch_test" { test: Region },
+    /// The scalars that the region yields. They depend only on the kernel's parameters and on the grid, so the host computes them at launch: see
+    /// [`crate::launch_value`]. The region contains only ops for which [`Op::is_known_at_launch`] holds, and uses no values from outside but
+    /// parameters of the kernel. A scalar that depends on program ids is a `bool`. Only in kernels for a GPU.
+    LaunchValue = "launch_value" { compute: Region },
     /// As `if`, decided by specialisation; the other region is dropped unchecked.
     StaticIf = "static_if" { cond: ConstExpr, then_region: Region, else_region: Region },
     /// In a checked launch: fails with this message if the scalar `cond` is false. If `assumed`, other launches may take `cond` to be true.
@@ -610,6 +610,15 @@ impl Op {
             Op::Binary { op, .. } => !matches!(op, BinaryOp::DivApprox),
             _ => false,
         }
+    }
+
+    /// Is it an approximation that the host may compute for all programs? The host's result is not always that of a GPU, but within the same error.
+    pub fn is_approximated_at_launch(&self) -> bool {
+        matches!(
+            self,
+            Op::Unary { op: UnaryOp::RecipApprox | UnaryOp::RsqrtApprox | UnaryOp::SqrtApprox, .. }
+                | Op::Binary { op: BinaryOp::DivApprox, .. }
+        )
     }
 
     /// Do threads wait for each other's elements?

@@ -263,7 +263,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             expect_scalar(func, "the condition of an `if`", *cond, Dtype::Bool)?;
             Ok(all_given())
         }
-        Op::LaunchTest { .. } => one(Type::scalar(Dtype::Bool)),
+        Op::LaunchValue { .. } => Ok(all_given()),
         Op::For { lower, upper, step, init, num_stages, unroll, .. } => {
             for bound in [lower, upper, step] {
                 if !ty(*bound).is_scalar() || ty(*bound) != ty(*lower) {

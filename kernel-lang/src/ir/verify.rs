@@ -7,10 +7,11 @@
 //! 3. The values that a region yields have the types that the surrounding op needs: its results, or the carried values of a loop.
 //! 4. The region of a `reduce` or `scan` contains pure ops on scalars only.
 //!
-//! Launch tests:
+//! Launch values:
 //!
-//! 5. The region of a `launch_test` contains only ops on scalars that are [known at launch](Op::is_known_at_launch). From outside, it uses only
-//!    parameters of the kernel.
+//! 5. The region of a `launch_value` contains only ops on scalars that are [known](Op::is_known_at_launch) or
+//!    [approximated](Op::is_approximated_at_launch) at launch, and so are the ops that compute the values from outside. A result that depends on
+//!    program ids is a `bool` and depends on no approximation.
 //!
 //! Types:
 //!
@@ -43,8 +44,10 @@ mod gpu;
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, Region, SideTable, Value};
 use crate::ir::atomic::AtomicOp;
+use crate::ir::computation::computation;
 use crate::ir::constexpr::ConstExpr;
 use crate::ir::function::Function;
 use crate::ir::ops::{Cache, Op};
@@ -410,33 +413,36 @@ impl Verifier<'_> {
                 }
                 self.pure_scalars(*combine);
             }
-            Op::LaunchTest { test } => {
-                self.region(*test, Terminator::Yield);
-                if ended(test) && types(func.yielded(*test)) != results {
-                    self.broken(inst, format!("yields {} for {}", list(&types(func.yielded(*test))), list(results)));
+            Op::LaunchValue { compute } => {
+                self.region(*compute, Terminator::Yield);
+                if ended(compute) && types(func.yielded(*compute)) != results {
+                    self.broken(inst, format!("yields {} for {}", list(&types(func.yielded(*compute))), list(results)));
                 }
-                self.known_at_launch(*test);
+                if ended(compute) {
+                    self.known_at_launch(inst, *compute);
+                }
             }
             _ => {}
         }
     }
 
     /// Invariant 5.
-    fn known_at_launch(&mut self, test: Region) {
+    fn known_at_launch(&mut self, launch_value: Inst, compute: Region) {
         let func = self.func;
-        if !func.region(test).params.is_empty() {
-            self.violations.push(Violation { loc: Loc::NONE, op: "launch_test", message: "has region parameters".to_string() });
+        if !func.region(compute).params.is_empty() {
+            self.broken(launch_value, "has region parameters");
         }
-        let mut own: Vec<Value> = Vec::new();
-        for inst in &func.region(test).insts {
-            let data = func.inst(*inst);
-            let mut known = data.op.is_known_at_launch() || matches!(data.op, Op::Yield { .. });
-            known &= data.results.iter().all(|value| func.ty(*value).is_scalar());
-            data.op.for_each_operand(&mut |value| known &= own.contains(&value) || func.param_index(value).is_some());
-            if !known {
-                self.broken(*inst, "stands in a test at launch: ops on scalars that the host knows, of parameters of the kernel");
+        for value in func.yielded(compute) {
+            let Some(ops) = computation(func, *value, &|op| op.is_known_at_launch() || op.is_approximated_at_launch()) else {
+                self.broken(launch_value, "has a result that the host cannot compute");
+                continue;
+            };
+            let any = |is: &dyn Fn(&Op) -> bool| ops.iter().any(|inst| is(&func.inst(*inst).op));
+            let has_ids = any(&|op| matches!(op, Op::ProgramId { .. }));
+            let ty = func.ty(*value);
+            if has_ids && (any(&Op::is_approximated_at_launch) || ty.elem().dtype() != Some(Dtype::Bool)) {
+                self.broken(launch_value, format!("has a result `{ty}` that differs between programs"));
             }
-            own.extend(&data.results);
         }
     }
 

@@ -3,6 +3,7 @@
 pub mod assign_layouts;
 pub mod canonicalize;
 pub mod choose_eviction;
+pub mod compute_at_launch;
 pub mod contract;
 pub mod cse;
 pub mod dce;
@@ -27,7 +28,6 @@ pub mod specialize;
 pub mod split_carried_indices;
 pub mod split_full_tiles;
 pub mod split_loops;
-pub mod test_at_launch;
 pub mod tile_transposes;
 pub mod unroll_loops;
 pub mod use_assumptions;
@@ -97,7 +97,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     dce,
     hoist_loads,       // behind expand_math, whose formulas have no divisions
     sink_to_uses,      // last of the passes that move ops, because an op that moves may use a cast earlier
-    test_at_launch,    // after all passes that make tests, and after those that move ops out of regions
+    compute_at_launch, // after all passes that make tests, and after those that move ops out of regions
     dce,               // a test at launch holds copies of its ops: remove the originals
     wait_for_previous, // last: no later pass moves an access
 ];

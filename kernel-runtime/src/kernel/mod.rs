@@ -4,7 +4,7 @@ pub(crate) mod append_only_table;
 pub(crate) mod background;
 pub(crate) mod cpu;
 pub(crate) mod gpu;
-pub(crate) mod launch_tests;
+pub(crate) mod launch_values;
 pub(crate) mod module;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -16,7 +16,7 @@ use crate::device::driver;
 use crate::device::driver::{check, code_name, launch_error};
 use crate::device::stream::Queue;
 use crate::kernel::gpu::{Gpu, Image};
-use crate::kernel::launch_tests::LaunchTests;
+use crate::kernel::launch_values::LaunchValues;
 use crate::kernel::{Kernel, Tables};
 use crate::launch::args::Args;
 use crate::replay::Code;
@@ -41,7 +41,7 @@ pub(crate) struct Loaded {
     /// Whether the function waits for the previous launch, so that it may begin earlier.
     waits: bool,
     /// The tests whose answers are the function's last parameters.
-    tests: Option<&'static LaunchTests>,
+    tests: Option<&'static LaunchValues>,
 }
 
 // SAFETY: a function handle is an identifier that the driver accepts on every thread.
@@ -163,7 +163,13 @@ impl CudaGpu<'_> {
     /// # Safety
     /// As [`Gpu::start`].
     #[inline]
-    unsafe fn start_with<const WORDS: usize>(&self, args: &Args<'_, WORDS>, loaded: &Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
+    unsafe fn start_with<const WORDS: usize>(
+        &self,
+        args: &Args<'_, WORDS>,
+        loaded: &Loaded,
+        grid: [u32; 3],
+        params: &[&u64],
+    ) -> Result<()> {
         let Loaded { function, schedule, shared_bytes, .. } = *loaded;
         let threads = schedule.threads();
         let [x, y, z] = grid::of_ctas(grid, schedule.num_ctas, args.kernel().name())?;
@@ -192,7 +198,7 @@ impl CudaGpu<'_> {
 
 impl Loaded {
     /// The tests whose answers are the function's last parameters.
-    pub(crate) fn tests(&self) -> Option<&'static LaunchTests> {
+    pub(crate) fn tests(&self) -> Option<&'static LaunchValues> {
         self.tests
     }
 }
@@ -266,7 +272,7 @@ fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
     }
     // The text states whether this code waits. Code for another target, or of an `unchecked` kernel, may not wait.
     let waits = image.ptx.contains("griddepcontrol.wait");
-    let tests = LaunchTests::of_ptx(image.ptx).map_err(|error| refused("CUDA_ERROR_INVALID_PTX".to_owned(), error))?;
+    let tests = LaunchValues::of_ptx(image.ptx).map_err(|error| refused("CUDA_ERROR_INVALID_PTX".to_owned(), error))?;
     module.keep();
     // They live as long as the function, which is never unloaded.
     let tests = tests.map(|tests| &*Box::leak(Box::new(tests)));

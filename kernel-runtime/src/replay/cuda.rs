@@ -13,7 +13,7 @@ use super::node::{Code, Fill, KernelNode, Node};
 use crate::device::Cuda;
 use crate::device::driver::{self, check, launch_error};
 use crate::device::stream::Queue;
-use crate::kernel::launch_tests::Parameters;
+use crate::kernel::launch_values::Parameters;
 use crate::launch::args::Guards;
 use crate::{Error, Result, launch::grid, tensor::cuda_slice};
 

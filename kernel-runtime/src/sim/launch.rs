@@ -1,7 +1,7 @@
 //! PTX on a simulated GPU: loaded once, and run to completion by each launch.
 
-use std::sync::{Arc, PoisonError};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use kernel_lang::Schedule;
 use kernel_sim::{Argument, Kernel as Function, Launch, LaunchError, Options};
@@ -9,7 +9,7 @@ use kernel_sim::{Argument, Kernel as Function, Launch, LaunchError, Options};
 use super::machine::Sim;
 use super::{clock, report};
 use crate::kernel::gpu::{Gpu, Image};
-use crate::kernel::launch_tests::{LaunchTests, Parameters};
+use crate::kernel::launch_values::{LaunchValues, Parameters};
 use crate::kernel::{Kernel, Tables};
 use crate::launch::args::{Args, Region};
 use crate::replay::Code;
@@ -29,7 +29,7 @@ pub(crate) struct Loaded {
     schedule: Schedule,
     shared_bytes: u32,
     /// The tests whose answers are the function's last parameters.
-    tests: Option<Arc<LaunchTests>>,
+    tests: Option<Arc<LaunchValues>>,
 }
 
 impl Loaded {
@@ -82,7 +82,7 @@ impl Gpu for SimGpu {
         let refused = |log: String| Error::Jit { kernel, device, code: "INVALID_PTX".to_owned(), log };
         let module = sim.machine.load(image.ptx).map_err(|error| refused(error.to_string()))?;
         let function = module.kernel(image.entry).ok_or_else(|| refused(format!("the PTX has no entry `{}`", image.entry)))?;
-        let tests = LaunchTests::of_ptx(image.ptx).map_err(refused)?.map(Arc::new);
+        let tests = LaunchValues::of_ptx(image.ptx).map_err(refused)?.map(Arc::new);
         Ok(Loaded { function, schedule: image.schedule, shared_bytes: requested, tests })
     }
 
@@ -109,7 +109,7 @@ impl Gpu for SimGpu {
 }
 
 impl SimGpu {
-    /// Runs a function with these words, and the answers of its launch tests. No parameter of the function is wider than a word. Faults name the memory of its arguments by `regions`.
+    /// Runs a function with these words, and the answers of its launch values. No parameter of the function is wider than a word. Faults name the memory of its arguments by `regions`.
     pub(crate) fn run(
         self,
         kernel: &'static str,

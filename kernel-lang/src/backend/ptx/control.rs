@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::analysis::polynomial::Polynomial;
+use crate::dtype::Dtype;
 use crate::ir::{Handle, Op, Region, Value};
-use crate::launch_test::{Parameters, parameter_name};
+use crate::launch_value::{Parameters, parameter_name};
 
 use crate::backend::ptx::arithmetic::compare::PositionTest;
 use crate::backend::ptx::arithmetic::elementwise::AXES;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
-use crate::backend::ptx::{Emitter, Lanes, arithmetic_type};
+use crate::backend::ptx::{Emitter, Lanes, arithmetic_type, memory_type};
 
 impl Emitter<'_> {
     pub(super) fn control(&mut self, op: &Op, results: &[Value]) {
@@ -90,16 +91,29 @@ impl Emitter<'_> {
         self.asm.define_label(&end);
     }
 
-    /// Emits a test that the host has evaluated for some programs, or for all.
-    pub(super) fn launch_test(&mut self, test: Region, result: Value) {
-        let Parameters { first, axes } = self.launch_tests[&result].clone();
-        let holds = self.reg(Class::Pred);
-        if axes.is_empty() {
-            let answer = self.reg(Class::B32);
-            asm!(self, "ld.param.u32 {answer}, [{}]", parameter_name(first));
-            asm!(self, "setp.ne.u32 {holds}, {answer}, 0");
-            return self.define(result, Lanes::Splat(holds));
+    /// Loads launch values from their parameters. Programs to which bounds do not apply compute the values themselves.
+    pub(super) fn launch_value(&mut self, compute: Region, results: &[Value]) {
+        for (result, own) in results.iter().zip(self.func.yielded(compute)) {
+            let Parameters { first, axes, dtype } = self.launch_values[result].clone();
+            let value = if !axes.is_empty() {
+                self.bounded(compute, *own, first, &axes)
+            } else if dtype == Dtype::Bool {
+                let (answer, holds) = (self.reg(Class::B32), self.reg(Class::Pred));
+                asm!(self, "ld.param.u32 {answer}, [{}]", parameter_name(first));
+                asm!(self, "setp.ne.u32 {holds}, {answer}, 0");
+                holds
+            } else {
+                let value = self.reg(Class::of(dtype));
+                asm!(self, "ld.param.{} {value}, [{}]", memory_type(dtype), parameter_name(first));
+                value
+            };
+            self.define(*result, Lanes::Splat(value));
         }
+    }
+
+    /// A condition that is true in programs with ids below the bounds.
+    fn bounded(&mut self, compute: Region, own: Value, first: usize, axes: &[u32]) -> Reg {
+        let holds = self.reg(Class::Pred);
         for (number, axis) in axes.iter().enumerate() {
             let [bound, id] = [0; 2].map(|_| self.reg(Class::B32));
             asm!(self, "ld.param.u32 {bound}, [{}]", parameter_name(first + number));
@@ -111,11 +125,11 @@ impl Emitter<'_> {
         }
         let end = self.asm.label();
         asm!(self, "@{holds} bra.uni {end}");
-        self.scoped(test);
-        let own = self.scalar(self.func.yielded(test)[0]);
+        self.scoped(compute);
+        let own = self.scalar(own);
         asm!(self, "mov.pred {holds}, {own}");
         self.asm.define_label(&end);
-        self.define(result, Lanes::Splat(holds));
+        holds
     }
 
     /// Computes the addresses and the limits of the loads at the start of a branch in front of the branch. The condition takes a hundred

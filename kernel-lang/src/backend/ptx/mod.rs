@@ -24,7 +24,7 @@ use crate::analysis::affine::AffineFacts;
 use crate::analysis::uniform_loads::{self, Reader};
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, InstData, Op, Region, SideTable, Stage, Type, UNKNOWN_LENGTH, Value, Verified};
-use crate::launch_test;
+use crate::launch_value;
 use crate::layout::Layout;
 use crate::location::Loc;
 use crate::schedule::Schedule;
@@ -89,8 +89,8 @@ struct Emitter<'a> {
     clamped: HashMap<Reg, (Dtype, Reg)>,
     /// The address and the length of each pointer.
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
-    /// The parameters of each launch test, by its result.
-    launch_tests: HashMap<Value, launch_test::Parameters>,
+    /// The parameters of each launch value.
+    launch_values: HashMap<Value, launch_value::Parameters>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
     /// The threads that perform each load of elements that several threads hold.
@@ -151,7 +151,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         runs: HashMap::new(),
         clamped: HashMap::new(),
         pointers: SideTable::new(),
-        launch_tests: launch_test::parameters(func),
+        launch_values: launch_value::parameters(func).into_iter().collect(),
         report_buffer: None,
         readers: uniform_loads::compute(func),
         policies: Vec::new(),
@@ -184,14 +184,17 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         text.push_str(&format!("// shared memory: {} bytes a CTA\n", emitter.shared.bytes));
         text.push_str(&format!(".extern .shared .align 16 .b8 {}[];\n\n", exchange::shared::NAME));
     }
-    text.push_str(&launch_test::comment(func));
+    text.push_str(&launch_value::comment(func));
     text.push_str(&format!(".visible .entry {entry}(\n"));
     let mut params: Vec<String> =
         func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
     if func.reports {
         params.push("\t.param .u64 .ptr .global .align 8 report".to_string());
     }
-    params.extend((0..launch_test::parameter_count(func)).map(|number| format!("\t.param .u32 {}", launch_test::parameter_name(number))));
+    let launch_types = launch_value::parameter_types(func);
+    let declaration =
+        |(number, dtype): (usize, Dtype)| format!("\t.param .{} {}", memory_type(dtype), launch_value::parameter_name(number));
+    params.extend(launch_types.into_iter().enumerate().map(declaration));
     text.push_str(&params.join(",\n"));
     text.push_str(&format!("\n)\n.reqntid {}, 1, 1\n", schedule.threads()));
     if schedule.num_ctas > 1 {
@@ -505,7 +508,7 @@ impl Emitter<'_> {
             Op::IssueLoads { loads } => self.issue_loads(loads),
             Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
-            Op::LaunchTest { test } => self.launch_test(*test, data.results[0]),
+            Op::LaunchValue { compute } => self.launch_value(*compute, &data.results),
             Op::Return {} => {
                 self.end_cluster_reads();
                 asm!(self, "ret");

@@ -3,7 +3,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Function, Op, Type};
-use crate::launch_test;
+use crate::launch_value;
 use crate::location::{Loc, Name};
 use crate::target::Asked;
 
@@ -45,7 +45,7 @@ fn param_bytes(func: &Function) -> usize {
     if func.reports {
         end = end.next_multiple_of(8) + 8;
     }
-    end.next_multiple_of(4) + 4 * launch_test::parameter_count(func)
+    launch_value::parameter_types(func).iter().fold(end, |end, dtype| end.next_multiple_of(dtype.bytes()) + dtype.bytes())
 }
 
 /// An op that uses shared memory at the point of the kernel's peak use.

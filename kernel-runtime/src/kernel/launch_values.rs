@@ -1,16 +1,16 @@
-//! The launch tests of a loaded variant, and the answers of earlier launches.
+//! The launch values of a loaded variant, and the answers of earlier launches.
 
 use std::sync::{Mutex, PoisonError};
 
-use kernel_lang::launch_test::{self, MOST_PARAMETERS};
+use kernel_lang::launch_value::{self, MOST_PARAMETERS};
 
 /// The number of launches whose answers are kept. A model launches a kernel with a few shapes, over and over.
 const KEPT: usize = 8;
 
-/// The launch tests of a variant.
+/// The launch values of a variant.
 #[derive(Debug)]
-pub(crate) struct LaunchTests {
-    tests: launch_test::LaunchTests,
+pub(crate) struct LaunchValues {
+    tests: launch_value::LaunchValues,
     /// The words on which the answers depend, and of each the bits.
     asked: Box<[(usize, u64)]>,
     answered: Mutex<Answered>,
@@ -26,7 +26,7 @@ struct Answered {
 #[derive(Debug)]
 struct Answer {
     grid: [u32; 3],
-    /// The bits that are asked for, in the order of `LaunchTests::asked`.
+    /// The bits that are asked for, in the order of `LaunchValues::asked`.
     asked: Box<[u64]>,
     parameters: Parameters,
 }
@@ -44,18 +44,21 @@ impl Parameters {
     }
 }
 
-impl LaunchTests {
+impl LaunchValues {
     /// The tests that the PTX states, if any.
     ///
     /// # Errors
     /// A description of what is wrong with the statement.
-    pub(crate) fn of_ptx(ptx: &str) -> Result<Option<LaunchTests>, String> {
-        let Some(tests) = launch_test::LaunchTests::of_ptx(ptx)? else { return Ok(None) };
+    pub(crate) fn of_ptx(ptx: &str) -> Result<Option<LaunchValues>, String> {
+        let Some(tests) = launch_value::LaunchValues::of_ptx(ptx)? else { return Ok(None) };
         if tests.parameter_count() > MOST_PARAMETERS {
-            return Err(format!("the launch tests have {} parameters, and at most {MOST_PARAMETERS} are allowed", tests.parameter_count()));
+            return Err(format!(
+                "the launch values have {} parameters, and at most {MOST_PARAMETERS} are allowed",
+                tests.parameter_count()
+            ));
         }
         let asked = tests.asked().iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect();
-        Ok(Some(LaunchTests { tests, asked, answered: Mutex::default() }))
+        Ok(Some(LaunchValues { tests, asked, answered: Mutex::default() }))
     }
 
     /// The parameters for a launch with these words and this number of programs along each axis.
@@ -69,7 +72,7 @@ impl LaunchTests {
         let words: Vec<u64> = words.iter().map(|word| **word).collect();
         let mut parameters = Parameters { words: [0; MOST_PARAMETERS], count: 0 };
         for parameter in self.tests.parameters(&words, grid) {
-            parameters.words[parameters.count] = parameter.into();
+            parameters.words[parameters.count] = parameter;
             parameters.count += 1;
         }
         let answer = Answer { grid, asked: self.asked.iter().map(|(word, bits)| words[*word] & bits).collect(), parameters };

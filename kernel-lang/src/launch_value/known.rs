@@ -101,6 +101,14 @@ impl Known {
         }
     }
 
+    /// The value, if it is the same in all programs.
+    pub(super) fn value(&self) -> Option<Scalar> {
+        match self {
+            Known::Exactly(value) => Some(*value),
+            _ => None,
+        }
+    }
+
     /// A result of integer arithmetic without bounds: out of the type's range it wraps, which keeps its low bits.
     fn of_integers(integers: Integers, dtype: Dtype) -> Known {
         let Some((low, high)) = limits(dtype) else { return Known::Any };
@@ -336,6 +344,13 @@ fn integer_binary(op: BinaryOp, lhs: Integers, rhs: Integers, dtype: Dtype) -> O
                     && i128::from(ones(x.known)) >= mask
                 {
                     return Some(Integers::exactly(i128::from(x.bits) & mask));
+                }
+            }
+            // A mask of all but low bits rounds down.
+            for (mask, x) in [(lhs, rhs), (rhs, lhs)] {
+                if let Some(mask) = mask.value().filter(|mask| *mask < 0 && (-mask & (-mask - 1)) == 0) {
+                    let known = if x.known >= mask.trailing_zeros() { x.known } else { mask.trailing_zeros() };
+                    return Some(Integers::between(x.low & mask, x.high & mask).with_bits(x.bits & mask as u64, known));
                 }
             }
             let most = if naturals { Some(lhs.high.min(rhs.high)) } else { [lhs, rhs].iter().find(|x| x.is_natural()).map(|x| x.high) };

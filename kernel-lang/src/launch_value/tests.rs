@@ -2,19 +2,21 @@
 
 use std::fmt::Write as _;
 
-use super::{HEADER, LaunchTests, known::Known};
+use super::{HEADER, LaunchValues, known::Known};
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, UnaryOp};
 use crate::random::Random;
 use crate::scalar::{self, Scalar};
 
-/// The tests of a text in the form that a PTX has.
-fn tests_of(body: &str) -> LaunchTests {
+/// The launch values of a text in the form that a PTX has: a region, and its results with their types.
+fn values_of(body: &str, results: &str, types: &str) -> LaunchValues {
     let params = "%x: ptr<f32>, %m: i64, %n: i64, %s: i32, %f: f32";
-    let mut ptx = format!(".version 8.0\n{HEADER}\n// kernel @launch_tests({params}) {{\n");
-    body.lines().for_each(|line| _ = writeln!(ptx, "//     {}", line.trim()));
-    ptx.push_str("//     return\n// }\n\n.visible .entry k()\n");
-    LaunchTests::of_ptx(&ptx).unwrap().unwrap()
+    let names: Vec<String> = (0..types.split(',').count()).map(|result| format!("%{}", 900 + result)).collect();
+    let names = names.join(", ");
+    let mut ptx = format!(".version 8.0\n{HEADER}\n// kernel @launch_values({params}) {{\n//     {names} = launch_value () {{\n");
+    body.lines().for_each(|line| _ = writeln!(ptx, "//         {}", line.trim()));
+    let _ = write!(ptx, "//         yield {results}\n//     }} : {types}\n//     return\n// }}\n\n.visible .entry k()\n");
+    LaunchValues::of_ptx(&ptx).unwrap().unwrap()
 }
 
 /// The words of an address, a length, and the scalars.
@@ -24,27 +26,26 @@ fn words(x: u64, length: u64, [m, n]: [i64; 2], s: i32, f: f32) -> Vec<u64> {
 
 #[test]
 fn a_test_holds_below_the_bounds_of_its_axes() {
-    let tests = tests_of(
+    let values = values_of(
         "%0 = program_id : i64
         %1 = const {value = 128} : i64
         %2 = mul %0, %1 : i64
         %3 = add %2, %1 : i64
         %4 = length %x : i64
         %5 = le %3, %4 : bool
-        assert %5 {message = \"launch_0\"}
         %6 = program_id {axis = 1} : i64
         %7 = mul %6, %m : i64
         %8 = add %7, %3 : i64
         %9 = le %8, %4 : bool
-        assert %9 {message = \"launch_1, launch_2\"}
         %10 = const {value = 7} : i64
         %11 = and %m, %10 : i64
         %12 = const {value = 0} : i64
-        %13 = eq %11, %12 : bool
-        assert %13 {message = \"launch_3\"}",
+        %13 = eq %11, %12 : bool",
+        "%5, %9, %13",
+        "bool, bool, bool",
     );
-    assert_eq!(tests.parameter_count(), 4);
-    let parameters = |length: u64, m: i64, grid: [u32; 3]| tests.parameters(&words(0, length, [m, 0], 0, 0.0), grid);
+    assert_eq!(values.parameter_count(), 4);
+    let parameters = |length: u64, m: i64, grid: [u32; 3]| values.parameters(&words(0, length, [m, 0], 0, 0.0), grid);
     assert_eq!(parameters(1024, 8, [8, 1, 1]), [8, 8, 1, 1]);
     // The last tile is ragged.
     assert_eq!(parameters(1000, 12, [8, 1, 1]), [7, 7, 1, 0]);
@@ -59,7 +60,7 @@ fn a_test_holds_below_the_bounds_of_its_axes() {
 
 #[test]
 fn programs_share_the_low_bits_of_addresses() {
-    let tests = tests_of(
+    let values = values_of(
         "%0 = program_id : i64
         %1 = mul %0, %m : i64
         %2 = const {value = 4} : i64
@@ -69,30 +70,39 @@ fn programs_share_the_low_bits_of_addresses() {
         %6 = const {value = 15} : i64
         %7 = and %5, %6 : i64
         %8 = const {value = 0} : i64
-        %9 = eq %7, %8 : bool
-        assert %9 {message = \"launch_0\"}",
+        %9 = eq %7, %8 : bool",
+        "%9",
+        "bool",
     );
-    assert_eq!(tests.asked(), [15, 0, 15, 0, 0, 0], "an address counts by its low bits");
-    let parameters = |x: u64, m: i64| tests.parameters(&words(x, 0, [m, 0], 0, 0.0), [1000, 1, 1]);
+    assert_eq!(values.asked(), [15, 0, 15, 0, 0, 0], "an address counts by its low bits");
+    let parameters = |x: u64, m: i64| values.parameters(&words(x, 0, [m, 0], 0, 0.0), [1000, 1, 1]);
     assert_eq!(parameters(1 << 40, 4), [1000]);
     assert_eq!(parameters(1 << 40, -8), [1000]);
     assert_eq!(parameters((1 << 40) + 8, 4), [0]);
     assert_eq!(parameters(1 << 40, 5), [0]);
     // One program is at the same address.
-    assert_eq!(tests.parameters(&words(16, 0, [5, 0], 0, 0.0), [1, 1, 1]), [1]);
+    assert_eq!(values.parameters(&words(16, 0, [5, 0], 0, 0.0), [1, 1, 1]), [1]);
 }
 
 #[test]
 fn a_text_without_tests_has_none_and_a_broken_one_is_an_error() {
-    assert!(LaunchTests::of_ptx(".version 8.0\n").unwrap().is_none());
+    assert!(LaunchValues::of_ptx(".version 8.0\n").unwrap().is_none());
+    let kernel = |params: &str, body: &str, ty: &str| {
+        format!(
+            "{HEADER}\n// kernel @k({params}) {{\n//     %1 = launch_value () {{\n//         {body}\n//         yield %0\n//     }} : {ty}\n//     return\n// }}\n"
+        )
+    };
+    assert!(LaunchValues::of_ptx(&kernel("%x: f32", "%0 = sqrt %x : f32", "f32")).is_ok());
     for text in [
         format!("{HEADER}\n// kernel @k() {{\n//     return\n"),
+        format!("{HEADER}\n// kernel @k() {{\n//     return\n// }}\n"),
         format!("{HEADER}\n// kernel @k() {{\n//     broken\n// }}\n"),
         format!("{HEADER}\nkernel @k() {{\n"),
-        format!("{HEADER}\n// kernel @k(%x: ptr<i64>) {{\n//     %0 = const {{value = 0}} : i64\n//     %1 = load %x, %0 : i64\n//     return\n// }}\n"),
-        format!("{HEADER}\n// kernel @k(%x: f32) {{\n//     %0 = exp %x : f32\n//     return\n// }}\n"),
+        kernel("%x: ptr<i64>, %y: i64", "%0 = load %x, %y : i64", "i64"),
+        kernel("%x: f32", "%0 = exp %x : f32", "f32"),
+        kernel("%x: f32", "%0 = program_id : i64", "i64"),
     ] {
-        assert!(LaunchTests::of_ptx(&text).is_err(), "{text}");
+        assert!(LaunchValues::of_ptx(&text).is_err(), "{text}");
     }
 }
 
@@ -111,11 +121,9 @@ const INTEGERS: [BinaryOp; 13] = [
     BinaryOp::Max,
     BinaryOp::MulHigh,
 ];
-const FLOATS: [BinaryOp; 7] =
-    [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Rem, BinaryOp::Min, BinaryOp::Max];
+const FLOATS: [BinaryOp; 7] = [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Rem, BinaryOp::Min, BinaryOp::Max];
 const COMPARISONS: [CompareOp; 6] = [CompareOp::Eq, CompareOp::Ne, CompareOp::Lt, CompareOp::Le, CompareOp::Gt, CompareOp::Ge];
-const INTEGER_TYPES: [Dtype; 8] =
-    [Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64];
+const INTEGER_TYPES: [Dtype; 8] = [Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64];
 
 /// What is known of a value, and the value in each program.
 struct Value {
@@ -165,12 +173,10 @@ fn step(random: &mut Random, known: &[Value], programs: usize) -> Value {
     match random.below(9) {
         0 | 1 => {
             let dtype = if random.below(4) == 0 { random.pick(&[Dtype::F32, Dtype::F64, Dtype::F16]) } else { random.pick(&INTEGER_TYPES) };
-            let bits = [random.below(40) as u64, (random.below(9) as u64).wrapping_neg(), 1 << random.below(63), u64::MAX, 7][random.below(5)];
-            let value = if dtype.is_float() {
-                scalar::cast(Scalar::from_bits(Dtype::I64, bits), dtype)
-            } else {
-                Scalar::from_bits(dtype, bits)
-            };
+            let bits =
+                [random.below(40) as u64, (random.below(9) as u64).wrapping_neg(), 1 << random.below(63), u64::MAX, 7][random.below(5)];
+            let value =
+                if dtype.is_float() { scalar::cast(Scalar::from_bits(Dtype::I64, bits), dtype) } else { Scalar::from_bits(dtype, bits) };
             each(dtype, Known::Exactly(value), &|_| value)
         }
         2 => {
@@ -201,9 +207,7 @@ fn step(random: &mut Random, known: &[Value], programs: usize) -> Value {
             let op = random.pick(ops);
             each(dtype, a.unary(op, dtype), &|program| scalar::unary(op, at(x, program)).unwrap())
         }
-        7 if dtype.is_float() => {
-            each(dtype, a.fma(b, c), &|program| scalar::fma(at(x, program), at(y, program), at(z, program)).unwrap())
-        }
+        7 if dtype.is_float() => each(dtype, a.fma(b, c), &|program| scalar::fma(at(x, program), at(y, program), at(z, program)).unwrap()),
         _ => {
             let op = match dtype {
                 Dtype::Bool => random.pick(&[BinaryOp::And, BinaryOp::Or, BinaryOp::Xor]),

@@ -1,0 +1,282 @@
+//! The host's side of launch values: reads them from a PTX text, and computes them for a launch.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use super::known::Known;
+use super::{END, HEADER, axes};
+use crate::dtype::Dtype;
+use crate::ir::{BinaryOp, CompareOp, Function, Op, Region, Stage, Type, UnaryOp, Value, parse, verify};
+use crate::scalar::Scalar;
+
+/// The bytes of the parameters that the PTX's launch values add to those in `params`, for code that launches PTX without the runtime. `params` are the
+/// bytes of the kernel's own parameters; `grid` is the number of programs along each axis.
+///
+/// # Errors
+/// As [`LaunchValues::of_ptx`], and if `params` are too few.
+pub fn added_parameters(ptx: &str, params: &[Vec<u8>], grid: [u32; 3]) -> Result<Vec<Vec<u8>>, String> {
+    let Some(values) = LaunchValues::of_ptx(ptx)? else { return Ok(Vec::new()) };
+    let word = |bytes: &Vec<u8>| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let words: Vec<u64> = params.iter().map(word).collect();
+    if words.len() < values.asked.len() {
+        return Err(format!("the launch values are about {} parameters, and {} are given", values.asked.len(), words.len()));
+    }
+    let bytes = |(word, dtype): (u64, Dtype)| word.to_le_bytes()[..dtype.bytes()].to_vec();
+    Ok(values.parameters(&words, grid).into_iter().zip(values.parameter_types()).map(bytes).collect())
+}
+
+/// The launch values of a variant.
+#[derive(Clone, Debug)]
+pub struct LaunchValues {
+    steps: Vec<Step>,
+    values: Vec<Requested>,
+    /// For each argument word, the bits on which the values depend.
+    asked: Vec<u64>,
+}
+
+/// A value that a launch passes.
+#[derive(Clone, Debug)]
+struct Requested {
+    step: usize,
+    /// The axes on whose program ids it depends.
+    axes: Vec<u32>,
+    dtype: Dtype,
+}
+
+/// The computation of one value from earlier ones, which are named by their index.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    dtype: Dtype,
+    op: StepOp,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum StepOp {
+    Const(Scalar),
+    /// An argument word.
+    Word(usize),
+    ProgramId(usize),
+    NumPrograms(usize),
+    Unary(UnaryOp, usize),
+    Binary(BinaryOp, [usize; 2]),
+    Compare(CompareOp, [usize; 2]),
+    Fma([usize; 3]),
+    Select([usize; 3]),
+    Cast(usize),
+    Bitcast(usize),
+}
+
+impl LaunchValues {
+    /// Reads the values that a PTX text states; `None` if it states none.
+    ///
+    /// # Errors
+    /// If the comment is not one that the compiler writes.
+    pub fn of_ptx(ptx: &str) -> Result<Option<LaunchValues>, String> {
+        let Some((_, below)) = ptx.split_once(HEADER) else { return Ok(None) };
+        let mut text = String::new();
+        for line in below.lines().skip(1) {
+            let content = line.strip_prefix("// ").ok_or("the comment with the launch values has no end")?;
+            let _ = writeln!(text, "{content}");
+            if line == END {
+                return LaunchValues::of_kernel(&text).map(Some).map_err(|error| format!("the comment with the launch values: {error}"));
+            }
+        }
+        Err("the comment with the launch values has no end".to_owned())
+    }
+
+    fn of_kernel(text: &str) -> Result<LaunchValues, String> {
+        let func = parse(text).map_err(|error| error.to_string())?;
+        verify(&func, Stage::Tile).map_err(|violations| violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+        match func.region(func.body).insts.first().map(|inst| &func.inst(*inst).op) {
+            Some(Op::LaunchValue { compute }) => Ok(LaunchValues::of_region(&func, *compute)),
+            _ => Err("it has no `launch_value`".to_owned()),
+        }
+    }
+
+    fn of_region(func: &Function, compute: Region) -> LaunchValues {
+        let mut values = LaunchValues { steps: Vec::new(), values: Vec::new(), asked: Vec::new() };
+        let mut words = 0;
+        // The step of a scalar; for a pointer, the number of its first word.
+        let mut steps: HashMap<Value, usize> = HashMap::new();
+        for param in &func.params {
+            match func.ty(param.value) {
+                Type::Pointer { .. } => {
+                    steps.insert(param.value, words);
+                    words += 2;
+                }
+                ty => {
+                    steps.insert(param.value, values.push(ty.dtype(), StepOp::Word(words)));
+                    words += 1;
+                }
+            }
+        }
+        for inst in &func.region(compute).insts {
+            let data = func.inst(*inst);
+            let step = |value: &Value| steps[value];
+            let op = match &data.op {
+                Op::Const { value } => {
+                    let value = Scalar::from_const(value, func.ty(data.results[0]).dtype());
+                    StepOp::Const(value.expect("a verified constant has its type"))
+                }
+                Op::ProgramId { axis } => StepOp::ProgramId(*axis as usize),
+                Op::NumPrograms { axis } => StepOp::NumPrograms(*axis as usize),
+                Op::Address { base } => StepOp::Word(step(base)),
+                Op::Length { base } => StepOp::Word(step(base) + 1),
+                Op::Unary { op, x } => StepOp::Unary(*op, step(x)),
+                Op::Binary { op: BinaryOp::Sub, lhs, rhs } => match values.divided([lhs, rhs].map(step)) {
+                    Some(operands) => StepOp::Binary(BinaryOp::Rem, operands),
+                    None => StepOp::Binary(BinaryOp::Sub, [lhs, rhs].map(step)),
+                },
+                Op::Binary { op, lhs, rhs } => StepOp::Binary(*op, [lhs, rhs].map(step)),
+                Op::Compare { op, lhs, rhs } => StepOp::Compare(*op, [lhs, rhs].map(step)),
+                Op::Fma { a, b, c } => StepOp::Fma([a, b, c].map(step)),
+                Op::Select { cond, on_true, on_false } => StepOp::Select([cond, on_true, on_false].map(step)),
+                Op::Cast { x } => StepOp::Cast(step(x)),
+                Op::Bitcast { x } => StepOp::Bitcast(step(x)),
+                op => {
+                    debug_assert!(matches!(op, Op::Yield { .. }), "a verified launch value has no other ops");
+                    continue;
+                }
+            };
+            let result = func.result(*inst);
+            let number = values.push(func.ty(result).dtype(), op);
+            steps.insert(result, number);
+        }
+        let requested = |value: &Value| Requested { step: steps[value], axes: axes(func, *value), dtype: func.ty(*value).dtype() };
+        values.values = func.yielded(compute).iter().map(requested).collect();
+        values.asked = values.asked_bits(words);
+        values
+    }
+
+    /// `x` and `y` if the difference is `x - x / y * y`, which is the remainder. As a difference, its range would be that of `x`.
+    fn divided(&self, [lhs, rhs]: [usize; 2]) -> Option<[usize; 2]> {
+        let StepOp::Binary(BinaryOp::Mul, factors) = self.steps[rhs].op else { return None };
+        let of = |quotient: usize, divisor: usize| match self.steps[quotient].op {
+            StepOp::Binary(BinaryOp::Div, [x, y]) if x == lhs && y == divisor && self.steps[x].dtype.is_int() => Some([x, y]),
+            _ => None,
+        };
+        of(factors[0], factors[1]).or_else(|| of(factors[1], factors[0]))
+    }
+
+    fn push(&mut self, dtype: Dtype, op: StepOp) -> usize {
+        self.steps.push(Step { dtype, op });
+        self.steps.len() - 1
+    }
+
+    /// The number of parameters that a launch passes after the kernel's own.
+    pub fn parameter_count(&self) -> usize {
+        self.values.iter().map(|value| value.axes.len().max(1)).sum()
+    }
+
+    /// The type of each of these parameters.
+    pub fn parameter_types(&self) -> impl Iterator<Item = Dtype> {
+        let types = |value: &Requested| {
+            let dtype = if value.dtype == Dtype::Bool { Dtype::U32 } else { value.dtype };
+            std::iter::repeat_n(dtype, value.axes.len().max(1))
+        };
+        self.values.iter().flat_map(types)
+    }
+
+    /// For each argument word, the bits on which the values depend. Launches that agree in these and in the grid have the same parameters.
+    pub fn asked(&self) -> &[u64] {
+        &self.asked
+    }
+
+    /// The parameters for these argument words and this number of programs along each axis, at least 1: the bits of each, zero-extended.
+    ///
+    /// # Panics
+    /// If there are fewer words than the kernel has.
+    pub fn parameters(&self, words: &[u64], grid: [u32; 3]) -> Vec<u64> {
+        let values = self.evaluate(words, grid, grid);
+        let mut bounds: Vec<Option<[u32; 3]>> = values.iter().map(|value| value.is_true().then_some(grid)).collect();
+        // A condition may fail in the last programs of one or more axes. Few axes first.
+        let mut subsets: Vec<u32> = (1..8).collect();
+        subsets.sort_by_key(|subset| subset.count_ones());
+        for subset in subsets {
+            let is_among = |axis: u32| subset >> axis & 1 == 1;
+            let asks = |bounds: &Option<[u32; 3]>, value: &Requested| {
+                bounds.is_none() && (0..3).all(|axis| !is_among(axis) || value.axes.contains(&axis))
+            };
+            let fewer = [0, 1, 2].map(|axis| grid[axis as usize] - u32::from(is_among(axis)));
+            if fewer.contains(&0) || !bounds.iter().zip(&self.values).any(|(bounds, value)| asks(bounds, value)) {
+                continue;
+            }
+            let values = self.evaluate(words, grid, fewer);
+            for (index, value) in values.into_iter().enumerate() {
+                if value.is_true() && asks(&bounds[index], &self.values[index]) {
+                    bounds[index] = Some(fewer);
+                }
+            }
+        }
+        let mut parameters = Vec::with_capacity(self.parameter_count());
+        for ((value, bounds), requested) in values.into_iter().zip(bounds).zip(&self.values) {
+            match &requested.axes[..] {
+                [] => parameters.push(value.value().expect("a value that depends on no program id is exact").bits()),
+                axes => parameters.extend(axes.iter().map(|axis| bounds.map_or(0, |bounds| bounds[*axis as usize].into()))),
+            }
+        }
+        parameters
+    }
+
+    /// What is known of each requested value in all programs with ids below `programs`.
+    fn evaluate(&self, words: &[u64], grid: [u32; 3], programs: [u32; 3]) -> Vec<Known> {
+        let mut values: Vec<Known> = Vec::with_capacity(self.steps.len());
+        for Step { dtype, op } in &self.steps {
+            let at = |step: usize| values[step];
+            let from = |step: usize| self.steps[step].dtype;
+            let value = match *op {
+                StepOp::Const(value) => Known::Exactly(value),
+                StepOp::Word(word) => Known::Exactly(Scalar::from_bits(*dtype, words[word] & self.asked[word])),
+                StepOp::ProgramId(axis) => Known::below(programs[axis]),
+                StepOp::NumPrograms(axis) => Known::Exactly(Scalar::from_bits(*dtype, grid[axis].into())),
+                StepOp::Unary(op, x) => at(x).unary(op, *dtype),
+                StepOp::Binary(op, [lhs, rhs]) => at(lhs).binary(op, at(rhs), *dtype),
+                StepOp::Compare(op, [lhs, rhs]) => at(lhs).compare(op, at(rhs)),
+                StepOp::Fma([a, b, c]) => at(a).fma(at(b), at(c)),
+                StepOp::Select([cond, on_true, on_false]) => at(cond).select(at(on_true), at(on_false), *dtype),
+                StepOp::Cast(x) => at(x).cast(*dtype, from(x)),
+                StepOp::Bitcast(x) => at(x).bitcast(*dtype),
+            };
+            values.push(value);
+        }
+        self.values.iter().map(|value| values[value.step]).collect()
+    }
+
+    /// The bits of each word on which the values depend. A test of alignment asks for the low bits of an address only.
+    fn asked_bits(&self, words: usize) -> Vec<u64> {
+        let mut asked = vec![0; words];
+        let mut bits = vec![0u64; self.steps.len()];
+        self.values.iter().for_each(|value| bits[value.step] = u64::MAX);
+        for (index, Step { dtype, op }) in self.steps.iter().enumerate().rev() {
+            let own = bits[index];
+            if own == 0 {
+                continue;
+            }
+            // Sums and products carry upwards only.
+            let below = u64::MAX >> own.leading_zeros();
+            let mut ask = |step: usize, asked: u64| bits[step] |= asked;
+            match *op {
+                StepOp::Word(word) => asked[word] |= own,
+                StepOp::Const(_) | StepOp::ProgramId(_) | StepOp::NumPrograms(_) => {}
+                StepOp::Binary(BinaryOp::And, [lhs, rhs]) => {
+                    let mask = |step: usize| match self.steps[step].op {
+                        StepOp::Const(mask) => own & mask.bits(),
+                        _ => own,
+                    };
+                    ask(lhs, mask(rhs));
+                    ask(rhs, mask(lhs));
+                }
+                StepOp::Binary(BinaryOp::Or | BinaryOp::Xor, operands) => operands.into_iter().for_each(|operand| ask(operand, own)),
+                StepOp::Binary(BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul, operands) if dtype.is_int() => {
+                    operands.into_iter().for_each(|operand| ask(operand, below));
+                }
+                StepOp::Unary(_, x) | StepOp::Cast(x) | StepOp::Bitcast(x) => ask(x, u64::MAX),
+                StepOp::Binary(_, operands) | StepOp::Compare(_, operands) => {
+                    operands.into_iter().for_each(|operand| ask(operand, u64::MAX))
+                }
+                StepOp::Fma(operands) | StepOp::Select(operands) => operands.into_iter().for_each(|operand| ask(operand, u64::MAX)),
+            }
+        }
+        asked
+    }
+}

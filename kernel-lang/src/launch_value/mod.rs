@@ -1,0 +1,198 @@
+//! Launch values: scalars that the host computes at launch, for all programs at once.
+//!
+//! A kernel asks before its fast path whether every element of its tiles is in bounds, whether addresses are aligned, and so on. In almost every launch
+//! the answer is the same in all programs, or in all but the last ones of an axis. It also computes reciprocals and bounds of its arguments, which are the same in
+//! all programs. So the pass `compute_at_launch` makes such a scalar the result of a `launch_value`:
+//!
+//! ```text
+//! %3 = launch_value () {
+//!     %0 = program_id : i64
+//!     %1 = mul %0, %columns : i64
+//!     %2 = lt %1, %n : bool
+//!     yield %2
+//! } : bool
+//! ```
+//!
+//! A launch passes the values as parameters that follow those of the kernel:
+//!
+//! | value | parameters |
+//! |---|---|
+//! | a scalar that depends on no program id | one of its type; of a `bool`, a `u32` that is 1 or 0 |
+//! | a `bool` that depends on program ids | for each axis on whose ids it depends, a bound in a `u32`: it is true in every program whose ids are below the bounds. Other programs compute it themselves |
+//!
+//! The PTX states the values in a comment, as a kernel that consists of one `launch_value`, so the text of a variant is all that a launch needs.
+//! [`LaunchValues`] reads the comment. It computes, for each scalar of the region, a range and the low bits that all programs share ([`known`]), so it needs
+//! one pass over the ops for all programs of a launch. Another pass leaves out the last programs of an axis.
+
+mod evaluate;
+mod known;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use crate::dtype::Dtype;
+use crate::ir::{ConstExpr, Function, Inst, InstData, Op, Region, Type, Value, computation};
+use crate::location::Loc;
+
+pub use evaluate::{LaunchValues, added_parameters};
+
+/// The first line of the comment in the PTX.
+const HEADER: &str = "// launch values:";
+/// The last line of the comment.
+const END: &str = "// }";
+
+/// The maximum number of parameters that a kernel has for its launch values.
+pub const MOST_PARAMETERS: usize = 24;
+
+/// The parameters of a launch value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Parameters {
+    /// The number of the first parameter.
+    pub(crate) first: usize,
+    /// The axes with a bound, in order. Without any, there is one parameter for the value.
+    pub(crate) axes: Vec<u32>,
+    /// The type of the value.
+    pub(crate) dtype: Dtype,
+}
+
+impl Parameters {
+    /// The number of parameters.
+    pub(crate) fn count(&self) -> usize {
+        self.axes.len().max(1)
+    }
+
+    /// The type of each parameter.
+    pub(crate) fn parameter_type(&self) -> Dtype {
+        if self.dtype == Dtype::Bool { Dtype::U32 } else { self.dtype }
+    }
+}
+
+/// The name of a parameter in the PTX.
+pub(crate) fn parameter_name(number: usize) -> String {
+    format!("launch_{number}")
+}
+
+/// The parameters of all launch values, in order.
+pub(crate) fn parameters(func: &Function) -> Vec<(Value, Parameters)> {
+    let mut next = 0;
+    let mut found = Vec::new();
+    for (inst, region) in launch_values(func) {
+        for (result, value) in func.inst(inst).results.iter().zip(func.yielded(region)) {
+            let parameters = Parameters { first: next, axes: axes(func, *value), dtype: func.ty(*result).dtype() };
+            next += parameters.count();
+            found.push((*result, parameters));
+        }
+    }
+    found
+}
+
+/// The type of each parameter of all launch values.
+pub(crate) fn parameter_types(func: &Function) -> Vec<Dtype> {
+    parameters(func).iter().flat_map(|(_, parameters)| vec![parameters.parameter_type(); parameters.count()]).collect()
+}
+
+/// The ops `launch_value` of a kernel with their regions, in the order of the text.
+fn launch_values(func: &Function) -> Vec<(Inst, Region)> {
+    let launch_value = |inst: Inst| match func.inst(inst).op {
+        Op::LaunchValue { compute } => Some((inst, compute)),
+        _ => None,
+    };
+    func.all_insts().into_iter().filter_map(launch_value).collect()
+}
+
+/// The axes of the grid on whose program ids a value depends.
+pub(crate) fn axes(func: &Function, value: Value) -> Vec<u32> {
+    let ops = computation(func, value, &|_| true).unwrap_or_default();
+    let axis = |inst: Inst| match func.inst(inst).op {
+        Op::ProgramId { axis } => Some(axis),
+        _ => None,
+    };
+    let mut axes: Vec<u32> = ops.into_iter().filter_map(axis).collect();
+    axes.sort_unstable();
+    axes.dedup();
+    axes
+}
+
+/// The comment that states the launch values of a kernel; empty if it has none.
+pub(crate) fn comment(func: &Function) -> String {
+    let all = launch_values(func);
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut host = Function::new("launch_values");
+    let compute = host.add_region();
+    let mut copies = Copies::new(compute);
+    for param in &func.params {
+        let copy = host.add_param(param.name.clone(), func.ty(param.value).clone());
+        copies.values.insert(param.value, copy);
+    }
+    let yielded = || all.iter().flat_map(|(_, region)| func.yielded(*region));
+    for inst in yielded().flat_map(|value| computation(func, *value, &|_| true).unwrap_or_default()) {
+        copies.add(&mut host, func.inst(inst), func.ty(func.result(inst)));
+    }
+    let types: Vec<Type> = yielded().map(|value| func.ty(*value).clone()).collect();
+    copies.finish(&mut host, yielded().copied());
+    host.append(host.body, Op::LaunchValue { compute }, types, Loc::NONE);
+    host.append(host.body, Op::Return {}, [], Loc::NONE);
+    let mut comment = format!("{HEADER}\n");
+    for inst in host.all_insts() {
+        host.inst_mut(inst).loc = Loc::NONE;
+    }
+    for line in host.to_string().lines() {
+        let _ = writeln!(comment, "// {line}");
+    }
+    comment.push('\n');
+    comment
+}
+
+/// Copies of ops in a region, each different from the others.
+pub(crate) struct Copies {
+    region: Region,
+    ops: Vec<Inst>,
+    /// By original.
+    values: HashMap<Value, Value>,
+}
+
+impl Copies {
+    pub(crate) fn new(region: Region) -> Copies {
+        Copies { region, ops: Vec::new(), values: HashMap::new() }
+    }
+
+    /// Copies an op with one result, whose operands are copied or parameters of the kernel.
+    pub(crate) fn add(&mut self, to: &mut Function, data: &InstData, ty: &Type) {
+        let result = data.results[0];
+        if self.values.contains_key(&result) {
+            return;
+        }
+        let mut op = data.op.clone();
+        op.map_operands(&mut |value| self.copy(value));
+        let known = self.ops.iter().copied().find(|known| is_same(&to.inst(*known).op, &op) && to.ty(to.result(*known)) == ty);
+        let copy = known.unwrap_or_else(|| {
+            let copy = to.append(self.region, op, [ty.clone()], data.loc);
+            self.ops.push(copy);
+            copy
+        });
+        self.values.insert(result, to.result(copy));
+    }
+
+    /// The copy of a value.
+    pub(crate) fn copy(&self, value: Value) -> Value {
+        self.values.get(&value).copied().unwrap_or(value)
+    }
+
+    /// Ends the region: it yields the copies of these values.
+    pub(crate) fn finish(self, to: &mut Function, values: impl Iterator<Item = Value>) {
+        let values = values.map(|value| self.copy(value)).collect();
+        to.append(self.region, Op::Yield { values }, [], Loc::NONE);
+    }
+}
+
+/// Are two ops the same? Floats are compared by their bits.
+fn is_same(one: &Op, other: &Op) -> bool {
+    match (one, other) {
+        (Op::Const { value: ConstExpr::Float(one) }, Op::Const { value: ConstExpr::Float(other) }) => one.to_bits() == other.to_bits(),
+        _ => one == other,
+    }
+}
