@@ -116,7 +116,9 @@ fn share(func: &mut Function, conditions: &[Copied]) {
             continue;
         }
         let mut shared = Substitution::new();
-        for (op, copy) in ops.iter().filter(|(op, _)| executed.contains(op)) {
+        // An op may have an operand now that is a launch value itself.
+        let is_shared = |op: &Inst| executed.contains(op) && computation(func, func.result(*op), &|_| true).is_some();
+        for (op, copy) in ops.iter().filter(|(op, _)| is_shared(op)) {
             shared.insert(func.result(*copy), func.result(*op));
         }
         substitute(func, *compute, &shared);
