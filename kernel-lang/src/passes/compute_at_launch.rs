@@ -29,16 +29,15 @@
 //!         yield %2
 //!     } : f32
 //!     %4 = program_id : i64
-//!     %11 = launch_value () {
-//!         %5 = program_id : i64
-//!         %6 = const {value = 1024} : i64
-//!         %7 = mul %5, %6 : i64
-//!         %8 = length %y : i64
-//!         %9 = sub %8, %6 : i64
-//!         %10 = le %7, %9 : bool
-//!         yield %10
+//!     %10 = launch_value () {
+//!         %5 = const {value = 1024} : i64
+//!         %6 = mul %4, %5 : i64
+//!         %7 = length %y : i64
+//!         %8 = sub %7, %5 : i64
+//!         %9 = le %6, %8 : bool
+//!         yield %9
 //!     } : bool
-//!     if %11 () {
+//!     if %10 () {
 //!         store %y, %4, %3
 //!         yield
 //!     } () {
@@ -56,7 +55,7 @@ use std::collections::HashSet;
 
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Function, Inst, Op, Region, Type, Value, computation};
-use crate::launch_value::{Copies, MOST_PARAMETERS, axes};
+use crate::launch_value::{Copies, MOST_PARAMETERS, axes, parameter_types};
 use crate::location::Loc;
 use crate::passes::dce;
 
@@ -65,7 +64,7 @@ const LEAST_COST: usize = 4;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
-    let mut parameters = 0;
+    let mut parameters = parameter_types(func).len();
     let conditions = conditions(func, &mut parameters);
     // An op that only a condition used is no use of a scalar.
     dce::run(func);
