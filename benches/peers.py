@@ -863,6 +863,7 @@ def make(name, dtype, shape):
 class Prepared:
     work: Work
     graphs: dict[str, torch.cuda.CUDAGraph]
+    run: Callable[[], None] | None = None  # a launch of Triton's kernels without a graph
 
 
 CURRENT: Prepared | None = None
@@ -890,6 +891,11 @@ def finish(work, runs, **more):
     copies = [graph_of(copy)[0] for copy in copies_of(work.bytes)]
     graphs["copy"] = min(copies, key=lambda graph: median_us(graph.replay, rep=12))
     CURRENT = Prepared(work, graphs)
+    return described(work, **more)
+
+
+def described(work, **more):
+    """What our side needs to run a work on the same tensors."""
     tensors = {name: handle_of(tensor) for name, tensor in (work.inputs | work.outputs | work.joined).items()}
     return {"tensors": tensors, "bytes": work.bytes, "seed": SEED, **more}
 

@@ -153,6 +153,24 @@ fn the_cpu_runs_the_first_configuration() {
 }
 
 #[test]
+fn a_launch_may_name_its_configuration() {
+    let (x, mut y) = (cpu().full(1000, 3.0f32).unwrap(), cpu().zeros::<f32>(1000).unwrap());
+    let ran = std::cell::Cell::new(None);
+    let grid = |config: Config| {
+        ran.set(Some(config));
+        cdiv(1000, config.block_size)
+    };
+    pruned(&x, &mut y).grid(grid).launch_with(|config| config.block_size > 32).unwrap();
+    assert_eq!((ran.get(), y.to_vec().unwrap()), (Some(of(64, 2)), vec![3.0; 1000]));
+    pruned(&x, &mut y).grid(grid).launch_with(|_| true).unwrap();
+    assert_eq!((ran.take(), y.to_vec().unwrap()), (Some(of(32, 2)), vec![6.0; 1000]), "the first one is pruned");
+    let error = pruned(&x, &mut y).grid(grid).launch_with(|config| config.block_size == 16).unwrap_err().to_string();
+    assert!(error.contains("Config { block_size: 16, num_warps: 2 }: pruned for these arguments"), "{error}");
+    assert!(error.contains("Config { block_size: 64, num_warps: 2 }: not wanted by the launch"), "{error}");
+    assert_eq!((ran.get(), y.to_vec().unwrap()), (None, vec![6.0; 1000]));
+}
+
+#[test]
 fn the_cpu_passes_over_what_does_not_fit_in_a_grid() {
     static TUNER: Tuner<Config> = Tuner::new(&[of(16, 1), of(64, 1), of(32, 1)], &[]);
     let (x, mut y) = (cpu().full(40, 3.0f32).unwrap(), cpu().zeros::<f32>(40).unwrap());

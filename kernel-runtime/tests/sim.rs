@@ -279,6 +279,11 @@ fn tuning_leaves_nothing_behind() {
     });
     assert!(times.is_sorted_by(|a, b| *a > 2.0 && a < b), "one program with all the work takes longer: {report}");
 
+    // A launch that names its configuration runs once, and tunes nothing.
+    let (before, (x, mut y)) = (runs(), (device.full(998, 3.0f32).unwrap(), device.full(998, 0.5f32).unwrap()));
+    tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(grid).launch_with(|config| *config == CONFIGS[1]).unwrap();
+    assert_eq!((y.to_vec().unwrap(), runs()), (vec![3.5; 998], before + 1));
+
     // A new key, whose launch only asks: the tensor is as it was.
     let (x, mut y) = (device.full(999, 3.0f32).unwrap(), device.full(999, 0.5f32).unwrap());
     tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(grid).report().unwrap();

@@ -5,6 +5,7 @@ mod bench_report;
 mod book;
 mod bundle;
 mod ci;
+mod counters_report;
 mod mutants;
 mod process;
 mod ptxas;
@@ -28,6 +29,8 @@ enum Task {
     Mutants(mutants::Args),
     /// Write docs/benchmarks.{md,json,svg} from the results of a benchmark run
     BenchReport(bench_report::Args),
+    /// Write docs/benchmarks-gallery-counters.md from a profile of the gallery's kernels by `ncu`
+    CountersReport(counters_report::Args),
     /// Build the book of docs/ into target/book, and check its links
     Book(book::Args),
     /// Measure the time to a user's first results, from nothing
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Task::Bundle(args) => bundle::run(&args),
         Task::Mutants(args) => mutants::run(&args),
         Task::BenchReport(args) => bench_report::run(&args),
+        Task::CountersReport(args) => counters_report::run(&args),
         Task::Book(args) => book::run(&args),
         Task::QuickStart(args) => quick_start::run(&args),
     };

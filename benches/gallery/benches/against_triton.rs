@@ -8,8 +8,10 @@
 //! ```
 //!
 //! `--only WORD,WORD` selects the works whose name contains one of the words, as in `--only bias_relu,pool`; `--sizes 1` takes only the first size of
-//! each, and `--types bf16` only rows of this type, or of works that have a single type.
+//! each, and `--types bf16` only rows of this type, or of works that have a single type. `--profile FILE` launches each work once for a profiler, in place of
+//! timing it: see `counters.rs`.
 
+mod counters;
 #[path = "../../peers/mod.rs"]
 mod peers;
 #[path = "../../rounds/mod.rs"]
@@ -20,6 +22,7 @@ mod shared;
 use std::error::Error;
 use std::path::PathBuf;
 
+use counters::Configs;
 use galatea::bench::do_bench;
 use galatea::prelude::*;
 use galatea::{Dtype, Replay};
@@ -46,24 +49,37 @@ const METHOD: &[&str] = &[
 
 struct Options {
     out: Option<PathBuf>,
+    /// The list of launches of a profile, which is made in place of a measurement.
+    profile: Option<PathBuf>,
+    configs: Vec<PathBuf>,
     only: Vec<String>,
     types: Vec<String>,
-    sizes: usize,
+    /// How many sizes of each work; all for a measurement, and the aligned one for a profile, if the command line does not say it.
+    sizes: Option<usize>,
 }
 
 impl Options {
     /// The command line of the run, with a name in the working directory for its results.
     fn command(&self) -> String {
-        let mut command = "cargo bench -p galatea-gallery --bench against_triton -- --out results.json".to_owned();
+        let what = match &self.profile {
+            Some(_) if self.configs.is_empty() => "--profile launches.json",
+            Some(_) => "--profile launches.json --configs results.json",
+            None => "--out results.json",
+        };
+        let mut command = format!("cargo bench -p galatea-gallery --bench against_triton -- {what}");
         for (name, words) in [("only", &self.only), ("types", &self.types)] {
             if !words.is_empty() {
                 command += &format!(" --{name} {}", words.join(","));
             }
         }
-        if self.sizes < 3 {
-            command += &format!(" --sizes {}", self.sizes);
+        if let Some(sizes) = self.sizes {
+            command += &format!(" --sizes {sizes}");
         }
         command
+    }
+
+    fn sizes(&self) -> usize {
+        self.sizes.unwrap_or(if self.profile.is_some() { 1 } else { 3 })
     }
 
     fn has_type(&self, dtype: Dtype) -> bool {
@@ -78,26 +94,39 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let device = Device::cuda(0)?;
+    let configs = if options.configs.is_empty() { None } else { Some(Configs::read(&options.configs)?) };
     let mut peers = Peers::start(SCRIPT)?;
     let versions = peers.ask("versions")?;
     let clocks_before = peers.ask("clocks")?;
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
     for work in WORKS.iter().filter(|work| options.only.is_empty() || options.only.iter().any(|word| work.name.contains(word))) {
         for &dtype in work.dtypes.iter().filter(|dtype| work.dtypes.len() == 1 || options.has_type(**dtype)) {
-            for sizes in work.sizes.iter().take(options.sizes) {
-                match measure(device, &mut peers, work, dtype, sizes) {
-                    Ok(row) => rows.push(row),
+            for sizes in work.sizes.iter().take(options.sizes()) {
+                let name = format!("{} {dtype} {}", work.name, shape_text(sizes));
+                let known = match configs.as_ref().map(|configs| configs.of(work, dtype, sizes)).transpose() {
+                    Ok(known) => known,
                     Err(error) => {
-                        let row = format!("{} {dtype} {}", work.name, shape_text(sizes));
-                        eprintln!("{row}: {error}");
-                        failed.push(row);
-                        // The peers may have lost their GPU.
-                        peers = Peers::start(SCRIPT)?;
+                        eprintln!("{name}: {error}");
+                        failed.push(name);
                         continue;
                     }
+                };
+                let done = match &options.profile {
+                    Some(_) => counters::launch_once(device, &mut peers, work, dtype, sizes, known),
+                    None => measure(device, &mut peers, work, dtype, sizes),
+                };
+                // A row with an error is half done.
+                let error = done.as_ref().map_or_else(|error| Some(error.to_string()), |row| row["error"].as_str().map(str::to_owned));
+                if let Some(error) = error {
+                    eprintln!("{name}: {error}");
+                    failed.push(name);
+                    // The peers may have lost their GPU.
+                    peers = Peers::start(SCRIPT)?;
                 }
+                let Ok(row) = done else { continue };
+                rows.push(row);
                 // After each row, so that a run that is cut off leaves what it measured.
-                if let Some(out) = &options.out {
+                if let Some(out) = options.profile.as_ref().or(options.out.as_ref()) {
                     let run = json!({
                         "date": jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
                         "commit": commit(),
@@ -121,21 +150,27 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn options() -> Result<Options, Box<dyn Error>> {
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
-    let mut options = Options { out: None, only: Vec::new(), types: Vec::new(), sizes: 3 };
+    let mut options = Options { out: None, profile: None, configs: Vec::new(), only: Vec::new(), types: Vec::new(), sizes: None };
     while let Some(word) = words.next() {
         let mut value = |what: &str| words.next().ok_or_else(|| format!("`{word}` needs {what}"));
         match word.as_str() {
             "--out" => options.out = Some(PathBuf::from(value("a file")?)),
+            "--profile" => options.profile = Some(PathBuf::from(value("a file")?)),
+            "--configs" => options.configs = value("files of results")?.split(',').map(PathBuf::from).collect(),
             "--only" => options.only = value("parts of names of works")?.split(',').map(str::to_owned).collect(),
             "--types" => options.types = value("element types")?.split(',').map(str::to_owned).collect(),
-            "--sizes" => options.sizes = value("a number from 1 to 3")?.parse()?,
+            "--sizes" => options.sizes = Some(value("a number from 1 to 3")?.parse()?),
             _ => {
                 return Err(format!(
-                    "unknown argument `{word}`\nhelp: there are `--out FILE`, `--only WORD,WORD`, `--types TYPE,TYPE` and `--sizes N`"
+                    "unknown argument `{word}`\nhelp: there are `--out FILE`, `--profile FILE`, `--configs FILE,FILE`, `--only WORD,WORD`, `--types TYPE,TYPE` \
+                     and `--sizes N`"
                 )
                 .into());
             }
         }
+    }
+    if options.profile.is_none() && !options.configs.is_empty() {
+        return Err("`--configs` is for a profile\nhelp: add `--profile FILE`".into());
     }
     Ok(options)
 }
@@ -144,7 +179,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
 fn measure(device: Device, peers: &mut Peers, work: &Work, dtype: Dtype, sizes: &[usize]) -> Result<Value, Box<dyn Error>> {
     let words: Vec<String> = sizes.iter().map(usize::to_string).collect();
     let prepared = peers.ask(&format!("prepare {} {dtype} {}", work.name, words.join(" ")))?;
-    let mut case = case(device, work, dtype, sizes, &prepared["tensors"])?;
+    let mut case = case(device, work, dtype, sizes, &prepared["tensors"], Memory::Shared)?;
 
     (work.launch)(dtype, &case, sizes, &mut Run::Launch)?; // tunes
     let mut run = Run::Configs(Vec::new());
@@ -176,8 +211,17 @@ fn measure(device: Device, peers: &mut Peers, work: &Work, dtype: Dtype, sizes: 
     }))
 }
 
-/// The tensors of a work: those of the peers, at the same addresses of the GPU's memory, and scratch memory of our own.
-fn case(device: Device, work: &Work, dtype: Dtype, sizes: &[usize], tensors: &Value) -> Result<Case, Box<dyn Error>> {
+/// Where the tensors of a work lie that the peers made.
+#[derive(Clone, Copy, PartialEq)]
+enum Memory {
+    /// At the same addresses of the GPU's memory, so that the addresses favour nobody.
+    Shared,
+    /// In copies of our own: a profiler that runs a kernel several times restores what it wrote, and need not do so for the memory of another process.
+    Copied,
+}
+
+/// The tensors of a work: those of the peers, and scratch memory of our own.
+fn case(device: Device, work: &Work, dtype: Dtype, sizes: &[usize], tensors: &Value, memory: Memory) -> Result<Case, Box<dyn Error>> {
     let mut case = Case::default();
     for row in (work.tensors)(sizes) {
         if let Fill::Addresses(of, starts) = &row.fill {
@@ -194,7 +238,10 @@ fn case(device: Device, work: &Work, dtype: Dtype, sizes: &[usize], tensors: &Va
                             if shared.len() != row.len {
                                 return Err(format!("`{}` has {} elements on the peers' side, and {} on ours", row.name, shared.len(), row.len).into());
                             }
-                            case.add(row.name, shared);
+                            match memory {
+                                Memory::Shared => case.add(row.name, shared),
+                                Memory::Copied => case.add(row.name, Box::new(shared.try_clone()?)),
+                            }
                         }
                     )*
                     (other, _) => return Err(format!("no work has a tensor of {other}").into()),

@@ -2,6 +2,11 @@
 
     prepare bias_relu bf16 8192 4096      {"tensors": {..}, "bytes": .., "seed": .., "triton_config": {..}, "hinted_config": {..}}
     time                                  {"triton": us, "triton hinted": us, "copy": us}
+    open bias_relu bf16 8192 4096 {..}    {"tensors": {..}, "bytes": .., "seed": .., "process": .., "kernels": ["bias_relu_kernel"]}
+    launch                                {}
+
+`open` makes the tensors of a work, and launches its kernels once in the configuration, which is JSON without spaces. `launch` launches them once more,
+between `cuProfilerStart` and `cuProfilerStop`, so that `ncu --profile-from-start off` counts only this launch.
 
 "triton" is the kernel as it is written, with the best of the configurations that ours has. "triton hinted" is the same kernel with the best eviction hint
 for its loads, too.
@@ -11,6 +16,8 @@ To add a kernel: write it in the file of its theme, with a function that makes i
 """
 
 import inspect
+import json
+import os
 
 import elementwise
 import layout_moves
@@ -22,6 +29,7 @@ import scatter
 import sequences
 import shifts
 import softmaxes
+import torch
 from row import peers
 
 THEMES = (elementwise, layout_moves, norms, pooling, quantise, reductions, scatter, sequences, shifts, softmaxes)
@@ -54,7 +62,31 @@ def prepare(name, dtype, *sizes):
     return peers.finish(work, runs, triton_config=plain, hinted_config=best)
 
 
-peers.REQUESTS["prepare"] = prepare
+def open_work(name, dtype, *words):
+    *sizes, config = words
+    work, _ = peers.begin(name, dtype, sizes)
+    config = json.loads(config)
+    run = peers.triton_run(work, config)
+    # The launch that is counted must compile and load nothing.
+    run()
+    torch.cuda.synchronize()
+    peers.CURRENT = peers.Prepared(work, {}, run)
+    kernels = [launch.kernel.__name__ for launch in work.triton(config) if isinstance(launch, peers.Launch)]
+    return peers.described(work, process=os.getpid(), kernels=kernels)
+
+
+def launch():
+    driver = peers.cuda_driver()
+    torch.cuda.synchronize()
+    if (code := driver.cuProfilerStart()) != 0:
+        raise RuntimeError(f"the CUDA driver starts no profile: error {code}")
+    peers.CURRENT.run()
+    torch.cuda.synchronize()
+    driver.cuProfilerStop()
+    return {}
+
+
+peers.REQUESTS |= {"prepare": prepare, "open": open_work, "launch": launch}
 
 if __name__ == "__main__":
     peers.main()

@@ -4,7 +4,7 @@
 //! [`Case`], from which the launch takes them by name.
 
 use std::cell::{Ref, RefCell, RefMut};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::{DerefMut, Index};
 
 use galatea::{Device, Dtype, Element, Lent, Result, Tensor, Tensors};
@@ -246,6 +246,8 @@ pub enum Run {
     Launch,
     /// Collect the configurations that tuning has chosen for them.
     Configs(Vec<String>),
+    /// Launch them with these configurations, in the order of the launches, without tuning.
+    With(VecDeque<String>),
 }
 
 /// Launches an autotuned kernel, or notes its configuration, as `run` says.
@@ -255,6 +257,10 @@ macro_rules! launch {
             $crate::work::Run::Launch => $call.launch()?,
             $crate::work::Run::Configs(configs) => {
                 configs.push($call.report()?.chosen().map_or(String::new(), |chosen| format!("{:?}", chosen.config)));
+            }
+            $crate::work::Run::With(configs) => {
+                let wanted = configs.pop_front().unwrap_or_default();
+                $call.launch_with(|config| format!("{config:?}") == wanted)?
             }
         }
     };

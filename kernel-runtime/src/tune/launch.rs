@@ -105,6 +105,23 @@ impl<const WORDS: usize, const KEY: usize, C: TuneConfig, F> AutotunedLaunch<'_,
         }
     }
 
+    /// Launches the kernel with the first configuration for which `is_wanted` returns true, of those that `prune` leaves. Tunes nothing, and
+    /// does not change which configuration [`AutotunedLaunch::launch`] uses. This is for measurements of a configuration that is known, such as
+    /// under a profiler, which changes the times that tuning would compare.
+    ///
+    /// # Errors
+    /// As [`Launch::launch`](crate::Launch::launch), and [`Error::NoConfig`] if no configuration is wanted.
+    pub fn launch_with(mut self, is_wanted: impl Fn(&C) -> bool) -> Result<()>
+    where
+        F: HasGridOf<C>,
+    {
+        match LaunchDevice::of(&mut self.args, self.stream)? {
+            LaunchDevice::Cpu => self.run_on_cpu(self.wanted(is_wanted, Device::cpu())?),
+            LaunchDevice::Sim(sim) => self.run(self.wanted(is_wanted, sim.device())?, &sim),
+            LaunchDevice::Cuda(cuda) => self.run(self.wanted(is_wanted, cuda.device())?, &CudaGpu { overlaps: self.overlaps, ..cuda }),
+        }
+    }
+
     /// Returns the trials for this key and the chosen configuration. Tunes first if the key is new. Apart from that, nothing is launched.
     /// Tensors keep their contents, except those that the kernel only writes and those that are zeroed before each run.
     ///
@@ -200,8 +217,19 @@ where
     /// The error if `prune` rejects every configuration.
     #[cold]
     fn all_are_pruned(&self, device: Device) -> Error {
-        let configs = (0..self.tuner.configs().len()).map(|index| self.config(index));
-        let failures = configs.map(|config| format!("  {config:?}: pruned for these arguments"));
+        self.no_config(device, |_| "pruned for these arguments")
+    }
+
+    /// The first wanted configuration that `prune` leaves.
+    fn wanted(&self, is_wanted: impl Fn(&C) -> bool, device: Device) -> Result<C> {
+        let unpruned = self.unpruned();
+        let reason = |index| if unpruned.has(index) { "not wanted by the launch" } else { "pruned for these arguments" };
+        let found = self.indices(unpruned).map(|index| self.config(index)).find(is_wanted);
+        found.ok_or_else(|| self.no_config(device, reason))
+    }
+
+    fn no_config(&self, device: Device, reason: impl Fn(usize) -> &'static str) -> Error {
+        let failures = (0..self.tuner.configs().len()).map(|index| format!("  {:?}: {}", self.config(index), reason(index)));
         Error::NoConfig { kernel: self.args.kernel().name(), device, failures: failures.collect() }
     }
 
