@@ -135,8 +135,8 @@ impl Sim {
         }
         let sizes: Vec<u32> = kernel.params().collect();
         let broken = |error: String| format!("{}: {error}", path.display());
-        let tests = LaunchValues::of_ptx(&text).map_err(broken)?;
-        let own = sizes.len().saturating_sub(tests.map_or(0, |tests| tests.parameter_count()));
+        let values = LaunchValues::of_ptx(&text).map_err(broken)?;
+        let own = sizes.len().saturating_sub(values.map_or(0, |values| values.parameter_count()));
         if own != params.len() {
             return Err(format!(
                 "`{}` has {own} parameters, of {:?} bytes, and {} are given\nhelp: one `--arg` for each",

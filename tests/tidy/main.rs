@@ -77,7 +77,23 @@ const COMPILER: Modules = &[
     ("launch_value", &["diagnostic", "dtype", "ir", "location", "random", "scalar"]),
     ("analysis", &["diagnostic", "dtype", "ir", "layout", "location", "random", "scalar", "target"]),
     ("passes", &["analysis", "diagnostic", "dtype", "ir", "launch_value", "layout", "location", "random", "scalar", "schedule", "target"]),
-    ("backend", &["analysis", "diagnostic", "dtype", "float8", "ir", "launch_value", "layout", "location", "passes", "scalar", "schedule", "target"]),
+    (
+        "backend",
+        &[
+            "analysis",
+            "diagnostic",
+            "dtype",
+            "float8",
+            "ir",
+            "launch_value",
+            "layout",
+            "location",
+            "passes",
+            "scalar",
+            "schedule",
+            "target",
+        ],
+    ),
     // The only entry point: it imports the passes and the backends, so that no other module does.
     ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),
     // It follows a compilation, and no other module uses it.

@@ -1,87 +1,97 @@
-//! The launch values of a loaded variant, and the answers of earlier launches.
+//! The launch values of a loaded variant, and their parameters in earlier launches.
 
 use std::sync::{Mutex, PoisonError};
 
 use kernel_lang::launch_value::{self, MOST_PARAMETERS};
 
-/// The number of launches whose answers are kept. A model launches a kernel with a few shapes, over and over.
+/// The number of launches whose parameters are kept. A model launches a kernel with a few shapes, over and over.
 const KEPT: usize = 8;
 
 /// The launch values of a variant.
 #[derive(Debug)]
 pub(crate) struct LaunchValues {
-    tests: launch_value::LaunchValues,
-    /// The words on which the answers depend, and of each the bits.
+    values: launch_value::LaunchValues,
+    /// The words on which the values depend, and of each the bits.
     asked: Box<[(usize, u64)]>,
-    answered: Mutex<Answered>,
+    computed: Mutex<Computed>,
 }
 
 #[derive(Debug, Default)]
-struct Answered {
-    answers: Vec<Answer>,
-    /// The answer that the next one replaces.
+struct Computed {
+    launches: Vec<Launch>,
+    /// The launch that the next one replaces.
     oldest: usize,
 }
 
 #[derive(Debug)]
-struct Answer {
+struct Launch {
     grid: [u32; 3],
     /// The bits that are asked for, in the order of `LaunchValues::asked`.
     asked: Box<[u64]>,
-    parameters: Parameters,
+    parameters: Box<[u64]>,
 }
 
 /// The parameters that follow those of the kernel, one a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters {
     words: [u64; MOST_PARAMETERS],
     count: usize,
 }
 
 impl Parameters {
+    fn new(words: &[u64]) -> Parameters {
+        let mut parameters = Parameters { words: [0; MOST_PARAMETERS], count: words.len() };
+        parameters.words[..words.len()].copy_from_slice(words);
+        parameters
+    }
+
+    #[inline]
     pub(crate) fn words(&self) -> &[u64] {
         &self.words[..self.count]
     }
 }
 
 impl LaunchValues {
-    /// The tests that the PTX states, if any.
+    /// The launch values that the PTX states, if any.
     ///
     /// # Errors
     /// A description of what is wrong with the statement.
     pub(crate) fn of_ptx(ptx: &str) -> Result<Option<LaunchValues>, String> {
-        let Some(tests) = launch_value::LaunchValues::of_ptx(ptx)? else { return Ok(None) };
-        if tests.parameter_count() > MOST_PARAMETERS {
+        let Some(values) = launch_value::LaunchValues::of_ptx(ptx)? else { return Ok(None) };
+        if values.parameter_count() > MOST_PARAMETERS {
             return Err(format!(
                 "the launch values have {} parameters, and at most {MOST_PARAMETERS} are allowed",
-                tests.parameter_count()
+                values.parameter_count()
             ));
         }
-        let asked = tests.asked().iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect();
-        Ok(Some(LaunchValues { tests, asked, answered: Mutex::default() }))
+        let asked = values.asked().iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect();
+        Ok(Some(LaunchValues { values, asked, computed: Mutex::default() }))
     }
 
     /// The parameters for a launch with these words and this number of programs along each axis.
+    #[inline]
     pub(crate) fn parameters(&self, words: &[&u64], grid: [u32; 3]) -> Parameters {
-        let asked = || self.asked.iter().map(|(word, bits)| *words[*word] & bits);
-        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = answered.answers.iter().find(|answer| answer.grid == grid && answer.asked.iter().copied().eq(asked()));
-        if let Some(known) = known {
-            return known.parameters;
+        let mut computed = self.computed.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_alike = |launch: &&Launch| {
+            launch.grid == grid && self.asked.iter().zip(&launch.asked).all(|((word, bits), asked)| *words[*word] & bits == *asked)
+        };
+        match computed.launches.iter().find(is_alike) {
+            Some(launch) => Parameters::new(&launch.parameters),
+            None => self.compute(&mut computed, words, grid),
         }
+    }
+
+    #[cold]
+    fn compute(&self, computed: &mut Computed, words: &[&u64], grid: [u32; 3]) -> Parameters {
         let words: Vec<u64> = words.iter().map(|word| **word).collect();
-        let mut parameters = Parameters { words: [0; MOST_PARAMETERS], count: 0 };
-        for parameter in self.tests.parameters(&words, grid) {
-            parameters.words[parameters.count] = parameter;
-            parameters.count += 1;
-        }
-        let answer = Answer { grid, asked: self.asked.iter().map(|(word, bits)| words[*word] & bits).collect(), parameters };
-        if answered.answers.len() < KEPT {
-            answered.answers.push(answer);
+        let asked = self.asked.iter().map(|(word, bits)| words[*word] & bits).collect();
+        let launch = Launch { grid, asked, parameters: self.values.parameters(&words, grid).into() };
+        let parameters = Parameters::new(&launch.parameters);
+        if computed.launches.len() < KEPT {
+            computed.launches.push(launch);
         } else {
-            let oldest = answered.oldest;
-            answered.answers[oldest] = answer;
-            answered.oldest = (oldest + 1) % KEPT;
+            computed.launches[computed.oldest] = launch;
+            computed.oldest = (computed.oldest + 1) % KEPT;
         }
         parameters
     }

@@ -40,8 +40,8 @@ pub(crate) struct Loaded {
     pub(crate) shared_bytes: u32,
     /// Whether the function waits for the previous launch, so that it may begin earlier.
     waits: bool,
-    /// The tests whose answers are the function's last parameters.
-    tests: Option<&'static LaunchValues>,
+    /// The values that the function takes after the kernel's own parameters.
+    launch_values: Option<&'static LaunchValues>,
 }
 
 // SAFETY: a function handle is an identifier that the driver accepts on every thread.
@@ -135,12 +135,12 @@ impl Gpu for CudaGpu<'_> {
 
     #[inline]
     unsafe fn start<const WORDS: usize>(&self, args: &Args<'_, WORDS>, loaded: &Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
-        let Some(tests) = loaded.tests else {
+        let Some(values) = loaded.launch_values else {
             // SAFETY: as the caller promises.
             return unsafe { self.start_with(args, loaded, grid, params) };
         };
-        let answers = tests.parameters(params, grid);
-        let count = params.len() + answers.words().len();
+        let added = values.parameters(params, grid);
+        let count = params.len() + added.words().len();
         // An array on the stack, because a launch allocates nothing.
         let mut some = [&0; 64];
         let mut many = Vec::new();
@@ -151,8 +151,8 @@ impl Gpu for CudaGpu<'_> {
                 &mut many[..]
             }
         };
-        all.iter_mut().zip(params.iter().copied().chain(answers.words())).for_each(|(slot, word)| *slot = word);
-        // SAFETY: as the caller promises, and the function takes the answers as its last parameters.
+        all.iter_mut().zip(params.iter().copied().chain(added.words())).for_each(|(slot, word)| *slot = word);
+        // SAFETY: as the caller promises, and the function takes these as its last parameters.
         unsafe { self.start_with(args, loaded, grid, all) }
     }
 }
@@ -197,9 +197,9 @@ impl CudaGpu<'_> {
 }
 
 impl Loaded {
-    /// The tests whose answers are the function's last parameters.
-    pub(crate) fn tests(&self) -> Option<&'static LaunchValues> {
-        self.tests
+    /// The values that the function takes after the kernel's own parameters.
+    pub(crate) fn launch_values(&self) -> Option<&'static LaunchValues> {
+        self.launch_values
     }
 }
 
@@ -272,11 +272,11 @@ fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
     }
     // The text states whether this code waits. Code for another target, or of an `unchecked` kernel, may not wait.
     let waits = image.ptx.contains("griddepcontrol.wait");
-    let tests = LaunchValues::of_ptx(image.ptx).map_err(|error| refused("CUDA_ERROR_INVALID_PTX".to_owned(), error))?;
+    let launch_values = LaunchValues::of_ptx(image.ptx).map_err(|error| refused("CUDA_ERROR_INVALID_PTX".to_owned(), error))?;
     module.keep();
     // They live as long as the function, which is never unloaded.
-    let tests = tests.map(|tests| &*Box::leak(Box::new(tests)));
-    Ok(Loaded { function, schedule: image.schedule, shared_bytes: image.shared_bytes, waits, tests })
+    let launch_values = launch_values.map(|values| &*Box::leak(Box::new(values)));
+    Ok(Loaded { function, schedule: image.schedule, shared_bytes: image.shared_bytes, waits, launch_values })
 }
 
 /// A module in the current context. Dropping it unloads it, unless it is kept.

@@ -200,9 +200,9 @@ fn with_params(node: &KernelNode, call: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAM
     let (threads, shared_bytes) = (loaded.schedule.threads(), loaded.shared_bytes);
     let [x, y, z] = grid::of_ctas(*grid, loaded.schedule.num_ctas, kernel.name())?;
     let given: Vec<&u64> = words.iter().collect();
-    let answers = loaded.tests().map(|tests| tests.parameters(&given, *grid));
-    let answers = answers.as_ref().map_or(&[][..], Parameters::words);
-    let mut params: Vec<*mut c_void> = words.iter().chain(answers).map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
+    let added = loaded.launch_values().map(|values| values.parameters(&given, *grid));
+    let added = added.as_ref().map_or(&[][..], Parameters::words);
+    let mut params: Vec<*mut c_void> = words.iter().chain(added).map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
     let params = sys::CUDA_KERNEL_NODE_PARAMS {
         func: loaded.function,
         gridDimX: x,

@@ -28,8 +28,8 @@ pub(crate) struct Loaded {
     function: Function,
     schedule: Schedule,
     shared_bytes: u32,
-    /// The tests whose answers are the function's last parameters.
-    tests: Option<Arc<LaunchValues>>,
+    /// The values that the function takes after the kernel's own parameters.
+    launch_values: Option<Arc<LaunchValues>>,
 }
 
 impl Loaded {
@@ -82,8 +82,8 @@ impl Gpu for SimGpu {
         let refused = |log: String| Error::Jit { kernel, device, code: "INVALID_PTX".to_owned(), log };
         let module = sim.machine.load(image.ptx).map_err(|error| refused(error.to_string()))?;
         let function = module.kernel(image.entry).ok_or_else(|| refused(format!("the PTX has no entry `{}`", image.entry)))?;
-        let tests = LaunchValues::of_ptx(image.ptx).map_err(refused)?.map(Arc::new);
-        Ok(Loaded { function, schedule: image.schedule, shared_bytes: requested, tests })
+        let launch_values = LaunchValues::of_ptx(image.ptx).map_err(refused)?.map(Arc::new);
+        Ok(Loaded { function, schedule: image.schedule, shared_bytes: requested, launch_values })
     }
 
     fn cache_bytes(&self) -> usize {
@@ -109,7 +109,7 @@ impl Gpu for SimGpu {
 }
 
 impl SimGpu {
-    /// Runs a function with these words, and the answers of its launch values. No parameter of the function is wider than a word. Faults name the memory of its arguments by `regions`.
+    /// Runs a function with these words, and its launch values. No parameter of the function is wider than a word. Faults name the memory of its arguments by `regions`.
     pub(crate) fn run(
         self,
         kernel: &'static str,
@@ -118,12 +118,12 @@ impl SimGpu {
         words: &[u64],
         regions: impl Iterator<Item = Region>,
     ) -> Result<()> {
-        let Loaded { function, schedule, shared_bytes, tests } = loaded;
+        let Loaded { function, schedule, shared_bytes, launch_values } = loaded;
         let (threads, shared_bytes) = (schedule.threads(), *shared_bytes);
-        let answers = tests.as_ref().map(|tests| tests.parameters(&words.iter().collect::<Vec<_>>(), grid));
-        let answers = answers.as_ref().map_or(&[][..], Parameters::words);
+        let added = launch_values.as_ref().map(|values| values.parameters(&words.iter().collect::<Vec<_>>(), grid));
+        let added = added.as_ref().map_or(&[][..], Parameters::words);
         let grid = grid::of_ctas(grid, schedule.num_ctas, kernel)?;
-        let words: Vec<[u8; 8]> = words.iter().chain(answers).map(|word| word.to_le_bytes()).collect();
+        let words: Vec<[u8; 8]> = words.iter().chain(added).map(|word| word.to_le_bytes()).collect();
         // A parameter is the low bytes of its word.
         let params: Vec<&[u8]> = words.iter().zip(function.params()).map(|(word, bytes)| &word[..word.len().min(bytes as usize)]).collect();
         let (seed, allow_races) = (self.sim.seed.load(Ordering::Relaxed), self.sim.allows_races.load(Ordering::Relaxed));
