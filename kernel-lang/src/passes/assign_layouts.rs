@@ -31,6 +31,7 @@ mod clusters;
 mod components;
 mod converts;
 mod recompute;
+mod reduced_stores;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -63,6 +64,7 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<()
     }
     func.layouts = layouts;
     converts::insert(func);
+    reduced_stores::convert(func, &accesses, &|shape, wish| layout_of(shape, wish, target, schedule));
     recompute::run(func);
     if schedule.num_ctas > 1 { clusters::check(func, schedule.num_ctas) } else { Ok(()) }
 }

@@ -54,3 +54,12 @@ pub(super) fn suits(wish: &Wish, layout: &Layout) -> bool {
         covered >= sector && vector * access.bytes >= WORD.min(access.vector * access.bytes)
     })
 }
+
+/// Do several warps access parts of a sector?
+pub(super) fn splits_sectors(access: &Width, layout: &Layout) -> bool {
+    access.axis.is_some_and(|axis| {
+        let below: u32 = layout.shape()[axis + 1..].iter().product();
+        let sector = u64::from((SECTOR / access.bytes).min(layout.shape()[axis]) * below);
+        layout.flat_bases(Level::Warp).iter().any(|basis| (u64::from(below)..sector).contains(basis))
+    })
+}
