@@ -38,6 +38,8 @@ pub(super) struct Width {
     pub(super) vector: u32,
     /// The bytes of an element.
     pub(super) bytes: u32,
+    /// Whether it is a load.
+    pub(super) is_load: bool,
 }
 
 /// One access to a tile.
@@ -106,8 +108,9 @@ pub(super) fn compute(func: &Function, target: &Asked) -> Vec<Access> {
         let axis = (0..extents.len()).rev().find(|axis| extents[*axis] > 1 && facts.step(func, offset, *axis) == Some(1));
         let bytes = func.ty(base).dtype().bytes() as u32;
         let vector = if axis.is_some() { (align / bytes).max(1) } else { 1 };
+        let is_load = matches!(func.inst(inst).op, Op::Load { .. });
         let is_atomic = matches!(func.inst(inst).op, Op::Atomic { .. });
-        accesses.push(Access { inst, offset, width: Width { axis, vector, bytes }, is_atomic });
+        accesses.push(Access { inst, offset, width: Width { axis, vector, bytes, is_load }, is_atomic });
     }
     accesses
 }
