@@ -5,7 +5,7 @@ use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Function, Op, Stage, Value, Verified, Violation, verify};
 use crate::location::Loc;
-use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, issue_loads, prefetch_loads, specialize::Bindings};
+use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, group_loads, issue_loads, prefetch_loads, specialize::Bindings};
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
@@ -106,6 +106,8 @@ fn compile_asking(
     after("prefetch_loads", &func, changed);
     assign_layouts::run(&mut func, target, options.schedule)?;
     after("assign_layouts", &func, true);
+    let changed = group_loads::run(&mut func);
+    after("group_loads", &func, changed);
     let changed = issue_loads::run(&mut func);
     after("issue_loads", &func, changed);
     let verified = verify(&func, Stage::Gpu(options.schedule)).map_err(|violations| defect(&violations))?;

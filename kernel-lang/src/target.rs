@@ -9,6 +9,9 @@ use crate::dtype::Dtype;
 /// The bytes that memory moves at least, on every target.
 pub const SECTOR: u32 = 32;
 
+/// The bytes of a cache line, on every target.
+pub const LINE: u32 = 128;
+
 /// A PTX target. Targets are ordered: of two that a device runs, the greater has more instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Target {

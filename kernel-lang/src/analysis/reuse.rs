@@ -439,7 +439,7 @@ impl Indices<'_> {
 const WIDEST: i128 = 16;
 
 /// The bytes of a cache line.
-const LINE: i128 = 128;
+const LINE: i128 = crate::target::LINE as i128;
 
 /// Do two loads read the same elements?
 enum Meeting {

@@ -7,7 +7,8 @@
 //! Ops that change the shape relate components. The threads of a row hold the sum of that row. The threads that hold a copy of a broadcast
 //! row hold the row. The pass chooses the layouts of the largest tiles first, and derives those of smaller tiles as [`crate::ir::renaming`]
 //! says. Where two ops or two accesses require different layouts, the pass inserts a `convert`, or computes a cheap tile once more. An access
-//! takes a layout in which it is narrower if that costs less than the `convert`: see `access_cost.rs`.
+//! takes a layout in which it is narrower if that costs less than the `convert`: see `access_cost.rs`. A store of sums can get a layout of its own:
+//! see `reduced_stores.rs`.
 //!
 //! ```text
 //! ; before
@@ -31,6 +32,7 @@ mod clusters;
 mod components;
 mod converts;
 mod recompute;
+mod reduced_stores;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -63,6 +65,7 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<()
     }
     func.layouts = layouts;
     converts::insert(func);
+    reduced_stores::convert(func, &accesses, &|shape, wish| layout_of(shape, wish, target, schedule));
     recompute::run(func);
     if schedule.num_ctas > 1 { clusters::check(func, schedule.num_ctas) } else { Ok(()) }
 }
@@ -98,6 +101,15 @@ fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target:
                 break;
             }
             wish.vector /= 2;
+        }
+        // More neighbours in a thread can save the accesses of another component instructions.
+        if let (Some(wider), Some(known)) = (access_cost::wider(&wishes[component]), &cheapest)
+            && !known.has_converts
+        {
+            let derived = derive(func, components, wishes, &edges, &chosen, (component, own(&shape, &wider)), &own);
+            if !derived.has_converts && derived.cost < known.cost {
+                cheapest = Some(derived);
+            }
         }
         for (component, layout) in cheapest.into_iter().flat_map(|derived| derived.layouts) {
             chosen[component] = Some(layout);

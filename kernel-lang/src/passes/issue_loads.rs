@@ -86,7 +86,7 @@ fn groups(func: &Function, region: Region) -> Vec<(usize, Vec<Value>)> {
         rest = behind;
         let Some(reduction) = reductions.iter().find(|reduction| **reduction >= used) else { break };
         let late: Vec<Value> = group.iter().filter(|load| load.first_use > *reduction).map(|load| load.result).collect();
-        if !late.is_empty() && REGISTERS.contains(&group.iter().map(|load| registers(func, load.result)).sum()) {
+        if !late.is_empty() && REGISTERS.contains(&group.iter().map(|load| registers(func, insts[load.at])).sum()) {
             groups.push((used, late));
         }
     }
@@ -121,9 +121,14 @@ fn loads(func: &Function, insts: &[Inst]) -> Vec<Loaded> {
     loads
 }
 
-/// The 32-bit registers that a thread needs for its elements of a tile.
-fn registers(func: &Function, tile: Value) -> usize {
-    let layout = func.layouts[tile].as_ref().expect("a tile has a layout");
-    let copies = layout.free_bits().register.count_ones();
-    ((func.ty(tile).dtype().bytes() << layout.bits(Level::Register)) >> copies).div_ceil(4)
+/// The 32-bit registers that a thread needs for what it loads. Elements that narrow accesses load have a register each.
+pub(super) fn registers(func: &Function, load: Inst) -> usize {
+    let data = func.inst(load);
+    let bytes = func.ty(data.results[0]).dtype().bytes();
+    let elements = func.layouts[data.results[0]].as_ref().map_or(1, |layout| {
+        let copies = layout.free_bits().register.count_ones();
+        1 << layout.bits(Level::Register) >> copies
+    });
+    let is_wide = matches!(data.op, Op::Load { align: 4.., .. });
+    if is_wide { (elements * bytes).div_ceil(4) } else { elements * bytes.div_ceil(4) }
 }

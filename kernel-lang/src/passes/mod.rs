@@ -12,6 +12,7 @@ pub mod expand_division;
 pub mod expand_math;
 pub mod expand_sort;
 mod flat_indices;
+pub mod group_loads;
 pub mod guard_accesses;
 pub mod hoist_loads;
 pub mod issue_loads;

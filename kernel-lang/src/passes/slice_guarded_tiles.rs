@@ -40,7 +40,8 @@
 //! code, and most of the time that the driver takes to compile it at the first launch.
 //!
 //! Slices lie along the longest axis of the tiles. Tiles without an axis of that extent stay whole: scalars, and the statistics of some rows.
-//! They are computed and stored once, in front of the loop. Tiles that are reduced stay whole, too.
+//! They are computed and stored once, in front of the loop. Tiles that are reduced stay whole, too, unless each slice has whole groups
+//! (`slice_guarded_tiles/groups.rs`).
 //!
 //! Ops after the last reduction are sliced if they use more tiles than the reductions do, such as the weights of a norm. Loaded whole, these
 //! tiles would double the registers of a thread. Both copies share one register count, so only half as many programs would run at once, in the
@@ -53,6 +54,8 @@
 //!
 //! Slicing changes the order of accesses: a slice loads after an earlier slice has stored. So either every access that may alias a store uses
 //! the same pointer and the same index as the store, and no two elements have one index; or there is no other such access.
+
+mod groups;
 
 use std::collections::HashSet;
 
@@ -122,7 +125,10 @@ pub fn run(func: &mut Function) -> Changed {
         };
         for (region, version) in regions {
             let first = behind_reductions(func, region);
-            let Some(plan) = plan(func, region, first, &mut facts) else { continue };
+            let Some(plan) = plan(func, region, first, &mut facts) else {
+                changed |= version == Version::Guarded && groups::slice(func, region, loc);
+                continue;
+            };
             let slices = version.slices(func, region, plan.extent);
             let length = SHORTEST.max(plan.extent / slices.min(plan.extent));
             // Any other version than the guarded one has too few slices to prefetch.

@@ -76,6 +76,10 @@ struct Emitter<'a> {
     summed: Vec<bool>,
     /// Whether a quotient is only rounded to `bf16`, by value.
     rounded_quotients: Vec<bool>,
+    /// The products of which both halves are computed: the other half of each.
+    other_halves: HashMap<Value, Value>,
+    /// The halves that were computed with their other halves, until their ops are emitted.
+    halves: HashMap<Value, Lanes>,
     facts: AffineFacts,
     /// The values that depend only on the thread, computed once at the top.
     threads: index::ThreadParts,
@@ -137,11 +141,14 @@ pub struct Module {
 pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     let Stage::Gpu(schedule) = func.stage() else { panic!("only a kernel that is verified with its layouts is emitted") };
     let func = func.func();
+    let needed = needed(func);
     let mut emitter = Emitter {
         func,
         asm: Assembly::default(),
         sources: SideTable::new(),
-        needed: needed(func),
+        other_halves: arithmetic::wide_product::other_halves(func, &needed),
+        halves: HashMap::new(),
+        needed,
         summed: exchange::reduce::summed_products(func),
         rounded_quotients: arithmetic::bf16_quotient::rounded_quotients(func),
         facts: AffineFacts::new(),

@@ -4,6 +4,9 @@
 //! memory takes more: it writes each element, waits for the other warps, and reads it. So an access takes a layout that makes it narrower,
 //! instead of a convert, as long as each of a warp's instructions accesses whole sectors. An example is a store of `i8` that are computed
 //! from loaded `bf16`: a load of 16 bytes gives a thread 8 elements, and a store of 16 bytes would need 16.
+//!
+//! If a thread has enough elements, two of its loads can be neighbours: together they load a sector, the second one from the L1. The store of the
+//! example then moves 16 bytes.
 
 use crate::layout::{Conversion, Layout, Level, conversion};
 use crate::target::SECTOR;
@@ -29,6 +32,14 @@ fn vector(access: &Width, layout: &Layout) -> u32 {
     access.axis.map_or(1, |axis| layout.contiguous_per_thread(axis).elements().min(access.vector))
 }
 
+/// A component with loads only, of which a thread has twice as many neighbours. Each of its instructions loads a part of a sector, and the next
+/// one the rest, from the L1.
+pub(super) fn wider(wish: &Wish) -> Option<Wish> {
+    let vector = 2 * wish.vector;
+    let is_possible = wish.accesses.iter().all(|access| access.is_load && access.axis == wish.axis && vector * access.bytes <= SECTOR);
+    (wish.is_access() && wish.axis.is_some() && is_possible).then(|| Wish { vector, ..wish.clone() })
+}
+
 /// The instructions of a convert of elements of `bytes` bytes.
 pub(super) fn of_convert(from: &Layout, to: &Layout, bytes: u32) -> u32 {
     let size = |layout: &Layout| (layout.registers_per_thread() * bytes).div_ceil(WIDEST);
@@ -52,5 +63,14 @@ pub(super) fn suits(wish: &Wish, layout: &Layout) -> bool {
             covered *= 2;
         }
         covered >= sector && vector * access.bytes >= WORD.min(access.vector * access.bytes)
+    })
+}
+
+/// Do several warps access parts of a sector?
+pub(super) fn splits_sectors(access: &Width, layout: &Layout) -> bool {
+    access.axis.is_some_and(|axis| {
+        let below: u32 = layout.shape()[axis + 1..].iter().product();
+        let sector = u64::from((SECTOR / access.bytes).min(layout.shape()[axis]) * below);
+        layout.flat_bases(Level::Warp).iter().any(|basis| (u64::from(below)..sector).contains(basis))
     })
 }

@@ -38,15 +38,15 @@ pub(super) struct Width {
     pub(super) vector: u32,
     /// The bytes of an element.
     pub(super) bytes: u32,
+    /// Whether it is a load.
+    pub(super) is_load: bool,
 }
 
-/// One access: the axis along which its addresses are consecutive, and the number of elements that may move at once.
+/// One access to a tile.
 pub(super) struct Access {
-    inst: Inst,
-    offset: Value,
-    axis: Option<usize>,
-    vector: u32,
-    bytes: u32,
+    pub(super) inst: Inst,
+    pub(super) offset: Value,
+    pub(super) width: Width,
     is_atomic: bool,
 }
 
@@ -57,22 +57,22 @@ pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Comp
     for access in accesses {
         let component = components.find(access.offset);
         let wish = &mut wishes[component];
-        wish.accesses.push(Width { axis: access.axis, vector: access.vector, bytes: access.bytes });
-        let wanted = (access.vector * access.bytes, access.bytes);
-        if access.axis == wish.axis {
-            wish.vector = wish.vector.max(access.vector);
-        } else if access.axis.is_some() && wanted > strength[component] {
-            (wish.axis, wish.vector) = (access.axis, access.vector);
+        wish.accesses.push(access.width);
+        let wanted = (access.width.vector * access.width.bytes, access.width.bytes);
+        if access.width.axis == wish.axis {
+            wish.vector = wish.vector.max(access.width.vector);
+        } else if access.width.axis.is_some() && wanted > strength[component] {
+            (wish.axis, wish.vector) = (access.width.axis, access.width.vector);
         }
-        if access.axis == wish.axis {
+        if access.width.axis == wish.axis {
             strength[component] = strength[component].max(wanted);
         }
     }
     // The L2 updates a sector at a time. If lanes held more than one instruction updates, each instruction would update parts of sectors.
-    for access in accesses.iter().filter(|access| access.is_atomic && access.vector > 1) {
+    for access in accesses.iter().filter(|access| access.is_atomic && access.width.vector > 1) {
         let wish = &mut wishes[components.find(access.offset)];
-        if access.axis == wish.axis {
-            wish.vector = wish.vector.min(access.vector);
+        if access.width.axis == wish.axis {
+            wish.vector = wish.vector.min(access.width.vector);
         }
     }
     for inst in func.all_insts() {
@@ -108,8 +108,9 @@ pub(super) fn compute(func: &Function, target: &Asked) -> Vec<Access> {
         let axis = (0..extents.len()).rev().find(|axis| extents[*axis] > 1 && facts.step(func, offset, *axis) == Some(1));
         let bytes = func.ty(base).dtype().bytes() as u32;
         let vector = if axis.is_some() { (align / bytes).max(1) } else { 1 };
+        let is_load = matches!(func.inst(inst).op, Op::Load { .. });
         let is_atomic = matches!(func.inst(inst).op, Op::Atomic { .. });
-        accesses.push(Access { inst, offset, axis, vector, bytes, is_atomic });
+        accesses.push(Access { inst, offset, width: Width { axis, vector, bytes, is_load }, is_atomic });
     }
     accesses
 }
@@ -127,7 +128,7 @@ fn used_values(func: &Function) -> SideTable<Value, bool> {
 pub(super) fn separate(func: &mut Function, accesses: &[Access], components: &mut Components, wishes: &[Wish]) -> Changed {
     let mut crossing: HashSet<Inst> = accesses
         .iter()
-        .filter(|access| access.axis.is_some() && access.axis != wishes[components.find(access.offset)].axis)
+        .filter(|access| access.width.axis.is_some() && access.width.axis != wishes[components.find(access.offset)].axis)
         .map(|access| access.inst)
         .collect();
     if crossing.is_empty() {

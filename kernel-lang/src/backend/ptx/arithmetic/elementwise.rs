@@ -59,9 +59,13 @@ impl Emitter<'_> {
                 _ => unreachable!("`{}` is not elementwise", op.name()),
             }
         };
+        if let Some(lanes) = self.halves.remove(&result) {
+            return self.define(result, lanes);
+        }
         let is_splat = sources.iter().all(|source| matches!(source, Source::Registers(Lanes::Splat(_))));
         let count = if is_splat { 1 } else { self.lane_count(result) };
-        let mut all: Vec<Reg> = match op {
+        let lanes = |mut all: Vec<Reg>| if is_splat { Lanes::Splat(all.remove(0)) } else { Lanes::Each(all) };
+        let all: Vec<Reg> = match op {
             Op::Binary { op: BinaryOp::Div, lhs, .. } if dtype.is_int() || dtype == Dtype::F32 => {
                 let pairs: Vec<(Reg, Reg)> =
                     (0..count).map(|register| (self.at(&sources[0], register), self.at(&sources[1], register))).collect();
@@ -71,9 +75,18 @@ impl Emitter<'_> {
                     self.float_quotients(&pairs, Dividends::of(self.func, *lhs), self.rounded_quotients[result.index()])
                 }
             }
+            Op::Binary { op, .. } if let Some(other) = self.other_halves.get(&result).copied() => {
+                let products = (0..count).map(|register| {
+                    let [a, b] = [0, 1].map(|operand: usize| self.at(&sources[operand], register));
+                    self.halves(dtype, a, b)
+                });
+                let (own, others) = products.map(|[low, high]| if *op == BinaryOp::Mul { (low, high) } else { (high, low) }).unzip();
+                self.halves.insert(other, lanes(others));
+                own
+            }
             _ => (0..count).map(|register| one(self, register)).collect(),
         };
-        self.define(result, if is_splat { Lanes::Splat(all.remove(0)) } else { Lanes::Each(all) });
+        self.define(result, lanes(all));
     }
 
     fn special(&mut self, name: &str, result: Value) {

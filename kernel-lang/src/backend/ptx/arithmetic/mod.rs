@@ -10,3 +10,4 @@ pub(crate) mod math;
 pub(crate) mod quotient;
 pub(crate) mod remainder;
 pub(crate) mod shared_divisor;
+pub(crate) mod wide_product;
