@@ -11,6 +11,9 @@ use crate::number::Number;
 /// The largest magnitude of `whole` elements: their sums are exact in any order.
 const LARGEST_WHOLE: i128 = 20;
 
+/// The numbers of a header that are no arguments of the kernel.
+const NOT_ARGUMENTS: [&str; 5] = ["grid", "grid_y", "grid_z", "warps", "ctas"];
+
 pub(crate) struct Case {
     kernel: Source,
     reference: Option<Source>,
@@ -54,9 +57,9 @@ impl Case {
 
         let mut numbers = BTreeMap::new();
         let scalars = parameters.iter().filter(|parameter| matches!(parameter.kind, Kind::Scalar)).map(|parameter| parameter.name.as_str());
-        for name in scalars.chain(["grid", "warps", "ctas"]) {
+        for name in scalars.chain(NOT_ARGUMENTS) {
             let Some(list) = header.get(name) else {
-                if !["grid", "warps", "ctas"].contains(&name) {
+                if !NOT_ARGUMENTS.contains(&name) {
                     return Err(format!("no `//! {name}: ..` says what `{name}` is"));
                 }
                 continue;
@@ -107,7 +110,7 @@ impl Case {
         if !lab.has_clusters() {
             source.schedule.num_ctas = 1;
         }
-        let grid = [number("grid") as usize, 1, 1];
+        let grid = ["grid", "grid_y", "grid_z"].map(|axis| number(axis) as usize);
         if is_aligned {
             lab.launch_aligned(&source, grid, &mut args)?
         } else {
