@@ -1,4 +1,5 @@
-//! Index sinking: copies cheap tiles into the regions that use them: constants, `arange`s, broadcasts of scalars, and sums of those.
+//! Index sinking: copies cheap tiles into the regions that use them: constants, `arange`s, broadcasts of scalars, sums of those,
+//! and the masks of branches.
 //!
 //! ```text
 //! ; before
@@ -30,11 +31,15 @@
 //! together, although the branch for full tiles requires another layout than the guarded one. For the same reason each op that uses an
 //! index gets its own copy: the rows and the columns of a matrix may both begin as `arange(0, 64)`, but different threads hold them.
 //!
+//! A mask that compares an index with a number is copied into branches. A thread has seven predicate registers, so a guarded path whose masks are
+//! computed in front of a loop takes them from the path for full tiles, which needs none.
+//!
 //! The pass runs last before layout assignment, because [`super::cse`] and [`super::licm`] would undo it.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::AffineFacts;
+use crate::analysis::masks::Comparison;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
 use crate::ir::{Def, Function, Inst, Op, Region, SideTable, Value, postorder};
@@ -52,16 +57,22 @@ pub fn run(func: &mut Function) -> Changed {
     let mut sizes = Sizes { large: SideTable::new(), copies_left: FEW_COPIES.max(count) };
     let mut home: SideTable<Value, Option<Region>> = SideTable::new();
     let regions = func.regions_under(func.body);
+    let mut branches: HashSet<Region> = HashSet::new();
     for region in &regions {
         for inst in &func.region(*region).insts {
-            func.inst(*inst).results.iter().for_each(|result| home[*result] = Some(*region));
+            let data = func.inst(*inst);
+            data.results.iter().for_each(|result| home[*result] = Some(*region));
+            if let Op::If { then_region, else_region, .. } = data.op {
+                branches.extend([then_region, else_region]);
+            }
         }
     }
     let mut changed = false;
     for region in regions {
         let (copies, owner) = (SideTable::new(), SideTable::new());
         let (facts, home, sizes) = (&mut facts, &mut home, &mut sizes);
-        let mut cx = Cx { func, facts, home, sizes, region, copies, owner, out: Vec::new(), changed: false };
+        let is_branch = branches.contains(&region);
+        let mut cx = Cx { func, facts, home, sizes, region, is_branch, copies, owner, out: Vec::new(), changed: false };
         for inst in cx.func.region(region).insts.clone() {
             let mut op = cx.func.inst(inst).op.clone();
             // A value that a region yields keeps its layout, because it becomes a value of the surrounding region.
@@ -88,6 +99,8 @@ struct Cx<'a> {
     home: &'a mut SideTable<Value, Option<Region>>,
     sizes: &'a mut Sizes,
     region: Region,
+    /// Is it a branch of an `if`?
+    is_branch: bool,
     /// Copies that the whole region uses.
     copies: SideTable<Value, Option<Value>>,
     /// For each index and each tile that it is computed from: the only op that uses it.
@@ -210,6 +223,7 @@ impl Cx<'_> {
     fn is_cheap(&mut self, value: Value) -> bool {
         match self.func.def_op(value) {
             Some(Op::Const { .. } | Op::Arange { .. }) => true,
+            Some(op @ Op::Compare { .. }) => self.is_branch && Comparison::of(self.func, self.facts, op).is_some(),
             Some(Op::Broadcast { x }) => self.func.ty(*x).is_scalar() || self.facts.get(self.func, value).is_some(),
             Some(
                 Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Flip { .. } | Op::Unary { .. } | Op::Binary { .. },
