@@ -61,7 +61,7 @@ impl Copy<'_, '_> {
         let types: Vec<Type> = results.iter().map(|result| Type::tile(self.b.func.ty(*result).elem().clone(), shape.clone())).collect();
         let copy = self.b.func.append(self.b.region, op, types, self.b.loc);
         for (old, new) in results.iter().zip(self.b.func.inst(copy).results.clone()) {
-            self.tiles.insert(*old, Tile { value: new, is_of_runs });
+            self.tiles.insert(*old, Tile { value: new, is_of_runs, ends: None });
         }
     }
 
@@ -114,12 +114,12 @@ impl Copy<'_, '_> {
         if self.is_exact(value) {
             let index = self.index(value);
             let tile = self.elements(Index { step: 0, ..index });
-            return tile.is_of_runs.then(|| Tile { value: self.b.cast(tile.value, Dtype::I64), ..tile });
+            return tile.is_of_runs.then(|| Tile::of_runs(self.b.cast(tile.value, Dtype::I64)));
         }
         match self.b.func.def_op(value).cloned() {
             Some(Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul), lhs, rhs }) if depth > 0 => {
                 let (x, y) = (self.first(lhs, depth - 1)?, self.first(rhs, depth - 1)?);
-                Some(Tile { value: self.b.binary(op, x.value, y.value), is_of_runs: true })
+                Some(Tile::of_runs(self.b.binary(op, x.value, y.value)))
             }
             _ => Some(self.tile(value)).filter(|tile| tile.is_of_runs),
         }
