@@ -197,29 +197,41 @@ impl Runs<'_> {
         if demands.strides.bases.is_empty() {
             demands.strides = Demand::default();
         }
-        demands.takes_long = !demands.divisors.multiples.is_empty() && self.saves_divisions(full.ops, facts);
+        demands.takes_long = !demands.divisors.multiples.is_empty() && self.saves_divisions(full.ops);
         demands
     }
 
     /// Does it save enough to divide once for a run? A single division takes little more than to select a quotient. Masks are computed for each
-    /// element, and take what the quotients save.
-    fn saves_divisions(&self, ops: &[Inst], facts: &mut AffineFacts) -> bool {
+    /// element: those of quotients take what the quotients save.
+    fn saves_divisions(&self, ops: &[Inst]) -> bool {
         let mut divisions: HashSet<(Value, Divisor)> = HashSet::new();
         for inst in ops {
             match self.func.inst(*inst).op {
                 Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, lhs, rhs } if self.indices.contains(&lhs) => {
                     divisions.extend(divisor(self.func, rhs).map(|divisor| (lhs, divisor)));
                 }
-                Op::Compare { lhs, rhs, .. } if [lhs, rhs].iter().any(|side| self.is_computed(*side, facts)) => return false,
+                Op::Compare { lhs, rhs, .. } if self.is_of_quotients([lhs, rhs]) => return false,
                 _ => {}
             }
         }
         divisions.len() > 1
     }
 
-    /// Is it a tile of indices that are computed in 32 bits, and not affine?
-    fn is_computed(&self, index: Value, facts: &mut AffineFacts) -> bool {
-        self.indices.contains(&index) && facts.get(self.func, index).is_none()
+    /// Is one of these indices computed from a quotient?
+    fn is_of_quotients(&self, indices: [Value; 2]) -> bool {
+        let (mut next, mut seen) = (indices.to_vec(), HashSet::new());
+        while let Some(value) = next.pop() {
+            if !self.indices.contains(&value) || !seen.insert(value) {
+                continue;
+            }
+            match self.func.def_op(value) {
+                Some(Op::Binary { op: BinaryOp::Div, .. }) => return true,
+                Some(Op::Binary { op: BinaryOp::Rem, lhs, .. }) => next.push(*lhs),
+                Some(op) => op.for_each_operand(&mut |operand| next.push(operand)),
+                None => {}
+            }
+        }
+        false
     }
 
     /// The pointers to which wide accesses are made, with the bytes of an access. Of those whose indices have no range, a second list.

@@ -36,6 +36,8 @@ struct Ends {
     second: Value,
     /// For each element: is it the second one?
     is_second: Value,
+    /// For each run: has it the second one?
+    has_second: Value,
 }
 
 /// A tile of indices: `base + step * i + constant` modulo 2^32, where `i` is the position in the run. The sum fits in 32 bits, but a part of it need
@@ -92,6 +94,8 @@ struct Crossing {
     divisor: Value,
     /// For each element: is it behind the multiple?
     is_behind: Value,
+    /// For each run: is the last element behind it?
+    crosses: Value,
 }
 
 struct Copy<'a, 'f> {
@@ -173,14 +177,14 @@ impl Copy<'_, '_> {
     /// Writes an op that works on each element by itself.
     fn apply(&mut self, tiles: &[Tile], write: &dyn Fn(&mut Builder<'_>, &[Value]) -> Value) -> Tile {
         let mut all = tiles.iter().filter_map(|tile| tile.ends);
-        if let Some(Ends { is_second, .. }) = all.next()
+        if let Some(Ends { is_second, has_second, .. }) = all.next()
             && all.all(|ends| ends.is_second == is_second)
             && tiles.iter().all(|tile| tile.is_of_runs || tile.ends.is_some())
         {
             let firsts: Vec<Value> = tiles.iter().map(|tile| tile.ends.map_or(tile.value, |ends| ends.first)).collect();
             let seconds: Vec<Value> = tiles.iter().map(|tile| tile.ends.map_or(tile.value, |ends| ends.second)).collect();
             let (first, second) = (write(&mut self.b, &firsts), write(&mut self.b, &seconds));
-            return self.of_ends(Ends { first, second, is_second });
+            return self.of_ends(Ends { first, second, is_second, has_second });
         }
         let is_of_runs = tiles.iter().all(|tile| tile.is_of_runs);
         let values: Vec<Value> = tiles.iter().map(|tile| if is_of_runs { tile.value } else { self.spread(*tile) }).collect();
@@ -495,24 +499,27 @@ impl Copy<'_, '_> {
             }
         };
         let left = self.b.binary(BinaryOp::Sub, divisor, remainder);
+        let run = self.b.int_like(self.flat.run as i128, left);
+        let crosses = self.b.compare(CompareOp::Lt, left, run);
         let left = self.spread(Tile::of_runs(left));
         let positions = self.steps(Index { base: None, step: 1, constant: 0 });
         let positions = self.b.cast(positions, Dtype::I32);
         let is_behind = self.b.compare(CompareOp::Ge, positions, left);
-        let crossing = Crossing { quotient, remainder, divisor, is_behind };
+        let crossing = Crossing { quotient, remainder, divisor, is_behind, crosses };
         self.crossings.insert((dividend, of), crossing);
         Some(crossing)
     }
 
     /// The quotients are two numbers in a run. The remainders are neighbours, which begin again behind the multiple.
-    fn crossed(&mut self, op: BinaryOp, Crossing { quotient, remainder, divisor, is_behind }: Crossing) -> Index {
+    fn crossed(&mut self, op: BinaryOp, crossing: Crossing) -> Index {
+        let Crossing { quotient, remainder, divisor, is_behind, crosses } = crossing;
         let (first, second, step) = if op == BinaryOp::Div {
             let one = self.b.int_like(1, quotient);
             (quotient, self.b.binary(BinaryOp::Add, quotient, one), 0)
         } else {
             (remainder, self.b.binary(BinaryOp::Sub, remainder, divisor), 1)
         };
-        let base = self.of_ends(Ends { first, second, is_second: is_behind });
+        let base = self.of_ends(Ends { first, second, is_second: is_behind, has_second: crosses });
         Index { step, ..Index::of(base) }
     }
 }
