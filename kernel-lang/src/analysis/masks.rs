@@ -122,6 +122,11 @@ impl Comparison {
         limit.is_uniform().then(|| Comparison { op, index, extents: func.ty(lhs).extents(), limit: limit.start, scalar })
     }
 
+    /// The number of positions from the start of the index to the limit, if neither the start nor the difference overflows.
+    pub fn distance(&self) -> Polynomial {
+        self.limit.minus(&self.index.start)
+    }
+
     /// The scalars from which the comparison is computed.
     pub fn scalars(&self) -> impl Iterator<Item = Value> {
         self.index.scalars().chain(self.limit.scalars())

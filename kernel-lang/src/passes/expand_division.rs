@@ -40,7 +40,7 @@
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, expand_each};
-use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, UnaryOp, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, Type, UnaryOp, Value};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -58,7 +58,11 @@ fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
         return Some(b.binary(BinaryOp::Mul, n, reciprocal));
     }
     let divisor = func.splat(d).and_then(ConstExpr::as_int);
+    let small = small(func, n).filter(|_| divisor.is_none_or(|divisor| divisor.unsigned_abs() < SMALL));
     let b = &mut Builder::new(func, region, data.loc);
+    if let Some(sign) = small {
+        return Some(of_small(b, op, n, sign, d));
+    }
     let quotient = match (op, divisor) {
         (_, Some(divisor)) => by_constant(b, n, divisor),
         (BinaryOp::Rem, None) => b.binary(BinaryOp::Div, n, d),
@@ -70,6 +74,73 @@ fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
     // As `n / 0` is 0, `n % 0` is n.
     let product = b.binary(BinaryOp::Mul, quotient, d);
     Some(b.binary(BinaryOp::Sub, n, product))
+}
+
+/// The magnitude of a small number is below this.
+const SMALL: u128 = 1 << 31;
+/// The most ops that are followed to show that a number is small.
+const FARTHEST: usize = 8;
+
+/// May a small number be negative?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    Positive,
+    Any,
+}
+
+/// The sign of a 64-bit scalar whose magnitude is known to be below 2^31: the number of a program, and quotients and remainders of it.
+fn small(func: &Function, value: Value) -> Option<Sign> {
+    let (mut at, mut sign) = (value, Sign::Positive);
+    for _ in 0..FARTHEST {
+        match *func.def_op(at)? {
+            Op::ProgramId { .. } | Op::NumPrograms { .. } => return Some(sign),
+            Op::Binary { op: BinaryOp::Rem, lhs, .. } => at = lhs,
+            Op::Binary { op: BinaryOp::Div, lhs, rhs } => {
+                let is_positive = func.splat(rhs).and_then(ConstExpr::as_int).is_some_and(|divisor| divisor >= 0);
+                (at, sign) = (lhs, if is_positive { sign } else { Sign::Any });
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// The quotient or the remainder of a small number, in 32 bits.
+///
+/// A divisor of a larger magnitude leaves a small number as it is, as 2^31 does, and so does 0. So with `m = min(|d| - 1, 2^31 - 1) + 1`, where
+/// `|d| - 1` is unsigned, `|n| / m` and `|n| % m` are the magnitudes of both results.
+fn of_small(b: &mut Builder<'_>, op: BinaryOp, n: Value, sign: Sign, d: Value) -> Value {
+    let zero = b.int_like(0, n);
+    let magnitude = |b: &mut Builder<'_>, x: Value| {
+        let negative = b.binary(BinaryOp::Sub, zero, x);
+        b.binary(BinaryOp::Max, x, negative)
+    };
+    let dividend = if sign == Sign::Positive { n } else { magnitude(b, n) };
+    let (one, most) = (b.int_like(1, n), b.constant(ConstExpr::Int(SMALL as i128 - 1), Type::scalar(Dtype::U64)));
+    let less = magnitude(b, d);
+    let less = b.binary(BinaryOp::Sub, less, one);
+    let less = b.bitcast(less, Dtype::U64);
+    let less = b.binary(BinaryOp::Min, less, most);
+    let [dividend, less] = [dividend, less].map(|value| b.cast(value, Dtype::U32));
+    let one = b.int_like(1, less);
+    let divisor = b.binary(BinaryOp::Add, less, one);
+    let mut result = b.binary(BinaryOp::Div, dividend, divisor);
+    if op == BinaryOp::Rem {
+        let product = b.binary(BinaryOp::Mul, result, divisor);
+        result = b.binary(BinaryOp::Sub, dividend, product);
+    }
+    let result = b.bitcast(result, Dtype::I32);
+    let result = b.cast(result, Dtype::I64);
+    // A quotient is negative if one of both numbers is, and a remainder if the dividend is.
+    let mut is_negative = (sign == Sign::Any).then(|| b.compare(CompareOp::Lt, n, zero));
+    if op == BinaryOp::Div {
+        let of_divisor = b.compare(CompareOp::Lt, d, zero);
+        is_negative = Some(is_negative.map_or(of_divisor, |of_dividend| b.binary(BinaryOp::Xor, of_dividend, of_divisor)));
+    }
+    is_negative.map_or(result, |is_negative| {
+        let negative = b.binary(BinaryOp::Sub, zero, result);
+        b.select(is_negative, negative, result)
+    })
 }
 
 /// The reciprocal of a power of two, if both are normal numbers of the type.

@@ -1,4 +1,5 @@
-//! Index sinking: copies cheap tiles into the regions that use them: constants, `arange`s, broadcasts of scalars, and sums of those.
+//! Index sinking: copies cheap tiles into the regions that use them: constants, `arange`s, broadcasts of scalars, sums of those,
+//! and the masks of branches.
 //!
 //! ```text
 //! ; before
@@ -30,14 +31,21 @@
 //! together, although the branch for full tiles requires another layout than the guarded one. For the same reason each op that uses an
 //! index gets its own copy: the rows and the columns of a matrix may both begin as `arange(0, 64)`, but different threads hold them.
 //!
+//! A mask that compares an index with a number is copied into branches. A thread has seven predicate registers, so a guarded path whose masks are
+//! computed in front of a loop takes them from the path for full tiles, which needs none. Where the index is known to be small, the copy compares
+//! positions in 32 bits.
+//!
 //! The pass runs last before layout assignment, because [`super::cse`] and [`super::licm`] would undo it.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::AffineFacts;
+use crate::analysis::masks::Comparison;
+use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
-use crate::ir::{Def, Function, Inst, Op, Region, SideTable, Value, postorder};
+use crate::ir::{BinaryOp, Builder, CompareOp, Def, Function, Inst, Op, Region, SideTable, Value, postorder};
+use crate::location::Loc;
 
 /// A tile that is computed from more tiles is not copied.
 const MOST_PARTS: usize = 128;
@@ -52,16 +60,22 @@ pub fn run(func: &mut Function) -> Changed {
     let mut sizes = Sizes { large: SideTable::new(), copies_left: FEW_COPIES.max(count) };
     let mut home: SideTable<Value, Option<Region>> = SideTable::new();
     let regions = func.regions_under(func.body);
+    let mut branches: HashSet<Region> = HashSet::new();
     for region in &regions {
         for inst in &func.region(*region).insts {
-            func.inst(*inst).results.iter().for_each(|result| home[*result] = Some(*region));
+            let data = func.inst(*inst);
+            data.results.iter().for_each(|result| home[*result] = Some(*region));
+            if let Op::If { then_region, else_region, .. } = data.op {
+                branches.extend([then_region, else_region]);
+            }
         }
     }
     let mut changed = false;
     for region in regions {
         let (copies, owner) = (SideTable::new(), SideTable::new());
         let (facts, home, sizes) = (&mut facts, &mut home, &mut sizes);
-        let mut cx = Cx { func, facts, home, sizes, region, copies, owner, out: Vec::new(), changed: false };
+        let is_branch = branches.contains(&region);
+        let mut cx = Cx { func, facts, home, sizes, region, is_branch, copies, owner, out: Vec::new(), changed: false };
         for inst in cx.func.region(region).insts.clone() {
             let mut op = cx.func.inst(inst).op.clone();
             // A value that a region yields keeps its layout, because it becomes a value of the surrounding region.
@@ -82,12 +96,23 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
+/// Is it a sum of few products of constants with numbers of programs, which are at least 0 and less than 2^60?
+fn is_small(func: &Function, number: &Polynomial) -> bool {
+    let is_number = |value: &Value| matches!(func.def_op(*value), Some(Op::ProgramId { .. } | Op::NumPrograms { .. }));
+    let is_small = |(factors, coefficient): &(Vec<Value>, i64)| {
+        matches!(&factors[..], [factor] if is_number(factor)) && (0..1 << 26).contains(coefficient)
+    };
+    number.terms.len() <= 4 && number.terms.iter().all(is_small) && (0..1 << 58).contains(&number.constant)
+}
+
 struct Cx<'a> {
     func: &'a mut Function,
     facts: &'a mut AffineFacts,
     home: &'a mut SideTable<Value, Option<Region>>,
     sizes: &'a mut Sizes,
     region: Region,
+    /// Is it a branch of an `if`?
+    is_branch: bool,
     /// Copies that the whole region uses.
     copies: SideTable<Value, Option<Value>>,
     /// For each index and each tile that it is computed from: the only op that uses it.
@@ -121,11 +146,32 @@ impl Cx<'_> {
             is_new
         };
         let leave = |cx: &mut Self, value: Value| {
-            let copy = cx.copy(value, |cx, operand| cx.copies[operand].unwrap_or(operand));
+            let copy = cx.positions_mask(value);
+            let copy = copy.unwrap_or_else(|| cx.copy(value, |cx, operand| cx.copies[operand].unwrap_or(operand)));
             cx.copies[value] = Some(copy);
         };
         postorder(self, value, enter, leave);
         self.copies[value].unwrap_or(value)
+    }
+
+    /// A copy of a mask `start + position < limit` that compares positions, which fit in 32 bits, if the start is known to be small: the number of a
+    /// program times a constant. The sum is then not negative, and a limit below 0 excludes as many elements as 0.
+    fn positions_mask(&mut self, value: Value) -> Option<Value> {
+        let op = self.func.def_op(value).cloned().filter(|op| matches!(op, Op::Compare { .. }))?;
+        let Comparison { op: CompareOp::Lt, index, extents, limit, .. } = Comparison::of(self.func, self.facts, &op)? else { return None };
+        index.maximum_offset(&extents)?;
+        if index.start.as_constant().is_some() || !is_small(self.func, &index.start) {
+            return None;
+        }
+        let (shape, scratch) = (self.func.ty(value).shape().to_vec(), self.func.add_region());
+        let b = &mut Builder::new(self.func, scratch, Loc::NONE);
+        let (start, limit, zero) = (index.uniform_value(b), limit.value(b), b.index(0));
+        let limit = b.binary(BinaryOp::Max, limit, zero);
+        let distance = b.binary(BinaryOp::Sub, limit, start);
+        let (positions, distance) = (index.strides_value(b, &shape), b.broadcast(distance, &shape));
+        let mask = b.compare(CompareOp::Lt, positions, distance);
+        self.out.append(self.func.insts_mut(scratch));
+        Some(mask)
     }
 
     /// Is it a cheap tile that another region computes?
@@ -210,6 +256,7 @@ impl Cx<'_> {
     fn is_cheap(&mut self, value: Value) -> bool {
         match self.func.def_op(value) {
             Some(Op::Const { .. } | Op::Arange { .. }) => true,
+            Some(op @ Op::Compare { .. }) => self.is_branch && Comparison::of(self.func, self.facts, op).is_some(),
             Some(Op::Broadcast { x }) => self.func.ty(*x).is_scalar() || self.facts.get(self.func, value).is_some(),
             Some(
                 Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Flip { .. } | Op::Unary { .. } | Op::Binary { .. },

@@ -89,7 +89,7 @@ enum Version {
     Ragged,
     /// The fastest version of a full tile with flattened indices.
     Fastest,
-    /// Another one.
+    /// Another one, also if it is the first of two but selects the elements of runs.
     Slower,
 }
 
@@ -121,6 +121,7 @@ pub fn run(func: &mut Function) -> Changed {
         // The guarded copy, or two versions of the full one, of which the first is the fastest.
         let regions = match is_full(func, else_region) {
             false => slower(func, else_region),
+            true if selects(func, then_region) => vec![(then_region, Version::Slower), (else_region, Version::Slower)],
             true => vec![(then_region, Version::Fastest), (else_region, Version::Slower)],
         };
         for (region, version) in regions {
@@ -146,6 +147,15 @@ pub fn run(func: &mut Function) -> Changed {
 fn divides(func: &Function, region: Region) -> bool {
     func.region(region).insts.iter().any(|inst| match func.inst(*inst).op {
         Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, lhs, .. } => func.ty(lhs).is_tile() && func.ty(lhs).dtype() == Dtype::I64,
+        _ => false,
+    })
+}
+
+/// Does a region select one of two elements of a run for each element? This is the version for divisors that are only long.
+fn selects(func: &Function, region: Region) -> bool {
+    let is_of_run = |value: Value| matches!(func.def_op(value), Some(Op::Broadcast { x }) if func.ty(*x).is_tile());
+    func.region(region).insts.iter().any(|inst| match func.inst(*inst).op {
+        Op::Select { on_true, on_false, .. } => is_of_run(on_true) && is_of_run(on_false),
         _ => false,
     })
 }

@@ -68,13 +68,15 @@
 //!   must be in the tensor, and replaces the elements behind the end. A store stores the elements in front of it one by one.
 //! - A mask of which nothing is known, such as one that was loaded. Accesses are then wide only along axes that the mask does not have.
 //!
-//! A tile may also be empty: `empty_tiles` says when the other branch tests this first.
+//! A tile may also be empty: `empty_tiles` says when the other branch tests this first. Where the guarded copy would be slow, a version with shorter
+//! runs comes before it (`narrow`).
 //!
 //! The condition never holds for a tile that is not full, whatever values the scalars have: each part compares without overflow, or
 //! overflows to false.
 
 mod empty_tiles;
 mod front;
+mod narrow;
 mod parts;
 
 use std::collections::{HashMap, HashSet};
@@ -97,6 +99,8 @@ use parts::{Parts, takes_partial_runs};
 pub(super) const WIDEST: i64 = 16;
 /// Longer straight-line regions are not duplicated.
 const MAX_OPS: usize = 4000;
+/// The sum or the difference of two numbers below this, and of a number and a position in a tile, does not overflow.
+const SMALL: i64 = 1 << 62;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -155,7 +159,8 @@ fn planned(func: &Function, whole: &[Inst], loops: &HashMap<Value, Loop>, facts:
         return None;
     }
     let (front, behind) = scalars_in_front(func, whole);
-    let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true, Some(loops)), plan(func, &behind, facts, &|_| true, Some(loops)));
+    let sought = Sought { loops: Some(loops), ..Sought::WIDEST };
+    let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true, sought), plan(func, &behind, facts, &|_| true, sought));
     let reach = |plan: &Option<Plan>| {
         plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|width| **width != Width::Elements).count()))
     };
@@ -168,6 +173,7 @@ fn planned(func: &Function, whole: &[Inst], loops: &HashMap<Value, Loop>, facts:
     let is_certain = planned.is_none();
     let mut planned = planned.unwrap_or_else(|| Planned { front: Vec::new(), ops: whole.to_vec(), plan: certain(func, whole) });
     planned.plan.flat = flat(func, &planned, loops, facts);
+    planned.plan.narrow = narrow::plan(func, &planned.ops, &planned.plan, facts);
     (!is_certain || planned.plan.flat.is_some()).then_some(planned)
 }
 
@@ -228,10 +234,14 @@ pub(super) fn is_plain(op: &Op) -> bool {
 pub(super) struct Plan {
     /// Accesses whose elements must all be in bounds, or masked off.
     pub(super) bounds: Vec<Bound>,
-    /// Accesses whose address must be divisible by [`WIDEST`]: the base, the offset, and the bytes of an element.
+    /// The bytes of a run.
+    widest: i64,
+    /// Accesses whose address must be divisible by `widest`: the base, the offset, and the bytes of an element.
     pub(super) aligned: Vec<(Value, Affine, i64)>,
     /// Comparisons that must hold for every element, and that are then dropped.
     pub(super) masks: Vec<(Value, Test)>,
+    /// Comparisons that end within the tile. Their starts and limits must be small, so that the distances between them do not overflow.
+    distances: Vec<(Value, Comparison)>,
     /// Numbers that must be divisible by others, so that masks end, and rows begin, at boundaries of wide accesses.
     pub(super) divisible: Vec<(Polynomial, i64)>,
     /// The accesses, and how each may move its elements.
@@ -240,12 +250,14 @@ pub(super) struct Plan {
     before: Vec<Inst>,
     /// The flattened indices, if the region divides indices.
     flat: Option<Flat>,
+    /// The plan of a version with shorter runs for tiles that are not full.
+    narrow: Option<Box<Plan>>,
 }
 
 impl Plan {
     /// Does it have no conditions?
     fn is_certain(&self) -> bool {
-        self.bounds.is_empty() && self.masks.is_empty() && self.aligned.is_empty() && self.divisible.is_empty()
+        self.bounds.is_empty() && self.masks.is_empty() && self.distances.is_empty() && self.aligned.is_empty() && self.divisible.is_empty()
     }
 
     /// Where the condition requires for another access that an end is a multiple, no run before it is partial.
@@ -264,7 +276,7 @@ impl Plan {
 pub(super) enum Width {
     /// One by one.
     Elements,
-    /// In runs of [`WIDEST`] bytes. The mask is the same for all elements of a run.
+    /// In runs of as many bytes as the plan says. The mask is the same for all elements of a run.
     Runs,
     /// In runs, of which the last may be partial: the mask may hold for only its first elements.
     PartialRuns,
@@ -299,7 +311,7 @@ fn certain(func: &Function, ops: &[Inst]) -> Plan {
 
 /// A plan without conditions, and the values that depend on memory, which cannot be part of a condition.
 fn unconditional(func: &Function, ops: &[Inst]) -> (Plan, SideTable<Value, bool>) {
-    let (mut plan, mut late) = (Plan::default(), SideTable::<Value, bool>::new());
+    let (mut plan, mut late) = (Plan { widest: WIDEST, ..Plan::default() }, SideTable::<Value, bool>::new());
     for inst in ops {
         let data = func.inst(*inst);
         let mut early = data.op.is_pure();
@@ -316,18 +328,35 @@ fn unconditional(func: &Function, ops: &[Inst]) -> (Plan, SideTable<Value, bool>
     (plan, late)
 }
 
-/// The conditions for a full straight-line region. The conditions use only values that are `usable`. Without `loops`, masks end at boundaries
-/// of wide accesses.
+/// What a plan is to make possible.
+#[derive(Clone, Copy)]
+pub(super) struct Sought<'a> {
+    /// The bytes of a run.
+    widest: i64,
+    /// The loops around the region. Without them, masks end at boundaries of runs.
+    loops: Option<&'a HashMap<Value, Loop>>,
+    /// May masks end within a tile, wherever it begins?
+    is_ragged: bool,
+}
+
+impl Sought<'_> {
+    /// The widest accesses.
+    pub(super) const WIDEST: Sought<'static> = Sought { widest: WIDEST, loops: None, is_ragged: false };
+}
+
+/// The conditions for a full straight-line region. The conditions use only values that are `usable`.
 pub(super) fn plan(
     func: &Function,
     ops: &[Inst],
     facts: &mut AffineFacts,
     usable: &dyn Fn(Value) -> bool,
-    loops: Option<&HashMap<Value, Loop>>,
+    sought: Sought<'_>,
 ) -> Option<Plan> {
     let (mut plan, late) = unconditional(func, ops);
+    let widest = sought.widest;
+    plan.widest = widest;
     let is_early = |value: Value| !late[value] && usable(value);
-    let (mut bounds, mut aligned, mut masks) = (HashSet::new(), HashSet::new(), HashSet::new());
+    let (mut bounds, mut aligned, mut masks, mut distances) = (HashSet::new(), HashSet::new(), HashSet::new(), HashSet::new());
     let mut partial: HashMap<Inst, Vec<(Polynomial, i64)>> = HashMap::new();
     for inst in ops {
         let Some(access @ Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
@@ -337,11 +366,10 @@ pub(super) fn plan(
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && affine.scalars().all(is_early)) else { continue };
         let extents = ty.extents();
-        let mut parts = mask.map_or(Parts::default(), |mask| {
-            Parts::of(func, facts, mask, &is_early, loops.filter(|_| takes_partial_runs(func, &func.inst(*inst).op)))
-        });
+        let loops = sought.loops.filter(|_| takes_partial_runs(func, &func.inst(*inst).op));
+        let mut parts = mask.map_or(Parts::default(), |mask| Parts::of(func, facts, mask, &is_early, Sought { loops, ..sought }));
         let bytes = func.ty(base).dtype().bytes() as i64;
-        let run = run_axis(&affine, &extents, bytes).filter(|axis| parts.is_whole_along(*axis) && access.can_be_wide(func));
+        let run = run_axis(&affine, &extents, bytes, widest).filter(|axis| parts.is_whole_along(*axis) && access.can_be_wide(func));
         let mut width = if run.is_some() { Width::Runs } else { Width::Elements };
         for at in 0..parts.ends.len() {
             let end = &parts.ends[at];
@@ -350,18 +378,18 @@ pub(super) fn plan(
             }
             if parts.is_partial(func, &end.end) {
                 width = Width::PartialRuns;
-                partial.entry(*inst).or_default().push((end.end.clone(), WIDEST / bytes));
+                partial.entry(*inst).or_default().push((end.end.clone(), widest / bytes));
                 // A partial run is loaded as a whole, and stored element by element.
-                parts.ends[at].run = if matches!(func.inst(*inst).op, Op::Load { .. }) { (WIDEST / bytes) as usize } else { 1 };
+                parts.ends[at].run = if matches!(func.inst(*inst).op, Op::Load { .. }) { (widest / bytes) as usize } else { 1 };
             } else {
-                plan.divisible.push((end.end.clone(), WIDEST / bytes));
+                plan.divisible.push((end.end.clone(), widest / bytes));
             }
         }
         let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
         plan.accesses.insert(*inst, width);
         if run.is_some() {
             let unknown = affine.strides.iter().zip(&extents).filter(|(lane, extent)| lane.as_constant().is_none() && **extent > 1);
-            plan.divisible.extend(unknown.map(|(lane, _)| (lane.clone(), WIDEST / bytes)));
+            plan.divisible.extend(unknown.map(|(lane, _)| (lane.clone(), widest / bytes)));
         }
         if !func.unchecked && bounds.insert(bound.clone()) {
             plan.bounds.push(bound);
@@ -370,6 +398,7 @@ pub(super) fn plan(
         if run.is_some() && aligned.insert(alignment.clone()) {
             plan.aligned.push(alignment);
         }
+        plan.distances.extend(parts.distances.into_iter().filter(|(mask, _)| distances.insert(*mask)));
         plan.masks.extend(parts.tests.into_iter().filter(|(mask, _)| masks.insert(*mask)));
     }
     plan.forget_partial_runs(&partial);
@@ -377,14 +406,14 @@ pub(super) fn plan(
 }
 
 /// The innermost axis along which addresses are consecutive and that has at least one wide access. The strides of all other axes must be
-/// multiples of [`WIDEST`] bytes, so that each run along the axis has the alignment of the first run. A stride that is not known counts as
+/// multiples of `widest` bytes, so that each run along the axis has the alignment of the first run. A stride that is not known counts as
 /// such a multiple: the caller adds it to [`Plan::divisible`], and the condition tests it.
-fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
-    let runs = |axis: &usize| affine.strides[*axis].is(1) && extents[*axis] as i64 * bytes >= WIDEST;
+fn run_axis(affine: &Affine, extents: &[usize], bytes: i64, widest: i64) -> Option<usize> {
+    let runs = |axis: &usize| affine.strides[*axis].is(1) && extents[*axis] as i64 * bytes >= widest;
     let fastest = (0..extents.len()).rev().find(runs)?;
     let keeps_alignment = |axis: usize| {
         let step = affine.strides[axis].as_constant().unwrap_or(0);
-        axis == fastest || extents[axis] == 1 || step.wrapping_mul(bytes) % WIDEST == 0
+        axis == fastest || extents[axis] == 1 || step.wrapping_mul(bytes) % widest == 0
     };
     (0..extents.len()).all(keeps_alignment).then_some(fastest)
 }
@@ -416,6 +445,7 @@ fn split(
     out.append(func.insts_mut(scratch));
 
     let ragged = flat.and_then(Flat::ragged).filter(|_| !plan.is_certain() && unless_empty.is_none());
+    let narrow = plan.narrow.as_deref().filter(|_| flat.is_none() && unless_empty.is_none() && narrow::is_tied(func, ops, &results));
     let body = func.add_region();
     *func.insts_mut(body) = ops.to_vec();
     let [fast, guarded] = [true, false].map(|is_full| {
@@ -436,19 +466,29 @@ fn split(
         }
         let values = results.iter().map(|value| map.get(*value)).collect();
         Builder::new(func, region, loc).yield_values(values);
-        match ragged.filter(|_| !is_full) {
-            Some(ragged) => {
-                let [front, inner] = [(); 2].map(|()| func.add_region());
-                let b = &mut Builder::new(func, front, loc);
-                let further = flat.and_then(|flat| flat.ragged_test(b));
-                let cond = all_of(b, fits.into_iter().chain(further));
-                let values = ragged.write(func, &full(ops, &plan, true), &results, inner, facts, loc);
-                Builder::new(func, inner, loc).yield_values(values);
-                branch(func, front, cond, [inner, region], &results, loc);
-                front
-            }
-            None => region,
+        if is_full {
+            return region;
         }
+        let [front, inner] = [(); 2].map(|()| func.add_region());
+        let cond = if let Some(ragged) = ragged {
+            let b = &mut Builder::new(func, front, loc);
+            let further = flat.and_then(|flat| flat.ragged_test(b));
+            let cond = all_of(b, fits.into_iter().chain(further));
+            let values = ragged.write(func, &full(ops, &plan, true), &results, inner, facts, loc);
+            Builder::new(func, inner, loc).yield_values(values);
+            cond
+        } else if let Some(narrow) = narrow {
+            let mut map = Substitution::new();
+            copy_insts(func, body, inner, &mut map);
+            make_full(func, ops, inner, narrow, &mut map);
+            let values = results.iter().map(|value| map.get(*value)).collect();
+            Builder::new(func, inner, loc).yield_values(values);
+            condition(&mut Builder::new(func, front, loc), narrow)
+        } else {
+            return region;
+        };
+        branch(func, front, cond, [inner, region], &results, loc);
+        front
     });
     let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
     let branch = func.make_inst(Op::If { cond, then_region: fast, else_region: guarded }, types, loc);
@@ -534,7 +574,7 @@ pub(super) fn make_full(func: &mut Function, ops: &[Inst], region: Region, plan:
         let op = &mut func.inst_mut(*copy).op;
         let mask = op.access().and_then(|access| access.mask);
         op.set_lanes(mask, true);
-        op.set_align(if *width == Width::Elements { 0 } else { WIDEST as u32 });
+        op.set_align(if *width == Width::Elements { 0 } else { plan.widest as u32 });
         if let Op::Load { partial, .. } | Op::Store { partial, .. } = op {
             *partial = *width == Width::PartialRuns;
         }
@@ -558,6 +598,7 @@ pub(super) fn make_full(func: &mut Function, ops: &[Inst], region: Region, plan:
     }
     crate::ir::rewrite::substitute(func, region, &with);
     func.insts_mut(region).splice(0..0, constants);
+    narrow::mask_by_position(func, region, plan, map);
 }
 
 pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
@@ -591,6 +632,13 @@ pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
             Test::Uniform(value) => parts.push(*value),
         }
     }
+    let mut small: HashSet<&Polynomial> = HashSet::new();
+    for number in plan.distances.iter().flat_map(|(_, Comparison { index, limit, .. })| [&index.start, limit]) {
+        if small.insert(number) {
+            let number = number.value(b);
+            parts.push(bounds::is_below(b, number, SMALL));
+        }
+    }
     let mut addresses: Option<Value> = None;
     for (base, index, bytes) in &plan.aligned {
         let start = index.uniform_value(b);
@@ -601,7 +649,7 @@ pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
         addresses = Some(addresses.map_or(address, |all| b.binary(BinaryOp::Or, all, address)));
     }
     if let Some(addresses) = addresses {
-        let low_bits = b.index((WIDEST - 1).into());
+        let low_bits = b.index((plan.widest - 1).into());
         let misaligned = b.binary(BinaryOp::And, addresses, low_bits);
         let zero = b.index(0);
         parts.push(b.compare(CompareOp::Eq, misaligned, zero));

@@ -95,7 +95,7 @@ use crate::analysis::polynomial::Polynomial;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for, substitute};
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, SideTable, Value, postorder};
 
-use super::split_full_tiles::{Plan, Test, WIDEST, Width, condition, is_plain, make_full, plan};
+use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, is_plain, make_full, plan};
 
 /// Longer bodies are not duplicated.
 const MAX_OPS: usize = 1000;
@@ -137,7 +137,7 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     }
     let index = around.index(func);
     let inside = loops::defined_in(func, &[around.body]);
-    let mut plan = plan(func, ops, facts, &|value| value == index || !inside[value], None)?;
+    let mut plan = plan(func, ops, facts, &|value| value == index || !inside[value], Sought::WIDEST)?;
     let grows = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| !scale.looks_negative());
     let is_same = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| scale.is(0));
     let is_fine = plan.bounds.iter().all(|bound| {

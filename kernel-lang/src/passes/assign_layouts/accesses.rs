@@ -1,6 +1,6 @@
 //! Layout preferences of accesses and reductions, and converts for accesses that prefer another layout than their component.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::ir::rewrite::Changed;
@@ -48,6 +48,8 @@ pub(super) struct Access {
     pub(super) offset: Value,
     pub(super) width: Width,
     is_atomic: bool,
+    /// Is there a wider access to the same tensor? This one then is that of a slower version of the code, and takes any layout.
+    is_slower: bool,
 }
 
 /// The preference of each component.
@@ -57,7 +59,9 @@ pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Comp
     for access in accesses {
         let component = components.find(access.offset);
         let wish = &mut wishes[component];
-        wish.accesses.push(access.width);
+        if !access.is_slower {
+            wish.accesses.push(access.width);
+        }
         let wanted = (access.width.vector * access.width.bytes, access.width.bytes);
         if access.width.axis == wish.axis {
             wish.vector = wish.vector.max(access.width.vector);
@@ -88,6 +92,8 @@ pub(super) fn compute(func: &Function, target: &Asked) -> Vec<Access> {
     let mut facts = AffineFacts::new();
     let mut used: Option<SideTable<Value, bool>> = None;
     let mut accesses = Vec::new();
+    let mut widest: HashMap<Value, u32> = HashMap::new();
+    let mut bases = Vec::new();
     for inst in func.all_insts() {
         let (base, offset, align) = match func.inst(inst).op {
             Op::Load { base, offset, align, .. } | Op::Store { base, offset, align, .. } | Op::AsyncCopy { base, offset, align, .. } => {
@@ -110,7 +116,13 @@ pub(super) fn compute(func: &Function, target: &Asked) -> Vec<Access> {
         let vector = if axis.is_some() { (align / bytes).max(1) } else { 1 };
         let is_load = matches!(func.inst(inst).op, Op::Load { .. });
         let is_atomic = matches!(func.inst(inst).op, Op::Atomic { .. });
-        accesses.push(Access { inst, offset, width: Width { axis, vector, bytes, is_load }, is_atomic });
+        accesses.push(Access { inst, offset, width: Width { axis, vector, bytes, is_load }, is_atomic, is_slower: false });
+        bases.push(base);
+        let known = widest.entry(base).or_default();
+        *known = vector.max(*known);
+    }
+    for (access, base) in accesses.iter_mut().zip(bases) {
+        access.is_slower = (2..widest[&base]).contains(&access.width.vector);
     }
     accesses
 }

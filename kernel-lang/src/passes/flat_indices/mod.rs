@@ -7,7 +7,8 @@
 //! - **Bounds.** The same ranges prove that accesses with such indices are in bounds, so these need no guard.
 //! - **Runs.** A tile of 1024 elements becomes one of `[128, 8]`: 128 runs of 8 neighbours. If `n` is a multiple of 8, each run has one row, and
 //!   neighbouring columns ([`runs`]). So a thread divides once for 8 elements, and accesses 16 bytes at once. A second condition tests
-//!   the divisors. If it fails, the copy divides for each element, and still makes wide accesses where the index is not divided.
+//!   the divisors. If it fails, a run crosses at most one multiple of a divisor that is at least as long: its elements have the quotient of the first
+//!   one, or one more. Otherwise, the copy divides for each element. Both still make wide accesses where the index is not divided.
 //! - **Ragged tiles.** The last tile of a tensor often is not full because its last elements are masked. The ranges are those of the elements for which
 //!   the masks hold. So if the other tests hold, such a tile also needs no guards: a copy of one element a run keeps the masks.
 //! - **Division.** A divisor's reciprocal is computed once, and each division is a product and a shift

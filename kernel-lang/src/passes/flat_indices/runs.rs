@@ -52,6 +52,8 @@ pub(super) struct Demands {
     inner: Demand,
     /// Strides such as `s` in `row * s + column`: what more makes further accesses wide.
     strides: Demand,
+    /// Is a version worth its code that only needs divisors of flat indices which are at least the run's length?
+    takes_long: bool,
 }
 
 /// What one test decides.
@@ -86,11 +88,17 @@ impl Demands {
     /// What can be granted, the most first.
     pub(super) fn grants(&self) -> Vec<Grant> {
         let grants = [(Grant::Strides, &self.strides), (Grant::Inner, &self.inner), (Grant::Divisors, &self.divisors)];
-        grants.into_iter().filter(|(_, demand)| !demand.is_empty()).map(|(grant, _)| grant).collect()
+        let long = self.takes_long.then_some(Grant::Long);
+        grants.into_iter().filter(|(_, demand)| !demand.is_empty()).map(|(grant, _)| grant).chain(long).collect()
     }
 
     /// Appends the test for a grant.
     pub(super) fn test(&self, b: &mut Builder<'_>, grant: Grant, run: usize) -> Value {
+        if grant == Grant::Long {
+            let run = b.index(run as i128);
+            let least = self.divisors.multiples.iter().copied().reduce(|least, divisor| b.binary(BinaryOp::Min, least, divisor));
+            return b.compare(CompareOp::Ge, least.expect("a divisor is demanded"), run);
+        }
         let tests: Vec<Value> = self.granted(grant).filter(|demand| !demand.is_empty()).map(|demand| demand.test(b, run)).collect();
         tests.into_iter().reduce(|all, test| b.binary(BinaryOp::And, all, test)).expect("something is demanded")
     }
@@ -98,12 +106,20 @@ impl Demands {
     /// The parts that a grant grants.
     fn granted(&self, grant: Grant) -> impl Iterator<Item = &Demand> {
         let parts = match grant {
-            Grant::None => 0,
+            Grant::None | Grant::Long => 0,
             Grant::Divisors => 1,
             Grant::Inner | Grant::Collect => 2,
             Grant::Strides => 3,
         };
         [&self.divisors, &self.inner, &self.strides].into_iter().take(parts)
+    }
+
+    /// If the divisors of flat indices are long: is this one at least the run's length?
+    pub(super) fn is_long(&self, divisor: Divisor, run: usize) -> bool {
+        match divisor {
+            Divisor::Constant(constant) => constant >= run as i64,
+            Divisor::Scalar(scalar) => self.divisors.multiples.contains(&scalar),
+        }
     }
 
     /// The number of divisors.
@@ -134,6 +150,8 @@ pub(super) enum Grant {
     Inner,
     /// The divisors of flat indices that were demanded are.
     Divisors,
+    /// The divisors of flat indices that were demanded are at least the run's length.
+    Long,
     /// Nothing.
     None,
 }
@@ -179,7 +197,41 @@ impl Runs<'_> {
         if demands.strides.bases.is_empty() {
             demands.strides = Demand::default();
         }
+        demands.takes_long = !demands.divisors.multiples.is_empty() && self.saves_divisions(full.ops);
         demands
+    }
+
+    /// Does it save enough to divide once for a run? A single division takes little more than to select a quotient. Masks are computed for each
+    /// element: those of quotients take what the quotients save.
+    fn saves_divisions(&self, ops: &[Inst]) -> bool {
+        let mut divisions: HashSet<(Value, Divisor)> = HashSet::new();
+        for inst in ops {
+            match self.func.inst(*inst).op {
+                Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, lhs, rhs } if self.indices.contains(&lhs) => {
+                    divisions.extend(divisor(self.func, rhs).map(|divisor| (lhs, divisor)));
+                }
+                Op::Compare { lhs, rhs, .. } if self.is_of_quotients([lhs, rhs]) => return false,
+                _ => {}
+            }
+        }
+        divisions.len() > 1
+    }
+
+    /// Is one of these indices computed from a quotient?
+    fn is_of_quotients(&self, indices: [Value; 2]) -> bool {
+        let (mut next, mut seen) = (indices.to_vec(), HashSet::new());
+        while let Some(value) = next.pop() {
+            if !self.indices.contains(&value) || !seen.insert(value) {
+                continue;
+            }
+            match self.func.def_op(value) {
+                Some(Op::Binary { op: BinaryOp::Div, .. }) => return true,
+                Some(Op::Binary { op: BinaryOp::Rem, lhs, .. }) => next.push(*lhs),
+                Some(op) => op.for_each_operand(&mut |operand| next.push(operand)),
+                None => {}
+            }
+        }
+        false
     }
 
     /// The pointers to which wide accesses are made, with the bytes of an access. Of those whose indices have no range, a second list.

@@ -10,7 +10,7 @@ use crate::analysis::ranges::reciprocal::{self, Reciprocal};
 use crate::analysis::ranges::{Divisor, divisor};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Substitution;
-use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, Type, UnaryOp, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, Type, UnaryOp, Value};
 use crate::location::Loc;
 
 use super::quotients;
@@ -23,6 +23,21 @@ struct Tile {
     value: Value,
     /// Has it one element for each run?
     is_of_runs: bool,
+    /// Present if each run has at most two different elements.
+    ends: Option<Ends>,
+}
+
+/// The two elements of each run. An op that works on each element by itself is done for both, instead of for all elements.
+#[derive(Clone, Copy)]
+struct Ends {
+    /// The element at the start of each run.
+    first: Value,
+    /// The element at the end. It may be anything in a run that has only one element.
+    second: Value,
+    /// For each element: is it the second one?
+    is_second: Value,
+    /// For each run: has it the second one?
+    has_second: Value,
 }
 
 /// A tile of indices: `base + step * i + constant` modulo 2^32, where `i` is the position in the run. The sum fits in 32 bits, but a part of it need
@@ -61,12 +76,26 @@ pub(super) fn run(
         tiles: HashMap::new(),
         indices: HashMap::new(),
         reciprocals: HashMap::new(),
+        crossings: HashMap::new(),
         shared,
     };
     for inst in full.ops {
         copy.op(*inst);
     }
     results.iter().map(|result| copy.scalars.get(*result)).collect()
+}
+
+/// A division of neighbours by a number that is at least the run's length: each run crosses at most one multiple of it.
+#[derive(Clone, Copy)]
+struct Crossing {
+    /// The quotient and the remainder of the first element of each run.
+    quotient: Value,
+    remainder: Value,
+    divisor: Value,
+    /// For each element: is it behind the multiple?
+    is_behind: Value,
+    /// For each run: is the last element behind it?
+    crosses: Value,
 }
 
 struct Copy<'a, 'f> {
@@ -82,6 +111,8 @@ struct Copy<'a, 'f> {
     tiles: HashMap<Value, Tile>,
     indices: HashMap<Value, Index>,
     reciprocals: HashMap<Value, Reciprocal>,
+    /// By dividend and divisor: how runs cross a multiple of the divisor.
+    crossings: HashMap<(Value, Divisor), Crossing>,
     /// By quotient: another quotient and a divisor of it that give the same.
     shared: HashMap<Value, (Value, Value)>,
 }
@@ -136,10 +167,32 @@ impl Copy<'_, '_> {
         self.b.broadcast(column, &self.extents)
     }
 
-    /// Two tiles of one shape.
-    fn together<const N: usize>(&mut self, tiles: [Tile; N]) -> ([Value; N], bool) {
+    /// A tile of which each run has two elements.
+    fn of_ends(&mut self, ends: Ends) -> Tile {
+        let [first, second] = [ends.first, ends.second].map(|value| self.spread(Tile::of_runs(value)));
+        let value = self.b.select(ends.is_second, second, first);
+        Tile { value, is_of_runs: false, ends: Some(ends) }
+    }
+
+    /// Writes an op that works on each element by itself.
+    fn apply(&mut self, tiles: &[Tile], write: &dyn Fn(&mut Builder<'_>, &[Value]) -> Value) -> Tile {
+        let mut all = tiles.iter().filter_map(|tile| tile.ends);
+        if let Some(Ends { is_second, has_second, .. }) = all.next()
+            && all.all(|ends| ends.is_second == is_second)
+            && tiles.iter().all(|tile| tile.is_of_runs || tile.ends.is_some())
+        {
+            let firsts: Vec<Value> = tiles.iter().map(|tile| tile.ends.map_or(tile.value, |ends| ends.first)).collect();
+            let seconds: Vec<Value> = tiles.iter().map(|tile| tile.ends.map_or(tile.value, |ends| ends.second)).collect();
+            let (first, second) = (write(&mut self.b, &firsts), write(&mut self.b, &seconds));
+            return self.of_ends(Ends { first, second, is_second, has_second });
+        }
         let is_of_runs = tiles.iter().all(|tile| tile.is_of_runs);
-        (tiles.map(|tile| if is_of_runs { tile.value } else { self.spread(tile) }), is_of_runs)
+        let values: Vec<Value> = tiles.iter().map(|tile| if is_of_runs { tile.value } else { self.spread(*tile) }).collect();
+        Tile { value: write(&mut self.b, &values), is_of_runs, ends: None }
+    }
+
+    fn binary(&mut self, op: BinaryOp, x: Tile, y: Tile) -> Tile {
+        self.apply(&[x, y], &|b, values| b.binary(op, values[0], values[1]))
     }
 
     /// The tile that replaces a tile of the region, or of the code before it.
@@ -149,10 +202,10 @@ impl Copy<'_, '_> {
         }
         let tile = if self.full.holds(value) {
             let ty = Type::tile(Dtype::Bool, self.shape(true).to_vec());
-            Tile { value: self.b.constant(ConstExpr::Bool(true), ty), is_of_runs: true }
+            Tile::of_runs(self.b.constant(ConstExpr::Bool(true), ty))
         } else if let Some(constant) = self.b.func.splat(value).cloned() {
             let ty = Type::tile(self.b.func.ty(value).elem().clone(), self.shape(true).to_vec());
-            Tile { value: self.b.constant(constant, ty), is_of_runs: true }
+            Tile::of_runs(self.b.constant(constant, ty))
         } else if let Some(affine) = self.affine(value) {
             self.affine_tile(&affine)
         } else if self.flat.clamped.contains(&value) {
@@ -161,9 +214,9 @@ impl Copy<'_, '_> {
         } else if self.is_index(value) {
             let index = self.index(value);
             let tile = self.elements(index);
-            Tile { value: self.b.cast(tile.value, Dtype::I64), ..tile }
+            self.apply(&[tile], &|b, values| b.cast(values[0], Dtype::I64))
         } else {
-            Tile { value: self.b.reshape(value, &self.extents.clone()), is_of_runs: false }
+            Tile::of_elements(self.b.reshape(value, &self.extents.clone()))
         };
         self.tiles.insert(value, tile);
         tile
@@ -187,78 +240,84 @@ impl Copy<'_, '_> {
         let shape = self.shape(is_of_runs).to_vec();
         let start = self.b.broadcast(start, &shape);
         if strides.is_empty() {
-            return Tile { value: start, is_of_runs };
+            return Tile { value: start, is_of_runs, ends: None };
         }
         let steps = Affine { start: Polynomial::default(), strides };
         let steps = steps.strides_value(&mut self.b, &shape);
-        Tile { value: self.b.binary(BinaryOp::Add, start, steps), is_of_runs }
+        Tile { value: self.b.binary(BinaryOp::Add, start, steps), is_of_runs, ends: None }
     }
 
     /// An op that works on each element by itself.
     fn elementwise(&mut self, mut op: Op, result: Value) -> Tile {
-        let mut tiles = Vec::new();
-        op.for_each_operand(&mut |value| tiles.push(value));
-        tiles.retain(|value| self.b.func.ty(*value).is_tile());
-        let is_of_runs = if self.full.holds(result) {
+        // An `arange` is affine.
+        if self.full.holds(result) || matches!(op, Op::Arange { .. }) {
             return self.tile(result);
-        } else {
-            tiles.iter().all(|value| self.tile(*value).is_of_runs)
-        };
-        op.map_operands(&mut |value| {
-            if !self.b.func.ty(value).is_tile() {
-                return self.scalars.get(value);
+        }
+        let mut tiles = Vec::new();
+        let mut is_tile = Vec::new();
+        op.for_each_operand(&mut |value| {
+            is_tile.push(self.b.func.ty(value).is_tile());
+            if is_tile.last() == Some(&true) {
+                tiles.push(value);
             }
-            let tile = self.tile(value);
-            if is_of_runs { tile.value } else { self.spread(tile) }
         });
-        let ty = Type::tile(self.b.func.ty(result).elem().clone(), self.shape(is_of_runs).to_vec());
-        let value = match op {
-            // An `arange` is affine.
-            Op::Arange { .. } => return self.tile(result),
-            op => {
-                let copy = self.b.func.append(self.b.region, op, [ty], self.b.loc);
-                self.b.func.result(copy)
-            }
-        };
-        Tile { value, is_of_runs }
+        let is_mask = self.b.func.ty(result).dtype() == Dtype::Bool;
+        let tiles: Vec<Tile> = tiles
+            .into_iter()
+            .map(|value| {
+                let tile = self.tile(value);
+                if is_mask { tile.whole() } else { tile }
+            })
+            .collect();
+        op.map_operands(&mut |value| self.scalars.get(value));
+        let elem = self.b.func.ty(result).elem().clone();
+        let shapes = [self.shape(true).to_vec(), self.shape(false).to_vec()];
+        self.apply(&tiles, &|b, values| {
+            let (mut copy, mut values, mut is_tile) = (op.clone(), values.iter(), is_tile.iter());
+            let mut shape = &shapes[0];
+            copy.map_operands(&mut |value| match is_tile.next() {
+                Some(true) => {
+                    let value = *values.next().expect("each tile has a value");
+                    shape = if b.func.ty(value).shape().len() > 1 { &shapes[1] } else { shape };
+                    value
+                }
+                _ => value,
+            });
+            b.op(copy, &[Type::tile(elem.clone(), shape.clone())])
+        })
     }
 
-    fn compare(&mut self, op: crate::ir::CompareOp, lhs: Value, rhs: Value, run: Option<Run>) -> Tile {
-        let (left, right) = (self.index(lhs), self.index(rhs));
-        let ([left, right], is_of_runs) = if matches!(run, Some(Run::Same { .. })) {
+    fn compare(&mut self, op: CompareOp, lhs: Value, rhs: Value, run: Option<Run>) -> Tile {
+        let (mut left, mut right) = (self.index(lhs), self.index(rhs));
+        if matches!(run, Some(Run::Same { .. })) {
             // What holds for the first element of a run holds for all.
-            let [left, right] = [left, right].map(|index| Index { step: 0, ..index });
-            let tiles = [self.elements(left), self.elements(right)];
-            self.together(tiles)
-        } else {
-            let tiles = [self.elements(left), self.elements(right)];
-            self.together(tiles)
-        };
-        Tile { value: self.b.compare(op, left, right), is_of_runs }
+            (left.step, right.step) = (0, 0);
+        }
+        let tiles = [self.elements(left).whole(), self.elements(right).whole()];
+        self.apply(&tiles, &|b, values| b.compare(op, values[0], values[1]))
     }
 
     /// The elements of an index, as `i32`.
     fn elements(&mut self, index: Index) -> Tile {
-        let is_of_runs = index.step == 0 && index.base.is_none_or(|base| base.is_of_runs);
-        let base = match index.base {
-            Some(base) if is_of_runs => Some(base.value),
-            Some(base) => Some(self.spread(base)),
-            None => None,
-        };
-        let ty = Type::tile(Dtype::I32, self.shape(is_of_runs).to_vec());
+        let mut base = index.base;
         let rest = if index.step == 0 {
             // The element fits in 32 bits, its constant part need not.
             let constant = index.constant as i32;
-            (constant != 0 || base.is_none()).then(|| self.b.constant(ConstExpr::Int(constant.into()), ty))
+            let is_of_runs = base.is_none_or(|base| base.is_of_runs || base.ends.is_some());
+            let ty = Type::tile(Dtype::I32, self.shape(is_of_runs).to_vec());
+            (constant != 0 || base.is_none()).then(|| {
+                let value = self.b.constant(ConstExpr::Int(constant.into()), ty);
+                Tile { value, is_of_runs, ends: None }
+            })
         } else {
+            base = base.map(|base| Tile::of_elements(self.spread(base)));
             let steps = self.steps(index);
-            Some(self.b.cast(steps, Dtype::I32))
+            Some(Tile::of_elements(self.b.cast(steps, Dtype::I32)))
         };
-        let value = match (base, rest) {
-            (Some(base), Some(rest)) => self.b.binary(BinaryOp::Add, base, rest),
+        match (base, rest) {
+            (Some(base), Some(rest)) => self.binary(BinaryOp::Add, base, rest),
             (one, other) => one.or(other).expect("a base or a constant"),
-        };
-        Tile { value, is_of_runs }
+        }
     }
 
     /// `step * i + constant` for each element, as `i64`.
@@ -296,18 +355,18 @@ impl Copy<'_, '_> {
                 let run = self.b.int_like(self.flat.run as i128, numbers);
                 let base = self.b.binary(BinaryOp::Mul, numbers, run);
                 let start = start.as_int().expect("a range was found") as i64;
-                Index { base: Some(Tile { value: base, is_of_runs: true }), step: 1, constant: start }
+                Index { base: Some(Tile::of_runs(base)), step: 1, constant: start }
             }
             Op::Broadcast { x } => {
                 let x = self.scalars.get(x);
                 let narrow = self.b.cast(x, Dtype::I32);
                 let extents = self.shape(true).to_vec();
-                Index { base: Some(Tile { value: self.b.broadcast(narrow, &extents), is_of_runs: true }), step: 0, constant: 0 }
+                Index::of(Tile::of_runs(self.b.broadcast(narrow, &extents)))
             }
             Op::Cast { x } => {
                 // A cast clamps, in 32 bits as in 64.
                 let tile = self.tile(x);
-                Index::of(Tile { value: self.b.cast(tile.value, Dtype::I32), ..tile })
+                Index::of(self.apply(&[tile], &|b, values| b.cast(values[0], Dtype::I32)))
             }
             Op::Unary { op: UnaryOp::Neg, x } => {
                 let x = self.index(x);
@@ -316,7 +375,7 @@ impl Copy<'_, '_> {
             Op::Unary { op: UnaryOp::Abs, x } => {
                 let x = self.index(x);
                 let tile = self.elements(x);
-                Index::of(Tile { value: self.b.unary(UnaryOp::Abs, tile.value), ..tile })
+                Index::of(self.apply(&[tile], &|b, values| b.unary(UnaryOp::Abs, values[0])))
             }
             Op::Binary { op: BinaryOp::Add, lhs, rhs } => {
                 let (x, y) = (self.index(lhs), self.index(rhs));
@@ -351,28 +410,23 @@ impl Copy<'_, '_> {
                     self.tile(cond)
                 } else {
                     let (scalar, extents) = (self.scalars.get(cond), self.shape(true).to_vec());
-                    Tile { value: self.b.broadcast(scalar, &extents), is_of_runs: true }
+                    Tile::of_runs(self.b.broadcast(scalar, &extents))
                 };
                 let tiles = [cond, self.elements(x), self.elements(y)];
-                let ([cond, x, y], is_of_runs) = self.together(tiles);
-                Index::of(Tile { value: self.b.select(cond, x, y), is_of_runs })
+                Index::of(self.apply(&tiles, &|b, values| b.select(values[0], values[1], values[2])))
             }
             _ => unreachable!("such an index has no range"),
         }
     }
 
     fn of_elements(&mut self, op: BinaryOp, x: Index, y: Index) -> Index {
-        let tiles = [self.elements(x), self.elements(y)];
-        let ([x, y], is_of_runs) = self.together(tiles);
-        Index::of(Tile { value: self.b.binary(op, x, y), is_of_runs })
+        let (x, y) = (self.elements(x), self.elements(y));
+        Index::of(self.binary(op, x, y))
     }
 
     fn sum(&mut self, x: Index, y: Index) -> Index {
         let base = match (x.base, y.base) {
-            (Some(x), Some(y)) => {
-                let ([x, y], is_of_runs) = self.together([x, y]);
-                Some(Tile { value: self.b.binary(BinaryOp::Add, x, y), is_of_runs })
-            }
+            (Some(x), Some(y)) => Some(self.binary(BinaryOp::Add, x, y)),
             (one, other) => one.or(other),
         };
         Index { base, step: x.step.wrapping_add(y.step), constant: x.constant.wrapping_add(y.constant) }
@@ -383,15 +437,16 @@ impl Copy<'_, '_> {
             let y = self.scaled(y, -1);
             return self.sum(x, y);
         };
-        let ([left, right], is_of_runs) = self.together([left, right]);
-        let base = Tile { value: self.b.binary(BinaryOp::Sub, left, right), is_of_runs };
+        let base = self.binary(BinaryOp::Sub, left, right);
         Index { base: Some(base), step: x.step.wrapping_sub(y.step), constant: x.constant.wrapping_sub(y.constant) }
     }
 
     fn scaled(&mut self, x: Index, factor: i64) -> Index {
         let base = x.base.map(|base| {
-            let factor = self.b.int_like(factor.into(), base.value);
-            Tile { value: self.b.binary(BinaryOp::Mul, base.value, factor), ..base }
+            self.apply(&[base], &|b, values| {
+                let factor = b.int_like(factor.into(), values[0]);
+                b.binary(BinaryOp::Mul, values[0], factor)
+            })
         });
         Index { base, step: x.step.wrapping_mul(factor), constant: x.constant.wrapping_mul(factor) }
     }
@@ -403,18 +458,84 @@ impl Copy<'_, '_> {
             BinaryOp::Div => matches!(run, Some(Run::Same { .. })),
             _ => matches!(run, Some(Run::Steps { .. })),
         };
+        if !is_in_runs && let Some(crossing) = self.crossing(dividend, x, of) {
+            return self.crossed(op, crossing);
+        }
         let step = if is_in_runs && op == BinaryOp::Rem { x.step } else { 0 };
         let x = self.elements(if is_in_runs { Index { step: 0, ..x } } else { x });
-        let value = match of {
-            Divisor::Constant(constant) => reciprocal::by_constant(&mut self.b, op, x.value, constant),
+        Index { step, ..Index::of(self.quotients(op, x, of)) }
+    }
+
+    /// The quotients or the remainders of a tile.
+    fn quotients(&mut self, op: BinaryOp, x: Tile, of: Divisor) -> Tile {
+        match of {
+            Divisor::Constant(constant) => self.apply(&[x], &|b, values| reciprocal::by_constant(b, op, values[0], constant)),
             Divisor::Scalar(scalar) => {
                 let scalar = self.scalars.get(scalar);
                 let b = &mut self.b;
                 let reciprocal = *self.reciprocals.entry(scalar).or_insert_with(|| Reciprocal::of(b, scalar));
-                reciprocal.divided(b, op, x.value)
+                self.apply(&[x], &|b, values| reciprocal.divided(b, op, values[0]))
+            }
+        }
+    }
+
+    /// How runs of neighbours cross a multiple of a divisor that is at least the run's length.
+    fn crossing(&mut self, dividend: Value, x: Index, of: Divisor) -> Option<Crossing> {
+        let is_run = x.step == 1 && x.base.is_none_or(|base| base.is_of_runs);
+        if !is_run || self.grant != Grant::Long || !self.flat.demands.is_long(of, self.flat.run) {
+            return None;
+        }
+        if let Some(crossing) = self.crossings.get(&(dividend, of)) {
+            return Some(*crossing);
+        }
+        let first = self.elements(Index { step: 0, ..x });
+        let [quotient, remainder] = [BinaryOp::Div, BinaryOp::Rem].map(|op| self.quotients(op, first, of).value);
+        let divisor = match of {
+            Divisor::Constant(constant) => self.b.int_like(constant.into(), quotient),
+            Divisor::Scalar(scalar) => {
+                let (scalar, extents) = (self.scalars.get(scalar), self.shape(true).to_vec());
+                let narrow = self.b.cast(scalar, Dtype::I32);
+                self.b.broadcast(narrow, &extents)
             }
         };
-        Index { step, ..Index::of(Tile { value, ..x }) }
+        let left = self.b.binary(BinaryOp::Sub, divisor, remainder);
+        let run = self.b.int_like(self.flat.run as i128, left);
+        let crosses = self.b.compare(CompareOp::Lt, left, run);
+        let left = self.spread(Tile::of_runs(left));
+        let positions = self.steps(Index { base: None, step: 1, constant: 0 });
+        let positions = self.b.cast(positions, Dtype::I32);
+        let is_behind = self.b.compare(CompareOp::Ge, positions, left);
+        let crossing = Crossing { quotient, remainder, divisor, is_behind, crosses };
+        self.crossings.insert((dividend, of), crossing);
+        Some(crossing)
+    }
+
+    /// The quotients are two numbers in a run. The remainders are neighbours, which begin again behind the multiple.
+    fn crossed(&mut self, op: BinaryOp, crossing: Crossing) -> Index {
+        let Crossing { quotient, remainder, divisor, is_behind, crosses } = crossing;
+        let (first, second, step) = if op == BinaryOp::Div {
+            let one = self.b.int_like(1, quotient);
+            (quotient, self.b.binary(BinaryOp::Add, quotient, one), 0)
+        } else {
+            (remainder, self.b.binary(BinaryOp::Sub, remainder, divisor), 1)
+        };
+        let base = self.of_ends(Ends { first, second, is_second: is_behind, has_second: crosses });
+        Index { step, ..Index::of(base) }
+    }
+}
+
+impl Tile {
+    fn of_runs(value: Value) -> Tile {
+        Tile { value, is_of_runs: true, ends: None }
+    }
+
+    fn of_elements(value: Value) -> Tile {
+        Tile { value, is_of_runs: false, ends: None }
+    }
+
+    /// The tile without the elements of runs: to select one of two predicates takes more instructions than a comparison.
+    fn whole(self) -> Tile {
+        Tile { ends: None, ..self }
     }
 }
 

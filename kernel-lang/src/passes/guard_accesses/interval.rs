@@ -26,11 +26,24 @@ pub(super) struct Interval {
 }
 
 /// The upper bound that a mask sets.
-enum Upper {
-    /// `position < end`
-    Position(Value),
-    /// `start + position < end`
-    Index(Value),
+struct Upper {
+    end: Value,
+    /// Is it `.. <= end`, and not `.. < end`?
+    is_inclusive: bool,
+    /// Is it a bound of `position`, and not of `start + position`?
+    is_position: bool,
+}
+
+impl Upper {
+    /// The first position or index above the bound. (That of the largest number is this number: no element is there.)
+    fn end(&self, b: &mut Builder<'_>) -> Value {
+        if !self.is_inclusive {
+            return self.end;
+        }
+        let (last, one) = (b.index((i64::MAX - 1).into()), b.index(1));
+        let end = b.binary(BinaryOp::Min, self.end, last);
+        b.binary(BinaryOp::Add, end, one)
+    }
 }
 
 /// The interval of an access whose mask has these conjuncts, if it has one and its mask is not a box, which `super::corners` handles.
@@ -48,14 +61,16 @@ pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access, con
 
 /// The bound of the position or the index that a conjunct of the access's shape sets.
 fn upper(conjunct: &Conjunct, index: &Affine) -> Option<Upper> {
-    let Condition::Comparison(Comparison { op: CompareOp::Lt, index: own, scalar: Some(end), .. }) = &conjunct.condition else {
+    let Condition::Comparison(Comparison { op: op @ (CompareOp::Lt | CompareOp::Le), index: own, scalar: Some(end), .. }) =
+        &conjunct.condition
+    else {
         return None;
     };
     if conjunct.mask != conjunct.whole || own.strides != index.strides {
         return None;
     }
     let is_position = own.start.is(0);
-    let upper = if is_position { Upper::Position(*end) } else { Upper::Index(*end) };
+    let upper = Upper { end: *end, is_inclusive: *op == CompareOp::Le, is_position };
     (is_position || own.start == index.start).then_some(upper)
 }
 
@@ -68,14 +83,14 @@ impl Interval {
     fn is_few(&self) -> bool {
         let extents = self.shape.iter().map(|extent| extent.as_int().and_then(|extent| usize::try_from(extent).ok()));
         let is_small = extents.product::<Option<usize>>().is_some_and(|elements| elements <= FEW);
-        is_small && self.index.start.as_constant().is_none() && !matches!(self.upper, Some(Upper::Position(_)))
+        is_small && self.index.start.as_constant().is_none() && self.upper.as_ref().is_none_or(|upper| !upper.is_position)
     }
 
     /// The length of the tensor, or the end of the mask if that is less.
     fn end(&self, b: &mut Builder<'_>, base: Value) -> Value {
         let length = b.op(Op::Length { base }, &[]);
-        let Some(Upper::Index(end)) = self.upper else { return length };
-        let zero = b.index(0);
+        let Some(upper) = self.upper.as_ref().filter(|upper| !upper.is_position) else { return length };
+        let (zero, end) = (b.index(0), upper.end(b));
         let end = b.binary(BinaryOp::Max, end, zero);
         b.binary(BinaryOp::Min, end, length)
     }
@@ -90,7 +105,8 @@ impl Interval {
         let (known, start) = (self.index.start.as_constant(), self.index.start.value(b));
         let length = self.end(b, base);
         let mut end = b.binary(BinaryOp::Sub, length, start);
-        if let Some(Upper::Position(own)) = self.upper {
+        if let Some(upper) = self.upper.as_ref().filter(|upper| upper.is_position) {
+            let own = upper.end(b);
             end = b.binary(BinaryOp::Min, own, end);
         }
         let position = self.index.strides_value(b, &self.shape);

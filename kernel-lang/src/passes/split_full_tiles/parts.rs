@@ -10,7 +10,7 @@ use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::{CompareOp, Def, Function, Op, Type, Value};
 
-use super::{Test, WIDEST};
+use super::{Sought, Test, WIDEST};
 
 /// The most scalars that are searched for what an end is computed from.
 const MOST_SCALARS: usize = 64;
@@ -20,6 +20,10 @@ const MOST_SCALARS: usize = 64;
 pub(super) struct Parts<'a> {
     /// Present if the last run that the mask keeps may be partial.
     loops: Option<&'a HashMap<Value, Loop>>,
+    /// May a mask end within the tile, wherever the tile begins?
+    is_ragged: bool,
+    /// The masks that end at a distance from the start of the tile. This needs a test that the distance does not overflow.
+    pub(super) distances: Vec<(Value, Comparison)>,
     pub(super) tests: Vec<(Value, Test)>,
     pub(super) ends: Vec<End>,
     /// The axes along which a conjunct of another kind may differ.
@@ -35,9 +39,10 @@ impl<'a> Parts<'a> {
         facts: &mut AffineFacts,
         mask: Value,
         is_early: &dyn Fn(Value) -> bool,
-        loops: Option<&'a HashMap<Value, Loop>>,
+        sought: Sought<'a>,
     ) -> Parts<'a> {
-        let (mut parts, extents) = (Parts { loops, ..Parts::default() }, func.ty(mask).extents());
+        let Sought { loops, is_ragged, .. } = sought;
+        let (mut parts, extents) = (Parts { loops, is_ragged, ..Parts::default() }, func.ty(mask).extents());
         for conjunct in masks::conjuncts(func, facts, mask) {
             if !parts.tests.iter().any(|(known, _)| *known == conjunct.mask) {
                 parts.add(func, &conjunct, &extents, is_early);
@@ -59,6 +64,10 @@ impl<'a> Parts<'a> {
                 if index.start.is(0) && (op == CompareOp::Lt || op == CompareOp::Le && self.is_partial(func, &limit)) =>
             {
                 self.ends.push(End { is_inclusive: op == CompareOp::Le, ..End::below(axis, limit) });
+            }
+            (Some(Test::Order(comparison @ Comparison { op: CompareOp::Lt, .. }, _)), Some((_, axis))) if self.is_ragged => {
+                self.ends.push(End::below(axis, comparison.distance()));
+                self.distances.push((conjunct.mask, comparison));
             }
             (Some(test), _) => self.tests.push((conjunct.mask, test)),
             (None, _) => self.unknown(&func.ty(conjunct.mask).extents(), conjunct.axes.as_deref()),

@@ -133,13 +133,17 @@ impl Emitter<'_> {
         if let Some(known) = self.slacks.iter().rev().find_map(|scope| scope.get(&key)) {
             return *known;
         }
-        let [at_least, at_most] = [0; 2].map(|_| self.reg(Class::B64));
-        let limit = self.step(&test.limit, 1);
-        // Limits beyond the range of the indices are equivalent, so clamping preserves the result.
-        asm!(self, "max.s64 {at_least}, {limit}, -1");
-        asm!(self, "min.s64 {at_most}, {at_least}, {}", i32::MAX);
         let mut slack = self.reg(Class::B32);
-        asm!(self, "cvt.u32.u64 {slack}, {at_most}");
+        // Limits beyond the range of the indices are equivalent, so clamping preserves the result.
+        if let Some(limit) = self.before_widening(&test.limit) {
+            asm!(self, "max.s32 {slack}, {limit}, -1");
+        } else {
+            let [at_least, at_most] = [0; 2].map(|_| self.reg(Class::B64));
+            let limit = self.step(&test.limit, 1);
+            asm!(self, "max.s64 {at_least}, {limit}, -1");
+            asm!(self, "min.s64 {at_most}, {at_least}, {}", i32::MAX);
+            asm!(self, "cvt.u32.u64 {slack}, {at_most}");
+        }
         let lanes = test.position.strides.iter().map(|stride| stride.as_constant().expect("the steps of positions are known"));
         for (axis, lane) in lanes.enumerate().filter(|(_, lane)| *lane != 0) {
             let part = layout.and_then(|layout| self.threads.parts.get(&(layout.clone(), axis)).copied().flatten());
@@ -157,6 +161,16 @@ impl Emitter<'_> {
             scope.insert(key, slack);
         }
         slack
+    }
+
+    /// A limit that was widened from 32 bits, before that.
+    fn before_widening(&mut self, limit: &Polynomial) -> Option<Reg> {
+        let [(factors, 1)] = &limit.terms[..] else { return None };
+        let &[wide] = &factors[..] else { return None };
+        match self.func.def_op(wide) {
+            Some(Op::Cast { x }) if limit.constant == 0 && self.func.ty(*x).dtype() == Dtype::I32 => Some(self.scalar(*x)),
+            _ => None,
+        }
     }
 
     /// Emits the conjunction of the tests for that element.

@@ -4,8 +4,8 @@ use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Inst, Op, Type, Value};
 
 use super::super::Width;
-use super::super::runs::Run;
-use super::{Copy, Index, Tile};
+use super::super::runs::{Grant, Run};
+use super::{Copy, Ends, Index, Tile};
 
 /// A sum of more levels is computed for each element.
 const DEEPEST: u32 = 16;
@@ -24,9 +24,14 @@ impl Copy<'_, '_> {
             return;
         }
         let base = self.scalars.get(access.base);
+        let is_inside = self.full.width(inst).is_some() || self.flat.inside.contains(&inst);
+        if let Some(ends) = self.loaded_ends(&op) {
+            let tile = self.load_ends(op, results[0], ends, is_inside);
+            self.tiles.insert(results[0], tile);
+            return;
+        }
         let is_of_runs = self.is_of_runs(&op, results);
         let (offset, is_wide) = self.offset(access.offset, access.base, is_of_runs);
-        let inside = self.full.width(inst).is_some() || self.flat.inside.contains(&inst);
         let runs = self.flat.runs(self.b.func, self.grant);
         let width = runs.width(access.base) as u32;
         let is_wide = match self.full.width(inst) {
@@ -34,7 +39,7 @@ impl Copy<'_, '_> {
             None => {
                 let has_one_mask = access.mask.is_none_or(|mask| matches!(self.runs.get(&mask), Some(Run::Same { .. })));
                 // The guard, too, must be the same for a run.
-                let has_one_guard = inside || runs.has_whole_runs(&self.flat.demands, access.base);
+                let has_one_guard = is_inside || runs.has_whole_runs(&self.flat.demands, access.base);
                 is_wide && has_one_mask && has_one_guard && access.can_be_wide(self.b.func)
             }
         };
@@ -55,14 +60,51 @@ impl Copy<'_, '_> {
             }
         });
         let copy = op.access().expect("it is still an access");
-        op.set_lanes(copy.mask, copy.in_bounds || inside);
+        op.set_lanes(copy.mask, copy.in_bounds || is_inside);
         op.set_align(if is_wide { width } else { 0 });
         let shape = self.shape(is_of_runs).to_vec();
         let types: Vec<Type> = results.iter().map(|result| Type::tile(self.b.func.ty(*result).elem().clone(), shape.clone())).collect();
         let copy = self.b.func.append(self.b.region, op, types, self.b.loc);
         for (old, new) in results.iter().zip(self.b.func.inst(copy).results.clone()) {
-            self.tiles.insert(*old, Tile { value: new, is_of_runs });
+            self.tiles.insert(*old, Tile { value: new, is_of_runs, ends: None });
         }
+    }
+
+    /// The offsets of a load of at most two elements for each run. Only such tensors are loaded twice that nothing writes meanwhile.
+    fn loaded_ends(&mut self, op: &Op) -> Option<Ends> {
+        let Op::Load { base, offset, mask, other, .. } = *op else { return None };
+        let is_constant = matches!(self.b.func.ty(base), Type::Pointer { mutable: false, .. });
+        if self.grant != Grant::Long || !is_constant || !self.is_exact(offset) {
+            return None;
+        }
+        let index = self.index(offset);
+        let ends = if index.step == 0 { self.elements(index).ends? } else { return None };
+        [mask, other].into_iter().flatten().all(|operand| self.tile(operand).is_of_runs).then_some(ends)
+    }
+
+    /// Loads both elements of each run, the second one of those that have it: the index of another one may be out of bounds.
+    fn load_ends(&mut self, op: Op, result: Value, ends: Ends, is_inside: bool) -> Tile {
+        let access = op.access().expect("it is a load");
+        let (base, shape) = (self.scalars.get(access.base), self.shape(true).to_vec());
+        let [first, second] = [(ends.first, None), (ends.second, Some(ends.has_second))].map(|(offset, has)| {
+            let offset = self.b.cast(offset, Dtype::I64);
+            let mut copy = op.clone();
+            copy.map_operands(&mut |value| match value {
+                _ if value == access.base => base,
+                _ if value == access.offset => offset,
+                _ => self.tile(value).value,
+            });
+            let own = copy.access().and_then(|access| access.mask);
+            let mask = match (own, has) {
+                (Some(own), Some(has)) => Some(self.b.binary(BinaryOp::And, own, has)),
+                (own, has) => own.or(has),
+            };
+            copy.set_lanes(mask, access.in_bounds || is_inside);
+            copy.set_align(0);
+            let ty = Type::tile(self.b.func.ty(result).elem().clone(), shape.clone());
+            self.b.op(copy, &[ty])
+        });
+        self.of_ends(Ends { first, second, ..ends })
     }
 
     /// Does one load serve a whole run?
@@ -114,12 +156,12 @@ impl Copy<'_, '_> {
         if self.is_exact(value) {
             let index = self.index(value);
             let tile = self.elements(Index { step: 0, ..index });
-            return tile.is_of_runs.then(|| Tile { value: self.b.cast(tile.value, Dtype::I64), ..tile });
+            return tile.is_of_runs.then(|| Tile::of_runs(self.b.cast(tile.value, Dtype::I64)));
         }
         match self.b.func.def_op(value).cloned() {
             Some(Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul), lhs, rhs }) if depth > 0 => {
                 let (x, y) = (self.first(lhs, depth - 1)?, self.first(rhs, depth - 1)?);
-                Some(Tile { value: self.b.binary(op, x.value, y.value), is_of_runs: true })
+                Some(Tile::of_runs(self.b.binary(op, x.value, y.value)))
             }
             _ => Some(self.tile(value)).filter(|tile| tile.is_of_runs),
         }
