@@ -612,15 +612,6 @@ impl Op {
         }
     }
 
-    /// Is it an approximation that the host may compute for all programs? The host's result is not always that of a GPU, but within the same error.
-    pub fn is_approximated_at_launch(&self) -> bool {
-        matches!(
-            self,
-            Op::Unary { op: UnaryOp::RecipApprox | UnaryOp::RsqrtApprox | UnaryOp::SqrtApprox, .. }
-                | Op::Binary { op: BinaryOp::DivApprox, .. }
-        )
-    }
-
     /// Do threads wait for each other's elements?
     pub fn exchanges(&self) -> bool {
         matches!(

@@ -9,9 +9,8 @@
 //!
 //! Launch values:
 //!
-//! 5. The region of a `launch_value` contains only ops on scalars that are [known](Op::is_known_at_launch) or
-//!    [approximated](Op::is_approximated_at_launch) at launch, and so are the ops that compute the values from outside. A result that depends on
-//!    program ids is a `bool` and depends on no approximation.
+//! 5. The results of a `launch_value` are scalars that ops [known at launch](Op::is_known_at_launch) compute from the kernel's parameters, in its
+//!    region or in front of it. A result that depends on program ids is a `bool`.
 //!
 //! Types:
 //!
@@ -433,14 +432,13 @@ impl Verifier<'_> {
             self.broken(launch_value, "has region parameters");
         }
         for value in func.yielded(compute) {
-            let Some(ops) = computation(func, *value, &|op| op.is_known_at_launch() || op.is_approximated_at_launch()) else {
+            let Some(ops) = computation(func, *value, &Op::is_known_at_launch) else {
                 self.broken(launch_value, "has a result that the host cannot compute");
                 continue;
             };
-            let any = |is: &dyn Fn(&Op) -> bool| ops.iter().any(|inst| is(&func.inst(*inst).op));
-            let has_ids = any(&|op| matches!(op, Op::ProgramId { .. }));
+            let has_ids = ops.iter().any(|inst| matches!(func.inst(*inst).op, Op::ProgramId { .. }));
             let ty = func.ty(*value);
-            if has_ids && (any(&Op::is_approximated_at_launch) || ty.elem().dtype() != Some(Dtype::Bool)) {
+            if has_ids && ty.elem().dtype() != Some(Dtype::Bool) {
                 self.broken(launch_value, format!("has a result `{ty}` that differs between programs"));
             }
         }

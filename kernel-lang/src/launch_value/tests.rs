@@ -85,6 +85,44 @@ fn programs_share_the_low_bits_of_addresses() {
 }
 
 #[test]
+fn the_number_of_programs_is_that_of_the_launch() {
+    let values = values_of(
+        "%0 = program_id : i64
+        %1 = num_programs : i64
+        %2 = const {value = 1} : i64
+        %3 = sub %1, %2 : i64
+        %4 = lt %0, %3 : bool",
+        "%4, %3",
+        "bool, i64",
+    );
+    assert_eq!(values.parameters(&words(0, 0, [0, 0], 0, 0.0), [7, 1, 1]), [6, 6]);
+    assert_eq!(values.parameters(&words(0, 0, [0, 0], 0, 0.0), [1, 5, 1]), [0, 0]);
+}
+
+#[test]
+fn scalars_are_passed_as_they_are() {
+    let values = values_of(
+        "%0 = cast %n : f32
+        %1 = mul %0, %f : f32
+        %2 = length %x : i64
+        %3 = rem %2, %n : i64
+        %4 = add %m, %n : i64
+        %5 = const {value = 8} : i64
+        %6 = and %4, %5 : i64
+        %7 = cast %s : u32
+        %8 = mul_high %7, %7 : u32
+        %9 = ne %3, %6 : bool",
+        "%1, %3, %6, %8, %9",
+        "f32, i64, i64, u32, bool",
+    );
+    let float = |value: f32| u64::from(value.to_bits());
+    assert_eq!(values.parameters(&words(0, 100, [5, 3], -1, 0.1), [1, 1, 1]), [float(3.0 * 0.1), 1, 8, 0xffff_fffe, 1]);
+    assert_eq!(values.parameters(&words(0, 100, [0, 0], 2, 0.1), [1, 1, 1]), [float(0.0), 100, 0, 0, 1]);
+    assert_eq!(values.asked()[2], 15, "a sum carries from the bits below");
+    assert_eq!(values.parameter_types().collect::<Vec<_>>(), [Dtype::F32, Dtype::I64, Dtype::I64, Dtype::U32, Dtype::U32]);
+}
+
+#[test]
 fn a_text_without_tests_has_none_and_a_broken_one_is_an_error() {
     assert!(LaunchValues::of_ptx(".version 8.0\n").unwrap().is_none());
     let kernel = |params: &str, body: &str, ty: &str| {

@@ -53,8 +53,9 @@
 
 use std::collections::HashSet;
 
+use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Function, Inst, Op, Region, Type, Value, computation};
+use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value, computation};
 use crate::launch_value::{Copies, MOST_PARAMETERS, axes, parameter_types};
 use crate::location::Loc;
 use crate::passes::dce;
@@ -68,7 +69,7 @@ pub fn run(func: &mut Function) -> Changed {
     let conditions = conditions(func, &mut parameters);
     // An op that only a condition used is no use of a scalar.
     dce::run(func);
-    let changed = scalars(func, &mut parameters) | !conditions.is_empty();
+    let changed = divide(func) | scalars(func, &mut parameters) | !conditions.is_empty();
     dce::run(func);
     share(func, &conditions);
     changed
@@ -88,7 +89,7 @@ fn conditions(func: &mut Function, parameters: &mut usize) -> Vec<Copied> {
         while let Some(&inst) = func.region(region).insts.get(at) {
             at += 1;
             let Op::If { cond, .. } = func.inst(inst).op else { continue };
-            let Some(ops) = computation(func, cond, &|op| op.is_known_at_launch()) else { continue };
+            let Some(ops) = computation(func, cond, &Op::is_known_at_launch) else { continue };
             let count = axes(func, cond).len().max(1);
             if cost(func, &ops) < LEAST_COST || *parameters + count > MOST_PARAMETERS {
                 continue;
@@ -125,9 +126,56 @@ fn share(func: &mut Function, conditions: &[Copied]) {
     dce::run(func);
 }
 
+/// Divides scalars by divisors that the host knows: it computes `m`, which is `(2^32 - 1) / d` rounded down. `(n * m) >> 32` is less than `n / d`, by less
+/// than `2 * n / 2^32`, so it is the quotient or up to two less.
+fn divide(func: &mut Function) -> Changed {
+    let is_known = |func: &Function, value: Value| {
+        computation(func, value, &|op| op.is_known_at_launch() && !matches!(op, Op::ProgramId { .. })).is_some()
+    };
+    let mut replaced = Substitution::new();
+    for region in executed(func) {
+        for inst in std::mem::take(func.insts_mut(region)) {
+            let data = func.inst(inst);
+            let (result, loc) = (data.results.first().copied(), data.loc);
+            let (n, d) = match (&data.op, result) {
+                (&Op::Binary { op: BinaryOp::Div, lhs, rhs }, Some(result))
+                    if *func.ty(result) == Type::scalar(Dtype::U32)
+                        && func.splat(rhs).is_none()
+                        && is_known(func, rhs)
+                        && !is_known(func, lhs) =>
+                {
+                    (lhs, rhs)
+                }
+                _ => {
+                    func.insts_mut(region).push(inst);
+                    continue;
+                }
+            };
+            let b = &mut Builder::new(func, region, loc);
+            let [zero, one, most] = [0, 1, u32::MAX.into()].map(|number| b.int_like(number, n));
+            let m = b.binary(BinaryOp::Div, most, d);
+            let mut quotient = b.binary(BinaryOp::MulHigh, n, m);
+            let product = b.binary(BinaryOp::Mul, quotient, d);
+            let mut rest = b.binary(BinaryOp::Sub, n, product);
+            for _ in 0..2 {
+                let is_low = b.compare(CompareOp::Ge, rest, d);
+                let next = b.binary(BinaryOp::Add, quotient, one);
+                quotient = b.select(is_low, next, quotient);
+                let less = b.binary(BinaryOp::Sub, rest, d);
+                // The difference is a large number if it would be negative.
+                rest = b.binary(BinaryOp::Min, rest, less);
+            }
+            let is_zero = b.compare(CompareOp::Eq, d, zero);
+            let quotient = b.select(is_zero, zero, quotient);
+            replaced.insert(func.result(inst), quotient);
+        }
+    }
+    substitute(func, func.body, &replaced)
+}
+
 /// Scalars that depend on no program id, and that other ops use.
 fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
-    let may_move = |op: &Op| (op.is_known_at_launch() || op.is_approximated_at_launch()) && !matches!(op, Op::ProgramId { .. });
+    let may_move = |op: &Op| op.is_known_at_launch() && !matches!(op, Op::ProgramId { .. });
     // The results of such ops, in order, and those that ops use which stay.
     let (mut movable, mut used): (HashSet<Value>, HashSet<Value>) = (HashSet::new(), HashSet::new());
     let mut order: Vec<Value> = Vec::new();

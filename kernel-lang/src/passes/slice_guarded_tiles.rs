@@ -55,6 +55,7 @@
 //! Slicing changes the order of accesses: a slice loads after an earlier slice has stored. So either every access that may alias a store uses
 //! the same pointer and the same index as the store, and no two elements have one index; or there is no other such access.
 
+mod end;
 mod groups;
 
 use std::collections::HashSet;
@@ -135,7 +136,7 @@ pub fn run(func: &mut Function) -> Changed {
             // Any other version than the guarded one has too few slices to prefetch.
             let num_stages = (version != Version::Guarded).then_some(ConstExpr::Int(1));
             if length < plan.extent {
-                slice(func, region, first, &plan, &Slices { length, num_stages }, loc);
+                slice(func, region, first, &plan, &Slices { length, num_stages }, loc, &mut facts);
                 changed = true;
             }
         }
@@ -380,7 +381,7 @@ fn rebuilding_op(func: &Function, value: Value) -> Option<&Op> {
     })
 }
 
-fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, slices: &Slices, loc: Loc) {
+fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, slices: &Slices, loc: Loc, facts: &mut AffineFacts) {
     let (extent, length) = (plan.extent, slices.length);
     let mut whole = func.region(region).insts.clone();
     let insts = whole.split_off(first_op);
@@ -388,6 +389,8 @@ fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, slic
     let body = func.add_region();
     let first = func.add_region_param(body, Type::scalar(Dtype::I64));
     let mut cx = Slicer { body, first, extent, length: ConstExpr::Int(length as i128), map: SideTable::new() };
+    let sliced: Vec<Inst> = insts.iter().copied().filter(|inst| is_sliced_store(func, *inst, extent)).collect();
+    let end = end::find(func, &sliced, &|value| sliced_axis(func, value, extent), facts);
     // Whole tiles are computed once, in front of the loop.
     let mut out = whole;
     for inst in &insts[..insts.len() - 1] {
@@ -403,7 +406,12 @@ fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, slic
     Builder::new(func, body, loc).yield_values(Vec::new());
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
-    let (lower, upper, step) = (b.index(0), b.index(extent as i128), b.index(length as i128));
+    let lower = b.index(0);
+    let upper = match end {
+        Some(end) => end::positions(b, &end, extent),
+        None => b.index(extent as i128),
+    };
+    let step = b.index(length as i128);
     func.append(
         scratch,
         Op::For { lower, upper, step, init: Vec::new(), body, num_stages: slices.num_stages.clone(), unroll: None, remainder: false },
@@ -413,6 +421,11 @@ fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, slic
     out.append(func.insts_mut(scratch));
     out.push(insts[insts.len() - 1]);
     *func.insts_mut(region) = out;
+}
+
+/// Is it a store of a tile that is sliced?
+fn is_sliced_store(func: &Function, inst: Inst, extent: usize) -> bool {
+    matches!(func.inst(inst).op, Op::Store { offset, .. } if sliced_axis(func, offset, extent).is_some())
 }
 
 struct Slicer {

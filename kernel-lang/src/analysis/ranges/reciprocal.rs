@@ -1,8 +1,9 @@
 //! Division by a scalar that is known only at run time: its reciprocal is computed once, and each quotient is a product and a correction.
 //!
-//! For `0 <= n < 2^31` and `1 <= d < 2^31`, let `m` be at most `2^32 / d`, and more than `2^32 / d - 2`. Then `q = (n * m) >> 32` is the quotient or
-//! one less, because `n / d - n * m / 2^32` is at least 0 and less than `2 * n / 2^32`, which is less than 1. So the remainder `n - q * d` is less than
-//! `2 * d`, and one comparison with `d` corrects both:
+//! For `0 <= n < 2^31` and `1 <= d < 2^31`, let `m` be `(2^32 - 1) / d`, rounded down: it is at most `2^32 / d`, and more than `2^32 / d - 2`. Then
+//! `q = (n * m) >> 32` is the quotient or one less, because `n / d - n * m / 2^32` is at least 0 and less than `2 * n / 2^32`, which is less than 1.
+//! So the remainder `n - q * d` is less than `2 * d`, and one comparison with `d` corrects both. The divisor is mostly an argument, and then the host computes
+//! `m`.
 //!
 //! | n | d | m | q | n - q * d | n / d | n % d |
 //! |---:|---:|---:|---:|---:|---:|---:|
@@ -11,10 +12,7 @@
 //! | 10 | 1 | 4294967295 | 9 | 1 | 10 | 0 |
 
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, CompareOp, UnaryOp, Value};
-
-/// A little less than 2^32: by more than the relative errors of the conversion, the approximate reciprocal and the product in [`Reciprocal::of`].
-const SCALE: f32 = 4_294_965_248.0;
+use crate::ir::{BinaryOp, Builder, CompareOp, Value};
 
 /// The reciprocal of a divisor: scalars of type `u32`.
 #[derive(Clone, Copy)]
@@ -26,22 +24,10 @@ pub struct Reciprocal {
 
 impl Reciprocal {
     /// Appends the computation of the reciprocal of an `i64` from 1 to 2^31 - 1.
-    ///
-    /// An approximate reciprocal in `f32` gives `first`, which is less than `2^32 / d` by a part `e` of it: less than `2^-20 + d / 2^32`, the second
-    /// term for the fraction that the conversion drops. One step of Newton's method, `first + first * (2^32 - d * first) / 2^32`, is less than
-    /// `2^32 / d` by a part `e * e`. So the difference is less than 0.6, and less than 1.6 without the fraction.
     pub fn of(b: &mut Builder<'_>, divisor: Value) -> Reciprocal {
         let divisor = b.cast(divisor, Dtype::U32);
-        let approximate = b.cast(divisor, Dtype::F32);
-        let inverse = b.unary(UnaryOp::RecipApprox, approximate);
-        let scale = b.float_like(SCALE.into(), inverse);
-        let first = b.binary(BinaryOp::Mul, inverse, scale);
-        let first = b.cast(first, Dtype::U32);
-        let zero = b.int_like(0, divisor);
-        let product = b.binary(BinaryOp::Mul, divisor, first);
-        let rest = b.binary(BinaryOp::Sub, zero, product);
-        let more = b.binary(BinaryOp::MulHigh, first, rest);
-        Reciprocal { divisor, multiplier: b.binary(BinaryOp::Add, first, more) }
+        let most = b.int_like(u32::MAX.into(), divisor);
+        Reciprocal { divisor, multiplier: b.binary(BinaryOp::Div, most, divisor) }
     }
 
     /// Appends the quotients (`Div`) or the remainders (`Rem`) of `i32`, none of which is negative: those of a tile, or one of a scalar.
@@ -77,18 +63,8 @@ pub fn by_constant(b: &mut Builder<'_>, op: BinaryOp, dividends: Value, constant
 
 #[cfg(test)]
 mod tests {
-    use super::SCALE;
-
-    /// The multiplier that [`Reciprocal::of`](super::Reciprocal::of) computes if the approximate reciprocal is off by `ulps`.
-    fn multiplier(d: u32, ulps: i32) -> u32 {
-        let inverse = f32::from_bits((1.0 / d as f32).to_bits().wrapping_add_signed(ulps));
-        let first = (inverse * SCALE) as u32;
-        let rest = 0u32.wrapping_sub(d.wrapping_mul(first));
-        first + ((u64::from(first) * u64::from(rest)) >> 32) as u32
-    }
-
     #[test]
-    fn quotients_are_exact_whatever_the_approximation_is() {
+    fn quotients_are_exact() {
         let mut state = 1u64;
         let mut random = |bits: u32| {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
@@ -98,18 +74,16 @@ mod tests {
         let mut divisors: Vec<u32> = (1..1000).chain(near_powers).chain([i32::MAX as u32, i32::MAX as u32 - 1]).collect();
         divisors.extend((0..3000).map(|at| random(at % 31 + 1).max(1)));
         for d in divisors.into_iter().filter(|d| (1..1 << 31).contains(d)) {
-            for ulps in -2..=2 {
-                let m = multiplier(d, ulps);
-                let product = u64::from(m) * u64::from(d);
-                assert!(product <= 1 << 32 && product + 2 * u64::from(d) > 1 << 32, "{d}, off by {ulps}: {m}");
-                let multiples = [1, 2, 3, 5, (i32::MAX as u32 / d).max(1)].map(|factor| d.wrapping_mul(factor));
-                let edges = multiples.into_iter().flat_map(|n| [n.wrapping_sub(1), n, n + 1]);
-                for n in edges.chain([0, 1, random(31), i32::MAX as u32]).filter(|n| *n < 1 << 31) {
-                    let quotient = ((u64::from(n) * u64::from(m)) >> 32) as u32;
-                    let rest = n - quotient * d;
-                    assert_eq!(quotient + u32::from(rest >= d), n / d, "{n} / {d}");
-                    assert_eq!(rest.min(rest.wrapping_sub(d)), n % d, "{n} % {d}");
-                }
+            let m = u32::MAX / d;
+            let product = u64::from(m) * u64::from(d);
+            assert!(product <= 1 << 32 && product + 2 * u64::from(d) > 1 << 32, "{d}: {m}");
+            let multiples = [1, 2, 3, 5, (i32::MAX as u32 / d).max(1)].map(|factor| d.wrapping_mul(factor));
+            let edges = multiples.into_iter().flat_map(|n| [n.wrapping_sub(1), n, n + 1]);
+            for n in edges.chain([0, 1, random(31), i32::MAX as u32]).filter(|n| *n < 1 << 31) {
+                let quotient = ((u64::from(n) * u64::from(m)) >> 32) as u32;
+                let rest = n - quotient * d;
+                assert_eq!(quotient + u32::from(rest >= d), n / d, "{n} / {d}");
+                assert_eq!(rest.min(rest.wrapping_sub(d)), n % d, "{n} % {d}");
             }
         }
     }
