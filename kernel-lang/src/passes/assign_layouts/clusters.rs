@@ -24,6 +24,17 @@ pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
+/// Is there a convert that moves no element of so many bytes to another CTA?
+pub(super) fn is_convertible(from: &Layout, to: &Layout, bytes: usize) -> bool {
+    let crosses = |tables: &[&XorTable]| tables.iter().any(|table| table.block.iter().any(|value| *value != 0));
+    match conversion(from, to, 8 * bytes as u32) {
+        Ok(Conversion::Shuffle(plan)) => !crosses(&[&plan.source_lane, &plan.send, &plan.receive]),
+        Ok(Conversion::Shared(plan)) => !crosses(&[&plan.store.thread, &plan.load.thread]),
+        Ok(_) => true,
+        Err(_) => false,
+    }
+}
+
 fn obstacle(func: &Function, readers: &SideTable<Value, Reader>, uses: &[u32], inst: Inst) -> Option<String> {
     let data = func.inst(inst);
     let layout = |value| func.layouts[value].as_ref();
@@ -51,14 +62,7 @@ fn obstacle(func: &Function, readers: &SideTable<Value, Reader>, uses: &[u32], i
         }
         Op::Convert { x } => {
             let (from, to) = (layout(*x)?, layout(data.results[0])?);
-            let crosses = |tables: &[&XorTable]| tables.iter().any(|table| table.block.iter().any(|value| *value != 0));
-            let is_possible = match conversion(from, to, 8 * func.ty(*x).dtype().bytes() as u32) {
-                Ok(Conversion::Shuffle(plan)) => !crosses(&[&plan.source_lane, &plan.send, &plan.receive]),
-                Ok(Conversion::Shared(plan)) => !crosses(&[&plan.store.thread, &plan.load.thread]),
-                Ok(_) => true,
-                Err(_) => false,
-            };
-            (!is_possible).then(|| "this access needs elements that move".to_string())
+            (!is_convertible(from, to, func.ty(*x).dtype().bytes())).then(|| "this access needs elements that move".to_string())
         }
         _ => None,
     }

@@ -5,11 +5,12 @@
 //! are few bytes of what a program accesses.
 
 use crate::ir::{Function, Inst, Op, SideTable};
-use crate::layout::{Layout, conversion};
+use crate::layout::Layout;
 use crate::target::LINE;
 
 use super::access_cost::splits_sectors;
 use super::accesses::{Access, Width, Wish};
+use super::clusters::is_convertible;
 
 /// Inserts the converts. All tiles have layouts. `own` is the layout that an access of a given shape would choose itself.
 pub(super) fn convert(func: &mut Function, accesses: &[Access], own: &dyn Fn(&[u32], &Wish) -> Layout) {
@@ -54,6 +55,6 @@ fn better(given: &Layout, width: Width, own: &dyn Fn(&[u32], &Wish) -> Layout) -
         return None;
     }
     let wish = Wish { accesses: vec![width], axis: width.axis, vector: width.vector, reduced: Vec::new() };
-    let is_possible = |layout: &Layout| !splits_sectors(&width, layout) && conversion(given, layout, 8 * width.bytes).is_ok();
+    let is_possible = |layout: &Layout| !splits_sectors(&width, layout) && is_convertible(given, layout, width.bytes as usize);
     Some(own(given.shape(), &wish)).filter(is_possible)
 }
