@@ -41,6 +41,7 @@ fn of_load(func: &Function, Decision { inst, evict, reason }: &Decision) -> Hint
         Reason::Named => NAMED,
         Reason::Written => "the kernel also writes the tensor",
         Reason::ComputedPointer => "the pointer is computed",
+        Reason::PartOfTile => "the mask leaves out a part of the tile that differs between programs",
         Reason::Guess { reuse, reads_mostly } => match (reuse, reads_mostly) {
             (Reuse::Once, true) => "each element is read once, and the kernel mostly reads",
             (Reuse::Once, false) => "each element is read once, and the output should leave the L2 first",

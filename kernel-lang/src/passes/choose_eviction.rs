@@ -37,10 +37,12 @@
 //! wrong hint costs time only. Loads from tensors that the kernel writes, volatile loads, loads with a cache operator and loads through
 //! computed pointers get no hint. Stores get none either: no hint on a store was faster than none in the measurements.
 
+use crate::analysis::affine::AffineFacts;
 use crate::analysis::loops::Loop;
+use crate::analysis::masks::{self, Condition};
 use crate::analysis::reuse::{self, Read, Reuse};
 use crate::ir::rewrite::Changed;
-use crate::ir::{Cache, Evict, Function, Inst, Op, Region, Stored, Value};
+use crate::ir::{Cache, Evict, Function, Inst, Op, Region, Stored, Value, computation};
 
 /// The priority for a load.
 fn hint(reuse: Reuse, reads_mostly: bool) -> Evict {
@@ -95,6 +97,8 @@ pub enum Reason {
     Written,
     /// The pointer is computed.
     ComputedPointer,
+    /// The mask leaves out a part of the tile that differs between programs, so nothing is known of the bytes that are read.
+    PartOfTile,
     /// How often the elements are read, and whether the kernel mostly reads.
     Guess {
         /// How often the elements are read.
@@ -119,10 +123,12 @@ pub fn decide(func: &Function) -> Vec<Decision> {
 
     let written = Stored::through(func, writes.iter().map(|write| write.base));
     let decision = |read: &Read| {
-        let Op::Load { base, cache, evict, volatile, .. } = func.inst(read.inst).op else { unreachable!("a read is a load") };
+        let Op::Load { base, cache, evict, volatile, mask, .. } = func.inst(read.inst).op else { unreachable!("a read is a load") };
         let is_known = func.param_index(base).is_some() && !written.may_alias(func, base);
         let (evict, reason) = if (cache, evict, volatile) != (Cache::Default, Evict::Unset, false) {
             (evict, Reason::Named)
+        } else if is_known && read.reuse == Reuse::Once && mask.is_some_and(|mask| ends_with_program(func, mask)) {
+            (Evict::Unset, Reason::PartOfTile)
         } else if is_known {
             (hint(read.reuse, reads_mostly), Reason::Guess { reuse: read.reuse, reads_mostly })
         } else {
@@ -131,6 +137,18 @@ pub fn decide(func: &Function) -> Vec<Decision> {
         Decision { inst: read.inst, evict, reason }
     };
     reads.iter().map(decision).collect()
+}
+
+/// Does a mask end at a number that each program computes from its own ids, as in `column <= row`?
+fn ends_with_program(func: &Function, mask: Value) -> bool {
+    let is_own = |scalar: Value| {
+        let ops = computation(func, scalar, &|_| true).unwrap_or_default();
+        ops.into_iter().any(|inst| matches!(func.inst(inst).op, Op::ProgramId { .. }))
+    };
+    masks::conjuncts(func, &mut AffineFacts::new(), mask).iter().any(|conjunct| match &conjunct.condition {
+        Condition::Comparison(comparison) => comparison.limit.scalars().any(is_own),
+        Condition::Uniform(_) | Condition::Unknown => false,
+    })
 }
 
 /// A store or an atomic.
