@@ -97,7 +97,7 @@ pub enum Reason {
     Written,
     /// The pointer is computed.
     ComputedPointer,
-    /// The mask leaves out a part of the tile that differs between programs, so nothing is known of the bytes that are read.
+    /// The kernel mostly writes, and the mask leaves out a part of the tile that differs between programs.
     PartOfTile,
     /// How often the elements are read, and whether the kernel mostly reads.
     Guess {
@@ -127,7 +127,7 @@ pub fn decide(func: &Function) -> Vec<Decision> {
         let is_known = func.param_index(base).is_some() && !written.may_alias(func, base);
         let (evict, reason) = if (cache, evict, volatile) != (Cache::Default, Evict::Unset, false) {
             (evict, Reason::Named)
-        } else if is_known && read.reuse == Reuse::Once && mask.is_some_and(|mask| ends_with_program(func, mask)) {
+        } else if is_known && !reads_mostly && read.reuse == Reuse::Once && mask.is_some_and(|mask| ends_with_program(func, mask)) {
             (Evict::Unset, Reason::PartOfTile)
         } else if is_known {
             (hint(read.reuse, reads_mostly), Reason::Guess { reuse: read.reuse, reads_mostly })
