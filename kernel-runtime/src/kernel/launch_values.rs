@@ -1,10 +1,10 @@
 //! The launch values of a loaded variant, and their parameters in earlier launches.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use kernel_lang::launch_value::{self, MOST_PARAMETERS};
 
-/// The number of launches whose parameters are kept. A model launches a kernel with a few shapes, over and over.
+/// The number of launches whose parameters are kept for good. A model launches a kernel with a few shapes, over and over.
 const KEPT: usize = 8;
 
 /// The launch values of a variant.
@@ -13,14 +13,10 @@ pub(crate) struct LaunchValues {
     values: launch_value::LaunchValues,
     /// The words on which the values depend, and of each the bits.
     asked: Box<[(usize, u64)]>,
-    computed: Mutex<Computed>,
-}
-
-#[derive(Debug, Default)]
-struct Computed {
-    launches: Vec<Launch>,
-    /// The launch that the next one replaces.
-    oldest: usize,
+    /// The first launches, which are found without a lock.
+    first: [OnceLock<Launch>; KEPT],
+    /// The last launch that is not one of the first.
+    last: Mutex<Option<Launch>>,
 }
 
 #[derive(Debug)]
@@ -65,34 +61,95 @@ impl LaunchValues {
             ));
         }
         let asked = values.asked().iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect();
-        Ok(Some(LaunchValues { values, asked, computed: Mutex::default() }))
+        Ok(Some(LaunchValues { values, asked, first: Default::default(), last: Mutex::default() }))
     }
 
     /// The parameters for a launch with these words and this number of programs along each axis.
     #[inline]
     pub(crate) fn parameters(&self, words: &[&u64], grid: [u32; 3]) -> Parameters {
-        let mut computed = self.computed.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_alike = |launch: &&Launch| {
-            launch.grid == grid && self.asked.iter().zip(&launch.asked).all(|((word, bits), asked)| *words[*word] & bits == *asked)
-        };
-        match computed.launches.iter().find(is_alike) {
-            Some(launch) => Parameters::new(&launch.parameters),
-            None => self.compute(&mut computed, words, grid),
+        for launch in &self.first {
+            match launch.get() {
+                Some(launch) if self.is_alike(launch, words, grid) => return Parameters::new(&launch.parameters),
+                Some(_) => {}
+                None => break,
+            }
         }
+        self.compute(words, grid)
+    }
+
+    #[inline]
+    fn is_alike(&self, launch: &Launch, words: &[&u64], grid: [u32; 3]) -> bool {
+        launch.grid == grid && self.asked.iter().zip(&launch.asked).all(|((word, bits), asked)| *words[*word] & bits == *asked)
     }
 
     #[cold]
-    fn compute(&self, computed: &mut Computed, words: &[&u64], grid: [u32; 3]) -> Parameters {
+    fn compute(&self, words: &[&u64], grid: [u32; 3]) -> Parameters {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(launch) = last.as_ref().filter(|launch| self.is_alike(launch, words, grid)) {
+            return Parameters::new(&launch.parameters);
+        }
         let words: Vec<u64> = words.iter().map(|word| **word).collect();
         let asked = self.asked.iter().map(|(word, bits)| words[*word] & bits).collect();
-        let launch = Launch { grid, asked, parameters: self.values.parameters(&words, grid).into() };
+        let mut launch = Launch { grid, asked, parameters: self.values.parameters(&words, grid).into() };
         let parameters = Parameters::new(&launch.parameters);
-        if computed.launches.len() < KEPT {
-            computed.launches.push(launch);
-        } else {
-            computed.launches[computed.oldest] = launch;
-            computed.oldest = (computed.oldest + 1) % KEPT;
+        for first in &self.first {
+            match first.set(launch) {
+                Ok(()) => return parameters,
+                Err(refused) => launch = refused,
+            }
         }
+        *last = Some(launch);
         parameters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PTX: &str = "// launch values:
+// kernel @launch_values(%x: ptr<f32>, %n: i64) {
+//     %5, %6 = launch_value () {
+//         %0 = program_id : i64
+//         %1 = lt %0, %n : bool
+//         %2 = address %x : i64
+//         %3 = const {value = 15} : i64
+//         %4 = and %2, %3 : i64
+//         yield %1, %4
+//     } : bool, i64
+//     return
+// }
+";
+
+    #[test]
+    fn launches_of_many_shapes_have_parameters_of_their_own() {
+        let values = LaunchValues::of_ptx(PTX).unwrap().unwrap();
+        for _ in 0..2 {
+            for n in 0..3 * KEPT as u64 {
+                let parameters = values.parameters(&[&(4096 * n + 8), &77, &n], [5, 1, 1]);
+                assert_eq!(
+                    parameters.words(),
+                    [
+                        if n >= 5 {
+                            5
+                        } else if n == 4 {
+                            4
+                        } else {
+                            0
+                        },
+                        8
+                    ],
+                    "{n}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_low_bits_of_an_address_count() {
+        let values = LaunchValues::of_ptx(PTX).unwrap().unwrap();
+        (0..100u64).for_each(|at| _ = values.parameters(&[&(16 * at), &at, &3], [2, 1, 1]));
+        assert!(values.first[1].get().is_none(), "one computation serves all");
+        assert!(LaunchValues::of_ptx(".version 8.0").unwrap().is_none());
     }
 }
