@@ -331,10 +331,13 @@ fn assemble_all(ptxas: &Path, sources: &[Source]) -> Result<Vec<Result<Vec<Usage
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
+/// ptxas may spill a few bytes by itself for fewer registers, with which more warps run at once. Both the stores and the loads count.
+const FEW_BYTES: u32 = 32;
+
 fn complaint(usage: &Usage) -> Option<String> {
     let Usage { function, spill_bytes, local_bytes, .. } = usage;
     match (spill_bytes, local_bytes) {
-        (0, 0) => None,
+        (0, 0) | (1..=FEW_BYTES, _) => None,
         (0, _) => Some(format!("`{function}` keeps {local_bytes} bytes a thread in local memory")),
         _ => Some(format!("`{function}` spills {spill_bytes} bytes a thread")),
     }
@@ -364,7 +367,8 @@ mod tests {
     #[test]
     fn spills_and_local_memory_are_complaints() {
         let usage = |spill_bytes, local_bytes| Usage { spill_bytes, local_bytes, ..Usage::default() };
-        assert!(complaint(&usage(16, 8)).is_some_and(|text| text.contains("spills 16 bytes")));
+        assert!(complaint(&usage(64, 8)).is_some_and(|text| text.contains("spills 64 bytes")));
+        assert_eq!(complaint(&usage(FEW_BYTES, 16)), None);
         assert!(complaint(&usage(0, 8)).is_some_and(|text| text.contains("keeps 8 bytes")));
         assert_eq!(complaint(&usage(0, 0)), None);
     }
