@@ -367,8 +367,11 @@ fn keep(folder: &Path, expansion: &Expansion) {
     let (path, lines) =
         (folder.join("variants.jsonl"), expansion.summary(&std::env::var("CARGO_PKG_NAME").unwrap_or_default(), &crate_name()));
     if !lines.is_empty() {
-        // A single write, because several crates are compiled at the same time.
-        let add = |mut file: std::fs::File| file.write_all(lines.as_bytes());
+        // Several crates are compiled at the same time. Not every file system appends the whole of a write at once, or has locks.
+        let add = |mut file: std::fs::File| {
+            let _ = file.lock();
+            file.write_all(lines.as_bytes())
+        };
         warn(&path, std::fs::create_dir_all(folder).and_then(|()| OpenOptions::new().create(true).append(true).open(&path)).and_then(add));
     }
 }
