@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use kernel_lang::launch_value::{LaunchValues, added_parameters};
+use kernel_lang::launch_value::LaunchValues;
 use kernel_sim::{Argument as Memory, Gpu, Kernel, Launch, LaunchError, Machine, Options};
 
 use crate::argument::{Argument, Element};
@@ -136,7 +136,7 @@ impl Sim {
         let sizes: Vec<u32> = kernel.params().collect();
         let broken = |error: String| format!("{}: {error}", path.display());
         let values = LaunchValues::of_ptx(&text).map_err(broken)?;
-        let own = sizes.len().saturating_sub(values.map_or(0, |values| values.parameter_count()));
+        let own = sizes.len().saturating_sub(values.as_ref().map_or(0, LaunchValues::parameter_count));
         if own != params.len() {
             return Err(format!(
                 "`{}` has {own} parameters, of {:?} bytes, and {} are given\nhelp: one `--arg` for each",
@@ -145,10 +145,12 @@ impl Sim {
                 params.len()
             ));
         }
-        // A program is a CTA, or a cluster of them.
-        let ctas = self.cluster.or(kernel.cluster()).unwrap_or([1; 3]);
-        let programs = std::array::from_fn(|axis| self.grid[axis] / ctas[axis].max(1));
-        params.extend(added_parameters(&text, &params, programs).map_err(broken)?);
+        if let Some(values) = values {
+            // A program is a CTA, or a cluster of them.
+            let ctas = self.cluster.or(kernel.cluster()).unwrap_or([1; 3]);
+            let programs = std::array::from_fn(|axis| self.grid[axis] / ctas[axis].max(1));
+            params.extend(values.bytes(&params, programs).map_err(broken)?);
+        }
         let params: Vec<&[u8]> = params.iter().map(Vec::as_slice).collect();
         let Sim { seed, allow_uninitialised, allow_races, .. } = *self;
         let options = Options { seed, allow_uninitialised, allow_races, ..Options::default() };

@@ -68,8 +68,7 @@ impl Case {
             numbers.insert(name.to_owned(), list.map_err(|error| format!("`{name}`: {error}"))?);
         }
         let number = |name: &str, usual: i128| numbers.get(name).map_or(usual, |list: &Vec<i128>| list[0]) as u32;
-        let source = |text: String| Source::new(text).warps(number("warps", 4)).ctas(number("ctas", 1));
-        Ok(Case { kernel: source(kernel), reference: reference.map(Source::new), parameters, numbers })
+        Ok(Case { kernel: Source::new(kernel).warps(number("warps", 4)), reference: reference.map(Source::new), parameters, numbers })
     }
 
     pub(crate) fn has_reference(&self) -> bool {
@@ -107,8 +106,8 @@ impl Case {
             });
         }
         let mut source = source.clone();
-        if !lab.has_clusters() {
-            source.schedule.num_ctas = 1;
+        if lab.has_clusters() {
+            source.schedule.num_ctas = number("ctas") as u32;
         }
         let grid = ["grid", "grid_y", "grid_z"].map(|axis| number(axis) as usize);
         if is_aligned {

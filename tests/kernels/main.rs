@@ -5,7 +5,7 @@
 //! //! x: any 300            elements of the tensor `x`: so many of any bits, `whole` numbers from -20 to 20, `counting` from 0 on, or `zeros`
 //! //! y: zeros 300
 //! //! n: 60, 64, 300        a scalar; each of its values is a launch, which takes the entries at the same index of other lists
-//! //! grid: 3               programs of a launch; 1 by default, as are `grid_y`, `grid_z` and `ctas`; `warps` are 4
+//! //! grid: 3               programs of a launch; 1 by default, as are `grid_y`, `grid_z` and `ctas`. `warps` are 4, in all launches
 //! fn kernel(x: Ptr<f32>, y: PtrMut<f32>, n: usize) { .. }
 //!
 //! fn reference(x: Ptr<f32>, y: PtrMut<f32>, n: usize) { .. }

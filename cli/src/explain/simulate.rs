@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use kernel_lang::explain::{Access, Explained};
-use kernel_lang::launch_value;
+use kernel_lang::launch_value::LaunchValues;
 use kernel_sim::{Argument, Counters, FaultKind, Launch, LaunchError, LineCounters, Machine, Options};
 
 use super::card::Model;
@@ -79,7 +79,9 @@ pub(super) fn run(explained: &Explained, request: &Request, grid: [u32; 3], most
             }
         }
     }
-    params.extend(launch_value::added_parameters(&explained.compiled.ptx, &params, grid)?);
+    if let Some(values) = LaunchValues::of_ptx(&explained.compiled.ptx)? {
+        params.extend(values.bytes(&params, grid)?);
+    }
     let params: Vec<&[u8]> = params.iter().map(Vec::as_slice).collect();
     let ctas = grid[0].checked_mul(schedule.num_ctas).ok_or("the grid has too many CTAs")?;
     let options = Options { allow_races: true, allow_uninitialised: true, count_sectors: true, most_clusters: most, ..Options::default() };

@@ -6,7 +6,11 @@ use crate::ir::arena::{Inst, Value};
 use crate::ir::function::{Def, Function};
 use crate::ir::ops::Op;
 
-/// The ops that compute a scalar from the kernel's parameters, in order; `None` if `is_allowed` refuses one of them, or if it is computed otherwise.
+/// The most ops that are followed, so that each query takes bounded time.
+const MOST_OPS: usize = 1024;
+
+/// The ops that compute a scalar from the kernel's parameters, in order; `None` if `is_allowed` refuses one of them, if there are more than 1024, or if
+/// the scalar is computed otherwise.
 pub fn computation(func: &Function, value: Value, is_allowed: &dyn Fn(&Op) -> bool) -> Option<Vec<Inst>> {
     let mut ops: Vec<Inst> = Vec::new();
     let mut seen: HashSet<Value> = HashSet::new();
@@ -26,7 +30,7 @@ pub fn computation(func: &Function, value: Value, is_allowed: &dyn Fn(&Op) -> bo
             continue;
         }
         let op = &func.inst(inst).op;
-        if !is_allowed(op) || op.has_regions() || !func.ty(value).is_scalar() {
+        if seen.len() > MOST_OPS || !is_allowed(op) || op.has_regions() || !func.ty(value).is_scalar() {
             return None;
         }
         open.push((value, true));

@@ -49,6 +49,7 @@ pub mod padding;
 mod parse;
 mod postorder;
 mod print;
+mod properties;
 pub mod renaming;
 pub mod rewrite;
 mod rules;

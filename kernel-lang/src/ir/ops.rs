@@ -516,8 +516,8 @@ define_ops! {
     /// Runs `test`, which ends in `condition`; while that is true, runs `body`, which yields the next values of `test`'s parameters.
     While = "while" { init: Vec<Value>, test: Region, body: Region },
     /// The scalars that the region yields. They depend only on the kernel's parameters and on the grid, so the host computes them at launch: see
-    /// [`crate::launch_value`]. The region contains only ops for which [`Op::is_known_at_launch`] holds, and uses no values from outside but
-    /// parameters of the kernel. A scalar that depends on program ids is a `bool`. Only in kernels for a GPU.
+    /// [`crate::launch_value`]. In the region and in front of it, only ops for which [`Op::is_known_at_launch`] holds compute them. A scalar that
+    /// depends on program ids is a `bool`. Only in kernels for a GPU.
     LaunchValue = "launch_value" { compute: Region },
     /// As `if`, decided by specialisation; the other region is dropped unchecked.
     StaticIf = "static_if" { cond: ConstExpr, then_region: Region, else_region: Region },
@@ -539,101 +539,4 @@ define_ops! {
     Condition = "condition" { cond: Value, values: Vec<Value> },
     /// Ends the kernel.
     Return = "return" {},
-}
-
-impl Op {
-    /// Does it end a region?
-    pub fn is_terminator(&self) -> bool {
-        matches!(self, Op::Yield { .. } | Op::Condition { .. } | Op::Return {})
-    }
-
-    /// Does specialisation replace it completely?
-    pub fn is_static(&self) -> bool {
-        matches!(self, Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Print { .. })
-    }
-
-    /// Does it do more than compute its results: store, contain regions, end a region, or read state that may change?
-    pub fn has_effects(&self) -> bool {
-        matches!(
-            self,
-            Op::Store { .. }
-                | Op::Atomic { .. }
-                | Op::Barrier { .. }
-                | Op::GdcWait { .. }
-                | Op::GdcLaunchDependents { .. }
-                | Op::AsyncBuffer { .. }
-                | Op::AsyncCopy { .. }
-                | Op::AsyncCommitGroup { .. }
-                | Op::AsyncWait { .. }
-                | Op::LocalLoad { .. }
-                | Op::IssueLoads { .. }
-                | Op::Report { .. }
-                | Op::Assert { .. }
-                | Op::Load { volatile: true, .. }
-                | Op::InlinePtx { volatile: true, .. }
-                | Op::If { .. }
-                | Op::For { .. }
-                | Op::While { .. }
-        ) || self.is_static()
-            || self.is_terminator()
-    }
-
-    /// Does it contain other ops?
-    pub fn has_regions(&self) -> bool {
-        let mut any = false;
-        self.for_each_region(&mut |_| any = true);
-        any
-    }
-
-    /// Is it a function of its operands only, so that equal ops have equal results?
-    pub fn is_pure(&self) -> bool {
-        !self.has_effects() && !matches!(self, Op::Load { .. })
-    }
-
-    /// Is it, on scalars, a function of its operands, the kernel's parameters and the grid, which the host computes bit for bit as a GPU does?
-    pub fn is_known_at_launch(&self) -> bool {
-        use UnaryOp::{Abs, Brev, Ceil, Clz, Floor, Neg, Not, Popc, Rint, Round, Sqrt, Trunc};
-        match self {
-            Op::Const { .. }
-            | Op::ProgramId { .. }
-            | Op::NumPrograms { .. }
-            | Op::Length { .. }
-            | Op::Address { .. }
-            | Op::Compare { .. }
-            | Op::Fma { .. }
-            | Op::Select { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. } => true,
-            Op::Unary { op, .. } => {
-                matches!(op, Neg | Not | Abs | Sqrt | Floor | Ceil | Round | Rint | Trunc | Popc | Clz | Brev)
-            }
-            Op::Binary { op, .. } => !matches!(op, BinaryOp::DivApprox),
-            _ => false,
-        }
-    }
-
-    /// Do threads wait for each other's elements?
-    pub fn exchanges(&self) -> bool {
-        matches!(
-            self,
-            Op::Reduce { .. } | Op::Scan { .. } | Op::Gather { .. } | Op::Histogram { .. } | Op::Sort { .. } | Op::Butterfly { .. }
-        )
-    }
-
-    /// Does an element of the result depend on operand elements at other indices?
-    pub fn looks_across(&self) -> bool {
-        matches!(
-            self,
-            Op::ExpandDims { .. }
-                | Op::Reshape { .. }
-                | Op::Permute { .. }
-                | Op::Flip { .. }
-                | Op::Reduce { .. }
-                | Op::Scan { .. }
-                | Op::Gather { .. }
-                | Op::Histogram { .. }
-                | Op::Sort { .. }
-                | Op::Butterfly { .. }
-        )
-    }
 }

@@ -9,22 +9,6 @@ use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, Function, Op, Region, Stage, Type, UnaryOp, Value, parse, verify};
 use crate::scalar::Scalar;
 
-/// The bytes of the parameters that the PTX's launch values add to those in `params`, for code that launches PTX without the runtime. `params` are the
-/// bytes of the kernel's own parameters; `grid` is the number of programs along each axis.
-///
-/// # Errors
-/// As [`LaunchValues::of_ptx`], and if `params` are too few.
-pub fn added_parameters(ptx: &str, params: &[Vec<u8>], grid: [u32; 3]) -> Result<Vec<Vec<u8>>, String> {
-    let Some(values) = LaunchValues::of_ptx(ptx)? else { return Ok(Vec::new()) };
-    let word = |bytes: &Vec<u8>| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    let words: Vec<u64> = params.iter().map(word).collect();
-    if words.len() < values.asked.len() {
-        return Err(format!("the launch values are about {} parameters, and {} are given", values.asked.len(), words.len()));
-    }
-    let bytes = |(word, dtype): (u64, Dtype)| word.to_le_bytes()[..dtype.bytes()].to_vec();
-    Ok(values.parameters(&words, grid).into_iter().zip(values.parameter_types()).map(bytes).collect())
-}
-
 /// The launch values of a variant.
 #[derive(Clone, Debug)]
 pub struct LaunchValues {
@@ -175,6 +159,21 @@ impl LaunchValues {
             std::iter::repeat_n(dtype, value.axes.len().max(1))
         };
         self.values.iter().flat_map(types)
+    }
+
+    /// The bytes of these parameters, for code that launches PTX without the runtime. `params` are the bytes of the kernel's own parameters;
+    /// `grid` is the number of programs along each axis.
+    ///
+    /// # Errors
+    /// If `params` are fewer than the kernel has.
+    pub fn bytes(&self, params: &[Vec<u8>], grid: [u32; 3]) -> Result<Vec<Vec<u8>>, String> {
+        if params.len() < self.asked.len() {
+            return Err(format!("the launch values are about {} parameters, and {} are given", self.asked.len(), params.len()));
+        }
+        let word = |bytes: &Vec<u8>| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        let words: Vec<u64> = params.iter().map(word).collect();
+        let bytes = |(word, dtype): (u64, Dtype)| word.to_le_bytes()[..dtype.bytes()].to_vec();
+        Ok(self.parameters(&words, grid).into_iter().zip(self.parameter_types()).map(bytes).collect())
     }
 
     /// For each argument word, the bits on which the values depend. Launches that agree in these and in the grid have the same parameters.

@@ -1,4 +1,5 @@
-//! What is known of a scalar that all programs of a launch compute, each from its own program ids.
+//! Sets of values. A launch has many programs, and each of them computes a scalar from its own program ids. A set contains the results of all these
+//! programs: integers are a range with common low bits, floats are a range.
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, UnaryOp};

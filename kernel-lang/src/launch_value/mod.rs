@@ -33,10 +33,10 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::dtype::Dtype;
-use crate::ir::{ConstExpr, Function, Inst, InstData, Op, Region, Type, Value, computation};
+use crate::ir::{Function, Inst, InstData, Op, Region, Type, Value, computation};
 use crate::location::Loc;
 
-pub use evaluate::{LaunchValues, added_parameters};
+pub use evaluate::LaunchValues;
 
 /// The first line of the comment in the PTX.
 const HEADER: &str = "// launch values:";
@@ -133,7 +133,7 @@ pub(crate) fn comment(func: &Function) -> String {
         copies.add(&mut host, func.inst(inst), func.ty(func.result(inst)));
     }
     let types: Vec<Type> = yielded().map(|value| func.ty(*value).clone()).collect();
-    copies.finish(&mut host, yielded().copied());
+    copies.finish(&mut host, yielded().copied(), Loc::NONE);
     host.append(host.body, Op::LaunchValue { compute }, types, Loc::NONE);
     host.append(host.body, Op::Return {}, [], Loc::NONE);
     let mut comment = format!("{HEADER}\n");
@@ -150,14 +150,15 @@ pub(crate) fn comment(func: &Function) -> String {
 /// Copies of ops in a region, each different from the others.
 pub(crate) struct Copies {
     region: Region,
-    ops: Vec<Inst>,
+    /// By their hash.
+    ops: HashMap<u64, Vec<Inst>>,
     /// By original.
     values: HashMap<Value, Value>,
 }
 
 impl Copies {
     pub(crate) fn new(region: Region) -> Copies {
-        Copies { region, ops: Vec::new(), values: HashMap::new() }
+        Copies { region, ops: HashMap::new(), values: HashMap::new() }
     }
 
     /// Copies an op with one result, whose operands are copied or parameters of the kernel.
@@ -168,10 +169,11 @@ impl Copies {
         }
         let mut op = data.op.clone();
         op.map_operands(&mut |value| self.copy(value));
-        let known = self.ops.iter().copied().find(|known| is_same(&to.inst(*known).op, &op) && to.ty(to.result(*known)) == ty);
+        let alike = self.ops.entry(op.hash()).or_default();
+        let known = alike.iter().copied().find(|known| to.inst(*known).op.is_same(&op) && to.ty(to.result(*known)) == ty);
         let copy = known.unwrap_or_else(|| {
             let copy = to.append(self.region, op, [ty.clone()], data.loc);
-            self.ops.push(copy);
+            alike.push(copy);
             copy
         });
         self.values.insert(result, to.result(copy));
@@ -183,16 +185,8 @@ impl Copies {
     }
 
     /// Ends the region: it yields the copies of these values.
-    pub(crate) fn finish(self, to: &mut Function, values: impl Iterator<Item = Value>) {
+    pub(crate) fn finish(&self, to: &mut Function, values: impl Iterator<Item = Value>, loc: Loc) {
         let values = values.map(|value| self.copy(value)).collect();
-        to.append(self.region, Op::Yield { values }, [], Loc::NONE);
-    }
-}
-
-/// Are two ops the same? Floats are compared by their bits.
-fn is_same(one: &Op, other: &Op) -> bool {
-    match (one, other) {
-        (Op::Const { value: ConstExpr::Float(one) }, Op::Const { value: ConstExpr::Float(other) }) => one.to_bits() == other.to_bits(),
-        _ => one == other,
+        to.append(self.region, Op::Yield { values }, [], loc);
     }
 }

@@ -25,7 +25,7 @@ fn words(x: u64, length: u64, [m, n]: [i64; 2], s: i32, f: f32) -> Vec<u64> {
 }
 
 #[test]
-fn a_test_holds_below_the_bounds_of_its_axes() {
+fn a_condition_holds_below_the_bounds_of_its_axes() {
     let values = values_of(
         "%0 = program_id : i64
         %1 = const {value = 128} : i64
@@ -123,7 +123,7 @@ fn scalars_are_passed_as_they_are() {
 }
 
 #[test]
-fn a_text_without_tests_has_none_and_a_broken_one_is_an_error() {
+fn a_text_without_launch_values_has_none_and_a_broken_one_is_an_error() {
     assert!(LaunchValues::of_ptx(".version 8.0\n").unwrap().is_none());
     let kernel = |params: &str, body: &str, ty: &str| {
         format!(

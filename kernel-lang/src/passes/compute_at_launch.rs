@@ -63,7 +63,7 @@ use crate::passes::dce;
 /// The least cost of a launch value, see [`cost`].
 const LEAST_COST: usize = 4;
 
-/// Runs the pass.
+/// Runs the pass. It takes time linear in the kernel: launch values are few, and each is computed by a bounded number of ops.
 pub fn run(func: &mut Function) -> Changed {
     let mut parameters = parameter_types(func).len();
     let conditions = conditions(func, &mut parameters);
@@ -75,120 +75,150 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// The ops of a condition, and their copies in the region of its `launch_value`.
-struct Copied {
+/// A condition that is a launch value: the ops that compute it, and their copies in the region of the `launch_value`.
+struct Condition {
     compute: Region,
-    ops: Vec<(Inst, Inst)>,
+    ops: Vec<Inst>,
+    copies: Copies,
 }
 
-/// Makes launch values of conditions. Returns those that depend on program ids.
-fn conditions(func: &mut Function, parameters: &mut usize) -> Vec<Copied> {
+/// Makes launch values of conditions.
+fn conditions(func: &mut Function, parameters: &mut usize) -> Vec<Condition> {
+    let known = known_scalars(func, &Op::is_known_at_launch);
     let mut all = Vec::new();
     for region in func.regions_under(func.body) {
         let mut at = 0;
-        while let Some(&inst) = func.region(region).insts.get(at) {
+        while let Some(&inst) = func.region(region).insts.get(at)
+            && *parameters < MOST_PARAMETERS
+        {
             at += 1;
             let Op::If { cond, .. } = func.inst(inst).op else { continue };
+            if !known.contains(&cond) {
+                continue;
+            }
             let Some(ops) = computation(func, cond, &Op::is_known_at_launch) else { continue };
             let count = axes(func, cond).len().max(1);
             if cost(func, &ops) < LEAST_COST || *parameters + count > MOST_PARAMETERS {
                 continue;
             }
             *parameters += count;
-            let (launch_value, copied) = make(func, &ops, cond, func.inst(inst).loc);
+            let (compute, ty, loc) = (func.add_region(), func.ty(cond).clone(), func.inst(inst).loc);
+            let mut copies = Copies::new(compute);
+            copy(func, &ops, &mut copies);
+            copies.finish(func, [cond].into_iter(), loc);
+            let launch_value = func.make_inst(Op::LaunchValue { compute }, [ty], loc);
             let answer = func.result(launch_value);
             if let Op::If { cond, .. } = &mut func.inst_mut(inst).op {
                 *cond = answer;
             }
             func.insts_mut(region).insert(at - 1, launch_value);
             at += 1;
-            all.push(copied);
+            all.push(Condition { compute, ops, copies });
         }
     }
     all
 }
 
+fn copy(func: &mut Function, ops: &[Inst], copies: &mut Copies) {
+    for op in ops {
+        let (data, ty) = (func.inst(*op).clone(), func.ty(func.result(*op)).clone());
+        copies.add(func, &data, &ty);
+    }
+}
+
 /// Removes copies of ops that the kernel executes in any case. Of conditions that depend on no program id, no copy is executed.
-fn share(func: &mut Function, conditions: &[Copied]) {
-    let executed: HashSet<Inst> = executed(func).into_iter().flat_map(|region| func.region(region).insts.clone()).collect();
-    for Copied { compute, ops } in conditions {
+fn share(func: &mut Function, conditions: &[Condition]) {
+    // An op may have an operand now that is a launch value itself: that one is not known from ops.
+    let known = known_scalars(func, &Op::is_known_at_launch);
+    for Condition { compute, ops, copies } in conditions {
         if !func.region(*compute).insts.iter().any(|inst| matches!(func.inst(*inst).op, Op::ProgramId { .. })) {
             continue;
         }
         let mut shared = Substitution::new();
-        // An op may have an operand now that is a launch value itself.
-        let is_shared = |op: &Inst| executed.contains(op) && computation(func, func.result(*op), &|_| true).is_some();
-        for (op, copy) in ops.iter().filter(|(op, _)| is_shared(op)) {
-            shared.insert(func.result(*copy), func.result(*op));
+        for value in ops.iter().map(|op| func.result(*op)).filter(|value| known.contains(value)) {
+            shared.insert(copies.copy(value), value);
         }
         substitute(func, *compute, &shared);
     }
     dce::run(func);
 }
 
+/// May a scalar be computed by the op that is the same in all programs?
+fn is_uniform(op: &Op) -> bool {
+    op.is_known_at_launch() && !matches!(op, Op::ProgramId { .. })
+}
+
+/// The scalars that the kernel executes, and that `is_allowed` ops compute from its parameters.
+fn known_scalars(func: &Function, is_allowed: &dyn Fn(&Op) -> bool) -> HashSet<Value> {
+    let mut known: HashSet<Value> = HashSet::new();
+    for region in executed(func) {
+        for inst in &func.region(region).insts {
+            let data = func.inst(*inst);
+            let mut is_known = is_allowed(&data.op) && data.results.iter().all(|result| func.ty(*result).is_scalar());
+            data.op.for_each_operand(&mut |operand| is_known &= func.param_index(operand).is_some() || known.contains(&operand));
+            if is_known {
+                known.extend(&data.results);
+            }
+        }
+    }
+    known
+}
+
 /// Divides scalars by divisors that the host knows: it computes `m`, which is `(2^32 - 1) / d` rounded down. `(n * m) >> 32` is less than `n / d`, by less
 /// than `2 * n / 2^32`, so it is the quotient or up to two less.
 fn divide(func: &mut Function) -> Changed {
-    let is_known = |func: &Function, value: Value| {
-        computation(func, value, &|op| op.is_known_at_launch() && !matches!(op, Op::ProgramId { .. })).is_some()
-    };
+    let known = known_scalars(func, &is_uniform);
+    let is_known = |func: &Function, value: Value| func.param_index(value).is_some() || known.contains(&value);
     let mut replaced = Substitution::new();
     for region in executed(func) {
         for inst in std::mem::take(func.insts_mut(region)) {
             let data = func.inst(inst);
-            let (result, loc) = (data.results.first().copied(), data.loc);
-            let (n, d) = match (&data.op, result) {
-                (&Op::Binary { op: BinaryOp::Div, lhs, rhs }, Some(result))
-                    if *func.ty(result) == Type::scalar(Dtype::U32)
-                        && func.splat(rhs).is_none()
-                        && is_known(func, rhs)
-                        && !is_known(func, lhs) =>
-                {
-                    (lhs, rhs)
-                }
-                _ => {
-                    func.insts_mut(region).push(inst);
-                    continue;
-                }
+            let division = match data.op {
+                Op::Binary { op: BinaryOp::Div, lhs, rhs } if *func.ty(data.results[0]) == Type::scalar(Dtype::U32) => Some((lhs, rhs)),
+                _ => None,
             };
-            let b = &mut Builder::new(func, region, loc);
-            let [zero, one, most] = [0, 1, u32::MAX.into()].map(|number| b.int_like(number, n));
-            let m = b.binary(BinaryOp::Div, most, d);
-            let mut quotient = b.binary(BinaryOp::MulHigh, n, m);
-            let product = b.binary(BinaryOp::Mul, quotient, d);
-            let mut rest = b.binary(BinaryOp::Sub, n, product);
-            for _ in 0..2 {
-                let is_low = b.compare(CompareOp::Ge, rest, d);
-                let next = b.binary(BinaryOp::Add, quotient, one);
-                quotient = b.select(is_low, next, quotient);
-                let less = b.binary(BinaryOp::Sub, rest, d);
-                // The difference is a large number if it would be negative.
-                rest = b.binary(BinaryOp::Min, rest, less);
-            }
-            let is_zero = b.compare(CompareOp::Eq, d, zero);
-            let quotient = b.select(is_zero, zero, quotient);
+            let division = division.filter(|(n, d)| func.splat(*d).is_none() && is_known(func, *d) && !is_known(func, *n));
+            let Some((n, d)) = division else {
+                func.insts_mut(region).push(inst);
+                continue;
+            };
+            let loc = data.loc;
+            let quotient = quotient(&mut Builder::new(func, region, loc), n, d);
             replaced.insert(func.result(inst), quotient);
         }
     }
     substitute(func, func.body, &replaced)
 }
 
+fn quotient(b: &mut Builder<'_>, n: Value, d: Value) -> Value {
+    let [zero, one, most] = [0, 1, u32::MAX.into()].map(|number| b.int_like(number, n));
+    let m = b.binary(BinaryOp::Div, most, d);
+    let mut quotient = b.binary(BinaryOp::MulHigh, n, m);
+    let product = b.binary(BinaryOp::Mul, quotient, d);
+    let mut rest = b.binary(BinaryOp::Sub, n, product);
+    for _ in 0..2 {
+        let is_low = b.compare(CompareOp::Ge, rest, d);
+        let next = b.binary(BinaryOp::Add, quotient, one);
+        quotient = b.select(is_low, next, quotient);
+        let less = b.binary(BinaryOp::Sub, rest, d);
+        // The difference is a large number if it would be negative.
+        rest = b.binary(BinaryOp::Min, rest, less);
+    }
+    let is_zero = b.compare(CompareOp::Eq, d, zero);
+    b.select(is_zero, zero, quotient)
+}
+
 /// Scalars that depend on no program id, and that other ops use.
 fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
-    let may_move = |op: &Op| op.is_known_at_launch() && !matches!(op, Op::ProgramId { .. });
-    // The results of such ops, in order, and those that ops use which stay.
-    let (mut movable, mut used): (HashSet<Value>, HashSet<Value>) = (HashSet::new(), HashSet::new());
-    let mut order: Vec<Value> = Vec::new();
+    let known = known_scalars(func, &is_uniform);
+    // The scalars in order, and those that ops use which depend on more.
+    let (mut order, mut used): (Vec<Value>, HashSet<Value>) = (Vec::new(), HashSet::new());
     for region in executed(func) {
         for inst in &func.region(region).insts {
             let data = func.inst(*inst);
-            let mut moves = may_move(&data.op) && data.results.len() == 1 && func.ty(data.results[0]).is_scalar();
-            data.op.for_each_operand(&mut |operand| moves &= func.param_index(operand).is_some() || movable.contains(&operand));
-            if moves {
-                movable.insert(data.results[0]);
-                order.push(data.results[0]);
-            } else {
-                data.op.for_each_operand(&mut |operand| _ = used.insert(operand));
+            match data.results.first().filter(|result| known.contains(result)) {
+                Some(result) => order.push(*result),
+                None => data.op.for_each_operand(&mut |operand| _ = used.insert(operand)),
             }
         }
     }
@@ -197,27 +227,26 @@ fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
     // Some values are computed several times, in branches.
     let mut launched: Vec<(Value, Vec<Value>)> = Vec::new();
     for value in order.into_iter().filter(|value| used.contains(value)) {
-        let Some(ops) = computation(func, value, &may_move) else { continue };
+        if *parameters == MOST_PARAMETERS {
+            break;
+        }
+        let Some(ops) = computation(func, value, &is_uniform) else { continue };
         if cost(func, &ops) < LEAST_COST {
             continue;
         }
-        for op in ops {
-            let (data, ty) = (func.inst(op).clone(), func.ty(func.result(op)).clone());
-            copies.add(func, &data, &ty);
-        }
+        copy(func, &ops, &mut copies);
         match launched.iter_mut().find(|(first, _)| copies.copy(*first) == copies.copy(value)) {
             Some((_, others)) => others.push(value),
-            None if *parameters < MOST_PARAMETERS => {
+            None => {
                 *parameters += 1;
                 launched.push((value, Vec::new()));
             }
-            None => {}
         }
     }
     if launched.is_empty() {
         return false;
     }
-    copies.finish(func, launched.iter().map(|(value, _)| *value));
+    copies.finish(func, launched.iter().map(|(value, _)| *value), Loc::NONE);
     let types: Vec<Type> = launched.iter().map(|(value, _)| func.ty(*value).clone()).collect();
     let launch_value = func.make_inst(Op::LaunchValue { compute }, types, Loc::NONE);
     func.insts_mut(func.body).insert(0, launch_value);
@@ -237,25 +266,6 @@ fn executed(func: &Function) -> Vec<Region> {
         }
     }
     func.regions_under(func.body).into_iter().filter(|region| !launched.contains(region)).collect()
-}
-
-/// A `launch_value` outside any region that computes `value` by copies of `ops`.
-fn make(func: &mut Function, ops: &[Inst], value: Value, loc: Loc) -> (Inst, Copied) {
-    let compute = func.add_region();
-    let mut copied = Vec::new();
-    let mut copies = Substitution::new();
-    for op in ops {
-        let data = func.inst(*op).clone();
-        let mut own = data.op;
-        own.map_operands(&mut |value| copies.get(value));
-        let ty = func.ty(data.results[0]).clone();
-        let copy = func.append(compute, own, [ty], data.loc);
-        copies.insert(data.results[0], func.result(copy));
-        copied.push((*op, copy));
-    }
-    let ty = func.ty(value).clone();
-    func.append(compute, Op::Yield { values: vec![copies.get(value)] }, [], loc);
-    (func.make_inst(Op::LaunchValue { compute }, [ty], loc), Copied { compute, ops: copied })
 }
 
 /// About how many instructions these ops are.

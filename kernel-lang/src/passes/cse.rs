@@ -21,7 +21,7 @@
 use std::collections::HashMap;
 
 use crate::ir::rewrite::{Changed, Substitution};
-use crate::ir::{ConstExpr, Function, Handle, Inst, InstData, Op, Region, Value};
+use crate::ir::{Function, Inst, InstData, Op, Region, Value};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -77,33 +77,20 @@ impl Cx {
     /// The hash bucket of an op. Equal ops share a bucket, and other ops seldom do.
     fn bucket(&self, op: &Op) -> usize {
         // Fibonacci hashing: the high bits of the product depend on all bits of the number.
-        let spread = number(op).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let spread = op.hash().wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (spread >> (64 - self.seen.len().trailing_zeros())) as usize
     }
 }
 
-/// A hash that equal ops share, of the operands or of the constants.
-fn number(op: &Op) -> u64 {
-    let mut number = match op {
-        Op::Const { value: ConstExpr::Int(value) } => *value as u64,
-        Op::Const { value: ConstExpr::Float(value) } => value.to_bits(),
-        Op::Arange { start, end } => (start.as_int().unwrap_or(0) as u64).wrapping_mul(31).wrapping_add(end.as_int().unwrap_or(0) as u64),
-        _ => 0,
-    };
-    op.for_each_operand(&mut |value| number = number.wrapping_mul(31).wrapping_add(value.index() as u64 + 1));
-    number
-}
-
-/// Do two ops compute the same value? Floats are compared by their bits: 0 is not -0, and NaN is NaN.
+/// Do two ops compute the same value?
 fn is_same(func: &Function, one: &InstData, other: &InstData) -> bool {
     let is_same_op = match (&one.op, &other.op) {
-        (Op::Const { value: ConstExpr::Float(one) }, Op::Const { value: ConstExpr::Float(other) }) => one.to_bits() == other.to_bits(),
         (Op::Reduce { combine: known, .. }, Op::Reduce { combine, .. }) | (Op::Scan { combine: known, .. }, Op::Scan { combine, .. }) => {
             let mut renamed = other.op.clone();
             renamed.map_regions(&mut |_| *known);
             one.op == renamed && combines_alike(func, *known, *combine)
         }
-        (one, other) => one == other,
+        (one, other) => one.is_same(other),
     };
     is_same_op
         && one.results.len() == other.results.len()

@@ -69,21 +69,8 @@ pub fn run(func: &mut Function) -> Changed {
 fn is_passed(op: &Op) -> bool {
     match op {
         Op::Load { volatile, .. } => !volatile,
-        Op::Const { .. }
-        | Op::ProgramId { .. }
-        | Op::NumPrograms { .. }
-        | Op::Length { .. }
-        | Op::Address { .. }
-        | Op::Pointer { .. }
-        | Op::Arange { .. }
-        | Op::Unary { .. }
-        | Op::Binary { .. }
-        | Op::Compare { .. }
-        | Op::Fma { .. }
-        | Op::Select { .. }
-        | Op::Cast { .. }
-        | Op::Bitcast { .. } => true,
-        op => renames(op),
+        Op::Pointer { .. } => true,
+        op => op.is_elementwise() || renames(op),
     }
 }
 

@@ -71,37 +71,36 @@
 //! A tile may also be empty: `empty_tiles` says when the other branch tests this first. Where the guarded copy would be slow, a version with shorter
 //! runs comes before it (`narrow`).
 //!
-//! The condition never holds for a tile that is not full, whatever values the scalars have: each part compares without overflow, or
-//! overflows to false.
+//! `plan` says what the condition must require, and `condition` tests it.
 
+mod condition;
 mod empty_tiles;
 mod front;
 mod narrow;
 mod parts;
+mod plan;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::analysis::affine::{Affine, AffineFacts};
-use crate::analysis::bounds::{self, Bound};
+use crate::analysis::affine::AffineFacts;
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::Comparison;
-use crate::analysis::polynomial::Polynomial;
-use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::location::Loc;
 use crate::passes::flat_indices::{self, Flat, Full};
 
+pub(super) use condition::condition;
+pub(super) use plan::{Plan, Sought, Test, Width, plan};
+
+use condition::all_of;
 use front::scalars_in_front;
-use parts::{Parts, takes_partial_runs};
+use plan::certain;
 
 /// The widest access of one thread, in bytes.
 pub(super) const WIDEST: i64 = 16;
 /// Longer straight-line regions are not duplicated.
 const MAX_OPS: usize = 4000;
-/// The sum or the difference of two numbers below this, and of a number and a position in a tile, does not overflow.
-const SMALL: i64 = 1 << 62;
-
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut facts = AffineFacts::new();
@@ -227,195 +226,6 @@ pub(super) fn is_plain(op: &Op) -> bool {
     let mut plain = !op.is_terminator() && !matches!(op, Op::Sort { .. });
     op.for_each_region(&mut |_| plain = matches!(op, Op::Reduce { .. } | Op::Scan { .. }));
     plain
-}
-
-/// The conditions for a full straight-line region, and their effects.
-#[derive(Default)]
-pub(super) struct Plan {
-    /// Accesses whose elements must all be in bounds, or masked off.
-    pub(super) bounds: Vec<Bound>,
-    /// The bytes of a run.
-    widest: i64,
-    /// Accesses whose address must be divisible by `widest`: the base, the offset, and the bytes of an element.
-    pub(super) aligned: Vec<(Value, Affine, i64)>,
-    /// Comparisons that must hold for every element, and that are then dropped.
-    pub(super) masks: Vec<(Value, Test)>,
-    /// Comparisons that end within the tile. Their starts and limits must be small, so that the distances between them do not overflow.
-    distances: Vec<(Value, Comparison)>,
-    /// Numbers that must be divisible by others, so that masks end, and rows begin, at boundaries of wide accesses.
-    pub(super) divisible: Vec<(Polynomial, i64)>,
-    /// The accesses, and how each may move its elements.
-    pub(super) accesses: HashMap<Inst, Width>,
-    /// Pure ops that can be computed in front of the branch.
-    before: Vec<Inst>,
-    /// The flattened indices, if the region divides indices.
-    flat: Option<Flat>,
-    /// The plan of a version with shorter runs for tiles that are not full.
-    narrow: Option<Box<Plan>>,
-}
-
-impl Plan {
-    /// Does it have no conditions?
-    fn is_certain(&self) -> bool {
-        self.bounds.is_empty() && self.masks.is_empty() && self.distances.is_empty() && self.aligned.is_empty() && self.divisible.is_empty()
-    }
-
-    /// Where the condition requires for another access that an end is a multiple, no run before it is partial.
-    fn forget_partial_runs(&mut self, partial: &HashMap<Inst, Vec<(Polynomial, i64)>>) {
-        let required = |(end, run): &(Polynomial, i64)| self.divisible.iter().any(|(number, divisor)| number == end && divisor % run == 0);
-        for (inst, ends) in partial {
-            if ends.iter().all(required) {
-                self.accesses.insert(*inst, Width::Runs);
-            }
-        }
-    }
-}
-
-/// How an access moves its elements.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Width {
-    /// One by one.
-    Elements,
-    /// In runs of as many bytes as the plan says. The mask is the same for all elements of a run.
-    Runs,
-    /// In runs, of which the last may be partial: the mask may hold for only its first elements.
-    PartialRuns,
-}
-
-/// A condition under which a conjunct of a mask holds for the whole tile.
-pub(super) enum Test {
-    /// `start + t < limit`, or another order, for every sum `t` of the stride terms: from 0 to the second field.
-    Order(Comparison, i64),
-    /// A predicate that is the same for every element.
-    Uniform(Value),
-}
-
-impl Test {
-    /// The test of a comparison, if there is one.
-    fn of(comparison: &Comparison) -> Option<Test> {
-        let maximum = comparison.index.maximum_offset(&comparison.extents)?;
-        (!matches!(comparison.op, CompareOp::Eq | CompareOp::Ne)).then(|| Test::Order(comparison.clone(), maximum))
-    }
-}
-
-/// The plan of a region whose tiles are known to be full: it has no conditions.
-fn certain(func: &Function, ops: &[Inst]) -> Plan {
-    let (mut plan, _) = unconditional(func, ops);
-    for inst in ops {
-        if let Op::Load { in_bounds: true, align, .. } | Op::Store { in_bounds: true, align, .. } = func.inst(*inst).op {
-            plan.accesses.insert(*inst, if i64::from(align) == WIDEST { Width::Runs } else { Width::Elements });
-        }
-    }
-    plan
-}
-
-/// A plan without conditions, and the values that depend on memory, which cannot be part of a condition.
-fn unconditional(func: &Function, ops: &[Inst]) -> (Plan, SideTable<Value, bool>) {
-    let (mut plan, mut late) = (Plan { widest: WIDEST, ..Plan::default() }, SideTable::<Value, bool>::new());
-    for inst in ops {
-        let data = func.inst(*inst);
-        let mut early = data.op.is_pure();
-        let mut need = |op: &Op| op.for_each_operand(&mut |value| early &= !late[value]);
-        need(&data.op);
-        // The region of a reduction may use scalars from outside.
-        data.op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inst| need(&func.inst(inst).op)));
-        if early {
-            plan.before.push(*inst);
-        } else {
-            data.results.iter().for_each(|result| late[*result] = true);
-        }
-    }
-    (plan, late)
-}
-
-/// What a plan is to make possible.
-#[derive(Clone, Copy)]
-pub(super) struct Sought<'a> {
-    /// The bytes of a run.
-    widest: i64,
-    /// The loops around the region. Without them, masks end at boundaries of runs.
-    loops: Option<&'a HashMap<Value, Loop>>,
-    /// May masks end within a tile, wherever it begins?
-    is_ragged: bool,
-}
-
-impl Sought<'_> {
-    /// The widest accesses.
-    pub(super) const WIDEST: Sought<'static> = Sought { widest: WIDEST, loops: None, is_ragged: false };
-}
-
-/// The conditions for a full straight-line region. The conditions use only values that are `usable`.
-pub(super) fn plan(
-    func: &Function,
-    ops: &[Inst],
-    facts: &mut AffineFacts,
-    usable: &dyn Fn(Value) -> bool,
-    sought: Sought<'_>,
-) -> Option<Plan> {
-    let (mut plan, late) = unconditional(func, ops);
-    let widest = sought.widest;
-    plan.widest = widest;
-    let is_early = |value: Value| !late[value] && usable(value);
-    let (mut bounds, mut aligned, mut masks, mut distances) = (HashSet::new(), HashSet::new(), HashSet::new(), HashSet::new());
-    let mut partial: HashMap<Inst, Vec<(Polynomial, i64)>> = HashMap::new();
-    for inst in ops {
-        let Some(access @ Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
-        if !is_early(base) {
-            continue;
-        }
-        let ty = func.ty(offset);
-        let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && affine.scalars().all(is_early)) else { continue };
-        let extents = ty.extents();
-        let loops = sought.loops.filter(|_| takes_partial_runs(func, &func.inst(*inst).op));
-        let mut parts = mask.map_or(Parts::default(), |mask| Parts::of(func, facts, mask, &is_early, Sought { loops, ..sought }));
-        let bytes = func.ty(base).dtype().bytes() as i64;
-        let run = run_axis(&affine, &extents, bytes, widest).filter(|axis| parts.is_whole_along(*axis) && access.can_be_wide(func));
-        let mut width = if run.is_some() { Width::Runs } else { Width::Elements };
-        for at in 0..parts.ends.len() {
-            let end = &parts.ends[at];
-            if Some(end.axis) != run {
-                continue;
-            }
-            if parts.is_partial(func, &end.end) {
-                width = Width::PartialRuns;
-                partial.entry(*inst).or_default().push((end.end.clone(), widest / bytes));
-                // A partial run is loaded as a whole, and stored element by element.
-                parts.ends[at].run = if matches!(func.inst(*inst).op, Op::Load { .. }) { (widest / bytes) as usize } else { 1 };
-            } else {
-                plan.divisible.push((end.end.clone(), widest / bytes));
-            }
-        }
-        let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
-        plan.accesses.insert(*inst, width);
-        if run.is_some() {
-            let unknown = affine.strides.iter().zip(&extents).filter(|(lane, extent)| lane.as_constant().is_none() && **extent > 1);
-            plan.divisible.extend(unknown.map(|(lane, _)| (lane.clone(), widest / bytes)));
-        }
-        if !func.unchecked && bounds.insert(bound.clone()) {
-            plan.bounds.push(bound);
-        }
-        let alignment = (base, affine, bytes);
-        if run.is_some() && aligned.insert(alignment.clone()) {
-            plan.aligned.push(alignment);
-        }
-        plan.distances.extend(parts.distances.into_iter().filter(|(mask, _)| distances.insert(*mask)));
-        plan.masks.extend(parts.tests.into_iter().filter(|(mask, _)| masks.insert(*mask)));
-    }
-    plan.forget_partial_runs(&partial);
-    (!plan.accesses.is_empty()).then_some(plan)
-}
-
-/// The innermost axis along which addresses are consecutive and that has at least one wide access. The strides of all other axes must be
-/// multiples of `widest` bytes, so that each run along the axis has the alignment of the first run. A stride that is not known counts as
-/// such a multiple: the caller adds it to [`Plan::divisible`], and the condition tests it.
-fn run_axis(affine: &Affine, extents: &[usize], bytes: i64, widest: i64) -> Option<usize> {
-    let runs = |axis: &usize| affine.strides[*axis].is(1) && extents[*axis] as i64 * bytes >= widest;
-    let fastest = (0..extents.len()).rev().find(runs)?;
-    let keeps_alignment = |axis: usize| {
-        let step = affine.strides[axis].as_constant().unwrap_or(0);
-        axis == fastest || extents[axis] == 1 || step.wrapping_mul(bytes) % widest == 0
-    };
-    (0..extents.len()).all(keeps_alignment).then_some(fastest)
 }
 
 /// Replaces the straight-line region by a condition and an `if` with both versions. `first_use` returns the first use of a value after the
@@ -599,65 +409,4 @@ pub(super) fn make_full(func: &mut Function, ops: &[Inst], region: Region, plan:
     crate::ir::rewrite::substitute(func, region, &with);
     func.insts_mut(region).splice(0..0, constants);
     narrow::mask_by_position(func, region, plan, map);
-}
-
-pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
-    let mut parts = bounds::tests(b, &plan.bounds);
-    let mut divisible = HashSet::new();
-    for (number, divisor) in &plan.divisible {
-        if divisible.insert((number, divisor)) {
-            let number = number.value(b);
-            let low_bits = b.index((divisor - 1).into());
-            let rest = b.binary(BinaryOp::And, number, low_bits);
-            let zero = b.index(0);
-            parts.push(b.compare(CompareOp::Eq, rest, zero));
-        }
-    }
-    for (_, test) in &plan.masks {
-        match test {
-            Test::Order(Comparison { op, index, limit, .. }, maximum) => {
-                let (start, limit) = (index.uniform_value(b), limit.value(b));
-                parts.push(b.compare(*op, start, limit));
-                if matches!(op, CompareOp::Lt | CompareOp::Le) {
-                    // If `start < limit`, the exact difference is positive. A difference that overflows is negative, and its test fails.
-                    let room = b.binary(BinaryOp::Sub, limit, start);
-                    let maximum = b.index((*maximum).into());
-                    parts.push(b.compare(op.swapped(), room, maximum));
-                } else {
-                    // The stride terms only add to `index`. The sum must not wrap.
-                    let last = b.index((i64::MAX - maximum).into());
-                    parts.push(b.compare(CompareOp::Le, start, last));
-                }
-            }
-            Test::Uniform(value) => parts.push(*value),
-        }
-    }
-    let mut small: HashSet<&Polynomial> = HashSet::new();
-    for number in plan.distances.iter().flat_map(|(_, Comparison { index, limit, .. })| [&index.start, limit]) {
-        if small.insert(number) {
-            let number = number.value(b);
-            parts.push(bounds::is_below(b, number, SMALL));
-        }
-    }
-    let mut addresses: Option<Value> = None;
-    for (base, index, bytes) in &plan.aligned {
-        let start = index.uniform_value(b);
-        let bytes = b.index((*bytes).into());
-        let offset = b.binary(BinaryOp::Mul, start, bytes);
-        let address = b.op(Op::Address { base: *base }, &[]);
-        let address = b.binary(BinaryOp::Add, address, offset);
-        addresses = Some(addresses.map_or(address, |all| b.binary(BinaryOp::Or, all, address)));
-    }
-    if let Some(addresses) = addresses {
-        let low_bits = b.index((plan.widest - 1).into());
-        let misaligned = b.binary(BinaryOp::And, addresses, low_bits);
-        let zero = b.index(0);
-        parts.push(b.compare(CompareOp::Eq, misaligned, zero));
-    }
-    all_of(b, parts)
-}
-
-fn all_of(b: &mut Builder<'_>, parts: impl IntoIterator<Item = Value>) -> Value {
-    let always = b.constant(ConstExpr::Bool(true), Type::scalar(Dtype::Bool));
-    parts.into_iter().reduce(|all, part| b.binary(BinaryOp::And, all, part)).unwrap_or(always)
 }

@@ -2,7 +2,7 @@
 
 use kernel_lang::backend::ptx::{Module, emit};
 use kernel_lang::ir::{Stage, parse, verify};
-use kernel_lang::launch_value;
+use kernel_lang::launch_value::LaunchValues;
 use kernel_lang::layout::Layout;
 use kernel_lang::{
     Bindings, Options, Schedule, compile,
@@ -160,7 +160,9 @@ pub(crate) fn run(module: &Module, num_warps: u32, grid: [u32; 3], args: &mut [A
             }
         }
     }
-    words.extend(launch_value::added_parameters(&module.text, &words, grid).unwrap());
+    if let Some(values) = LaunchValues::of_ptx(&module.text).unwrap() {
+        words.extend(values.bytes(&words, grid).unwrap());
+    }
     let params: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     let mut launch = Launch::new(grid, [32 * num_warps, 1, 1], &params);
     launch.shared_bytes = module.shared_bytes;

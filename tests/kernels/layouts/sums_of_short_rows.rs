@@ -1,9 +1,11 @@
 //! Sums of rows of 64 and of 32 elements, of which several warps hold parts of a sector: some are masked, some rounded, some added to what is stored.
+//! One CTA has them, or two share them.
 //! x: whole 8192
 //! y: zeros 64
 //! z: zeros 128
 //! w: whole 64
-//! n: 64, 33, 1, 0
+//! n: 64, 33, 1, 0, 64, 33, 1, 0
+//! ctas: 1, 1, 1, 1, 2, 2, 2, 2
 //! grid: 2
 fn kernel(x: Ptr<f32>, y: PtrMut<f32>, z: PtrMut<f16>, w: PtrMut<f32>, n: usize) {
     let at = program_id(0) * 2048 + arange(0, 2048);

@@ -1,9 +1,10 @@
-//! Groups of a tile that is not full are reduced and scanned in slices.
+//! Groups of a tile that is not full are reduced and scanned in slices, or by CTAs of a cluster that have whole groups.
 //! x: whole 4096
 //! y: zeros 4096
 //! z: zeros 64
 //! w: zeros 4096
-//! n: 4096, 4095, 2100, 2048, 64, 1, 0
+//! n: 4096, 4095, 2100, 2048, 64, 1, 0, 4096, 4095, 2100, 2048, 64, 1, 0
+//! ctas: 1, 1, 1, 1, 1, 1, 1, 8, 8, 8, 8, 8, 8, 8
 //! grid: 2
 fn kernel(x: Ptr<f32>, y: PtrMut<f32>, z: PtrMut<f32>, w: PtrMut<f32>, n: usize) {
     let o = program_id(0) * 2048 + arange(0, 2048);

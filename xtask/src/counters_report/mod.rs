@@ -1,7 +1,7 @@
 //! `cargo xtask counters-report launches.json counters.csv`: writes the hardware counters of the gallery's kernels as a page.
 //!
 //! `launches.json` is the list that `against_triton --profile` writes: for each row, the kernels that each side launched, in their order. `counters.csv` is the
-//! report of NVIDIA's profiler on the same run ([`csv`]). A kernel of the report belongs to a row by its process and its order, and must have the name that the
+//! report of NVIDIA's profiler on the same run ([`raw_page`]). A kernel of the report belongs to a row by its process and its order, and must have the name that the
 //! list has. `docs/gallery.md` has the commands that make both files.
 //!
 //! ```json
@@ -32,7 +32,7 @@
 //!
 //! The page also shows the sectors that the multiprocessors ask the L2 for, which has no least number: neighbouring programs may need the same sector.
 
-mod csv;
+mod raw_page;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -42,7 +42,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use crate::process;
-use csv::Kernel;
+use raw_page::Kernel;
 
 /// The largest ratios that count as reached.
 const SECTORS_TARGET: f64 = 1.05;
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let read = |path: &PathBuf| std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()));
     let launches: Launches = serde_json::from_str(&read(&args.launches)?)
         .with_context(|| format!("{} is no list of launches of `against_triton --profile`", args.launches.display()))?;
-    let kernels = csv::read(&read(&args.counters)?).with_context(|| format!("{} is no report of `ncu`", args.counters.display()))?;
+    let kernels = raw_page::read(&read(&args.counters)?).with_context(|| format!("{} is no report of `ncu`", args.counters.display()))?;
     let rows = counted(&launches, kernels)?;
     let out = process::root().join(&args.out);
     std::fs::create_dir_all(&out)?;
@@ -142,7 +142,7 @@ fn commands(program: &str) -> String {
          --metrics {} \\\n    --export counters --force-overwrite \\\n    {program}\n\
          ncu --import counters.ncu-rep --csv --page raw --print-units base > counters.csv\n\
          cargo xtask counters-report benches/gallery/launches.json counters.csv\n",
-        csv::metrics()
+        raw_page::metrics()
     )
 }
 
@@ -334,12 +334,12 @@ mod tests {
         ] }"#;
 
     fn rows(launches: &str, report: &str) -> Result<Vec<Counted>> {
-        counted(&serde_json::from_str(launches)?, csv::read(report)?)
+        counted(&serde_json::from_str(launches)?, raw_page::read(report)?)
     }
 
     #[test]
     fn a_row_has_the_sums_of_its_kernels() {
-        let rows = rows(LAUNCHES, csv::tests::REPORT).unwrap();
+        let rows = rows(LAUNCHES, raw_page::tests::REPORT).unwrap();
         let triton = &rows[1].triton;
         assert_eq!(
             (triton.dram_read, triton.l2_written, triton.instructions, triton.duration_ns),
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn the_page_has_a_row_of_each_work_and_the_targets() {
         let launches = serde_json::from_str(LAUNCHES).unwrap();
-        let text = page(&launches, &rows(LAUNCHES, csv::tests::REPORT).unwrap());
+        let text = page(&launches, &rows(LAUNCHES, raw_page::tests::REPORT).unwrap());
         for line in [
             "| add bf16 | 2^20 | 262.4 | 263.0 | 262.1 | 131.1 | 131.1 | 131.1 | 1.001 | 262.1 | 262.1 |",
             "| sum bf16 | 8x8 | 300.0 | 311.0 | by data | 1.2 | 0.9 | by data | 0.966 | 400.0 | 301.0 |",
@@ -374,7 +374,7 @@ mod tests {
     #[test]
     fn launches_that_do_not_match_the_report_are_an_error() {
         let error = |launches: &str, report: &str| format!("{:#}", rows(launches, report).err().expect("an error"));
-        let report = csv::tests::REPORT;
+        let report = raw_page::tests::REPORT;
         let cases = [
             (LAUNCHES.replace("[\"sum\"]", "[\"mul\"]"), "sum bf16 8x8: process 11 launched `mul`, and the report has `sum` there"),
             (LAUNCHES.replace("[\"sum\"]", "[\"sum\", \"last\"]"), "process 11 launched `last`, which the report lacks"),
@@ -395,7 +395,7 @@ mod tests {
         let launches = LAUNCHES
             .replace(r#""triton": { "process": 12, "kernels": ["sum_kernel", "last_kernel"], "config": "{}" }"#, r#""error": "no""#);
         let report: Vec<&str> =
-            csv::tests::REPORT.lines().filter(|line| !line.contains("sum_kernel") && !line.contains("last_kernel")).collect();
+            raw_page::tests::REPORT.lines().filter(|line| !line.contains("sum_kernel") && !line.contains("last_kernel")).collect();
         let rows = rows(&launches, &report.join("\n")).unwrap();
         assert_eq!(rows.iter().map(|row| row.work.as_str()).collect::<Vec<_>>(), ["add bf16"]);
     }

@@ -47,9 +47,11 @@ pub(super) struct Kernel {
 /// The kernels of a report, in the order of their launches.
 pub(super) fn read(text: &str) -> Result<Vec<Kernel>> {
     // Without `--import`, the profiler and the program print lines of their own in front of the table.
-    let mut lines = text.lines().skip_while(|line| !line.starts_with("\"ID\",")).filter(|line| line.starts_with('"'));
-    let names = fields(lines.next().context("no line begins with \"ID\": `ncu --csv --page raw` writes such a table")?);
-    let units = fields(lines.next().context("the table ends after the names of its columns")?);
+    let lines = text.lines().skip_while(|line| !line.starts_with("\"ID\",")).filter(|line| line.starts_with('"'));
+    let table = lines.collect::<Vec<_>>().join("\n");
+    let mut rows = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(table.as_bytes()).into_records();
+    let names = rows.next().context("no line begins with \"ID\": `ncu --csv --page raw` writes such a table")??;
+    let units = rows.next().context("the table ends after the names of its columns")??;
     let column = |name: &str| {
         names.iter().position(|of_column| of_column == name).with_context(|| {
             format!(
@@ -57,7 +59,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Kernel>> {
             )
         })
     };
-    let unit = units.get(column(DURATION)?).map_or("", String::as_str);
+    let unit = units.get(column(DURATION)?).unwrap_or_default();
     ensure!(
         ["ns", "nsecond"].contains(&unit),
         "the unit of `{DURATION}` is `{unit}`, not nanoseconds: print the report with `--print-units base`"
@@ -68,13 +70,14 @@ pub(super) fn read(text: &str) -> Result<Vec<Kernel>> {
     let l2_written = [column(L2_WRITTEN[0])?, column(L2_WRITTEN[1])?, column(L2_WRITTEN[2])?];
     let (instructions, registers, occupancy) = (column(INSTRUCTIONS)?, column(REGISTERS)?, column(OCCUPANCY)?);
     let mut kernels = Vec::new();
-    for line in lines {
-        let row = fields(line);
-        ensure!(row.len() == names.len(), "a row has {} fields, and there are {} columns: {line}", row.len(), names.len());
-        let number =
-            |at: usize| number(&row[at]).with_context(|| format!("kernel {} `{}`: `{}` is `{}`", row[0], row[name], names[at], row[at]));
+    for row in rows {
+        let row = row?;
+        ensure!(row.len() == names.len(), "kernel {} has {} fields, and there are {} columns", &row[0], row.len(), names.len());
+        let number = |at: usize| {
+            number(&row[at]).with_context(|| format!("kernel {} `{}`: `{}` is `{}`", &row[0], &row[name], &names[at], &row[at]))
+        };
         kernels.push(Kernel {
-            process: row[process].parse().with_context(|| format!("`{}` is no process", row[process]))?,
+            process: row[process].parse().with_context(|| format!("`{}` is no process", &row[process]))?,
             name: row[name].split('(').next().unwrap_or_default().to_owned(),
             duration_ns: number(duration)?,
             dram_read: number(dram_read)?,
@@ -94,21 +97,6 @@ fn number(field: &str) -> Result<f64> {
         Ok(number) if number.is_finite() && number >= 0.0 => Ok(number),
         _ => bail!("a number is wanted"),
     }
-}
-
-/// The fields of a line. Those in quotes may have commas, and quotes twice.
-fn fields(line: &str) -> Vec<String> {
-    let (mut fields, mut is_quoted) = (vec![String::new()], false);
-    let mut rest = line.chars().peekable();
-    while let Some(each) = rest.next() {
-        match each {
-            '"' if is_quoted && rest.next_if_eq(&'"').is_some() => fields.last_mut().expect("there is a field").push('"'),
-            '"' => is_quoted = !is_quoted,
-            ',' if !is_quoted => fields.push(String::new()),
-            _ => fields.last_mut().expect("there is a field").push(each),
-        }
-    }
-    fields
 }
 
 #[cfg(test)]
@@ -136,11 +124,6 @@ pub(super) mod tests {
         };
         assert_eq!(kernels[0], add);
         assert_eq!(kernels[2].l2_written, 1000.0 + 200.0 + 30.0, "stores, and atomics without and with a result");
-    }
-
-    #[test]
-    fn quotes_and_commas_are_parts_of_fields() {
-        assert_eq!(fields(r#""a","b, c","""d""",,"1,234""#), ["a", "b, c", "\"d\"", "", "1,234"]);
     }
 
     fn error(text: &str) -> String {

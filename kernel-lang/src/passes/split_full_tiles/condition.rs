@@ -1,0 +1,79 @@
+//! The condition of a full tile: the test of a plan.
+//!
+//! It never holds for a tile that is not full, whatever values the scalars have: each part compares without overflow, or overflows to false.
+
+use std::collections::HashSet;
+
+use crate::analysis::bounds;
+use crate::analysis::masks::Comparison;
+use crate::analysis::polynomial::Polynomial;
+use crate::dtype::Dtype;
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Op, Type, Value};
+
+use super::plan::{Plan, Test};
+
+/// The sum or the difference of two numbers below this, and of a number and a position in a tile, does not overflow.
+const SMALL: i64 = 1 << 62;
+
+/// Appends ops that test what a plan requires. Their result is a `bool`.
+pub(in crate::passes) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
+    let mut parts = bounds::tests(b, &plan.bounds);
+    let mut divisible = HashSet::new();
+    for (number, divisor) in &plan.divisible {
+        if divisible.insert((number, divisor)) {
+            let number = number.value(b);
+            let low_bits = b.index((divisor - 1).into());
+            let rest = b.binary(BinaryOp::And, number, low_bits);
+            let zero = b.index(0);
+            parts.push(b.compare(CompareOp::Eq, rest, zero));
+        }
+    }
+    for (_, test) in &plan.masks {
+        match test {
+            Test::Order(Comparison { op, index, limit, .. }, maximum) => {
+                let (start, limit) = (index.uniform_value(b), limit.value(b));
+                parts.push(b.compare(*op, start, limit));
+                if matches!(op, CompareOp::Lt | CompareOp::Le) {
+                    // If `start < limit`, the exact difference is positive. A difference that overflows is negative, and its test fails.
+                    let room = b.binary(BinaryOp::Sub, limit, start);
+                    let maximum = b.index((*maximum).into());
+                    parts.push(b.compare(op.swapped(), room, maximum));
+                } else {
+                    // The stride terms only add to `index`. The sum must not wrap.
+                    let last = b.index((i64::MAX - maximum).into());
+                    parts.push(b.compare(CompareOp::Le, start, last));
+                }
+            }
+            Test::Uniform(value) => parts.push(*value),
+        }
+    }
+    let mut small: HashSet<&Polynomial> = HashSet::new();
+    for number in plan.distances.iter().flat_map(|(_, Comparison { index, limit, .. })| [&index.start, limit]) {
+        if small.insert(number) {
+            let number = number.value(b);
+            parts.push(bounds::is_below(b, number, SMALL));
+        }
+    }
+    let mut addresses: Option<Value> = None;
+    for (base, index, bytes) in &plan.aligned {
+        let start = index.uniform_value(b);
+        let bytes = b.index((*bytes).into());
+        let offset = b.binary(BinaryOp::Mul, start, bytes);
+        let address = b.op(Op::Address { base: *base }, &[]);
+        let address = b.binary(BinaryOp::Add, address, offset);
+        addresses = Some(addresses.map_or(address, |all| b.binary(BinaryOp::Or, all, address)));
+    }
+    if let Some(addresses) = addresses {
+        let low_bits = b.index((plan.widest - 1).into());
+        let misaligned = b.binary(BinaryOp::And, addresses, low_bits);
+        let zero = b.index(0);
+        parts.push(b.compare(CompareOp::Eq, misaligned, zero));
+    }
+    all_of(b, parts)
+}
+
+/// Appends the conjunction of all parts.
+pub(super) fn all_of(b: &mut Builder<'_>, parts: impl IntoIterator<Item = Value>) -> Value {
+    let always = b.constant(ConstExpr::Bool(true), Type::scalar(Dtype::Bool));
+    parts.into_iter().reduce(|all, part| b.binary(BinaryOp::And, all, part)).unwrap_or(always)
+}
