@@ -412,7 +412,8 @@ pub(crate) fn nested_loops(depth: usize) -> String {
 
 /// A chain of scalars, with a branch that depends on each, and a number that is loaded at the start of a second chain.
 pub(crate) fn chain_of_conditions(count: usize) -> String {
-    let mut lines = format!("{LANES}%v = cast %lanes : tile<f32, [64]>\n%s0 = mul %n, %m : i64\n%f = load %x, %n : f32\n%t0 = cast %f : i64\n");
+    let mut lines =
+        format!("{LANES}%v = cast %lanes : tile<f32, [64]>\n%s0 = mul %n, %m : i64\n%f = load %x, %n : f32\n%t0 = cast %f : i64\n");
     for at in 0..count / 4 {
         for chain in ["s", "t"] {
             let next = at + 1;

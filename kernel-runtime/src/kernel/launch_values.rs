@@ -1,8 +1,9 @@
 //! The launch values of a loaded variant, and their parameters in earlier launches.
 
+use std::borrow::Cow;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use kernel_lang::launch_value::{self, MOST_PARAMETERS};
+use kernel_lang::launch_value;
 
 /// The number of launches whose parameters are kept for good. A model launches a kernel with a few shapes, over and over.
 const KEPT: usize = 8;
@@ -27,26 +28,6 @@ struct Launch {
     parameters: Box<[u64]>,
 }
 
-/// The parameters that follow those of the kernel, one a word.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Parameters {
-    words: [u64; MOST_PARAMETERS],
-    count: usize,
-}
-
-impl Parameters {
-    fn new(words: &[u64]) -> Parameters {
-        let mut parameters = Parameters { words: [0; MOST_PARAMETERS], count: words.len() };
-        parameters.words[..words.len()].copy_from_slice(words);
-        parameters
-    }
-
-    #[inline]
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words[..self.count]
-    }
-}
-
 impl LaunchValues {
     /// The launch values that the PTX states, if any.
     ///
@@ -54,27 +35,21 @@ impl LaunchValues {
     /// A description of what is wrong with the statement.
     pub(crate) fn of_ptx(ptx: &str) -> Result<Option<LaunchValues>, String> {
         let Some(values) = launch_value::LaunchValues::of_ptx(ptx)? else { return Ok(None) };
-        if values.parameter_count() > MOST_PARAMETERS {
-            return Err(format!(
-                "the launch values have {} parameters, and at most {MOST_PARAMETERS} are allowed",
-                values.parameter_count()
-            ));
-        }
         let asked = values.asked().iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect();
         Ok(Some(LaunchValues { values, asked, first: Default::default(), last: Mutex::default() }))
     }
 
-    /// The parameters for a launch with these words and this number of programs along each axis.
+    /// The parameters for a launch with these words and this number of programs along each axis: those after the kernel's own, one a word.
     #[inline]
-    pub(crate) fn parameters(&self, words: &[&u64], grid: [u32; 3]) -> Parameters {
+    pub(crate) fn parameters(&self, words: &[&u64], grid: [u32; 3]) -> Cow<'_, [u64]> {
         for launch in &self.first {
             match launch.get() {
-                Some(launch) if self.is_alike(launch, words, grid) => return Parameters::new(&launch.parameters),
+                Some(launch) if self.is_alike(launch, words, grid) => return Cow::Borrowed(&launch.parameters),
                 Some(_) => {}
                 None => break,
             }
         }
-        self.compute(words, grid)
+        Cow::Owned(self.compute(words, grid))
     }
 
     #[inline]
@@ -83,15 +58,15 @@ impl LaunchValues {
     }
 
     #[cold]
-    fn compute(&self, words: &[&u64], grid: [u32; 3]) -> Parameters {
+    fn compute(&self, words: &[&u64], grid: [u32; 3]) -> Vec<u64> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(launch) = last.as_ref().filter(|launch| self.is_alike(launch, words, grid)) {
-            return Parameters::new(&launch.parameters);
+            return launch.parameters.to_vec();
         }
         let words: Vec<u64> = words.iter().map(|word| **word).collect();
         let asked = self.asked.iter().map(|(word, bits)| words[*word] & bits).collect();
-        let mut launch = Launch { grid, asked, parameters: self.values.parameters(&words, grid).into() };
-        let parameters = Parameters::new(&launch.parameters);
+        let parameters = self.values.parameters(&words, grid);
+        let mut launch = Launch { grid, asked, parameters: parameters.clone().into() };
         for first in &self.first {
             match first.set(launch) {
                 Ok(()) => return parameters,

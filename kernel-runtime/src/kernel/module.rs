@@ -140,7 +140,7 @@ impl Gpu for CudaGpu<'_> {
             return unsafe { self.start_with(args, loaded, grid, params) };
         };
         let added = values.parameters(params, grid);
-        let count = params.len() + added.words().len();
+        let count = params.len() + added.len();
         // An array on the stack, because a launch allocates nothing.
         let mut some = [&0; 64];
         let mut many = Vec::new();
@@ -151,7 +151,7 @@ impl Gpu for CudaGpu<'_> {
                 &mut many[..]
             }
         };
-        all.iter_mut().zip(params.iter().copied().chain(added.words())).for_each(|(slot, word)| *slot = word);
+        all.iter_mut().zip(params.iter().copied().chain(added.iter())).for_each(|(slot, word)| *slot = word);
         // SAFETY: as the caller promises, and the function takes these as its last parameters.
         unsafe { self.start_with(args, loaded, grid, all) }
     }

@@ -13,7 +13,6 @@ use super::node::{Code, Fill, KernelNode, Node};
 use crate::device::Cuda;
 use crate::device::driver::{self, check, launch_error};
 use crate::device::stream::Queue;
-use crate::kernel::launch_values::Parameters;
 use crate::launch::args::Guards;
 use crate::{Error, Result, launch::grid, tensor::cuda_slice};
 
@@ -201,7 +200,7 @@ fn with_params(node: &KernelNode, call: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAM
     let [x, y, z] = grid::of_ctas(*grid, loaded.schedule.num_ctas, kernel.name())?;
     let given: Vec<&u64> = words.iter().collect();
     let added = loaded.launch_values().map(|values| values.parameters(&given, *grid));
-    let added = added.as_ref().map_or(&[][..], Parameters::words);
+    let added = added.as_deref().unwrap_or_default();
     let mut params: Vec<*mut c_void> = words.iter().chain(added).map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
     let params = sys::CUDA_KERNEL_NODE_PARAMS {
         func: loaded.function,

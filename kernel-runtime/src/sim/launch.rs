@@ -9,7 +9,7 @@ use kernel_sim::{Argument, Kernel as Function, Launch, LaunchError, Options};
 use super::machine::Sim;
 use super::{clock, report};
 use crate::kernel::gpu::{Gpu, Image};
-use crate::kernel::launch_values::{LaunchValues, Parameters};
+use crate::kernel::launch_values::LaunchValues;
 use crate::kernel::{Kernel, Tables};
 use crate::launch::args::{Args, Region};
 use crate::replay::Code;
@@ -121,7 +121,7 @@ impl SimGpu {
         let Loaded { function, schedule, shared_bytes, launch_values } = loaded;
         let (threads, shared_bytes) = (schedule.threads(), *shared_bytes);
         let added = launch_values.as_ref().map(|values| values.parameters(&words.iter().collect::<Vec<_>>(), grid));
-        let added = added.as_ref().map_or(&[][..], Parameters::words);
+        let added = added.as_deref().unwrap_or_default();
         let grid = grid::of_ctas(grid, schedule.num_ctas, kernel)?;
         let words: Vec<[u8; 8]> = words.iter().chain(added).map(|word| word.to_le_bytes()).collect();
         // A parameter is the low bytes of its word.
