@@ -15,7 +15,7 @@ use crate::analysis::loops::Loop;
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::{Function, SideTable, Value};
 
-/// The smallest and the largest index of each loop whose bounds are known.
+/// The smallest index of each loop that constants bound, and a number that no index exceeds.
 #[derive(Default)]
 pub struct IndexRanges(SideTable<Value, Option<(i64, i64)>>);
 
@@ -55,7 +55,7 @@ impl IndexRanges {
         let mut ranges = IndexRanges::default();
         for inst in func.all_insts() {
             if let Some(around) = Loop::of(func, inst) {
-                ranges.0[around.index(func)] = around.index_range(func);
+                ranges.0[around.index(func)] = around.index_bounds(func);
             }
         }
         ranges

@@ -24,6 +24,8 @@ use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, SideTa
 
 /// A carried tile with more additions in an iteration has no known step.
 const MOST_SUMS: usize = 64;
+/// The bound of a loop is followed through so many minima and selections.
+const MOST_NESTED: u32 = 6;
 
 /// A loop whose index is an `i64`. It has iterations for `lower`, `lower + step` and so on below `upper`, and none if the step is not positive.
 pub struct Loop {
@@ -64,7 +66,16 @@ impl Loop {
 
     /// The first and the last index, if the bounds are constants and the loop has iterations.
     pub fn index_range(&self, func: &Function) -> Option<(i64, i64)> {
-        let (lower, upper, step) = (constant(func, self.lower)?, constant(func, self.upper)?, self.constant_step(func)?);
+        self.indices_below(func, constant(func, self.upper)?)
+    }
+
+    /// The first index and a number that no index exceeds, if constants bound the loop: `0 .. min(%n, 1024)` has no index above 1023.
+    pub fn index_bounds(&self, func: &Function) -> Option<(i64, i64)> {
+        self.indices_below(func, greatest(func, self.upper, MOST_NESTED)?)
+    }
+
+    fn indices_below(&self, func: &Function, upper: i64) -> Option<(i64, i64)> {
+        let (lower, step) = (constant(func, self.lower)?, self.constant_step(func)?);
         let span = upper.checked_sub(lower).filter(|span| *span > 0)?;
         Some((lower, lower + (span - 1) / step * step))
     }
@@ -177,6 +188,19 @@ pub fn constant(func: &Function, value: Value) -> Option<i64> {
     }
 }
 
+/// A number that a scalar never exceeds, as far as its minima and selections tell.
+fn greatest(func: &Function, value: Value, nested: u32) -> Option<i64> {
+    let of = |value: Value| greatest(func, value, nested.checked_sub(1)?);
+    match *func.def_op(value)? {
+        Op::Binary { op: BinaryOp::Min, lhs, rhs } => match (of(lhs), of(rhs)) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        },
+        Op::Select { on_true, on_false, .. } => Some(of(on_true)?.max(of(on_false)?)),
+        _ => constant(func, value),
+    }
+}
+
 /// The number that each iteration adds to a value that the loop carries, at `position` among those, if it is the same for all elements. For a
 /// tile it is a sum of the uniform tiles that the body adds. It may differ between iterations: the caller decides which scalars it accepts.
 pub fn carried_step(func: &Function, facts: &mut AffineFacts, body: Region, position: usize) -> Option<Affine> {
@@ -252,6 +276,33 @@ mod tests {
         assert_eq!(range("%0, %2, %3"), (None, None), "the step is negative");
         assert_eq!(range("%0, %n, %1"), (Some(4), None), "the end is an argument");
         assert_eq!(range("%0, %2, %n"), (None, None), "the step is an argument");
+    }
+
+    #[test]
+    fn minima_and_selections_bound_an_index() {
+        let bounds = |low: &str| {
+            let text = format!(
+                "kernel @k(%n: i64, %m: i64) {{
+                    %0 = const {{value = 0}} : i64
+                    %1 = const {{value = 4}} : i64
+                    %2 = const {{value = 10}} : i64
+                    {low}
+                    %less = lt %n, %m : bool
+                    %end = select %less, %low, %2 : i64
+                    for %0, %end, %1 (%i: i64) {{
+                        yield
+                    }}
+                    return
+                }}"
+            );
+            let func = crate::ir::parse(&text).expect("it is well formed");
+            let found = func.all_insts().into_iter().find_map(|inst| Loop::of(&func, inst)).expect("it has a loop");
+            found.index_bounds(&func)
+        };
+        assert_eq!(bounds("%low = min %n, %1 : i64"), Some((0, 8)), "the other side is 10");
+        assert_eq!(bounds("%more = const {value = 21} : i64\n%low = min %more, %n : i64"), Some((0, 20)));
+        assert_eq!(bounds("%low = max %n, %1 : i64"), None, "a maximum has no bound");
+        assert_eq!(bounds("%low = min %n, %m : i64"), None, "neither side has a bound");
     }
 
     #[test]

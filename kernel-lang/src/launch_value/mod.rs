@@ -21,7 +21,7 @@
 //! | a `bool` that depends on program ids | for each axis on whose ids it depends, a bound in a `u32`: it is true in every program whose ids are below the bounds. Other programs compute it themselves |
 //!
 //! The PTX states the values in a comment, as a kernel that consists of one `launch_value`, so the text of a variant is all that a launch needs.
-//! [`LaunchValues`] reads the comment. It computes, for each scalar of the region, a range and the low bits that all programs share ([`known`]), so it needs
+//! [`LaunchValues`] reads the comment. It computes, for each scalar of the region, a range and the low bits that all programs share, so it needs
 //! one pass over the ops for all programs of a launch. Another pass leaves out the last programs of an axis.
 
 mod evaluate;

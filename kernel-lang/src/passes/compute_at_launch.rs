@@ -53,6 +53,7 @@
 
 use std::collections::HashSet;
 
+use crate::analysis::loops;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value, computation};
@@ -226,7 +227,12 @@ fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
     let mut copies = Copies::new(compute);
     // Some values are computed several times, in branches.
     let mut launched: Vec<(Value, Vec<Value>)> = Vec::new();
+    let mut seen: HashSet<Value> = HashSet::new();
     for value in order.into_iter().filter(|value| used.contains(value)) {
+        let value = multiplied(func, value);
+        if !seen.insert(value) {
+            continue;
+        }
         if *parameters == MOST_PARAMETERS {
             break;
         }
@@ -255,6 +261,14 @@ fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
         others.iter().chain([value]).for_each(|value| replaced.insert(*value, result));
     }
     substitute(func, func.body, &replaced)
+}
+
+/// What an integer is a constant multiple of, or the scalar itself. The kernel multiplies, so that later passes know that the product is a multiple.
+fn multiplied(func: &Function, value: Value) -> Value {
+    match func.def_op(value) {
+        Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) if loops::constant(func, *rhs).is_some() => *lhs,
+        _ => value,
+    }
 }
 
 /// The regions of the kernel, without those of launch values.

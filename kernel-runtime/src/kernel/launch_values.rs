@@ -102,20 +102,12 @@ mod tests {
         for _ in 0..2 {
             for n in 0..3 * KEPT as u64 {
                 let parameters = values.parameters(&[&(4096 * n + 8), &77, &n], [5, 1, 1]);
-                assert_eq!(
-                    parameters.words(),
-                    [
-                        if n >= 5 {
-                            5
-                        } else if n == 4 {
-                            4
-                        } else {
-                            0
-                        },
-                        8
-                    ],
-                    "{n}"
-                );
+                let programs = match n {
+                    0..4 => 0,
+                    4 => 4,
+                    5.. => 5,
+                };
+                assert_eq!(*parameters, [programs, 8], "{n}");
             }
         }
     }
