@@ -193,6 +193,29 @@ fn what_is_known_of_all_programs_holds_in_each() {
     assert!(decided > 2000, "{decided} comparisons hold in all programs");
 }
 
+/// Two small ranges of integers around 0, each combined by every op: the result contains what the op gives for each pair.
+#[test]
+fn ops_of_small_ranges_contain_all_their_results() {
+    let number = |value: i64| Scalar::from_bits(Dtype::I64, value as u64);
+    let range = |low: i64, count: u32| Known::below(count).binary(BinaryOp::Add, Known::Exactly(number(low)), Dtype::I64);
+    let mut finite = 0;
+    for op in INTEGERS {
+        for (low, count) in (-7..4).flat_map(|low| (1..9).map(move |count| (low, count))) {
+            for (other_low, other_count) in (-3..4).flat_map(|low| (1..6).map(move |count| (low, count))) {
+                let result = range(low, count).binary(op, range(other_low, other_count), Dtype::I64);
+                finite += usize::from(!matches!(result, Known::Any));
+                for (x, y) in
+                    (low..low + i64::from(count)).flat_map(|x| (other_low..other_low + i64::from(other_count)).map(move |y| (x, y)))
+                {
+                    let value = scalar::binary(op, number(x), number(y)).unwrap();
+                    assert!(result.contains(value), "{op:?}: {x}, {y} gives {value:?}, which is not in {result:?}");
+                }
+            }
+        }
+    }
+    assert!(finite > 20_000, "{finite} results are known");
+}
+
 fn step(random: &mut Random, known: &[Value], programs: usize) -> Value {
     let of = |random: &mut Random, dtype: Dtype| -> usize {
         let fitting: Vec<usize> = (0..known.len()).filter(|index| known[*index].dtype == dtype).collect();

@@ -54,6 +54,7 @@
 use std::collections::HashSet;
 
 use crate::analysis::loops;
+use crate::analysis::ranges::reciprocal::Reciprocal;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value, computation};
@@ -165,8 +166,7 @@ fn known_scalars(func: &Function, is_allowed: &dyn Fn(&Op) -> bool) -> HashSet<V
     known
 }
 
-/// Divides scalars by divisors that the host knows: it computes `m`, which is `(2^32 - 1) / d` rounded down. `(n * m) >> 32` is less than `n / d`, by less
-/// than `2 * n / 2^32`, so it is the quotient or up to two less.
+/// Divides scalars by divisors that the host knows: it computes the reciprocal.
 fn divide(func: &mut Function) -> Changed {
     let known = known_scalars(func, &is_uniform);
     let is_known = |func: &Function, value: Value| func.param_index(value).is_some() || known.contains(&value);
@@ -191,20 +191,11 @@ fn divide(func: &mut Function) -> Changed {
     substitute(func, func.body, &replaced)
 }
 
+/// The quotient of two `u32`, which is 0 if the divisor is.
 fn quotient(b: &mut Builder<'_>, n: Value, d: Value) -> Value {
-    let [zero, one, most] = [0, 1, u32::MAX.into()].map(|number| b.int_like(number, n));
-    let m = b.binary(BinaryOp::Div, most, d);
-    let mut quotient = b.binary(BinaryOp::MulHigh, n, m);
-    let product = b.binary(BinaryOp::Mul, quotient, d);
-    let mut rest = b.binary(BinaryOp::Sub, n, product);
-    for _ in 0..2 {
-        let is_low = b.compare(CompareOp::Ge, rest, d);
-        let next = b.binary(BinaryOp::Add, quotient, one);
-        quotient = b.select(is_low, next, quotient);
-        let less = b.binary(BinaryOp::Sub, rest, d);
-        // The difference is a large number if it would be negative.
-        rest = b.binary(BinaryOp::Min, rest, less);
-    }
+    let reciprocal = Reciprocal::of(b, d);
+    let quotient = reciprocal.divided(b, BinaryOp::Div, n);
+    let zero = b.int_like(0, n);
     let is_zero = b.compare(CompareOp::Eq, d, zero);
     b.select(is_zero, zero, quotient)
 }

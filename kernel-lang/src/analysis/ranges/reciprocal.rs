@@ -1,9 +1,9 @@
 //! Division by a scalar that is known only at run time: its reciprocal is computed once, and each quotient is a product and a correction.
 //!
-//! For `0 <= n < 2^31` and `1 <= d < 2^31`, let `m` be `(2^32 - 1) / d`, rounded down: it is at most `2^32 / d`, and more than `2^32 / d - 2`. Then
-//! `q = (n * m) >> 32` is the quotient or one less, because `n / d - n * m / 2^32` is at least 0 and less than `2 * n / 2^32`, which is less than 1.
-//! So the remainder `n - q * d` is less than `2 * d`, and one comparison with `d` corrects both. The divisor is mostly an argument, and then the host computes
-//! `m`.
+//! For `0 <= n < 2^32` and `1 <= d < 2^32`, let `m` be `(2^32 - 1) / d`, rounded down: it is at most `2^32 / d`, and at least `2^32 / d - 1`, because the
+//! rounding drops at most `(d - 1) / d`. Then `q = (n * m) >> 32` is the quotient or one less, because `n / d - n * m / 2^32` is at least 0 and at most
+//! `n / 2^32`, which is less than 1. So the remainder `n - q * d` is less than `2 * d`, and one comparison with `d` corrects both. The divisor is mostly an
+//! argument, and then the host computes `m`.
 //!
 //! | n | d | m | q | n - q * d | n / d | n % d |
 //! |---:|---:|---:|---:|---:|---:|---:|
@@ -23,19 +23,20 @@ pub struct Reciprocal {
 }
 
 impl Reciprocal {
-    /// Appends the computation of the reciprocal of an `i64` from 1 to 2^31 - 1.
+    /// Appends the computation of the reciprocal of a `u32`, or of an `i64` that fits one. If it is 0, quotients have no meaning.
     pub fn of(b: &mut Builder<'_>, divisor: Value) -> Reciprocal {
         let divisor = b.cast(divisor, Dtype::U32);
         let most = b.int_like(u32::MAX.into(), divisor);
         Reciprocal { divisor, multiplier: b.binary(BinaryOp::Div, most, divisor) }
     }
 
-    /// Appends the quotients (`Div`) or the remainders (`Rem`) of `i32`, none of which is negative: those of a tile, or one of a scalar.
+    /// Appends the quotients (`Div`) or the remainders (`Rem`) of `u32`, or of `i32` none of which is negative: those of a tile, or one of a scalar.
     pub fn divided(self, b: &mut Builder<'_>, op: BinaryOp, dividends: Value) -> Value {
-        let shape = b.func.ty(dividends).shape().to_vec();
+        let ty = b.func.ty(dividends).clone();
+        let is_signed = ty.dtype() == Dtype::I32;
         let [divisors, multipliers] =
-            [self.divisor, self.multiplier].map(|scalar| if shape.is_empty() { scalar } else { b.broadcast(scalar, &shape) });
-        let dividends = b.bitcast(dividends, Dtype::U32);
+            [self.divisor, self.multiplier].map(|scalar| if ty.is_scalar() { scalar } else { b.broadcast(scalar, ty.shape()) });
+        let dividends = if is_signed { b.bitcast(dividends, Dtype::U32) } else { dividends };
         let quotients = b.binary(BinaryOp::MulHigh, dividends, multipliers);
         let product = b.binary(BinaryOp::Mul, quotients, divisors);
         let rests = b.binary(BinaryOp::Sub, dividends, product);
@@ -49,7 +50,7 @@ impl Reciprocal {
             let next = b.binary(BinaryOp::Add, quotients, one);
             b.select(is_low, next, quotients)
         };
-        b.bitcast(result, Dtype::I32)
+        if is_signed { b.bitcast(result, Dtype::I32) } else { result }
     }
 }
 
@@ -68,18 +69,18 @@ mod tests {
         let mut state = 1u64;
         let mut random = |bits: u32| {
             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            ((state >> 33) as u32) >> (31 - bits)
+            ((state >> 32) as u32) >> (32 - bits)
         };
-        let near_powers = (1..31).flat_map(|bit| [(1u32 << bit) - 1, 1 << bit, (1 << bit) + 1]);
-        let mut divisors: Vec<u32> = (1..1000).chain(near_powers).chain([i32::MAX as u32, i32::MAX as u32 - 1]).collect();
-        divisors.extend((0..3000).map(|at| random(at % 31 + 1).max(1)));
-        for d in divisors.into_iter().filter(|d| (1..1 << 31).contains(d)) {
+        let near_powers = (1..32).flat_map(|bit| [(1u32 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        let mut divisors: Vec<u32> = (1..1000).chain(near_powers).chain([u32::MAX, u32::MAX - 1]).collect();
+        divisors.extend((0..3000).map(|at| random(at % 32 + 1).max(1)));
+        for d in divisors {
             let m = u32::MAX / d;
             let product = u64::from(m) * u64::from(d);
-            assert!(product <= 1 << 32 && product + 2 * u64::from(d) > 1 << 32, "{d}: {m}");
-            let multiples = [1, 2, 3, 5, (i32::MAX as u32 / d).max(1)].map(|factor| d.wrapping_mul(factor));
-            let edges = multiples.into_iter().flat_map(|n| [n.wrapping_sub(1), n, n + 1]);
-            for n in edges.chain([0, 1, random(31), i32::MAX as u32]).filter(|n| *n < 1 << 31) {
+            assert!(product <= 1 << 32 && product + u64::from(d) >= 1 << 32, "{d}: {m}");
+            let multiples = [1, 2, 3, 5, u32::MAX / d].map(|factor| d.wrapping_mul(factor));
+            let edges = multiples.into_iter().flat_map(|n| [n.wrapping_sub(1), n, n.wrapping_add(1)]);
+            for n in edges.chain([0, 1, random(32), u32::MAX]) {
                 let quotient = ((u64::from(n) * u64::from(m)) >> 32) as u32;
                 let rest = n - quotient * d;
                 assert_eq!(quotient + u32::from(rest >= d), n / d, "{n} / {d}");
