@@ -10,6 +10,7 @@ pub mod float8;
 pub mod ir;
 pub mod layout;
 pub mod location;
+pub mod occupancy;
 mod schedule;
 pub mod target;
 

@@ -93,6 +93,16 @@ unsafe extern "C" fn cuModuleGetFunction(function: *mut CUfunction, module: CUmo
     })
 }
 
+/// The simulator executes virtual registers, and has no numbers of real ones: every attribute is 0.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuFuncGetAttribute(value: *mut i32, _attribute: i32, function: CUfunction) -> CUresult {
+    call_in_context(|state, _| {
+        state.functions.get(&function.addr()).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
+        // SAFETY: the caller passes a pointer that is null or valid for writes.
+        unsafe { answer(value, 0) }
+    })
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuFuncSetAttribute(function: CUfunction, attribute: i32, value: i32) -> CUresult {
     call_in_context(|state, _| {

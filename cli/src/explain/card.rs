@@ -1,6 +1,7 @@
 //! The properties of GPUs from which times and occupancy are computed.
 
 use clap::ValueEnum;
+use kernel_lang::occupancy::Multiprocessor;
 use kernel_lang::target::Target;
 use kernel_sim::Gpu;
 
@@ -28,26 +29,14 @@ pub(super) struct Card {
     pub(super) memory_gb_per_s: f64,
     /// Bytes per cycle between the L2 and all multiprocessors.
     pub(super) l2_bytes_per_clock: u64,
-    /// Bytes of shared memory of a multiprocessor.
-    pub(super) shared_bytes: u64,
+    /// What each multiprocessor has.
+    pub(super) multiprocessor: Multiprocessor,
 }
 
 /// Bytes per cycle between the L2 and one multiprocessor.
 pub(super) const L2_BYTES_PER_CLOCK_OF_ONE: u64 = 64;
 /// Warps of a multiprocessor that issue an instruction in a cycle.
 pub(super) const SCHEDULERS: u64 = 4;
-/// Warps that a multiprocessor holds.
-pub(super) const MOST_WARPS: u64 = 64;
-/// CTAs that a multiprocessor holds.
-pub(super) const MOST_CTAS: u64 = 32;
-/// Registers of a multiprocessor.
-pub(super) const REGISTERS: u64 = 64 << 10;
-/// Registers are given to a warp in units of so many.
-pub(super) const REGISTER_UNIT: u64 = 256;
-/// Bytes of shared memory that the system takes for each CTA.
-pub(super) const RESERVED_SHARED_BYTES: u64 = 1024;
-/// Shared memory is given to a CTA in units of so many bytes.
-pub(super) const SHARED_UNIT: u64 = 128;
 
 impl Model {
     pub(super) fn card(self) -> Card {
@@ -58,7 +47,7 @@ impl Model {
             clock_ghz: 1.98,
             memory_gb_per_s: 4800.0,
             l2_bytes_per_clock: 5120,
-            shared_bytes: 228 << 10,
+            multiprocessor: Multiprocessor { ctas: 32, warps: 64, registers: 64 << 10, shared_bytes: 228 << 10 },
         };
         match self {
             Model::H200 => hopper,
@@ -69,7 +58,7 @@ impl Model {
                 multiprocessors: 108,
                 clock_ghz: 1.41,
                 memory_gb_per_s: 1555.0,
-                shared_bytes: 164 << 10,
+                multiprocessor: Multiprocessor { shared_bytes: 164 << 10, ..hopper.multiprocessor },
                 ..hopper
             },
         }

@@ -96,7 +96,9 @@ impl Explain {
         let explained = explain(&func, &request.options, &|name| request.known(name)).map_err(|errors| rendered(errors, &func))?;
         let run = simulate::run(&explained, &request, self.grid, self.programs.0, self.gpu)?;
         let target = card.target.to_string();
-        let usage = ptxas::find(self.ptxas.as_deref())?.map(|ptxas| ptxas::usage(&ptxas, &explained.compiled.ptx, &target)).transpose()?;
+        let cta = report::cta(&explained, &request);
+        let assemble = |ptxas: PathBuf| occupancy::usage(&ptxas, &explained.compiled.ptx, &target, card.multiprocessor, cta);
+        let usage = ptxas::find(self.ptxas.as_deref())?.map(assemble).transpose()?;
         let report = report::of(&explained, &request, &run, usage.as_ref(), &card, &func.name);
         let text = if self.json {
             serde_json::to_string_pretty(&report).map_err(|error| format!("cannot write the report as JSON: {error}"))? + "\n"

@@ -5,9 +5,10 @@ use serde::Serialize;
 
 use super::card::Card;
 use super::estimate::Times;
-use super::occupancy::{Needs, Occupancy, most_registers};
+use super::occupancy::{Occupancy, most_registers};
 use super::request::Request;
 use super::simulate::{Run, Traffic};
+use kernel_lang::occupancy::Cta;
 use kernel_runtime::assembler::Usage;
 
 /// Requests of wide accesses touch at most one sector more than they must. If they touch so many times as many, they leave gaps.
@@ -64,15 +65,15 @@ pub(super) struct Why {
 #[derive(Serialize)]
 pub(super) struct Resources {
     pub(super) ctas: u64,
-    pub(super) warps_per_cta: u64,
+    pub(super) warps_per_cta: u32,
     pub(super) registers: Option<u32>,
     pub(super) spill_bytes: Option<u32>,
     pub(super) shared_bytes: u32,
-    pub(super) ctas_per_multiprocessor: u64,
-    pub(super) warps_per_multiprocessor: u64,
+    pub(super) ctas_per_multiprocessor: u32,
+    pub(super) warps_per_multiprocessor: u32,
     pub(super) limited_by: Vec<&'static str>,
     /// The most registers of a thread with which a multiprocessor holds as many CTAs.
-    pub(super) most_registers: u64,
+    pub(super) most_registers: u32,
 }
 
 /// The bytes that a launch moves.
@@ -86,13 +87,16 @@ pub(super) struct Bytes {
     pub(super) bank_conflicts: f64,
 }
 
+/// What a CTA of the kernel takes.
+pub(super) fn cta(explained: &Explained, request: &Request) -> Cta {
+    Cta { warps: request.options.schedule.num_warps, shared_bytes: explained.compiled.shared_bytes }
+}
+
 /// Puts the parts together.
 pub(super) fn of(explained: &Explained, request: &Request, run: &Run, usage: Option<&Usage>, card: &Card, name: &str) -> Report {
     let schedule = request.options.schedule;
-    let (warps, ctas) = (u64::from(schedule.num_warps), run.programs * u64::from(schedule.num_ctas));
-    let shared_bytes = explained.compiled.shared_bytes;
-    let needs = Needs { warps, registers: usage.map(|usage| usage.registers.into()), shared_bytes: shared_bytes.into() };
-    let occupancy = Occupancy::of(card, &needs);
+    let (cta, ctas) = (cta(explained, request), run.programs * u64::from(schedule.num_ctas));
+    let occupancy = Occupancy::of(card.multiprocessor, cta, usage.map(|usage| usage.registers));
     Report {
         format: "galatea explain 1",
         kernel: name.to_owned(),
@@ -103,14 +107,14 @@ pub(super) fn of(explained: &Explained, request: &Request, run: &Run, usage: Opt
         accesses: explained.accesses.iter().zip(&run.accesses).map(|(access, traffic)| row(explained, access, traffic)).collect(),
         resources: Resources {
             ctas,
-            warps_per_cta: warps,
+            warps_per_cta: cta.warps,
             registers: usage.map(|usage| usage.registers),
             spill_bytes: usage.map(|usage| usage.spill_bytes),
-            shared_bytes,
+            shared_bytes: cta.shared_bytes,
             ctas_per_multiprocessor: occupancy.ctas,
             warps_per_multiprocessor: occupancy.warps,
             limited_by: occupancy.limits,
-            most_registers: most_registers(occupancy.ctas, warps),
+            most_registers: most_registers(card.multiprocessor, cta, occupancy.ctas),
         },
         traffic: Bytes {
             least_bytes: run.least_bytes,

@@ -1,6 +1,8 @@
 //! The report as text.
 
-use super::card::{Card, MOST_WARPS};
+use kernel_lang::occupancy::Cta;
+
+use super::card::Card;
 use super::occupancy::most_registers;
 use super::report::{Report, Row};
 use crate::output;
@@ -128,12 +130,16 @@ fn resources(report: &Report, card: &Card) -> String {
     };
     let (ctas, warps) = (own.ctas_per_multiprocessor, own.warps_per_multiprocessor);
     let more = match own.limited_by.as_slice() {
-        ["registers"] => format!(" ({} CTAs need at most {} a thread)", ctas + 1, most_registers(ctas + 1, own.warps_per_cta)),
+        ["registers"] => {
+            let cta = Cta { warps: own.warps_per_cta, shared_bytes: own.shared_bytes };
+            format!(" ({} CTAs need at most {} a thread)", ctas + 1, most_registers(card.multiprocessor, cta, ctas + 1))
+        }
         _ => String::new(),
     };
     let mut text = format!("\nresources\n  registers      {registers}\n  shared memory  {} B a CTA\n", own.shared_bytes);
-    text += &format!("  occupancy      {warps} of {MOST_WARPS} warps of a multiprocessor, in {ctas} CTAs; limited by {limited}{more}\n");
-    let at_once = card.multiprocessors * ctas;
+    let most = card.multiprocessor.warps;
+    text += &format!("  occupancy      {warps} of {most} warps of a multiprocessor, in {ctas} CTAs; limited by {limited}{more}\n");
+    let at_once = card.multiprocessors * u64::from(ctas);
     if own.ctas < card.multiprocessors {
         text += &format!(
             "  grid           {} CTAs leave {} of {} multiprocessors idle\n",

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
+use kernel_lang::occupancy::Multiprocessor;
 
 use super::events::Events;
 use super::{Backend, Device};
@@ -23,6 +24,8 @@ pub(crate) struct Cuda {
     pub(crate) multiprocessors: u32,
     /// The maximum shared memory of one program, in bytes.
     pub(crate) shared_bytes: u32,
+    /// What a multiprocessor has for its CTAs.
+    pub(crate) multiprocessor: Multiprocessor,
     /// The size of the L2 cache, in bytes.
     pub(crate) cache_bytes: u32,
     pub(super) default_stream: Arc<CudaStream>,
@@ -96,6 +99,12 @@ fn open(ordinal: usize) -> Result<Cuda> {
         compute_capability: check_cudarc(context.compute_capability(), "read the compute capability")?,
         multiprocessors: read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         shared_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        multiprocessor: Multiprocessor {
+            ctas: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
+            warps: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)? / 32,
+            registers: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
+            shared_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
+        },
         cache_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
         // A new stream instead of the null stream: it can be captured, and does not wait implicitly for other streams.
         default_stream: check_cudarc(context.new_stream(), "make the default stream")?,

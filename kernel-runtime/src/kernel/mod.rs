@@ -5,6 +5,7 @@ pub(crate) mod background;
 pub(crate) mod cpu;
 pub(crate) mod gpu;
 pub(crate) mod launch_values;
+mod load;
 pub(crate) mod module;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
