@@ -24,8 +24,8 @@ use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, SideTa
 
 /// A carried tile with more additions in an iteration has no known step.
 const MOST_SUMS: usize = 64;
-/// The bound of a loop is followed through so many minima and selections.
-const MOST_NESTED: u32 = 6;
+/// The bound of a loop is followed through so many ops.
+const MOST_NESTED: u32 = 8;
 
 /// A loop whose index is an `i64`. It has iterations for `lower`, `lower + step` and so on below `upper`, and none if the step is not positive.
 pub struct Loop {
@@ -188,7 +188,7 @@ pub fn constant(func: &Function, value: Value) -> Option<i64> {
     }
 }
 
-/// A number that a scalar never exceeds, as far as its minima and selections tell.
+/// A number that a scalar never exceeds, as far as minima, selections and constants tell.
 fn greatest(func: &Function, value: Value, nested: u32) -> Option<i64> {
     let of = |value: Value| greatest(func, value, nested.checked_sub(1)?);
     match *func.def_op(value)? {
@@ -196,6 +196,10 @@ fn greatest(func: &Function, value: Value, nested: u32) -> Option<i64> {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         },
+        Op::Binary { op: BinaryOp::Max, lhs, rhs } => Some(of(lhs)?.max(of(rhs)?)),
+        // What is added is not negative, so no sum wraps to a large number.
+        Op::Binary { op: BinaryOp::Add, lhs, rhs } => of(lhs)?.checked_add(constant(func, rhs).filter(|added| *added >= 0)?),
+        Op::Binary { op: BinaryOp::Shr, lhs, rhs } => Some(of(lhs)? >> constant(func, rhs).filter(|bits| (0..64).contains(bits))?),
         Op::Select { on_true, on_false, .. } => Some(of(on_true)?.max(of(on_false)?)),
         _ => constant(func, value),
     }
@@ -301,7 +305,15 @@ mod tests {
         };
         assert_eq!(bounds("%low = min %n, %1 : i64"), Some((0, 8)), "the other side is 10");
         assert_eq!(bounds("%more = const {value = 21} : i64\n%low = min %more, %n : i64"), Some((0, 20)));
-        assert_eq!(bounds("%low = max %n, %1 : i64"), None, "a maximum has no bound");
+        assert_eq!(bounds("%low = max %n, %1 : i64"), None, "one side of a maximum has no bound");
+        let slices =
+            "%kept = min %n, %2 : i64\n%begun = add %kept, %1 : i64\n%counted = shr %begun, %0 : i64\n%low = max %counted, %2 : i64";
+        assert_eq!(bounds(slices), Some((0, 12)), "the largest sum is 14");
+        assert_eq!(
+            bounds("%m1 = const {value = -1} : i64\n%kept = min %n, %2 : i64\n%low = add %kept, %m1 : i64"),
+            None,
+            "the sum may wrap"
+        );
         assert_eq!(bounds("%low = min %n, %m : i64"), None, "neither side has a bound");
     }
 

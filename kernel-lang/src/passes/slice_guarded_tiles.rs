@@ -128,7 +128,7 @@ pub fn run(func: &mut Function) -> Changed {
         for (region, version) in regions {
             let first = behind_reductions(func, region);
             let Some(plan) = plan(func, region, first, &mut facts) else {
-                changed |= version == Version::Guarded && groups::slice(func, region, loc);
+                changed |= version == Version::Guarded && groups::slice(func, region, loc, &mut facts);
                 continue;
             };
             let slices = version.slices(func, region, plan.extent);
@@ -390,7 +390,7 @@ fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, slic
     let first = func.add_region_param(body, Type::scalar(Dtype::I64));
     let mut cx = Slicer { body, first, extent, length: ConstExpr::Int(length as i128), map: SideTable::new() };
     let sliced: Vec<Inst> = insts.iter().copied().filter(|inst| is_sliced_store(func, *inst, extent)).collect();
-    let end = end::find(func, &sliced, &|value| sliced_axis(func, value, extent), facts);
+    let ends = end::find(func, &sliced, &|value| sliced_axis(func, value, extent), facts);
     // Whole tiles are computed once, in front of the loop.
     let mut out = whole;
     for inst in &insts[..insts.len() - 1] {
@@ -407,8 +407,8 @@ fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, slic
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let lower = b.index(0);
-    let upper = match end {
-        Some(end) => end::positions(b, &end, extent),
+    let upper = match ends {
+        Some(ends) => end::positions(b, &ends),
         None => b.index(extent as i128),
     };
     let step = b.index(length as i128);

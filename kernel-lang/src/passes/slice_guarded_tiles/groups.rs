@@ -12,15 +12,16 @@
 
 use std::collections::HashSet;
 
+use crate::analysis::affine::AffineFacts;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_regions};
 use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, Type, Value, may_alias};
 use crate::location::Loc;
 
-use super::{MOST, SHORTEST};
+use super::{MOST, SHORTEST, end};
 
 /// Makes a loop over slices of the region's tiles, if it can be sliced so.
-pub(super) fn slice(func: &mut Function, region: Region, loc: Loc) -> Changed {
+pub(super) fn slice(func: &mut Function, region: Region, loc: Loc, facts: &mut AffineFacts) -> Changed {
     // The CTAs of a cluster have whole groups, but not of a slice.
     if func.is_cluster {
         return false;
@@ -28,6 +29,7 @@ pub(super) fn slice(func: &mut Function, region: Region, loc: Loc) -> Changed {
     let mut insts = func.region(region).insts.clone();
     let Some(terminator) = insts.pop() else { return false };
     let Some(slices) = slices(func, &insts) else { return false };
+    let ends = end::find(func, &insts, &|_| Some(0), facts);
     let (sliced, mut out): (Vec<Inst>, Vec<Inst>) = insts.into_iter().partition(|inst| !tiles(func, *inst).is_empty());
 
     let body = func.add_region();
@@ -62,7 +64,12 @@ pub(super) fn slice(func: &mut Function, region: Region, loc: Loc) -> Changed {
 
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
-    let (lower, upper, step) = (b.index(0), b.index(slices as i128), b.index(1));
+    let lower = b.index(0);
+    let upper = match ends {
+        Some(ends) => end::slices(b, &ends, slices),
+        None => b.index(slices as i128),
+    };
+    let step = b.index(1);
     let num_stages = Some(ConstExpr::Int(1));
     func.append(scratch, Op::For { lower, upper, step, init: Vec::new(), body, num_stages, unroll: None, remainder: false }, [], loc);
     out.append(func.insts_mut(scratch));
