@@ -67,6 +67,7 @@ const COMPILER: Modules = &[
     ("dtype", &["diagnostic", "location"]),
     ("float8", &["dtype"]),
     ("location", &["diagnostic"]),
+    ("occupancy", &[]),
     ("random", &[]),
     ("schedule", &[]),
     ("target", &["diagnostic", "dtype", "location", "schedule"]),
