@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use super::known::Known;
-use super::{END, HEADER, axes};
+use super::{END, HEADER, axes, count};
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, Function, Op, Region, Stage, Type, UnaryOp, Value, parse, verify};
 use crate::scalar::Scalar;
@@ -149,14 +150,14 @@ impl LaunchValues {
 
     /// The number of parameters that a launch passes after the kernel's own.
     pub fn parameter_count(&self) -> usize {
-        self.values.iter().map(|value| value.axes.len().max(1)).sum()
+        self.values.iter().map(|value| count(&value.axes)).sum()
     }
 
     /// The type of each of these parameters.
     pub fn parameter_types(&self) -> impl Iterator<Item = Dtype> {
         let types = |value: &Requested| {
             let dtype = if value.dtype == Dtype::Bool { Dtype::U32 } else { value.dtype };
-            std::iter::repeat_n(dtype, value.axes.len().max(1))
+            std::iter::repeat_n(dtype, count(&value.axes))
         };
         self.values.iter().flat_map(types)
     }
@@ -186,39 +187,55 @@ impl LaunchValues {
     /// # Panics
     /// If there are fewer words than the kernel has.
     pub fn parameters(&self, words: &[u64], grid: [u32; 3]) -> Vec<u64> {
-        let values = self.evaluate(words, grid, grid);
-        let mut bounds: Vec<Option<[u32; 3]>> = values.iter().map(|value| value.is_true().then_some(grid)).collect();
+        let whole = grid.map(|programs| 0..programs);
+        let values = self.evaluate(words, grid, &whole);
+        let mut bounds: Vec<[u32; 3]> = values.iter().map(|value| if value.is(true) { grid } else { [0; 3] }).collect();
         // A condition may fail in the last programs of one or more axes. Few axes first.
         let mut subsets: Vec<u32> = (1..8).collect();
         subsets.sort_by_key(|subset| subset.count_ones());
         for subset in subsets {
             let is_among = |axis: u32| subset >> axis & 1 == 1;
-            let asks = |bounds: &Option<[u32; 3]>, value: &Requested| {
-                bounds.is_none() && (0..3).all(|axis| !is_among(axis) || value.axes.contains(&axis))
+            let asks = |bounds: &[u32; 3], value: &Requested| {
+                *bounds == [0; 3] && (0..3).all(|axis| !is_among(axis) || value.axes.contains(&axis))
             };
             let fewer = [0, 1, 2].map(|axis| grid[axis as usize] - u32::from(is_among(axis)));
             if fewer.contains(&0) || !bounds.iter().zip(&self.values).any(|(bounds, value)| asks(bounds, value)) {
                 continue;
             }
-            let values = self.evaluate(words, grid, fewer);
+            let values = self.evaluate(words, grid, &fewer.map(|programs| 0..programs));
             for (index, value) in values.into_iter().enumerate() {
-                if value.is_true() && asks(&bounds[index], &self.values[index]) {
-                    bounds[index] = Some(fewer);
+                if value.is(true) && asks(&bounds[index], &self.values[index]) {
+                    bounds[index] = fewer;
                 }
             }
         }
+        // What is known in the programs from a bound of an axis on.
+        let mut beyond: HashMap<(u32, u32), Vec<Known>> = HashMap::new();
+        let mut fails_beyond = |index: usize, axis: u32, bound: u32| {
+            let values = beyond.entry((axis, bound)).or_insert_with(|| {
+                let mut programs = whole.clone();
+                programs[axis as usize].start = bound;
+                self.evaluate(words, grid, &programs)
+            });
+            values[index].is(false)
+        };
         let mut parameters = Vec::with_capacity(self.parameter_count());
-        for ((value, bounds), requested) in values.into_iter().zip(bounds).zip(&self.values) {
-            match &requested.axes[..] {
-                [] => parameters.push(value.value().expect("a value that depends on no program id is exact").bits()),
-                axes => parameters.extend(axes.iter().map(|axis| bounds.map_or(0, |bounds| bounds[*axis as usize].into()))),
+        for (index, (value, requested)) in values.iter().zip(&self.values).enumerate() {
+            if requested.axes.is_empty() {
+                parameters.push(value.value().expect("a value that depends on no program id is exact").bits());
+                continue;
             }
+            let bound = |axis: &u32| bounds[index][*axis as usize];
+            parameters.extend(requested.axes.iter().map(|axis| u64::from(bound(axis))));
+            // Other programs have an id that is not below the bound of an axis.
+            let mut open = requested.axes.iter().filter(|axis| bound(axis) < grid[**axis as usize]);
+            parameters.push(open.all(|axis| fails_beyond(index, *axis, bound(axis))).into());
         }
         parameters
     }
 
-    /// What is known of each requested value in all programs with ids below `programs`.
-    fn evaluate(&self, words: &[u64], grid: [u32; 3], programs: [u32; 3]) -> Vec<Known> {
+    /// What is known of each requested value in all programs with these ids.
+    fn evaluate(&self, words: &[u64], grid: [u32; 3], programs: &[Range<u32>; 3]) -> Vec<Known> {
         let mut values: Vec<Known> = Vec::with_capacity(self.steps.len());
         for Step { dtype, op } in &self.steps {
             let at = |step: usize| values[step];
@@ -226,7 +243,7 @@ impl LaunchValues {
             let value = match *op {
                 StepOp::Const(value) => Known::Exactly(value),
                 StepOp::Word(word) => Known::Exactly(Scalar::from_bits(*dtype, words[word] & self.asked[word])),
-                StepOp::ProgramId(axis) => Known::below(programs[axis]),
+                StepOp::ProgramId(axis) => Known::ids(programs[axis].clone()),
                 StepOp::NumPrograms(axis) => Known::Exactly(Scalar::from_bits(*dtype, grid[axis].into())),
                 StepOp::Unary(op, x) => at(x).unary(op, *dtype),
                 StepOp::Binary(op, [lhs, rhs]) => at(lhs).binary(op, at(rhs), *dtype),

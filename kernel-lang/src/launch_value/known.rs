@@ -1,6 +1,8 @@
 //! Sets of values. A launch has many programs, and each of them computes a scalar from its own program ids. A set contains the results of all these
 //! programs: integers are a range with common low bits, floats are a range.
 
+use std::ops::Range;
+
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, UnaryOp};
 use crate::scalar::{self, Scalar};
@@ -78,14 +80,14 @@ fn limits(dtype: Dtype) -> Option<(i128, i128)> {
 }
 
 impl Known {
-    /// The program ids of `count` programs along an axis; at least one.
-    pub(super) fn below(count: u32) -> Known {
-        Known::of_integers(Integers::between(0, i128::from(count) - 1), Dtype::I64)
+    /// The program ids of a range of programs along an axis, which is not empty.
+    pub(super) fn ids(programs: Range<u32>) -> Known {
+        Known::of_integers(Integers::between(programs.start.into(), i128::from(programs.end) - 1), Dtype::I64)
     }
 
-    /// Is it `true` in every program?
-    pub(super) fn is_true(&self) -> bool {
-        matches!(self, Known::Exactly(value) if value.dtype() == Dtype::Bool && value.bits() == 1)
+    /// Has a condition this value in every program?
+    pub(super) fn is(&self, holds: bool) -> bool {
+        matches!(self, Known::Exactly(value) if value.dtype() == Dtype::Bool && value.bits() == u64::from(holds))
     }
 
     /// Is a value possible?

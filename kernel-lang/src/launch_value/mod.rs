@@ -18,11 +18,11 @@
 //! | value | parameters |
 //! |---|---|
 //! | a scalar that depends on no program id | one of its type; of a `bool`, a `u32` that is 1 or 0 |
-//! | a `bool` that depends on program ids | for each axis on whose ids it depends, a bound in a `u32`: it is true in every program whose ids are below the bounds. Other programs compute it themselves |
+//! | a `bool` that depends on program ids | for each axis on whose ids it depends, a bound in a `u32`: it is true in every program whose ids are below the bounds. Then a `u32` that is 1 if it is false in every other program. If that is 0, other programs compute it themselves |
 //!
 //! The PTX states the values in a comment, as a kernel that consists of one `launch_value`, so the text of a variant is all that a launch needs.
 //! [`LaunchValues`] reads the comment. It computes, for each scalar of the region, a range and the low bits that all programs share, so it needs
-//! one pass over the ops for all programs of a launch. Another pass leaves out the last programs of an axis.
+//! one pass over the ops for all programs of a launch. Further passes leave out the last programs of an axis, or all others.
 
 mod evaluate;
 mod known;
@@ -60,12 +60,20 @@ pub(crate) struct Parameters {
 impl Parameters {
     /// The number of parameters.
     pub(crate) fn count(&self) -> usize {
-        self.axes.len().max(1)
+        count(&self.axes)
     }
 
     /// The type of each parameter.
     pub(crate) fn parameter_type(&self) -> Dtype {
         if self.dtype == Dtype::Bool { Dtype::U32 } else { self.dtype }
+    }
+}
+
+/// The number of parameters of a value that depends on the ids along these axes.
+pub(crate) fn count(axes: &[u32]) -> usize {
+    match axes.len() {
+        0 => 1,
+        bounds => bounds + 1,
     }
 }
 

@@ -44,18 +44,20 @@ fn a_condition_holds_below_the_bounds_of_its_axes() {
         "%5, %9, %13",
         "bool, bool, bool",
     );
-    assert_eq!(values.parameter_count(), 4);
+    assert_eq!(values.parameter_count(), 6);
     let parameters = |length: u64, m: i64, grid: [u32; 3]| values.parameters(&words(0, length, [m, 0], 0, 0.0), grid);
-    assert_eq!(parameters(1024, 8, [8, 1, 1]), [8, 8, 1, 1]);
-    // The last tile is ragged.
-    assert_eq!(parameters(1000, 12, [8, 1, 1]), [7, 7, 1, 0]);
+    assert_eq!(parameters(1024, 8, [8, 1, 1]), [8, 1, 8, 1, 1, 1]);
+    // The last tile is ragged, so both conditions are false there.
+    assert_eq!(parameters(1000, 12, [8, 1, 1]), [7, 1, 7, 1, 1, 0]);
     // More than the last one.
-    assert_eq!(parameters(800, 8, [8, 1, 1]), [0, 0, 0, 1]);
-    // The last programs of the second axis, then of both.
-    assert_eq!(parameters(4 * 1024, 1024, [8, 5, 1]), [8, 8, 4, 1]);
-    assert_eq!(parameters(4 * 1024 - 1, 1024, [8, 4, 1]), [8, 7, 4, 1]);
-    assert_eq!(parameters(3 * 1024 + 7 * 128, 1024, [8, 4, 1])[1..3], [7, 4]);
-    assert_eq!(parameters(2 * 1024 + 7 * 128, 1024, [8, 4, 1])[1..3], [7, 3]);
+    assert_eq!(parameters(800, 8, [8, 1, 1]), [0, 0, 0, 0, 0, 1]);
+    // Every tile.
+    assert_eq!(parameters(100, 8, [8, 1, 1]), [0, 1, 0, 0, 1, 1]);
+    // The last programs of the second axis, then some of them, then of both.
+    assert_eq!(parameters(4 * 1024, 1024, [8, 5, 1]), [8, 1, 8, 4, 1, 1]);
+    assert_eq!(parameters(4 * 1024 - 1, 1024, [8, 4, 1]), [8, 1, 7, 4, 0, 1]);
+    assert_eq!(parameters(3 * 1024 + 7 * 128, 1024, [8, 4, 1])[2..5], [7, 4, 0]);
+    assert_eq!(parameters(2 * 1024 + 7 * 128, 1024, [8, 4, 1])[2..5], [7, 3, 0]);
 }
 
 #[test]
@@ -76,12 +78,12 @@ fn programs_share_the_low_bits_of_addresses() {
     );
     assert_eq!(values.asked(), [15, 0, 15, 0, 0, 0], "an address counts by its low bits");
     let parameters = |x: u64, m: i64| values.parameters(&words(x, 0, [m, 0], 0, 0.0), [1000, 1, 1]);
-    assert_eq!(parameters(1 << 40, 4), [1000]);
-    assert_eq!(parameters(1 << 40, -8), [1000]);
-    assert_eq!(parameters((1 << 40) + 8, 4), [0]);
-    assert_eq!(parameters(1 << 40, 5), [0]);
+    assert_eq!(parameters(1 << 40, 4), [1000, 1]);
+    assert_eq!(parameters(1 << 40, -8), [1000, 1]);
+    assert_eq!(parameters((1 << 40) + 8, 4), [0, 1], "no program is aligned");
+    assert_eq!(parameters(1 << 40, 5), [0, 0], "some programs are");
     // One program is at the same address.
-    assert_eq!(values.parameters(&words(16, 0, [5, 0], 0, 0.0), [1, 1, 1]), [1]);
+    assert_eq!(values.parameters(&words(16, 0, [5, 0], 0, 0.0), [1, 1, 1]), [1, 1]);
 }
 
 #[test]
@@ -95,8 +97,8 @@ fn the_number_of_programs_is_that_of_the_launch() {
         "%4, %3",
         "bool, i64",
     );
-    assert_eq!(values.parameters(&words(0, 0, [0, 0], 0, 0.0), [7, 1, 1]), [6, 6]);
-    assert_eq!(values.parameters(&words(0, 0, [0, 0], 0, 0.0), [1, 5, 1]), [0, 0]);
+    assert_eq!(values.parameters(&words(0, 0, [0, 0], 0, 0.0), [7, 1, 1]), [6, 1, 6]);
+    assert_eq!(values.parameters(&words(0, 0, [0, 0], 0, 0.0), [1, 5, 1]), [0, 1, 0]);
 }
 
 #[test]
@@ -180,13 +182,13 @@ fn what_is_known_of_all_programs_holds_in_each() {
         let programs = [1, 2, 5, 16][random.below(4)];
         let id = |program: u32| Scalar::from_bits(Dtype::I64, program.into());
         let mut known: Vec<Value> =
-            vec![Value { dtype: Dtype::I64, known: Known::below(programs), values: (0..programs).map(id).collect() }];
+            vec![Value { dtype: Dtype::I64, known: Known::ids(0..programs), values: (0..programs).map(id).collect() }];
         for _ in 0..10 {
             let next = step(&mut random, &known, programs as usize);
             for value in &next.values {
                 assert!(next.known.contains(*value), "{value:?} is not in {:?}", next.known);
             }
-            decided += usize::from(next.dtype == Dtype::Bool && next.known.is_true() && programs > 1);
+            decided += usize::from(next.dtype == Dtype::Bool && next.known.is(true) && programs > 1);
             known.push(next);
         }
     }
@@ -197,7 +199,7 @@ fn what_is_known_of_all_programs_holds_in_each() {
 #[test]
 fn ops_of_small_ranges_contain_all_their_results() {
     let number = |value: i64| Scalar::from_bits(Dtype::I64, value as u64);
-    let range = |low: i64, count: u32| Known::below(count).binary(BinaryOp::Add, Known::Exactly(number(low)), Dtype::I64);
+    let range = |low: i64, count: u32| Known::ids(0..count).binary(BinaryOp::Add, Known::Exactly(number(low)), Dtype::I64);
     let mut finite = 0;
     for op in INTEGERS {
         for (low, count) in (-7..4).flat_map(|low| (1..9).map(move |count| (low, count))) {

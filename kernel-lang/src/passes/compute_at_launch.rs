@@ -58,7 +58,7 @@ use crate::analysis::ranges::reciprocal::Reciprocal;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value, computation};
-use crate::launch_value::{Copies, MOST_PARAMETERS, axes, parameter_types};
+use crate::launch_value::{Copies, MOST_PARAMETERS, axes, count, parameter_types};
 use crate::location::Loc;
 use crate::passes::dce;
 
@@ -99,7 +99,7 @@ fn conditions(func: &mut Function, parameters: &mut usize) -> Vec<Condition> {
                 continue;
             }
             let Some(ops) = computation(func, cond, &Op::is_known_at_launch) else { continue };
-            let count = axes(func, cond).len().max(1);
+            let count = count(&axes(func, cond));
             if cost(func, &ops) < LEAST_COST || *parameters + count > MOST_PARAMETERS {
                 continue;
             }

@@ -102,12 +102,14 @@ mod tests {
         for _ in 0..2 {
             for n in 0..3 * KEPT as u64 {
                 let parameters = values.parameters(&[&(4096 * n + 8), &77, &n], [5, 1, 1]);
+                // The bound, and whether no other program is below `n`.
                 let programs = match n {
-                    0..4 => 0,
-                    4 => 4,
-                    5.. => 5,
+                    0 => [0, 1],
+                    1..4 => [0, 0],
+                    4 => [4, 1],
+                    5.. => [5, 1],
                 };
-                assert_eq!(*parameters, [programs, 8], "{n}");
+                assert_eq!(*parameters, [programs[0], programs[1], 8], "{n}");
             }
         }
     }

@@ -111,7 +111,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A condition that is true in programs with ids below the bounds.
+    /// A condition that is true in programs with ids below the bounds, and may be false in all others.
     fn bounded(&mut self, compute: Region, own: Value, first: usize, axes: &[u32]) -> Reg {
         let holds = self.reg(Class::Pred);
         for (number, axis) in axes.iter().enumerate() {
@@ -125,6 +125,10 @@ impl Emitter<'_> {
         }
         let end = self.asm.label();
         asm!(self, "@{holds} bra.uni {end}");
+        let (others, fails) = (self.reg(Class::B32), self.reg(Class::Pred));
+        asm!(self, "ld.param.u32 {others}, [{}]", parameter_name(first + axes.len()));
+        asm!(self, "setp.ne.u32 {fails}, {others}, 0");
+        asm!(self, "@{fails} bra.uni {end}");
         self.scoped(compute);
         let own = self.scalar(own);
         asm!(self, "mov.pred {holds}, {own}");
