@@ -22,6 +22,7 @@ pub mod pad_tiles;
 pub mod prefetch_loads;
 pub mod relax_atomics;
 pub mod report_accesses;
+pub mod short_circuit;
 pub mod sink_indices;
 pub mod sink_to_uses;
 pub mod slice_guarded_tiles;
@@ -96,6 +97,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     dce,
     sink_indices, // after cse and licm, which would undo it
     dce,
+    short_circuit,     // after licm, which moves what is the same in all iterations out of the loop; cse would undo it
     hoist_loads,       // behind expand_math, whose formulas have no divisions
     sink_to_uses,      // last of the passes that move ops, because an op that moves may use a cast earlier
     compute_at_launch, // after all passes that make tests, and after those that move ops out of regions

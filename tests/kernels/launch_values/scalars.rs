@@ -1,4 +1,4 @@
-//! Scalars that depend on no program id: of integers of 32 and 64 bits, of floats, and quotients of zeros of both signs.
+//! Scalars that depend on no program id: of integers of 32 and 64 bits, of floats, and infinities from zeros of both signs.
 //! Both branches use some of them.
 //! y: zeros 24
 //! z: zeros 24
@@ -22,6 +22,6 @@ fn kernel(y: PtrMut<i64>, z: PtrMut<f32>, a: i64, b: i64, c: i32) {
     store(y + at + 3, num_programs(0) * (a - b) * (a + b));
     store(y + at + 4, (quotient as i32 * narrow) as i64);
     store(z + at + 2, scale);
-    store(z + at + 3, 0.0 / (b as f32 + 0.5));
-    store(z + at + 4, -0.0 / (b as f32 + 0.5));
+    store(z + at + 3, 1.0 / (0.0 / (b as f32 + 0.5)));
+    store(z + at + 4, 1.0 / (-0.0 / (b as f32 + 0.5)));
 }
