@@ -51,6 +51,8 @@
 //! The main loop runs the iterations with full tiles ([`super::split_loops`]). If rows are not aligned, it runs none, and the remainder loop runs all. Each of
 //! them would compute the whole condition before its first load, although one part of it fails in all.
 
+use std::collections::HashMap;
+
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution};
 use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, postorder};
@@ -65,24 +67,42 @@ const MOST_CONJUNCTS: usize = 32;
 /// A condition of a branch in a loop.
 struct Condition {
     branch: Inst,
-    region: Region,
     /// The conjuncts that are the same in all iterations, and the others.
     fixed: Vec<Value>,
     rest: Vec<Value>,
 }
 
-/// Runs the pass. It takes time linear in the kernel.
+/// Runs the pass. It takes time linear in the kernel, because of nested remainder loops only the innermost ones are changed.
 pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
-    for inst in func.all_insts() {
-        if let Op::For { body, remainder: true, .. } = func.inst(inst).op {
-            changed |= in_loop(func, body);
-        }
+    for body in innermost(func) {
+        changed |= in_loop(func, body);
     }
     if changed {
         dce::run(func);
     }
     changed
+}
+
+/// The bodies of the remainder loops that contain no other remainder loop.
+fn innermost(func: &Function) -> Vec<Region> {
+    let mut bodies = Vec::new();
+    // By region: does it contain a remainder loop? Inner regions come first.
+    let mut contains: SideTable<Region, bool> = SideTable::new();
+    for region in func.regions_under(func.body).into_iter().rev() {
+        for inst in func.region(region).insts.iter().rev() {
+            let op = &func.inst(*inst).op;
+            let mut inside = false;
+            op.for_each_region(&mut |inner| inside |= contains[inner]);
+            if let Op::For { body, remainder: true, .. } = op {
+                bodies.extend((!inside).then_some(*body));
+                inside = true;
+            }
+            contains[region] |= inside;
+        }
+    }
+    bodies.reverse();
+    bodies
 }
 
 fn in_loop(func: &mut Function, body: Region) -> Changed {
@@ -93,16 +113,24 @@ fn in_loop(func: &mut Function, body: Region) -> Changed {
             let Op::If { cond, .. } = func.inst(*branch).op else { continue };
             let (rest, fixed): (Vec<Value>, Vec<Value>) = conjuncts(func, cond).into_iter().partition(|conjunct| varies[*conjunct]);
             if !fixed.is_empty() && !rest.is_empty() {
-                conditions.push(Condition { branch: *branch, region, fixed, rest });
+                conditions.push(Condition { branch: *branch, fixed, rest });
             }
         }
     }
     let late = only_for(func, body, &conditions);
-    let mut changed = false;
-    for condition in conditions {
-        changed |= split(func, &condition, &late);
+    // By branch: the ops that go in front of it.
+    let tests: HashMap<Inst, Vec<Inst>> =
+        conditions.iter().filter_map(|condition| Some((condition.branch, test(func, condition, &late)?))).collect();
+    if tests.is_empty() {
+        return false;
     }
-    changed
+    for region in func.regions_under(body) {
+        for inst in std::mem::take(func.insts_mut(region)) {
+            let front = tests.get(&inst).into_iter().flatten().copied();
+            func.insts_mut(region).extend(front.chain([inst]));
+        }
+    }
+    true
 }
 
 /// The values of a loop that may change between its iterations.
@@ -155,10 +183,10 @@ fn only_for(func: &Function, body: Region, conditions: &[Condition]) -> SideTabl
     late
 }
 
-/// Computes the rest of a condition only where the fixed conjuncts hold.
-fn split(func: &mut Function, condition: &Condition, late: &SideTable<Value, bool>) -> Changed {
-    let Condition { branch, region, fixed, rest } = condition;
-    let Some(ops) = ops(func, rest, late).filter(|ops| ops.len() >= FEWEST_OPS) else { return false };
+/// Makes ops that compute the rest of a condition only where the fixed conjuncts hold, and gives their result to the branch. `None` if that would not pay.
+fn test(func: &mut Function, condition: &Condition, late: &SideTable<Value, bool>) -> Option<Vec<Inst>> {
+    let Condition { branch, fixed, rest } = condition;
+    let ops = ops(func, rest, late).filter(|ops| ops.len() >= FEWEST_OPS)?;
     let loc = func.inst(*branch).loc;
     let (then_region, else_region, front) = (func.add_region(), func.add_region(), func.add_region());
     let mut map = Substitution::new();
@@ -185,11 +213,7 @@ fn split(func: &mut Function, condition: &Condition, late: &SideTable<Value, boo
     if let Op::If { cond, .. } = &mut func.inst_mut(*branch).op {
         *cond = answer;
     }
-    let made = std::mem::take(func.insts_mut(front));
-    let insts = func.insts_mut(*region);
-    let at = insts.iter().position(|inst| inst == branch).expect("the branch is in its region");
-    insts.splice(at..at, made);
-    true
+    Some(std::mem::take(func.insts_mut(front)))
 }
 
 /// The ops that compute these values, as far as nothing else needs them, in order; `None` if they are too many.

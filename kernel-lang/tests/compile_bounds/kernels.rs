@@ -450,3 +450,19 @@ pub(crate) fn repeated(depth: usize) -> String {
     (0..depth).for_each(|_| lines += "yield\n}\n");
     kernel(VECTOR, &lines)
 }
+
+/// A remainder loop with a chain of scalars, and with branches that also depend on what is the same in all iterations.
+pub(crate) fn conditions_of_a_remainder_loop(count: usize) -> String {
+    let mut lines = format!("{LANES}%v = cast %lanes : tile<f32, [64]>\n%odd = lt %m, %n : bool\n");
+    lines += "%from = const {value = 0} : i64\n%by = const {value = 1} : i64\nfor %from, %n, %by {remainder = true} (%s0: i64) {\n";
+    for at in 0..count / 6 {
+        let next = at + 1;
+        let _ = writeln!(
+            lines,
+            "%s{next} = add %s{at}, %m : i64\n%a{at} = mul %s{next}, %s{next} : i64\n%b{at} = lt %a{at}, %n : bool\n%c{at} = and %b{at}, %odd : bool\n\
+             if %c{at} () {{\nstore %y, %lanes, %v {{mask = %inside}}\nyield\n}} () {{\nyield\n}}"
+        );
+    }
+    lines += "yield\n}\n";
+    kernel(VECTOR, &lines)
+}

@@ -101,6 +101,7 @@ cases! {
         chain_of_floats: 20_000,
         chain_of_scalars: 20_000,
         chain_of_conditions: 12_000,
+        conditions_of_a_remainder_loop: 12_000,
         chain_of_offsets: 6_000,
         chain_of_gathers: 8_000,
         chain_of_shapes: 20_000,

@@ -1,5 +1,5 @@
-//! Loading PTX on a CUDA GPU. The driver compiles it, and its log explains errors. Machine code from an assembler is cached and loaded again, see
-//! [`cache`].
+//! Loading PTX on a CUDA GPU. The driver compiles it, and its log explains errors. The number of registers that it took decides whether the kernel is compiled
+//! again with fewer, see [`kernel_lang::occupancy`]. Machine code from an assembler is cached and loaded again, see [`cache`].
 
 use std::ffi::{CStr, CString};
 
