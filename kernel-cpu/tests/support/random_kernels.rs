@@ -407,7 +407,7 @@ impl Maker<'_> {
         self.func.add_region_param(body, Type::scalar(dtype));
         types.iter().for_each(|ty| _ = self.func.add_region_param(body, ty.clone()));
         self.inner(body, &types, depth, Self::yields);
-        self.finish(Op::For { lower, upper, step, init, body, num_stages: None, unroll: None, remainder: false }, &types);
+        self.finish(Op::For { lower, upper, step, init, body, num_stages: None, unroll: None, remainder: false, guarded: false }, &types);
     }
 
     fn repeat(&mut self, depth: usize) {

@@ -60,7 +60,12 @@ impl Elaborator<'_> {
                 self.finish_region(body, Op::Yield { values }, span);
                 let types = self.types(&carried.init);
                 let init = carried.init.clone();
-                self.close_loop(Op::For { lower, upper, step, init, body, num_stages, unroll, remainder: false }, types, &carried, span);
+                self.close_loop(
+                    Op::For { lower, upper, step, init, body, num_stages, unroll, remainder: false, guarded: false },
+                    types,
+                    &carried,
+                    span,
+                );
             }
             Some(_) if num_stages.is_some() || unroll.is_some() => {
                 let option = inner.options.num_stages.as_ref().or(inner.options.unroll.as_ref());

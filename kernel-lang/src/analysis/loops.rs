@@ -15,7 +15,7 @@
 //! For bounds that are not constants, functions append ops that compute the answer. Bounds may be any `i64`, so the documentation of each
 //! function says what it computes where a sum overflows.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
@@ -168,6 +168,15 @@ pub struct Distance {
     pub value: Value,
     /// Does the exact distance fit 64 bits? `None` if that is certain.
     fits: Option<Value>,
+}
+
+/// The bodies of the guarded loops of a kernel.
+pub fn guarded_bodies(func: &Function) -> HashSet<Region> {
+    let bodies = func.all_insts().into_iter().filter_map(|inst| match func.inst(inst).op {
+        Op::For { body, guarded: true, .. } => Some(body),
+        _ => None,
+    });
+    bodies.collect()
 }
 
 /// The values that these regions and the regions in them define. Of a loop's regions, these are the values that may change in each iteration.

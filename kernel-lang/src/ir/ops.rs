@@ -508,10 +508,11 @@ define_ops! {
     /// Runs `body` for each scalar from `lower` up to but not including `upper`. The body's parameters are the index and the carried
     /// values; it yields the next carried values; the results are the last ones. Nothing runs if `step` is not positive. `num_stages` is the
     /// number of iterations in flight, all but one of which only load; without it, the compiler chooses. `unroll` iterations are unrolled. A
-    /// `remainder` loop was split off by a pass: it runs the iterations that the loop before it leaves.
+    /// `remainder` loop was split off by a pass: it runs the iterations that the loop before it leaves. A `guarded` loop is the version of a loop
+    /// for rows that are not aligned: it accesses tiles element by element, and the region that contains it has layouts of its own.
     For = "for" {
         lower: Value, upper: Value, step: Value, init: Vec<Value>, body: Region,
-        num_stages: Option<ConstExpr>, unroll: Option<ConstExpr>, remainder: bool,
+        num_stages: Option<ConstExpr>, unroll: Option<ConstExpr>, remainder: bool, guarded: bool,
     },
     /// Runs `test`, which ends in `condition`; while that is true, runs `body`, which yields the next values of `test`'s parameters.
     While = "while" { init: Vec<Value>, test: Region, body: Region },

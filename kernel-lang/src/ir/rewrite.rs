@@ -103,20 +103,22 @@ pub fn copy_regions(func: &mut Function, op: &mut Op, map: &mut Substitution) {
     });
 }
 
-/// Makes two loops of the loop `inst`, and appends them to `out`. The first has the body `first`, a region with its own parameters, and runs the
-/// iterations before `middle` in steps of `step`. The second has the original body and runs the other iterations. `middle` is an index of the
-/// loop, or one after its last one. `is_unrolled` says whether `first` is several iterations of the original body.
-pub fn split_for(func: &mut Function, inst: Inst, middle: Value, (first, step): (Region, Value), is_unrolled: bool, out: &mut Vec<Inst>) {
+/// Makes two loops of the loop `inst`, and returns the first one, which belongs in front of `inst`; `None` if `inst` is no loop. The first has the
+/// body `first`, a region with its own parameters, and runs the iterations before `middle` in steps of `step`. The second is `inst`, with the
+/// original body, and runs the other iterations. `middle` is an index of the loop, or one after its last one. `is_unrolled` says whether `first` is
+/// several iterations of the original body.
+pub fn split_for(func: &mut Function, inst: Inst, middle: Value, (first, step): (Region, Value), is_unrolled: bool) -> Option<Inst> {
     let data = func.inst(inst).clone();
-    let Op::For { lower, upper, step: own_step, init, body, num_stages, unroll, .. } = data.op else { return };
+    let Op::For { lower, upper, step: own_step, init, body, num_stages, unroll, guarded, .. } = data.op else { return None };
     let types: Vec<_> = init.iter().map(|value| func.ty(*value).clone()).collect();
     // A loop that is unrolled is not unrolled again.
     let unroll = if is_unrolled { Some(ConstExpr::Int(1)) } else { unroll };
-    let head = Op::For { lower, upper: middle, step, init, body: first, num_stages, unroll, remainder: false };
+    let head = Op::For { lower, upper: middle, step, init, body: first, num_stages, unroll, remainder: false, guarded };
     let head = func.make_inst(head, types, data.loc);
     let (init, num_stages) = (func.inst(head).results.clone(), Some(ConstExpr::Int(1)));
-    func.inst_mut(inst).op = Op::For { lower: middle, upper, step: own_step, init, body, num_stages, unroll: None, remainder: true };
-    out.extend([head, inst]);
+    let rest = Op::For { lower: middle, upper, step: own_step, init, body, num_stages, unroll: None, remainder: true, guarded };
+    func.inst_mut(inst).op = rest;
+    Some(head)
 }
 
 /// The number of uses of each value, by its index.

@@ -8,7 +8,7 @@
 //! row hold the row. The pass chooses the layouts of the largest tiles first, and derives those of smaller tiles as [`crate::ir::renaming`]
 //! says. Where two ops or two accesses require different layouts, the pass inserts a `convert`, or computes a cheap tile once more. An access
 //! takes a layout in which it is narrower if that costs less than the `convert`: see `access_cost.rs`. A store of sums can get a layout of its own:
-//! see `reduced_stores.rs`.
+//! see `reduced_stores.rs`. A region with a guarded loop has layouts of its own: see `boundaries.rs`.
 //!
 //! ```text
 //! ; before
@@ -28,6 +28,7 @@
 
 mod access_cost;
 mod accesses;
+mod boundaries;
 mod clusters;
 mod components;
 mod converts;
@@ -52,13 +53,15 @@ use components::{Components, tiles};
 /// # Errors
 /// If the CTAs of a program cannot share an op of the kernel.
 pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<(), Diagnostics> {
+    let boundaries = boundaries::insert(func);
     let (mut components, mut accesses) = (Components::of(func), accesses::compute(func, target));
     let mut wishes = accesses::wishes(func, &accesses, &mut components);
     if accesses::separate(func, &accesses, &mut components, &wishes) {
         (components, accesses) = (Components::of(func), accesses::compute(func, target));
         wishes = accesses::wishes(func, &accesses, &mut components);
     }
-    let chosen = choose(func, &mut components, &wishes, target, schedule);
+    let edges = edges(func, &mut components, &boundaries);
+    let chosen = choose(func, &mut components, &wishes, &edges, target, schedule);
     let mut layouts = SideTable::new();
     for value in tiles(func) {
         layouts[value] = chosen[components.find(value)].clone();
@@ -71,11 +74,17 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<()
 }
 
 /// Chooses a layout for each component.
-fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target: &Asked, schedule: Schedule) -> Vec<Option<Layout>> {
+fn choose(
+    func: &Function,
+    components: &mut Components,
+    wishes: &[Wish],
+    edges: &[Vec<Edge>],
+    target: &Asked,
+    schedule: Schedule,
+) -> Vec<Option<Layout>> {
     let mut order: Vec<Value> = tiles(func);
     // The largest tiles come first; among equal ones, those that access memory. The first value of a component decides for the component.
     order.sort_by_cached_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access()));
-    let edges = edges(func, components);
     let mut chosen: Vec<Option<Layout>> = vec![None; func.value_count()];
     for value in order {
         let component = components.find(value);
@@ -92,7 +101,7 @@ fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target:
             if cheapest.is_some() && !access_cost::suits(&wish, &layout) {
                 break;
             }
-            let derived = derive(func, components, wishes, &edges, &chosen, (component, layout), &own);
+            let derived = derive(func, components, wishes, edges, &chosen, (component, layout), &own);
             let is_last = wish.vector == 1 || !derived.has_converts;
             if cheapest.as_ref().is_none_or(|cheapest| derived.cost < cheapest.cost) {
                 cheapest = Some(derived);
@@ -106,7 +115,7 @@ fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target:
         if let (Some(wider), Some(known)) = (access_cost::wider(&wishes[component]), &cheapest)
             && !known.has_converts
         {
-            let derived = derive(func, components, wishes, &edges, &chosen, (component, own(&shape, &wider)), &own);
+            let derived = derive(func, components, wishes, edges, &chosen, (component, own(&shape, &wider)), &own);
             if !derived.has_converts && derived.cost < known.cost {
                 cheapest = Some(derived);
             }
@@ -135,7 +144,7 @@ fn derive(
     func: &Function,
     components: &mut Components,
     wishes: &[Wish],
-    edges: &[Vec<(Inst, Value, Value)>],
+    edges: &[Vec<Edge>],
     chosen: &[Option<Layout>],
     first: (usize, Layout),
     own: &dyn Fn(&[u32], &Wish) -> Layout,
@@ -186,10 +195,14 @@ fn extents(func: &Function, value: Value) -> Vec<u32> {
     func.ty(value).extents().iter().map(|extent| *extent as u32).collect()
 }
 
-/// For each component, the ops from it or to it, with the operand and the result.
-fn edges(func: &Function, components: &mut Components) -> Vec<Vec<(Inst, Value, Value)>> {
+/// An op that relates two components, with its operand and its result.
+type Edge = (Inst, Value, Value);
+
+/// For each component, the ops from it or to it. A convert at the boundary of a region with a guarded loop relates nothing: the fast versions of the
+/// loop would have to be narrower to save it.
+fn edges(func: &Function, components: &mut Components, boundaries: &SideTable<Inst, bool>) -> Vec<Vec<Edge>> {
     let mut edges = vec![Vec::new(); func.value_count()];
-    for inst in func.all_insts() {
+    for inst in func.all_insts().into_iter().filter(|inst| !boundaries[*inst]) {
         let data = func.inst(inst);
         let x = match &data.op {
             Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Convert { x } => *x,

@@ -70,6 +70,9 @@ use crate::location::Loc;
 const SHORTEST: usize = 128;
 /// The largest number of slices. Beyond it, slices become longer.
 const MOST: usize = 8;
+/// The same for the ops behind the last reduction. Their loads wait for memory once in each slice, and where rows are not aligned, every program takes
+/// them.
+const MOST_BEHIND: usize = 4;
 /// The same for tiles with divided indices: the guarded copy computes these in 64 bits, so that already a few elements of a thread would take more
 /// registers than the fast copy.
 const MOST_DIVIDED: usize = 32;
@@ -95,11 +98,12 @@ enum Version {
 }
 
 impl Version {
-    /// The number of slices of a region's tiles, which have so many elements.
-    fn slices(self, func: &Function, region: Region, extent: usize) -> usize {
+    /// The number of slices of a region's tiles, which have so many elements, from the op `first` on.
+    fn slices(self, func: &Function, region: Region, first: usize, extent: usize) -> usize {
         let limited = |loads: usize| narrow_loads(func, region) / SHORTEST / loads;
         match self {
             Version::Guarded if divides(func, region) => MOST_DIVIDED,
+            Version::Guarded if first > 0 => MOST_BEHIND,
             Version::Guarded => MOST,
             Version::Ragged => limited(RAGGED_LOADS).max(extent / SHORTEST / RAGGED_ELEMENTS).next_power_of_two(),
             Version::Fastest => limited(MOST_LOADS).next_power_of_two(),
@@ -131,7 +135,7 @@ pub fn run(func: &mut Function) -> Changed {
                 changed |= version == Version::Guarded && groups::slice(func, region, loc, &mut facts);
                 continue;
             };
-            let slices = version.slices(func, region, plan.extent);
+            let slices = version.slices(func, region, first, plan.extent);
             let length = SHORTEST.max(plan.extent / slices.min(plan.extent));
             // Any other version than the guarded one has too few slices to prefetch.
             let num_stages = (version != Version::Guarded).then_some(ConstExpr::Int(1));
@@ -414,7 +418,17 @@ fn slice(func: &mut Function, region: Region, first_op: usize, plan: &Plan, slic
     let step = b.index(length as i128);
     func.append(
         scratch,
-        Op::For { lower, upper, step, init: Vec::new(), body, num_stages: slices.num_stages.clone(), unroll: None, remainder: false },
+        Op::For {
+            lower,
+            upper,
+            step,
+            init: Vec::new(),
+            body,
+            num_stages: slices.num_stages.clone(),
+            unroll: None,
+            remainder: false,
+            guarded: false,
+        },
         [],
         loc,
     );

@@ -126,7 +126,9 @@ impl Cx {
     /// the distance, a scalar, from which the body and the ops after the loop compute the tile.
     fn rewrite(&mut self, func: &mut Function, inst: Inst, moving: &[Moving], out: &mut Vec<Inst>) {
         let data = func.inst(inst).clone();
-        let Op::For { lower, upper, step: increment, init, body, num_stages, unroll, remainder } = data.op else { return out.push(inst) };
+        let Op::For { lower, upper, step: increment, init, body, num_stages, unroll, remainder, guarded } = data.op else {
+            return out.push(inst);
+        };
         let (loc, scalar) = (data.loc, Type::scalar(Dtype::I64));
         let mut by_position: Vec<Option<&Moving>> = vec![None; init.len()];
         moving.iter().for_each(|moving| by_position[moving.position] = Some(moving));
@@ -193,7 +195,7 @@ impl Cx {
         }
         let firsts = carried(firsts);
         let types: Vec<Type> = firsts.iter().map(|value| func.ty(*value).clone()).collect();
-        let new_loop = Op::For { lower, upper, step: increment, init: firsts, body: new_body, num_stages, unroll, remainder };
+        let new_loop = Op::For { lower, upper, step: increment, init: firsts, body: new_body, num_stages, unroll, remainder, guarded };
         let new_loop = func.append(scratch, new_loop, types, loc);
         out.append(func.insts_mut(scratch));
         let results = func.inst(new_loop).results.clone();

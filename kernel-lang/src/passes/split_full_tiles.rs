@@ -90,7 +90,8 @@ use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, S
 use crate::location::Loc;
 use crate::passes::flat_indices::{self, Flat, Full};
 
-pub(super) use condition::condition;
+pub(super) use condition::{condition, has_aligned_runs};
+pub(super) use narrow::run as narrow_run;
 pub(super) use plan::{Plan, Sought, Test, Width, plan};
 
 use condition::all_of;
@@ -105,8 +106,9 @@ const MAX_OPS: usize = 4000;
 pub fn run(func: &mut Function) -> Changed {
     let mut facts = AffineFacts::new();
     let (regions, loops) = (func.regions_under(func.body), loops::by_index(func));
+    let guarded = loops::guarded_bodies(func);
     let mut changed = false;
-    for region in regions {
+    for region in regions.into_iter().filter(|region| !guarded.contains(region)) {
         changed |= split_region(func, region, &loops, &mut facts);
     }
     changed

@@ -62,17 +62,32 @@
 //!         %38 = add %34, %37 : tile<f32, [64]>
 //!         yield %38
 //!     } : tile<f32, [64]>
-//!     %49 = for %32, %n, %1, %39 {num_stages = 1, remainder = true} (%40: i64, %41: tile<f32, [64]>) {
-//!         %42 = broadcast %40 : tile<i64, [64]>
-//!         %43 = add %42, %2 : tile<i64, [64]>
-//!         %44 = sub %22, %40 : i64
-//!         %45 = broadcast %44 : tile<i64, [64]>
-//!         %46 = lt %2, %45 : tile<bool, [64]>
-//!         %47 = load %x, %43 {mask = %46} : tile<f32, [64]>
-//!         %48 = add %41, %47 : tile<f32, [64]>
-//!         yield %48
+//!     %60 = if %12 () {
+//!         %49 = for %32, %n, %1, %39 {num_stages = 1, remainder = true} (%40: i64, %41: tile<f32, [64]>) {
+//!             %42 = broadcast %40 : tile<i64, [64]>
+//!             %43 = add %42, %2 : tile<i64, [64]>
+//!             %44 = sub %22, %40 : i64
+//!             %45 = broadcast %44 : tile<i64, [64]>
+//!             %46 = lt %2, %45 : tile<bool, [64]>
+//!             %47 = load %x, %43 {mask = %46} : tile<f32, [64]>
+//!             %48 = add %41, %47 : tile<f32, [64]>
+//!             yield %48
+//!         } : tile<f32, [64]>
+//!         yield %49
+//!     } () {
+//!         %59 = for %0, %n, %1, %acc {num_stages = 1, guarded = true} (%50: i64, %51: tile<f32, [64]>) {
+//!             %52 = broadcast %50 : tile<i64, [64]>
+//!             %53 = add %52, %2 : tile<i64, [64]>
+//!             %54 = sub %22, %50 : i64
+//!             %55 = broadcast %54 : tile<i64, [64]>
+//!             %56 = lt %2, %55 : tile<bool, [64]>
+//!             %57 = load %x, %53 {mask = %56} : tile<f32, [64]>
+//!             %58 = add %51, %57 : tile<f32, [64]>
+//!             yield %58
+//!         } : tile<f32, [64]>
+//!         yield %59
 //!     } : tile<f32, [64]>
-//!     store %y, %2, %49
+//!     store %y, %2, %60
 //!     return
 //! }
 //! ```
@@ -84,6 +99,13 @@
 //! the first iteration once, in front of the loops. The slack of each condition limits how far the index may move; the smallest limit is
 //! where the main loop stops. If a condition has another form, the loop stays whole, and each iteration tests for itself.
 //!
+//! If rows are not aligned, the main loop runs no iteration. So a loop that carries tiles has a third version, the guarded loop, which runs all iterations then.
+//!
+//! The remainder loop has the layout of the main loop, in which a thread has neighbours, because both carry the same tiles. Accesses of single elements
+//! would touch as many sectors as wide ones, and a branch in each iteration would keep its loads from being issued before those of the iteration before
+//! have arrived. A guarded loop has no branch and a layout of its own, in which neighbouring lanes have neighbours. The carried tiles
+//! move from one layout to the other in front of it and behind it ([`super::assign_layouts`]).
+//!
 //! The remainder loop masks by position: `start + columns < n` becomes `columns < n - start`, which needs no 64-bit arithmetic per element.
 //! It also shows that the last tile ends a row, so that accesses are wide if `n` is a whole number of wide accesses.
 
@@ -92,13 +114,19 @@ use crate::analysis::bounds::{self, LONGEST_STEP};
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
-use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for, substitute};
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, SideTable, Value, postorder};
+use crate::ir::rewrite::{Changed, Substitution, copy_insts, copy_regions, split_for, substitute};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, SideTable, Value, postorder};
 
-use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, is_plain, make_full, plan};
+use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, has_aligned_runs, is_plain, make_full, narrow_run, plan};
+use super::unroll_loops::{REGISTERS, carried_registers};
 
 /// Longer bodies are not duplicated.
 const MAX_OPS: usize = 1000;
+
+/// Longer bodies have no guarded version. Neither have larger tiles, of which a thread would access many elements one by one, nor loops that carry
+/// more than [`REGISTERS`]: all versions share the register count.
+const MOST_GUARDED_OPS: usize = 200;
+const MOST_GUARDED_ELEMENTS: usize = 1024;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -108,14 +136,13 @@ pub fn run(func: &mut Function) -> Changed {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
             // A remainder loop needs its masks.
-            let around = Loop::of(func, inst).filter(|_| !matches!(func.inst(inst).op, Op::For { remainder: true, .. }));
-            match around.and_then(|around| Some((full_iterations(func, &around, &mut facts)?, around))) {
-                Some((plan, around)) => {
-                    split(func, &around, plan, (&mut facts, &mut bits), &mut out);
-                    changed = true;
-                }
-                None => out.push(inst),
+            let around = Loop::of(func, inst)
+                .filter(|_| !matches!(func.inst(inst).op, Op::For { remainder: true, .. } | Op::For { guarded: true, .. }));
+            if let Some((plan, around)) = around.and_then(|around| Some((full_iterations(func, &around, &mut facts)?, around))) {
+                split(func, &around, plan, (&mut facts, &mut bits), &mut out);
+                changed = true;
             }
+            out.push(inst);
         }
         *func.insts_mut(region) = out;
     }
@@ -203,6 +230,8 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     let zero = b.index(0);
     let span = b.select(is_full, span, zero);
     let middle = around.iterations_end(b, span, 1);
+    let is_aligned = guarded_run(b.func, around, &plan).map(|run| has_aligned_runs(b, &plan, run));
+    substitute(func, scratch, &first_iteration);
     out.append(func.insts_mut(scratch));
 
     let body = func.region(around.body).clone();
@@ -216,7 +245,41 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     copy_insts(func, around.body, first, &mut map);
     make_full(func, &body.insts[..body.insts.len() - 1], first, &plan, &mut map);
     mask_by_position(func, around, facts, bits);
-    split_for(func, around.inst, middle, (first, around.step), false, out);
+    let whole = func.inst(around.inst).op.clone();
+    out.extend(split_for(func, around.inst, middle, (first, around.step), false));
+    if let Some(is_aligned) = is_aligned {
+        add_guarded(func, around, whole, is_aligned);
+    }
+}
+
+/// The bytes of the shortest runs for which the remainder loop moves several elements at once, if a guarded version of the loop is worth its code
+/// for rows that are not aligned even to these.
+fn guarded_run(func: &Function, around: &Loop, plan: &Plan) -> Option<i64> {
+    let insts = &func.region(around.body).insts;
+    let tiles = insts.iter().flat_map(|inst| &func.inst(*inst).results).map(|value| func.ty(*value)).filter(|ty| ty.is_tile());
+    let is_small = insts.len() <= MOST_GUARDED_OPS && tiles.map(|ty| ty.numel()).max()? <= MOST_GUARDED_ELEMENTS;
+    let carries_few = (1..=REGISTERS).contains(&carried_registers(func, around));
+    let has_rows = !plan.aligned.is_empty() || !plan.divisible.is_empty();
+    // A program of several CTAs cannot move elements between layouts.
+    (is_small && carries_few && has_rows && !func.is_cluster).then(|| narrow_run(func, plan))?
+}
+
+/// Makes the remainder loop the first of two versions of what the main loop leaves, and `whole` the second one, as a guarded loop.
+fn add_guarded(func: &mut Function, around: &Loop, whole: Op, is_aligned: Value) {
+    let data = func.inst(around.inst).clone();
+    let types: Vec<_> = data.results.iter().map(|value| func.ty(*value).clone()).collect();
+    let Op::For { lower, upper, step, init, body, .. } = whole else { return };
+    let mut copied =
+        Op::For { lower, upper, step, init, body, num_stages: Some(ConstExpr::Int(1)), unroll: None, remainder: false, guarded: true };
+    copy_regions(func, &mut copied, &mut Substitution::new());
+    let [then_region, else_region] = [data.op, copied].map(|op| {
+        let region = func.add_region();
+        let inst = func.append(region, op, types.clone(), data.loc);
+        let results = func.inst(inst).results.clone();
+        Builder::new(func, region, data.loc).yield_values(results);
+        region
+    });
+    func.inst_mut(around.inst).op = Op::If { cond: is_aligned, then_region, else_region };
 }
 
 /// For each scale, the smallest slack: tensors that are accessed at the same places need one division together.

@@ -65,39 +65,68 @@ const ENOUGH_BYTES: usize = 2048;
 /// A loop without `unroll` is repeated at most so many times: up to one less is left for the remainder loop, which prefetches nothing.
 const MOST_ITERATIONS: usize = 4;
 
+/// The registers of a thread, of the usual four warps, for what a guarded loop carries and loads. With the indices and masks, it then takes about 32
+/// registers, so that as many programs run at once as fit.
+pub(super) const REGISTERS: usize = 19;
+const THREADS: usize = 128;
+/// The registers for a loaded element and its address, if addresses of a thread's elements do not differ by constants.
+const WITH_ADDRESS: usize = 3;
+/// The most iterations of a guarded loop whose loads are issued together.
+const MOST_GUARDED_ITERATIONS: usize = 16;
+
+/// The remainder loop of an unrolled guarded loop is unrolled by so many iterations less.
+const FEWER_ITERATIONS: i64 = 4;
+
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
-            match Loop::of(func, inst).and_then(|around| Some((factor(func, &around)?, around))) {
-                Some((factor, around)) => {
-                    unroll(func, &around, factor, &mut out);
-                    changed = true;
-                }
-                None => out.push(inst),
+            let mut next = Loop::of(func, inst).and_then(|around| Some((factor(func, &around)?, around)));
+            changed |= next.is_some();
+            while let Some((factor, around)) = next {
+                unroll(func, &around, factor, &mut out);
+                next = remainder(func, inst, factor / FEWER_ITERATIONS);
             }
+            out.push(inst);
         }
         *func.insts_mut(region) = out;
     }
     changed
 }
 
+/// The remainder loop of a guarded loop, if it is unrolled, too: it would wait for memory in each of its iterations.
+fn remainder(func: &Function, inst: Inst, factor: i64) -> Option<(i64, Loop)> {
+    let is_guarded = matches!(func.inst(inst).op, Op::For { guarded: true, .. });
+    (is_guarded && factor > 1).then(|| Some((factor, Loop::of(func, inst)?)))?
+}
+
 fn factor(func: &Function, around: &Loop) -> Option<i64> {
-    let Op::For { unroll, num_stages, remainder, .. } = &func.inst(around.inst).op else { return None };
+    let Op::For { unroll, num_stages, remainder, guarded, .. } = &func.inst(around.inst).op else { return None };
     let mut ops = 0;
     func.for_each_inst(around.body, &mut |_| ops += 1);
     let wanted = match unroll {
         Some(wanted) => i64::try_from(wanted.as_int()?).ok()?,
-        None if num_stages.is_some() || *remainder || ops > FEW_OPS => return None,
+        None if *remainder || ops > FEW_OPS || !only_loads(func, around) => return None,
+        None if *guarded => enough_for_registers(func, around)?,
+        None if num_stages.is_some() => return None,
         None => enough_for_memory(func, around)?,
     };
     Some(wanted.min((MAX_OPS / ops.max(1)) as i64)).filter(|factor| *factor > 1)
 }
 
-/// How many iterations load [`ENOUGH_BYTES`], if an iteration loads tiles and else only computes on elements. If it loads an index first, and
-/// then what lies there, it waits twice, so that twice as many bytes are enough.
+/// Does an iteration only load, and compute on elements? An exchange between threads waits for all of them: the loads behind it would wait, too.
+fn only_loads(func: &Function, around: &Loop) -> bool {
+    func.region(around.body).insts.iter().all(|inst| match &func.inst(*inst).op {
+        Op::Load { volatile, .. } => !volatile,
+        Op::Yield { .. } => true,
+        op => op.is_pure() && !op.exchanges(),
+    })
+}
+
+/// How many iterations load [`ENOUGH_BYTES`]. If an iteration loads an index first, and then what lies there, it waits twice, so that twice as
+/// many bytes are enough.
 fn enough_for_memory(func: &Function, around: &Loop) -> Option<i64> {
     let (mut bytes, mut enough) = (0, ENOUGH_BYTES);
     let mut loaded: HashSet<Value> = HashSet::new();
@@ -105,25 +134,40 @@ fn enough_for_memory(func: &Function, around: &Loop) -> Option<i64> {
         let data = func.inst(*inst);
         let mut waits = false;
         data.op.for_each_operand(&mut |operand| waits |= loaded.contains(&operand));
-        match &data.op {
-            Op::Load { volatile: false, .. } => {
-                let ty = func.ty(data.results[0]);
-                if ty.is_tile() {
-                    bytes += ty.numel() * ty.dtype().bytes();
-                    enough = if waits { 2 * ENOUGH_BYTES } else { enough };
-                }
-                waits = true;
+        if let Op::Load { .. } = &data.op {
+            let ty = func.ty(data.results[0]);
+            if ty.is_tile() {
+                bytes += ty.numel() * ty.dtype().bytes();
+                enough = if waits { 2 * ENOUGH_BYTES } else { enough };
             }
-            Op::Yield { .. } => {}
-            // An exchange between threads waits for all of them: the loads behind it would wait, too.
-            op if !op.is_pure() || op.exchanges() => return None,
-            _ => {}
+            waits = true;
         }
         loaded.extend(data.results.iter().filter(|_| waits));
     }
     (bytes > 0).then(|| (enough / bytes).min(MOST_ITERATIONS) as i64)
 }
 
+/// How many iterations of a guarded loop load elements for [`REGISTERS`], beside those of the carried tiles.
+fn enough_for_registers(func: &Function, around: &Loop) -> Option<i64> {
+    let registers = |inst: &Inst| match func.inst(*inst).op {
+        Op::Load { offset, .. } => {
+            let each = if func.ty(offset).extents().len() > 1 { WITH_ADDRESS } else { 1 };
+            each * func.ty(offset).numel().div_ceil(THREADS)
+        }
+        _ => 0,
+    };
+    let loaded: usize = func.region(around.body).insts.iter().map(registers).sum();
+    let factor = REGISTERS.saturating_sub(carried_registers(func, around)).checked_div(loaded)?.min(MOST_GUARDED_ITERATIONS);
+    (factor > 1).then(|| 1 << factor.ilog2())
+}
+
+/// The registers of a thread, of the usual four warps, for the tiles that a loop carries.
+pub(super) fn carried_registers(func: &Function, around: &Loop) -> usize {
+    let tiles = func.region(around.body).params.iter().map(|param| func.ty(*param)).filter(|ty| ty.is_tile());
+    tiles.map(|ty| ty.numel().div_ceil(THREADS) * ty.dtype().bytes().div_ceil(4)).sum()
+}
+
+/// Appends a loop of several iterations each. The loop itself becomes its remainder loop.
 fn unroll(func: &mut Function, around: &Loop, factor: i64, out: &mut Vec<Inst>) {
     let loc = func.inst(around.inst).loc;
     let scratch = func.add_region();
@@ -166,5 +210,5 @@ fn unroll(func: &mut Function, around: &Loop, factor: i64, out: &mut Vec<Inst>) 
         }
     }
     Builder::new(func, first, loc).yield_values(carried);
-    split_for(func, around.inst, middle, (first, step), true, out);
+    out.extend(split_for(func, around.inst, middle, (first, step), true));
 }

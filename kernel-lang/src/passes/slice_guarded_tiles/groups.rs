@@ -71,7 +71,12 @@ pub(super) fn slice(func: &mut Function, region: Region, loc: Loc, facts: &mut A
     };
     let step = b.index(1);
     let num_stages = Some(ConstExpr::Int(1));
-    func.append(scratch, Op::For { lower, upper, step, init: Vec::new(), body, num_stages, unroll: None, remainder: false }, [], loc);
+    func.append(
+        scratch,
+        Op::For { lower, upper, step, init: Vec::new(), body, num_stages, unroll: None, remainder: false, guarded: false },
+        [],
+        loc,
+    );
     out.append(func.insts_mut(scratch));
     out.push(terminator);
     *func.insts_mut(region) = out;

@@ -18,16 +18,7 @@ const SMALL: i64 = 1 << 62;
 /// Appends ops that test what a plan requires. Their result is a `bool`.
 pub(in crate::passes) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let mut parts = bounds::tests(b, &plan.bounds);
-    let mut divisible = HashSet::new();
-    for (number, divisor) in &plan.divisible {
-        if divisible.insert((number, divisor)) {
-            let number = number.value(b);
-            let low_bits = b.index((divisor - 1).into());
-            let rest = b.binary(BinaryOp::And, number, low_bits);
-            let zero = b.index(0);
-            parts.push(b.compare(CompareOp::Eq, rest, zero));
-        }
-    }
+    parts.extend(divisible(b, plan, plan.widest));
     for (_, test) in &plan.masks {
         match test {
             Test::Order(Comparison { op, index, limit, .. }, maximum) => {
@@ -54,6 +45,33 @@ pub(in crate::passes) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
             parts.push(bounds::is_below(b, number, SMALL));
         }
     }
+    parts.extend(aligned(b, plan, plan.widest));
+    all_of(b, parts)
+}
+
+/// Appends ops that test whether runs of `run` bytes are aligned, and masks end and rows begin between them. `run` divides the runs of the plan.
+pub(in crate::passes) fn has_aligned_runs(b: &mut Builder<'_>, plan: &Plan, run: i64) -> Value {
+    let parts: Vec<Value> = divisible(b, plan, run).into_iter().chain(aligned(b, plan, run)).collect();
+    all_of(b, parts)
+}
+
+/// The numbers of a plan that must be multiples, for runs of `run` bytes.
+fn divisible(b: &mut Builder<'_>, plan: &Plan, run: i64) -> Vec<Value> {
+    let (mut known, mut parts) = (HashSet::new(), Vec::new());
+    for (number, divisor) in &plan.divisible {
+        if known.insert((number, divisor)) {
+            let number = number.value(b);
+            let low_bits = b.index((divisor * run / plan.widest - 1).max(0).into());
+            let rest = b.binary(BinaryOp::And, number, low_bits);
+            let zero = b.index(0);
+            parts.push(b.compare(CompareOp::Eq, rest, zero));
+        }
+    }
+    parts
+}
+
+/// The addresses of a plan that must be multiples of `run` bytes.
+fn aligned(b: &mut Builder<'_>, plan: &Plan, run: i64) -> Option<Value> {
     let mut addresses: Option<Value> = None;
     for (base, index, bytes) in &plan.aligned {
         let start = index.uniform_value(b);
@@ -63,13 +81,11 @@ pub(in crate::passes) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
         let address = b.binary(BinaryOp::Add, address, offset);
         addresses = Some(addresses.map_or(address, |all| b.binary(BinaryOp::Or, all, address)));
     }
-    if let Some(addresses) = addresses {
-        let low_bits = b.index((plan.widest - 1).into());
-        let misaligned = b.binary(BinaryOp::And, addresses, low_bits);
-        let zero = b.index(0);
-        parts.push(b.compare(CompareOp::Eq, misaligned, zero));
-    }
-    all_of(b, parts)
+    let addresses = addresses?;
+    let low_bits = b.index((run - 1).into());
+    let misaligned = b.binary(BinaryOp::And, addresses, low_bits);
+    let zero = b.index(0);
+    Some(b.compare(CompareOp::Eq, misaligned, zero))
 }
 
 /// Appends the conjunction of all parts.

@@ -39,11 +39,16 @@ pub(super) fn plan(func: &Function, ops: &[Inst], wide: &Plan, facts: &mut Affin
     if wide.flat.is_some() || wide.is_certain() || !has_runs(wide) || ops.len() > MAX_OPS {
         return None;
     }
-    let bytes = || wide.accesses.keys().filter_map(|inst| Some(func.ty(func.inst(*inst).op.access()?.base).dtype().bytes() as i64));
-    let widest = WIDEST.min(RUN * bytes().min()?).max(bytes().max()?);
+    let widest = run(func, wide)?;
     // Of larger types, a wide access has only four elements itself.
     let sought = (widest < WIDEST).then_some(Sought { widest, loops: None, is_ragged: true })?;
     super::plan(func, ops, facts, &|_| true, sought).filter(has_runs).map(Box::new)
+}
+
+/// The bytes of a narrow run, if the plan has accesses.
+pub(in crate::passes) fn run(func: &Function, plan: &Plan) -> Option<i64> {
+    let bytes = || plan.accesses.keys().filter_map(|inst| Some(func.ty(func.inst(*inst).op.access()?.base).dtype().bytes() as i64));
+    Some(WIDEST.min(RUN * bytes().min()?).max(bytes().max()?))
 }
 
 /// Does the region take tiles from other regions, or hand some on? These have the same layout in all its versions.
