@@ -17,7 +17,36 @@ tests![
     scatters<u8, bf16, f32, i64>,
     strided,
     transposed,
+    elements_of_two_sizes_are_stored_by_whole_sectors,
 ];
+
+/// A step with momentum: weights of 16 bits, moments of 32.
+#[kernel]
+fn momentum(w: PtrMut<bf16>, m: PtrMut<f32>, v: PtrMut<f32>, n: usize) {
+    let at = program_id(0) * 1024 + arange(0, 1024);
+    let mask = at < n;
+    let x = load(w + at, mask = mask) as f32;
+    let first = load(m + at, mask = mask) * 0.5 + x;
+    let second = load(v + at, mask = mask) * 0.5 + x * x;
+    store(m + at, first, mask = mask);
+    store(v + at, second, mask = mask);
+    store(w + at, (x - first * 0.25) as bf16, mask = mask);
+}
+
+fn elements_of_two_sizes_are_stored_by_whole_sectors(lab: &mut Lab) {
+    const N: usize = 4096;
+    let w = lab.numbers::<bf16>(N, 0.0, 4.0);
+    let (m, v) = (lab.numbers::<f32>(N, 0.0, 4.0), lab.numbers::<f32>(N, 0.0, 4.0));
+    let (mut w_out, mut m_out, mut v_out) = (lab.in_place_at(&w, 0), lab.in_place_at(&m, 0), lab.in_place_at(&v, 0));
+    momentum(&mut w_out.slice(), &mut m_out.slice(), &mut v_out.slice(), N).grid(N / 1024).launch().unwrap();
+    check_bits(&m_out.read(), |i| m[i] * 0.5 + w[i].to_f32());
+    check_bits(&v_out.read(), |i| v[i] * 0.5 + w[i].to_f32() * w[i].to_f32());
+    check_bits(&w_out.read(), |i| bf16::from_f32(w[i].to_f32() - (m[i] * 0.5 + w[i].to_f32()) * 0.25));
+    if let Some(report) = lab.device.sim_report() {
+        let total = report.kernel("momentum").expect("it was launched").total().global;
+        assert_eq!(total.store_sectors, (N * (2 + 4 + 4) / 32) as u64);
+    }
+}
 
 #[kernel(B = [64, 1024])]
 fn copy<T: Element, const B: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {

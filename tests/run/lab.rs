@@ -85,7 +85,13 @@ impl Lab {
 
     /// A tensor that holds `data`, for kernels that change it in place.
     pub(crate) fn in_place<T: Value>(&mut self, data: &[T]) -> Output<T> {
-        let mut output = self.output(data.len());
+        let shift = self.below(5);
+        self.in_place_at(data, shift)
+    }
+
+    /// The same, `shift` elements behind an aligned address.
+    pub(crate) fn in_place_at<T: Value>(&mut self, data: &[T], shift: usize) -> Output<T> {
+        let mut output = self.output_at(data.len(), shift);
         output.slice().copy_from_slice(data).unwrap();
         output.noise[output.start..output.start + output.len].copy_from_slice(data);
         output

@@ -9,6 +9,9 @@ use crate::target::Asked;
 
 use super::components::Components;
 
+/// The bytes of the widest access of a thread.
+const WIDEST: u32 = 16;
+
 /// The preferred layout of a component.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
@@ -79,12 +82,28 @@ pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Comp
             wish.vector = wish.vector.min(access.width.vector);
         }
     }
+    for wish in &mut wishes {
+        wish.vector = whole_sectors(wish);
+    }
     for inst in func.all_insts() {
         if let Op::Reduce { inputs, axis, .. } | Op::Scan { inputs, axis, .. } = &func.inst(inst).op {
             wishes[components.find(inputs[0])].reduced.push(*axis as usize);
         }
     }
     wishes
+}
+
+/// The number of neighbours that a thread should hold, if a component stores elements of several sizes.
+///
+/// A thread that holds 8 neighbours for the sake of 16-bit elements stores 8 elements of 32 bits by two instructions, and each of them writes halves of
+/// sectors. With 4 neighbours, the accesses to 16-bit elements have 8 bytes, and all accesses move whole sectors. This is chosen if it makes fewer
+/// accesses narrower than the others.
+fn whole_sectors(wish: &Wish) -> u32 {
+    let widest = |access: &Width| WIDEST / access.bytes;
+    let stored = wish.accesses.iter().filter(|access| !access.is_load && access.axis == wish.axis && access.vector == widest(access));
+    let Some(vector) = stored.map(widest).min().filter(|vector| *vector < wish.vector) else { return wish.vector };
+    let narrower = wish.accesses.iter().filter(|access| access.vector > vector).count();
+    if 2 * narrower < wish.accesses.len() { vector } else { wish.vector }
 }
 
 /// All accesses to tiles in a kernel.
