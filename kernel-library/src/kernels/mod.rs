@@ -35,7 +35,7 @@ pub use norms::{layer_norm, rms_norm};
 pub use norms_backward::{layer_norm_backward, rms_norm_backward};
 pub use optimizers::adamw;
 pub use positions::{rope, rope_backward};
-pub use reductions::{block_sum, column_sum, row_max, row_sum};
+pub use reductions::{block_max, block_sum, column_max, column_sum, quotients, row_max, row_sum};
 pub use scans::row_cumsum;
 pub use selections::{bin_counts, row_argmax, row_topk};
 pub use softmaxes::softmax;
