@@ -24,6 +24,7 @@
 //! | losses | [`cross_entropy()`], [`cross_entropy_forward()`], [`cross_entropy_backward()`] |
 //! | optimizers | [`adamw()`] |
 //! | matrices | [`column_sum()`], [`transpose()`], [`sum()`], [`bin_counts()`] |
+//! | any axes | [`sum_over()`], [`mean_over()`], [`max_over()`] |
 //!
 //! # Conventions
 //!
@@ -39,9 +40,29 @@
 //!   home stream. The first call for a row length times the configurations of the kernel, see [`tune`](galatea::tune).
 //! - **Replays.** Functions allocate, which [`Replay::capture`](galatea::Replay::capture) refuses, except [`adamw()`]. A capture launches the
 //!   [`kernels`] instead, which write into tensors that exist already.
+//!
+//! # Reductions
+//!
+//! [`row_sum()`], [`row_max()`], [`column_sum()`], [`sum()`], [`sum_over()`], [`mean_over()`] and [`max_over()`] reduce axes of any extent. Each chooses its
+//! kernel from the shape, and tuning chooses the configuration of the kernel.
+//!
+//! - **Kernels.** Axes at the end of a shape are rows in memory, which the kernels of rows reduce. Axes before others are reduced by a program for some of
+//!   the columns behind them. Neighbouring axes are one. Of several groups of axes, the largest is reduced first.
+//! - **Two launches.** If one launch has too few programs for the device, a first launch reduces groups of each row, or groups of rows, and a second launch
+//!   reduces the results of the groups. So four rows of ten million elements occupy all multiprocessors. The table states the rule; a program reduces
+//!   rows, or up to 128 columns.
+//! - **Rounding.** Sums between two launches, and between groups of axes, are `f32`. So a sum or a mean is rounded to its type once.
+//! - **Determinism.** No launch has atomics. A result has the same bits in every call on one device.
+//!
+//! | | rows | columns |
+//! |---|---|---|
+//! | two launches below so many programs for each multiprocessor | 1 | 2 |
+//! | programs of the first launch for each multiprocessor | 4 | 2 |
+//! | least elements of a row, or least rows, in a group | 16,384 | 256 |
 
 mod activations;
 mod as_tensor;
+mod axes;
 mod call;
 mod embeddings;
 pub mod kernels;
@@ -53,10 +74,12 @@ mod reductions;
 mod scans;
 mod selections;
 mod softmaxes;
+mod stages;
 mod transposes;
 
 pub use activations::{GateGradients, dropout, dropout_backward, geglu, geglu_backward, swiglu, swiglu_backward};
 pub use as_tensor::{AsTensor, AsTensorMut};
+pub use axes::{Keep, max_over, mean_over, sum_over};
 pub use embeddings::{embedding, embedding_backward};
 pub use losses::{CrossEntropySaved, cross_entropy, cross_entropy_backward, cross_entropy_forward};
 pub use norms::{

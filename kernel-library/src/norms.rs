@@ -5,7 +5,7 @@
 use galatea::prelude::*;
 
 use crate::call::{Call, Of};
-use crate::reductions::sum_of_columns;
+use crate::stages::{Matrices, sum_of_columns};
 use crate::{AsTensor, kernels};
 
 /// The longest row of the forward kernels, which hold a row in the registers of one CTA.
@@ -305,7 +305,7 @@ pub fn rms_norm_backward<T: Float>(
     let groups = groups(&call, rows);
     let mut parts = call.empty::<f32>(&[groups, columns])?;
     kernels::rms_norm_backward(dy, x, weight, &saved.rstd, &mut dx, &mut parts, rows, columns).grid(|_| groups).launch()?;
-    let dweight = sum_of_columns(&call, parts.view(), groups, columns)?;
+    let dweight = sum_of_columns(&call, parts.view(), Matrices { matrices: 1, rows: groups, columns }, &[columns])?;
     Ok(RmsNormGradients { dx, dweight })
 }
 

@@ -2,20 +2,15 @@
 
 use galatea::prelude::*;
 
+use crate::AsTensor;
 use crate::call::Call;
-use crate::{AsTensor, kernels};
-
-/// The rows that one program sums, at least, before a second kernel sums the results of several programs.
-const ROWS_OF_A_GROUP: usize = 256;
-/// The columns of the widest block of the kernel `column_sum`.
-const COLUMNS_OF_A_BLOCK: usize = 128;
-/// The elements that one program sums, at least, before a second kernel sums the results of several programs.
-const ELEMENTS_OF_A_GROUP: usize = 16_384;
+use crate::stages::{self, Matrices};
 
 /// The sum of each row: `y[i]` is the sum of `x[i, j]` over all `j`.
 ///
 /// `x` has any shape with at least one axis; rows lie along the last axis and have any length. The result has the shape of `x` without its last axis.
-/// Every [`Float`] is accepted, added up in `f32` and rounded once. The sum of a row without elements is 0.
+/// Every [`Float`] is accepted, added up in `f32` and rounded once. The sum of a row without elements is 0. Few long rows are summed in two launches, see
+/// [Reductions](crate#reductions). The result is the same in every call on one device.
 ///
 /// # Errors
 /// [`Error::ArgumentShape`] if `x` has no axis, or an error of an allocation or a launch.
@@ -32,18 +27,14 @@ pub fn row_sum<T: Float>(x: &impl AsTensor<T>) -> Result<Tensor<T>> {
     let x = x.as_tensor();
     let call = Call::new("row_sum", "x", &x);
     let rows = call.rows(&x, usize::MAX)?;
-    if x.is_empty() {
-        return call.zeros(rows.leading);
-    }
-    let mut y = call.empty(rows.leading)?;
-    kernels::row_sum(x, &mut y, rows.columns).grid(|_| rows.rows).launch()?;
-    Ok(y)
+    stages::sum_of_rows(&call, x, rows.rows, rows.columns, rows.leading)
 }
 
 /// The largest element of each row. NaN counts as `-inf`.
 ///
 /// `x` has any shape with at least one axis; rows lie along the last axis and have any length. The result has the shape of `x` without its last axis.
-/// `f32`, `f16` and `bf16` are accepted. The largest element of a row without elements is `-inf`.
+/// `f32`, `f16` and `bf16` are accepted. The largest element of a row without elements is `-inf`. Few long rows are reduced in two launches, see
+/// [Reductions](crate#reductions).
 ///
 /// # Errors
 /// [`Error::ArgumentShape`] if `x` has no axis, [`Error::Compile`] for `f64`, or an error of an allocation or a launch.
@@ -60,18 +51,14 @@ pub fn row_max<T: Float>(x: &impl AsTensor<T>) -> Result<Tensor<T>> {
     let x = x.as_tensor();
     let call = Call::new("row_max", "x", &x);
     let rows = call.rows(&x, usize::MAX)?;
-    let mut y = call.empty(rows.leading)?;
-    if !y.is_empty() {
-        kernels::row_max(x, &mut y, rows.columns).grid(|_| rows.rows).launch()?;
-    }
-    Ok(y)
+    stages::max_of_rows(&call, x, rows.rows, rows.columns, rows.leading)
 }
 
 /// The sum of each column over all rows: `y[j]` is the sum of `x[i, j]` over all `i`.
 ///
 /// `x` has any shape with at least one axis; rows lie along the last axis, so all other axes are summed. The result has one element for each column.
 /// Every [`Float`] is accepted, added up in `f32` and rounded once. Sums of no rows are 0. A matrix of many rows and few columns is summed in two
-/// launches, through scratch memory of at most 1/256 of its rows. The result is the same in every call on one device.
+/// launches, see [Reductions](crate#reductions). The result is the same in every call on one device.
 ///
 /// # Errors
 /// [`Error::ArgumentShape`] if `x` has no axis, or an error of an allocation or a launch.
@@ -88,32 +75,14 @@ pub fn column_sum<T: Float>(x: &impl AsTensor<T>) -> Result<Tensor<T>> {
     let x = x.as_tensor();
     let call = Call::new("column_sum", "x", &x);
     let rows = call.rows(&x, usize::MAX)?;
-    let (rows, columns) = (rows.rows, rows.columns);
-    if x.is_empty() {
-        return call.zeros(&[columns]);
-    }
-    // With fewer blocks of columns than multiprocessors, groups of rows occupy the others.
-    let programs = cdiv(columns, COLUMNS_OF_A_BLOCK);
-    let groups = cdiv(2 * call.device().multiprocessors(), programs).min(rows / ROWS_OF_A_GROUP);
-    if groups < 2 {
-        return sum_of_columns(&call, x, rows, columns);
-    }
-    let mut parts = call.empty::<f32>(&[groups, columns])?;
-    kernels::column_sum(x, &mut parts, rows, columns).grid(|config| (cdiv(columns, config.BLOCK_SIZE), groups)).launch()?;
-    sum_of_columns(&call, parts.view(), groups, columns)
-}
-
-/// The sums of the columns of a matrix that has elements, in one launch.
-pub(crate) fn sum_of_columns<S: Float, T: Float>(call: &Call<'_>, x: TensorView<'_, S>, rows: usize, columns: usize) -> Result<Tensor<T>> {
-    let mut y = call.empty(&[columns])?;
-    kernels::column_sum(x, &mut y, rows, columns).grid(|config| cdiv(columns, config.BLOCK_SIZE)).launch()?;
-    Ok(y)
+    let columns = rows.columns;
+    stages::sum_of_columns(&call, x, Matrices { matrices: 1, rows: rows.rows, columns }, &[columns])
 }
 
 /// The sum of all elements, which the kernel [`block_sum`](kernels::block_sum()) computes.
 ///
 /// `x` has any shape; the result has no axes and one element. Every [`Float`] is accepted, added up in `f32` and rounded once. The sum of no elements is
-/// 0. More than 32,768 elements are summed in two launches, without atomics: the result is the same in every call on one device.
+/// 0. From 32,768 elements on, the sum takes two launches, see [Reductions](crate#reductions). The result is the same in every call on one device.
 ///
 /// # Errors
 /// An error of an allocation or a launch.
@@ -130,17 +99,5 @@ pub(crate) fn sum_of_columns<S: Float, T: Float>(call: &Call<'_>, x: TensorView<
 pub fn sum<T: Float>(x: &impl AsTensor<T>) -> Result<Tensor<T>> {
     let x = x.as_tensor();
     let call = Call::new("sum", "x", &x);
-    if x.is_empty() {
-        return call.zeros(&[]);
-    }
-    let mut y = call.empty(&[])?;
-    let groups = (x.len() / ELEMENTS_OF_A_GROUP).min(4 * call.device().multiprocessors());
-    if groups < 2 {
-        kernels::block_sum(x, &mut y, x.len()).grid(|_| 1).launch()?;
-        return Ok(y);
-    }
-    let mut parts = call.empty::<f32>(&[groups])?;
-    kernels::block_sum(x, &mut parts, x.len()).grid(|_| groups).launch()?;
-    kernels::block_sum(&parts, &mut y, groups).grid(|_| 1).launch()?;
-    Ok(y)
+    stages::sum_of_blocks(&call, x, 1, x.len(), &[])
 }

@@ -43,6 +43,9 @@ fn texts_of_errors() {
         row_sum(&scalar);
         row_max(&scalar);
         column_sum(&scalar);
+        sum_over(&x, &[0, 2], Keep::No);
+        mean_over(&x, &[1, 0, 1], Keep::Yes);
+        max_over(&scalar, &[0], Keep::No);
         row_argmax(&scalar);
         row_argmax(&empty);
         row_topk::<_, 8>(&scalar);

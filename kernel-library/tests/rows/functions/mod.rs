@@ -2,6 +2,7 @@
 
 mod activations;
 mod arguments;
+mod axes;
 mod embeddings;
 mod errors;
 mod losses;
@@ -65,4 +66,13 @@ fn sample<T: Real>(device: Device, shape: &[usize], scale: f64) -> (Tensor<T>, V
 fn agree<T: Real>(device: Device, got: &Tensor<T>, shape: &[usize], size: f64, want: impl Fn(usize) -> f64) {
     assert_eq!((got.shape(), got.device()), (shape, device));
     check(device, &got.to_vec().expect("the launch is right"), size, want);
+}
+
+/// The result of a call, which a second call gives with the same bits. The first call may tune.
+#[track_caller]
+fn in_both_calls<T: Real>(call: impl Fn() -> Result<Tensor<T>>) -> Tensor<T> {
+    let [first, second] = [call().expect("the first call is right"), call().expect("the second call is right")];
+    let bits = |y: &Tensor<T>| y.to_vec().expect("the launches are right").into_iter().map(|v| v.wide().to_bits()).collect::<Vec<_>>();
+    assert!(bits(&first) == bits(&second), "two calls differ");
+    second
 }
