@@ -43,8 +43,8 @@
 //!
 //! # Reductions
 //!
-//! [`row_sum()`], [`row_max()`], [`column_sum()`], [`sum()`], [`sum_over()`], [`mean_over()`] and [`max_over()`] reduce axes of any extent. Each chooses its
-//! kernel from the shape, and tuning chooses the configuration of the kernel.
+//! [`row_sum()`], [`row_max()`], [`row_argmax()`], [`column_sum()`], [`sum()`], [`sum_over()`], [`mean_over()`] and [`max_over()`] reduce axes of any
+//! extent. Each chooses its kernel from the shape, and tuning chooses the configuration of the kernel.
 //!
 //! - **Kernels.** Axes at the end of a shape are rows in memory, which the kernels of rows reduce. Axes before others are reduced by a program for some of
 //!   the columns behind them. Neighbouring axes are one. Of several groups of axes, the largest is reduced first.

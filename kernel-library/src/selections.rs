@@ -4,7 +4,7 @@ use galatea::MAX_RANK;
 use galatea::prelude::*;
 
 use crate::call::Call;
-use crate::{AsTensor, kernels};
+use crate::{AsTensor, kernels, stages};
 
 /// The elements of a block of the kernel `bin_counts`, one of those that are compiled with this crate.
 const BLOCK_SIZE: usize = 1024;
@@ -22,6 +22,7 @@ pub struct TopK<T: Element> {
 ///
 /// `x` has any shape with at least one axis; rows lie along the last axis and have any length above 0. The result has the shape of `x` without its last
 /// axis. `f32`, `f16` and `bf16` are accepted. NaN counts as `-inf`; a row of nothing else gives 0.
+/// Few long rows are reduced in two launches, see [Reductions](crate#reductions).
 ///
 /// # Errors
 /// [`Error::ArgumentShape`] if `x` has no axis, or rows without elements; [`Error::Compile`] for `f64`; or an error of an allocation or a launch.
@@ -38,15 +39,11 @@ pub fn row_argmax<T: Float>(x: &impl AsTensor<T>) -> Result<Tensor<i64>> {
     let x = x.as_tensor();
     let call = Call::new("row_argmax", "x", &x);
     let rows = call.rows(&x, usize::MAX)?;
-    let mut y = call.empty(rows.leading)?;
-    if rows.columns == 0 && !y.is_empty() {
+    if rows.columns == 0 && rows.rows > 0 {
         let expected = "at least one column is expected: a row without elements has no largest element".to_owned();
         return Err(call.wrong_shape("x", &x, expected, "leave out the call for such a tensor".to_owned()));
     }
-    if !x.is_empty() {
-        kernels::row_argmax(x, &mut y, rows.columns).grid(|_| rows.rows).launch()?;
-    }
-    Ok(y)
+    stages::argmax_of_rows(&call, x, rows.rows, rows.columns, rows.leading)
 }
 
 /// The `K` largest elements of each row, the largest first, and their columns; of equal elements the first comes first.

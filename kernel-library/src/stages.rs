@@ -26,6 +26,8 @@ const OF_ROWS: Division = Division { enough: 1, programs: 4, least: 16_384 };
 const OF_COLUMNS: Division = Division { enough: 2, programs: 2, least: 256 };
 /// The columns of the widest block of the kernels `column_sum` and `column_max`.
 const COLUMNS_OF_A_BLOCK: usize = 128;
+/// The groups of a block of the kernel `group_argmax`, which is compiled with this crate.
+const GROUPS_AT_ONCE: usize = 1024;
 /// The largest extent of a grid along its second and third axis.
 const LONGEST_AXIS_OF_A_GRID: usize = 65_535;
 
@@ -109,6 +111,29 @@ pub(crate) fn max_of_rows<T: Float>(
     let mut parts = call.empty::<T>(&[rows, groups])?;
     kernels::block_max(x, &mut parts, columns).grid(|_| (groups, rows)).launch()?;
     kernels::row_max(&parts, &mut y, groups).grid(|_| rows).launch()?;
+    Ok(y)
+}
+
+/// The columns of the largest elements of rows that have elements.
+pub(crate) fn argmax_of_rows<T: Float>(
+    call: &Call<'_>,
+    x: TensorView<'_, T>,
+    rows: usize,
+    columns: usize,
+    shape: &[usize],
+) -> Result<Tensor<i64>> {
+    let mut y = call.empty(shape)?;
+    if x.is_empty() {
+        return Ok(y);
+    }
+    let groups = OF_ROWS.groups(call.device().multiprocessors(), rows, columns);
+    if groups == 1 {
+        kernels::row_argmax(x, &mut y, columns).grid(|_| rows).launch()?;
+        return Ok(y);
+    }
+    let (mut values, mut indices) = (call.empty::<T>(&[rows, groups])?, call.empty::<i64>(&[rows, groups])?);
+    kernels::block_argmax(x, &mut values, &mut indices, columns).grid(|_| (groups, rows)).launch()?;
+    kernels::group_argmax::<T, GROUPS_AT_ONCE>(&values, &indices, &mut y, groups).grid(rows).launch()?;
     Ok(y)
 }
 
@@ -231,10 +256,10 @@ mod tests {
 
     #[test]
     fn ranges_fit_an_axis_of_a_grid() {
-        let ranges = |count| ranges(count).collect::<Vec<_>>();
+        let ranges = |count| ranges(count).map(|range| (range.start, range.end)).collect::<Vec<_>>();
         assert_eq!(ranges(0), []);
-        assert_eq!(ranges(65_535), [0..65_535]);
-        assert_eq!(ranges(131_071), [0..65_535, 65_535..131_070, 131_070..131_071]);
+        assert_eq!(ranges(65_535), [(0, 65_535)]);
+        assert_eq!(ranges(131_071), [(0, 65_535), (65_535, 131_070), (131_070, 131_071)]);
     }
 
     /// Each part of the result belongs to the same part of the input.

@@ -24,7 +24,12 @@ fn holds<T: Float>(device: Device) {
         let max = wide_part(device, "block_max", || {
             kernels::block_max(&x, &mut largest, n).grid(|_| (groups, rows)).launch_with(|config| config.BLOCK_SIZE == 2048)
         });
-        assert!(sum > 0.95 && max > 0.95, "{} on {device}, {rows} rows of {n}: {sum}, {max}", T::DTYPE);
+        let mut columns = device.empty::<i64>(rows * groups).unwrap();
+        let argmax = wide_part(device, "block_argmax", || {
+            let launch = kernels::block_argmax(&x, &mut largest, &mut columns, n).grid(|_| (groups, rows));
+            launch.launch_with(|config| config.BLOCK_SIZE == 2048)
+        });
+        assert!(sum.min(max).min(argmax) > 0.95, "{} on {device}, {rows} rows of {n}: {sum}, {max}, {argmax}", T::DTYPE);
     }
     let (matrices, rows, columns) = (3, 300, 512);
     let x = device.zeros::<T>(matrices * rows * columns).unwrap();

@@ -37,6 +37,6 @@ pub use optimizers::adamw;
 pub use positions::{rope, rope_backward};
 pub use reductions::{block_max, block_sum, column_max, column_sum, quotients, row_max, row_sum};
 pub use scans::row_cumsum;
-pub use selections::{bin_counts, row_argmax, row_topk};
+pub use selections::{bin_counts, block_argmax, group_argmax, row_argmax, row_topk};
 pub use softmaxes::softmax;
 pub use transposes::transpose;

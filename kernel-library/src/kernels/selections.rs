@@ -42,8 +42,102 @@ pub fn row_argmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<i64>, 
         best_column = select(v > largest, at, best_column);
         largest = max(largest, v);
     }
-    let (_, best) = reduce((largest, best_column), 0, |(a, i), (b, j)| (max(a, b), select((b > a) | ((b == a) & (j < i)), j, i)));
+    let (_, best) = reduce((largest, best_column), 0, larger);
     store(y + row, best);
+}
+
+/// The larger of two elements with its column; of equal elements the one in the first column. Neither is NaN.
+#[device]
+fn larger(one: (Value<f32>, Value<i64>), other: (Value<f32>, Value<i64>)) -> (Value<f32>, Value<i64>) {
+    let ((a, i), (b, j)) = (one, other);
+    (max(a, b), select((b > a) | ((b == a) & (j < i)), j, i))
+}
+
+/// `values[k, i]` = the largest element in blocks `i`, `i + groups`, `i + 2 * groups` and so on of row `k`, and `columns[k, i]` its column.
+///
+/// `x` is `[rows, n]` of `f32`, `f16` or `bf16`, `values` is `[rows, groups]`, `columns` is `[rows, groups]` of `i64`; the grid is `(groups, rows)`. This
+/// is the first stage for few long rows, and [`group_argmax`](group_argmax()) the second. NaN counts as `-inf`; a group of nothing else gives one of
+/// the first columns.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let mut data = vec![1.0f32; 100_000];
+/// (data[30_000], data[70_000]) = (5.0, 7.0);
+/// let x = device.tensor_from(&data, [2, 50_000])?;
+/// let (rows, groups) = (2, 16);
+/// let (mut values, mut columns) = (device.empty::<f32>(rows * groups)?, device.empty::<i64>(rows * groups)?);
+/// let mut y = device.empty::<i64>(rows)?;
+/// kernel_library::kernels::block_argmax(&x, &mut values, &mut columns, 50_000).grid(|_| (groups, rows)).launch()?;
+/// kernel_library::kernels::group_argmax::<f32, 1024>(&values, &columns, &mut y, groups).grid(rows).launch()?;
+/// assert_eq!(y.to_vec()?, [30_000, 20_000]);
+/// # Ok(())
+/// # }
+/// ```
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 16 },
+    ],
+    key = [n],
+)]
+#[kernel(T = [f32, f16, bf16])]
+pub fn block_argmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, values: PtrMut<T>, columns: PtrMut<i64>, n: usize) {
+    static_assert!(T != f64, "elements are compared as f32, in which different numbers of f64 are equal");
+    let (group, groups, row) = (program_id(0), num_programs(0), program_id(1));
+    let lowest = f32::NEG_INFINITY as T;
+    // The blocks are those of `block_sum`. The first group also has the elements of the row before its first block.
+    let start = row * n;
+    let blocks = cdiv(start, 16) * 16 - start;
+    let column = arange(0, 16);
+    let v = load(x + start + column, mask = (group == 0) & (column < min(blocks, n)), other = lowest) as f32;
+    let head = reduce((max(v, f32::NEG_INFINITY), column), 0, larger);
+    let element = arange(0, BLOCK_SIZE);
+    let mut largest = full([BLOCK_SIZE], f32::NEG_INFINITY);
+    let mut best_column = element;
+    for block in range(group, cdiv(n - blocks, BLOCK_SIZE), groups) {
+        let at = blocks + block * BLOCK_SIZE + element;
+        let v = load(x + start + at, mask = at < n, other = lowest) as f32;
+        best_column = select(v > largest, at, best_column);
+        largest = max(largest, v);
+    }
+    let (value, best) = larger(head, reduce((largest, best_column), 0, larger));
+    store(values + row * groups + group, value as T);
+    store(columns + row * groups + group, best);
+}
+
+/// `y[k]` = the column of the largest value in row `k`, of equal ones the first: the second stage for few long rows.
+///
+/// `values` and `columns` are `[rows, groups]`, as [`block_argmax`](block_argmax()) gives them, and `y` is `[rows]`; the grid is the number of rows. Not
+/// autotuned: a `BLOCK_SIZE` of 1024 is compiled ahead.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let (values, columns) = (device.tensor(&[3.0f32, 7.0, 7.0])?, device.tensor(&[4i64, 9, 8])?);
+/// let mut y = device.empty::<i64>(1)?;
+/// kernel_library::kernels::group_argmax::<f32, 1024>(&values, &columns, &mut y, 3).grid(1).launch()?;
+/// assert_eq!(y.to_vec()?, [8]);
+/// # Ok(())
+/// # }
+/// ```
+#[kernel(T = [f32, f16, bf16], BLOCK_SIZE = [1024])]
+pub fn group_argmax<T: Float, const BLOCK_SIZE: usize>(values: Ptr<T>, columns: Ptr<i64>, y: PtrMut<i64>, groups: usize) {
+    static_assert!(T != f64, "elements are compared as f32, in which different numbers of f64 are equal");
+    let row = program_id(0);
+    let lowest = f32::NEG_INFINITY as T;
+    let mut best = (full([BLOCK_SIZE], f32::NEG_INFINITY), full([BLOCK_SIZE], i64::MAX));
+    for first in range(0, groups, BLOCK_SIZE) {
+        let group = first + arange(0, BLOCK_SIZE);
+        let v = load(values + row * groups + group, mask = group < groups, other = lowest) as f32;
+        let column = load(columns + row * groups + group, mask = group < groups, other = i64::MAX);
+        best = larger(best, (v, column));
+    }
+    let (_, column) = reduce(best, 0, larger);
+    store(y + row, column);
 }
 
 /// The `K` largest elements of each row, from the largest on, and their columns: a program a row.

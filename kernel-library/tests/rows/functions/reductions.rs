@@ -1,7 +1,7 @@
 //! Sums and maxima.
 
 use galatea::prelude::*;
-use kernel_library::{Keep, column_sum, max_over, mean_over, row_max, row_sum, sum, sum_over};
+use kernel_library::{Keep, column_sum, max_over, mean_over, row_argmax, row_max, row_sum, sum, sum_over};
 
 use super::{SHAPES, agree, devices, extents, in_both_calls, of_every_type, sample};
 use crate::Real;
@@ -61,7 +61,7 @@ fn rows_in_two_launches() {
 }
 
 /// The kernels and grids of the second call on this thread, after the first has tuned: `block_sum 2x3x1, block_sum 1x3x1`.
-fn launches<T: Real>(call: impl Fn() -> Result<Tensor<T>>) -> String {
+fn launches<T: Element>(call: impl Fn() -> Result<Tensor<T>>) -> String {
     call().expect("the first call is right");
     let profile = galatea::profile::Profile::start();
     call().expect("the second call is right");
@@ -87,6 +87,8 @@ fn launches_of_reductions() {
         assert_eq!(launches(|| sum(&long)), "block_sum 2x1x1, block_sum 1x1x1");
         assert_eq!(launches(|| row_sum(&three)), "block_sum 3x3x1, block_sum 1x3x1");
         assert_eq!(launches(|| row_max(&three)), "block_max 3x3x1, row_max 3x1x1");
+        assert_eq!(launches(|| row_argmax(&short)), "row_argmax 1x1x1");
+        assert_eq!(launches(|| row_argmax(&three)), "block_argmax 3x3x1, group_argmax 3x1x1");
         assert_eq!(launches(|| sum_over(&three, &[1], Keep::No)), "block_sum 3x3x1, block_sum 1x3x1");
         assert_eq!(launches(|| mean_over(&three, &[1], Keep::No)), "block_sum 3x3x1, block_sum 1x3x1, quotients 1x1x1");
 

@@ -57,3 +57,31 @@ fn histograms_of_tensors() {
     const OF_COUNTS: [&[usize]; 4] = [SHAPES[0], SHAPES[1], SHAPES[2], &[5003]];
     of_every_type!(counts, OF_COUNTS);
 }
+
+/// Rows that are reduced in two launches, with equal largest elements in several blocks and groups, and before the first block.
+#[test]
+fn largest_elements_of_long_rows() {
+    const N: usize = 49_155;
+    fn holds<T: Real>(device: Device) {
+        for (first, others) in [(0, vec![16_384, 20_000]), (3, vec![N - 1]), (20_000, vec![20_001, 40_000, N - 1]), (N - 1, vec![])] {
+            let mut host = vec![T::near(-2.0); 3 * N];
+            // The row in the middle begins at no multiple of 16 elements. Its neighbours have larger elements at its ends.
+            for at in [N - 1, N + first, 2 * N].into_iter().chain(others.into_iter().map(|at| N + at)) {
+                host[at] = T::near(if at / N == 1 { -1.0 } else { 5.0 });
+            }
+            let x = device.tensor_from(&host, [3, N]).unwrap();
+            let found = row_argmax(&x).unwrap().to_vec().unwrap();
+            assert_eq!(found, [N as i64 - 1, first as i64, 0], "{} on {device}", T::DTYPE);
+        }
+    }
+    for device in devices() {
+        holds::<f32>(device);
+        holds::<bf16>(device);
+        let (nan, low) = (f32::NAN, f32::NEG_INFINITY);
+        let mut host = vec![nan; 3 * N];
+        host[N..2 * N].fill(low);
+        host[3 * N - 2] = f32::MIN;
+        let x = device.tensor_from(&host, [3, N]).unwrap();
+        assert_eq!(row_argmax(&x).unwrap().to_vec().unwrap(), [0, 0, N as i64 - 2], "{device}");
+    }
+}
