@@ -14,7 +14,8 @@
 //!
 //! The `+` lines replace the `-` lines, which are code of the file. White space in the `-` lines matches any white space, so that
 //! reformatting does not matter. The code must occur exactly once in the file. With `after`, it is the first occurrence after that text,
-//! which must occur exactly once. Code that ends with `;` is a statement; other code is an expression.
+//! which must occur exactly once. Code that ends with `;` is a statement; other code is an expression. A file is one of `kernel-lang`, or of
+//! `kernel-library` outside of its kernels, which cannot ask at run time whether a defect is on.
 //!
 //! `first`, below `file`, names the tests for a file: a test executable and a filter of its tests, with further ones after commas. These
 //! tests run before all others. The test of `noticed by`, which `cargo xtask mutants --record` writes, runs before them. `survives` gives

@@ -15,7 +15,7 @@ use crate::process;
 /// The environment variable with the number of the active defect.
 pub(super) const VARIABLE: &str = "GALATEA_MUTANT";
 
-/// The source of a module that the copy's compiler has in addition.
+/// The source of a module that crates of the copy have in addition.
 const PLANTED: &str = r#"//! Which planted defect is on.
 
 use std::sync::LazyLock;
@@ -29,12 +29,20 @@ pub fn is_on(number: u32) -> bool {
 }
 "#;
 
+/// Where this module is in the crates that have planted defects.
+const PLANTED_AT: [&str; 2] = ["kernel-lang/src/planted.rs", "kernel-library/src/planted.rs"];
+
 /// Other changes of the copy: the file, the original text, and its replacement.
-const CHANGES: [(&str, &str, &str); 3] = [
+const CHANGES: [(&str, &str, &str); 4] = [
     (
         "kernel-lang/src/lib.rs",
         "pub mod diagnostic;",
         "#![allow(warnings, reason = \"planted code is as it is written in the list\")]\n\npub mod diagnostic;\npub mod planted;",
+    ),
+    (
+        "kernel-library/src/lib.rs",
+        "mod activations;",
+        "#![allow(warnings, reason = \"planted code is as it is written in the list\")]\n\nmod activations;\nmod planted;",
     ),
     // Embedded variants are not used.
     ("kernel-runtime/src/kernel/mod.rs", "self.variants.iter().filter_map(target)", "self.variants.iter().take(0).filter_map(target)"),
@@ -91,7 +99,9 @@ pub(super) fn write(defects: &[Defect]) -> Result<()> {
         }
         update(&tree.join(file), text.as_bytes())?;
     }
-    update(&tree.join("kernel-lang/src/planted.rs"), PLANTED.as_bytes())?;
+    for path in PLANTED_AT {
+        update(&tree.join(path), PLANTED.as_bytes())?;
+    }
     remove_strangers(&tree, &tree, &files)
 }
 
@@ -121,7 +131,7 @@ fn remove_strangers(folder: &Path, tree: &Path, files: &[&str]) -> Result<()> {
         let name = path.strip_prefix(tree)?.to_string_lossy().replace('\\', "/");
         if path.is_dir() {
             remove_strangers(&path, tree, files)?;
-        } else if !files.contains(&name.as_str()) && name != "kernel-lang/src/planted.rs" && name != "Cargo.lock" {
+        } else if !files.contains(&name.as_str()) && !PLANTED_AT.contains(&name.as_str()) && name != "Cargo.lock" {
             fs::remove_file(&path)?;
         }
     }
