@@ -79,7 +79,7 @@ pub fn column_sum<T: Float>(x: &impl AsTensor<T>) -> Result<Tensor<T>> {
     stages::sum_of_columns(&call, x, Matrices { matrices: 1, rows: rows.rows, columns }, &[columns])
 }
 
-/// The sum of all elements, which the kernel [`block_sum`](kernels::block_sum()) computes.
+/// The sum of all elements, which the kernel [`block_sum`](crate::kernels::block_sum()) computes.
 ///
 /// `x` has any shape; the result has no axes and one element. Every [`Float`] is accepted, added up in `f32` and rounded once. The sum of no elements is
 /// 0. From 32,768 elements on, the sum takes two launches, see [Reductions](crate#reductions). The result is the same in every call on one device.
