@@ -18,6 +18,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::factors::Factors;
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, SideTable, Value};
@@ -62,6 +63,11 @@ impl Loop {
     /// The step, if it is a positive constant.
     pub fn constant_step(&self, func: &Function) -> Option<i64> {
         constant(func, self.step).filter(|step| *step > 0)
+    }
+
+    /// A number that divides the step, such as 1024 of `num_programs(0) * 1024`.
+    pub fn step_divisor(&self, func: &Function) -> i64 {
+        i64::try_from(Factors::of(func, self.step).constant()).unwrap_or(1)
     }
 
     /// The first and the last index, if the bounds are constants and the loop has iterations.

@@ -176,7 +176,7 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
             Test::Uniform(_) => true,
         });
     // An access stays wide only if its address keeps its alignment from one iteration to the next.
-    let step = around.constant_step(func).unwrap_or(1);
+    let step = around.step_divisor(func);
     let distance = |affine: &Affine, bytes: i64| affine.start.coefficient(index).map(|scale| scale.scaled(step.wrapping_mul(bytes)));
     let keeps = |distance: &Polynomial| distance.as_constant().is_none_or(|distance| distance % WIDEST == 0);
     let mut rows = Vec::new();

@@ -98,7 +98,7 @@ impl<'a> Parts<'a> {
 /// Masks end at arguments, such as the length of a row, which usually are multiples of wide accesses, also relative to a block. So the condition
 /// requires it. In contrast, an end that depends on the program, as in a causal mask, takes every value.
 fn is_of_arguments(func: &Function, loops: &HashMap<Value, Loop>, end: &Polynomial) -> bool {
-    let is_of_blocks = |around: &Loop| around.constant_step(func).is_some_and(|step| step % WIDEST == 0);
+    let is_of_blocks = |around: &Loop| around.step_divisor(func) % WIDEST == 0;
     let mut next: Vec<Value> = end.scalars().collect();
     let mut seen = HashSet::new();
     while let Some(value) = next.pop() {
