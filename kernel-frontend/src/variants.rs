@@ -1,5 +1,6 @@
 //! Compilation of variants during the build of the user's crate: every listed combination of types, constants, configurations and targets.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::attributes::Attributes;
@@ -13,7 +14,7 @@ use kernel_lang::diagnostic::Diagnostic;
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{ConstParam, Function};
 use kernel_lang::target::Target;
-use kernel_lang::{Bindings, Compiled, Options, Schedule};
+use kernel_lang::{Bindings, Compiled, Prepared, Schedule};
 
 /// PTX of a kernel for particular types, constants and schedule, embedded by a macro.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,7 +33,8 @@ pub struct Variant {
     pub ptx: String,
     /// The values of its generics, by name.
     pub values: Vec<(String, String)>,
-    /// The compilation time, in this build or an earlier one.
+    /// The compilation time, in this build or an earlier one. Instances that differ only in their schedules share a part of their compilation: that
+    /// time counts for one of them.
     pub took: Duration,
 }
 
@@ -221,7 +223,11 @@ pub(crate) fn compile(
     errors: &mut Errors,
 ) -> Outcomes {
     let cached = CachedKernel::of(func, store);
-    let results = in_parallel(instances, |instance| cached.get_or_compile(instance, || one(func, instance)));
+    let groups = Groups::of(instances);
+    let results = in_parallel(instances.len(), |index| {
+        let instance = &instances[index];
+        cached.get_or_compile(instance, || one(func, instance, groups.group(index)))
+    });
     let prunes = has_choice && results.iter().any(|result| result.as_ref().is_ok_and(|outcomes| !outcomes.variants.is_empty()));
     let mut outcomes = Outcomes::default();
     let mut mistakes: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
@@ -281,11 +287,54 @@ pub(crate) fn notes(func: &Function, instances: &[Instance], spans: &Spans, fall
     shown.collect()
 }
 
-fn one(func: &Function, instance: &Instance) -> Outcome {
-    let bindings = instance.bindings();
+/// Instances of a kernel that differ only in their schedules: the first one that is compiled for a target prepares the kernel for all.
+#[derive(Default)]
+struct Group {
+    prepared: [OnceLock<Result<Prepared, Vec<Diagnostic>>>; Target::ALL.len()],
+}
+
+impl Group {
+    /// The kernel, prepared for the target with that index in [`Target::ALL`].
+    fn prepared(&self, func: &Function, instance: &Instance, target: usize) -> Result<&Prepared, Vec<Diagnostic>> {
+        let prepare = || {
+            let prepared = Prepared::new(func, &instance.bindings(), Target::ALL[target], false);
+            prepared.map_err(|diagnostics| diagnostics.into_vec())
+        };
+        self.prepared[target].get_or_init(prepare).as_ref().map_err(Clone::clone)
+    }
+}
+
+/// The groups of a kernel's instances.
+struct Groups {
+    groups: Vec<Group>,
+    /// The group of each instance.
+    of: Vec<usize>,
+}
+
+impl Groups {
+    fn of(instances: &[Instance]) -> Groups {
+        let is_same = |one: &Instance, other: &Instance| one.generics == other.generics && one.known == other.known;
+        let mut firsts: Vec<&Instance> = Vec::new();
+        let group = |instance| match firsts.iter().position(|first| is_same(first, instance)) {
+            Some(group) => group,
+            None => {
+                firsts.push(instance);
+                firsts.len() - 1
+            }
+        };
+        let of = instances.iter().map(group).collect();
+        Groups { groups: firsts.iter().map(|_| Group::default()).collect(), of }
+    }
+
+    fn group(&self, instance: usize) -> &Group {
+        &self.groups[self.of[instance]]
+    }
+}
+
+fn one(func: &Function, instance: &Instance, group: &Group) -> Outcome {
     let (mut variants, mut pruned): (Vec<Variant>, Vec<Pruned>) = (Vec::new(), Vec::new());
     let (schedule, mut served, mut beyond) = (instance.schedule, Vec::new(), None);
-    for target in Target::ALL {
+    for (index, target) in Target::ALL.into_iter().enumerate() {
         if schedule.num_ctas > target.max_cluster() {
             pruned.push(instance.pruned(Some(target.to_string()), format!("{target} has no clusters of {} CTAs", schedule.num_ctas)));
             continue;
@@ -294,8 +343,9 @@ fn one(func: &Function, instance: &Instance) -> Outcome {
         if served.contains(&target) {
             continue;
         }
-        let (options, start) = (Options { schedule, ..Options::new(bindings.clone(), target) }, Instant::now());
-        let (compiled, alike) = match kernel_lang::compile_alike(func, &options).map_err(|diagnostics| diagnostics.into_vec()) {
+        let start = Instant::now();
+        let compile = |prepared: &Prepared| prepared.compile(schedule).map_err(|diagnostics| diagnostics.into_vec());
+        let (compiled, alike) = match group.prepared(func, instance, index).and_then(compile) {
             Ok(compiled) => compiled,
             // A configuration that exceeds the limits of one target may fit another.
             Err(diagnostics) if diagnostics.iter().all(|diagnostic| diagnostic.beyond_gpu) => {
@@ -329,19 +379,18 @@ fn body(ptx: &str) -> impl PartialEq + '_ {
 
 type Outcome = Result<Outcomes, Vec<Diagnostic>>;
 
-fn in_parallel(instances: &[Instance], work: impl Fn(&Instance) -> Outcome + Sync) -> Vec<Outcome> {
+fn in_parallel(count: usize, work: impl Fn(usize) -> Outcome + Sync) -> Vec<Outcome> {
     // A panic in a pass must not end the user's build without a message.
-    let work = |instance: &Instance| {
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(instance))).unwrap_or_else(|_| Err(vec![crashed()]))
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(instances.len());
+    let work =
+        |index: usize| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(index))).unwrap_or_else(|_| Err(vec![crashed()]));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
     if threads <= 1 {
-        return instances.iter().map(work).collect();
+        return (0..count).map(work).collect();
     }
-    let (work, share) = (&work, instances.len().div_ceil(threads));
+    let (work, share) = (&work, count.div_ceil(threads));
     std::thread::scope(|scope| {
-        let chunks: Vec<_> =
-            instances.chunks(share).map(|chunk| (chunk.len(), scope.spawn(move || chunk.iter().map(work).collect::<Vec<_>>()))).collect();
+        let chunks = (0..count).step_by(share).map(|start| start..count.min(start + share));
+        let chunks: Vec<_> = chunks.map(|chunk| (chunk.len(), scope.spawn(move || chunk.map(work).collect::<Vec<_>>()))).collect();
         let join = |(len, handle): (usize, std::thread::ScopedJoinHandle<'_, Vec<Outcome>>)| {
             handle.join().unwrap_or_else(|_| vec![Err(vec![crashed()]); len])
         };
@@ -414,7 +463,7 @@ mod tests {
             }}"
         );
         let func = kernel_lang::ir::parse(&text).unwrap_or_else(|error| panic!("{error}"));
-        one(&func, &Instance::general(Vec::new(), Schedule::DEFAULT))
+        one(&func, &Instance::general(Vec::new(), Schedule::DEFAULT), &Group::default())
     }
 
     #[test]
@@ -436,5 +485,41 @@ mod tests {
         assert!(mistakes[0].beyond_gpu && mistakes[0].loc.line == 12);
         let outcomes = nested(3).expect("both targets have enough shared memory");
         assert_eq!((outcomes.variants.len(), outcomes.pruned.len()), (1, 0));
+    }
+
+    #[test]
+    fn instances_that_differ_in_schedules_share_a_group_and_no_code() {
+        let text = "kernel @fill<T: float, const B: i64>(%y: ptr_mut<T>, %value: T) {
+            %0 = arange {start = 0, end = B} : tile<i64, [B]>
+            %1 = broadcast %value : tile<T, [B]>
+            store %y, %0, %1
+            return
+        }";
+        let func = kernel_lang::ir::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        let instance = |dtype, extent, num_warps, num_ctas| {
+            let extent = Bound::Const(ConstParam { name: "B".into(), dtype: Dtype::I64 }, extent);
+            let generics = vec![Bound::Type("T".into(), dtype), extent];
+            Instance::general(generics, Schedule { num_warps, num_ctas, ..Schedule::DEFAULT })
+        };
+        let instances: Vec<Instance> = [(4, 1), (8, 1), (4, 2), (3, 1)]
+            .into_iter()
+            .flat_map(|(num_warps, num_ctas)| {
+                [(Dtype::F32, 512), (Dtype::F32, 1024), (Dtype::F64, 512)]
+                    .map(|(dtype, extent)| instance(dtype, extent, num_warps, num_ctas))
+            })
+            .collect();
+        let groups = Groups::of(&instances);
+        assert_eq!((groups.groups.len(), groups.of.clone()), (3, [0, 1, 2].repeat(4)));
+        let codes = |outcome: Outcome| -> Result<Vec<(String, String)>, Vec<String>> {
+            let outcomes = outcome.map_err(|mistakes| mistakes.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>())?;
+            Ok(outcomes.variants.into_iter().map(|variant| (variant.target, variant.ptx)).collect())
+        };
+        let shared: Vec<_> =
+            instances.iter().enumerate().map(|(index, instance)| codes(one(&func, instance, groups.group(index)))).collect();
+        let alone: Vec<_> = instances.iter().map(|instance| codes(one(&func, instance, &Group::default()))).collect();
+        assert_eq!(shared, alone);
+        let distinct = |index: usize| shared.iter().filter(|other| **other == shared[index]).count() == 1;
+        assert!((0..9).all(|index| shared[index].is_ok() && distinct(index)), "each is a variant of its own");
+        assert!(shared[9..].iter().all(Result::is_err), "three warps are no power of two");
     }
 }

@@ -1,5 +1,7 @@
 //! Entry point of the compiler: turns a generic kernel into PTX, or into verified tile IR for the CPU.
 
+use std::sync::OnceLock;
+
 use crate::analysis::unit_strides;
 use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -75,62 +77,121 @@ pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnosti
 ///
 /// # Errors
 /// As [`compile`].
-pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&str, &Function, bool)) -> Result<Compiled, Diagnostics> {
-    compile_asking(func, options, &Asked::new(options.target), after)
+pub fn compile_with(func: &Function, options: &Options, after: Observer<'_>) -> Result<Compiled, Diagnostics> {
+    let prepared = Prepared::observed(func, &options.bindings, options.target, options.checked, after)?;
+    Ok(prepared.compile_observed(options.schedule, after)?.0)
 }
 
-/// Compiles as [`compile`] does and also returns the other targets for which the code is identical except for the lines that name the target.
+/// Called after each pass with the pass's name, the kernel and whether the pass changed the kernel.
+type Observer<'a> = &'a mut dyn FnMut(&str, &Function, bool);
+
+/// A kernel after the steps of a compilation that do not depend on its schedule: variants that differ only in their schedules share these steps.
 ///
-/// # Errors
-/// As [`compile`].
-pub fn compile_alike(func: &Function, options: &Options) -> Result<(Compiled, Vec<Target>), Diagnostics> {
-    let target = Asked::new(options.target);
-    let compiled = compile_asking(func, options, &target, &mut |_, _, _| {})?;
-    Ok((compiled, target.alike()))
+/// ```
+/// use kernel_lang::{Bindings, Options, Prepared, Schedule, compile, ir, target::Target};
+///
+/// let kernel = ir::parse(
+///     "kernel @fill(%y: ptr_mut<f32>, %value: f32) {
+///         %0 = arange {start = 0, end = 1024} : tile<i64, [1024]>
+///         %1 = broadcast %value : tile<f32, [1024]>
+///         store %y, %0, %1
+///         return
+///     }",
+/// )?;
+/// let prepared = Prepared::new(&kernel, &Bindings::new(), Target::SM_80, false).expect("it has no generics");
+/// for num_warps in [1, 2, 4, 8] {
+///     let schedule = Schedule { num_warps, ..Schedule::DEFAULT };
+///     let (compiled, alike) = prepared.compile(schedule).expect("every GPU runs so many warps");
+///     let options = Options { schedule, ..Options::new(Bindings::new(), Target::SM_80) };
+///     assert_eq!(compiled, compile(&kernel, &options).expect("the same holds here"));
+///     assert_eq!(alike, [Target::SM_90A]);
+/// }
+/// # Ok::<(), kernel_lang::ir::ParseError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    target: Target,
+    /// The other targets that give the same answers to the questions of the preparation. So each variant begins with these.
+    alike: Vec<Target>,
+    /// The kernel after [`SIMPLIFY`].
+    simplified: Function,
+    /// The kernel after [`PIPELINE`], whose passes query whether a program is a cluster: for programs of one CTA, and for clusters. Each is computed
+    /// when the first schedule needs it.
+    by_cluster: [OnceLock<Function>; 2],
 }
 
-fn compile_asking(
-    kernel: &Function,
-    options: &Options,
-    target: &Asked,
-    after: &mut dyn FnMut(&str, &Function, bool),
-) -> Result<Compiled, Diagnostics> {
-    check_schedule(options, target)?;
-    let mut func = simplified(kernel, &options.bindings, Some(target), options.checked, after)?;
-    // A launch that checks for violations suppresses the violating accesses, also in an `unchecked` kernel.
-    func.reports = options.checked;
-    func.is_cluster = options.schedule.num_ctas > 1;
-    func.unchecked &= !options.checked;
-    passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
-    let changed = prefetch_loads::run(&mut func, target, options.schedule)?;
-    after("prefetch_loads", &func, changed);
-    assign_layouts::run(&mut func, target, options.schedule)?;
-    after("assign_layouts", &func, true);
-    let changed = group_loads::run(&mut func);
-    after("group_loads", &func, changed);
-    let changed = issue_loads::run(&mut func);
-    after("issue_loads", &func, changed);
-    let verified = verify(&func, Stage::Gpu(options.schedule)).map_err(|violations| defect(&violations))?;
-    backend::ptx::check_params(&func)?;
-    let module = backend::ptx::emit(verified, target);
-    if let Err(over) = backend::ptx::check_shared(module.shared_bytes, &module.shared_uses, target) {
-        return with_fewer_stages(over, kernel, options, target, after);
+impl Prepared {
+    /// Specialises and simplifies a kernel for all schedules. The other arguments are the fields of [`Options`].
+    ///
+    /// # Errors
+    /// As [`compile`], if the bindings do not fit the kernel.
+    pub fn new(kernel: &Function, bindings: &Bindings, target: Target, checked: bool) -> Result<Prepared, Diagnostics> {
+        Prepared::observed(kernel, bindings, target, checked, &mut |_, _, _| {})
     }
-    Ok(Compiled { ptx: module.text, sites: module.sites, entry: module.entry, shared_bytes: module.shared_bytes })
+
+    fn observed(
+        kernel: &Function,
+        bindings: &Bindings,
+        target: Target,
+        checked: bool,
+        after: Observer<'_>,
+    ) -> Result<Prepared, Diagnostics> {
+        let asked = Asked::new(target);
+        let mut simplified = simplified(kernel, bindings, Some(&asked), checked, after)?;
+        simplified.reports = checked;
+        // A launch that checks for violations suppresses the violating accesses, also in an `unchecked` kernel.
+        simplified.unchecked &= !checked;
+        Ok(Prepared { target, alike: asked.alike(), simplified, by_cluster: Default::default() })
+    }
+
+    /// Compiles the kernel for a schedule: the code is that of [`compile`]. Also returns the other targets for which the code is identical
+    /// except for the lines that name the target.
+    ///
+    /// # Errors
+    /// As [`compile`].
+    pub fn compile(&self, schedule: Schedule) -> Result<(Compiled, Vec<Target>), Diagnostics> {
+        self.compile_observed(schedule, &mut |_, _, _| {})
+    }
+
+    fn compile_observed(&self, schedule: Schedule, after: Observer<'_>) -> Result<(Compiled, Vec<Target>), Diagnostics> {
+        let target = Asked::resumed(self.target, self.alike.clone());
+        check_schedule(schedule, &target)?;
+        let is_cluster = schedule.num_ctas > 1;
+        let func = self.by_cluster[usize::from(is_cluster)].get_or_init(|| {
+            let mut func = self.simplified.clone();
+            func.is_cluster = is_cluster;
+            passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
+            func
+        });
+        let compiled = schedule_and_emit(func, schedule, &target, after)?;
+        Ok((compiled, target.alike()))
+    }
 }
 
-/// Compiles a kernel that takes too much shared memory again, with one stage less in the schedule. Loops that state their own number of
-/// stages keep it.
-fn with_fewer_stages(
-    over: Diagnostic,
-    func: &Function,
-    options: &Options,
-    target: &Asked,
-    after: &mut dyn FnMut(&str, &Function, bool),
-) -> Result<Compiled, Diagnostics> {
-    let Some(num_stages) = options.schedule.num_stages.checked_sub(1).filter(|stages| *stages > 0) else { return Err(over.into()) };
-    let schedule = Schedule { num_stages, ..options.schedule };
-    compile_asking(func, &Options { schedule, ..options.clone() }, target, after)
+/// The steps of a compilation that depend on the schedule. A kernel that takes too much shared memory is compiled with one stage less, as often
+/// as necessary. Loops that state their own number of stages keep it.
+fn schedule_and_emit(prepared: &Function, mut schedule: Schedule, target: &Asked, after: Observer<'_>) -> Result<Compiled, Diagnostics> {
+    loop {
+        let mut func = prepared.clone();
+        let changed = prefetch_loads::run(&mut func, target, schedule)?;
+        after("prefetch_loads", &func, changed);
+        assign_layouts::run(&mut func, target, schedule)?;
+        after("assign_layouts", &func, true);
+        let changed = group_loads::run(&mut func);
+        after("group_loads", &func, changed);
+        let changed = issue_loads::run(&mut func);
+        after("issue_loads", &func, changed);
+        let verified = verify(&func, Stage::Gpu(schedule)).map_err(|violations| defect(&violations))?;
+        backend::ptx::check_params(&func)?;
+        let module = backend::ptx::emit(verified, target);
+        match backend::ptx::check_shared(module.shared_bytes, &module.shared_uses, target) {
+            Ok(()) => {
+                return Ok(Compiled { ptx: module.text, sites: module.sites, entry: module.entry, shared_bytes: module.shared_bytes });
+            }
+            Err(_) if schedule.num_stages > 1 => schedule.num_stages -= 1,
+            Err(over) => return Err(over.into()),
+        }
+    }
 }
 
 /// Compiles a kernel for an executor of tile IR on the CPU, the crate `kernel-cpu`: specialises, simplifies and verifies the kernel, and returns the
@@ -177,7 +238,7 @@ fn simplified(
     bindings: &Bindings,
     target: Option<&Asked>,
     asserts: bool,
-    after: &mut dyn FnMut(&str, &Function, bool),
+    after: Observer<'_>,
 ) -> Result<Function, Diagnostics> {
     let mut func = passes::specialize::run(func, bindings, target)?;
     after("specialize", &func, true);
@@ -188,8 +249,8 @@ fn simplified(
     Ok(func)
 }
 
-fn check_schedule(options: &Options, target: &Asked) -> Result<(), Diagnostics> {
-    let Schedule { num_warps, num_ctas, maxnreg, .. } = options.schedule;
+fn check_schedule(schedule: Schedule, target: &Asked) -> Result<(), Diagnostics> {
+    let Schedule { num_warps, num_ctas, maxnreg, .. } = schedule;
     let most_warps = target.ask(Target::max_warps);
     let (message, help) = if !num_warps.is_power_of_two() || num_warps > most_warps {
         let message = format!("`num_warps` is a power of two up to {most_warps}, not {num_warps}");
@@ -197,14 +258,14 @@ fn check_schedule(options: &Options, target: &Asked) -> Result<(), Diagnostics> 
     } else if !num_ctas.is_power_of_two() || num_ctas > Schedule::MOST_CTAS {
         (format!("`num_ctas` is a power of two up to {}, not {num_ctas}", Schedule::MOST_CTAS), "1 is usual")
     } else if target.ask(|target| num_ctas > target.max_cluster()) {
-        (format!("`num_ctas = {num_ctas}` makes clusters, and {} has none", options.target), "leave `num_ctas` out on such devices")
+        (format!("`num_ctas = {num_ctas}` makes clusters, and {} has none", target.name()), "leave `num_ctas` out on such devices")
     } else if let Some(registers) = maxnreg.filter(|registers| !(1..=Schedule::MOST_REGISTERS).contains(registers)) {
         (
             format!("`maxnreg` is a number up to {}, not {registers}", Schedule::MOST_REGISTERS),
             "leave it out, and the assembler takes what it needs",
         )
-    } else if let Some(registers) = maxnreg.filter(|registers| registers * options.schedule.threads() > target.ask(Target::registers)) {
-        let (threads, most) = (options.schedule.threads(), target.ask(Target::registers));
+    } else if let Some(registers) = maxnreg.filter(|registers| registers * schedule.threads() > target.ask(Target::registers)) {
+        let (threads, most) = (schedule.threads(), target.ask(Target::registers));
         let message = format!("{threads} threads of {registers} registers take more than the {most} that a GPU has for them");
         return Err(Diagnostic::new(Loc::NONE, message).help("say fewer `num_warps`, or a smaller `maxnreg`").beyond_gpu().into());
     } else {

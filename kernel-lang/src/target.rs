@@ -132,6 +132,11 @@ impl Asked {
         Asked { target, alike: RefCell::new(Target::ALL.into_iter().filter(|other| *other != target).collect()) }
     }
 
+    /// A target of which questions have been asked before: `alike` are the other targets that gave the same answers.
+    pub(crate) fn resumed(target: Target, alike: Vec<Target>) -> Asked {
+        Asked { target, alike: RefCell::new(alike) }
+    }
+
     /// Answers a question about the target. Narrow questions let more targets share code: ask how many stages fit into shared memory, not how
     /// many bytes it has.
     ///

@@ -12,12 +12,13 @@
 //! ; checked                        for a launch that reports accesses outside
 //! ```
 
+use kernel_lang::diagnostic::Diagnostics;
 use kernel_lang::ir::{self, Function, Op, Stage};
 use kernel_lang::passes::{
     self, PIPELINE, Pass, SIMPLIFY, UNCHECKED, assign_layouts, group_loads, issue_loads, prefetch_loads, specialize,
 };
 use kernel_lang::target::{Asked, Target};
-use kernel_lang::{Bindings, Options, compile};
+use kernel_lang::{Bindings, Compiled, Options, Prepared, Schedule, compile};
 
 use crate::support::{each, expect_file};
 
@@ -215,13 +216,58 @@ fn targets_that_answer_alike_get_the_same_code() {
     let [old, new] = Target::ALL;
     let (mut same, mut different) = (0, 0);
     for (func, options) in specialised().into_iter().filter(|(_, options)| options.schedule.num_ctas <= old.max_cluster()) {
-        let on = |target| kernel_lang::compile_alike(&func, &Options { target, ..options.clone() }).expect("it compiles");
+        let on = |target| {
+            let prepared = Prepared::new(&func, &options.bindings, target, options.checked).expect("it compiles");
+            prepared.compile(options.schedule).expect("it compiles")
+        };
         let ((on_old, like_old), (on_new, like_new)) = (on(old), on(new));
         let is_same = body(&on_old.ptx) == body(&on_new.ptx);
         assert_eq!((like_old.contains(&new), like_new.contains(&old)), (is_same, is_same), "{func}");
         if is_same { same += 1 } else { different += 1 }
     }
     assert!(same > 30 && different >= 3, "{same} are the same and {different} differ");
+}
+
+/// A kernel that is prepared once compiles, for each schedule, to the code and the errors of a compilation of its own.
+#[test]
+fn a_prepared_kernel_compiles_like_a_fresh_one() {
+    let all = |own: Schedule| {
+        let with = |change: fn(&mut Schedule)| {
+            let mut schedule = own;
+            change(&mut schedule);
+            schedule
+        };
+        // Clusters stand between schedules of one CTA, so that each must find the kernel prepared for it.
+        [
+            own,
+            with(|schedule| schedule.num_ctas = 2),
+            with(|schedule| schedule.num_warps = 1),
+            with(|schedule| (schedule.num_warps, schedule.num_ctas) = (8, 4)),
+            with(|schedule| schedule.num_stages = 5),
+            with(|schedule| schedule.maxnreg = Some(40)),
+            with(|schedule| schedule.num_warps = 3),
+        ]
+    };
+    let (mut codes, mut clusters, mut errors, mut checked_codes) = (0, 0, 0, 0);
+    for (index, (func, options)) in specialised().into_iter().enumerate() {
+        let (target, checked) = (Target::ALL[index % 2], options.checked || index % 3 == 0);
+        let prepare = || Prepared::new(&func, &options.bindings, target, checked).expect("it compiles");
+        let prepared = prepare();
+        for schedule in all(options.schedule) {
+            let text = |diagnostics: Diagnostics| diagnostics.render(&func.files);
+            let own = Options { target, schedule, checked, ..options.clone() };
+            let (shared, fresh) = (prepared.compile(schedule).map_err(text), compile(&func, &own).map_err(text));
+            let alike = |result: &Result<(Compiled, Vec<Target>), String>| result.as_ref().ok().map(|(_, alike)| alike.clone());
+            assert_eq!(alike(&shared), alike(&prepare().compile(schedule).map_err(text)), "{schedule}\n{func}");
+            assert_eq!(shared.map(|(compiled, _)| compiled), fresh, "{schedule}\n{func}");
+            codes += usize::from(fresh.is_ok());
+            clusters += usize::from(fresh.is_ok() && schedule.num_ctas > 1);
+            checked_codes += usize::from(fresh.is_ok() && checked);
+            errors += usize::from(fresh.is_err());
+        }
+    }
+    let counts = [codes, clusters, errors, checked_codes];
+    assert!(counts.into_iter().zip([200, 20, 40, 60]).all(|(count, least)| count >= least), "{counts:?}");
 }
 
 /// The same kernel compiles to the same bytes, with every text on the way the same.
