@@ -76,29 +76,19 @@ impl CachedKernel<'_> {
     }
 }
 
-/// Maps the line numbers of PTX locations in the kernel's own file, `.loc 1 12 5`; `None` if one cannot be mapped.
-fn moved(ptx: &str, to: impl Fn(u32) -> Option<u32>) -> Option<String> {
-    const OWN: &str = "\t.loc 1 ";
-    let mut out = String::with_capacity(ptx.len() + ptx.len() / 32);
-    for line in ptx.split_inclusive('\n') {
-        let Some(span) = line.strip_prefix(OWN) else {
-            out += line;
-            continue;
-        };
-        let (number, column) = span.split_once(' ')?;
-        write!(out, "{OWN}{} {column}", to(number.parse().ok()?)?).ok()?;
-    }
-    Some(out)
-}
+/// What stands in front of a line number in the PTX's locations in the kernel's own file, `.loc 1 12 5`.
+const OWN_LOCATION: &str = "\t.loc 1 ";
+/// What stands in front of a line number of the kernel's own file in a note, `(line 12)`.
+const OWN_LINE: &str = "(line ";
 
-/// Maps the line numbers of a note in the kernel's own file, `(line 12)`; `None` if one cannot be mapped.
-fn moved_note(note: &str, to: impl Fn(u32) -> Option<u32>) -> Option<String> {
-    const OWN: &str = "(line ";
-    let mut pieces = note.split(OWN);
-    let mut out = pieces.next()?.to_owned();
+/// Maps the line numbers that follow `mark`; `None` if one cannot be mapped.
+fn moved(text: &str, mark: &str, to: impl Fn(u32) -> Option<u32>) -> Option<String> {
+    let mut out = String::with_capacity(text.len() + text.len() / 32);
+    let mut pieces = text.split(mark);
+    out += pieces.next()?;
     for piece in pieces {
         let end = piece.find(|c: char| !c.is_ascii_digit()).unwrap_or(piece.len());
-        write!(out, "{OWN}{}{}", to(piece[..end].parse().ok()?)?, &piece[end..]).ok()?;
+        write!(out, "{mark}{}{}", to(piece[..end].parse().ok()?)?, &piece[end..]).ok()?;
     }
     Some(out)
 }
@@ -108,12 +98,12 @@ fn moved_note(note: &str, to: impl Fn(u32) -> Option<u32>) -> Option<String> {
 fn write(outcomes: &Outcomes, up: impl Fn(u32) -> Option<u32>) -> Option<Vec<u8>> {
     let mut text = String::new();
     for Variant { target, entry, shared_bytes, ptx, took, .. } in &outcomes.variants {
-        let ptx = moved(ptx, &up)?;
+        let ptx = moved(ptx, OWN_LOCATION, &up)?;
         writeln!(text, "{target} {entry} {shared_bytes} {} {}", took.as_micros(), ptx.len()).ok()?;
         text += &ptx;
     }
     for pruned in &outcomes.pruned {
-        writeln!(text, "- {} {}", pruned.target.as_deref()?, moved_note(&pruned.note, &up)?).ok()?;
+        writeln!(text, "- {} {}", pruned.target.as_deref()?, moved(&pruned.note, OWN_LINE, &up)?).ok()?;
     }
     Some(text.into_bytes())
 }
@@ -124,7 +114,7 @@ fn read(value: &[u8], instance: &Instance, down: impl Fn(u32) -> Option<u32>) ->
     while !rest.is_empty() {
         let (line, behind) = rest.split_once('\n')?;
         if let Some((target, note)) = line.strip_prefix("- ").and_then(|line| line.split_once(' ')) {
-            outcomes.pruned.push(instance.pruned(Some(target.to_owned()), moved_note(note, &down)?));
+            outcomes.pruned.push(instance.pruned(Some(target.to_owned()), moved(note, OWN_LINE, &down)?));
             rest = behind;
             continue;
         }
@@ -133,7 +123,7 @@ fn read(value: &[u8], instance: &Instance, down: impl Fn(u32) -> Option<u32>) ->
         let (target, entry, shared_bytes) = (field()?.to_owned(), field()?.to_owned(), field()?.parse().ok()?);
         let took = Duration::from_micros(field()?.parse().ok()?);
         let (ptx, behind) = behind.split_at_checked(field()?.parse().ok()?)?;
-        let (key, schedule, values, ptx) = (instance.key(), instance.schedule, instance.values(), moved(ptx, &down)?);
+        let (key, schedule, values, ptx) = (instance.key(), instance.schedule, instance.values(), moved(ptx, OWN_LOCATION, &down)?);
         outcomes.variants.push(Variant { key, schedule, target, entry, shared_bytes, ptx, values, took });
         rest = behind;
     }
