@@ -19,9 +19,11 @@ macro_rules! handles {
         pub struct $name(u32);
 
         impl Handle for $name {
+            #[inline]
             fn new(index: usize) -> $name {
                 $name(u32::try_from(index).expect("a function has fewer than 2^32 entities"))
             }
+            #[inline]
             fn index(self) -> usize {
                 self.0 as usize
             }
@@ -53,6 +55,7 @@ pub struct Arena<H, T> {
 
 impl<H: Handle, T> Arena<H, T> {
     /// Adds an entity.
+    #[inline]
     pub fn push(&mut self, item: T) -> H {
         self.items.push(item);
         H::new(self.items.len() - 1)
@@ -77,12 +80,14 @@ impl<H, T> Default for Arena<H, T> {
 
 impl<H: Handle, T> Index<H> for Arena<H, T> {
     type Output = T;
+    #[inline]
     fn index(&self, handle: H) -> &T {
         &self.items[handle.index()]
     }
 }
 
 impl<H: Handle, T> IndexMut<H> for Arena<H, T> {
+    #[inline]
     fn index_mut(&mut self, handle: H) -> &mut T {
         &mut self.items[handle.index()]
     }
@@ -116,6 +121,7 @@ impl<H, T: Default> Default for SideTable<H, T> {
 
 impl<H: Handle, T> Index<H> for SideTable<H, T> {
     type Output = T;
+    #[inline]
     fn index(&self, handle: H) -> &T {
         match self.pages.get(handle.index() / PAGE) {
             Some(Some(page)) => &page[handle.index() % PAGE],
@@ -125,6 +131,7 @@ impl<H: Handle, T> Index<H> for SideTable<H, T> {
 }
 
 impl<H: Handle, T: Clone + Default> IndexMut<H> for SideTable<H, T> {
+    #[inline]
     fn index_mut(&mut self, handle: H) -> &mut T {
         let page = handle.index() / PAGE;
         if self.pages.len() <= page {

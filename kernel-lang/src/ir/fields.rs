@@ -32,6 +32,8 @@ pub enum AttributeValue {
 
 /// One field of an op.
 pub trait Field: Sized {
+    /// Does it hold a region?
+    const IS_REGION: bool = false;
     /// Calls `visit` with each value that it holds.
     fn values(&self, visit: &mut dyn FnMut(Value)) {
         let _ = visit;
@@ -113,6 +115,7 @@ impl Field for Vec<Value> {
 }
 
 impl Field for Region {
+    const IS_REGION: bool = true;
     fn regions(&self, visit: &mut dyn FnMut(Region)) {
         visit(*self);
     }

@@ -208,16 +208,19 @@ impl Function {
     }
 
     /// The type of a value.
+    #[inline]
     pub fn ty(&self, value: Value) -> &Type {
         &self.values[value].ty
     }
 
     /// The definition of a value.
+    #[inline]
     pub fn def(&self, value: Value) -> Def {
         self.values[value].def
     }
 
     /// The op that defines a value, unless it is a parameter.
+    #[inline]
     pub fn def_op(&self, value: Value) -> Option<&Op> {
         match self.def(value) {
             Def::Result(inst, _) => Some(&self.insts[inst].op),
@@ -254,11 +257,13 @@ impl Function {
     }
 
     /// An op with its results and source position.
+    #[inline]
     pub fn inst(&self, inst: Inst) -> &InstData {
         &self.insts[inst]
     }
 
     /// Mutable access to an op.
+    #[inline]
     pub fn inst_mut(&mut self, inst: Inst) -> &mut InstData {
         &mut self.insts[inst]
     }
@@ -267,16 +272,19 @@ impl Function {
     ///
     /// # Panics
     /// If the op has none.
+    #[inline]
     pub fn result(&self, inst: Inst) -> Value {
         self.insts[inst].results[0]
     }
 
     /// A region.
+    #[inline]
     pub fn region(&self, region: Region) -> &RegionData {
         &self.regions[region]
     }
 
     /// Mutable access to the list of a region's ops.
+    #[inline]
     pub fn insts_mut(&mut self, region: Region) -> &mut Vec<Inst> {
         &mut self.regions[region].insts
     }
@@ -298,6 +306,7 @@ impl Function {
     }
 
     /// The index of the kernel parameter, if the value is one.
+    #[inline]
     pub fn param_index(&self, value: Value) -> Option<usize> {
         match self.def(value) {
             Def::Param(region, index) if region == self.body => Some(index),
@@ -326,7 +335,10 @@ impl Function {
     pub fn for_each_inst(&self, region: Region, visit: &mut dyn FnMut(Inst)) {
         for inst in &self.regions[region].insts {
             visit(*inst);
-            self.insts[*inst].op.for_each_region(&mut |inner| self.for_each_inst(inner, visit));
+            let op = &self.insts[*inst].op;
+            if op.has_regions() {
+                op.for_each_region(&mut |inner| self.for_each_inst(inner, visit));
+            }
         }
     }
 
@@ -361,8 +373,19 @@ impl Function {
     /// A region and all regions nested in it, outer regions first.
     pub fn regions_under(&self, region: Region) -> Vec<Region> {
         let mut regions = vec![region];
-        self.for_each_inst(region, &mut |inst| self.insts[inst].op.for_each_region(&mut |inner| regions.push(inner)));
+        self.add_regions(region, &mut regions);
         regions
+    }
+
+    /// Appends the regions nested in a region: those of an op, and then the regions inside them.
+    fn add_regions(&self, region: Region, regions: &mut Vec<Region>) {
+        for inst in &self.regions[region].insts {
+            let op = &self.insts[*inst].op;
+            if op.has_regions() {
+                op.for_each_region(&mut |inner| regions.push(inner));
+                op.for_each_region(&mut |inner| self.add_regions(inner, regions));
+            }
+        }
     }
 
     /// A handle above every value's, as the size of tables.

@@ -359,6 +359,15 @@ macro_rules! define_ops {
                 }
             }
 
+            /// Does it contain other ops?
+            #[inline]
+            pub fn has_regions(&self) -> bool {
+                match self {
+                    Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } => false,
+                    $(Op::$variant { .. } => const { false $(|| <$ty as Field>::IS_REGION)* },)*
+                }
+            }
+
             /// Calls `visit` with each region.
             pub fn for_each_region(&self, visit: &mut dyn FnMut(Region)) {
                 match self {

@@ -41,13 +41,6 @@ impl Op {
             || self.is_terminator()
     }
 
-    /// Does it contain other ops?
-    pub fn has_regions(&self) -> bool {
-        let mut any = false;
-        self.for_each_region(&mut |_| any = true);
-        any
-    }
-
     /// Is it a function of its operands only, so that equal ops have equal results?
     pub fn is_pure(&self) -> bool {
         !self.has_effects() && !matches!(self, Op::Load { .. })

@@ -24,13 +24,34 @@ use crate::ir::{Function, Handle, Inst, Op, Region};
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut live = vec![false; func.value_count()];
+    sweep(func, func.body, &mut live)
+}
+
+/// Removes what a region does not need, and marks the values that it needs. The walk runs from the end, so that uses come before definitions. The
+/// terminators of a loop use the values that it carries.
+fn sweep(func: &mut Function, region: Region, live: &mut [bool]) -> Changed {
+    let mut insts = std::mem::take(func.insts_mut(region));
     let mut changed = false;
-    mark(func, func.body, &mut live);
-    for region in func.regions_under(func.body) {
-        let kept: Vec<Inst> = func.region(region).insts.iter().copied().filter(|inst| is_needed(func, *inst, &live)).collect();
-        changed |= kept.len() != func.region(region).insts.len();
-        *func.insts_mut(region) = kept;
+    // The ops that stay gather at the end of the list.
+    let mut first = insts.len();
+    for at in (0..insts.len()).rev() {
+        let inst = insts[at];
+        if !is_needed(func, inst, live) {
+            continue;
+        }
+        first -= 1;
+        insts[first] = inst;
+        let op = &func.inst(inst).op;
+        op.for_each_operand(&mut |value| live[value.index()] = true);
+        if op.has_regions() {
+            let mut inner = Vec::new();
+            op.for_each_region(&mut |region| inner.push(region));
+            inner.into_iter().for_each(|region| changed |= sweep(func, region, live));
+        }
     }
+    changed |= first > 0;
+    insts.drain(..first);
+    *func.insts_mut(region) = insts;
     changed
 }
 
@@ -51,18 +72,6 @@ fn has_effects(func: &Function, inst: Inst) -> bool {
             effects
         }
         op => op.has_effects(),
-    }
-}
-
-/// Marks the values that a region needs. The walk runs from the end, so that uses come before definitions. The terminators of a loop use
-/// the values that it carries.
-fn mark(func: &Function, region: Region, live: &mut [bool]) {
-    for inst in func.region(region).insts.iter().rev() {
-        if is_needed(func, *inst, live) {
-            let op = &func.inst(*inst).op;
-            op.for_each_region(&mut |inner| mark(func, inner, live));
-            op.for_each_operand(&mut |value| live[value.index()] = true);
-        }
     }
 }
 
