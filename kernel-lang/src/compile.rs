@@ -182,8 +182,8 @@ fn schedule_and_emit(prepared: &Function, mut schedule: Schedule, target: &Asked
         let changed = issue_loads::run(&mut func);
         after("issue_loads", &func, changed);
         let verified = verify(&func, Stage::Gpu(schedule)).map_err(|violations| defect(&violations))?;
-        backend::ptx::check_params(&func)?;
         let module = backend::ptx::emit(verified, target);
+        backend::ptx::check_params(module.param_bytes)?;
         match backend::ptx::check_shared(module.shared_bytes, &module.shared_uses, target) {
             Ok(()) => {
                 return Ok(Compiled { ptx: module.text, sites: module.sites, entry: module.entry, shared_bytes: module.shared_bytes });

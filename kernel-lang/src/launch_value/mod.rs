@@ -96,9 +96,9 @@ pub(crate) fn parameters(func: &Function) -> Vec<(Value, Parameters)> {
     found
 }
 
-/// The type of each parameter of all launch values.
-pub(crate) fn parameter_types(func: &Function) -> Vec<Dtype> {
-    parameters(func).iter().flat_map(|(_, parameters)| vec![parameters.parameter_type(); parameters.count()]).collect()
+/// The type of each parameter of launch values.
+pub(crate) fn parameter_types(values: &[(Value, Parameters)]) -> Vec<Dtype> {
+    values.iter().flat_map(|(_, parameters)| std::iter::repeat_n(parameters.parameter_type(), parameters.count())).collect()
 }
 
 /// The ops `launch_value` of a kernel with their regions, in the order of the text.

@@ -58,7 +58,7 @@ use crate::analysis::ranges::reciprocal::Reciprocal;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value, computation};
-use crate::launch_value::{Copies, MOST_PARAMETERS, axes, count, parameter_types};
+use crate::launch_value::{Copies, MOST_PARAMETERS, axes, count, parameters};
 use crate::location::Loc;
 use crate::passes::dce;
 
@@ -67,7 +67,7 @@ const LEAST_COST: usize = 4;
 
 /// Runs the pass. It takes time linear in the kernel: launch values are few, and each is computed by a bounded number of ops.
 pub fn run(func: &mut Function) -> Changed {
-    let mut parameters = parameter_types(func).len();
+    let mut parameters = parameters(func).iter().map(|(_, parameters)| parameters.count()).sum();
     let conditions = conditions(func, &mut parameters);
     // An op that only a condition used is no use of a scalar.
     dce::run(func);

@@ -130,6 +130,8 @@ pub struct Module {
     pub sites: Vec<Site>,
     /// Bytes of dynamic shared memory that a launch must provide. This may exceed the limit of the target.
     pub shared_bytes: u32,
+    /// The bytes of its parameters. This may exceed the limit of GPUs.
+    pub param_bytes: usize,
     /// The ops that use the shared memory.
     pub shared_uses: Vec<SharedUse>,
 }
@@ -142,6 +144,9 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     let Stage::Gpu(schedule) = func.stage() else { panic!("only a kernel that is verified with its layouts is emitted") };
     let func = func.func();
     let needed = needed(func);
+    let launch_values = launch_value::parameters(func);
+    let launch_types = launch_value::parameter_types(&launch_values);
+    let param_bytes = exchange::budget::param_bytes(func, &launch_types);
     let mut emitter = Emitter {
         func,
         asm: Assembly::default(),
@@ -158,12 +163,12 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         runs: HashMap::new(),
         clamped: HashMap::new(),
         pointers: SideTable::new(),
-        launch_values: launch_value::parameters(func).into_iter().collect(),
+        launch_values: launch_values.into_iter().collect(),
         report_buffer: None,
         readers: uniform_loads::compute(func),
         policies: Vec::new(),
         sites: Vec::new(),
-        ptx_version: target.name().ptx_version().max(exchange::budget::version_for_params(func)),
+        ptx_version: target.name().ptx_version().max(exchange::budget::version_for_params(param_bytes)),
         uses_two_over_pi: false,
         begins_early: func.overlaps() && target.ask(Target::has_dependent_launches),
         shared: exchange::shared::Shared::default(),
@@ -198,7 +203,6 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     if func.reports {
         params.push("\t.param .u64 .ptr .global .align 8 report".to_string());
     }
-    let launch_types = launch_value::parameter_types(func);
     let declaration =
         |(number, dtype): (usize, Dtype)| format!("\t.param .{} {}", memory_type(dtype), launch_value::parameter_name(number));
     params.extend(launch_types.into_iter().enumerate().map(declaration));
@@ -210,12 +214,14 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     if let Some(registers) = schedule.maxnreg {
         text.push_str(&format!(".maxnreg {registers}\n"));
     }
-    text.push_str(&format!("{{\n{body}}}\n"));
+    text.push_str("{\n");
+    text.push_str(&body);
+    text.push_str("}\n");
     for (index, file) in func.files.iter().enumerate() {
         text.push_str(&format!("\n.file {} {}\n", index + 1, text::names::file(file)));
     }
     let shared_uses = exchange::budget::uses(func, &emitter.shared.peak);
-    Module { text, entry, sites: emitter.sites, shared_bytes: emitter.shared.bytes, shared_uses }
+    Module { text, entry, sites: emitter.sites, shared_bytes: emitter.shared.bytes, param_bytes, shared_uses }
 }
 
 fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String> {

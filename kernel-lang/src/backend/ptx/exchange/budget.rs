@@ -2,8 +2,8 @@
 //! exceed them.
 
 use crate::diagnostic::Diagnostic;
+use crate::dtype::Dtype;
 use crate::ir::{Function, Op, Type};
-use crate::launch_value;
 use crate::location::{Loc, Name};
 use crate::target::Asked;
 
@@ -14,17 +14,16 @@ const PARAM_BYTES: usize = 32764;
 /// The maximum before PTX ISA 8.1.
 const OLD_PARAM_BYTES: usize = 4352;
 
-/// The lowest PTX ISA version that accepts the parameters of a kernel.
-pub(crate) fn version_for_params(func: &Function) -> (u32, u32) {
-    if param_bytes(func) > OLD_PARAM_BYTES { (8, 1) } else { (1, 5) }
+/// The lowest PTX ISA version that accepts so many bytes of parameters.
+pub(crate) fn version_for_params(bytes: usize) -> (u32, u32) {
+    if bytes > OLD_PARAM_BYTES { (8, 1) } else { (1, 5) }
 }
 
 /// Checks that the parameters of a kernel fit.
 ///
 /// # Errors
 /// If the parameters do not fit.
-pub(crate) fn check_params(func: &Function) -> Result<(), Diagnostic> {
-    let bytes = param_bytes(func);
+pub(crate) fn check_params(bytes: usize) -> Result<(), Diagnostic> {
     if bytes <= PARAM_BYTES {
         return Ok(());
     }
@@ -32,8 +31,8 @@ pub(crate) fn check_params(func: &Function) -> Result<(), Diagnostic> {
     Err(Diagnostic::new(Loc::NONE, message).help("take fewer tensors, or one tensor of addresses: `Ptr<u64>`"))
 }
 
-/// The bytes of a kernel's parameters, each aligned to its own size.
-fn param_bytes(func: &Function) -> usize {
+/// The bytes of a kernel's parameters, each aligned to its own size, with its launch values.
+pub(crate) fn param_bytes(func: &Function, launch_types: &[Dtype]) -> usize {
     let mut end: usize = 0;
     for param in &func.params {
         let (size, align) = match func.ty(param.value) {
@@ -45,7 +44,7 @@ fn param_bytes(func: &Function) -> usize {
     if func.reports {
         end = end.next_multiple_of(8) + 8;
     }
-    launch_value::parameter_types(func).iter().fold(end, |end, dtype| end.next_multiple_of(dtype.bytes()) + dtype.bytes())
+    launch_types.iter().fold(end, |end, dtype| end.next_multiple_of(dtype.bytes()) + dtype.bytes())
 }
 
 /// An op that uses shared memory at the point of the kernel's peak use.

@@ -60,6 +60,9 @@ impl Class {
     }
 }
 
+/// The bytes of the longest name: the longest prefix and the digits of the greatest `u32`.
+const LONGEST_NAME: usize = 3 + 10;
+
 /// A virtual register.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Reg {
@@ -69,8 +72,20 @@ pub(crate) struct Reg {
 
 impl fmt::Display for Reg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.class.prefix())?;
-        self.index.fmt(f)
+        // Registers are half of the text, and `u32::fmt` spends most of its time on widths and signs.
+        let (mut name, mut first, mut left) = ([0; LONGEST_NAME], LONGEST_NAME, self.index);
+        loop {
+            first -= 1;
+            name[first] = b'0' + (left % 10) as u8;
+            left /= 10;
+            if left == 0 {
+                break;
+            }
+        }
+        let prefix = self.class.prefix().as_bytes();
+        first -= prefix.len();
+        name[first..first + prefix.len()].copy_from_slice(prefix);
+        f.write_str(std::str::from_utf8(&name[first..]).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -127,7 +142,9 @@ impl Assembly {
                 out.push_str(&format!("\t.reg .{} {}<{used}>;\n", class.suffix(), class.prefix()));
             }
         }
-        out + "\n" + &self.text
+        out.push('\n');
+        out.push_str(&self.text);
+        out
     }
 }
 
