@@ -489,27 +489,28 @@ mod tests {
 
     #[test]
     fn instances_that_differ_in_schedules_share_a_group_and_no_code() {
-        let text = "kernel @fill<T: float, const B: i64>(%y: ptr_mut<T>, %value: T) {
+        let text = "kernel @fill<T: f32 | f64, const B: i64>(%y: ptr_mut<T>, %value: T, %step: i64) {
             %0 = arange {start = 0, end = B} : tile<i64, [B]>
-            %1 = broadcast %value : tile<T, [B]>
-            store %y, %0, %1
+            %1 = broadcast %step : tile<i64, [B]>
+            %2 = mul %0, %1 : tile<i64, [B]>
+            %3 = broadcast %value : tile<T, [B]>
+            store %y, %2, %3
             return
         }";
         let func = kernel_lang::ir::parse(text).unwrap_or_else(|error| panic!("{error}"));
-        let instance = |dtype, extent, num_warps, num_ctas| {
+        let instance = |dtype, extent, known: &[Known], num_warps, num_ctas| {
             let extent = Bound::Const(ConstParam { name: "B".into(), dtype: Dtype::I64 }, extent);
             let generics = vec![Bound::Type("T".into(), dtype), extent];
-            Instance::general(generics, Schedule { num_warps, num_ctas, ..Schedule::DEFAULT })
+            let known = known.iter().map(|known| ("step".into(), *known)).collect();
+            Instance { known, ..Instance::general(generics, Schedule { num_warps, num_ctas, ..Schedule::DEFAULT }) }
         };
+        let bindings = [(Dtype::F32, 512, &[][..]), (Dtype::F32, 1024, &[]), (Dtype::F64, 512, &[]), (Dtype::F32, 512, &[Known::Is(1)])];
         let instances: Vec<Instance> = [(4, 1), (8, 1), (4, 2), (3, 1)]
             .into_iter()
-            .flat_map(|(num_warps, num_ctas)| {
-                [(Dtype::F32, 512), (Dtype::F32, 1024), (Dtype::F64, 512)]
-                    .map(|(dtype, extent)| instance(dtype, extent, num_warps, num_ctas))
-            })
+            .flat_map(|(num_warps, num_ctas)| bindings.map(|(dtype, extent, known)| instance(dtype, extent, known, num_warps, num_ctas)))
             .collect();
         let groups = Groups::of(&instances);
-        assert_eq!((groups.groups.len(), groups.of.clone()), (3, [0, 1, 2].repeat(4)));
+        assert_eq!((groups.groups.len(), groups.of.clone()), (4, [0, 1, 2, 3].repeat(4)));
         let codes = |outcome: Outcome| -> Result<Vec<(String, String)>, Vec<String>> {
             let outcomes = outcome.map_err(|mistakes| mistakes.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>())?;
             Ok(outcomes.variants.into_iter().map(|variant| (variant.target, variant.ptx)).collect())
@@ -519,7 +520,7 @@ mod tests {
         let alone: Vec<_> = instances.iter().map(|instance| codes(one(&func, instance, &Group::default()))).collect();
         assert_eq!(shared, alone);
         let distinct = |index: usize| shared.iter().filter(|other| **other == shared[index]).count() == 1;
-        assert!((0..9).all(|index| shared[index].is_ok() && distinct(index)), "each is a variant of its own");
-        assert!(shared[9..].iter().all(Result::is_err), "three warps are no power of two");
+        assert!((0..12).all(|index| shared[index].is_ok() && distinct(index)), "each is a variant of its own");
+        assert!(shared[12..].iter().all(Result::is_err), "three warps are no power of two");
     }
 }

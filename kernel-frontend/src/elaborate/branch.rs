@@ -166,7 +166,7 @@ impl Elaborator<'_> {
             Decider::Unknown => Op::StaticIf { cond: ConstExpr::Bool(true), then_region, else_region },
         };
         let inst = self.func.append(self.region, op, types, loc);
-        self.func.inst(inst).results.clone()
+        self.func.inst(inst).results.to_vec()
     }
 
     /// Is it a scalar `bool`?

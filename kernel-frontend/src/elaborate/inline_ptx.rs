@@ -43,7 +43,7 @@ impl Elaborator<'_> {
         let isa = inline.isa;
         let op = Op::InlinePtx { inputs, text, pack: if inline.pack > 1 { inline.pack } else { 0 }, isa, volatile: inline.volatile };
         let values = match Builder::new(&mut self.func, on_gpu, loc).try_op(op, &types) {
-            Ok(inst) => self.func.inst(inst).results.clone(),
+            Ok(inst) => self.func.inst(inst).results.to_vec(),
             Err(message) => {
                 self.errors.push(span, message);
                 return Meaning::Poison;

@@ -110,7 +110,7 @@ impl Elaborator<'_> {
             }
             let loc = cx.loc(span);
             match Builder::new(&mut cx.func, cx.region, loc).try_op(op, &[]) {
-                Ok(inst) => cx.func.inst(inst).results.clone(),
+                Ok(inst) => cx.func.inst(inst).results.to_vec(),
                 Err(message) => {
                     cx.errors.push(span, message);
                     Vec::new()

@@ -49,7 +49,7 @@ impl Elaborator<'_> {
                 copy_regions(&mut self.func, &mut op, &mut Substitution::new());
             }
             let inst = Builder::new(&mut self.func, self.region, loc).try_op(op, &[]).expect("tiles of one shape have their axes");
-            values = self.func.inst(inst).results.clone();
+            values = self.func.inst(inst).results.to_vec();
         }
         if keep_dims {
             let mut b = Builder::new(&mut self.func, self.region, loc);

@@ -11,7 +11,7 @@
 //! %6 = mul %5, (broadcast %stride)           %base * %stride + 2 * %stride + %stride * i_0
 //! ```
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
@@ -130,7 +130,7 @@ pub fn positions(b: &mut Builder<'_>, shape: &[ConstExpr], axis: usize) -> Value
 pub struct AffineFacts {
     known: SideTable<Value, Option<Option<Affine>>>,
     /// By index and axis: the strides that were requested of indices without an affine form.
-    steps: HashMap<(Value, usize), Option<i64>>,
+    steps: FxHashMap<(Value, usize), Option<i64>>,
     /// Are products of scalars expanded into polynomials? Otherwise such a product is a scalar of its own.
     products: bool,
     /// Is a tile without an affine form a term of its own, like a scalar?
@@ -223,7 +223,7 @@ impl AffineFacts {
 
     /// Computes the form of a value and the forms of all values that it depends on.
     fn compute(&mut self, func: &Function, value: Value) {
-        if self.known[value].is_some() {
+        if self.known[value].is_some() || !is_index(func, value) {
             return;
         }
         let enter = |facts: &mut AffineFacts, value: Value, before: &mut Vec<Value>| {

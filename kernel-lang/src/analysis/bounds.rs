@@ -11,7 +11,7 @@
 //! If a stride `n` is an argument, a test at run time checks that `n` is not negative, and so small that no sum overflows. Indices are
 //! numbers modulo 2^64 and lengths are below 2^63: if the exact sum is in bounds, the index equals that sum.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::affine::Affine;
 use crate::analysis::polynomial::Polynomial;
@@ -119,7 +119,7 @@ impl Bound {
 /// Appends tests that together prove all these accesses in bounds. The tests never pass for an access that is out of bounds.
 pub fn tests(b: &mut Builder<'_>, bounds: &[Bound]) -> Vec<Value> {
     let mut tests = Vec::new();
-    let mut starts: HashSet<&Affine> = HashSet::new();
+    let mut starts: FxHashSet<&Affine> = FxHashSet::default();
     for bound in bounds {
         // 0 <= start and start <= length - span. No overflow: `length` is not negative, and `span` is at least 1 and at most 2^60. (If the mask
         // keeps no element, both tests may pass.)
@@ -133,7 +133,7 @@ pub fn tests(b: &mut Builder<'_>, bounds: &[Bound]) -> Vec<Value> {
         let last = b.binary(BinaryOp::Sub, length, span);
         tests.push(b.compare(CompareOp::Le, start, last));
     }
-    let mut steps: HashSet<&Polynomial> = HashSet::new();
+    let mut steps: FxHashSet<&Polynomial> = FxHashSet::default();
     for step in bounds.iter().flat_map(Bound::steps) {
         if steps.insert(step) {
             let step = step.value(b);

@@ -15,7 +15,7 @@
 //! For bounds that are not constants, functions append ops that compute the answer. Bounds may be any `i64`, so the documentation of each
 //! function says what it computes where a sum overflows.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::factors::Factors;
@@ -43,7 +43,7 @@ pub struct Loop {
 }
 
 /// The loops of a kernel by their indices.
-pub fn by_index(func: &Function) -> HashMap<Value, Loop> {
+pub fn by_index(func: &Function) -> FxHashMap<Value, Loop> {
     let loops = func.all_insts().into_iter().filter_map(|inst| Loop::of(func, inst));
     loops.map(|around| (around.index(func), around)).collect()
 }
@@ -177,7 +177,7 @@ pub struct Distance {
 }
 
 /// The bodies of the guarded loops of a kernel.
-pub fn guarded_bodies(func: &Function) -> HashSet<Region> {
+pub fn guarded_bodies(func: &Function) -> FxHashSet<Region> {
     let bodies = func.all_insts().into_iter().filter_map(|inst| match func.inst(inst).op {
         Op::For { body, guarded: true, .. } => Some(body),
         _ => None,
@@ -254,7 +254,7 @@ pub fn carried_step(func: &Function, facts: &mut AffineFacts, body: Region, posi
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
+    use rustc_hash::FxHashSet;
 
     use super::*;
     use crate::ir::Handle;
@@ -340,7 +340,7 @@ mod tests {
         let expected: Vec<Value> = func.region(body).params.iter().copied().chain([next]).collect();
         let defined = defined_in(&func, &[body]);
         let all = (0..func.value_count()).map(Value::new).filter(|value| defined[*value]);
-        assert_eq!(all.collect::<HashSet<_>>(), expected.into_iter().collect());
+        assert_eq!(all.collect::<FxHashSet<_>>(), expected.into_iter().collect());
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! A mask is split at each `and`, also behind ops that only change its shape. The users of the analysis decide which conjuncts they test for
 //! a whole tile, and which ones remain masks.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
@@ -66,7 +66,7 @@ pub struct Comparison {
 
 /// The conjuncts of an access's mask: it holds exactly where all of them hold. Each appears once, in the order of the operands.
 pub fn conjuncts(func: &Function, facts: &mut AffineFacts, mask: Value) -> Vec<Conjunct> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::new());
+    let (mut found, mut seen) = (Vec::new(), FxHashSet::default());
     let all: Vec<usize> = (0..func.ty(mask).shape().len()).collect();
     let mut next = vec![(mask, mask, Some(all))];
     while let Some((mask, whole, axes)) = next.pop() {

@@ -21,7 +21,7 @@
 //! Forms are short (see [`Polynomial`]), an index is taken apart into at most `MOST_PARTS` values, and at most `MOST_READS` loads of a
 //! tensor are compared. So the analysis takes time linear in the size of the kernel.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::loops::{Loop, carried_step};
@@ -72,7 +72,7 @@ pub fn compute(func: &Function) -> Vec<Read> {
     for (read, form) in reads.iter_mut().zip(&forms) {
         read.reuse = form.as_ref().map_or(Reuse::Shared, |form| indices.alone(read, form));
     }
-    let mut tensors: HashMap<Value, Vec<usize>> = HashMap::new();
+    let mut tensors: FxHashMap<Value, Vec<usize>> = FxHashMap::default();
     for (at, read) in reads.iter().enumerate() {
         let Op::Load { base, .. } = func.inst(read.inst).op else { continue };
         tensors.entry(base).or_default().push(at);
@@ -138,16 +138,16 @@ struct Indices<'a> {
     func: &'a Function,
     facts: AffineFacts,
     /// Of the parameters of loop bodies: the loop.
-    loops: HashMap<Region, Inst>,
+    loops: FxHashMap<Region, Inst>,
     /// The axes of the grid whose program id the kernel uses.
-    programs: HashSet<u32>,
+    programs: FxHashSet<u32>,
     /// Of the values that have been visited: do they differ between programs, iterations or elements?
     varies: SideTable<Value, Option<bool>>,
 }
 
 impl Indices<'_> {
     fn new(func: &Function) -> Indices<'_> {
-        let (mut loops, mut programs) = (HashMap::new(), HashSet::new());
+        let (mut loops, mut programs) = (FxHashMap::default(), FxHashSet::default());
         for inst in func.all_insts() {
             match func.inst(inst).op {
                 Op::For { body, .. } => _ = loops.insert(body, inst),
@@ -207,7 +207,7 @@ impl Indices<'_> {
     fn alone(&mut self, read: &Read, index: &Index) -> Reuse {
         let Op::Load { offset, .. } = self.func.inst(read.inst).op else { return Reuse::Shared };
         let positions = extents(self.func, offset).into_iter().enumerate().filter(|(_, extent)| *extent > 1);
-        let mut needed: HashSet<Coordinate> = positions.map(|(axis, _)| Coordinate::Position(axis)).collect();
+        let mut needed: FxHashSet<Coordinate> = positions.map(|(axis, _)| Coordinate::Position(axis)).collect();
         needed.extend(self.programs.iter().map(|axis| Coordinate::Program(*axis)));
         needed.extend(read.loops.iter().map(|inst| Coordinate::Iteration(*inst)));
         let bytes = self.func.ty(self.func.result(read.inst)).dtype().bytes() as i128;
@@ -242,9 +242,9 @@ impl Indices<'_> {
     }
 
     /// The coordinates that an index contains; `None` if it has too many parts.
-    fn coordinates(&mut self, offset: Value) -> Option<HashSet<Coordinate>> {
-        let (mut found, mut digits) = (HashSet::new(), Vec::<Digit>::new());
-        let (mut seen, mut open) = (HashSet::new(), vec![offset]);
+    fn coordinates(&mut self, offset: Value) -> Option<FxHashSet<Coordinate>> {
+        let (mut found, mut digits) = (FxHashSet::default(), Vec::<Digit>::new());
+        let (mut seen, mut open) = (FxHashSet::default(), vec![offset]);
         while let Some(index) = open.pop() {
             if !seen.insert(index) {
                 continue;
@@ -273,7 +273,7 @@ impl Indices<'_> {
     }
 
     /// Adds the coordinates in a parameter of a loop: the iteration, and those of its first value, which goes to `open`.
-    fn loop_parameter(&mut self, param: Value, found: &mut HashSet<Coordinate>, open: &mut Vec<Value>) {
+    fn loop_parameter(&mut self, param: Value, found: &mut FxHashSet<Coordinate>, open: &mut Vec<Value>) {
         if let Some((inst, init, _)) = self.carried(param) {
             found.insert(Coordinate::Iteration(inst));
             open.push(init);
@@ -468,7 +468,7 @@ fn product(coefficient: &Polynomial) -> Option<(Vec<Value>, i128)> {
 /// Can two different coordinates give one index? Terms with different scalars in their coefficients are taken to be digits of a number, as
 /// `%row * %n` and `%column` are.
 fn overlaps_itself(index: &Index) -> bool {
-    let mut groups: HashMap<&[Value], Vec<(i128, Option<i128>)>> = HashMap::new();
+    let mut groups: FxHashMap<&[Value], Vec<(i128, Option<i128>)>> = FxHashMap::default();
     for term in &index.terms {
         let Some((scalars, number)) = &term.factor else { continue };
         groups.entry(scalars).or_default().push((*number, term.extent));

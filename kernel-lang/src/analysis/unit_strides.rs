@@ -11,7 +11,7 @@
 //! If such an argument is known to be 1, neighbours in a tile are neighbours in memory. A variant of the kernel for that value is therefore
 //! worthwhile. An index with a stride of 1 along some axis needs no variant. The kernel may be generic: the analysis needs no extents.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::affine::AffineFacts;
 use crate::ir::{BinaryOp, Function, Op, SideTable, Value};
@@ -26,7 +26,7 @@ pub fn compute(func: &Function) -> Vec<(Value, Value)> {
         func,
         carried: carried(func),
         facts: AffineFacts::new(),
-        seen: HashSet::new(),
+        seen: FxHashSet::default(),
         long: SideTable::new(),
         found: Vec::new(),
         is_row: false,
@@ -52,7 +52,7 @@ struct Steps<'a> {
     carried: SideTable<Value, Vec<Value>>,
     facts: AffineFacts,
     /// Values visited for this access; values that loops carry form cycles.
-    seen: HashSet<Value>,
+    seen: FxHashSet<Value>,
     /// Indices that are computed from too many values. An index computed from such an index is long, too.
     long: SideTable<Value, bool>,
     found: Vec<Value>,

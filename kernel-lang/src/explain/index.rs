@@ -1,6 +1,6 @@
 //! The numbers in an index: their expressions in the names of the kernel, and numbers that divide them.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::loops::{self, Loop};
@@ -21,7 +21,7 @@ pub(super) struct Numbers<'a> {
     pub(super) facts: AffineFacts,
     /// The same, but products of scalars are taken apart, too.
     products: AffineFacts,
-    loops: HashMap<Value, Loop>,
+    loops: FxHashMap<Value, Loop>,
     known: &'a dyn Fn(&str) -> Option<i64>,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Numbers<'a> {
 
     /// The origin of an index that is not affine.
     pub(super) fn origin(&self, offset: Value) -> Origin {
-        let (mut next, mut seen, mut divisors) = (vec![offset], HashSet::new(), Vec::new());
+        let (mut next, mut seen, mut divisors) = (vec![offset], FxHashSet::default(), Vec::new());
         let mut loaded = None;
         while let Some(value) = next.pop().filter(|_| seen.len() < MOST_OPS) {
             let Some(op) = self.func.def_op(value).filter(|_| seen.insert(value)) else { continue };

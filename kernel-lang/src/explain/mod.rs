@@ -9,7 +9,7 @@ mod index;
 mod limit;
 mod limits;
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::AffineFacts;
 use crate::backend::ptx::access_bytes;
@@ -112,7 +112,7 @@ pub fn explain(func: &Function, options: &Options, known: &dyn Fn(&str) -> Optio
 fn accesses(written: &Function, last: &Function, options: &Options, known: &dyn Fn(&str) -> Option<i64>) -> Vec<Access> {
     let (copies, hints) = (Copies::of(last), hint::all(written));
     let mut limits = limits::Limits::new(written, known, options.schedule.threads());
-    let (mut found, mut numbers) = (Vec::<Access>::new(), HashMap::new());
+    let (mut found, mut numbers) = (Vec::<Access>::new(), FxHashMap::default());
     // Of each access: its region, and whether it keeps the others there from the fast path.
     let mut causes = Vec::new();
     let region_of = regions_of(written);
@@ -160,7 +160,7 @@ fn blame_others(accesses: &mut [Access], causes: &[(Region, bool)]) {
 }
 
 /// The region of each op.
-fn regions_of(func: &Function) -> HashMap<Inst, Region> {
+fn regions_of(func: &Function) -> FxHashMap<Inst, Region> {
     let regions = func.regions_under(func.body).into_iter();
     regions.flat_map(|region| func.region(region).insts.iter().map(move |inst| (*inst, region))).collect()
 }
@@ -175,12 +175,12 @@ struct Copy {
 }
 
 /// The copies of all accesses, by position and builtin.
-struct Copies(HashMap<(Loc, &'static str), Copy>);
+struct Copies(FxHashMap<(Loc, &'static str), Copy>);
 
 impl Copies {
     fn of(last: &Function) -> Copies {
         let mut facts = AffineFacts::new();
-        let mut copies: HashMap<(Loc, &str), Copy> = HashMap::new();
+        let mut copies: FxHashMap<(Loc, &str), Copy> = FxHashMap::default();
         for inst in last.all_insts() {
             let data = last.inst(inst);
             let (builtin, align) = match &data.op {
@@ -207,7 +207,7 @@ fn parameter(func: &Function, value: Value) -> Option<&Name> {
 }
 
 /// The hints of all accesses.
-type Hints = HashMap<Inst, Hint>;
+type Hints = FxHashMap<Inst, Hint>;
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Memory accesses: the view that all ops with an address have in common, and aliasing of pointers.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::ir::arena::Value;
 use crate::ir::atomic::AtomicOp;
@@ -76,7 +76,7 @@ pub fn may_alias(func: &Function, base: Value, stored: Value) -> bool {
 /// The pointers that are stored through, for [`may_alias`] queries against all of them at once.
 #[derive(Clone, Debug, Default)]
 pub struct Stored {
-    bases: HashSet<Value>,
+    bases: FxHashSet<Value>,
     /// Is one of them not a parameter?
     has_computed: bool,
 }
@@ -84,7 +84,7 @@ pub struct Stored {
 impl Stored {
     /// Collects the pointers.
     pub fn through(func: &Function, bases: impl IntoIterator<Item = Value>) -> Stored {
-        let bases: HashSet<Value> = bases.into_iter().collect();
+        let bases: FxHashSet<Value> = bases.into_iter().collect();
         Stored { has_computed: bases.iter().any(|base| func.param_index(*base).is_none()), bases }
     }
 

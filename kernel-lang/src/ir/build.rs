@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use smallvec::SmallVec;
+
 use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, Region, Value};
 use crate::ir::constexpr::ConstExpr;
@@ -33,8 +35,8 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// A violated type rule.
     pub fn try_op(&mut self, op: Op, given: &[Type]) -> Result<Inst, String> {
-        let types = rules::result_types(self.func, &op, &given.iter().collect::<Vec<_>>())?;
-        let types: Vec<Type> = types.into_iter().map(Cow::into_owned).collect();
+        let types = rules::result_types(self.func, &op, &given.iter().collect::<SmallVec<[_; 1]>>())?;
+        let types: SmallVec<[Type; 1]> = types.into_iter().map(Cow::into_owned).collect();
         Ok(self.func.append(self.region, op, types, self.loc))
     }
 
@@ -159,7 +161,7 @@ impl<'a> Builder<'a> {
 
     fn several(&mut self, op: Op) -> Vec<Value> {
         match self.try_op(op, &[]) {
-            Ok(inst) => self.func.inst(inst).results.clone(),
+            Ok(inst) => self.func.inst(inst).results.to_vec(),
             Err(message) => panic!("a pass made an ill-typed op: {message}"),
         }
     }

@@ -1,6 +1,6 @@
 //! The ops that compute a scalar from the kernel's parameters.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::ir::arena::{Inst, Value};
 use crate::ir::function::{Def, Function};
@@ -13,7 +13,7 @@ const MOST_OPS: usize = 1024;
 /// the scalar is computed otherwise.
 pub fn computation(func: &Function, value: Value, is_allowed: &dyn Fn(&Op) -> bool) -> Option<Vec<Inst>> {
     let mut ops: Vec<Inst> = Vec::new();
-    let mut seen: HashSet<Value> = HashSet::new();
+    let mut seen: FxHashSet<Value> = FxHashSet::default();
     // A value is visited twice: before its operands, and after them.
     let mut open = vec![(value, false)];
     while let Some((value, has_operands)) = open.pop() {

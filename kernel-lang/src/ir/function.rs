@@ -1,5 +1,7 @@
 //! A kernel: its generics, its parameters, and the tables of values, ops and regions.
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::dtype::Dtype;
 use crate::ir::arena::{Arena, Handle, Inst, Region, SideTable, Value};
 use crate::ir::constexpr::ConstExpr;
@@ -77,13 +79,16 @@ struct ValueData {
     def: Def,
 }
 
+/// The results of an op. Few ops have more than one, so the list needs no memory of its own.
+pub type Results = SmallVec<[Value; 2]>;
+
 /// An op with its results and source position.
 #[derive(Clone, Debug)]
 pub struct InstData {
     /// The op.
     pub op: Op,
     /// Its results.
-    pub results: Vec<Value>,
+    pub results: Results,
     /// The position in the user's source.
     pub loc: Loc,
 }
@@ -178,7 +183,7 @@ impl Function {
 
     /// Makes an op with results of those types, outside any region.
     pub fn make_inst(&mut self, op: Op, types: impl IntoIterator<Item = Type>, loc: Loc) -> Inst {
-        let inst = self.insts.push(InstData { op, results: Vec::new(), loc });
+        let inst = self.insts.push(InstData { op, results: Results::new(), loc });
         for (index, ty) in types.into_iter().enumerate() {
             let value = self.values.push(ValueData { ty, def: Def::Result(inst, index) });
             self.insts[inst].results.push(value);
@@ -203,7 +208,7 @@ impl Function {
     /// Replaces an op and makes an existing value its only result.
     pub fn redefine(&mut self, inst: Inst, op: Op, result: Value) {
         self.insts[inst].op = op;
-        self.insts[inst].results = vec![result];
+        self.insts[inst].results = smallvec![result];
         self.values[result].def = Def::Result(inst, 0);
     }
 

@@ -115,7 +115,7 @@ pub fn split_for(func: &mut Function, inst: Inst, middle: Value, (first, step): 
     let unroll = if is_unrolled { Some(ConstExpr::Int(1)) } else { unroll };
     let head = Op::For { lower, upper: middle, step, init, body: first, num_stages, unroll, remainder: false, guarded };
     let head = func.make_inst(head, types, data.loc);
-    let (init, num_stages) = (func.inst(head).results.clone(), Some(ConstExpr::Int(1)));
+    let (init, num_stages) = (func.inst(head).results.to_vec(), Some(ConstExpr::Int(1)));
     let rest = Op::For { lower: middle, upper, step: own_step, init, body, num_stages, unroll: None, remainder: true, guarded };
     func.inst_mut(inst).op = rest;
     Some(head)

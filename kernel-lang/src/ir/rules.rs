@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::dtype::Dtype;
 use crate::ir::arena::Value;
 use crate::ir::assembly;
@@ -19,17 +21,20 @@ pub const MAX_STAGES: i128 = 16;
 /// Maximum unroll factor of a loop.
 pub const MAX_UNROLL: i128 = 64;
 
+/// The types of an op's results: few ops have more than one.
+pub type ResultTypes<'a> = SmallVec<[Cow<'a, Type>; 1]>;
+
 /// The result types that `op` must have. `given` are the types in the text or requested by the builder: an op such as `cast`, whose operands
 /// do not determine the result type, keeps them if they are allowed. Most returned types borrow from an operand or from `given`.
 ///
 /// # Errors
 /// The violated rule.
-pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Result<Vec<Cow<'a, Type>>, String> {
+pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Result<ResultTypes<'a>, String> {
     let ty = |value: Value| func.ty(value);
     let wanted = || given.first().copied().ok_or_else(|| format!("`{}` needs a result type", op.name()));
     let all_given = || given.iter().copied().map(Cow::Borrowed).collect();
-    let same = |ty: &'a Type| Ok(vec![Cow::Borrowed(ty)]);
-    let one = |ty: Type| Ok(vec![Cow::Owned(ty)]);
+    let same = |ty: &'a Type| Ok(smallvec![Cow::Borrowed(ty)]);
+    let one = |ty: Type| Ok(smallvec![Cow::Owned(ty)]);
     padding::check(func, op, given)?;
     match op {
         Op::Unary { op, x } => {
@@ -172,7 +177,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             if ty(*x).elem() != &Elem::Dtype(Dtype::F32) {
                 return Err(format!("`reduce_pio2` takes `f32`, not `{}`", ty(*x)));
             }
-            Ok(vec![Cow::Borrowed(ty(*x)), Cow::Owned(ty(*x).with_elem(Dtype::I32))])
+            Ok(smallvec![Cow::Borrowed(ty(*x)), Cow::Owned(ty(*x).with_elem(Dtype::I32))])
         }
         Op::InlinePtx { inputs, text, pack, .. } => {
             let types: Vec<&Type> = given.iter().copied().chain(inputs.iter().map(|input| ty(*input))).collect();
@@ -200,7 +205,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             if ty(*value) != &expected {
                 return Err(format!("cannot store `{}` where `{expected}` is expected", ty(*value)));
             }
-            Ok(Vec::new())
+            Ok(SmallVec::new())
         }
         Op::Atomic { base, offset, values, op: atomic, mask, .. } => {
             let builtin = atomic.builtin();
@@ -219,12 +224,14 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             if let Some(value) = values.iter().find(|value| ty(**value) != &expected) {
                 return Err(format!("`{builtin}` takes `{expected}` here, not `{}`", ty(*value)));
             }
-            Ok(if atomic.has_result() { vec![Cow::Owned(expected)] } else { Vec::new() })
+            Ok(if atomic.has_result() { smallvec![Cow::Owned(expected)] } else { SmallVec::new() })
         }
-        Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } => Ok(Vec::new()),
+        Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } => {
+            Ok(SmallVec::new())
+        }
         Op::IssueLoads { loads } => {
             let are_loads = loads.iter().all(|load| matches!(func.def_op(*load), Some(Op::Load { .. })));
-            if are_loads { Ok(Vec::new()) } else { Err("takes results of `load` only".to_string()) }
+            if are_loads { Ok(SmallVec::new()) } else { Err("takes results of `load` only".to_string()) }
         }
         Op::AsyncBuffer { slots } => {
             let wanted = wanted()?;
@@ -241,13 +248,13 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
                 && ty(*base).elem() == tile.elem()
                 && *ty(*offset) == tile.with_elem(Dtype::I64)
                 && mask.is_none_or(|mask| *ty(mask) == tile.with_elem(Dtype::Bool));
-            if is_fine { Ok(Vec::new()) } else { Err(format!("cannot copy `{tile}` from `{}` at `{}`", ty(*base), ty(*offset))) }
+            if is_fine { Ok(SmallVec::new()) } else { Err(format!("cannot copy `{tile}` from `{}` at `{}`", ty(*base), ty(*offset))) }
         }
         Op::LocalLoad { buffer, slot } => {
             expect_scalar(func, "the slot of an async buffer", *slot, Dtype::I32)?;
             same(ty(*buffer))
         }
-        Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| Vec::new()),
+        Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| SmallVec::new()),
         Op::Length { base } | Op::Address { base } => {
             if !ty(*base).is_pointer() {
                 return Err(format!("`{}` takes a pointer, not `{}`", op.name(), ty(*base)));
@@ -282,20 +289,20 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
         Op::StaticIf { .. } => Ok(all_given()),
         Op::Condition { cond, .. } => {
             expect_scalar(func, "the condition of a `while`", *cond, Dtype::Bool)?;
-            Ok(Vec::new())
+            Ok(SmallVec::new())
         }
         Op::Assert { cond, .. } => {
             expect_scalar(func, "the condition of an `assert`", *cond, Dtype::Bool)?;
-            Ok(Vec::new())
+            Ok(SmallVec::new())
         }
         Op::Print { values, .. } => {
             for value in values {
                 same_shapes(func, "print", values[0], *value)?;
                 check_domain(func, "print", Domain::Any, *value)?;
             }
-            Ok(Vec::new())
+            Ok(SmallVec::new())
         }
-        Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Yield { .. } | Op::Return {} => Ok(Vec::new()),
+        Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Yield { .. } | Op::Return {} => Ok(SmallVec::new()),
     }
 }
 

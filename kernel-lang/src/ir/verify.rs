@@ -43,6 +43,8 @@ mod gpu;
 use std::borrow::Cow;
 use std::fmt;
 
+use smallvec::SmallVec;
+
 use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, Region, SideTable, Value};
 use crate::ir::atomic::AtomicOp;
@@ -182,7 +184,7 @@ impl Verifier<'_> {
     fn inst(&mut self, inst: Inst) {
         self.op(inst);
         let func = self.func;
-        let given: Vec<&Type> = func.inst(inst).results.iter().map(|value| func.ty(*value)).collect();
+        let given: SmallVec<[&Type; 2]> = func.inst(inst).results.iter().map(|value| func.ty(*value)).collect();
         self.regions(inst, &given);
     }
 
@@ -200,12 +202,12 @@ impl Verifier<'_> {
         for value in undefined {
             self.broken(inst, format!("uses {value} where it is not defined"));
         }
-        let given: Vec<&Type> = data.results.iter().map(|value| func.ty(*value)).collect();
+        let given: SmallVec<[&Type; 2]> = data.results.iter().map(|value| func.ty(*value)).collect();
         let before = self.violations.len();
         match rules::result_types(func, &data.op, &given) {
             Err(message) => self.broken(inst, message),
             Ok(types) => {
-                let types: Vec<&Type> = types.iter().map(Cow::as_ref).collect();
+                let types: SmallVec<[&Type; 2]> = types.iter().map(Cow::as_ref).collect();
                 if types != given {
                     self.broken(inst, format!("has results {} by its rule", list(&types)));
                 }

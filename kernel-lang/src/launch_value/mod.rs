@@ -29,7 +29,7 @@ mod known;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
 
 use crate::dtype::Dtype;
@@ -159,14 +159,14 @@ pub(crate) fn comment(func: &Function) -> String {
 pub(crate) struct Copies {
     region: Region,
     /// By their hash.
-    ops: HashMap<u64, Vec<Inst>>,
+    ops: FxHashMap<u64, Vec<Inst>>,
     /// By original.
-    values: HashMap<Value, Value>,
+    values: FxHashMap<Value, Value>,
 }
 
 impl Copies {
     pub(crate) fn new(region: Region) -> Copies {
-        Copies { region, ops: HashMap::new(), values: HashMap::new() }
+        Copies { region, ops: FxHashMap::default(), values: FxHashMap::default() }
     }
 
     /// Copies an op with one result, whose operands are copied or parameters of the kernel.

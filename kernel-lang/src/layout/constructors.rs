@@ -1,6 +1,6 @@
 //! Layout constructors: blocked layouts, and the layouts of sliced, reshaped and permuted tiles.
 
-use super::{Layout, LayoutError, Level, check_shape, flatten};
+use super::{Index, Layout, LayoutError, Level, check_shape, flatten};
 
 impl Layout {
     /// Triton's blocked layout. Each thread holds `size_per_thread` adjacent elements along each axis; `threads_per_warp` threads are
@@ -140,7 +140,7 @@ impl Layout {
     /// [`LayoutError::NotAPermutation`].
     pub fn permute(&self, order: &[usize]) -> Result<Layout, LayoutError> {
         check_order(order, self.rank())?;
-        let pick = |from: &[u32]| order.iter().map(|&axis| from[axis]).collect::<Vec<_>>();
+        let pick = |from: &[u32]| order.iter().map(|&axis| from[axis]).collect::<Index>();
         self.map_indices(&pick(self.shape()), |index| pick(&index))
     }
 
@@ -195,7 +195,7 @@ impl Layout {
         })
     }
 
-    fn map_indices(&self, shape: &[u32], map: impl Fn(Vec<u32>) -> Vec<u32>) -> Result<Layout, LayoutError> {
+    fn map_indices(&self, shape: &[u32], map: impl Fn(Index) -> Index) -> Result<Layout, LayoutError> {
         let bases = Level::ALL.map(|level| self.flat_bases(level).iter().map(|&flat| flatten(shape, &map(self.unflatten(flat)))).collect());
         Self::from_flat(shape, bases)
     }

@@ -35,8 +35,8 @@ mod converts;
 mod recompute;
 mod reduced_stores;
 
+use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
-use std::collections::HashSet;
 
 use crate::diagnostic::Diagnostics;
 use crate::ir::renaming::{operand_layout, result_layout};
@@ -149,7 +149,7 @@ fn derive(
     first: (usize, Layout),
     own: &dyn Fn(&[u32], &Wish) -> Layout,
 ) -> Derived {
-    let mut known: HashSet<usize> = [first.0].into();
+    let mut known: FxHashSet<usize> = [first.0].into_iter().collect();
     let (mut next, whole) = (vec![first.clone()], first.1.elements());
     let mut derived = Derived { cost: access_cost::of(&wishes[first.0], &first.1), layouts: vec![first], has_converts: false };
     while let Some((leader, layout)) = next.pop() {

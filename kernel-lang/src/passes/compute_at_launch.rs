@@ -51,13 +51,13 @@
 //! launch. Then come scalars that depend on no program id. Scalars of few ops stay: a launch value takes a load from the parameters, and a condition also takes
 //! a comparison for each axis.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::loops;
 use crate::analysis::ranges::reciprocal::Reciprocal;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value, computation};
+use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, InstData, Op, Region, SideTable, Type, Value, computation};
 use crate::launch_value::{Copies, MOST_PARAMETERS, axes, count, parameters};
 use crate::location::Loc;
 use crate::passes::dce;
@@ -71,10 +71,12 @@ pub fn run(func: &mut Function) -> Changed {
     let conditions = conditions(func, &mut parameters);
     // An op that only a condition used is no use of a scalar.
     dce::run(func);
-    let changed = divide(func) | scalars(func, &mut parameters) | !conditions.is_empty();
-    dce::run(func);
+    let changed = divide(func) | scalars(func, &mut parameters);
+    if changed {
+        dce::run(func);
+    }
     share(func, &conditions);
-    changed
+    changed || !conditions.is_empty()
 }
 
 /// A condition that is a launch value: the ops that compute it, and their copies in the region of the `launch_value`.
@@ -86,7 +88,7 @@ struct Condition {
 
 /// Makes launch values of conditions.
 fn conditions(func: &mut Function, parameters: &mut usize) -> Vec<Condition> {
-    let known = known_scalars(func, &Op::is_known_at_launch);
+    let known = known_scalars(func, &executed(func), &Op::is_known_at_launch);
     let mut all = Vec::new();
     for region in func.regions_under(func.body) {
         let mut at = 0;
@@ -95,7 +97,7 @@ fn conditions(func: &mut Function, parameters: &mut usize) -> Vec<Condition> {
         {
             at += 1;
             let Op::If { cond, .. } = func.inst(inst).op else { continue };
-            if !known.contains(&cond) {
+            if !known[cond] {
                 continue;
             }
             let Some(ops) = computation(func, cond, &Op::is_known_at_launch) else { continue };
@@ -130,14 +132,18 @@ fn copy(func: &mut Function, ops: &[Inst], copies: &mut Copies) {
 
 /// Removes copies of ops that the kernel executes in any case. Of conditions that depend on no program id, no copy is executed.
 fn share(func: &mut Function, conditions: &[Condition]) {
+    let is_of_program = |condition: &&Condition| {
+        func.region(condition.compute).insts.iter().any(|inst| matches!(func.inst(*inst).op, Op::ProgramId { .. }))
+    };
+    let conditions: Vec<&Condition> = conditions.iter().filter(is_of_program).collect();
+    if conditions.is_empty() {
+        return;
+    }
     // An op may have an operand now that is a launch value itself: that one is not known from ops.
-    let known = known_scalars(func, &Op::is_known_at_launch);
+    let known = known_scalars(func, &executed(func), &Op::is_known_at_launch);
     for Condition { compute, ops, copies } in conditions {
-        if !func.region(*compute).insts.iter().any(|inst| matches!(func.inst(*inst).op, Op::ProgramId { .. })) {
-            continue;
-        }
         let mut shared = Substitution::new();
-        for value in ops.iter().map(|op| func.result(*op)).filter(|value| known.contains(value)) {
+        for value in ops.iter().map(|op| func.result(*op)).filter(|value| known[*value]) {
             shared.insert(copies.copy(value), value);
         }
         substitute(func, *compute, &shared);
@@ -150,16 +156,16 @@ fn is_uniform(op: &Op) -> bool {
     op.is_known_at_launch() && !matches!(op, Op::ProgramId { .. })
 }
 
-/// The scalars that the kernel executes, and that `is_allowed` ops compute from its parameters.
-fn known_scalars(func: &Function, is_allowed: &dyn Fn(&Op) -> bool) -> HashSet<Value> {
-    let mut known: HashSet<Value> = HashSet::new();
-    for region in executed(func) {
-        for inst in &func.region(region).insts {
+/// The scalars that the kernel executes in these regions, and that `is_allowed` ops compute from its parameters.
+fn known_scalars(func: &Function, executed: &[Region], is_allowed: &dyn Fn(&Op) -> bool) -> SideTable<Value, bool> {
+    let mut known: SideTable<Value, bool> = SideTable::new();
+    for region in executed {
+        for inst in &func.region(*region).insts {
             let data = func.inst(*inst);
             let mut is_known = is_allowed(&data.op) && data.results.iter().all(|result| func.ty(*result).is_scalar());
-            data.op.for_each_operand(&mut |operand| is_known &= func.param_index(operand).is_some() || known.contains(&operand));
+            data.op.for_each_operand(&mut |operand| is_known &= known[operand] || func.param_index(operand).is_some());
             if is_known {
-                known.extend(&data.results);
+                data.results.iter().for_each(|result| known[*result] = true);
             }
         }
     }
@@ -168,22 +174,28 @@ fn known_scalars(func: &Function, is_allowed: &dyn Fn(&Op) -> bool) -> HashSet<V
 
 /// Divides scalars by divisors that the host knows: it computes the reciprocal.
 fn divide(func: &mut Function) -> Changed {
-    let known = known_scalars(func, &is_uniform);
-    let is_known = |func: &Function, value: Value| func.param_index(value).is_some() || known.contains(&value);
+    let executed = executed(func);
+    let division = |func: &Function, inst: Inst| match func.inst(inst) {
+        InstData { op: Op::Binary { op: BinaryOp::Div, lhs, rhs }, results, .. } => {
+            let is_divided = *func.ty(results[0]) == Type::scalar(Dtype::U32) && func.splat(*rhs).is_none();
+            is_divided.then_some((*lhs, *rhs))
+        }
+        _ => None,
+    };
+    // Few kernels divide `u32`.
+    if !executed.iter().flat_map(|region| &func.region(*region).insts).any(|inst| division(func, *inst).is_some()) {
+        return false;
+    }
+    let known = known_scalars(func, &executed, &is_uniform);
+    let is_known = |func: &Function, value: Value| known[value] || func.param_index(value).is_some();
     let mut replaced = Substitution::new();
-    for region in executed(func) {
+    for region in executed {
         for inst in std::mem::take(func.insts_mut(region)) {
-            let data = func.inst(inst);
-            let division = match data.op {
-                Op::Binary { op: BinaryOp::Div, lhs, rhs } if *func.ty(data.results[0]) == Type::scalar(Dtype::U32) => Some((lhs, rhs)),
-                _ => None,
-            };
-            let division = division.filter(|(n, d)| func.splat(*d).is_none() && is_known(func, *d) && !is_known(func, *n));
-            let Some((n, d)) = division else {
+            let Some((n, d)) = division(func, inst).filter(|(n, d)| is_known(func, *d) && !is_known(func, *n)) else {
                 func.insts_mut(region).push(inst);
                 continue;
             };
-            let loc = data.loc;
+            let loc = func.inst(inst).loc;
             let quotient = quotient(&mut Builder::new(func, region, loc), n, d);
             replaced.insert(func.result(inst), quotient);
         }
@@ -202,15 +214,16 @@ fn quotient(b: &mut Builder<'_>, n: Value, d: Value) -> Value {
 
 /// Scalars that depend on no program id, and that other ops use.
 fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
-    let known = known_scalars(func, &is_uniform);
+    let executed = executed(func);
+    let known = known_scalars(func, &executed, &is_uniform);
     // The scalars in order, and those that ops use which depend on more.
-    let (mut order, mut used): (Vec<Value>, HashSet<Value>) = (Vec::new(), HashSet::new());
-    for region in executed(func) {
+    let (mut order, mut used): (Vec<Value>, SideTable<Value, bool>) = (Vec::new(), SideTable::new());
+    for region in executed {
         for inst in &func.region(region).insts {
             let data = func.inst(*inst);
-            match data.results.first().filter(|result| known.contains(result)) {
+            match data.results.first().filter(|result| known[**result]) {
                 Some(result) => order.push(*result),
-                None => data.op.for_each_operand(&mut |operand| _ = used.insert(operand)),
+                None => data.op.for_each_operand(&mut |operand| used[operand] = true),
             }
         }
     }
@@ -218,8 +231,8 @@ fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
     let mut copies = Copies::new(compute);
     // Some values are computed several times, in branches.
     let mut launched: Vec<(Value, Vec<Value>)> = Vec::new();
-    let mut seen: HashSet<Value> = HashSet::new();
-    for value in order.into_iter().filter(|value| used.contains(value)) {
+    let mut seen: FxHashSet<Value> = FxHashSet::default();
+    for value in order.into_iter().filter(|value| used[*value]) {
         let value = multiplied(func, value);
         if !seen.insert(value) {
             continue;
@@ -264,13 +277,16 @@ fn multiplied(func: &Function, value: Value) -> Value {
 
 /// The regions of the kernel, without those of launch values.
 fn executed(func: &Function) -> Vec<Region> {
-    let mut launched: HashSet<Region> = HashSet::new();
-    for inst in func.all_insts() {
-        if let Op::LaunchValue { compute } = func.inst(inst).op {
-            launched.insert(compute);
-        }
-    }
-    func.regions_under(func.body).into_iter().filter(|region| !launched.contains(region)).collect()
+    // A launch value stands in a region that is visited before its own, and there are at most as many as parameters.
+    let mut launched: Vec<Region> = Vec::new();
+    let mut regions = func.regions_under(func.body);
+    regions.retain(|region| {
+        let is_executed = !launched.contains(region);
+        let compute = |inst: &Inst| if let Op::LaunchValue { compute } = func.inst(*inst).op { Some(compute) } else { None };
+        launched.extend(func.region(*region).insts.iter().filter_map(compute));
+        is_executed
+    });
+    regions
 }
 
 /// About how many instructions these ops are.

@@ -18,7 +18,7 @@
 //!
 //! Loads are left alone: the memory that they read may have changed.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::ir::rewrite::{Changed, Substitution};
 use crate::ir::{Function, Inst, InstData, Op, Region, Value};
@@ -100,7 +100,7 @@ fn is_same(func: &Function, one: &InstData, other: &InstData) -> bool {
 /// Do two regions of reductions of the same values consist of the same ops?
 fn combines_alike(func: &Function, one: Region, other: Region) -> bool {
     let (one, other) = (func.region(one), func.region(other));
-    let mut with: HashMap<Value, Value> = other.params.iter().copied().zip(one.params.iter().copied()).collect();
+    let mut with: FxHashMap<Value, Value> = other.params.iter().copied().zip(one.params.iter().copied()).collect();
     one.insts.len() == other.insts.len()
         && one.insts.iter().zip(&other.insts).all(|(one, other)| {
             let (one, mut other) = (func.inst(*one), func.inst(*other).clone());

@@ -31,7 +31,7 @@
 //! of a tile has so many, the pass leaves all versions as they are: they share one register count. Loads move over elementwise ops only: over a
 //! reduction, for example, the kernel's author decides. A load whose address was loaded does not move.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Inst, Op, Region, Value};
@@ -84,8 +84,8 @@ fn grouped(func: &Function, span: &[Inst]) -> (Vec<Inst>, usize) {
     let mut front = Vec::new();
     // The ops behind the first one that waits, until a load needs them; and which of them defines a value.
     let mut behind: Vec<Option<Inst>> = Vec::new();
-    let mut defined_behind: HashMap<Value, usize> = HashMap::new();
-    let (mut loaded, mut waiting) = (HashSet::<Value>::new(), HashSet::<Value>::new());
+    let mut defined_behind: FxHashMap<Value, usize> = FxHashMap::default();
+    let (mut loaded, mut waiting) = (FxHashSet::<Value>::default(), FxHashSet::<Value>::default());
     let mut filled = 0;
     for inst in span {
         let data = func.inst(*inst);
@@ -118,7 +118,7 @@ fn grouped(func: &Function, span: &[Inst]) -> (Vec<Inst>, usize) {
 }
 
 /// Takes the ops that compute the operands of a load, in order.
-fn take_operands(func: &Function, load: Inst, behind: &mut [Option<Inst>], defined_behind: &HashMap<Value, usize>) -> Vec<Inst> {
+fn take_operands(func: &Function, load: Inst, behind: &mut [Option<Inst>], defined_behind: &FxHashMap<Value, usize>) -> Vec<Inst> {
     let (mut taken, mut next) = (Vec::new(), vec![load]);
     while let Some(inst) = next.pop() {
         func.inst(inst).op.for_each_operand(&mut |operand| {

@@ -29,7 +29,7 @@
 //! it would wait for memory after all loads in front of it have waited. The pass keeps the order of the loads, moves none across a store, an atomic or
 //! a barrier, and moves few bytes: the elements need registers while they wait.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::ir::rewrite::Changed;
 use crate::ir::{BinaryOp, Function, Inst, Op, Region, UnaryOp, Value};
@@ -61,7 +61,7 @@ fn hoist(func: &mut Function, region: Region) -> Changed {
             && let Some(size) = tile_bytes(func, func.result(insts[at])).filter(|size| bytes + size <= MOST_BYTES)
             && let Some(moved) = with_operands(func, &insts[front..=at])
         {
-            let is_moved: HashSet<Inst> = moved.iter().copied().collect();
+            let is_moved: FxHashSet<Inst> = moved.iter().copied().collect();
             let stay: Vec<Inst> = insts[front..=at].iter().copied().filter(|inst| !is_moved.contains(inst)).collect();
             first = Some(front + moved.len());
             bytes += size;
@@ -79,7 +79,7 @@ fn hoist(func: &mut Function, region: Region) -> Changed {
 /// The last of these ops, with those among them that compute its operands; `None` if one of them has branches, or loads.
 fn with_operands(func: &Function, insts: &[Inst]) -> Option<Vec<Inst>> {
     let (load, others) = insts.split_last()?;
-    let mut needed: HashSet<Value> = HashSet::new();
+    let mut needed: FxHashSet<Value> = FxHashSet::default();
     func.inst(*load).op.for_each_operand(&mut |operand| _ = needed.insert(operand));
     let mut moved = vec![*load];
     for inst in others.iter().rev() {

@@ -59,7 +59,7 @@
 //!
 //! The pass leaves loops alone, because their loads could not be prefetched across an `if`.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::ranges::{Divisor, divisor};
 use crate::dtype::Dtype;
@@ -124,7 +124,7 @@ impl Cluster {
         if !insts.iter().any(is_worth) {
             return None;
         }
-        let mut known = Known { func, own: SideTable::new(), forms: HashMap::new() };
+        let mut known = Known { func, own: SideTable::new(), forms: FxHashMap::default() };
         for inst in func.all_insts() {
             for result in &func.inst(inst).results {
                 known.form(*result); // in order, so that the recursion stays shallow
@@ -176,7 +176,8 @@ impl Cluster {
         let loc = func.inst(self.insts[0]).loc;
         let [head, narrow, wide] = [0; 3].map(|_| func.add_region());
         let build = Builder::new(func, head, loc);
-        let mut tests = Tests { build, bounds: HashMap::new(), divisors: HashMap::new(), tests: Vec::new(), tested: HashSet::new() };
+        let mut tests =
+            Tests { build, bounds: FxHashMap::default(), divisors: FxHashMap::default(), tests: Vec::new(), tested: FxHashSet::default() };
         for inst in &self.insts {
             let result = tests.build.func.result(*inst);
             tests.bound(result);
@@ -186,13 +187,13 @@ impl Cluster {
         }
         let cond = tests.finish();
 
-        let mut copy = Copies { func, region: narrow, loc, is_narrow: true, copies: HashMap::new() };
+        let mut copy = Copies { func, region: narrow, loc, is_narrow: true, copies: FxHashMap::default() };
         let values: Vec<Value> = self.results.iter().map(|value| copy.of(*value)).collect();
         let b = &mut Builder::new(func, narrow, loc);
         let values = values.into_iter().map(|value| b.cast(value, Dtype::I64)).collect();
         b.yield_values(values);
 
-        let mut copy = Copies { func, region: wide, loc, is_narrow: false, copies: HashMap::new() };
+        let mut copy = Copies { func, region: wide, loc, is_narrow: false, copies: FxHashMap::default() };
         let values = self.results.iter().map(|value| copy.of(*value)).collect();
         Builder::new(func, wide, loc).yield_values(values);
 
@@ -264,7 +265,7 @@ struct Known<'f> {
     func: &'f Function,
     /// The results of the members found so far.
     own: SideTable<Value, bool>,
-    forms: HashMap<Value, Option<Form>>,
+    forms: FxHashMap<Value, Option<Form>>,
 }
 
 impl Known<'_> {
@@ -323,11 +324,11 @@ impl Known<'_> {
 struct Tests<'f> {
     build: Builder<'f>,
     /// Scalars that bound the magnitudes of values, if the tests pass.
-    bounds: HashMap<Value, Value>,
-    divisors: HashMap<Divisor, (Value, Value)>,
+    bounds: FxHashMap<Value, Value>,
+    divisors: FxHashMap<Divisor, (Value, Value)>,
     tests: Vec<Value>,
     /// The values that have a test.
-    tested: HashSet<Value>,
+    tested: FxHashSet<Value>,
 }
 
 impl Tests<'_> {
@@ -434,7 +435,7 @@ struct Copies<'f> {
     region: Region,
     loc: Loc,
     is_narrow: bool,
-    copies: HashMap<Value, Value>,
+    copies: FxHashMap<Value, Value>,
 }
 
 impl Copies<'_> {

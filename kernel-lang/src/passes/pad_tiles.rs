@@ -306,7 +306,7 @@ fn operator(func: &Function, combine: Region) -> Option<BinaryOp> {
     let data = func.region(combine);
     let &[first, last] = &data.insts[..] else { return None };
     let Op::Binary { op, lhs, rhs } = func.inst(first).op else { return None };
-    let yields = matches!(&func.inst(last).op, Op::Yield { values } if values == &func.inst(first).results);
+    let yields = matches!(&func.inst(last).op, Op::Yield { values } if values[..] == func.inst(first).results[..]);
     (yields && data.params == [lhs, rhs]).then_some(op)
 }
 

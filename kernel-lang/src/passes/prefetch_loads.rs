@@ -91,7 +91,7 @@
 //! that a multiprocessor runs (`BYTES_PER_THREAD`). If it contains another loop, it prefetches nothing. Such a loop carries only scalars in
 //! registers, and only if it also has async buffers: waiting for one scalar takes as long as waiting for a tile.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::loops::{self, Distance, Loop};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -139,7 +139,7 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<Ch
 /// Takes out of `before`, the ops in front of a loop, the branches at their end that only load, if `front` does not use what they load. A branch
 /// waits for its loads, such as weights that every iteration uses, and the copies for the first iterations must not wait with it.
 fn take_waiting(func: &Function, before: &mut Vec<Inst>, front: &[Inst]) -> Vec<Inst> {
-    let mut used: HashSet<Value> = HashSet::new();
+    let mut used: FxHashSet<Value> = FxHashSet::default();
     front.iter().for_each(|inst| note_operands(func, *inst, &mut used));
     let mut waiting = Vec::new();
     for at in (0..before.len()).rev() {
@@ -155,7 +155,7 @@ fn take_waiting(func: &Function, before: &mut Vec<Inst>, front: &[Inst]) -> Vec<
     waiting
 }
 
-fn note_operands(func: &Function, inst: Inst, used: &mut HashSet<Value>) {
+fn note_operands(func: &Function, inst: Inst, used: &mut FxHashSet<Value>) {
     let op = &func.inst(inst).op;
     let mut note = |value: Value| _ = used.insert(value);
     op.for_each_operand(&mut note);
@@ -234,7 +234,7 @@ fn holds_loops(func: &Function, body: Region) -> bool {
 
 /// Loads that may run ahead of their iteration, in order.
 fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
-    let mut writes: HashSet<Value> = HashSet::new();
+    let mut writes: FxHashSet<Value> = FxHashSet::default();
     let (mut waits, mut overlaps) = (false, false);
     func.for_each_inst(around.body, &mut |inst| match func.inst(inst).op {
         Op::Store { base, .. } => drop(writes.insert(base)),
@@ -372,7 +372,7 @@ fn iteration_buffers(func: &mut Function, cx: &Cx<'_>, iteration: &mut Iteration
     let is_end = b.compare(CompareOp::Eq, next, end);
     let zero = b.constant(ConstExpr::Int(0), i32);
     let next = b.select(is_end, zero, next);
-    let buffers: HashMap<Inst, Value> = cx.buffers.iter().copied().collect();
+    let buffers: FxHashMap<Inst, Value> = cx.buffers.iter().copied().collect();
     let mut insts = Vec::new();
     for inst in std::mem::take(func.insts_mut(cx.around.body)) {
         if let Some(buffer) = buffers.get(&inst) {
@@ -399,7 +399,7 @@ fn shift_registers(func: &mut Function, cx: &Cx<'_>, iteration: &mut Iteration, 
         uses.insert(result, params[0]);
         carried.extend(firsts.into_iter().zip(params[1..].iter().copied().chain([next])));
     }
-    let loads: HashSet<Inst> = cx.plan.registers.iter().copied().collect();
+    let loads: FxHashSet<Inst> = cx.plan.registers.iter().copied().collect();
     func.insts_mut(body).retain(|inst| !loads.contains(inst));
     substitute(func, body, &uses);
     carried
@@ -486,7 +486,7 @@ struct Iteration {
     on: Value,
     region: Region,
     /// The ops of the body, which are copied for the iteration.
-    body: HashSet<Inst>,
+    body: FxHashSet<Inst>,
     known: SideTable<Value, Option<Value>>,
 }
 

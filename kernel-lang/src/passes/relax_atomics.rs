@@ -22,7 +22,7 @@
 //!
 //! In a loop, an iteration comes before the next one, so the atomic itself is an earlier and a later access.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Inst, Op, Region, Semantics, Type};
@@ -33,7 +33,7 @@ pub fn run(func: &mut Function) -> Changed {
     if !func.all_insts().iter().any(has_order) {
         return false;
     }
-    let mut search = Search { func, accesses: HashMap::new(), before: HashMap::new(), after: HashMap::new() };
+    let mut search = Search { func, accesses: FxHashMap::default(), before: FxHashMap::default(), after: FxHashMap::default() };
     // Inner regions come behind the regions around them.
     for region in func.regions_under(func.body).into_iter().rev() {
         let accesses = func.region(region).insts.iter().any(|inst| search.is_ordered(*inst));
@@ -56,11 +56,11 @@ pub fn run(func: &mut Function) -> Changed {
 struct Search<'a> {
     func: &'a Function,
     /// Does a region, with those inside it, access memory that needs order?
-    accesses: HashMap<Region, bool>,
+    accesses: FxHashMap<Region, bool>,
     /// By atomic: may such an access come before it?
-    before: HashMap<Inst, bool>,
+    before: FxHashMap<Inst, bool>,
     /// By atomic: may such an access come after it?
-    after: HashMap<Inst, bool>,
+    after: FxHashMap<Inst, bool>,
 }
 
 impl Search<'_> {

@@ -51,7 +51,7 @@
 //! The main loop runs the iterations with full tiles ([`super::split_loops`]). If rows are not aligned, it runs none, and the remainder loop runs all. Each of
 //! them would compute the whole condition before its first load, although one part of it fails in all.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution};
@@ -119,7 +119,7 @@ fn in_loop(func: &mut Function, body: Region) -> Changed {
     }
     let late = only_for(func, body, &conditions);
     // By branch: the ops that go in front of it.
-    let tests: HashMap<Inst, Vec<Inst>> =
+    let tests: FxHashMap<Inst, Vec<Inst>> =
         conditions.iter().filter_map(|condition| Some((condition.branch, test(func, condition, &late)?))).collect();
     if tests.is_empty() {
         return false;

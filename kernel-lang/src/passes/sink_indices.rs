@@ -37,7 +37,7 @@
 //!
 //! The pass runs last before layout assignment, because [`super::cse`] and [`super::licm`] would undo it.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::masks::Comparison;
@@ -60,7 +60,7 @@ pub fn run(func: &mut Function) -> Changed {
     let mut sizes = Sizes { large: SideTable::new(), copies_left: FEW_COPIES.max(count) };
     let mut home: SideTable<Value, Option<Region>> = SideTable::new();
     let regions = func.regions_under(func.body);
-    let mut branches: HashSet<Region> = HashSet::new();
+    let mut branches: FxHashSet<Region> = FxHashSet::default();
     for region in &regions {
         for inst in &func.region(*region).insts {
             let data = func.inst(*inst);
@@ -81,7 +81,7 @@ pub fn run(func: &mut Function) -> Changed {
             // A value that a region yields keeps its layout, because it becomes a value of the surrounding region.
             if !op.is_terminator() {
                 let is_index = cx.func.inst(inst).results.clone().into_iter().any(|result| cx.is_index(result));
-                let (user, mut own) = (op.clone(), HashMap::new());
+                let (user, mut own) = (op.clone(), FxHashMap::default());
                 op.map_operands(&mut |value| {
                     if !is_index && cx.is_owned(&user, value) { cx.own(inst, value, &mut own) } else { cx.here(value) }
                 });
@@ -181,7 +181,7 @@ impl Cx<'_> {
     }
 
     /// The index, or a copy if ops other than `user` use it. `own` holds the copies that `user` has.
-    fn own(&mut self, user: Inst, value: Value, own: &mut HashMap<Value, Value>) -> Value {
+    fn own(&mut self, user: Inst, value: Value, own: &mut FxHashMap<Value, Value>) -> Value {
         let Some(parts) = self.parts(value) else { return value };
         let is_free = |part: &Value| self.home[*part] == Some(self.region) && self.owner[*part].is_none_or(|owner| owner == user);
         if parts.iter().all(is_free) {
@@ -219,7 +219,7 @@ impl Cx<'_> {
     /// The tiles that a cheap tile is computed from, and the tile itself as the last one. `None` if these are too many to copy.
     fn parts(&mut self, value: Value) -> Option<Vec<Value>> {
         let func = &*self.func;
-        let (mut parts, mut entered): (Vec<Value>, HashSet<Value>) = (Vec::new(), HashSet::new());
+        let (mut parts, mut entered): (Vec<Value>, FxHashSet<Value>) = (Vec::new(), FxHashSet::default());
         let large = &mut self.sizes.large;
         let mut is_large = false;
         let enter = |_: &mut Vec<Value>, value: Value, before: &mut Vec<Value>| {

@@ -58,7 +58,7 @@
 mod end;
 mod groups;
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::dtype::Dtype;
@@ -216,7 +216,7 @@ struct Plan {
     /// The extent of the axis along which the slices lie.
     extent: usize,
     /// The ops in front of the first sliced op that only sliced ops need.
-    late: HashSet<Inst>,
+    late: FxHashSet<Inst>,
 }
 
 /// The axis of a tile along which it is sliced. `None` if it stays whole.
@@ -246,8 +246,8 @@ fn plan(func: &Function, region: Region, first: usize, facts: &mut AffineFacts) 
     let mut inside: SideTable<Value, bool> = SideTable::new();
     let mut rebuildable = Rebuildable { func, is_sliced: &is_sliced, in_front: front.iter().copied().collect(), known: SideTable::new() };
     // Each access once, because many are equal.
-    let mut accesses: HashSet<(Value, Option<Affine>, bool)> = HashSet::new();
-    let mut whole_stores: HashSet<Value> = HashSet::new();
+    let mut accesses: FxHashSet<(Value, Option<Affine>, bool)> = FxHashSet::default();
+    let mut whole_stores: FxHashSet<Value> = FxHashSet::default();
     for inst in behind {
         let data = func.inst(*inst);
         let mut values = data.results.clone();
@@ -298,8 +298,8 @@ fn is_slice_by_slice(op: &Op) -> bool {
 }
 
 /// The ops in front that compute only sliced tiles, and which nothing in front needs that stays.
-fn late(func: &Function, front: &[Inst], is_sliced: &dyn Fn(Value) -> bool) -> HashSet<Inst> {
-    let mut late = HashSet::new();
+fn late(func: &Function, front: &[Inst], is_sliced: &dyn Fn(Value) -> bool) -> FxHashSet<Inst> {
+    let mut late = FxHashSet::default();
     let mut needed: SideTable<Value, bool> = SideTable::new();
     for inst in front.iter().rev() {
         let data = func.inst(*inst);
@@ -326,7 +326,7 @@ fn is_constant(func: &Function, base: Value) -> bool {
 struct Rebuildable<'f> {
     func: &'f Function,
     is_sliced: &'f dyn Fn(Value) -> bool,
-    in_front: HashSet<Inst>,
+    in_front: FxHashSet<Inst>,
     known: SideTable<Value, Option<bool>>,
 }
 

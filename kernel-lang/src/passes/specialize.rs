@@ -450,7 +450,7 @@ impl Specializer<'_> {
             }
         }
         let is_new_mistake = self.mistakes > mistakes;
-        if !is_new_mistake && let Err(message) = result_types(&self.out, &op, &given.iter().collect::<Vec<_>>()) {
+        if !is_new_mistake && let Some(message) = result_types(&self.out, &op, &given.iter().collect::<Vec<_>>()).err() {
             let help = rule_help(&op);
             self.error(loc, message, help);
         }

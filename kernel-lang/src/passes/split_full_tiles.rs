@@ -80,7 +80,7 @@ mod narrow;
 mod parts;
 mod plan;
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::loops::{self, Loop};
@@ -116,7 +116,7 @@ pub fn run(func: &mut Function) -> Changed {
 
 /// Splits each straight-line region that accesses tiles. Reductions and scans belong to such a region. The tiles that they combine then
 /// have the layout for full tiles, and no tile has to leave the branch for them.
-fn split_region(func: &mut Function, region: Region, loops: &HashMap<Value, Loop>, facts: &mut AffineFacts) -> Changed {
+fn split_region(func: &mut Function, region: Region, loops: &FxHashMap<Value, Loop>, facts: &mut AffineFacts) -> Changed {
     let insts = func.region(region).insts.clone();
     let mut out = Vec::new();
     // The uses of the region's values, computed once, if any straight-line region is split.
@@ -155,7 +155,7 @@ struct Planned {
     plan: Plan,
 }
 
-fn planned(func: &Function, whole: &[Inst], loops: &HashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Planned> {
+fn planned(func: &Function, whole: &[Inst], loops: &FxHashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Planned> {
     if whole.len() > MAX_OPS {
         return None;
     }
@@ -178,8 +178,8 @@ fn planned(func: &Function, whole: &[Inst], loops: &HashMap<Value, Loop>, facts:
     (!is_certain || planned.plan.flat.is_some()).then_some(planned)
 }
 
-fn flat(func: &Function, Planned { ops, plan, .. }: &Planned, loops: &HashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Flat> {
-    let late: HashSet<Inst> = ops.iter().copied().filter(|inst| !plan.before.contains(inst)).collect();
+fn flat(func: &Function, Planned { ops, plan, .. }: &Planned, loops: &FxHashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Flat> {
+    let late: FxHashSet<Inst> = ops.iter().copied().filter(|inst| !plan.before.contains(inst)).collect();
     let is_usable = |value: Value| !matches!(func.def(value), Def::Result(inst, _) if late.contains(&inst));
     flat_indices::find(func, &full(ops, plan, false), loops, facts, &is_usable)
 }
@@ -317,7 +317,7 @@ fn split(
 fn branch(func: &mut Function, region: Region, cond: Value, [then_region, else_region]: [Region; 2], results: &[Value], loc: Loc) {
     let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
     let branch = func.append(region, Op::If { cond, then_region, else_region }, types, loc);
-    let values = func.inst(branch).results.clone();
+    let values = func.inst(branch).results.to_vec();
     Builder::new(func, region, loc).yield_values(values);
 }
 
@@ -353,8 +353,8 @@ fn handed_on(
     first_use: &dyn Fn(Value) -> Option<u32>,
     with: &mut Substitution,
 ) -> (Vec<Value>, Vec<Inst>) {
-    let is_before: HashSet<Inst> = before.iter().copied().collect();
-    let inside: HashSet<Value> =
+    let is_before: FxHashSet<Inst> = before.iter().copied().collect();
+    let inside: FxHashSet<Value> =
         ops.iter().filter(|inst| !is_before.contains(inst)).flat_map(|inst| &func.inst(*inst).results).copied().collect();
     let (mut results, mut remade, mut used) = (Vec::new(), Vec::new(), Vec::new());
     for inst in ops.iter().filter(|inst| !is_before.contains(inst)) {
@@ -373,7 +373,7 @@ fn handed_on(
         }
     }
     used.sort_unstable();
-    let addresses: HashSet<Value> = results.iter().copied().collect();
+    let addresses: FxHashSet<Value> = results.iter().copied().collect();
     results.extend(used.into_iter().map(|(_, value)| value).filter(|value| !addresses.contains(value)));
     (results, remade)
 }
@@ -391,7 +391,7 @@ pub(super) fn make_full(func: &mut Function, ops: &[Inst], region: Region, plan:
             *partial = *width == Width::PartialRuns;
         }
     }
-    let copy_of: HashMap<Inst, Inst> = ops.iter().copied().zip(copies).collect();
+    let copy_of: FxHashMap<Inst, Inst> = ops.iter().copied().zip(copies).collect();
     let mut with = Substitution::new();
     let mut constants = Vec::new();
     for (mask, _) in &plan.masks {

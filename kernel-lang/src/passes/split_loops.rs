@@ -275,7 +275,7 @@ fn add_guarded(func: &mut Function, around: &Loop, whole: Op, is_aligned: Value)
     let [then_region, else_region] = [data.op, copied].map(|op| {
         let region = func.add_region();
         let inst = func.append(region, op, types.clone(), data.loc);
-        let results = func.inst(inst).results.clone();
+        let results = func.inst(inst).results.to_vec();
         Builder::new(func, region, data.loc).yield_values(results);
         region
     });

@@ -118,7 +118,7 @@
 mod copy;
 mod digits;
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::factors::Factors;
 use crate::ir::rewrite::Changed;
@@ -157,7 +157,7 @@ struct Flat {
     /// The number of the program.
     program: Value,
     /// The values that depend on it.
-    varying: HashSet<Value>,
+    varying: FxHashSet<Value>,
     /// The extent of all tiles.
     extent: usize,
 }
@@ -173,7 +173,7 @@ impl Flat {
         let extent = common_extent(func, ops).filter(|extent| extent.is_power_of_two())?;
         let is_program = |inst: &&Inst| matches!(func.inst(**inst).op, Op::ProgramId { axis: 0 });
         let program = func.result(*ops.iter().find(is_program)?);
-        let mut varying = HashSet::from([program]);
+        let mut varying = FxHashSet::from_iter([program]);
         let (mut front, mut rest) = (Vec::new(), Vec::new());
         for inst in ops {
             let data = func.inst(*inst);

@@ -47,7 +47,7 @@
 //!
 //! The pass runs after [`super::split_loops`] and unrolls only its main loop, because the remainder loop has few iterations.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::loops::Loop;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for};
@@ -129,7 +129,7 @@ fn only_loads(func: &Function, around: &Loop) -> bool {
 /// many bytes are enough.
 fn enough_for_memory(func: &Function, around: &Loop) -> Option<i64> {
     let (mut bytes, mut enough) = (0, ENOUGH_BYTES);
-    let mut loaded: HashSet<Value> = HashSet::new();
+    let mut loaded: FxHashSet<Value> = FxHashSet::default();
     for inst in &func.region(around.body).insts {
         let data = func.inst(*inst);
         let mut waits = false;

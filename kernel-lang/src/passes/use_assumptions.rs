@@ -33,7 +33,7 @@
 //! A false assumption makes results wrong, but no kernel unsafe: guards of accesses are added later, from the actual lengths and offsets.
 //! [`super::drop_assertions`] runs afterwards.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
@@ -57,13 +57,13 @@ pub fn run(func: &mut Function) -> Changed {
 #[derive(Default)]
 struct Known {
     /// Conditions that hold, each with the constant `true` that replaces it.
-    predicates: HashMap<Value, Value>,
+    predicates: FxHashMap<Value, Value>,
     /// Comparisons that hold for two scalars. The scalar that was defined first is on the left.
-    compared: HashMap<(Value, Value), Vec<CompareOp>>,
+    compared: FxHashMap<(Value, Value), Vec<CompareOp>>,
     /// The smallest and the largest value of a scalar. The last pair is the current one.
-    bounds: HashMap<Value, Vec<(i128, i128)>>,
+    bounds: FxHashMap<Value, Vec<(i128, i128)>>,
     /// Numbers of which an integer scalar is a multiple.
-    multiples: HashMap<Value, Vec<i128>>,
+    multiples: FxHashMap<Value, Vec<i128>>,
     /// The facts in the order in which they were learned.
     facts: Vec<Fact>,
     changed: bool,

@@ -62,7 +62,7 @@ fn folded(func: &Function, inst: Inst) -> Option<(Value, Region)> {
         &func.inst(first).op,
         Op::Binary { op: BinaryOp::Add | BinaryOp::Mul, lhs, rhs } if [*lhs, *rhs] == data.params[..]
     );
-    let yields = matches!(&func.inst(last).op, Op::Yield { values } if values == &func.inst(first).results);
+    let yields = matches!(&func.inst(last).op, Op::Yield { values } if values[..] == func.inst(first).results[..]);
     (folds && yields && matches!(func.ty(input).dtype(), Dtype::F16 | Dtype::Bf16)).then_some((input, *combine))
 }
 

@@ -49,8 +49,8 @@ const CHANGES: [(&str, &str, &str); 4] = [
     // The macros compile none, except where tuning must know which configurations are left out.
     (
         "kernel-frontend/src/variants.rs",
-        "|instance| cached.get_or_compile(instance, || one(func, instance))",
-        "|instance| if has_choice { cached.get_or_compile(instance, || one(func, instance)) } else { Ok(Outcomes::default()) }",
+        "cached.get_or_compile(instance, || one(func, instance, groups.group(index)))",
+        "if has_choice { cached.get_or_compile(instance, || one(func, instance, groups.group(index))) } else { Ok(Outcomes::default()) }",
     ),
 ];
 

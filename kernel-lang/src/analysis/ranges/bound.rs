@@ -2,7 +2,7 @@
 //!
 //! Each expression exists once.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, UnaryOp, Value};
@@ -60,9 +60,9 @@ pub struct Bounds {
     not_negative: Vec<bool>,
     /// By bound: does it contain a division?
     divides: Vec<bool>,
-    numbers: HashMap<Node, Bound>,
+    numbers: FxHashMap<Node, Bound>,
     pub(super) checks: Vec<Check>,
-    checked: HashSet<Check>,
+    checked: FxHashSet<Check>,
 }
 
 impl Bounds {

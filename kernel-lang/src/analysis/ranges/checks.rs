@@ -11,7 +11,7 @@
 //! An expression comes after its operands. Of the checks that fail, consider the one of the first expression: the checks of its operands hold, so
 //! these are exact, and so is the number that is checked. So the test fails. If no check fails, all numbers are exact.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 use crate::dtype::Dtype;
@@ -27,7 +27,7 @@ impl Bounds {
 
     /// Appends ops that test these checks, if those in front of them hold. Their result is a `bool`, or `None` if nothing is to be tested.
     pub fn test(&self, checks: Range<usize>, b: &mut Builder<'_>) -> Option<Value> {
-        let checked: HashSet<Check> = self.checks[..checks.end].iter().copied().collect();
+        let checked: FxHashSet<Check> = self.checks[..checks.end].iter().copied().collect();
         let nodes = self.len();
         let mut narrow = vec![false; nodes];
         for at in 0..nodes {
@@ -39,7 +39,7 @@ impl Bounds {
 }
 
 /// Is an expression at least 0 and less than 2^31 if all checks hold? `narrow` answers this for its operands.
-fn is_narrow(bounds: &Bounds, checked: &HashSet<Check>, bound: Bound, narrow: &[bool]) -> bool {
+fn is_narrow(bounds: &Bounds, checked: &FxHashSet<Check>, bound: Bound, narrow: &[bool]) -> bool {
     let are_narrow = |x: Bound, y: Bound| narrow[x.at()] && narrow[y.at()];
     match bounds.node(bound) {
         Node::Constant(constant) => (0..END).contains(&constant),
@@ -63,7 +63,7 @@ impl Writer<'_, '_, '_> {
     fn test(&mut self, checks: &[Check]) -> Option<Value> {
         // The bits of the numbers that are less than 2^31 without their signs, of those that are not negative, and of those of 32 bits that are not.
         let [mut fits, mut wide, mut signs]: [Option<Value>; 3] = Default::default();
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         for check in checks.iter().filter(|check| seen.insert(**check)) {
             let (all, number) = match (*check, self.sum_or_difference(*check)) {
                 (_, Some(number)) => (&mut signs, number),

@@ -25,7 +25,7 @@ mod selects;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::masks;
@@ -85,7 +85,7 @@ pub struct Ranges<'a> {
     /// Can the tests use this scalar?
     is_usable: &'a dyn Fn(Value) -> bool,
     bounds: Bounds,
-    known: HashMap<Value, Option<Range>>,
+    known: FxHashMap<Value, Option<Range>>,
     /// The ends of accesses that must not be negative, each with the number of its check.
     ends: Vec<(Bound, usize)>,
     /// The number of checks that do not change any more.
@@ -95,9 +95,9 @@ pub struct Ranges<'a> {
 }
 
 /// By tile: what a mask guarantees of its elements.
-type Narrowed = HashMap<Value, (Option<Bound>, Option<Bound>)>;
+type Narrowed = FxHashMap<Value, (Option<Bound>, Option<Bound>)>;
 /// The ranges under one mask, if there is a mask.
-type Memo<'m> = Option<&'m mut HashMap<Value, Option<Range>>>;
+type Memo<'m> = Option<&'m mut FxHashMap<Value, Option<Range>>>;
 
 impl<'a> Ranges<'a> {
     /// No ranges yet, of the tiles of a straight-line region. Bounds consist of scalars that are usable.
@@ -108,7 +108,7 @@ impl<'a> Ranges<'a> {
             func.inst(*inst).op.for_each_operand(&mut |operand| depth = depth.max(depths[operand]));
             func.inst(*inst).results.iter().filter(|result| func.ty(**result).is_tile()).for_each(|result| depths[*result] = depth + 1);
         }
-        Ranges { func, is_usable, bounds: Bounds::default(), known: HashMap::new(), ends: Vec::new(), sealed: 0, depths }
+        Ranges { func, is_usable, bounds: Bounds::default(), known: FxHashMap::default(), ends: Vec::new(), sealed: 0, depths }
     }
 
     /// Assumes from now on that a comparison of tiles holds for every element: ranges are those of the elements for which it holds. The checks still
@@ -165,7 +165,7 @@ impl<'a> Ranges<'a> {
             return *range;
         }
         // Where a bound is a constant beyond 32 bits, no check would hold.
-        let range = self.computed(value, &Narrowed::new(), &mut None).filter(|range| {
+        let range = self.computed(value, &Narrowed::default(), &mut None).filter(|range| {
             [range.low, range.high].into_iter().all(|bound| self.bounds.as_constant(bound).is_none_or(|bound| (-END..END).contains(&bound)))
         });
         if let Some(range) = range {
@@ -177,9 +177,9 @@ impl<'a> Ranges<'a> {
 
     /// Requires that the elements of an access where its mask holds are inside its tensor. Returns whether a test can decide that.
     /// Conjuncts in `known` hold for every element, and are not looked at.
-    pub fn require_inside(&mut self, access: Access, facts: &mut AffineFacts, known: &HashSet<Value>) -> bool {
+    pub fn require_inside(&mut self, access: Access, facts: &mut AffineFacts, known: &FxHashSet<Value>) -> bool {
         let Access { base, offset, mask, .. } = access;
-        let narrowed = mask.map_or_else(Narrowed::new, |mask| self.narrowed(mask, facts, known));
+        let narrowed = mask.map_or_else(Narrowed::default, |mask| self.narrowed(mask, facts, known));
         let Some(range) = self.under(offset, &narrowed) else { return false };
         let length = self.bounds.number(Node::Length(base));
         let one = self.bounds.constant(1);
@@ -222,10 +222,10 @@ impl<'a> Ranges<'a> {
 
     /// The range of a tile where a mask holds.
     fn under(&mut self, value: Value, narrowed: &Narrowed) -> Option<Range> {
-        if narrowed.is_empty() { self.of(value) } else { self.narrow(value, narrowed, &mut HashMap::new()).filter(Range::is_exact) }
+        if narrowed.is_empty() { self.of(value) } else { self.narrow(value, narrowed, &mut FxHashMap::default()).filter(Range::is_exact) }
     }
 
-    fn narrow(&mut self, value: Value, narrowed: &Narrowed, memo: &mut HashMap<Value, Option<Range>>) -> Option<Range> {
+    fn narrow(&mut self, value: Value, narrowed: &Narrowed, memo: &mut FxHashMap<Value, Option<Range>>) -> Option<Range> {
         if let Some(range) = memo.get(&value) {
             return *range;
         }
@@ -246,8 +246,8 @@ impl<'a> Ranges<'a> {
     }
 
     /// What the conjuncts of a mask say about the tiles that they compare.
-    fn narrowed(&mut self, mask: Value, facts: &mut AffineFacts, known: &HashSet<Value>) -> Narrowed {
-        let mut narrowed = Narrowed::new();
+    fn narrowed(&mut self, mask: Value, facts: &mut AffineFacts, known: &FxHashSet<Value>) -> Narrowed {
+        let mut narrowed = Narrowed::default();
         // A conjunct of another shape says nothing of the elements at the same positions.
         let is_own = |part: &masks::Conjunct| part.mask == part.whole && !known.contains(&part.mask);
         for part in masks::conjuncts(self.func, facts, mask).into_iter().filter(is_own) {

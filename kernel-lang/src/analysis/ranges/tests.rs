@@ -199,7 +199,7 @@ fn evaluated_float(bounds: &Bounds, bound: Bound, scalars: &[(Value, i128)], len
 /// Whether the test that a region makes holds.
 fn tests_true(func: &Function, region: Region, test: Value, scalars: &[(Value, i128)], length: i128) -> bool {
     let number = |number: i128| Scalar::from_const(&ConstExpr::Int(number), Dtype::I64).expect("it fits");
-    let mut known: HashMap<Value, Scalar> = scalars.iter().map(|(value, of)| (*value, number(*of))).collect();
+    let mut known: FxHashMap<Value, Scalar> = scalars.iter().map(|(value, of)| (*value, number(*of))).collect();
     for inst in func.region(region).insts.clone() {
         let (of, result) = (|value: Value| known[&value], func.result(inst));
         let dtype = func.ty(result).dtype();
@@ -244,7 +244,7 @@ fn elements_are_in_their_ranges_if_the_checks_hold() {
             if number == sealed {
                 ranges.seal();
             }
-            ranges.require_inside(*access, &mut AffineFacts::new(), &HashSet::new())
+            ranges.require_inside(*access, &mut AffineFacts::new(), &FxHashSet::default())
         });
         let bounds = ranges.into_bounds();
         let mut written = func.clone();

@@ -1,6 +1,6 @@
 //! Branches and loops. Conditions are scalars with the same value in every thread, so no branch diverges.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
@@ -26,8 +26,8 @@ impl Emitter<'_> {
 
     /// Emits a region in its own scope: addresses computed inside are not available outside.
     pub(super) fn scoped(&mut self, region: Region) {
-        self.addresses.push(HashMap::new());
-        self.slacks.push(HashMap::new());
+        self.addresses.push(FxHashMap::default());
+        self.slacks.push(FxHashMap::default());
         self.region(region);
         self.addresses.pop();
         self.slacks.pop();
@@ -55,7 +55,7 @@ impl Emitter<'_> {
             }
         }
         moves.retain(|(to, from)| to != from);
-        let targets: HashSet<Reg> = moves.iter().map(|(to, _)| *to).collect();
+        let targets: FxHashSet<Reg> = moves.iter().map(|(to, _)| *to).collect();
         let overwritten = moves.iter().any(|(_, from)| targets.contains(from));
         if overwritten {
             for (_, from) in &mut moves {
@@ -140,7 +140,7 @@ impl Emitter<'_> {
     /// cycles or more, in which these are computed as well.
     fn prepare_loads(&mut self, region: Region) {
         let func = self.func;
-        let mut inside: HashSet<Value> = HashSet::new();
+        let mut inside: FxHashSet<Value> = FxHashSet::default();
         for inst in &func.region(region).insts {
             let data = func.inst(*inst);
             let is_outside = |value: Value| !inside.contains(&value);
@@ -213,8 +213,8 @@ impl Emitter<'_> {
         let opened = self.begin_loop(None, &[test, body]);
         self.assign(&variables, init);
         self.asm.define_label(&again);
-        self.addresses.push(HashMap::new());
-        self.slacks.push(HashMap::new());
+        self.addresses.push(FxHashMap::default());
+        self.slacks.push(FxHashMap::default());
         self.region(test);
         let tested = self.fork();
         let Op::Condition { cond, values } = &self.func.inst(self.func.terminator(test)).op else {

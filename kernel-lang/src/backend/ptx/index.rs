@@ -1,6 +1,6 @@
 //! Index and address computation: each index is a sum `uniform + thread part + register part`.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::Affine;
 use crate::analysis::polynomial::Polynomial;
@@ -24,8 +24,8 @@ pub(super) struct AddressKey {
 /// The thread's part of an index along an axis, by layout; and the predicates of the threads that store elements held by several threads.
 #[derive(Default)]
 pub(super) struct ThreadParts {
-    pub(super) parts: HashMap<(Layout, usize), Option<Reg>>,
-    owner: HashMap<Option<Layout>, Option<Reg>>,
+    pub(super) parts: FxHashMap<(Layout, usize), Option<Reg>>,
+    owner: FxHashMap<Option<Layout>, Option<Reg>>,
     /// The register with the thread's index in its CTA.
     thread: Option<Reg>,
     /// The register with the CTA's rank in its cluster, if there are several CTAs.
@@ -59,7 +59,7 @@ impl Emitter<'_> {
             asm!(self, "mad.lo.s32 {of_program}, {block}, {}, {thread}", self.schedule.threads());
             self.threads.block = Some(block);
         }
-        let (mut layouts, mut seen): (Vec<Layout>, HashSet<&Layout>) = (Vec::new(), HashSet::new());
+        let (mut layouts, mut seen): (Vec<Layout>, FxHashSet<&Layout>) = (Vec::new(), FxHashSet::default());
         for inst in self.func.all_insts() {
             let of_results = self.func.inst(inst).results.iter().filter_map(|result| self.func.layouts[*result].as_ref());
             layouts.extend(of_results.filter(|layout| seen.insert(layout)).cloned());

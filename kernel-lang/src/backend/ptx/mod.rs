@@ -18,7 +18,7 @@ mod index;
 mod memory;
 mod text;
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::uniform_loads::{self, Reader};
@@ -77,24 +77,24 @@ struct Emitter<'a> {
     /// Whether a quotient is only rounded to `bf16`, by value.
     rounded_quotients: Vec<bool>,
     /// The products of which both halves are computed: the other half of each.
-    other_halves: HashMap<Value, Value>,
+    other_halves: FxHashMap<Value, Value>,
     /// The halves that were computed with their other halves, until their ops are emitted.
-    halves: HashMap<Value, Lanes>,
+    halves: FxHashMap<Value, Lanes>,
     facts: AffineFacts,
     /// The values that depend only on the thread, computed once at the top.
     threads: index::ThreadParts,
     /// Byte offsets of the thread's part, by the region in which they are valid.
-    addresses: Vec<HashMap<index::AddressKey, Reg>>,
+    addresses: Vec<FxHashMap<index::AddressKey, Reg>>,
     /// The slack between a thread's indices and a limit, by the region in which it is valid.
-    slacks: Vec<HashMap<arithmetic::compare::SlackKey, Reg>>,
+    slacks: Vec<FxHashMap<arithmetic::compare::SlackKey, Reg>>,
     /// For the masks of vectorised accesses in this region: the number of adjacent registers in which the mask is equal.
-    runs: HashMap<Value, usize>,
+    runs: FxHashMap<Value, usize>,
     /// The narrow integers that are clamped, by their registers: the type, and the register of the 32-bit integer.
-    clamped: HashMap<Reg, (Dtype, Reg)>,
+    clamped: FxHashMap<Reg, (Dtype, Reg)>,
     /// The address and the length of each pointer.
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The parameters of each launch value.
-    launch_values: HashMap<Value, launch_value::Parameters>,
+    launch_values: FxHashMap<Value, launch_value::Parameters>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
     /// The threads that perform each load of elements that several threads hold.
@@ -152,16 +152,16 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         asm: Assembly::default(),
         sources: SideTable::new(),
         other_halves: arithmetic::wide_product::other_halves(func, &needed),
-        halves: HashMap::new(),
+        halves: FxHashMap::default(),
         needed,
         summed: exchange::reduce::summed_products(func),
         rounded_quotients: arithmetic::bf16_quotient::rounded_quotients(func),
         facts: AffineFacts::new(),
         threads: index::ThreadParts::default(),
-        addresses: vec![HashMap::new()],
-        slacks: vec![HashMap::new()],
-        runs: HashMap::new(),
-        clamped: HashMap::new(),
+        addresses: vec![FxHashMap::default()],
+        slacks: vec![FxHashMap::default()],
+        runs: FxHashMap::default(),
+        clamped: FxHashMap::default(),
         pointers: SideTable::new(),
         launch_values: launch_values.into_iter().collect(),
         report_buffer: None,

@@ -1,6 +1,6 @@
 //! Layout preferences of accesses and reductions, and converts for accesses that prefer another layout than their component.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::ir::rewrite::Changed;
@@ -111,7 +111,7 @@ pub(super) fn compute(func: &Function, target: &Asked) -> Vec<Access> {
     let mut facts = AffineFacts::new();
     let mut used: Option<SideTable<Value, bool>> = None;
     let mut accesses = Vec::new();
-    let mut widest: HashMap<Value, u32> = HashMap::new();
+    let mut widest: FxHashMap<Value, u32> = FxHashMap::default();
     let mut bases = Vec::new();
     for inst in func.all_insts() {
         let (base, offset, align) = match func.inst(inst).op {
@@ -157,7 +157,7 @@ fn used_values(func: &Function) -> SideTable<Value, bool> {
 /// elements then move between threads once, and neighbouring lanes access neighbouring addresses. An example is a store of a transposed
 /// load.
 pub(super) fn separate(func: &mut Function, accesses: &[Access], components: &mut Components, wishes: &[Wish]) -> Changed {
-    let mut crossing: HashSet<Inst> = accesses
+    let mut crossing: FxHashSet<Inst> = accesses
         .iter()
         .filter(|access| access.width.axis.is_some() && access.width.axis != wishes[components.find(access.offset)].axis)
         .map(|access| access.inst)
@@ -166,7 +166,7 @@ pub(super) fn separate(func: &mut Function, accesses: &[Access], components: &mu
         return false;
     }
     // An async buffer has the layout of its copies. The converts after its `local_load`s move the elements between threads.
-    let buffers: HashSet<Value> = crossing.iter().filter_map(|inst| buffer_of(&func.inst(*inst).op)).collect();
+    let buffers: FxHashSet<Value> = crossing.iter().filter_map(|inst| buffer_of(&func.inst(*inst).op)).collect();
     crossing.extend(
         func.all_insts().into_iter().filter(|inst| buffer_of(&func.inst(*inst).op).is_some_and(|buffer| buffers.contains(&buffer))),
     );

@@ -12,7 +12,7 @@
 //! The tiles that a guarded loop carries would otherwise have the layout of the main loop, in which each thread has neighbours ([`crate::passes::split_loops`]).
 //! If the layouts turn out to be equal, a convert costs nothing.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::loops::defined_in;
 use crate::ir::rewrite::{Substitution, substitute};
@@ -55,7 +55,7 @@ fn isolate(func: &mut Function, region: Region) -> Vec<Inst> {
 /// The tiles from outside that the ops of a region use, each once, in order.
 fn captured(func: &Function, region: Region) -> Vec<Value> {
     let inside = defined_in(func, &[region]);
-    let (mut captured, mut seen) = (Vec::new(), HashSet::new());
+    let (mut captured, mut seen) = (Vec::new(), FxHashSet::default());
     func.for_each_inst(region, &mut |inst| {
         func.inst(inst).op.for_each_operand(&mut |value| {
             if func.ty(value).is_tile() && !inside[value] && seen.insert(value) {

@@ -39,7 +39,7 @@ impl Components {
 
     fn connect(&mut self, func: &Function, inst: Inst) {
         let data = func.inst(inst);
-        let results = &data.results;
+        let results = &data.results[..];
         match &data.op {
             Op::If { then_region, else_region, .. } => {
                 self.join_each(func, results, func.yielded(*then_region));
@@ -93,7 +93,7 @@ pub(super) fn tiles(func: &Function) -> Vec<Value> {
 
 fn tiles_of(func: &Function, inst: Inst) -> Vec<Value> {
     let data = func.inst(inst);
-    let mut tiles = data.results.clone();
+    let mut tiles = data.results.to_vec();
     data.op.for_each_operand(&mut |value| tiles.push(value));
     tiles.retain(|value| func.ty(*value).is_tile());
     tiles

@@ -28,7 +28,7 @@ mod quotients;
 mod runs;
 mod translate;
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::loops::Loop;
@@ -51,9 +51,9 @@ pub(super) struct Full<'a> {
     /// Its ops.
     pub(super) ops: &'a [Inst],
     /// The accesses that are in bounds, and how each moves its elements.
-    pub(super) accesses: &'a HashMap<Inst, Width>,
+    pub(super) accesses: &'a FxHashMap<Inst, Width>,
     /// The masks that hold for every element.
-    pub(super) masks: HashSet<Value>,
+    pub(super) masks: FxHashSet<Value>,
     /// Is a copy for tiles that are not full to be written? It relies on neither.
     pub(super) is_ragged: bool,
 }
@@ -77,13 +77,13 @@ pub(super) struct Flat {
     /// The number of neighbours in a run.
     run: usize,
     /// The indices of loops that the region uses: the first one, and the distance to the next.
-    starts: HashMap<Value, [Value; 2]>,
+    starts: FxHashMap<Value, [Value; 2]>,
     /// The tiles of indices that are computed in 32 bits.
-    indices: HashSet<Value>,
+    indices: FxHashSet<Value>,
     /// The indices that are computed in 32 bits after clamping: a float that was cast may be beyond 32 bits.
-    clamped: HashSet<Value>,
+    clamped: FxHashSet<Value>,
     /// The accesses that the ranges prove in bounds.
-    inside: HashSet<Inst>,
+    inside: FxHashSet<Inst>,
     /// The bounds of the indices, and what the condition must test.
     bounds: Bounds,
     /// The number of checks that the copy for full tiles needs. A copy for other tiles needs the further ones, too.
@@ -98,7 +98,7 @@ pub(super) struct Flat {
 pub(super) fn find(
     func: &Function,
     full: &Full<'_>,
-    loops: &HashMap<Value, Loop>,
+    loops: &FxHashMap<Value, Loop>,
     facts: &mut AffineFacts,
     is_usable: &dyn Fn(Value) -> bool,
 ) -> Option<Flat> {
@@ -108,10 +108,10 @@ pub(super) fn find(
     }
     let extent = common_extent(func, full.ops).filter(|extent| *extent >= WORTH && extent.is_power_of_two())?;
     let mut ranges = Ranges::new(func, full.ops, is_usable);
-    let (mut members, mut indices, mut inside) = (HashSet::new(), HashSet::new(), HashSet::new());
+    let (mut members, mut indices, mut inside) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
     let mut divides = false;
     let results = full.ops.iter().flat_map(|inst| &func.inst(*inst).results);
-    let assumed: HashSet<Value> = results.copied().filter(|result| full.masks.contains(result) && ranges.assume(*result)).collect();
+    let assumed: FxHashSet<Value> = results.copied().filter(|result| full.masks.contains(result) && ranges.assume(*result)).collect();
     for inst in full.ops {
         let data = func.inst(*inst);
         match data.op {
@@ -158,7 +158,7 @@ pub(super) fn find(
     if !divides || ranges.is_long() {
         return None;
     }
-    let clamped: HashSet<Value> = indices.iter().copied().filter(|index| ranges.is_clamped(*index)).collect();
+    let clamped: FxHashSet<Value> = indices.iter().copied().filter(|index| ranges.is_clamped(*index)).collect();
     let run = run_length(func, full, extent);
     let starts = loop_starts(func, full.ops, loops);
     let demands = Runs { func, indices: &indices, starts: &starts, run, grant: Grant::Collect }.demands(full, facts, &inside);
@@ -179,11 +179,11 @@ pub(super) fn find(
 fn inside_if_ragged(
     func: &Function,
     full: &Full<'_>,
-    assumed: &HashSet<Value>,
+    assumed: &FxHashSet<Value>,
     ranges: &mut Ranges<'_>,
     facts: &mut AffineFacts,
-) -> Option<HashSet<Inst>> {
-    let mut inside = HashSet::new();
+) -> Option<FxHashSet<Inst>> {
+    let mut inside = FxHashSet::default();
     for inst in full.ops {
         let Some(access) = func.inst(*inst).op.access().filter(|access| func.ty(access.offset).is_tile()) else { continue };
         let conjuncts = access.mask.map_or(Vec::new(), |mask| masks::conjuncts(func, facts, mask));
@@ -199,8 +199,8 @@ fn inside_if_ragged(
 }
 
 /// Of each loop index that the ops use: the first one, and the distance to the next.
-fn loop_starts(func: &Function, ops: &[Inst], loops: &HashMap<Value, Loop>) -> HashMap<Value, [Value; 2]> {
-    let mut starts = HashMap::new();
+fn loop_starts(func: &Function, ops: &[Inst], loops: &FxHashMap<Value, Loop>) -> FxHashMap<Value, [Value; 2]> {
+    let mut starts = FxHashMap::default();
     for inst in ops {
         func.inst(*inst).op.for_each_operand(&mut |value| {
             if let Some(around) = loops.get(&value) {
@@ -249,7 +249,7 @@ pub(super) fn is_index_tile(func: &Function, value: Value) -> bool {
 }
 
 /// Adds an index and the indices from which it is computed.
-fn collect(func: &Function, value: Value, indices: &mut HashSet<Value>) {
+fn collect(func: &Function, value: Value, indices: &mut FxHashSet<Value>) {
     let mut next = vec![value];
     while let Some(value) = next.pop() {
         if is_index_tile(func, value) && indices.insert(value) {
@@ -330,7 +330,7 @@ impl Flat {
         });
         let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
         let branch = func.append(region, Op::If { cond, then_region, else_region }, types, loc);
-        func.inst(branch).results.clone()
+        func.inst(branch).results.to_vec()
     }
 }
 

@@ -6,7 +6,7 @@
 //! %p = div %o, (broadcast (mul %h, %w))             %p = div %q, (broadcast %h)
 //! ```
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::factors::Factors;
 use crate::analysis::ranges::{Divisor, divisor};
@@ -22,11 +22,11 @@ const MOST_QUOTIENTS: usize = 32;
 pub(super) fn shared(
     func: &Function,
     ops: &[Inst],
-    indices: &HashSet<Value>,
-    runs: &HashMap<Value, Run>,
-) -> HashMap<Value, (Value, Value)> {
+    indices: &FxHashSet<Value>,
+    runs: &FxHashMap<Value, Run>,
+) -> FxHashMap<Value, (Value, Value)> {
     let mut quotients: Vec<(Value, Value, Value)> = Vec::new();
-    let mut factors: HashMap<Value, Factors> = HashMap::new();
+    let mut factors: FxHashMap<Value, Factors> = FxHashMap::default();
     for inst in ops {
         if let Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } = func.inst(*inst).op
             && indices.contains(&func.result(*inst))
@@ -42,7 +42,7 @@ pub(super) fn shared(
     let mut divisors: Vec<Value> = factors.keys().copied().collect();
     divisors.sort();
     let is_same = |value: &Value| matches!(runs.get(value), Some(Run::Same { .. }));
-    let mut shared = HashMap::new();
+    let mut shared = FxHashMap::default();
     for (value, dividend, by) in &quotients {
         let others = quotients.iter().filter(|(other, of, _)| other != value && of == dividend && (is_same(other) || !is_same(value)));
         let found = others.filter_map(|(other, _, part)| {

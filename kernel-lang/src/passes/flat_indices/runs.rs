@@ -11,7 +11,7 @@
 //! | `2 * (o % 12) - 1` | 15 17 19 21 | steps of 2 |
 //! | `o / 5` | 4 4 4 4 or 4 4 5 5 | varied: 5 is not a multiple of 4 |
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::ranges::{Divisor, divisor};
@@ -132,9 +132,9 @@ impl Demands {
 pub(super) struct Runs<'a> {
     pub(super) func: &'a Function,
     /// The tiles of indices that are computed in 32 bits. Their divisors are known in front of the region.
-    pub(super) indices: &'a HashSet<Value>,
+    pub(super) indices: &'a FxHashSet<Value>,
     /// The first index and the step of the loops around the region.
-    pub(super) starts: &'a HashMap<Value, [Value; 2]>,
+    pub(super) starts: &'a FxHashMap<Value, [Value; 2]>,
     pub(super) run: usize,
     pub(super) grant: Grant,
 }
@@ -158,7 +158,7 @@ pub(super) enum Grant {
 
 impl Runs<'_> {
     /// What the region demands.
-    pub(super) fn demands(&self, full: &Full<'_>, facts: &mut AffineFacts, inside: &HashSet<Inst>) -> Demands {
+    pub(super) fn demands(&self, full: &Full<'_>, facts: &mut AffineFacts, inside: &FxHashSet<Inst>) -> Demands {
         let mut demands = Demands::default();
         if self.run == 1 {
             return demands;
@@ -204,7 +204,7 @@ impl Runs<'_> {
     /// Does it save enough to divide once for a run? A single division takes little more than to select a quotient. Masks are computed for each
     /// element: those of quotients take what the quotients save.
     fn saves_divisions(&self, ops: &[Inst]) -> bool {
-        let mut divisions: HashSet<(Value, Divisor)> = HashSet::new();
+        let mut divisions: FxHashSet<(Value, Divisor)> = FxHashSet::default();
         for inst in ops {
             match self.func.inst(*inst).op {
                 Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, lhs, rhs } if self.indices.contains(&lhs) => {
@@ -219,7 +219,7 @@ impl Runs<'_> {
 
     /// Is one of these indices computed from a quotient?
     fn is_of_quotients(&self, indices: [Value; 2]) -> bool {
-        let (mut next, mut seen) = (indices.to_vec(), HashSet::new());
+        let (mut next, mut seen) = (indices.to_vec(), FxHashSet::default());
         while let Some(value) = next.pop() {
             if !self.indices.contains(&value) || !seen.insert(value) {
                 continue;
@@ -239,8 +239,8 @@ impl Runs<'_> {
         &self,
         full: &Full<'_>,
         facts: &mut AffineFacts,
-        inside: &HashSet<Inst>,
-        runs: &HashMap<Value, Run>,
+        inside: &FxHashSet<Inst>,
+        runs: &FxHashMap<Value, Run>,
     ) -> (Vec<(Value, usize)>, Vec<Value>) {
         let (mut bases, mut lengths) = (Vec::new(), Vec::new());
         for inst in full.ops {
@@ -263,7 +263,7 @@ impl Runs<'_> {
     }
 
     /// Adds the scalars that must be multiples of the run's length so that a value is one. Returns whether there are such scalars.
-    fn strides_of(&self, value: Value, runs: &HashMap<Value, Run>, strides: &mut Vec<Value>, steps: &mut u32) -> bool {
+    fn strides_of(&self, value: Value, runs: &FxHashMap<Value, Run>, strides: &mut Vec<Value>, steps: &mut u32) -> bool {
         if *steps == 0 || strides.len() > MOST_DIVISORS {
             return false;
         }
@@ -307,10 +307,10 @@ impl Runs<'_> {
     }
 
     /// The runs of all tiles of the region. Divisors are added to `demands` if all demands are to be granted.
-    pub(super) fn known(&self, full: &Full<'_>, facts: &mut AffineFacts, demands: &mut Demands) -> HashMap<Value, Run> {
+    pub(super) fn known(&self, full: &Full<'_>, facts: &mut AffineFacts, demands: &mut Demands) -> FxHashMap<Value, Run> {
         let own = full.ops.iter().flat_map(|inst| &self.func.inst(*inst).results).copied().collect();
         let taken_apart = self.taken_apart(full.ops);
-        let mut search = Search { runs: self, full, facts, own, taken_apart, known: HashMap::new(), demands };
+        let mut search = Search { runs: self, full, facts, own, taken_apart, known: FxHashMap::default(), demands };
         for inst in full.ops {
             for result in &self.func.inst(*inst).results {
                 if self.func.ty(*result).is_tile() {
@@ -324,7 +324,7 @@ impl Runs<'_> {
 
     /// The pairs of dividend and divisor of which the region computes the remainder: such a division takes an index apart. A quotient without
     /// its remainder, such as `column / scale`, is demanded only of a flat index.
-    fn taken_apart(&self, ops: &[Inst]) -> HashSet<(Value, Divisor)> {
+    fn taken_apart(&self, ops: &[Inst]) -> FxHashSet<(Value, Divisor)> {
         let remainders = ops.iter().filter_map(|inst| match self.func.inst(*inst).op {
             Op::Binary { op: BinaryOp::Rem, lhs, rhs } if is_index_tile(self.func, lhs) => Some((lhs, divisor(self.func, rhs)?)),
             _ => None,
@@ -412,9 +412,9 @@ struct Search<'a> {
     full: &'a Full<'a>,
     facts: &'a mut AffineFacts,
     /// The values of the region.
-    own: HashSet<Value>,
-    taken_apart: HashSet<(Value, Divisor)>,
-    known: HashMap<Value, Run>,
+    own: FxHashSet<Value>,
+    taken_apart: FxHashSet<(Value, Divisor)>,
+    known: FxHashMap<Value, Run>,
     demands: &'a mut Demands,
 }
 

@@ -2,7 +2,7 @@
 
 mod accesses;
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
@@ -73,10 +73,10 @@ pub(super) fn run(
         runs,
         extents,
         scalars: Substitution::new(),
-        tiles: HashMap::new(),
-        indices: HashMap::new(),
-        reciprocals: HashMap::new(),
-        crossings: HashMap::new(),
+        tiles: FxHashMap::default(),
+        indices: FxHashMap::default(),
+        reciprocals: FxHashMap::default(),
+        crossings: FxHashMap::default(),
         shared,
     };
     for inst in full.ops {
@@ -104,17 +104,17 @@ struct Copy<'a, 'f> {
     facts: &'a mut AffineFacts,
     b: Builder<'f>,
     grant: Grant,
-    runs: HashMap<Value, Run>,
+    runs: FxHashMap<Value, Run>,
     /// The number of runs, and the length of a run.
     extents: [ConstExpr; 2],
     scalars: Substitution,
-    tiles: HashMap<Value, Tile>,
-    indices: HashMap<Value, Index>,
-    reciprocals: HashMap<Value, Reciprocal>,
+    tiles: FxHashMap<Value, Tile>,
+    indices: FxHashMap<Value, Index>,
+    reciprocals: FxHashMap<Value, Reciprocal>,
     /// By dividend and divisor: how runs cross a multiple of the divisor.
-    crossings: HashMap<(Value, Divisor), Crossing>,
+    crossings: FxHashMap<(Value, Divisor), Crossing>,
     /// By quotient: another quotient and a divisor of it that give the same.
-    shared: HashMap<Value, (Value, Value)>,
+    shared: FxHashMap<Value, (Value, Value)>,
 }
 
 impl Copy<'_, '_> {

@@ -14,7 +14,7 @@
 //!
 //! The second copy serves kernels that leave their tensor on purpose, and numbers near the ends of `i64`.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts, positions};
 use crate::analysis::bounds::{self, Bound, End};
@@ -111,7 +111,7 @@ impl Corners {
             }
             let types: Vec<_> = results.iter().map(|result| r.func.ty(*result).clone()).collect();
             let copy = r.func.append(region, op, types, r.loc);
-            let values = r.func.inst(copy).results.clone();
+            let values = r.func.inst(copy).results.to_vec();
             r.yield_values(values);
             region
         });
@@ -135,7 +135,7 @@ fn again(b: &mut Builder<'_>, mask: Value) -> Value {
     if entered > 2 * MOST_PARTS {
         return mask;
     }
-    let mut copies: HashMap<Value, Value> = HashMap::new();
+    let mut copies: FxHashMap<Value, Value> = FxHashMap::default();
     for part in parts {
         let ty = b.func.ty(part).clone();
         let copy = match b.func.def_op(part).cloned() {

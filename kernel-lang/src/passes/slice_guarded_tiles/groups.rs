@@ -10,7 +10,7 @@
 //! Elements are numbered by rows, so a part of the first axis of a tile is the same part of the tile in another shape. Each op must compute
 //! a part of its result from the same part of its operands. Slicing changes the order of accesses, so no access may alias a store.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::affine::AffineFacts;
 use crate::dtype::Dtype;
@@ -86,7 +86,7 @@ pub(super) fn slice(func: &mut Function, region: Region, loc: Loc, facts: &mut A
 /// The tiles among the operands and results of an op.
 fn tiles(func: &Function, inst: Inst) -> Vec<Value> {
     let data = func.inst(inst);
-    let mut values = data.results.clone();
+    let mut values = data.results.to_vec();
     data.op.for_each_operand(&mut |value| values.push(value));
     values.retain(|value| func.ty(*value).is_tile());
     values
@@ -101,7 +101,7 @@ fn part(ty: &Type, slices: usize) -> Type {
 
 /// The number of slices of the ops' tiles; `None` if they cannot be sliced.
 fn slices(func: &Function, insts: &[Inst]) -> Option<usize> {
-    let (mut defined, mut accessed, mut stored) = (HashSet::new(), Vec::new(), Vec::new());
+    let (mut defined, mut accessed, mut stored) = (FxHashSet::default(), Vec::new(), Vec::new());
     let (mut has_groups, mut slices, mut largest) = (false, MOST, 0);
     for inst in insts {
         let data = func.inst(*inst);

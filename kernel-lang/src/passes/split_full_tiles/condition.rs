@@ -2,7 +2,7 @@
 //!
 //! It never holds for a tile that is not full, whatever values the scalars have: each part compares without overflow, or overflows to false.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::bounds;
 use crate::analysis::masks::Comparison;
@@ -38,7 +38,7 @@ pub(in crate::passes) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
             Test::Uniform(value) => parts.push(*value),
         }
     }
-    let mut small: HashSet<&Polynomial> = HashSet::new();
+    let mut small: FxHashSet<&Polynomial> = FxHashSet::default();
     for number in plan.distances.iter().flat_map(|(_, Comparison { index, limit, .. })| [&index.start, limit]) {
         if small.insert(number) {
             let number = number.value(b);
@@ -57,7 +57,7 @@ pub(in crate::passes) fn has_aligned_runs(b: &mut Builder<'_>, plan: &Plan, run:
 
 /// The numbers of a plan that must be multiples, for runs of `run` bytes.
 fn divisible(b: &mut Builder<'_>, plan: &Plan, run: i64) -> Vec<Value> {
-    let (mut known, mut parts) = (HashSet::new(), Vec::new());
+    let (mut known, mut parts) = (FxHashSet::default(), Vec::new());
     for (number, divisor) in &plan.divisible {
         if known.insert((number, divisor)) {
             let number = number.value(b);

@@ -14,7 +14,7 @@
 //! This needs a comparison in the mask of each store and each atomic of the region. Without a store, a region has no effect if nothing uses its
 //! values. A checked launch reports loads out of bounds, and so skips nothing.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::masks;
@@ -40,7 +40,7 @@ pub(super) fn find(func: &Function, ops: &[Inst], plan: &Plan, facts: &mut Affin
         }
         if op.has_effects() {
             let (Op::Store { mask: Some(mask), .. } | Op::Atomic { mask: Some(mask), .. }) = *op else { return None };
-            let own: HashSet<Value> = masks::conjuncts(func, facts, mask).into_iter().map(|conjunct| conjunct.mask).collect();
+            let own: FxHashSet<Value> = masks::conjuncts(func, facts, mask).into_iter().map(|conjunct| conjunct.mask).collect();
             common.retain(|index| own.contains(&plan.masks[*index].0));
         }
     }
@@ -52,7 +52,7 @@ pub(super) fn find(func: &Function, ops: &[Inst], plan: &Plan, facts: &mut Affin
 
 /// Is a scalar computed from one that was loaded?
 fn is_loaded(func: &Function, scalar: Value) -> bool {
-    let (mut next, mut seen) = (vec![scalar], HashSet::new());
+    let (mut next, mut seen) = (vec![scalar], FxHashSet::default());
     while let Some(value) = next.pop().filter(|_| seen.len() < FARTHEST) {
         match func.def_op(value) {
             Some(Op::Load { .. }) => return true,

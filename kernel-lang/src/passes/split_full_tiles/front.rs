@@ -7,7 +7,7 @@
 //! %y = load %table, %next * %n + (arange ..)
 //! ```
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::ir::{Def, Function, Inst, Op, SideTable, Type, Value};
 
@@ -33,16 +33,16 @@ pub(super) fn scalars_in_front(func: &Function, ops: &[Inst]) -> (Vec<Inst>, Vec
         }
     }
     front.reverse();
-    let is_front: HashSet<Inst> = front.iter().copied().collect();
+    let is_front: FxHashSet<Inst> = front.iter().copied().collect();
     let behind = ops.iter().copied().filter(|inst| !is_front.contains(inst)).collect();
     (front, behind)
 }
 
 /// The loads of scalars from memory that nothing writes, whose operands are computed from such scalars alone. Behind an op that may wait for
 /// other programs, there is none.
-fn movable_loads(func: &Function, ops: &[Inst]) -> HashSet<Inst> {
-    let own: HashSet<Inst> = ops.iter().copied().collect();
-    let (mut movable, mut loads) = (HashSet::new(), HashSet::new());
+fn movable_loads(func: &Function, ops: &[Inst]) -> FxHashSet<Inst> {
+    let own: FxHashSet<Inst> = ops.iter().copied().collect();
+    let (mut movable, mut loads) = (FxHashSet::default(), FxHashSet::default());
     for inst in ops {
         let data = func.inst(*inst);
         let is_load =

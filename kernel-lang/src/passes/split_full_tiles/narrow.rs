@@ -17,7 +17,7 @@
 //! The masks may end anywhere in the tile: they compare positions with the distance from the start of the tile to the limit. The test makes sure
 //! that this distance does not overflow, that it is a multiple of a run, and that the elements in front of it are in bounds.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 
 use crate::analysis::affine::AffineFacts;
 use crate::dtype::Dtype;
@@ -53,7 +53,7 @@ pub(in crate::passes) fn run(func: &Function, plan: &Plan) -> Option<i64> {
 
 /// Does the region take tiles from other regions, or hand some on? These have the same layout in all its versions.
 pub(super) fn is_tied(func: &Function, ops: &[Inst], results: &[Value]) -> bool {
-    let own: HashSet<Value> = ops.iter().flat_map(|inst| &func.inst(*inst).results).copied().collect();
+    let own: FxHashSet<Value> = ops.iter().flat_map(|inst| &func.inst(*inst).results).copied().collect();
     let is_data = |value: Value| {
         let ty = func.ty(value);
         ty.is_tile() && ty.dtype() != Dtype::Bool && !is_index_tile(func, value) && func.splat(value).is_none()

@@ -1,6 +1,6 @@
 //! The parts of a mask: conjuncts that are tested for a whole tile, ends that stay masks, and what is not known.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::bounds::End;
@@ -19,7 +19,7 @@ const MOST_SCALARS: usize = 64;
 #[derive(Default)]
 pub(super) struct Parts<'a> {
     /// Present if the last run that the mask keeps may be partial.
-    loops: Option<&'a HashMap<Value, Loop>>,
+    loops: Option<&'a FxHashMap<Value, Loop>>,
     /// May a mask end within the tile, wherever the tile begins?
     is_ragged: bool,
     /// The masks that end at a distance from the start of the tile. This needs a test that the distance does not overflow.
@@ -97,10 +97,10 @@ impl<'a> Parts<'a> {
 ///
 /// Masks end at arguments, such as the length of a row, which usually are multiples of wide accesses, also relative to a block. So the condition
 /// requires it. In contrast, an end that depends on the program, as in a causal mask, takes every value.
-fn is_of_arguments(func: &Function, loops: &HashMap<Value, Loop>, end: &Polynomial) -> bool {
+fn is_of_arguments(func: &Function, loops: &FxHashMap<Value, Loop>, end: &Polynomial) -> bool {
     let is_of_blocks = |around: &Loop| around.step_divisor(func) % WIDEST == 0;
     let mut next: Vec<Value> = end.scalars().collect();
-    let mut seen = HashSet::new();
+    let mut seen = FxHashSet::default();
     while let Some(value) = next.pop() {
         if !seen.insert(value) {
             continue;

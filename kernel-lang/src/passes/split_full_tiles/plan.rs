@@ -1,6 +1,6 @@
 //! The plan of a full tile: what must hold, so that its accesses need no masks and can be wide.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bounds::Bound;
@@ -29,7 +29,7 @@ pub(in crate::passes) struct Plan {
     /// Numbers that must be divisible by others, so that masks end, and rows begin, at boundaries of wide accesses.
     pub(in crate::passes) divisible: Vec<(Polynomial, i64)>,
     /// The accesses, and how each may move its elements.
-    pub(in crate::passes) accesses: HashMap<Inst, Width>,
+    pub(in crate::passes) accesses: FxHashMap<Inst, Width>,
     /// Pure ops that can be computed in front of the branch.
     pub(super) before: Vec<Inst>,
     /// The flattened indices, if the region divides indices.
@@ -45,7 +45,7 @@ impl Plan {
     }
 
     /// Where the condition requires for another access that an end is a multiple, no run before it is partial.
-    fn forget_partial_runs(&mut self, partial: &HashMap<Inst, Vec<(Polynomial, i64)>>) {
+    fn forget_partial_runs(&mut self, partial: &FxHashMap<Inst, Vec<(Polynomial, i64)>>) {
         let required = |(end, run): &(Polynomial, i64)| self.divisible.iter().any(|(number, divisor)| number == end && divisor % run == 0);
         for (inst, ends) in partial {
             if ends.iter().all(required) {
@@ -118,7 +118,7 @@ pub(in crate::passes) struct Sought<'a> {
     /// The bytes of a run.
     pub(super) widest: i64,
     /// The loops around the region. Without them, masks end at boundaries of runs.
-    pub(super) loops: Option<&'a HashMap<Value, Loop>>,
+    pub(super) loops: Option<&'a FxHashMap<Value, Loop>>,
     /// May masks end within a tile, wherever it begins?
     pub(super) is_ragged: bool,
 }
@@ -140,8 +140,9 @@ pub(in crate::passes) fn plan(
     let widest = sought.widest;
     plan.widest = widest;
     let is_early = |value: Value| !late[value] && usable(value);
-    let (mut bounds, mut aligned, mut masks, mut distances) = (HashSet::new(), HashSet::new(), HashSet::new(), HashSet::new());
-    let mut partial: HashMap<Inst, Vec<(Polynomial, i64)>> = HashMap::new();
+    let (mut bounds, mut aligned, mut masks, mut distances) =
+        (FxHashSet::default(), FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
+    let mut partial: FxHashMap<Inst, Vec<(Polynomial, i64)>> = FxHashMap::default();
     for inst in ops {
         let Some(access @ Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         if !is_early(base) {

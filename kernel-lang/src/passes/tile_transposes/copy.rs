@@ -1,6 +1,6 @@
 //! The copy of a kernel with tiles of rows and columns, and the condition of the copy.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::Affine;
 use crate::analysis::factors::Factors;
@@ -35,7 +35,7 @@ pub(super) fn write(func: &mut Function, flat: &Flat, period: &Factors, extents:
     let (cond, first) = condition(&mut b, flat, &known, &demands, period, extents);
     b.region = body;
     let shape = extents.map(|extent| ConstExpr::Int(extent as i128));
-    let mut writer = Writer { b, flat, known: &known, first, shape, scalars: HashMap::new(), tiles: HashMap::new() };
+    let mut writer = Writer { b, flat, known: &known, first, shape, scalars: FxHashMap::default(), tiles: FxHashMap::default() };
     for inst in &flat.ops {
         writer.op(*inst)?;
     }
@@ -46,15 +46,15 @@ pub(super) fn write(func: &mut Function, flat: &Flat, period: &Factors, extents:
 /// What is known of the tiles of a kernel.
 struct Known {
     /// The tiles of indices whose elements follow from their row and column.
-    indices: HashMap<Value, Parts>,
+    indices: FxHashMap<Value, Parts>,
     /// The masks `flat < limit`, which hold for a whole tile if its last row ends in front of the limit.
-    full: HashMap<Value, Polynomial>,
+    full: FxHashMap<Value, Polynomial>,
 }
 
 impl Known {
     fn of(func: &Function, flat: &Flat, period: &Factors) -> Known {
         let mut digits = flat.digits(func);
-        let (mut indices, mut full) = (HashMap::new(), HashMap::new());
+        let (mut indices, mut full) = (FxHashMap::default(), FxHashMap::default());
         for inst in &flat.ops {
             let data = func.inst(*inst);
             let [result] = data.results[..] else { continue };
@@ -237,8 +237,8 @@ struct Writer<'a, 'f> {
     first: [Value; 2],
     shape: [ConstExpr; 2],
     /// The digits of the first element.
-    scalars: HashMap<Part, Value>,
-    tiles: HashMap<Value, Value>,
+    scalars: FxHashMap<Part, Value>,
+    tiles: FxHashMap<Value, Value>,
 }
 
 impl Writer<'_, '_> {
@@ -257,7 +257,8 @@ impl Writer<'_, '_> {
         }
         let mut operands = Vec::new();
         data.op.for_each_operand(&mut |operand| operands.push(operand));
-        let replaced: Option<HashMap<Value, Value>> = operands.into_iter().map(|operand| Some((operand, self.operand(operand)?))).collect();
+        let replaced: Option<FxHashMap<Value, Value>> =
+            operands.into_iter().map(|operand| Some((operand, self.operand(operand)?))).collect();
         let Some(replaced) = replaced else {
             // An access is needed. Another op may be a part of an index.
             return data.op.access().is_none().then_some(());

@@ -15,7 +15,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::factors::Factors;
@@ -85,16 +85,16 @@ pub(super) struct Digits<'a> {
     /// The number of the program.
     program: Value,
     /// The values that depend on the number of the program.
-    varying: &'a HashSet<Value>,
+    varying: &'a FxHashSet<Value>,
     /// The extent of all tiles.
     extent: i64,
     facts: AffineFacts,
-    known: HashMap<Value, Option<Form>>,
+    known: FxHashMap<Value, Option<Form>>,
 }
 
 impl<'a> Digits<'a> {
-    pub(super) fn new(func: &'a Function, program: Value, varying: &'a HashSet<Value>, extent: i64) -> Digits<'a> {
-        Digits { func, program, varying, extent, facts: AffineFacts::over_tiles(), known: HashMap::new() }
+    pub(super) fn new(func: &'a Function, program: Value, varying: &'a FxHashSet<Value>, extent: i64) -> Digits<'a> {
+        Digits { func, program, varying, extent, facts: AffineFacts::over_tiles(), known: FxHashMap::default() }
     }
 
     /// A product of scalars as a polynomial.

@@ -1,5 +1,7 @@
 //! Elementwise ops: one or a few instructions per register.
 
+use smallvec::SmallVec;
+
 use crate::dtype::Dtype;
 use crate::float8::Format;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Handle, Op, UnaryOp, Value};
@@ -32,7 +34,7 @@ impl Emitter<'_> {
 
     /// Emits the op for each element, or once if every operand is a splat.
     fn each(&mut self, op: &Op, result: Value, dtype: Dtype) {
-        let mut operands = Vec::new();
+        let mut operands: SmallVec<[Value; 3]> = SmallVec::new();
         op.for_each_operand(&mut |value| operands.push(value));
         let shift = match op {
             Op::Binary { op: BinaryOp::Shl | BinaryOp::Shr, rhs, .. } => self.func.splat(*rhs).and_then(ConstExpr::as_int),
@@ -41,10 +43,10 @@ impl Emitter<'_> {
         if shift.is_some() {
             operands.pop(); // it is a part of the instruction
         }
-        let sources: Vec<Source> = operands.iter().map(|value| self.source(*value)).collect();
+        let sources: SmallVec<[Source; 3]> = operands.iter().map(|value| self.source(*value)).collect();
         let from = self.func.ty(operands[0]).dtype();
         let one = |emitter: &mut Self, register: usize| {
-            let regs: Vec<Reg> = sources.iter().map(|source| emitter.at(source, register)).collect();
+            let regs: SmallVec<[Reg; 3]> = sources.iter().map(|source| emitter.at(source, register)).collect();
             match op {
                 Op::Binary { op, .. } if let Some(amount) = shift => emitter.shift(*op, dtype, regs[0], amount),
                 Op::Unary { op, .. } => emitter.unary(*op, dtype, regs[0]),

@@ -35,7 +35,7 @@
 //! NaN needs no test, as it propagates. A value that was `f16` needs no test either: it is 0, or at least `2^-24` and less than `2^16`, or
 //! infinite. For an infinite value, the residual is NaN. The maximum with the least float makes it finite, and the quotient is `q0`.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::fmt::Display;
 
 use crate::dtype::Dtype;
@@ -217,7 +217,7 @@ impl Emitter<'_> {
 /// The elements of a thread, by their divisors.
 fn sharers(pairs: &[(Reg, Reg)]) -> Vec<Sharers> {
     let mut groups: Vec<Sharers> = Vec::new();
-    let mut group_of: HashMap<Reg, usize> = HashMap::new();
+    let mut group_of: FxHashMap<Reg, usize> = FxHashMap::default();
     for (element, (_, divisor)) in pairs.iter().enumerate() {
         let group = *group_of.entry(*divisor).or_insert(groups.len());
         if group == groups.len() {

@@ -8,7 +8,7 @@
 //! mov.b64 {low, high}, %rd0
 //! ```
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Function, Handle, Op, Value};
@@ -17,10 +17,10 @@ use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, arithmetic_type};
 
 /// The other half of each product of which a region computes both.
-pub(crate) fn other_halves(func: &Function, needed: &[bool]) -> HashMap<Value, Value> {
-    let mut others = HashMap::new();
+pub(crate) fn other_halves(func: &Function, needed: &[bool]) -> FxHashMap<Value, Value> {
+    let mut others = FxHashMap::default();
     for region in func.regions_under(func.body) {
-        let mut lows: HashMap<[Value; 2], Value> = HashMap::new();
+        let mut lows: FxHashMap<[Value; 2], Value> = FxHashMap::default();
         let mut highs: Vec<([Value; 2], Value)> = Vec::new();
         for inst in &func.region(region).insts {
             let data = func.inst(*inst);

@@ -15,7 +15,9 @@
 //!
 //! A scan does the same. In addition, each element of the later run is combined with the earlier run.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
 
 use crate::dtype::Dtype;
 use crate::ir::renaming::register_sources;
@@ -47,7 +49,7 @@ struct Cx<'a> {
     /// The register bits that are combined already.
     taken: u32,
     /// The results of other warps or CTAs, for runs of which not all inputs have been exchanged yet.
-    parts: HashMap<usize, Vec<Vec<Reg>>>,
+    parts: FxHashMap<usize, Vec<Vec<Reg>>>,
 }
 
 impl Emitter<'_> {
@@ -61,8 +63,16 @@ impl Emitter<'_> {
         let count = layout.registers_per_thread();
         let is_commutative = !is_scan && is_commutative(self.func, combine);
         let mut bits = index_bits(&layout, axis as usize, is_commutative);
-        let mut cx =
-            Cx { inputs, combine, is_commutative, reverse, totals: BTreeMap::new(), prefixes: Vec::new(), taken: 0, parts: HashMap::new() };
+        let mut cx = Cx {
+            inputs,
+            combine,
+            is_commutative,
+            reverse,
+            totals: BTreeMap::new(),
+            prefixes: Vec::new(),
+            taken: 0,
+            parts: FxHashMap::default(),
+        };
         if let &Source::Product(x, y) = &self.source(inputs[0]) {
             self.sum_products(&mut cx, (x, y), count, &mut bits);
         } else {
@@ -437,7 +447,7 @@ fn index_bits(layout: &Layout, axis: usize, is_commutative: bool) -> Vec<Bit> {
 
 /// Whether `combine` gives the same result with its two sides exchanged. This is detected if every result is the same formula.
 fn is_commutative(func: &Function, combine: Region) -> bool {
-    let mut formulas = Formulas { func, combine, numbers: HashMap::new(), known: [SideTable::new(), SideTable::new()] };
+    let mut formulas = Formulas { func, combine, numbers: FxHashMap::default(), known: [SideTable::new(), SideTable::new()] };
     func.yielded(combine).iter().all(|value| formulas.number(*value, false) == formulas.number(*value, true))
 }
 
@@ -446,7 +456,7 @@ struct Formulas<'a> {
     func: &'a Function,
     combine: Region,
     /// By the op without its operands, and the operands' numbers, sorted for commutative ops.
-    numbers: HashMap<(String, Vec<usize>), usize>,
+    numbers: FxHashMap<(String, Vec<usize>), usize>,
     /// The numbers of values, as they are and with the two runs exchanged.
     known: [SideTable<Value, Option<usize>>; 2],
 }

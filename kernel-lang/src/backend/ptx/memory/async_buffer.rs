@@ -3,7 +3,7 @@
 //!
 //! A thread's elements form chunks of 16 bytes. Chunks of adjacent threads are adjacent, so that neighbours copy neighbouring chunks.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 use crate::analysis::uniform_loads::Reader;
@@ -23,13 +23,13 @@ const LEAST: u32 = 4;
 pub(crate) struct AsyncBuffers {
     alive: Vec<AsyncBuffer>,
     /// For each async buffer, the last op of its region that uses the buffer or contains a use.
-    last_users: HashMap<Value, Inst>,
+    last_users: FxHashMap<Value, Inst>,
 }
 
 impl AsyncBuffers {
     /// The state before anything is emitted.
     pub(crate) fn of(func: &Function) -> AsyncBuffers {
-        let (mut homes, mut last_users) = (HashMap::new(), HashMap::new());
+        let (mut homes, mut last_users) = (FxHashMap::default(), FxHashMap::default());
         note_users(func, func.body, &mut Vec::new(), &mut homes, &mut last_users);
         AsyncBuffers { alive: Vec::new(), last_users }
     }
@@ -41,8 +41,8 @@ fn note_users(
     func: &Function,
     region: Region,
     around: &mut Vec<(Region, Inst)>,
-    homes: &mut HashMap<Value, Region>,
-    last_users: &mut HashMap<Value, Inst>,
+    homes: &mut FxHashMap<Value, Region>,
+    last_users: &mut FxHashMap<Value, Inst>,
 ) {
     for &inst in &func.region(region).insts {
         let data = func.inst(inst);

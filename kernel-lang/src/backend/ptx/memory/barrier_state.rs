@@ -10,7 +10,7 @@
 //! }
 //! ```
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet;
 use std::hash::Hash;
 
 use crate::ir::Region;
@@ -80,7 +80,7 @@ impl<T: Clone + Eq + Hash> BarrierState<T> {
 
     /// A join of two paths: the union of their accesses, and only the barriers that both paths contain.
     fn join(&mut self, other: Snapshot<T>) {
-        let known: HashSet<T> = self.done.iter().cloned().collect();
+        let known: FxHashSet<T> = self.done.iter().cloned().collect();
         self.done.extend(other.done.into_iter().filter(|access| !known.contains(access)));
         self.loops.iter_mut().zip(other.fenced).for_each(|(around, is_fenced)| around.is_fenced &= is_fenced);
     }

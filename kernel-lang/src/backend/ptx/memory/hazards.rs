@@ -19,7 +19,7 @@
 //! - between such a loop and a later one that continues at the index where it ends;
 //! - between the iterations of a loop in which all addresses of an iteration are beyond all addresses of the previous one.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::analysis::index_overlap::{IndexRanges, Iterations, Later};
 use crate::analysis::loops;
@@ -35,7 +35,7 @@ pub(crate) struct Hazards {
     /// The pointers that the kernel writes through.
     stored: Stored,
     /// A number for each layout, for fast comparison.
-    layouts: HashMap<Layout, u32>,
+    layouts: FxHashMap<Layout, u32>,
     pub(crate) touched: BarrierState<Touch>,
     /// Counted loops that have ended.
     ended: Vec<Counter>,

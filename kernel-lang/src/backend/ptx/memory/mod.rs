@@ -8,7 +8,7 @@ pub(crate) mod hazards;
 mod partial_runs;
 pub(crate) mod width;
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::uniform_loads::Reader;
@@ -168,7 +168,7 @@ impl Emitter<'_> {
                 let (start, constants) = self.addresses(Some((base_reg, base)), &steps, layout.as_ref(), count, bytes);
                 let is_narrow = self.func.ty(first).dtype() == Dtype::I32;
                 let offsets = self.lanes(first);
-                let mut known: HashMap<Reg, Reg> = HashMap::new();
+                let mut known: FxHashMap<Reg, Reg> = FxHashMap::default();
                 let mut addresses = Vec::new();
                 for register in 0..count {
                     let offset = offsets.get(register);

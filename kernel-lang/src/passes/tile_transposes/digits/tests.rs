@@ -36,8 +36,8 @@ impl Random {
 }
 
 /// The values of the scalars, and of all tiles for one element.
-fn evaluate(func: &Function, program: i64, position: i64, params: [i64; 3]) -> HashMap<Value, i64> {
-    let mut values: HashMap<Value, i64> = func.params.iter().map(|param| param.value).zip(params).collect();
+fn evaluate(func: &Function, program: i64, position: i64, params: [i64; 3]) -> FxHashMap<Value, i64> {
+    let mut values: FxHashMap<Value, i64> = func.params.iter().map(|param| param.value).zip(params).collect();
     for inst in func.all_insts() {
         let value = match func.inst(inst).op {
             Op::ProgramId { .. } => program,
@@ -62,17 +62,17 @@ fn evaluate(func: &Function, program: i64, position: i64, params: [i64; 3]) -> H
     values
 }
 
-fn product(factors: &Factors, values: &HashMap<Value, i64>) -> i64 {
+fn product(factors: &Factors, values: &FxHashMap<Value, i64>) -> i64 {
     factors.scalars().iter().map(|scalar| values[scalar]).product::<i64>() * i64::try_from(factors.constant()).unwrap()
 }
 
-fn polynomial(polynomial: &Polynomial, values: &HashMap<Value, i64>) -> i64 {
+fn polynomial(polynomial: &Polynomial, values: &FxHashMap<Value, i64>) -> i64 {
     let term = |(factors, number): &(Vec<Value>, i64)| factors.iter().fold(*number, |product, factor| product.wrapping_mul(values[factor]));
     polynomial.terms.iter().map(term).fold(polynomial.constant, i64::wrapping_add)
 }
 
 /// `number / low % size`.
-fn digit(number: i64, low: &Factors, size: Option<&Factors>, values: &HashMap<Value, i64>) -> i64 {
+fn digit(number: i64, low: &Factors, size: Option<&Factors>, values: &FxHashMap<Value, i64>) -> i64 {
     let quotient = number / product(low, values);
     size.map_or(quotient, |size| quotient % product(size, values))
 }
@@ -87,7 +87,7 @@ fn forms_and_parts_are_the_indices() {
         let program = func.result(func.region(func.body).insts[0]);
         let tiles: Vec<Value> = func.all_insts().into_iter().flat_map(|inst| func.inst(inst).results.clone()).collect();
         let tiles: Vec<Value> = tiles.into_iter().filter(|value| func.ty(*value).is_tile()).collect();
-        let mut varying = HashSet::from([program]);
+        let mut varying = FxHashSet::from_iter([program]);
         for inst in func.all_insts() {
             func.inst(inst).op.for_each_operand(&mut |operand| {
                 if varying.contains(&operand) {
@@ -99,7 +99,7 @@ fn forms_and_parts_are_the_indices() {
         let params = [0; 3].map(|_| 1 + random.below(6) as i64);
         let forms: Vec<(Value, Form)> = tiles.iter().filter_map(|tile| Some((*tile, digits.form(*tile)?))).collect();
         let lows = forms.iter().flat_map(|(_, form)| &form.digits).map(|(digit, _)| digit.low.clone());
-        let periods: HashSet<Factors> = lows.filter(|low| !low.is_one()).collect();
+        let periods: FxHashSet<Factors> = lows.filter(|low| !low.is_one()).collect();
         let split_forms: Vec<(Value, &Factors, Parts)> = periods
             .iter()
             .flat_map(|period| tiles.iter().map(move |tile| (*tile, period)))
