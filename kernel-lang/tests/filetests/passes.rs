@@ -248,8 +248,17 @@ fn a_prepared_kernel_compiles_like_a_fresh_one() {
             with(|schedule| schedule.num_warps = 3),
         ]
     };
+    let mut kernels = specialised();
+    // A pass handles flattened indices only if the program is no cluster.
+    each("passes/split_full_tiles", "kir", &mut |path, text| {
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("flattened")) {
+            let func = ir::parse(text.split(EXPECT).next().unwrap_or_default()).map_err(|error| error.to_string())?;
+            kernels.push((func, header(text)?.options));
+        }
+        Ok(())
+    });
     let (mut codes, mut clusters, mut errors, mut checked_codes) = (0, 0, 0, 0);
-    for (index, (func, options)) in specialised().into_iter().enumerate() {
+    for (index, (func, options)) in kernels.into_iter().enumerate() {
         let (target, checked) = (Target::ALL[index % 2], options.checked || index % 3 == 0);
         let prepare = || Prepared::new(&func, &options.bindings, target, checked).expect("it compiles");
         let prepared = prepare();
