@@ -114,6 +114,7 @@ pub(crate) fn compiled_for(target: Target, text: &str, schedule: Schedule) -> Mo
         entry: compiled.entry,
         sites: compiled.sites,
         shared_bytes: compiled.shared_bytes,
+        param_bytes: 0,
         shared_uses: Vec::new(),
     }
 }
