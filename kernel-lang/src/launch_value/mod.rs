@@ -33,7 +33,7 @@ use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
 
 use crate::dtype::Dtype;
-use crate::ir::{Function, Inst, InstData, Op, Region, Type, Value, computation};
+use crate::ir::{Function, Inst, InstData, Op, Region, SideTable, Type, Value, computation};
 use crate::location::Loc;
 
 pub use evaluate::LaunchValues;
@@ -121,6 +121,41 @@ pub(crate) fn axes(func: &Function, value: Value) -> Vec<u32> {
     axes.sort_unstable();
     axes.dedup();
     axes
+}
+
+/// May a scalar be computed by the op that is the same in all programs?
+pub(crate) fn is_uniform(op: &Op) -> bool {
+    op.is_known_at_launch() && !matches!(op, Op::ProgramId { .. })
+}
+
+/// The scalars that the kernel executes in these regions, and that `is_allowed` ops compute from its parameters.
+pub(crate) fn known_scalars(func: &Function, executed: &[Region], is_allowed: &dyn Fn(&Op) -> bool) -> SideTable<Value, bool> {
+    let mut known: SideTable<Value, bool> = SideTable::new();
+    for region in executed {
+        for inst in &func.region(*region).insts {
+            let data = func.inst(*inst);
+            let mut is_known = is_allowed(&data.op) && data.results.iter().all(|result| func.ty(*result).is_scalar());
+            data.op.for_each_operand(&mut |operand| is_known &= known[operand] || func.param_index(operand).is_some());
+            if is_known {
+                data.results.iter().for_each(|result| known[*result] = true);
+            }
+        }
+    }
+    known
+}
+
+/// The regions of the kernel, without those of launch values.
+pub(crate) fn executed(func: &Function) -> Vec<Region> {
+    // A launch value stands in a region that is visited before its own, and there are at most as many as parameters.
+    let mut launched: Vec<Region> = Vec::new();
+    let mut regions = func.regions_under(func.body);
+    regions.retain(|region| {
+        let is_executed = !launched.contains(region);
+        let compute = |inst: &Inst| if let Op::LaunchValue { compute } = func.inst(*inst).op { Some(compute) } else { None };
+        launched.extend(func.region(*region).insts.iter().filter_map(compute));
+        is_executed
+    });
+    regions
 }
 
 /// The comment that states the launch values of a kernel; empty if it has none.

@@ -54,13 +54,11 @@
 use rustc_hash::FxHashSet;
 
 use crate::analysis::loops;
-use crate::analysis::ranges::reciprocal::Reciprocal;
-use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, InstData, Op, Region, SideTable, Type, Value, computation};
-use crate::launch_value::{Copies, MOST_PARAMETERS, axes, count, parameters};
+use crate::ir::{BinaryOp, Function, Inst, Op, Region, SideTable, Type, Value, computation};
+use crate::launch_value::{Copies, MOST_PARAMETERS, axes, count, executed, is_uniform, known_scalars, parameters};
 use crate::location::Loc;
-use crate::passes::dce;
+use crate::passes::{dce, divide};
 
 /// The least cost of a launch value, see [`cost`].
 const LEAST_COST: usize = 4;
@@ -71,7 +69,7 @@ pub fn run(func: &mut Function) -> Changed {
     let conditions = conditions(func, &mut parameters);
     // An op that only a condition used is no use of a scalar.
     dce::run(func);
-    let changed = divide(func) | scalars(func, &mut parameters);
+    let changed = divide::scalars::run(func) | scalars(func, &mut parameters);
     if changed {
         dce::run(func);
     }
@@ -151,67 +149,6 @@ fn share(func: &mut Function, conditions: &[Condition]) {
     dce::run(func);
 }
 
-/// May a scalar be computed by the op that is the same in all programs?
-fn is_uniform(op: &Op) -> bool {
-    op.is_known_at_launch() && !matches!(op, Op::ProgramId { .. })
-}
-
-/// The scalars that the kernel executes in these regions, and that `is_allowed` ops compute from its parameters.
-fn known_scalars(func: &Function, executed: &[Region], is_allowed: &dyn Fn(&Op) -> bool) -> SideTable<Value, bool> {
-    let mut known: SideTable<Value, bool> = SideTable::new();
-    for region in executed {
-        for inst in &func.region(*region).insts {
-            let data = func.inst(*inst);
-            let mut is_known = is_allowed(&data.op) && data.results.iter().all(|result| func.ty(*result).is_scalar());
-            data.op.for_each_operand(&mut |operand| is_known &= known[operand] || func.param_index(operand).is_some());
-            if is_known {
-                data.results.iter().for_each(|result| known[*result] = true);
-            }
-        }
-    }
-    known
-}
-
-/// Divides scalars by divisors that the host knows: it computes the reciprocal.
-fn divide(func: &mut Function) -> Changed {
-    let executed = executed(func);
-    let division = |func: &Function, inst: Inst| match func.inst(inst) {
-        InstData { op: Op::Binary { op: BinaryOp::Div, lhs, rhs }, results, .. } => {
-            let is_divided = *func.ty(results[0]) == Type::scalar(Dtype::U32) && func.splat(*rhs).is_none();
-            is_divided.then_some((*lhs, *rhs))
-        }
-        _ => None,
-    };
-    // Few kernels divide `u32`.
-    if !executed.iter().flat_map(|region| &func.region(*region).insts).any(|inst| division(func, *inst).is_some()) {
-        return false;
-    }
-    let known = known_scalars(func, &executed, &is_uniform);
-    let is_known = |func: &Function, value: Value| known[value] || func.param_index(value).is_some();
-    let mut replaced = Substitution::new();
-    for region in executed {
-        for inst in std::mem::take(func.insts_mut(region)) {
-            let Some((n, d)) = division(func, inst).filter(|(n, d)| is_known(func, *d) && !is_known(func, *n)) else {
-                func.insts_mut(region).push(inst);
-                continue;
-            };
-            let loc = func.inst(inst).loc;
-            let quotient = quotient(&mut Builder::new(func, region, loc), n, d);
-            replaced.insert(func.result(inst), quotient);
-        }
-    }
-    substitute(func, func.body, &replaced)
-}
-
-/// The quotient of two `u32`, which is 0 if the divisor is.
-fn quotient(b: &mut Builder<'_>, n: Value, d: Value) -> Value {
-    let reciprocal = Reciprocal::of(b, d);
-    let quotient = reciprocal.divided(b, BinaryOp::Div, n);
-    let zero = b.int_like(0, n);
-    let is_zero = b.compare(CompareOp::Eq, d, zero);
-    b.select(is_zero, zero, quotient)
-}
-
 /// Scalars that depend on no program id, and that other ops use.
 fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
     let executed = executed(func);
@@ -273,20 +210,6 @@ fn multiplied(func: &Function, value: Value) -> Value {
         Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) if loops::constant(func, *rhs).is_some() => *lhs,
         _ => value,
     }
-}
-
-/// The regions of the kernel, without those of launch values.
-fn executed(func: &Function) -> Vec<Region> {
-    // A launch value stands in a region that is visited before its own, and there are at most as many as parameters.
-    let mut launched: Vec<Region> = Vec::new();
-    let mut regions = func.regions_under(func.body);
-    regions.retain(|region| {
-        let is_executed = !launched.contains(region);
-        let compute = |inst: &Inst| if let Op::LaunchValue { compute } = func.inst(*inst).op { Some(compute) } else { None };
-        launched.extend(func.region(*region).insts.iter().filter_map(compute));
-        is_executed
-    });
-    regions
 }
 
 /// About how many instructions these ops are.

@@ -7,8 +7,8 @@ pub mod compute_at_launch;
 pub mod contract;
 pub mod cse;
 pub mod dce;
+pub mod divide;
 pub mod drop_assertions;
-pub mod expand_division;
 pub mod expand_math;
 pub mod expand_sort;
 mod flat_indices;
@@ -17,7 +17,6 @@ pub mod guard_accesses;
 pub mod hoist_loads;
 pub mod issue_loads;
 pub mod licm;
-pub mod narrow_divisions;
 pub mod pad_tiles;
 pub mod prefetch_loads;
 pub mod relax_atomics;
@@ -85,12 +84,11 @@ pub const PIPELINE: &[Pass] = pipeline![
     slice_guarded_tiles, // after dce, so that unused ops are not sliced
     report_accesses, // before guard_accesses: it reports accesses as the user wrote them
     guard_accesses,
-    narrow_divisions, // after all passes that analyse indices of accesses, which this pass moves into branches
-    dce,              // masks that only guarded copies of accesses use are computed there: remove the originals before cse merges both
-    expand_sort,      // after the passes that make branches for full tiles, which contain no sort
-    contract,         // before expand_math, whose formulas rely on every rounding
-    expand_math,      // after simplification, which cannot simplify an expanded function
-    expand_division,  // after simplification, too, and before cse: a quotient and its remainder become one division
+    dce,         // masks that only guarded copies of accesses use are computed there: remove the originals before cse merges both
+    expand_sort, // after the passes that make branches for full tiles, which contain no sort
+    contract,    // before expand_math, whose formulas rely on every rounding
+    expand_math, // after simplification, which cannot simplify an expanded function
+    divide, // after the passes that analyse indices of accesses, which it moves into branches, and before cse, for what divisions share
     canonicalize,
     cse,
     licm,

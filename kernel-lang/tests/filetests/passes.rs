@@ -315,7 +315,7 @@ fn every_pass_leaves_verified_ir() {
 /// again, as could the one that divides in 64 bits, and an access be reported twice.
 #[test]
 fn a_second_run_changes_nothing() {
-    const NOT_AGAIN: &[&str] = &["split_full_tiles", "narrow_divisions", "report_accesses"];
+    const NOT_AGAIN: &[&str] = &["split_full_tiles", "divide", "report_accesses"];
     for (func, options) in specialised() {
         let mut func = specialize::run(&func, &options.bindings, None).expect("it was specialised before");
         func.reports = options.checked;

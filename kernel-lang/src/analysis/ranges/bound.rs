@@ -150,6 +150,15 @@ impl Bounds {
         self.not_negative[bound.0 as usize] || self.checked.contains(&Check::NotNegative(bound))
     }
 
+    /// Is the bound negative, or at most 0 and mostly negative, if all checks hold?
+    pub(super) fn is_negative(&self, bound: Bound) -> bool {
+        match self.node(bound) {
+            Node::Constant(constant) => constant < 0,
+            Node::Binary(BinaryOp::Sub, x, y) => self.as_constant(x).is_some_and(|x| x <= 0) && self.is_not_negative(y),
+            _ => false,
+        }
+    }
+
     /// Is a division needed to compute the bound?
     pub(super) fn divides(&self, bound: Bound) -> bool {
         self.divides[bound.0 as usize]

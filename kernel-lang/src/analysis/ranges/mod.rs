@@ -15,12 +15,13 @@
 //! narrowed range lies inside the whole one, so its bounds do not overflow either. The exception is a mask that holds nowhere: its access does nothing,
 //! whatever the bounds say. The condition of a `select` narrows the ranges of both sides in the same way (`selects.rs`).
 //!
+//! A dividend that is negative by the way it is computed has no quotient: a check that fails in every launch is worth no code.
+//!
 //! Each range is computed once, from those of the operands, and once more for each masked access. Chains of more than 48 ops have no range.
 
 mod bound;
 mod checks;
 mod floats;
-pub mod reciprocal;
 mod selects;
 #[cfg(test)]
 mod tests;
@@ -100,7 +101,7 @@ type Narrowed = FxHashMap<Value, (Option<Bound>, Option<Bound>)>;
 type Memo<'m> = Option<&'m mut FxHashMap<Value, Option<Range>>>;
 
 impl<'a> Ranges<'a> {
-    /// No ranges yet, of the tiles of a straight-line region. Bounds consist of scalars that are usable.
+    /// No ranges yet, of the tiles that these ops compute. Bounds consist of scalars that are usable.
     pub fn new(func: &'a Function, ops: &[Inst], is_usable: &'a dyn Fn(Value) -> bool) -> Ranges<'a> {
         let mut depths: SideTable<Value, u32> = SideTable::new();
         for inst in ops {
@@ -338,6 +339,9 @@ impl<'a> Ranges<'a> {
                 let scalar = self.scalar(x)?;
                 (scalar, scalar)
             }
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => {
+                return self.clamped_operand(x, narrowed, memo);
+            }
             Op::Cast { x } if func.ty(x).elem().dtype().is_some_and(Dtype::is_float) => {
                 let is_not_negative = is_not_negative(func, x);
                 if let Some((low, high)) = self.of_cast(x, narrowed, memo) {
@@ -384,6 +388,9 @@ impl<'a> Ranges<'a> {
                 let x = self.operand(lhs, narrowed, memo)?;
                 let divisor = self.divisor(divisor(func, rhs)?)?;
                 if !self.bounds.is_not_negative(x.low) {
+                    if self.bounds.is_negative(x.low) {
+                        return None;
+                    }
                     self.bounds.require(Check::NotNegative(x.low));
                 }
                 let (zero, one) = (self.bounds.constant(0), self.bounds.constant(1));

@@ -11,8 +11,7 @@
 //!   one, or one more. Otherwise, the copy divides for each element. Both still make wide accesses where the index is not divided.
 //! - **Ragged tiles.** The last tile of a tensor often is not full because its last elements are masked. The ranges are those of the elements for which
 //!   the masks hold. So if the other tests hold, such a tile also needs no guards: a copy of one element a run keeps the masks.
-//! - **Division.** A divisor's reciprocal is computed once, and each division is a product and a shift
-//!   ([`crate::analysis::ranges::reciprocal`]).
+//! - **Division.** A divisor's reciprocal is computed once, and each division is a product and a correction ([`super::divide`]).
 //!
 //! ```text
 //! %o = add (broadcast %start), (arange 0 .. 1024)      if %is_full_and_fits {

@@ -6,12 +6,12 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
-use crate::analysis::ranges::reciprocal::{self, Reciprocal};
 use crate::analysis::ranges::{Divisor, divisor};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Substitution;
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, Type, UnaryOp, Value};
 use crate::location::Loc;
+use crate::passes::divide;
 
 use super::quotients;
 use super::runs::{Grant, Run};
@@ -75,7 +75,6 @@ pub(super) fn run(
         scalars: Substitution::new(),
         tiles: FxHashMap::default(),
         indices: FxHashMap::default(),
-        reciprocals: FxHashMap::default(),
         crossings: FxHashMap::default(),
         shared,
     };
@@ -110,7 +109,6 @@ struct Copy<'a, 'f> {
     scalars: Substitution,
     tiles: FxHashMap<Value, Tile>,
     indices: FxHashMap<Value, Index>,
-    reciprocals: FxHashMap<Value, Reciprocal>,
     /// By dividend and divisor: how runs cross a multiple of the divisor.
     crossings: FxHashMap<(Value, Divisor), Crossing>,
     /// By quotient: another quotient and a divisor of it that give the same.
@@ -468,15 +466,11 @@ impl Copy<'_, '_> {
 
     /// The quotients or the remainders of a tile.
     fn quotients(&mut self, op: BinaryOp, x: Tile, of: Divisor) -> Tile {
-        match of {
-            Divisor::Constant(constant) => self.apply(&[x], &|b, values| reciprocal::by_constant(b, op, values[0], constant)),
-            Divisor::Scalar(scalar) => {
-                let scalar = self.scalars.get(scalar);
-                let b = &mut self.b;
-                let reciprocal = *self.reciprocals.entry(scalar).or_insert_with(|| Reciprocal::of(b, scalar));
-                self.apply(&[x], &|b, values| reciprocal.divided(b, op, values[0]))
-            }
-        }
+        let of = match of {
+            Divisor::Scalar(scalar) => Divisor::Scalar(self.scalars.get(scalar)),
+            constant => constant,
+        };
+        self.apply(&[x], &|b, values| divide::naturals(b, op, values[0], of))
     }
 
     /// How runs of neighbours cross a multiple of a divisor that is at least the run's length.

@@ -2,8 +2,8 @@
 //!
 //! GPUs have no integer divide instruction. A 32-bit division takes about twenty instructions, a 64-bit one a call of about a hundred. Most
 //! 64-bit values are sizes and indices that fit into 32 bits, so the kernel divides in 32 bits first. If a dividend or divisor of a thread
-//! does not fit, one branch repeats all of the thread's divisions of this op in 64 bits. [`crate::passes::expand_division`] handles constant
-//! divisors.
+//! does not fit, one branch repeats all of the thread's divisions of this op in 64 bits. [`crate::passes::divide`] decides which
+//! divisions remain.
 
 use crate::dtype::Dtype;
 
