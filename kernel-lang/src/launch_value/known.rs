@@ -9,7 +9,7 @@ use crate::scalar::{self, Scalar};
 
 /// A set of values that contains the value of each program.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Known {
+pub(crate) enum Known {
     /// One value.
     Exactly(Scalar),
     /// Integers, or booleans as 0 and 1.
@@ -22,7 +22,7 @@ pub(super) enum Known {
 
 /// The integers from `low` to `high` whose lowest `known` bits are those of `bits`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Integers {
+pub(crate) struct Integers {
     low: i128,
     high: i128,
     bits: u64,
@@ -83,6 +83,16 @@ impl Known {
     /// The program ids of a range of programs along an axis, which is not empty.
     pub(super) fn ids(programs: Range<u32>) -> Known {
         Known::of_integers(Integers::between(programs.start.into(), i128::from(programs.end) - 1), Dtype::I64)
+    }
+
+    /// The integers of a type from `low` to `high`.
+    pub(crate) fn between(low: i128, high: i128, dtype: Dtype) -> Known {
+        Known::of_integers(Integers::between(low, high), dtype)
+    }
+
+    /// The least and the greatest integer of the set.
+    pub(crate) fn range(self) -> Option<(i128, i128)> {
+        self.integers().map(|integers| (integers.low, integers.high))
     }
 
     /// Has a condition this value in every program?
@@ -167,7 +177,7 @@ impl Known {
     }
 
     /// `op(self)`, of a type.
-    pub(super) fn unary(self, op: UnaryOp, dtype: Dtype) -> Known {
+    pub(crate) fn unary(self, op: UnaryOp, dtype: Dtype) -> Known {
         if let Known::Exactly(x) = self {
             return scalar::unary(op, x).map_or(Known::Any, Known::Exactly);
         }
@@ -190,7 +200,7 @@ impl Known {
     }
 
     /// `op(self, other)`, both of a type.
-    pub(super) fn binary(self, op: BinaryOp, other: Known, dtype: Dtype) -> Known {
+    pub(crate) fn binary(self, op: BinaryOp, other: Known, dtype: Dtype) -> Known {
         if let (Known::Exactly(lhs), Known::Exactly(rhs)) = (self, other) {
             return scalar::binary(op, lhs, rhs).map_or(Known::Any, Known::Exactly);
         }
@@ -228,7 +238,7 @@ impl Known {
     }
 
     /// `op(self, other)` as `bool`.
-    pub(super) fn compare(self, op: CompareOp, other: Known) -> Known {
+    pub(crate) fn compare(self, op: CompareOp, other: Known) -> Known {
         if let (Known::Exactly(lhs), Known::Exactly(rhs)) = (self, other) {
             return scalar::compare(op, lhs, rhs).map_or(Known::Any, Known::Exactly);
         }
@@ -246,7 +256,7 @@ impl Known {
     }
 
     /// `on_true` if `self`, else `on_false`; both of a type.
-    pub(super) fn select(self, on_true: Known, on_false: Known, dtype: Dtype) -> Known {
+    pub(crate) fn select(self, on_true: Known, on_false: Known, dtype: Dtype) -> Known {
         if let Known::Exactly(cond) = self {
             return if cond.bits() == 1 { on_true } else { on_false };
         }
@@ -260,7 +270,7 @@ impl Known {
     }
 
     /// `self as to`.
-    pub(super) fn cast(self, to: Dtype, from: Dtype) -> Known {
+    pub(crate) fn cast(self, to: Dtype, from: Dtype) -> Known {
         if let Known::Exactly(x) = self {
             return Known::Exactly(scalar::cast(x, to));
         }
@@ -284,7 +294,7 @@ impl Known {
     }
 
     /// The bits of `self` as another type of the same width.
-    pub(super) fn bitcast(self, to: Dtype) -> Known {
+    pub(crate) fn bitcast(self, to: Dtype) -> Known {
         match self {
             Known::Exactly(x) => scalar::bitcast(x, to).map_or(Known::Any, Known::Exactly),
             Known::Integers(x) if to.is_int() => Known::of_integers(x, to),
@@ -293,7 +303,7 @@ impl Known {
     }
 
     /// Any value of a type.
-    pub(super) fn any(dtype: Dtype) -> Known {
+    pub(crate) fn any(dtype: Dtype) -> Known {
         limits(dtype).map_or(Known::Any, |(low, high)| Known::Integers(Integers::between(low, high)))
     }
 }
@@ -383,6 +393,11 @@ fn integer_binary(op: BinaryOp, lhs: Integers, rhs: Integers, dtype: Dtype) -> O
             let quotient = |x: i128, by: [i128; 2]| if x < 0 { x / by[0] } else { x / by[1] };
             Some(Integers::between(quotient(lhs.low, [rhs.low, rhs.high]), quotient(lhs.high, [rhs.high, rhs.low])))
         }
+        // A quotient by 0 is 0.
+        BinaryOp::Div => {
+            let most = lhs.low.abs().max(lhs.high.abs());
+            Some(Integers::between(if naturals { 0 } else { -most }, most))
+        }
         BinaryOp::Rem if rhs.low > 0 && lhs.is_natural() => {
             if lhs.high < rhs.low {
                 return Some(lhs);
@@ -395,6 +410,8 @@ fn integer_binary(op: BinaryOp, lhs: Integers, rhs: Integers, dtype: Dtype) -> O
                 _ => Some(Integers::between(0, lhs.high.min(rhs.high - 1))),
             }
         }
+        // It has the sign of the dividend, and no larger magnitude.
+        BinaryOp::Rem => Some(Integers::between(lhs.low.min(0), lhs.high.max(0))),
         BinaryOp::Min | BinaryOp::Max => {
             let least = op == BinaryOp::Min;
             if lhs.high <= rhs.low || rhs.high <= lhs.low {

@@ -37,6 +37,7 @@ use crate::ir::{Function, Inst, InstData, Op, Region, SideTable, Type, Value, co
 use crate::location::Loc;
 
 pub use evaluate::LaunchValues;
+pub(crate) use known::Known;
 
 /// The first line of the comment in the PTX.
 const HEADER: &str = "// launch values:";

@@ -30,39 +30,58 @@
 //! ```
 //!
 //! No GPU has an instruction that divides integers: a 32-bit quotient takes about twenty instructions, a 64-bit one a call of about a hundred. A product with a
-//! reciprocal takes six. How a division is computed follows from what is known of its operands, in two questions.
+//! reciprocal takes six. How a division is computed follows from two questions about its operands.
 //!
-//! | the divisor is | the quotient is |
+//! | is the divisor the same for many? | the quotient is |
 //! |---|---|
-//! | a constant | a product and shifts ([`constants`]) |
-//! | one scalar for all elements of a tile | a product with its reciprocal, computed once ([`reciprocal`]), in most kernels by the host |
-//! | one that the host knows, of a scalar | the same, behind the conditions that the host computes ([`scalars`]) |
-//! | another one | the op `div` |
+//! | a constant | a product and shifts (`constants.rs`) |
+//! | one that the host knows | a product with its reciprocal, which the host computes (`reciprocal.rs`, and for scalars `scalars.rs`) |
+//! | one for all elements of a tile | the same, with a reciprocal that each program computes |
+//! | no | the op `div` |
 //!
-//! | the operands have | |
+//! | in how many bits? | |
 //! |---|---|
-//! | a type of at most 32 bits | they are divided in 32 bits |
-//! | 64 bits, but are small by the ops that compute them | the same |
-//! | 64 bits, but a test of scalars shows that they fit | the same, in a copy of the code ([`groups`], [`super::flat_indices`]) |
-//! | 64 bits | they are divided in 64 bits |
+//! | 32 | the type has no more |
+//! | 32 | the dividend is small in every launch (`sizes.rs`) |
+//! | 32 | a test of scalars shows that all values fit (`groups.rs`, and for whole regions [`super::flat_indices`]) |
+//! | 64 | in other cases |
 //!
-//! A remainder is what a quotient leaves, so [`super::cse`] leaves one division of `a / n` and `a % n`.
+//! Signed numbers are divided by their magnitudes, and a sign that is known is not computed. A remainder is what a quotient leaves, so [`super::cse`] leaves one
+//! division of `a / n` and `a % n`.
+//!
+//! A reciprocal of 64 bits takes as many instructions as the op `div` for a single element: of several elements of a thread, `div` shares the reciprocal of 32 bits
+//! that it computes, and takes fewer. So it remains in large tiles.
 
 mod constants;
 mod groups;
 mod reciprocal;
 pub(super) mod scalars;
+mod sizes;
 
 use crate::analysis::ranges::{Divisor, divisor};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, expand_each};
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, Type, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::launch_value::{executed, is_uniform, known_scalars};
 
-use reciprocal::Reciprocal;
+use reciprocal::{Reciprocal, spread};
+use sizes::Sizes;
+
+/// In a tile of more elements, a thread has so many that the op `div` takes fewer instructions than reciprocals of 64 bits. In a tile of fewer, it has so few that
+/// `div` takes no more than a reciprocal that each program computes.
+const FEW: usize = 256;
+/// The magnitude of a small number is below this.
+const SMALL: u128 = 1 << 31;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
-    groups::run(func) | expand_each(func, expand)
+    let divides = |inst: &Inst| matches!(func.inst(*inst).op, Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, .. });
+    if !func.all_insts().iter().any(divides) {
+        return false;
+    }
+    let are_grouped = groups::run(func);
+    let (sizes, known) = (Sizes::of(func), known_scalars(func, &executed(func), &is_uniform));
+    are_grouped | expand_each(func, |func, region, inst| expand(func, &sizes, &known, region, inst))
 }
 
 /// Appends the quotients (`Div`) or the remainders (`Rem`) of `i32`, none of which is negative, by a scalar or a constant of 1 to 2^31 - 1.
@@ -81,103 +100,138 @@ pub(super) fn naturals(b: &mut Builder<'_>, op: BinaryOp, dividends: Value, of: 
     b.bitcast(results, Dtype::I32)
 }
 
-/// Appends the replacement of an op, if it has one.
-fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
+/// Appends the replacement of an op, if it has one. `known` are the scalars that the host knows.
+fn expand(func: &mut Function, sizes: &Sizes, known: &SideTable<Value, bool>, region: Region, inst: Inst) -> Option<Value> {
     let data = func.inst(inst);
     let Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs: n, rhs: d } = data.op else { return None };
-    let (loc, dtype, is_tile) = (data.loc, func.ty(n).dtype(), func.ty(n).is_tile());
-    if !dtype.is_int() {
-        let reciprocal = func.splat(d).filter(|_| op == BinaryOp::Div).and_then(|d| constants::exact_reciprocal(d, dtype))?;
+    let (loc, ty) = (data.loc, func.ty(n).clone());
+    let Some(size) = sizes.size(func, n) else {
+        let reciprocal = func.splat(d).filter(|_| op == BinaryOp::Div).and_then(|d| constants::exact_reciprocal(d, ty.dtype()))?;
         let b = &mut Builder::new(func, region, loc);
         let reciprocal = b.float_like(reciprocal, n);
         return Some(b.binary(BinaryOp::Mul, n, reciprocal));
-    }
-    let constant = func.splat(d).and_then(ConstExpr::as_int);
-    let small = small(func, n).filter(|_| constant.is_none_or(|constant| constant.unsigned_abs() < SMALL));
-    let shared = divisor(func, d).filter(|_| is_tile && dtype == Dtype::U32);
-    let b = &mut Builder::new(func, region, loc);
-    if let Some(sign) = small {
-        return Some(of_small(b, op, n, sign, d));
-    }
-    let quotient = match (op, constant, shared) {
-        (_, Some(constant), _) => constants::by_constant(b, n, constant),
-        (_, None, Some(Divisor::Scalar(scalar))) => return Some(Reciprocal::of(b, scalar).divided(b, op, n)),
-        (BinaryOp::Rem, None, _) => b.binary(BinaryOp::Div, n, d),
-        _ => return None,
     };
+    if let Some(constant) = func.splat(d).and_then(ConstExpr::as_int) {
+        return Some(constants::divided(&mut Builder::new(func, region, loc), op, n, size, constant));
+    }
+    let is_small = size.magnitude() < SMALL;
+    let are_natural = [n, d].map(|value| sizes.is_natural(func, value));
+    let shared = if ty.is_scalar() {
+        // In 32 bits, so that the host recognises it. Other divisions of scalars come later.
+        Some(d).filter(|_| is_small && ty.dtype().bits() == 64)
+    } else {
+        let is_known = |scalar: Value| func.param_index(scalar).is_some() || known[scalar];
+        let is_large = ty.extents().iter().product::<usize>() > FEW;
+        let scalar = match divisor(func, d) {
+            Some(Divisor::Scalar(scalar)) => Some(scalar),
+            _ => None,
+        };
+        scalar.filter(
+            |scalar| if is_small || ty.dtype().bits() <= 32 { is_large || is_known(*scalar) } else { !is_large && is_known(*scalar) },
+        )
+    };
+    let b = &mut Builder::new(func, region, loc);
+    if let Some(scalar) = shared {
+        return Some(Division { op, are_natural, is_small }.by(b, n, scalar));
+    }
     if op == BinaryOp::Div {
-        return Some(quotient);
+        return None;
     }
     // As `n / 0` is 0, `n % 0` is n.
+    let quotient = b.binary(BinaryOp::Div, n, d);
     let product = b.binary(BinaryOp::Mul, quotient, d);
     Some(b.binary(BinaryOp::Sub, n, product))
 }
 
-/// The magnitude of a small number is below this.
-const SMALL: u128 = 1 << 31;
-/// The most ops that are followed to show that a number is small.
-const FARTHEST: usize = 8;
-
-/// May a small number be negative?
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Sign {
-    Positive,
-    Any,
+/// A division by a scalar.
+#[derive(Clone, Copy)]
+struct Division {
+    /// `Div` or `Rem`.
+    op: BinaryOp,
+    /// The dividend and the divisor: is it known not to be negative?
+    are_natural: [bool; 2],
+    /// Are the magnitudes of all dividends below 2^31?
+    is_small: bool,
 }
 
-/// The sign of a 64-bit scalar whose magnitude is known to be below 2^31: the number of a program, and quotients and remainders of it.
-fn small(func: &Function, value: Value) -> Option<Sign> {
-    let (mut at, mut sign) = (value, Sign::Positive);
-    for _ in 0..FARTHEST {
-        match *func.def_op(at)? {
-            Op::ProgramId { .. } | Op::NumPrograms { .. } => return Some(sign),
-            Op::Binary { op: BinaryOp::Rem, lhs, .. } => at = lhs,
-            Op::Binary { op: BinaryOp::Div, lhs, rhs } => {
-                let is_positive = func.splat(rhs).and_then(ConstExpr::as_int).is_some_and(|divisor| divisor >= 0);
-                (at, sign) = (lhs, if is_positive { sign } else { Sign::Any });
-            }
-            _ => return None,
+impl Division {
+    /// Appends the quotients or the remainders, from those of the magnitudes.
+    fn by(self, b: &mut Builder<'_>, n: Value, d: Value) -> Value {
+        let dtype = b.func.ty(n).dtype();
+        if dtype.bits() < 32 {
+            let wide = if dtype.is_signed_int() { Dtype::I32 } else { Dtype::U32 };
+            let [n, d] = [n, d].map(|value| b.cast(value, wide));
+            let result = self.by(b, n, d);
+            return b.cast(result, dtype);
         }
-    }
-    None
-}
-
-/// The quotient or the remainder of a small number, in 32 bits.
-///
-/// A divisor of a larger magnitude leaves a small number as it is, as 2^31 does, and so does 0. So with `m = min(|d| - 1, 2^31 - 1) + 1`, where
-/// `|d| - 1` is unsigned, `|n| / m` and `|n| % m` are the magnitudes of both results.
-fn of_small(b: &mut Builder<'_>, op: BinaryOp, n: Value, sign: Sign, d: Value) -> Value {
-    let zero = b.int_like(0, n);
-    let magnitude = |b: &mut Builder<'_>, x: Value| {
-        let negative = b.binary(BinaryOp::Sub, zero, x);
-        b.binary(BinaryOp::Max, x, negative)
-    };
-    let dividend = if sign == Sign::Positive { n } else { magnitude(b, n) };
-    let (one, most) = (b.int_like(1, n), b.constant(ConstExpr::Int(SMALL as i128 - 1), Type::scalar(Dtype::U64)));
-    let less = magnitude(b, d);
-    let less = b.binary(BinaryOp::Sub, less, one);
-    let less = b.bitcast(less, Dtype::U64);
-    let less = b.binary(BinaryOp::Min, less, most);
-    let [dividend, less] = [dividend, less].map(|value| b.cast(value, Dtype::U32));
-    let one = b.int_like(1, less);
-    let divisor = b.binary(BinaryOp::Add, less, one);
-    let mut result = b.binary(BinaryOp::Div, dividend, divisor);
-    if op == BinaryOp::Rem {
-        let product = b.binary(BinaryOp::Mul, result, divisor);
-        result = b.binary(BinaryOp::Sub, dividend, product);
-    }
-    let result = b.bitcast(result, Dtype::I32);
-    let result = b.cast(result, Dtype::I64);
-    // A quotient is negative if one of both numbers is, and a remainder if the dividend is.
-    let mut is_negative = (sign == Sign::Any).then(|| b.compare(CompareOp::Lt, n, zero));
-    if op == BinaryOp::Div {
-        let of_divisor = b.compare(CompareOp::Lt, d, zero);
-        is_negative = Some(is_negative.map_or(of_divisor, |of_dividend| b.binary(BinaryOp::Xor, of_dividend, of_divisor)));
-    }
-    is_negative.map_or(result, |is_negative| {
+        let to = if self.is_small || dtype.bits() == 32 { Dtype::U32 } else { Dtype::U64 };
+        let are_natural = if dtype.is_signed_int() { self.are_natural } else { [true; 2] };
+        let dividends = if are_natural[0] { n } else { magnitude(b, n) };
+        let dividends = converted(b, dividends, to);
+        let divisor = if are_natural[1] { d } else { magnitude(b, d) };
+        let result = if to.bits() == dtype.bits() {
+            let divisor = converted(b, divisor, to);
+            Reciprocal::of(b, divisor).divided(b, self.op, dividends)
+        } else {
+            let divisor = clamped(b, divisor);
+            if b.func.ty(n).is_scalar() {
+                self.of_scalar(b, dividends, divisor)
+            } else {
+                Reciprocal::of_positive(b, divisor).divided(b, self.op, dividends)
+            }
+        };
+        // In fewer bits, it is less than 2^31.
+        let result = converted(b, result, dtype);
+        // A quotient is negative if one of both numbers is, and a remainder if the dividend is.
+        let mut signs =
+            [(n, are_natural[0]), (d, are_natural[1] || self.op == BinaryOp::Rem)].into_iter().filter(|(_, is_natural)| !is_natural);
+        let mut is_negative = |b: &mut Builder<'_>| {
+            let (number, _) = signs.next()?;
+            let zero = b.int_like(0, number);
+            let is_negative = b.compare(CompareOp::Lt, number, zero);
+            Some(spread(b, is_negative, n))
+        };
+        let (Some(one), other) = (is_negative(b), is_negative(b)) else { return result };
+        let is_negative = other.map_or(one, |other| b.binary(BinaryOp::Xor, one, other));
+        let zero = b.int_like(0, result);
         let negative = b.binary(BinaryOp::Sub, zero, result);
         b.select(is_negative, negative, result)
-    })
+    }
+
+    /// The quotient or the remainder of a scalar, as an op that the host recognises.
+    fn of_scalar(self, b: &mut Builder<'_>, n: Value, d: Value) -> Value {
+        let quotient = b.binary(BinaryOp::Div, n, d);
+        if self.op == BinaryOp::Div {
+            return quotient;
+        }
+        let product = b.binary(BinaryOp::Mul, quotient, d);
+        b.binary(BinaryOp::Sub, n, product)
+    }
+}
+
+/// `|x|` of signed integers, as an unsigned number: the smallest integer wraps to its own magnitude.
+fn magnitude(b: &mut Builder<'_>, x: Value) -> Value {
+    let zero = b.int_like(0, x);
+    let negative = b.binary(BinaryOp::Sub, zero, x);
+    b.binary(BinaryOp::Max, x, negative)
+}
+
+/// The magnitude of a divisor of 64 bits, as a `u32` from 1 to 2^31, for small dividends. A divisor of a larger magnitude leaves these as they are, as 2^31
+/// does, and so does 0: the result is `min(d - 1, 2^31 - 1) + 1`, where `d - 1` is unsigned.
+fn clamped(b: &mut Builder<'_>, d: Value) -> Value {
+    let (one, most) = (b.int_like(1, d), b.constant(ConstExpr::Int(SMALL as i128 - 1), Type::scalar(Dtype::U64)));
+    let less = b.binary(BinaryOp::Sub, d, one);
+    let less = converted(b, less, Dtype::U64);
+    let less = b.binary(BinaryOp::Min, less, most);
+    let less = b.cast(less, Dtype::U32);
+    let one = b.int_like(1, less);
+    b.binary(BinaryOp::Add, less, one)
+}
+
+/// An integer as another type, by its bits if both types have as many.
+fn converted(b: &mut Builder<'_>, x: Value, to: Dtype) -> Value {
+    let from = b.func.ty(x).dtype();
+    if from != to && from.bits() == to.bits() { b.bitcast(x, to) } else { b.cast(x, to) }
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 //! Division by constants: integers are multiplied and shifted, floats are multiplied by the reciprocal of a power of two.
 //!
 //! Division of integers follows Granlund and Montgomery, "Division by invariant integers using multiplication" (1994), and uses their names: `n / d` of `N`
-//! bits, `l` the bits of `d`, `m` a multiple of about `1 / d`.
+//! bits, `l` the bits of `d`, `m` a multiple of about `1 / d`. If `n` has fewer than `N` bits, as a signed number that is not negative, `m` may be less exact: then
+//! it has `N` bits for every `d`.
 //!
 //! A float division that rounds correctly takes some ten instructions and a branch. If the divisor is a power of two, so is its reciprocal, and the
 //! product rounds the same number as the quotient.
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, ConstExpr, UnaryOp, Value};
+
+use super::{converted, sizes::Size};
 
 /// The reciprocal of a power of two, if both are normal numbers of the type.
 pub(super) fn exact_reciprocal(d: &ConstExpr, dtype: Dtype) -> Option<f64> {
@@ -23,21 +26,55 @@ pub(super) fn exact_reciprocal(d: &ConstExpr, dtype: Dtype) -> Option<f64> {
     (is_power && exponent.abs() <= most).then(|| 1.0 / d)
 }
 
-/// `n / d`, rounded towards zero; 0 if `d` is 0.
-pub(super) fn by_constant(b: &mut Builder<'_>, n: Value, d: i128) -> Value {
-    let dtype = b.func.ty(n).dtype();
-    let positive = match d.unsigned_abs() {
-        0 => return b.int_like(0, n),
-        1 => n,
-        d if dtype.bits() < 32 => {
-            let wide = b.cast(n, if dtype.is_signed_int() { Dtype::I32 } else { Dtype::U32 });
-            let quotient = by_constant(b, wide, d as i128);
-            b.cast(quotient, dtype)
-        }
-        d if dtype.is_signed_int() => by_positive(b, n, d),
-        d => by_unsigned(b, n, d),
+/// The quotients (`Div`), rounded towards zero, or the remainders (`Rem`) of numbers of a known size; those by 0 are 0 and `n`.
+pub(super) fn divided(b: &mut Builder<'_>, op: BinaryOp, n: Value, size: Size, d: i128) -> Value {
+    let (dtype, magnitude) = (b.func.ty(n).dtype(), d.unsigned_abs());
+    if d == 0 || size.magnitude() < magnitude {
+        return if op == BinaryOp::Rem { n } else { b.int_like(0, n) };
+    }
+    // The sign of the divisor does not count for the remainder.
+    let narrow = type_for(dtype, size);
+    let dividend = converted(b, n, narrow);
+    let result = by_magnitude(b, op, dividend, size, magnitude);
+    let result = converted(b, result, dtype);
+    if op == BinaryOp::Div && d < 0 { b.unary(UnaryOp::Neg, result) } else { result }
+}
+
+/// The type in which numbers are divided: of 32 bits if they fit, and unsigned if none is negative, which takes fewer instructions.
+fn type_for(dtype: Dtype, size: Size) -> Dtype {
+    let fits = |dtype: Dtype| match dtype {
+        Dtype::U32 => size.is_natural() && size.high < 1 << 32,
+        _ => -(1 << 31) <= size.low && size.high < 1 << 31,
     };
-    if d < 0 { b.unary(UnaryOp::Neg, positive) } else { positive }
+    match dtype {
+        _ if fits(Dtype::U32) => Dtype::U32,
+        _ if fits(Dtype::I32) => Dtype::I32,
+        Dtype::I64 if size.is_natural() => Dtype::U64,
+        _ => dtype,
+    }
+}
+
+/// `n / d` or `n % d` in a type of at least 32 bits, `d >= 1`.
+fn by_magnitude(b: &mut Builder<'_>, op: BinaryOp, n: Value, size: Size, d: u128) -> Value {
+    let is_signed = b.func.ty(n).dtype().is_signed_int();
+    if op == BinaryOp::Rem && d.is_power_of_two() && !is_signed {
+        let low_bits = b.int_like(d as i128 - 1, n);
+        return b.binary(BinaryOp::And, n, low_bits);
+    }
+    let quotient = match d {
+        1 => n,
+        _ if is_signed => of_signed(b, n, d),
+        _ => of_unsigned(b, n, u128::BITS - size.magnitude().leading_zeros(), d),
+    };
+    if op == BinaryOp::Div {
+        return quotient;
+    }
+    // The divisor wraps if it is the magnitude of the smallest integer, and so does the product.
+    let bits = b.func.ty(n).dtype().bits();
+    let wrapped = if is_signed && d == 1 << (bits - 1) { -(d as i128) } else { d as i128 };
+    let divisor = b.int_like(wrapped, n);
+    let product = b.binary(BinaryOp::Mul, quotient, divisor);
+    b.binary(BinaryOp::Sub, n, product)
 }
 
 /// `ceil(log2(d))`
@@ -46,7 +83,7 @@ fn log2(d: u128) -> u32 {
 }
 
 /// `n / d` of signed integers, `2 <= d <= 2^(N-1)`.
-fn by_positive(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
+fn of_signed(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
     let dtype = b.func.ty(n).dtype();
     let (bits, l) = (dtype.bits(), log2(d));
     let sign = shifted(b, n, bits - 1);
@@ -67,8 +104,8 @@ fn by_positive(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
     b.binary(BinaryOp::Sub, floor, sign)
 }
 
-/// `n / d` of unsigned integers, `d >= 2`.
-fn by_unsigned(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
+/// `n / d` of unsigned integers below `2^length`, `d >= 2`.
+fn of_unsigned(b: &mut Builder<'_>, n: Value, length: u32, d: u128) -> Value {
     let bits = b.func.ty(n).dtype().bits();
     if d.is_power_of_two() {
         return shifted(b, n, log2(d));
@@ -76,7 +113,7 @@ fn by_unsigned(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
     // The smallest shift for which m has N bits and is so close to 2^(N + shift) / d that the quotient is exact for every n.
     let short = (0..log2(d)).find_map(|shift| {
         let m = (1u128 << (bits + shift)) / d + 1;
-        (m >> bits == 0 && m * d - (1u128 << (bits + shift)) <= 1 << shift).then_some((m, shift))
+        (m >> bits == 0 && m * d - (1u128 << (bits + shift)) <= 1 << (bits + shift - length)).then_some((m, shift))
     });
     if let Some((m, shift)) = short {
         let m = b.int_like(m as i128, n);

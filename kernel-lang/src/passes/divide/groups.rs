@@ -16,7 +16,7 @@
 //!
 //! Loops are left alone, because their loads could not be prefetched across an `if`.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::analysis::ranges::{Ranges, divisor};
 use crate::dtype::Dtype;
@@ -139,13 +139,13 @@ impl Group {
         };
         let cond = bounds.test(0..bounds.checks(), &mut Builder::new(func, head, loc)).expect("a divisor is tested");
 
-        let mut copy = Copies { func, region: narrow, loc, is_narrow: true, copies: HashMap::new() };
+        let mut copy = Copies { func, region: narrow, loc, is_narrow: true, copies: FxHashMap::default() };
         let values: Vec<Value> = self.results.iter().map(|value| copy.of(*value)).collect();
         let b = &mut Builder::new(func, narrow, loc);
         let values = values.into_iter().map(|value| b.cast(value, Dtype::I64)).collect();
         b.yield_values(values);
 
-        let mut copy = Copies { func, region: wide, loc, is_narrow: false, copies: HashMap::new() };
+        let mut copy = Copies { func, region: wide, loc, is_narrow: false, copies: FxHashMap::default() };
         let values = self.results.iter().map(|value| copy.of(*value)).collect();
         Builder::new(func, wide, loc).yield_values(values);
 
@@ -233,7 +233,7 @@ struct Copies<'f> {
     region: Region,
     loc: Loc,
     is_narrow: bool,
-    copies: HashMap<Value, Value>,
+    copies: FxHashMap<Value, Value>,
 }
 
 impl Copies<'_> {

@@ -4,45 +4,37 @@
 //! of a launch. It would not recognise a product with a reciprocal. So [`crate::passes::compute_at_launch`] calls this module when it has moved the
 //! conditions, and before it moves the scalars.
 
-use crate::dtype::Dtype;
-use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Type, Value};
+use rustc_hash::FxHashSet;
+
+use crate::ir::rewrite::{Changed, expand_each};
+use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Region, Value};
 use crate::launch_value::{executed, is_uniform, known_scalars};
 
-use super::reciprocal::Reciprocal;
+use super::Division;
+use super::sizes::Sizes;
 
-/// The operands of a division of `u32` scalars by a divisor that is no constant.
+/// The operands of a division of scalars of up to 32 bits by a divisor that is no constant.
 fn division(func: &Function, inst: Inst) -> Option<(Value, Value)> {
-    let data = func.inst(inst);
-    match data.op {
-        Op::Binary { op: BinaryOp::Div, lhs, rhs } if *func.ty(data.results[0]) == Type::scalar(Dtype::U32) => {
-            func.splat(rhs).is_none().then_some((lhs, rhs))
-        }
-        _ => None,
-    }
+    let Op::Binary { op: BinaryOp::Div, lhs: n, rhs: d } = func.inst(inst).op else { return None };
+    let (ty, dtype) = (func.ty(n), func.ty(n).dtype());
+    (ty.is_scalar() && dtype.is_int() && dtype.bits() <= 32 && func.splat(d).is_none()).then_some((n, d))
 }
 
 /// Divides by reciprocals, unless the host computes the whole quotient.
 pub(crate) fn run(func: &mut Function) -> Changed {
-    let executed = executed(func);
-    // Few kernels divide `u32`.
-    if !executed.iter().flat_map(|region| &func.region(*region).insts).any(|inst| division(func, *inst).is_some()) {
+    let regions = executed(func);
+    // Few kernels divide 32-bit scalars.
+    if !regions.iter().flat_map(|region| &func.region(*region).insts).any(|inst| division(func, *inst).is_some()) {
         return false;
     }
-    let known = known_scalars(func, &executed, &is_uniform);
-    let is_known = |func: &Function, value: Value| known[value] || func.param_index(value).is_some();
-    let mut replaced = Substitution::new();
-    for region in executed {
-        for inst in std::mem::take(func.insts_mut(region)) {
-            let Some((n, d)) = division(func, inst).filter(|(n, d)| is_known(func, *d) && !is_known(func, *n)) else {
-                func.insts_mut(region).push(inst);
-                continue;
-            };
-            let loc = func.inst(inst).loc;
-            let b = &mut Builder::new(func, region, loc);
-            let quotient = Reciprocal::of(b, d).divided(b, BinaryOp::Div, n);
-            replaced.insert(b.func.result(inst), quotient);
-        }
-    }
-    substitute(func, func.body, &replaced)
+    let (sizes, known) = (Sizes::of(func), known_scalars(func, &regions, &is_uniform));
+    let regions: FxHashSet<Region> = regions.into_iter().collect();
+    expand_each(func, |func, region, inst| {
+        let is_known = |value| func.param_index(value).is_some() || known[value];
+        let (n, d) = division(func, inst).filter(|(n, d)| is_known(*d) && !is_known(*n) && regions.contains(&region))?;
+        let are_natural = [n, d].map(|value| sizes.is_natural(func, value));
+        let division = Division { op: BinaryOp::Div, are_natural, is_small: false };
+        let loc = func.inst(inst).loc;
+        Some(division.by(&mut Builder::new(func, region, loc), n, d))
+    })
 }

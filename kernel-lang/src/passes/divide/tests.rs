@@ -238,3 +238,101 @@ fn groups_of_indices() {
         }
     }
 }
+
+/// The sizes of a kernel's values: exact where arguments do not count, and the whole type where they do.
+#[test]
+fn sizes_of_indices() {
+    let func = parse(
+        "kernel @k(%y: ptr_mut<i64>, %n: i64, %c: u8) {
+        %id = program_id : i64
+        %i = arange {start = 3, end = 512} : tile<i64, [512]>
+        %k = const {value = 1024} : i64
+        %s = mul %id, %k : i64
+        %b = broadcast %s : tile<i64, [512]>
+        %o = add %b, %i : tile<i64, [512]>
+        %q = div %id, %n : i64
+        %r = rem %id, %n : i64
+        %w = cast %c : i64
+        %d = sub %w, %k : i64
+        %m = mul %n, %n : i64
+        %five = const {value = -5} : i64
+        for %five, %w, %k (%at: i64) {
+            %e = add %at, %k : i64
+            store %y, %at, %e
+            yield
+        }
+        store %y, %i, %o
+        return\n}",
+    )
+    .expect("it is well formed");
+    let sizes = Sizes::of(&func);
+    let of = |found: &dyn Fn(&Op) -> bool, which: usize| {
+        let insts = func.all_insts();
+        let results: Vec<Value> = insts.into_iter().filter(|inst| found(&func.inst(*inst).op)).map(|inst| func.result(inst)).collect();
+        sizes.size(&func, results[which]).map(|size| (size.low, size.high))
+    };
+    let binary = |wanted: BinaryOp, which: usize| of(&|op| matches!(op, Op::Binary { op, .. } if *op == wanted), which);
+    let most = (1i128 << 31) - 1;
+    assert_eq!(of(&|op| matches!(op, Op::Arange { .. }), 0), Some((3, 511)));
+    assert_eq!(binary(BinaryOp::Mul, 0), Some((0, most * 1024)));
+    assert_eq!(binary(BinaryOp::Add, 0), Some((3, most * 1024 + 511)));
+    assert_eq!(binary(BinaryOp::Div, 0), Some((-most, most)));
+    assert_eq!(binary(BinaryOp::Rem, 0), Some((0, most)));
+    assert_eq!(binary(BinaryOp::Sub, 0), Some((-1024, 255 - 1024)));
+    assert_eq!(binary(BinaryOp::Mul, 1), Some((i64::MIN.into(), i64::MAX.into())));
+    // The index of the loop is at least -5 and less than 255.
+    assert_eq!(binary(BinaryOp::Add, 1), Some((1019, 1278)));
+}
+
+/// Dividends of 64 bits that are small by the ops that compute them, or just are not: numbers of 16 and 32 bits, and sums.
+#[test]
+fn dividends_that_are_small() {
+    let mut random = Random { state: 17 };
+    let divisors = numbers(Dtype::I64, &mut random);
+    for dtype in [Dtype::I16, Dtype::U16, Dtype::I32, Dtype::U32] {
+        let dividends = numbers(dtype, &mut random);
+        for (ty, added) in [("i64", 0), ("i64", 1), ("tile<i64, [512]>", 0), ("tile<i64, [512]>", -1)] {
+            let (of, at, spread) = match ty {
+                "i64" => (dtype.to_string(), "%zero", ""),
+                _ => (format!("tile<{dtype}, [512]>"), "%i", "%d = broadcast %sd : tile<i64, [512]>"),
+            };
+            let d = if spread.is_empty() { "%sd" } else { "%d" };
+            let text = |constant: &str| {
+                format!(
+                    "kernel @k(%pn: ptr<{dtype}>, %y: ptr_mut<i64>, %sd: i64) {{
+                    %zero = const {{value = 0}} : i64
+                    %i = arange {{start = 0, end = 512}} : tile<i64, [512]>
+                    %x = load %pn, {at} : {of}
+                    %w = cast %x : {ty}
+                    %c = const {{value = {added}}} : {ty}
+                    %n = add %w, %c : {ty}
+                    {spread}
+                    {constant}
+                    %q = div %n, {0} : {ty}
+                    %r = rem %n, {0} : {ty}
+                    store %y, {at}, %q
+                    store %y, {at}, %r
+                    return\n}}",
+                    if constant.is_empty() { d } else { "%k" }
+                )
+            };
+            let check = |func: &Function, d: i128| {
+                for n in &dividends {
+                    let argument = |name: &str| if name == "pn" { element(*n, dtype) } else { element(d, Dtype::I64) };
+                    let [x, y] = [n + added, d].map(|number| element(number, Dtype::I64));
+                    let wanted = [BinaryOp::Div, BinaryOp::Rem].map(|op| scalar::binary(op, x, y).expect("it is total"));
+                    assert_eq!(stored(func, &argument), wanted, "{n} + {added} by {d}\n{func}");
+                }
+            };
+            let given = parse(&text("")).unwrap_or_else(|error| panic!("{error:?}\n{}", text("")));
+            let mut func = given.clone();
+            divided(&mut func);
+            divisors.iter().step_by(5).for_each(|d| check(&func, *d));
+            for d in divisors.iter().step_by(13) {
+                let mut func = parse(&text(&format!("%k = const {{value = {d}}} : {ty}"))).expect("it is well formed");
+                divided(&mut func);
+                check(&func, *d);
+            }
+        }
+    }
+}
