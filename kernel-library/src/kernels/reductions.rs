@@ -249,7 +249,6 @@ pub fn block_sum<S: Float, T: Float, const BLOCK_SIZE: usize, const STREAM: bool
     let head = load(x + before, mask = (group == 0) & (before < min(begin, end))) as f32;
     let element = arange(0, BLOCK_SIZE);
     let mut total = zeros::<f32>([BLOCK_SIZE]);
-    // Blocks are counted: with a loop over elements, whose step is `groups * BLOCK_SIZE`, loads would not be wide.
     for block in range(group, cdiv(end - begin, BLOCK_SIZE), groups) {
         let at = begin + block * BLOCK_SIZE + element;
         total += load(x + at, mask = at < end, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
