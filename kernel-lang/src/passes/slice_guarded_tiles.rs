@@ -70,8 +70,8 @@ use crate::location::Loc;
 const SHORTEST: usize = 128;
 /// The largest number of slices. Beyond it, slices become longer.
 const MOST: usize = 8;
-/// The same for the ops behind the last reduction. Their loads wait for memory once in each slice, and where rows are not aligned, every program takes
-/// them.
+/// The same for the ops behind the last reduction of a row. Their loads wait for memory once in each slice, and where rows are not aligned, every program
+/// takes them. Slices of several rows stay short: a layer norm would take up to 16 registers more for them, also where its rows are aligned.
 const MOST_BEHIND: usize = 4;
 /// The same for tiles with divided indices: the guarded copy computes these in 64 bits, so that already a few elements of a thread would take more
 /// registers than the fast copy.
@@ -103,7 +103,7 @@ impl Version {
         let limited = |loads: usize| narrow_loads(func, region) / SHORTEST / loads;
         match self {
             Version::Guarded if divides(func, region) => MOST_DIVIDED,
-            Version::Guarded if first > 0 => MOST_BEHIND,
+            Version::Guarded if first > 0 && !has_rows(func, region) => MOST_BEHIND,
             Version::Guarded => MOST,
             Version::Ragged => limited(RAGGED_LOADS).max(extent / SHORTEST / RAGGED_ELEMENTS).next_power_of_two(),
             Version::Fastest => limited(MOST_LOADS).next_power_of_two(),
@@ -146,6 +146,12 @@ pub fn run(func: &mut Function) -> Changed {
         }
     }
     changed
+}
+
+/// Does a region have tiles of several axes?
+fn has_rows(func: &Function, region: Region) -> bool {
+    let mut results = func.region(region).insts.iter().flat_map(|inst| &func.inst(*inst).results);
+    results.any(|result| func.ty(*result).extents().len() > 1)
 }
 
 /// Does a region divide indices?

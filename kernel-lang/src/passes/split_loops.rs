@@ -118,15 +118,17 @@ use crate::ir::rewrite::{Changed, Substitution, copy_insts, copy_regions, split_
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, SideTable, Value, postorder};
 
 use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, has_aligned_runs, is_plain, make_full, narrow_run, plan};
-use super::unroll_loops::{REGISTERS, carried_registers};
+use super::unroll_loops::{carried_registers, rows};
 
 /// Longer bodies are not duplicated.
 const MAX_OPS: usize = 1000;
 
-/// Longer bodies have no guarded version. Neither have larger tiles, of which a thread would access many elements one by one, nor loops that carry
-/// more than [`REGISTERS`]: all versions share the register count.
+/// Longer bodies have no guarded version. Neither have larger tiles, of which a thread would access many elements one by one, loops that carry more
+/// registers of a thread, nor tiles of which it would have more rows, each with an address: all versions share the register count.
 const MOST_GUARDED_OPS: usize = 200;
 const MOST_GUARDED_ELEMENTS: usize = 1024;
+const MOST_CARRIED: usize = 8;
+const MOST_ROWS: usize = 4;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -256,9 +258,10 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
 /// for rows that are not aligned even to these.
 fn guarded_run(func: &Function, around: &Loop, plan: &Plan) -> Option<i64> {
     let insts = &func.region(around.body).insts;
-    let tiles = insts.iter().flat_map(|inst| &func.inst(*inst).results).map(|value| func.ty(*value)).filter(|ty| ty.is_tile());
-    let is_small = insts.len() <= MOST_GUARDED_OPS && tiles.map(|ty| ty.numel()).max()? <= MOST_GUARDED_ELEMENTS;
-    let carries_few = (1..=REGISTERS).contains(&carried_registers(func, around));
+    let mut tiles = insts.iter().flat_map(|inst| &func.inst(*inst).results).filter(|value| func.ty(**value).is_tile());
+    let is_small = insts.len() <= MOST_GUARDED_OPS
+        && tiles.all(|value| func.ty(*value).numel() <= MOST_GUARDED_ELEMENTS && rows(func, *value) <= MOST_ROWS);
+    let carries_few = (1..=MOST_CARRIED).contains(&carried_registers(func, around));
     let has_rows = !plan.aligned.is_empty() || !plan.divisible.is_empty();
     // A program of several CTAs cannot move elements between layouts.
     (is_small && carries_few && has_rows && !func.is_cluster).then(|| narrow_run(func, plan))?

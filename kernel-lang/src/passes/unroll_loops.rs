@@ -67,10 +67,11 @@ const MOST_ITERATIONS: usize = 4;
 
 /// The registers of a thread, of the usual four warps, for what a guarded loop carries and loads. With the indices and masks, it then takes about 32
 /// registers, so that as many programs run at once as fit.
-pub(super) const REGISTERS: usize = 19;
+const REGISTERS: usize = 19;
 const THREADS: usize = 128;
-/// The registers for a loaded element and its address, if addresses of a thread's elements do not differ by constants.
-const WITH_ADDRESS: usize = 3;
+/// The registers for the address of a row. Addresses of elements in one row differ by constants.
+const ADDRESS: usize = 2;
+const WARPS: usize = 4;
 /// The most iterations of a guarded loop whose loads are issued together.
 const MOST_GUARDED_ITERATIONS: usize = 16;
 
@@ -150,15 +151,20 @@ fn enough_for_memory(func: &Function, around: &Loop) -> Option<i64> {
 /// How many iterations of a guarded loop load elements for [`REGISTERS`], beside those of the carried tiles.
 fn enough_for_registers(func: &Function, around: &Loop) -> Option<i64> {
     let registers = |inst: &Inst| match func.inst(*inst).op {
-        Op::Load { offset, .. } => {
-            let each = if func.ty(offset).extents().len() > 1 { WITH_ADDRESS } else { 1 };
-            each * func.ty(offset).numel().div_ceil(THREADS)
-        }
+        Op::Load { offset, .. } => func.ty(offset).numel().div_ceil(THREADS) + ADDRESS * rows(func, offset),
         _ => 0,
     };
     let loaded: usize = func.region(around.body).insts.iter().map(registers).sum();
     let factor = REGISTERS.saturating_sub(carried_registers(func, around)).checked_div(loaded)?.min(MOST_GUARDED_ITERATIONS);
     (factor > 1).then(|| 1 << factor.ilog2())
+}
+
+/// The rows of a tile of several axes of which a thread of the usual four warps has elements, if neighbouring lanes have neighbours of a row.
+pub(super) fn rows(func: &Function, value: Value) -> usize {
+    match &func.ty(value).extents()[..] {
+        [rows @ .., _] if !rows.is_empty() => rows.iter().product::<usize>().div_ceil(WARPS),
+        _ => 0,
+    }
 }
 
 /// The registers of a thread, of the usual four warps, for the tiles that a loop carries.
