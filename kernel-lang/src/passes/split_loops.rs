@@ -55,39 +55,43 @@
 //!     %30 = shr %28, %29 : i64
 //!     %31 = add %30, %16 : i64
 //!     %32 = mul %31, %1 : i64
-//!     %39 = for %0, %32, %1, %acc (%33: i64, %34: tile<f32, [64]>) {
-//!         %35 = broadcast %33 : tile<i64, [64]>
-//!         %36 = add %35, %2 : tile<i64, [64]>
-//!         %37 = load %x, %36 {in_bounds = true, align = 16} : tile<f32, [64]>
-//!         %38 = add %34, %37 : tile<f32, [64]>
-//!         yield %38
+//!     %33 = gt %26, %0 : bool
+//!     %34 = le %23, %1 : bool
+//!     %35 = and %12, %34 : bool
+//!     %36 = or %33, %35 : bool
+//!     %43 = for %0, %32, %1, %acc (%37: i64, %38: tile<f32, [64]>) {
+//!         %39 = broadcast %37 : tile<i64, [64]>
+//!         %40 = add %39, %2 : tile<i64, [64]>
+//!         %41 = load %x, %40 {in_bounds = true, align = 16} : tile<f32, [64]>
+//!         %42 = add %38, %41 : tile<f32, [64]>
+//!         yield %42
 //!     } : tile<f32, [64]>
-//!     %60 = if %12 () {
-//!         %49 = for %32, %n, %1, %39 {num_stages = 1, remainder = true} (%40: i64, %41: tile<f32, [64]>) {
-//!             %42 = broadcast %40 : tile<i64, [64]>
-//!             %43 = add %42, %2 : tile<i64, [64]>
-//!             %44 = sub %22, %40 : i64
-//!             %45 = broadcast %44 : tile<i64, [64]>
-//!             %46 = lt %2, %45 : tile<bool, [64]>
-//!             %47 = load %x, %43 {mask = %46} : tile<f32, [64]>
-//!             %48 = add %41, %47 : tile<f32, [64]>
-//!             yield %48
+//!     %64 = if %36 () {
+//!         %53 = for %32, %n, %1, %43 {num_stages = 1, remainder = true} (%44: i64, %45: tile<f32, [64]>) {
+//!             %46 = broadcast %44 : tile<i64, [64]>
+//!             %47 = add %46, %2 : tile<i64, [64]>
+//!             %48 = sub %22, %44 : i64
+//!             %49 = broadcast %48 : tile<i64, [64]>
+//!             %50 = lt %2, %49 : tile<bool, [64]>
+//!             %51 = load %x, %47 {mask = %50} : tile<f32, [64]>
+//!             %52 = add %45, %51 : tile<f32, [64]>
+//!             yield %52
 //!         } : tile<f32, [64]>
-//!         yield %49
+//!         yield %53
 //!     } () {
-//!         %59 = for %0, %n, %1, %acc {num_stages = 1, guarded = true} (%50: i64, %51: tile<f32, [64]>) {
-//!             %52 = broadcast %50 : tile<i64, [64]>
-//!             %53 = add %52, %2 : tile<i64, [64]>
-//!             %54 = sub %22, %50 : i64
-//!             %55 = broadcast %54 : tile<i64, [64]>
-//!             %56 = lt %2, %55 : tile<bool, [64]>
-//!             %57 = load %x, %53 {mask = %56} : tile<f32, [64]>
-//!             %58 = add %51, %57 : tile<f32, [64]>
-//!             yield %58
+//!         %63 = for %0, %n, %1, %acc {num_stages = 1, guarded = true} (%54: i64, %55: tile<f32, [64]>) {
+//!             %56 = broadcast %54 : tile<i64, [64]>
+//!             %57 = add %56, %2 : tile<i64, [64]>
+//!             %58 = sub %22, %54 : i64
+//!             %59 = broadcast %58 : tile<i64, [64]>
+//!             %60 = lt %2, %59 : tile<bool, [64]>
+//!             %61 = load %x, %57 {mask = %60} : tile<f32, [64]>
+//!             %62 = add %55, %61 : tile<f32, [64]>
+//!             yield %62
 //!         } : tile<f32, [64]>
-//!         yield %59
+//!         yield %63
 //!     } : tile<f32, [64]>
-//!     store %y, %2, %60
+//!     store %y, %2, %64
 //!     return
 //! }
 //! ```
@@ -99,7 +103,8 @@
 //! the first iteration once, in front of the loops. The slack of each condition limits how far the index may move; the smallest limit is
 //! where the main loop stops. If a condition has another form, the loop stays whole, and each iteration tests for itself.
 //!
-//! If rows are not aligned, the main loop runs no iteration. So a loop that carries tiles has a third version, the guarded loop, which runs all iterations then.
+//! If rows are not aligned, or a block of columns ends behind the last column, the main loop runs no iteration. So a loop that carries tiles has a third
+//! version, the guarded loop, which runs all iterations then.
 //!
 //! The remainder loop has the layout of the main loop, in which a thread has neighbours, because both carry the same tiles. Accesses of single elements
 //! would touch as many sectors as wide ones, and a branch in each iteration would keep its loads from being issued before those of the iteration before
@@ -115,7 +120,7 @@ use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, copy_regions, split_for, substitute};
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, SideTable, Value, postorder};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, SideTable, UnaryOp, Value, postorder};
 
 use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, has_aligned_runs, is_plain, make_full, narrow_run, plan};
 use super::unroll_loops::{carried_registers, rows};
@@ -216,7 +221,8 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     substitute(func, scratch, &first_iteration);
 
     let b = &mut Builder::new(func, scratch, loc);
-    let mut span = around.span(b);
+    let whole = around.span(b);
+    let mut span = whole;
     for Slack { slack, scale } in smallest(b, slacks) {
         let one = b.index(1);
         let mut iterations = slack;
@@ -232,7 +238,11 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     let zero = b.index(0);
     let span = b.select(is_full, span, zero);
     let middle = around.iterations_end(b, span, 1);
-    let is_aligned = guarded_run(b.func, around, &plan).map(|run| has_aligned_runs(b, &plan, run));
+    let is_fast = guarded_run(b.func, around, &plan).map(|run| {
+        let has_begun = b.compare(CompareOp::Gt, span, zero);
+        let is_single = b.compare(CompareOp::Le, whole, around.step);
+        remainder_is_fast(b, &plan, run, [has_begun, is_single])
+    });
     substitute(func, scratch, &first_iteration);
     out.append(func.insts_mut(scratch));
 
@@ -249,8 +259,8 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     mask_by_position(func, around, facts, bits);
     let whole = func.inst(around.inst).op.clone();
     out.extend(split_for(func, around.inst, middle, (first, around.step), false));
-    if let Some(is_aligned) = is_aligned {
-        add_guarded(func, around, whole, is_aligned);
+    if let Some(is_fast) = is_fast {
+        add_guarded(func, around, whole, is_fast);
     }
 }
 
@@ -267,8 +277,30 @@ fn guarded_run(func: &Function, around: &Loop, plan: &Plan) -> Option<i64> {
     (is_small && carries_few && has_rows && !func.is_cluster).then(|| narrow_run(func, plan))?
 }
 
+/// Appends a test: is the remainder loop the faster version for the iterations that are left? `has_begun` says whether the main loop runs an iteration, and
+/// `is_single` whether the whole loop has at most one. The remainder loop accesses runs of at least `run` bytes.
+///
+/// | rows | tile of the first iteration | iterations | version |
+/// |---|---|---|---|
+/// | aligned | full | any | remainder loop |
+/// | aligned | not full, such as at the last columns | one | remainder loop, which may be wide |
+/// | aligned | not full | several | guarded loop |
+/// | aligned to shorter runs | any | any | remainder loop, of these runs |
+/// | not aligned | any | any | guarded loop |
+fn remainder_is_fast(b: &mut Builder<'_>, plan: &Plan, run: i64, [has_begun, is_single]: [Value; 2]) -> Value {
+    let mut is_wanted = is_single;
+    if run < WIDEST {
+        let is_aligned = has_aligned_runs(b, plan, WIDEST);
+        let is_narrow = b.unary(UnaryOp::Not, is_aligned);
+        is_wanted = b.binary(BinaryOp::Or, is_wanted, is_narrow);
+    }
+    let has_runs = has_aligned_runs(b, plan, run);
+    let is_fast = b.binary(BinaryOp::And, has_runs, is_wanted);
+    b.binary(BinaryOp::Or, has_begun, is_fast)
+}
+
 /// Makes the remainder loop the first of two versions of what the main loop leaves, and `whole` the second one, as a guarded loop.
-fn add_guarded(func: &mut Function, around: &Loop, whole: Op, is_aligned: Value) {
+fn add_guarded(func: &mut Function, around: &Loop, whole: Op, is_fast: Value) {
     let data = func.inst(around.inst).clone();
     let types: Vec<_> = data.results.iter().map(|value| func.ty(*value).clone()).collect();
     let Op::For { lower, upper, step, init, body, .. } = whole else { return };
@@ -282,7 +314,7 @@ fn add_guarded(func: &mut Function, around: &Loop, whole: Op, is_aligned: Value)
         Builder::new(func, region, data.loc).yield_values(results);
         region
     });
-    func.inst_mut(around.inst).op = Op::If { cond: is_aligned, then_region, else_region };
+    func.inst_mut(around.inst).op = Op::If { cond: is_fast, then_region, else_region };
 }
 
 /// For each scale, the smallest slack: tensors that are accessed at the same places need one division together.
