@@ -172,3 +172,9 @@ fn add_wide<const BLOCK: usize>(x: Ptr<bf16>, y: PtrMut<f32>, n: usize) {
     let at = program_id(0) * BLOCK + arange(0, BLOCK);
     atomic_add(y + at, load(x + at, mask = at < n) as f32, mask = at < n);
 }
+
+#[kernel(BLOCK = 1024)]
+fn widened<const BLOCK: usize>(a: Ptr<u8>, b: Ptr<u8>, y: PtrMut<f32>) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    store(y + at, load(a + at) as f32 * load(b + at) as f32);
+}

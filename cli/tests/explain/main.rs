@@ -208,7 +208,7 @@ fn each_reason_is_told_where_it_holds() {
             "the mask may differ between neighbouring elements",
         ),
         (
-            "--kernel chosen BLOCK=1024 x=4096 keep=4096=ones y=4096 --grid 4",
+            "--kernel widened BLOCK=1024 a=4096 b=4096 y=4096 --grid 4",
             "store",
             "y",
             "a request leaves gaps between threads: each thread holds more elements than it moves at once",
