@@ -43,7 +43,7 @@
 //! |---|---|
 //! | 32 | the type has no more |
 //! | 32 | the dividend is small in every launch (`sizes.rs`) |
-//! | 32 | a test of scalars shows that all values fit (`groups.rs`, and for whole regions [`super::flat_indices`]) |
+//! | 32 | a test of scalars shows that all values fit (`groups.rs`, and for whole regions `passes/flat_indices`) |
 //! | 64 | in other cases |
 //!
 //! Signed numbers are divided by their magnitudes, and a sign that is known is not computed. A remainder is what a quotient leaves, so [`super::cse`] leaves one
