@@ -5,6 +5,7 @@
 //! n: 0, 100, 128, 1000, 5000, 4999, 5000, 700
 //! step: 128, 128, 128, 128, 128, 128, 43, 129
 //! grid: 3
+//! warps: 1
 fn kernel(x: Ptr<f32>, y: PtrMut<f32>, z: PtrMut<f32>, n: usize, step: usize) {
     let mut total = zeros::<f32>([128]);
     for i in range(program_id(0) * 128, n, num_programs(0) * 128) {
