@@ -136,7 +136,7 @@ impl Translator<'_> {
             // One thread runs all elements of a program, and a launch on the CPU begins when the previous one has ended.
             Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} => {}
             Op::LaunchValue { compute } => self.always(*compute, &data.results),
-            Op::If { cond, then_region, else_region } => self.branch(*cond, [*then_region, *else_region], &data.results),
+            Op::If { cond, then_region, else_region, .. } => self.branch(*cond, [*then_region, *else_region], &data.results),
             Op::For { lower, upper, step, init, body, .. } => self.count([*lower, *upper, *step], init, *body, &data.results),
             Op::While { init, test, body } => self.repeat(init, *test, *body, &data.results),
             Op::Return {} => self.instrs.push(Instr::Return),
@@ -159,6 +159,7 @@ impl Translator<'_> {
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
             Op::Convert { .. } | Op::IssueLoads { .. } => unreachable!("a kernel for the CPU has no layouts"),
             Op::InlinePtx { .. } => unreachable!("a kernel for the CPU computes what the text stands for"),
+            Op::View { .. } => unreachable!("a kernel for the CPU accesses elements as it names them"),
             Op::AsyncBuffer { .. } | Op::AsyncCopy { .. } | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } | Op::LocalLoad { .. } => {
                 unreachable!("a kernel for the CPU loads where it stands")
             }

@@ -1,6 +1,6 @@
 //! The report of `galatea explain`, as data. [`super::text`] prints it, and `--json` writes it.
 
-use kernel_lang::explain::{self, Explained};
+use kernel_lang::explain::{self, Explained, Limit};
 use serde::Serialize;
 
 use super::card::Card;
@@ -139,8 +139,10 @@ fn row(explained: &Explained, access: &explain::Access, traffic: &Traffic) -> Ro
     let width = if moved > 0.0 { 1 << most.0 } else { 0 };
     let narrower: f64 = traffic.bytes_by_width[..most.0].iter().sum();
     let per_request = |sectors: f64| if traffic.requests > 0.0 { sectors / traffic.requests } else { 0.0 };
-    let limits = if width > 0 && width < explain::WIDEST { access.limits.as_slice() } else { &[] };
-    let mut limits: Vec<Why> = limits.iter().map(|limit| Why { reason: limit.to_string(), help: limit.help() }).collect();
+    // Of an access that nothing executes, only what executes in its place is of interest.
+    let is_told = |limit: &&Limit| if width == 0 { matches!(limit, Limit::Neighbours { .. }) } else { width < explain::WIDEST };
+    let limits = access.limits.iter().filter(is_told);
+    let mut limits: Vec<Why> = limits.map(|limit| Why { reason: limit.to_string(), help: limit.help() }).collect();
     if width == explain::WIDEST && traffic.sectors > GAPS * traffic.least_sectors {
         limits.push(Why {
             reason: "a request leaves gaps between threads: each thread holds more elements than it moves at once".to_owned(),

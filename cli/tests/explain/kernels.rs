@@ -178,3 +178,11 @@ fn widened<const BLOCK: usize>(a: Ptr<u8>, b: Ptr<u8>, y: PtrMut<f32>) {
     let at = program_id(0) * BLOCK + arange(0, BLOCK);
     store(y + at, load(a + at) as f32 * load(b + at) as f32);
 }
+
+#[kernel(BLOCK = 1024)]
+fn conjugated<const BLOCK: usize>(x: Ptr<bf16>, y: PtrMut<bf16>, n: usize) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let (re, im) = (load(x + 2 * at, mask = at < n), load(x + 2 * at + 1, mask = at < n));
+    store(y + 2 * at, re, mask = at < n);
+    store(y + 2 * at + 1, -im, mask = at < n);
+}

@@ -35,6 +35,7 @@ fn reports_are_those_of_the_files() {
         ("gathered", "--kernel gather BLOCK=512 table=100000 index=16384=below:100000 y=16384 n=16384 --grid 32"),
         ("row_sum", "--kernel row_sum BLOCK=1024 num_warps=8 x=256x8192 y=256 --grid 256 --gpu h100 --programs 4"),
         ("divided_index", "--kernel add_bias BLOCK=1024 x=64064 bias=1001 y=64064 n=64064 width=1001 --grid 63"),
+        ("neighbours", "--kernel conjugated x=65536 y=65536 n=32768 --grid 32"),
         ("updates", "--kernel count BLOCK=1024 x=32768=below:100 counts=100 n=32000 --grid 32"),
     ];
     for (name, line) in cases {

@@ -183,7 +183,7 @@ impl Search<'_> {
         while let Some((region, conditions)) = regions.pop() {
             for inst in &func.region(region).insts {
                 match &func.inst(*inst).op {
-                    Op::If { cond, then_region, else_region } => {
+                    Op::If { cond, then_region, else_region, .. } => {
                         let nearest = conditions.len().saturating_sub(MOST_CONDITIONS - 1);
                         regions.push((*then_region, [&conditions[nearest..], &[*cond]].concat()));
                         regions.push((*else_region, conditions.clone()));

@@ -301,7 +301,7 @@ impl Naive<'_, '_> {
                 self.region(*compute);
                 self.gets(func.yielded(*compute))
             }
-            Op::If { cond, then_region, else_region } => {
+            Op::If { cond, then_region, else_region, .. } => {
                 let region = if self.get(*cond)[0].bits() != 0 { *then_region } else { *else_region };
                 self.region(region);
                 self.gets(func.yielded(region))
@@ -338,7 +338,7 @@ impl Naive<'_, '_> {
             }
             Op::Yield { .. } | Op::Condition { .. } | Op::Return {} => Vec::new(),
             Op::Assert { .. } => Vec::new(),
-            Op::InlinePtx { .. } | Op::Pointer { .. } => panic!("no kernel here has one"),
+            Op::InlinePtx { .. } | Op::Pointer { .. } | Op::View { .. } => panic!("no kernel here has one"),
             Op::Report { .. }
             | Op::StaticIf { .. }
             | Op::StaticFor { .. }

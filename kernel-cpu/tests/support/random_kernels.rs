@@ -387,7 +387,7 @@ impl Maker<'_> {
         for region in [then_region, else_region] {
             self.inner(region, &types, depth, Self::yields);
         }
-        self.finish(Op::If { cond, then_region, else_region }, &types);
+        self.finish(Op::If { cond, then_region, else_region, rare: false }, &types);
     }
 
     fn finish(&mut self, op: Op, types: &[Type]) {

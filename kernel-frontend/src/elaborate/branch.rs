@@ -161,7 +161,7 @@ impl Elaborator<'_> {
             return Vec::new();
         }
         let op = match decider {
-            Decider::Runtime(cond) => Op::If { cond, then_region, else_region },
+            Decider::Runtime(cond) => Op::If { cond, then_region, else_region, rare: false },
             Decider::Constant(cond) => Op::StaticIf { cond, then_region, else_region },
             Decider::Unknown => Op::StaticIf { cond: ConstExpr::Bool(true), then_region, else_region },
         };

@@ -64,6 +64,18 @@ impl Affine {
         self.start.scalars().chain(self.strides.iter().flat_map(Polynomial::scalars))
     }
 
+    /// Does no element of this index equal any element of another one? The function finds indices that differ modulo a power of two, up to
+    /// 64, of which all strides are multiples, such as those of the even and the odd elements of a tensor.
+    pub fn is_apart_from(&self, other: &Affine) -> bool {
+        let difference = other.start.minus(&self.start);
+        let rest = Polynomial { constant: 0, ..difference.clone() };
+        let is_apart = |divisor: i64| {
+            let mut multiples = self.strides.iter().chain(&other.strides).chain([&rest]);
+            difference.constant % divisor != 0 && multiples.all(|part| part.is_multiple_of(divisor))
+        };
+        (1..=6).any(|bits| is_apart(1 << bits))
+    }
+
     fn is_short(&self) -> bool {
         self.start.is_short() && self.strides.iter().all(Polynomial::is_short)
     }

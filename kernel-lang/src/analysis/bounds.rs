@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 use crate::analysis::affine::Affine;
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, CompareOp, Op, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, Value};
 
 /// All strides must be less than this. A tile has at most 2^20 elements, so sums of stride terms are less than 2^60.
 pub const LONGEST_STEP: i64 = 1 << 40;
@@ -128,7 +128,7 @@ pub fn tests(b: &mut Builder<'_>, bounds: &[Bound]) -> Vec<Value> {
             let zero = b.index(0);
             tests.push(b.compare(CompareOp::Ge, start, zero));
         }
-        let length = b.op(Op::Length { base: bound.base }, &[]);
+        let length = b.length(bound.base);
         let span = bound.span(b);
         let last = b.binary(BinaryOp::Sub, length, span);
         tests.push(b.compare(CompareOp::Le, start, last));

@@ -96,6 +96,11 @@ pub enum Limit {
     OtherLayout,
     /// The compiler made no fast path for full tiles.
     NoFastPath,
+    /// Another access moves the elements, together with their neighbours, in launches for which the compiler made one access of both.
+    Neighbours {
+        /// The line of the other access.
+        line: u32,
+    },
     /// Another access of the same tiles has a reason, and the fast path is for all of them.
     OtherAccess {
         /// The line of the other access.
@@ -111,7 +116,7 @@ impl Limit {
     /// What the user can do about it; `None` if nothing.
     pub fn help(&self) -> Option<String> {
         let text = match self {
-            Limit::Scalar | Limit::Atomic | Limit::OtherAccess { .. } => return None,
+            Limit::Scalar | Limit::Atomic | Limit::Neighbours { .. } | Limit::OtherAccess { .. } => return None,
             Limit::LoadedIndex { .. } => {
                 "let each index stand for a whole row, so that neighbours are adjacent: `rows * width + arange(0, WIDTH)`".to_owned()
             }
@@ -173,6 +178,9 @@ impl fmt::Display for Limit {
             Limit::FewElements { elements, threads } => write!(f, "{threads} threads share {elements} elements"),
             Limit::OtherLayout => write!(f, "each thread holds the elements that another access of these tiles needs"),
             Limit::NoFastPath => write!(f, "the index is known too late to test whether a tile is full"),
+            Limit::Neighbours { line } => {
+                write!(f, "the access in line {line} moves these elements, too, if pairs of neighbours begin at multiples of their size")
+            }
             Limit::OtherAccess { line, tensor } => {
                 let tensor = tensor.as_ref().map_or(String::new(), |tensor| format!(" of `{tensor}`"));
                 write!(f, "the access{tensor} in line {line} keeps all accesses of these tiles from the fast path")

@@ -18,6 +18,7 @@ use crate::diagnostic::Diagnostics;
 use crate::dtype::Dtype;
 use crate::ir::{Function, Inst, Op, Region, Value};
 use crate::location::{Loc, Name};
+use crate::passes::pair_accesses;
 
 pub use hint::Hint;
 pub use limit::{Limit, Quantity};
@@ -116,6 +117,7 @@ fn accesses(written: &Function, last: &Function, options: &Options, known: &dyn 
     // Of each access: its region, and whether it keeps the others there from the fast path.
     let mut causes = Vec::new();
     let region_of = regions_of(written);
+    let pairs = pair_accesses::pairs(written);
     for inst in written.all_insts() {
         let (data, Some(access)) = (written.inst(inst), written.inst(inst).op.access()) else { continue };
         let (dtype, builtin) = (written.ty(access.base).dtype(), access.kind.builtin());
@@ -129,6 +131,8 @@ fn accesses(written: &Function, last: &Function, options: &Options, known: &dyn 
             continue;
         }
         let is_wide = copy.is_some_and(|copy| copy.widest >= WIDEST);
+        let pair = pairs.iter().find(|[_, second]| *second == inst);
+        let neighbours = pair.map(|[first, _]| vec![Limit::Neighbours { line: written.inst(*first).loc.line }]);
         causes.push((region_of[&inst], limits.leaves_fast_path(&access, is_wide)));
         found.push(Access {
             loc: data.loc,
@@ -139,7 +143,7 @@ fn accesses(written: &Function, last: &Function, options: &Options, known: &dyn 
             dtype,
             tile: written.ty(access.offset).extents(),
             widest,
-            limits: limits.of(&access, is_wide, copy.map_or(0, |copy| copy.align)),
+            limits: neighbours.unwrap_or_else(|| limits.of(&access, is_wide, copy.map_or(0, |copy| copy.align))),
             hint: hints[&inst].clone(),
         });
     }

@@ -69,6 +69,7 @@ impl Field for AccessKind {
 /// May `base` point to memory that is stored to through `stored`? Each pointer parameter is a tensor of its own, and no memory behind a `Ptr`
 /// is stored to.
 pub fn may_alias(func: &Function, base: Value, stored: Value) -> bool {
+    let [base, stored] = [base, stored].map(|pointer| func.viewed(pointer));
     let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
     base == stored || !is_constant && (func.param_index(base).is_none() || func.param_index(stored).is_none())
 }
@@ -84,12 +85,13 @@ pub struct Stored {
 impl Stored {
     /// Collects the pointers.
     pub fn through(func: &Function, bases: impl IntoIterator<Item = Value>) -> Stored {
-        let bases: FxHashSet<Value> = bases.into_iter().collect();
+        let bases: FxHashSet<Value> = bases.into_iter().map(|base| func.viewed(base)).collect();
         Stored { has_computed: bases.iter().any(|base| func.param_index(*base).is_none()), bases }
     }
 
     /// May the pointer point to memory that is stored to?
     pub fn may_alias(&self, func: &Function, base: Value) -> bool {
+        let base = func.viewed(base);
         let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
         let any_may = self.has_computed || (func.param_index(base).is_none() && !self.bases.is_empty());
         self.bases.contains(&base) || (!is_constant && any_may)

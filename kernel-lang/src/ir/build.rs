@@ -88,6 +88,21 @@ impl<'a> Builder<'a> {
         self.constant(ConstExpr::Int(value), Type::scalar(Dtype::I64))
     }
 
+    /// The length of a pointer's tensor in elements.
+    pub fn length(&mut self, base: Value) -> Value {
+        let Some(&Op::View { base: of }) = self.func.def_op(base) else { return self.op(Op::Length { base }, &[]) };
+        let length = self.length(of);
+        let elements = self.func.ty(base).dtype().bytes() / self.func.ty(of).dtype().bytes();
+        let by = self.index(elements.trailing_zeros().into());
+        self.binary(BinaryOp::Shr, length, by)
+    }
+
+    /// The address of a pointer.
+    pub fn address(&mut self, base: Value) -> Value {
+        let base = self.func.viewed(base);
+        self.op(Op::Address { base }, &[])
+    }
+
     /// Broadcasts `x` to a shape; returns `x` if it already has that shape.
     pub fn broadcast(&mut self, x: Value, shape: &[ConstExpr]) -> Value {
         if self.func.ty(x).shape() == shape {

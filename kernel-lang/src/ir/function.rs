@@ -319,6 +319,14 @@ impl Function {
         }
     }
 
+    /// The pointer of which another one is a view; the same pointer if it is none.
+    pub fn viewed(&self, mut pointer: Value) -> Value {
+        while let Some(Op::View { base }) = self.def_op(pointer) {
+            pointer = *base;
+        }
+        pointer
+    }
+
     /// Changes the type of a value.
     pub fn set_ty(&mut self, value: Value, ty: Type) {
         self.values[value].ty = ty;
@@ -391,6 +399,19 @@ impl Function {
                 op.for_each_region(&mut |inner| self.add_regions(inner, regions));
             }
         }
+    }
+
+    /// The body and all regions nested in it, outer regions first, without the rare arms of branches.
+    pub fn frequent_regions(&self) -> Vec<Region> {
+        let mut rare = Vec::new();
+        self.for_each_inst(self.body, &mut |inst| {
+            if let Op::If { else_region, rare: true, .. } = self.inst(inst).op {
+                rare.extend(self.regions_under(else_region));
+            }
+        });
+        let mut regions = self.regions_under(self.body);
+        regions.retain(|region| !rare.contains(region));
+        regions
     }
 
     /// A handle above every value's, as the size of tables.

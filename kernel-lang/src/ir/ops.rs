@@ -512,8 +512,12 @@ define_ops! {
     Address = "address" { base: Value },
     /// A pointer to an arbitrary address, an `i64` scalar. Its tensor counts as [`UNKNOWN_LENGTH`] elements.
     Pointer = "pointer" { address: Value },
-    /// Runs `then_region` if the scalar `cond` is true, else `else_region`; the results are the values that the region yields.
-    If = "if" { cond: Value, then_region: Region, else_region: Region },
+    /// The tensor of `base` as unsigned integers that are two, four or eight times as wide. The element with the lowest index is in the lowest bits.
+    /// Elements at the end that fill no integer are not in it. The address of `base` is a multiple of the width. Only in kernels for a GPU.
+    View = "view" { base: Value },
+    /// Runs `then_region` if the scalar `cond` is true, else `else_region`; the results are the values that the region yields. If that is `rare`, few
+    /// launches run the else region: its code is to need few registers, and not to be fast.
+    If = "if" { cond: Value, then_region: Region, else_region: Region, rare: bool },
     /// Runs `body` for each scalar from `lower` up to but not including `upper`. The body's parameters are the index and the carried
     /// values; it yields the next carried values; the results are the last ones. Nothing runs if `step` is not positive. `num_stages` is the
     /// number of iterations in flight, all but one of which only load; without it, the compiler chooses. `unroll` iterations are unrolled. A

@@ -266,6 +266,10 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             let wanted = wanted()?;
             if wanted.is_pointer() { same(wanted) } else { Err(format!("an address leads to no `{wanted}`")) }
         }
+        Op::View { base } => {
+            let wanted = wanted()?;
+            if is_view(wanted, ty(*base)) { same(wanted) } else { Err(format!("`{wanted}` is no view of `{}`", ty(*base))) }
+        }
         Op::If { cond, .. } => {
             expect_scalar(func, "the condition of an `if`", *cond, Dtype::Bool)?;
             Ok(all_given())
@@ -335,6 +339,14 @@ fn expect_bool(func: &Function, what: &str, value: Value) -> Result<(), String> 
     let ty = func.ty(value);
     let is_bool = !ty.is_pointer() && ty.elem() == &Elem::Dtype(Dtype::Bool);
     if is_bool { Ok(()) } else { Err(format!("{what} is `{ty}`, not `bool`")) }
+}
+
+/// Does a pointer lead to unsigned integers that are several elements behind another pointer?
+fn is_view(view: &Type, of: &Type) -> bool {
+    let (Type::Pointer { elem: wide, mutable: is_mutable }, Type::Pointer { elem, mutable }) = (view, of) else { return false };
+    let (Some(wide), Some(narrow)) = (wide.dtype(), elem.dtype()) else { return false };
+    let is_unsigned = wide.is_int() && !wide.is_signed_int();
+    is_mutable == mutable && is_unsigned && narrow != Dtype::Bool && wide.bits() > narrow.bits()
 }
 
 fn expect_scalar(func: &Function, what: &str, value: Value, dtype: Dtype) -> Result<(), String> {

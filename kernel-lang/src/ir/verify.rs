@@ -213,7 +213,7 @@ impl Verifier<'_> {
                 }
             }
         }
-        if given.iter().any(|ty| ty.is_pointer()) && !matches!(data.op, Op::Pointer { .. }) {
+        if given.iter().any(|ty| ty.is_pointer()) && !matches!(data.op, Op::Pointer { .. } | Op::View { .. }) {
             self.broken(inst, "gives a pointer");
         }
         given.iter().for_each(|ty| self.check_ty(ty, data.loc, data.op.name()));

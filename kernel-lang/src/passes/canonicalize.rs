@@ -66,7 +66,7 @@ fn region(func: &mut Function, at: Region, with: &mut Substitution, changed: &mu
 /// Replaces an `if` whose condition is known by the ops of the region that runs.
 fn splice_decided_if(func: &Function, inst: Inst, with: &mut Substitution, out: &mut Vec<Inst>) -> bool {
     let data = func.inst(inst);
-    let Op::If { cond, then_region, else_region } = data.op else { return false };
+    let Op::If { cond, then_region, else_region, .. } = data.op else { return false };
     let Some(ConstExpr::Bool(holds)) = func.splat(cond) else { return false };
     let taken = if *holds { then_region } else { else_region };
     for (result, value) in data.results.iter().zip(func.yielded(taken)) {

@@ -42,7 +42,7 @@
 //! | in how many bits? | |
 //! |---|---|
 //! | 32 | the type has no more |
-//! | 32 | the dividend is small in every launch (`sizes.rs`) |
+//! | 32 | the dividend is small in every launch ([`crate::analysis::sizes`]) |
 //! | 32 | a test of scalars shows that all values fit (`groups.rs`, and for whole regions `passes/flat_indices`) |
 //! | 64 | in other cases |
 //!
@@ -56,16 +56,15 @@ mod constants;
 mod groups;
 mod reciprocal;
 pub(super) mod scalars;
-mod sizes;
 
 use crate::analysis::ranges::{Divisor, divisor};
+use crate::analysis::sizes::Sizes;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, expand_each};
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::launch_value::{executed, is_uniform, known_scalars};
 
 use reciprocal::{Reciprocal, spread};
-use sizes::Sizes;
 
 /// In a tile of more elements, a thread has so many that the op `div` takes fewer instructions than reciprocals of 64 bits. In a tile of fewer, it has so few that
 /// `div` takes no more than a reciprocal that each program computes.

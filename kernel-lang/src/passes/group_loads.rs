@@ -69,7 +69,7 @@ pub fn run(func: &mut Function) -> Changed {
 fn is_passed(op: &Op) -> bool {
     match op {
         Op::Load { volatile, .. } => !volatile,
-        Op::Pointer { .. } => true,
+        Op::Pointer { .. } | Op::View { .. } => true,
         op => op.is_elementwise() || renames(op),
     }
 }

@@ -36,7 +36,7 @@ use crate::analysis::affine::AffineFacts;
 use crate::analysis::masks;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Value};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Value};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -83,7 +83,7 @@ fn guard(func: &mut Function, facts: &mut AffineFacts, inst: Inst, access: Acces
 
 /// The mask of the elements whose mask holds and whose offset is in bounds.
 fn inside(b: &mut Builder<'_>, access: Access) -> Value {
-    let length = b.op(Op::Length { base: access.base }, &[]);
+    let length = b.length(access.base);
     let inside = below(b, access.offset, length);
     access.mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside))
 }

@@ -18,6 +18,7 @@ pub mod hoist_loads;
 pub mod issue_loads;
 pub mod licm;
 pub mod pad_tiles;
+pub mod pair_accesses;
 pub mod prefetch_loads;
 pub mod relax_atomics;
 pub mod report_accesses;
@@ -77,6 +78,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     split_carried_indices, // before split_full_tiles, which knows only sums of scalars and stride terms
     choose_eviction,       // after split_carried_indices, which shows the loop's index in an index; before split_loops, which copies loads
     tile_transposes, // after choose_eviction, which takes the loads of a copy for more reads; before split_full_tiles, which tests its tiles
+    pair_accesses,   // after tile_transposes, which knows no branches; before split_loops and split_full_tiles, which make its accesses wide
     split_loops,     // before split_full_tiles, which handles the iterations of the remainder loop
     unroll_loops,    // after split_loops: remainder loops are not unrolled
     split_full_tiles, // before guard_accesses: full tiles need no guards

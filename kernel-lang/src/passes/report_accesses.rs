@@ -42,7 +42,7 @@ pub fn run(func: &mut Function) -> Changed {
                 let scratch = func.add_region();
                 let b = &mut Builder::new(func, scratch, loc);
                 let index = b.bitcast(offset, Dtype::U64);
-                let length = b.op(Op::Length { base }, &[]);
+                let length = b.length(base);
                 let length = b.bitcast(length, Dtype::U64);
                 let shape = b.func.ty(offset).shape().to_vec();
                 let length = b.broadcast(length, &shape);

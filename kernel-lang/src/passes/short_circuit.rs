@@ -208,7 +208,7 @@ fn test(func: &mut Function, condition: &Condition, late: &SideTable<Value, bool
     let never = b.constant(ConstExpr::Bool(false), Type::scalar(Dtype::Bool));
     b.yield_values(vec![never]);
     let cond = all(&mut Builder::new(func, front, loc), fixed.clone());
-    let test = func.append(front, Op::If { cond, then_region, else_region }, [Type::scalar(Dtype::Bool)], loc);
+    let test = func.append(front, Op::If { cond, then_region, else_region, rare: false }, [Type::scalar(Dtype::Bool)], loc);
     let answer = func.result(test);
     if let Op::If { cond, .. } = &mut func.inst_mut(*branch).op {
         *cond = answer;

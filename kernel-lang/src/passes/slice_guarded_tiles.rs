@@ -53,7 +53,7 @@
 //! slices: the last tile of a tensor is often ragged, and the launch ends only after all of its slices, one after the other.
 //!
 //! Slicing changes the order of accesses: a slice loads after an earlier slice has stored. So either every access that may alias a store uses
-//! the same pointer and the same index as the store, and no two elements have one index; or there is no other such access.
+//! the same pointer, no two elements have one index, and the index is the same or never equal to that of the store; or there is no other such access.
 
 mod end;
 mod groups;
@@ -118,8 +118,8 @@ pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
     for inst in func.all_insts() {
         let data = func.inst(inst);
-        let Op::If { then_region, else_region, .. } = data.op else { continue };
-        if !data.results.is_empty() || !is_full(func, then_region) {
+        let Op::If { then_region, else_region, rare, .. } = data.op else { continue };
+        if !data.results.is_empty() || !rare && !is_full(func, then_region) {
             continue;
         }
         let loc = data.loc;
@@ -287,7 +287,8 @@ fn plan(func: &Function, region: Region, first: usize, facts: &mut AffineFacts) 
         match at.as_ref().map(|at| &at.strides[..]) {
             // No two elements have one index.
             Some([stride]) if stride.as_constant().is_some_and(|stride| stride != 0) => {
-                others.all(|(base, other, _)| (base, other) == (stored, at))
+                let is_apart = |other: &Option<Affine>| at.as_ref().zip(other.as_ref()).is_some_and(|(at, other)| at.is_apart_from(other));
+                others.all(|(base, other, _)| base == stored && (other == at || is_apart(other)))
             }
             // Rows may overlap if their stride is an argument. Which of two elements with one index is stored is not specified.
             Some([_, _, ..]) => others.next().is_none(),

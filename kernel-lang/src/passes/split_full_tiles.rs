@@ -105,7 +105,7 @@ const MAX_OPS: usize = 4000;
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut facts = AffineFacts::new();
-    let (regions, loops) = (func.regions_under(func.body), loops::by_index(func));
+    let (regions, loops) = (func.frequent_regions(), loops::by_index(func));
     let guarded = loops::guarded_bodies(func);
     let mut changed = false;
     for region in regions.into_iter().filter(|region| !guarded.contains(region)) {
@@ -303,7 +303,7 @@ fn split(
         front
     });
     let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
-    let branch = func.make_inst(Op::If { cond, then_region: fast, else_region: guarded }, types, loc);
+    let branch = func.make_inst(Op::If { cond, then_region: fast, else_region: guarded, rare: false }, types, loc);
     for (old, new) in results.iter().zip(func.inst(branch).results.clone()) {
         with.insert(*old, new);
     }
@@ -316,7 +316,7 @@ fn split(
 /// Appends a branch to a region, which then yields what the branch yields in place of `results`.
 fn branch(func: &mut Function, region: Region, cond: Value, [then_region, else_region]: [Region; 2], results: &[Value], loc: Loc) {
     let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
-    let branch = func.append(region, Op::If { cond, then_region, else_region }, types, loc);
+    let branch = func.append(region, Op::If { cond, then_region, else_region, rare: false }, types, loc);
     let values = func.inst(branch).results.to_vec();
     Builder::new(func, region, loc).yield_values(values);
 }
@@ -359,10 +359,13 @@ fn handed_on(
     let (mut results, mut remade, mut used) = (Vec::new(), Vec::new(), Vec::new());
     for inst in ops.iter().filter(|inst| !is_before.contains(inst)) {
         let data = func.inst(*inst).clone();
-        if let (Op::Pointer { address }, [pointer]) = (&data.op, &data.results[..])
+        if let (Op::Pointer { .. } | Op::View { .. }, [pointer]) = (&data.op, &data.results[..])
             && first_use(*pointer).is_some()
         {
-            if inside.contains(address) && !results.contains(address) {
+            if let Op::Pointer { address } = &data.op
+                && inside.contains(address)
+                && !results.contains(address)
+            {
                 results.push(*address);
             }
             let copy = func.make_inst(data.op, [func.ty(*pointer).clone()], data.loc);

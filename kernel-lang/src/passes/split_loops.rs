@@ -139,7 +139,7 @@ const MOST_ROWS: usize = 4;
 pub fn run(func: &mut Function) -> Changed {
     let (mut facts, mut bits) = (AffineFacts::through_products(), Bits::default());
     let mut changed = false;
-    for region in func.regions_under(func.body) {
+    for region in func.frequent_regions() {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
             // A remainder loop needs its masks.
@@ -314,7 +314,7 @@ fn add_guarded(func: &mut Function, around: &Loop, whole: Op, is_fast: Value) {
         Builder::new(func, region, data.loc).yield_values(results);
         region
     });
-    func.inst_mut(around.inst).op = Op::If { cond: is_fast, then_region, else_region };
+    func.inst_mut(around.inst).op = Op::If { cond: is_fast, then_region, else_region, rare: false };
 }
 
 /// For each scale, the smallest slack: tensors that are accessed at the same places need one division together.
@@ -335,7 +335,7 @@ fn slacks(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Slack> {
     for bound in &plan.bounds {
         if let Some(scale) = bound.index.start.coefficient(index).filter(|scale| !scale.is(0)) {
             let start = bound.index.uniform_value(b);
-            let length = b.op(Op::Length { base: bound.base }, &[]);
+            let length = b.length(bound.base);
             let (span, one) = (bound.span(b), b.index(1));
             let last = b.binary(BinaryOp::Sub, length, span);
             let steps = b.binary(BinaryOp::Sub, last, start);

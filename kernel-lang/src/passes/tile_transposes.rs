@@ -253,7 +253,7 @@ impl Flat {
             let other = func.add_region();
             *func.insts_mut(other) = rest;
             Builder::new(func, other, loc).yield_values(Vec::new());
-            let branch = func.make_inst(Op::If { cond, then_region: body, else_region: other }, [], loc);
+            let branch = func.make_inst(Op::If { cond, then_region: body, else_region: other, rare: false }, [], loc);
             rest = std::mem::take(func.insts_mut(head));
             rest.push(branch);
         }

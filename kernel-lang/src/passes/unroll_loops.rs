@@ -81,7 +81,7 @@ const FEWER_ITERATIONS: i64 = 4;
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
-    for region in func.regions_under(func.body) {
+    for region in func.frequent_regions() {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
             let mut next = Loop::of(func, inst).and_then(|around| Some((factor(func, &around)?, around)));

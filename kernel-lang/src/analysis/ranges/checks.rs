@@ -15,7 +15,7 @@ use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Op, Type, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Type, Value};
 
 use super::bound::{Bound, Bounds, Check, END, Node};
 
@@ -144,7 +144,7 @@ impl Writer<'_, '_, '_> {
         let value = match self.bounds.node(bound) {
             Node::Constant(constant) => self.b.index(constant.into()),
             Node::Scalar(value) => value,
-            Node::Length(base) => self.b.op(Op::Length { base }, &[]),
+            Node::Length(base) => self.b.length(base),
             Node::Binary(op, x, y) => {
                 let [x, y] = [x, y].map(|operand| self.operand(operand));
                 if op == BinaryOp::Div && self.b.func.ty(x).dtype().is_int() {

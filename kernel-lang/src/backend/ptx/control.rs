@@ -17,7 +17,7 @@ impl Emitter<'_> {
         // Wait once, for all paths.
         self.await_cluster();
         match op {
-            Op::If { cond, then_region, else_region } => self.branch(*cond, *then_region, *else_region, results),
+            Op::If { cond, then_region, else_region, .. } => self.branch(*cond, *then_region, *else_region, results),
             Op::For { lower, upper, step, init, body, .. } => self.counted_loop([*lower, *upper, *step], init, *body, results),
             Op::While { init, test, body } => self.while_loop(init, *test, *body, results),
             _ => unreachable!("`{}` holds no regions", op.name()),

@@ -503,6 +503,7 @@ impl Emitter<'_> {
             Op::Reduce { .. } | Op::Scan { .. } => self.reduce(&data.op, &data.results),
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
             Op::Pointer { address } => self.pointer(*address, data.results[0]),
+            Op::View { base } => self.view(*base, data.results[0]),
             Op::InlinePtx { .. } => self.inline_ptx(&data.op, &data.results),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
@@ -572,6 +573,15 @@ impl Emitter<'_> {
         let [pointer, length] = [0; 2].map(|_| self.reg(Class::B64));
         asm!(self, "cvta.to.global.u64 {pointer}, {}", self.scalar(address));
         asm!(self, "mov.b64 {length}, {UNKNOWN_LENGTH}");
+        self.pointers[result] = Some((pointer, length));
+    }
+
+    /// The same address; the length in wider elements.
+    fn view(&mut self, base: Value, result: Value) {
+        let (pointer, narrow) = self.pointers[base].expect("a pointer is a parameter, or was made before");
+        let elements = self.func.ty(result).dtype().bytes() / self.func.ty(base).dtype().bytes();
+        let length = self.reg(Class::B64);
+        asm!(self, "shr.u64 {length}, {narrow}, {}", elements.trailing_zeros());
         self.pointers[result] = Some((pointer, length));
     }
 }

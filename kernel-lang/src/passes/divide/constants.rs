@@ -7,10 +7,11 @@
 //! A float division that rounds correctly takes some ten instructions and a branch. If the divisor is a power of two, so is its reciprocal, and the
 //! product rounds the same number as the quotient.
 
+use crate::analysis::sizes::Size;
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, ConstExpr, UnaryOp, Value};
 
-use super::{converted, sizes::Size};
+use super::converted;
 
 /// The reciprocal of a power of two, if both are normal numbers of the type.
 pub(super) fn exact_reciprocal(d: &ConstExpr, dtype: Dtype) -> Option<f64> {

@@ -150,7 +150,7 @@ impl Group {
         Builder::new(func, wide, loc).yield_values(values);
 
         let types: Vec<Type> = self.results.iter().map(|value| func.ty(*value).clone()).collect();
-        let branch = func.make_inst(Op::If { cond, then_region: narrow, else_region: wide }, types, loc);
+        let branch = func.make_inst(Op::If { cond, then_region: narrow, else_region: wide, rare: false }, types, loc);
         let mut insts = std::mem::take(func.insts_mut(head));
         insts.push(branch);
         let mut all = std::mem::take(func.insts_mut(region));

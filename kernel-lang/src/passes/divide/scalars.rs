@@ -6,12 +6,12 @@
 
 use rustc_hash::FxHashSet;
 
+use crate::analysis::sizes::Sizes;
 use crate::ir::rewrite::{Changed, expand_each};
 use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Region, Value};
 use crate::launch_value::{executed, is_uniform, known_scalars};
 
 use super::Division;
-use super::sizes::Sizes;
 
 /// The operands of a division of scalars of up to 32 bits by a divisor that is no constant.
 fn division(func: &Function, inst: Inst) -> Option<(Value, Value)> {

@@ -65,7 +65,7 @@ fn execute(func: &Function, region: Region, values: &mut [Scalar], stored: &mut 
                 stored.push(at(*value));
                 continue;
             }
-            Op::If { cond, then_region, else_region } => {
+            Op::If { cond, then_region, else_region, .. } => {
                 let taken = if at(*cond).bits() == 1 { *then_region } else { *else_region };
                 execute(func, taken, values, stored);
                 for (result, value) in data.results.iter().zip(func.yielded(taken)) {

@@ -219,7 +219,7 @@ pub(super) fn common_extent(func: &Function, ops: &[Inst]) -> Option<usize> {
             Op::Broadcast { x } => func.ty(*x).is_scalar(),
             Op::Load { volatile, .. } => !volatile,
             Op::Store { .. } | Op::Atomic { .. } => true,
-            op => op.is_pure() && !op.looks_across() && !matches!(op, Op::InlinePtx { .. } | Op::ReducePio2 { .. } | Op::Pointer { .. }),
+            op => op.is_pure() && !op.looks_across() && !matches!(op, Op::InlinePtx { .. } | Op::ReducePio2 { .. } | Op::Pointer { .. } | Op::View { .. }),
         };
         if !is_known {
             return None;
@@ -328,7 +328,7 @@ impl Flat {
             inner
         });
         let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
-        let branch = func.append(region, Op::If { cond, then_region, else_region }, types, loc);
+        let branch = func.append(region, Op::If { cond, then_region, else_region, rare: false }, types, loc);
         func.inst(branch).results.to_vec()
     }
 }

@@ -75,10 +75,10 @@ impl Demand {
     fn test(&self, b: &mut Builder<'_>, run: usize) -> Value {
         let mut numbers: Vec<(Value, usize)> = self.multiples.iter().map(|scalar| (*scalar, run)).collect();
         for base in &self.lengths {
-            numbers.push((b.op(Op::Length { base: *base }, &[]), run));
+            numbers.push((b.length(*base), run));
         }
         for (base, bytes) in &self.bases {
-            numbers.push((b.op(Op::Address { base: *base }, &[]), *bytes));
+            numbers.push((b.address(*base), *bytes));
         }
         are_multiples(b, &numbers)
     }

@@ -115,7 +115,7 @@ impl Corners {
             r.yield_values(values);
             region
         });
-        b.func.inst_mut(inst).op = Op::If { cond, then_region: inside, else_region: guarded };
+        b.func.inst_mut(inst).op = Op::If { cond, then_region: inside, else_region: guarded, rare: false };
     }
 }
 

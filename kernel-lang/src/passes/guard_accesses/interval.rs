@@ -14,7 +14,7 @@
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::masks::{Comparison, Condition, Conjunct};
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Value};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Value};
 
 /// The elements of an access whose mask holds and whose offset is in bounds.
 pub(super) struct Interval {
@@ -88,7 +88,7 @@ impl Interval {
 
     /// The length of the tensor, or the end of the mask if that is less.
     fn end(&self, b: &mut Builder<'_>, base: Value) -> Value {
-        let length = b.op(Op::Length { base }, &[]);
+        let length = b.length(base);
         let Some(upper) = self.upper.as_ref().filter(|upper| !upper.is_position) else { return length };
         let (zero, end) = (b.index(0), upper.end(b));
         let end = b.binary(BinaryOp::Max, end, zero);

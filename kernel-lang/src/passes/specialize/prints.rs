@@ -125,7 +125,7 @@ fn bits(b: &mut Builder<'_>, value: Value) -> Value {
 
 /// Stores the words that fit, also in an `unchecked` kernel. Words that do not fit are not reported as a mistake of the user.
 fn store(b: &mut Builder<'_>, buffer: Value, offset: Value, value: Value) {
-    let length = b.op(Op::Length { base: buffer }, &[]);
+    let length = b.length(buffer);
     let shape = b.func.ty(offset).shape().to_vec();
     let length = b.broadcast(length, &shape);
     let mask = Some(b.compare(CompareOp::Lt, offset, length));

@@ -8,7 +8,7 @@ use crate::analysis::bounds;
 use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Op, Type, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Type, Value};
 
 use super::plan::{Plan, Test};
 
@@ -77,7 +77,7 @@ fn aligned(b: &mut Builder<'_>, plan: &Plan, run: i64) -> Option<Value> {
         let start = index.uniform_value(b);
         let bytes = b.index((*bytes).into());
         let offset = b.binary(BinaryOp::Mul, start, bytes);
-        let address = b.op(Op::Address { base: *base }, &[]);
+        let address = b.address(*base);
         let address = b.binary(BinaryOp::Add, address, offset);
         addresses = Some(addresses.map_or(address, |all| b.binary(BinaryOp::Or, all, address)));
     }

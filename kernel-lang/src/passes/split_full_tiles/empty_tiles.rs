@@ -76,7 +76,7 @@ pub(super) fn skip(func: &mut Function, guarded: Region, test: &Test, loc: Loc) 
     let last = b.index((i64::MAX - maximum).into());
     let wraps = b.compare(CompareOp::Gt, start, last);
     let cond = b.binary(BinaryOp::Or, begins, wraps);
-    b.func.append(region, Op::If { cond, then_region: guarded, else_region: nothing }, Vec::new(), loc);
+    b.func.append(region, Op::If { cond, then_region: guarded, else_region: nothing, rare: false }, Vec::new(), loc);
     b.yield_values(Vec::new());
     region
 }

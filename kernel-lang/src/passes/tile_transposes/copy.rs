@@ -190,7 +190,7 @@ fn condition(
     let (never, zero) = (b.constant(ConstExpr::Bool(false), Type::scalar(Dtype::Bool)), b.index(0));
     b.yield_values(vec![never, zero, zero]);
     let types = [Dtype::Bool, Dtype::I64, Dtype::I64].map(Type::scalar);
-    let branch = b.func.append(head, Op::If { cond: is_divisible, then_region, else_region }, types, loc);
+    let branch = b.func.append(head, Op::If { cond: is_divisible, then_region, else_region, rare: false }, types, loc);
     let [holds, row, column] = b.func.inst(branch).results[..] else { unreachable!("the branch has three results") };
     (holds, [row, column])
 }

@@ -9,31 +9,31 @@ use crate::launch_value::Known;
 use crate::scalar::Scalar;
 
 /// The sizes of all values of a kernel.
-pub(super) struct Sizes {
+pub(crate) struct Sizes {
     known: SideTable<Value, Option<Known>>,
 }
 
 /// The least and the greatest number that a value may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Size {
-    pub(super) low: i128,
-    pub(super) high: i128,
+pub(crate) struct Size {
+    pub(crate) low: i128,
+    pub(crate) high: i128,
 }
 
 impl Size {
-    pub(super) fn is_natural(self) -> bool {
+    pub(crate) fn is_natural(self) -> bool {
         self.low >= 0
     }
 
     /// The largest magnitude.
-    pub(super) fn magnitude(self) -> u128 {
+    pub(crate) fn magnitude(self) -> u128 {
         self.low.unsigned_abs().max(self.high.unsigned_abs())
     }
 }
 
 impl Sizes {
     /// Visits each op once, after those of its operands.
-    pub(super) fn of(func: &Function) -> Sizes {
+    pub(crate) fn of(func: &Function) -> Sizes {
         let mut sizes = Sizes { known: SideTable::new() };
         for inst in func.all_insts() {
             let data = func.inst(inst);
@@ -54,7 +54,7 @@ impl Sizes {
     }
 
     /// The size of an integer; `None` for a value of another type.
-    pub(super) fn size(&self, func: &Function, value: Value) -> Option<Size> {
+    pub(crate) fn size(&self, func: &Function, value: Value) -> Option<Size> {
         if !is_integer(func, value) {
             return None;
         }
@@ -64,7 +64,7 @@ impl Sizes {
     }
 
     /// Is an integer never negative?
-    pub(super) fn is_natural(&self, func: &Function, value: Value) -> bool {
+    pub(crate) fn is_natural(&self, func: &Function, value: Value) -> bool {
         self.size(func, value).is_some_and(Size::is_natural)
     }
 
