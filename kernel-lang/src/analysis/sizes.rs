@@ -11,6 +11,7 @@ use crate::scalar::Scalar;
 /// The sizes of all values of a kernel.
 pub(crate) struct Sizes {
     known: SideTable<Value, Option<Known>>,
+    programs: i128,
 }
 
 /// The least and the greatest number that a value may be.
@@ -32,9 +33,14 @@ impl Size {
 }
 
 impl Sizes {
-    /// Visits each op once, after those of its operands.
+    /// The sizes in any launch.
     pub(crate) fn of(func: &Function) -> Sizes {
-        let mut sizes = Sizes { known: SideTable::new() };
+        Sizes::in_grids_below(func, 1 << 31)
+    }
+
+    /// The sizes in launches whose grids have fewer programs along each axis. Visits each op once, after those of its operands.
+    pub(crate) fn in_grids_below(func: &Function, programs: i128) -> Sizes {
+        let mut sizes = Sizes { known: SideTable::new(), programs };
         for inst in func.all_insts() {
             let data = func.inst(inst);
             if let Op::For { lower, upper, body, .. } = data.op
@@ -77,7 +83,7 @@ impl Sizes {
         let from = |value: &Value| func.ty(*value).dtype();
         Some(match op {
             Op::Const { value } => Known::Exactly(Scalar::from_const(value, dtype)?),
-            Op::ProgramId { .. } | Op::NumPrograms { .. } => Known::between(0, (1 << 31) - 1, dtype),
+            Op::ProgramId { .. } | Op::NumPrograms { .. } => Known::between(0, self.programs - 1, dtype),
             Op::Length { .. } => Known::between(0, i64::MAX.into(), dtype),
             Op::Arange { start, end } => Known::between(start.as_int()?, end.as_int()? - 1, dtype),
             Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => at(x),

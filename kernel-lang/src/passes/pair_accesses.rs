@@ -115,10 +115,11 @@ pub fn run(func: &mut Function) -> Changed {
         if pairs.is_empty() {
             break;
         }
+        halves.choose();
         rewrite(func, paired, &pairs, &halves, &mut views);
     }
     let cond = views.test(func, &halves);
-    let branch = func.make_inst(Op::If { cond, then_region: paired, else_region: plain, rare: !halves.tests_factors() }, [], Loc::NONE);
+    let branch = func.make_inst(Op::If { cond, then_region: paired, else_region: plain, rare: !halves.often_fail() }, [], Loc::NONE);
     let mut all = std::mem::take(func.insts_mut(head));
     all.extend([branch, end]);
     *func.insts_mut(func.body) = all;

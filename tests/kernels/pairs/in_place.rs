@@ -11,7 +11,7 @@ fn kernel(x: PtrMut<i32>, y: PtrMut<i32>, z: PtrMut<i32>, n: usize) {
     let seen = load(x + 2 * i, mask = mask);
     store(x + 2 * i + 1, 3 * seen, mask = mask);
     let low = load(y + 2 * i, mask = mask);
-    store(y + 2 * i + 1, low + 1, mask = mask);
+    store(y + 2 * i + 1, low + 5, mask = mask);
     let high = load(y + 2 * i + 1, mask = mask);
     store(z + 2 * i, high, mask = mask);
     store(z + 2 * i + 1, low, mask = mask);
@@ -22,8 +22,8 @@ fn reference(x: PtrMut<i32>, y: PtrMut<i32>, z: PtrMut<i32>, n: usize) {
         store(x + 2 * i, 7 + i as i32);
         store(x + 2 * i + 1, 3 * load(x + 2 * i));
         let low = load(y + 2 * i);
-        store(y + 2 * i + 1, low + 1);
-        store(z + 2 * i, low + 1);
+        store(y + 2 * i + 1, low + 5);
+        store(z + 2 * i, low + 5);
         store(z + 2 * i + 1, low);
     }
 }

@@ -1,6 +1,6 @@
 //! The last element of a tensor of odd length has no neighbour. It is accessed, and what lies behind it is not.
 //! x: any 513
-//! y: zeros 513
+//! y: counting 513
 //! n: 257, 256, 300
 fn kernel(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
     let i = arange(0, 512);

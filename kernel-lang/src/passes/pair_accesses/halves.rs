@@ -22,7 +22,9 @@ use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Value, co
 use crate::launch_value::is_uniform;
 
 /// Products of scalars that the host knows are less than this.
-const END: i64 = 1 << 30;
+const END: i64 = 1 << 28;
+/// Grids have fewer programs along each axis, if sums are not exact in all grids.
+const PROGRAMS: i64 = 1 << 20;
 /// Indices are at most this.
 const MOST: u128 = 1 << 62;
 /// Sums of more levels are not taken apart.
@@ -137,25 +139,36 @@ impl Sum {
 /// What makes halves exact.
 #[derive(Default)]
 pub(super) struct Halves {
-    known: Option<(Sizes, FxHashMap<Value, Loop>)>,
+    loops: Option<FxHashMap<Value, Loop>>,
+    /// The sizes in all grids, and in small ones.
+    sizes: [Option<Sizes>; 2],
+    /// Must grids be small?
+    needs_small_grid: bool,
     /// Products that must be at least 0 and small, by their factors.
     small: Vec<Vec<Value>>,
-    /// Scalars that must be even.
+    /// Products of which one factor must be even.
+    products: Vec<Vec<Value>>,
+    /// The factors that must be even.
     even: Vec<Value>,
 }
 
 impl Halves {
     /// Has an index of a tile exact halves, if a launch meets the condition? Then the condition tests what that takes.
     pub(super) fn admit(&mut self, func: &Function, index: &Sum, extents: &[usize]) -> bool {
-        let even: Option<Vec<Vec<Value>>> = index.polynomials().map(|polynomial| odd_factors(func, polynomial)).collect();
-        let Some(even) = even else { return false };
-        let known = self.known.get_or_insert_with(|| (Sizes::of(func), loops::by_index(func)));
-        let Some(small) = bounded(func, known, index, extents) else { return false };
-        for factor in even.into_iter().flatten() {
-            if !self.even.contains(&factor) {
-                self.even.push(factor);
-            }
-        }
+        let products: Option<Vec<Vec<Vec<Value>>>> = index.polynomials().map(|polynomial| odd_products(func, polynomial)).collect();
+        let Some(products) = products else { return false };
+        let loops = self.loops.get_or_insert_with(|| loops::by_index(func));
+        let bounded = |programs: i64, sizes: &mut Option<Sizes>| {
+            bounded(func, loops, sizes.get_or_insert_with(|| Sizes::in_grids_below(func, programs.into())), index, extents)
+        };
+        let [of_all, of_small] = &mut self.sizes;
+        let small = bounded(1 << 31, of_all).or_else(|| {
+            let small = bounded(PROGRAMS, of_small)?;
+            self.needs_small_grid = true;
+            Some(small)
+        });
+        let Some(small) = small else { return false };
+        self.products.extend(products.into_iter().flatten());
         for product in small {
             if !self.small.contains(&product) {
                 self.small.push(product);
@@ -164,9 +177,19 @@ impl Halves {
         true
     }
 
-    /// Does the condition depend on whether factors are even? Then it fails for every other size.
-    pub(super) fn tests_factors(&self) -> bool {
-        !self.even.is_empty()
+    /// Chooses factors that must be even, so that each product has one: first those that most products have.
+    pub(super) fn choose(&mut self) {
+        loop {
+            self.products.retain(|product| !product.iter().any(|factor| self.even.contains(factor)));
+            let count = |factor: &Value| self.products.iter().filter(|product| product.contains(factor)).count();
+            let Some(factor) = self.products.iter().flatten().copied().max_by_key(|factor| (count(factor), *factor)) else { return };
+            self.even.push(factor);
+        }
+    }
+
+    /// Does the condition fail in many launches? It does if it tests whether factors are even, or the grid is small.
+    pub(super) fn often_fail(&self) -> bool {
+        !self.even.is_empty() || self.needs_small_grid
     }
 
     /// Appends the test of all that was admitted, and that `rests` are 0.
@@ -192,7 +215,13 @@ impl Halves {
             }
         }
         let rest = any_bit(b, rests).unwrap_or(zero);
-        let is_whole = b.compare(CompareOp::Eq, rest, zero);
+        let mut is_whole = b.compare(CompareOp::Eq, rest, zero);
+        if self.needs_small_grid {
+            let programs = (0..3).map(|axis| b.op(Op::NumPrograms { axis }, &[])).collect();
+            let (all, end) = (any_bit(b, programs).unwrap_or(zero), b.index(PROGRAMS.into()));
+            let is_small = b.compare(CompareOp::Lt, all, end);
+            is_whole = b.binary(BinaryOp::And, is_whole, is_small);
+        }
         let Some(all) = any_bit(b, small) else { return is_whole };
         let [all, end] = [all, end].map(|value| b.bitcast(value, Dtype::U64));
         let are_small = b.compare(CompareOp::Lt, all, end);
@@ -252,13 +281,14 @@ fn any_bit(b: &mut Builder<'_>, values: Vec<Value>) -> Option<Value> {
     values.into_iter().reduce(|all, value| b.binary(BinaryOp::Or, all, value))
 }
 
-/// Of each term that is not even by its coefficient: a factor that may be even, and that the host knows. `None` if a term has none.
-fn odd_factors(func: &Function, polynomial: &Polynomial) -> Option<Vec<Value>> {
+/// Of each term that is not even by its coefficient: the factors that may be even, and that the host knows. `None` if a term has none.
+fn odd_products(func: &Function, polynomial: &Polynomial) -> Option<Vec<Vec<Value>>> {
     if polynomial.constant % 2 != 0 {
         return None;
     }
     let odd = polynomial.terms.iter().filter(|(_, coefficient)| coefficient % 2 != 0);
-    odd.map(|(factors, _)| factors.iter().copied().find(|factor| is_known(func, *factor))).collect()
+    let known = odd.map(|(factors, _)| factors.iter().copied().filter(|factor| is_known(func, *factor)).collect());
+    known.map(|known: Vec<Value>| (!known.is_empty()).then_some(known)).collect()
 }
 
 /// Does the host know a scalar at launch?
@@ -267,8 +297,7 @@ fn is_known(func: &Function, scalar: Value) -> bool {
 }
 
 /// The products that must be small, so that an index of a tile has the value of its exact sum; `None` if it may have another one.
-fn bounded(func: &Function, known: &(Sizes, FxHashMap<Value, Loop>), index: &Sum, extents: &[usize]) -> Option<Vec<Vec<Value>>> {
-    let (sizes, loops) = known;
+fn bounded(func: &Function, loops: &FxHashMap<Value, Loop>, sizes: &Sizes, index: &Sum, extents: &[usize]) -> Option<Vec<Vec<Value>>> {
     let mut small = Vec::new();
     // What is not known may be any number of 64 bits.
     let magnitude = |value: Value| sizes.size(func, value).map_or(u128::MAX, |size| size.magnitude());
