@@ -32,6 +32,7 @@ mod minimise;
 #[allow(dead_code, reason = "conformance uses all of it")]
 #[path = "../conformance/number.rs"]
 mod number;
+mod pairs;
 mod rows;
 mod shapes;
 mod sweeps;
