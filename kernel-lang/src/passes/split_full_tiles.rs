@@ -90,7 +90,7 @@ use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, S
 use crate::location::Loc;
 use crate::passes::flat_indices::{self, Flat, Full};
 
-pub(super) use condition::{condition, has_aligned_runs};
+pub(super) use condition::{condition, has_aligned_runs, is_inside};
 pub(super) use narrow::run as narrow_run;
 pub(super) use plan::{Plan, Sought, Test, Width, plan};
 

@@ -103,6 +103,10 @@
 //! the first iteration once, in front of the loops. The slack of each condition limits how far the index may move; the smallest limit is
 //! where the main loop stops. If a condition has another form, the loop stays whole, and each iteration tests for itself.
 //!
+//! If the step or a distance of rows is an argument, the limits are quotients, of 64 bits. Where a program takes every so many rows of a matrix, all of its
+//! iterations are full. So the pass tests the last iteration, too. The host decides that test for most programs ([`super::compute_at_launch`]), and
+//! only programs for which it fails divide.
+//!
 //! If rows are not aligned, or a block of columns ends behind the last column, the main loop runs no iteration. So a loop that carries tiles has a third
 //! version, the guarded loop, which runs all iterations then.
 //!
@@ -119,14 +123,18 @@ use crate::analysis::bounds::{self, LONGEST_STEP};
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
+use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, copy_regions, split_for, substitute};
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, SideTable, UnaryOp, Value, postorder};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, SideTable, Type, UnaryOp, Value, postorder};
 
-use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, has_aligned_runs, is_plain, make_full, narrow_run, plan};
+use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, has_aligned_runs, is_inside, is_plain, make_full, narrow_run, plan};
 use super::unroll_loops::{carried_registers, rows};
 
 /// Longer bodies are not duplicated.
 const MAX_OPS: usize = 1000;
+
+/// A sum of two numbers below this does not wrap.
+const MOST: i64 = 1 << 62;
 
 /// Longer bodies have no guarded version. Neither have larger tiles, of which a thread would access many elements one by one, loops that carry more
 /// registers of a thread, nor tiles of which it would have more rows, each with an address: all versions share the register count.
@@ -210,8 +218,8 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let mut is_full = condition(b, &plan);
-    let slacks = slacks(b, &plan, index);
-    for scale in slacks.iter().map(|slack| &slack.scale).filter(|scale| scale.as_constant().is_none()) {
+    let scales = scales(&plan, index);
+    for scale in scales.iter().filter(|scale| scale.as_constant().is_none()) {
         let scale = scale.value(b);
         let is_short = bounds::is_below(b, scale, LONGEST_STEP);
         is_full = b.binary(BinaryOp::And, is_full, is_short);
@@ -221,24 +229,25 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     substitute(func, scratch, &first_iteration);
 
     let b = &mut Builder::new(func, scratch, loc);
-    let whole = around.span(b);
-    let mut span = whole;
-    for Slack { slack, scale } in smallest(b, slacks) {
-        let one = b.index(1);
-        let mut iterations = slack;
-        if !scale.is(1) {
-            // The condition holds for distances of the index below `slack / scale`, rounded up. If `scale` is an argument that is 0, it holds
-            // for any distance; but `x / 0` is 0 here, so the limit is 1, and only the first iteration counts as full.
-            let (before, scale) = (b.binary(BinaryOp::Sub, slack, one), scale.value(b));
-            let whole = b.binary(BinaryOp::Div, before, scale);
-            iterations = b.binary(BinaryOp::Add, whole, one);
-        }
-        span = b.binary(BinaryOp::Min, span, iterations);
-    }
-    let zero = b.index(0);
-    let span = b.select(is_full, span, zero);
-    let middle = around.iterations_end(b, span, 1);
+    let (middle, span, whole) = if let Some(ends_full) = all_are_full(b, around, &plan, &scales, facts) {
+        let (whole, cond) = (around.span(b), b.binary(BinaryOp::And, is_full, ends_full));
+        let [then_region, else_region] = [0; 2].map(|_| b.func.add_region());
+        Builder::new(b.func, then_region, loc).yield_values(vec![around.upper, whole]);
+        let inner = &mut Builder::new(b.func, else_region, loc);
+        let slacks = slacks(inner, &plan, index);
+        let [middle, span] = full_end(inner, around, slacks, whole, is_full);
+        inner.yield_values(vec![middle, span]);
+        let op = Op::If { cond, then_region, else_region, rare: false };
+        let branch = b.func.append(scratch, op, [Dtype::I64, Dtype::I64].map(Type::scalar), loc);
+        let [middle, span] = [0, 1].map(|at| b.func.inst(branch).results[at]);
+        (middle, span, whole)
+    } else {
+        let (slacks, whole) = (slacks(b, &plan, index), around.span(b));
+        let [middle, span] = full_end(b, around, slacks, whole, is_full);
+        (middle, span, whole)
+    };
     let is_fast = guarded_run(b.func, around, &plan).map(|run| {
+        let zero = b.index(0);
         let has_begun = b.compare(CompareOp::Gt, span, zero);
         let is_single = b.compare(CompareOp::Le, whole, around.step);
         remainder_is_fast(b, &plan, run, [has_begun, is_single])
@@ -262,6 +271,65 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     if let Some(is_fast) = is_fast {
         add_guarded(func, around, whole, is_fast);
     }
+}
+
+/// Appends the index where full iterations end, and its distance from the first one, by the slacks of the first iteration. `whole` is the span of the loop.
+fn full_end(b: &mut Builder<'_>, around: &Loop, slacks: Vec<Slack>, whole: Value, is_full: Value) -> [Value; 2] {
+    let mut span = whole;
+    for Slack { slack, scale } in smallest(b, slacks) {
+        let one = b.index(1);
+        let mut iterations = slack;
+        if !scale.is(1) {
+            // The condition holds for distances of the index below `slack / scale`, rounded up. If `scale` is an argument that is 0, it holds
+            // for any distance; but `x / 0` is 0 here, so the limit is 1, and only the first iteration counts as full.
+            let (before, scale) = (b.binary(BinaryOp::Sub, slack, one), scale.value(b));
+            let whole = b.binary(BinaryOp::Div, before, scale);
+            iterations = b.binary(BinaryOp::Add, whole, one);
+        }
+        span = b.binary(BinaryOp::Min, span, iterations);
+    }
+    let zero = b.index(0);
+    let span = b.select(is_full, span, zero);
+    [around.iterations_end(b, span, 1), span]
+}
+
+/// Appends a test: if the first iteration is full, are all others full, too? `None` if it costs as much as to compute where full iterations end.
+///
+/// That takes a division for each distance or step that is an argument, which many programs of a launch would wait for. The test divides nothing. It looks at
+/// the last iteration, which is full in most launches if a program takes every so many rows.
+fn all_are_full(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Polynomial], facts: &mut AffineFacts) -> Option<Value> {
+    let constants: Option<Vec<i64>> = scales.iter().map(Polynomial::as_constant).collect();
+    let divides = around.constant_step(b.func).is_none() || constants.is_none();
+    // A mask that begins within a row says nothing of its end.
+    let ends = |test: &Test| !matches!(test, Test::Order(Comparison { op: CompareOp::Gt | CompareOp::Ge, .. }, _));
+    if !divides || !plan.masks.iter().all(|(_, test)| ends(test)) {
+        return None;
+    }
+    // No index exceeds the last multiple below `upper` of what divides all indices.
+    let divisor = 1 << around.step_divisor(b.func).trailing_zeros().min(20);
+    let lower = facts.get(b.func, around.lower)?.start;
+    let one = b.index(1);
+    let mut last = b.binary(BinaryOp::Sub, around.upper, one);
+    if divisor > 1 && lower.is_multiple_of(divisor) {
+        let multiples = b.index((-divisor).into());
+        last = b.binary(BinaryOp::And, last, multiples);
+    }
+    // From the first iteration to the last one, a sum grows by less than 2^62. So it cannot wrap and be inside again.
+    let most = constants.map_or(MOST / LONGEST_STEP, |scales| MOST / scales.into_iter().max().unwrap_or(1).max(1));
+    let (zero, most) = (b.index(0), b.index(most.into()));
+    let is_natural = b.compare(CompareOp::Ge, around.lower, zero);
+    let is_short = b.compare(CompareOp::Lt, around.upper, most);
+    let (region, scratch) = (b.region, b.func.add_region());
+    b.region = scratch;
+    let is_inside = is_inside(b, plan);
+    let mut last_iteration = Substitution::new();
+    last_iteration.insert(around.index(b.func), last);
+    substitute(b.func, scratch, &last_iteration);
+    let mut ops = std::mem::take(b.func.insts_mut(scratch));
+    b.region = region;
+    b.func.insts_mut(region).append(&mut ops);
+    let is_near = b.binary(BinaryOp::And, is_natural, is_short);
+    Some(b.binary(BinaryOp::And, is_near, is_inside))
 }
 
 /// The bytes of the shortest runs for which the remainder loop moves several elements at once, if a guarded version of the loop is worth its code
@@ -327,6 +395,13 @@ fn smallest(b: &mut Builder<'_>, slacks: Vec<Slack>) -> Vec<Slack> {
         }
     }
     smallest
+}
+
+/// By how much each condition's number grows with the loop index.
+fn scales(plan: &Plan, index: Value) -> Vec<Polynomial> {
+    let bounds = plan.bounds.iter().map(|bound| &bound.index.start);
+    let masks = plan.masks.iter().filter_map(|(_, test)| if let Test::Order(order, _) = test { Some(&order.index.start) } else { None });
+    bounds.chain(masks).filter_map(|start| start.coefficient(index)).filter(|scale| !scale.is(0)).collect()
 }
 
 /// The slack that each condition leaves the loop index in the first iteration. The slack is positive if all conditions hold.

@@ -21,20 +21,7 @@ pub(in crate::passes) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     parts.extend(divisible(b, plan, plan.widest));
     for (_, test) in &plan.masks {
         match test {
-            Test::Order(Comparison { op, index, limit, .. }, maximum) => {
-                let (start, limit) = (index.uniform_value(b), limit.value(b));
-                parts.push(b.compare(*op, start, limit));
-                if matches!(op, CompareOp::Lt | CompareOp::Le) {
-                    // If `start < limit`, the exact difference is positive. A difference that overflows is negative, and its test fails.
-                    let room = b.binary(BinaryOp::Sub, limit, start);
-                    let maximum = b.index((*maximum).into());
-                    parts.push(b.compare(op.swapped(), room, maximum));
-                } else {
-                    // The stride terms only add to `index`. The sum must not wrap.
-                    let last = b.index((i64::MAX - maximum).into());
-                    parts.push(b.compare(CompareOp::Le, start, last));
-                }
-            }
+            Test::Order(comparison, maximum) => parts.extend(order(b, comparison, *maximum)),
             Test::Uniform(value) => parts.push(*value),
         }
     }
@@ -47,6 +34,34 @@ pub(in crate::passes) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     }
     parts.extend(aligned(b, plan, plan.widest));
     all_of(b, parts)
+}
+
+/// Appends ops that test whether the accesses of a plan are in bounds, and its masks hold for all elements.
+pub(in crate::passes) fn is_inside(b: &mut Builder<'_>, plan: &Plan) -> Value {
+    let mut parts = bounds::tests(b, &plan.bounds);
+    for (_, test) in &plan.masks {
+        if let Test::Order(comparison, maximum) = test {
+            parts.extend(order(b, comparison, *maximum));
+        }
+    }
+    all_of(b, parts)
+}
+
+/// Appends ops that test whether a comparison holds for sums of its start and stride terms, of which the largest is `maximum`.
+fn order(b: &mut Builder<'_>, Comparison { op, index, limit, .. }: &Comparison, maximum: i64) -> [Value; 2] {
+    let (start, limit) = (index.uniform_value(b), limit.value(b));
+    let holds_for_first = b.compare(*op, start, limit);
+    let holds_for_last = if matches!(op, CompareOp::Lt | CompareOp::Le) {
+        // If `start < limit`, the exact difference is positive. A difference that overflows is negative, and its test fails.
+        let room = b.binary(BinaryOp::Sub, limit, start);
+        let maximum = b.index(maximum.into());
+        b.compare(op.swapped(), room, maximum)
+    } else {
+        // The stride terms only add to `index`. The sum must not wrap.
+        let last = b.index((i64::MAX - maximum).into());
+        b.compare(CompareOp::Le, start, last)
+    };
+    [holds_for_first, holds_for_last]
 }
 
 /// Appends ops that test whether runs of `run` bytes are aligned, and masks end and rows begin between them. `run` divides the runs of the plan.
