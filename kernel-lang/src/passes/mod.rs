@@ -78,11 +78,11 @@ pub const PIPELINE: &[Pass] = pipeline![
     split_carried_indices, // before split_full_tiles, which knows only sums of scalars and stride terms
     choose_eviction,       // after split_carried_indices, which shows the loop's index in an index; before split_loops, which copies loads
     tile_transposes, // after choose_eviction, which takes the loads of a copy for more reads; before split_full_tiles, which tests its tiles
-    pair_accesses,   // after tile_transposes, which knows no branches; before split_loops and split_full_tiles, which make its accesses wide
-    split_loops,     // before split_full_tiles, which handles the iterations of the remainder loop
-    unroll_loops,    // after split_loops: remainder loops are not unrolled
+    pair_accesses, // after tile_transposes, which knows no branches; before split_loops and split_full_tiles, which make its accesses wide
+    split_loops,   // before split_full_tiles, which handles the iterations of the remainder loop
+    unroll_loops,  // after split_loops: remainder loops are not unrolled
     split_full_tiles, // before guard_accesses: full tiles need no guards
-    dce,             // the branches hold copies of ops in front of them: remove the originals before cse merges both
+    dce,           // the branches hold copies of ops in front of them: remove the originals before cse merges both
     slice_guarded_tiles, // after dce, so that unused ops are not sliced
     report_accesses, // before guard_accesses: it reports accesses as the user wrote them
     guard_accesses,

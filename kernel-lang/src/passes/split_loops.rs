@@ -127,7 +127,9 @@ use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, copy_regions, split_for, substitute};
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, SideTable, Type, UnaryOp, Value, postorder};
 
-use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, has_aligned_runs, is_inside, is_plain, make_full, narrow_run, plan};
+use super::split_full_tiles::{
+    Plan, Sought, Test, WIDEST, Width, condition, has_aligned_runs, is_inside, is_plain, make_full, narrow_run, plan,
+};
 use super::unroll_loops::{carried_registers, rows};
 
 /// Longer bodies are not duplicated.

@@ -219,7 +219,11 @@ pub(super) fn common_extent(func: &Function, ops: &[Inst]) -> Option<usize> {
             Op::Broadcast { x } => func.ty(*x).is_scalar(),
             Op::Load { volatile, .. } => !volatile,
             Op::Store { .. } | Op::Atomic { .. } => true,
-            op => op.is_pure() && !op.looks_across() && !matches!(op, Op::InlinePtx { .. } | Op::ReducePio2 { .. } | Op::Pointer { .. } | Op::View { .. }),
+            op => {
+                op.is_pure()
+                    && !op.looks_across()
+                    && !matches!(op, Op::InlinePtx { .. } | Op::ReducePio2 { .. } | Op::Pointer { .. } | Op::View { .. })
+            }
         };
         if !is_known {
             return None;
