@@ -374,8 +374,10 @@ fn reshaped(strides: &[Polynomial], from: &[ConstExpr], to: &[ConstExpr]) -> Opt
 
 #[cfg(test)]
 mod tests {
+    use rustc_hash::FxHashSet;
+
     use super::*;
-    use crate::ir::parse;
+    use crate::ir::{Handle, parse};
 
     #[test]
     fn sums_products_and_broadcasts_are_affine() {
@@ -449,6 +451,34 @@ mod tests {
         let mut facts = AffineFacts::new();
         assert_eq!(facts.get(&func, offset), None);
         assert_eq!([0, 1].map(|axis| facts.step(&func, offset, axis)), [Some(1), None]);
+    }
+
+    /// Against all elements of small tiles whose starts contain an argument.
+    #[test]
+    fn indices_that_are_apart_have_no_element_in_common() {
+        let n = Value::new(0);
+        let index = |constant: i64, scale: i64, strides: [i64; 2]| {
+            let start = Polynomial::scalar(n).scaled(scale).plus(&Polynomial::constant(constant));
+            Affine { start, strides: strides.map(Polynomial::constant).to_vec() }
+        };
+        let elements = |constant: i64, scale: i64, strides: [i64; 2], n: i64| {
+            let all = (0..4).flat_map(move |i| (0..4).map(move |j| constant + scale * n + strides[0] * i + strides[1] * j));
+            all.collect::<FxHashSet<i64>>()
+        };
+        let (strides, mut found) = ([0, 1, 2, 3, 4, 6, 8], 0);
+        for [a, b, c] in (0..343).map(|number| [number / 49, number / 7 % 7, number % 7].map(|at| strides[at])) {
+            for (constant, scale) in (-4..5).flat_map(|constant| [0, 1, 2, 4].map(|scale| (constant, scale))) {
+                let (first, second) = (index(1, 0, [a, b]), index(constant, scale, [b, c]));
+                if first.is_apart_from(&second) {
+                    found += 1;
+                    let meets = |n| !elements(1, 0, [a, b], n).is_disjoint(&elements(constant, scale, [b, c], n));
+                    assert!(!(-3..4).any(meets), "{first:?} {second:?}");
+                }
+            }
+        }
+        assert!(found > 500, "{found}");
+        assert!(index(1, 2, [2, 8]).is_apart_from(&index(4, 6, [4, 2])));
+        assert!(!index(1, 1, [2, 8]).is_apart_from(&index(4, 2, [4, 2])));
     }
 
     #[test]
