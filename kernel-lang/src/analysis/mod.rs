@@ -9,7 +9,6 @@ pub mod masks;
 pub mod polynomial;
 pub mod ranges;
 pub mod reuse;
-pub(crate) mod sizes;
 pub mod uniform_loads;
 pub mod unit_strides;
 pub mod updates;

@@ -26,6 +26,7 @@
 
 mod evaluate;
 mod known;
+pub(crate) mod sizes;
 #[cfg(test)]
 mod tests;
 

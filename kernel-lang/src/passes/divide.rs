@@ -42,7 +42,7 @@
 //! | in how many bits? | |
 //! |---|---|
 //! | 32 | the type has no more |
-//! | 32 | the dividend is small in every launch ([`crate::analysis::sizes`]) |
+//! | 32 | the dividend is small in every launch ([`crate::launch_value::sizes`]) |
 //! | 32 | a test of scalars shows that all values fit (`groups.rs`, and for whole regions `passes/flat_indices`) |
 //! | 64 | in other cases |
 //!
@@ -58,10 +58,10 @@ mod reciprocal;
 pub(super) mod scalars;
 
 use crate::analysis::ranges::{Divisor, divisor};
-use crate::analysis::sizes::Sizes;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, expand_each};
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::launch_value::sizes::Sizes;
 use crate::launch_value::{executed, is_uniform, known_scalars};
 
 use reciprocal::{Reciprocal, spread};

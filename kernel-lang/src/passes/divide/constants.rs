@@ -7,9 +7,9 @@
 //! A float division that rounds correctly takes some ten instructions and a branch. If the divisor is a power of two, so is its reciprocal, and the
 //! product rounds the same number as the quotient.
 
-use crate::analysis::sizes::Size;
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, ConstExpr, UnaryOp, Value};
+use crate::launch_value::sizes::Size;
 
 use super::converted;
 

@@ -6,9 +6,9 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::analysis::sizes::Sizes;
 use crate::ir::rewrite::{Changed, expand_each};
 use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Region, Value};
+use crate::launch_value::sizes::Sizes;
 use crate::launch_value::{executed, is_uniform, known_scalars};
 
 use super::Division;

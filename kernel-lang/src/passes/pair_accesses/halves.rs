@@ -15,11 +15,11 @@ use rustc_hash::FxHashMap;
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::polynomial::Polynomial;
-use crate::analysis::sizes::Sizes;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Substitution;
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Value, computation};
 use crate::launch_value::is_uniform;
+use crate::launch_value::sizes::Sizes;
 
 /// Products of scalars that the host knows are less than this.
 const END: i64 = 1 << 28;

@@ -5,8 +5,9 @@
 
 use crate::dtype::Dtype;
 use crate::ir::{Function, Op, SideTable, Value};
-use crate::launch_value::Known;
 use crate::scalar::Scalar;
+
+use super::Known;
 
 /// The sizes of all values of a kernel.
 pub(crate) struct Sizes {
