@@ -42,7 +42,7 @@
 //! | in how many bits? | |
 //! |---|---|
 //! | 32 | the type has no more |
-//! | 32 | the dividend is small in every launch ([`crate::launch_value::sizes`]) |
+//! | 32 | the dividend is small in every launch (`launch_value/sizes.rs`) |
 //! | 32 | a test of scalars shows that all values fit (`groups.rs`, and for whole regions `passes/flat_indices`) |
 //! | 64 | in other cases |
 //!

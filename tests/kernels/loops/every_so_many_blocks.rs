@@ -1,7 +1,7 @@
 //! Blocks of a vector in steps that are an argument: full ones, and one behind the end. Indices begin between blocks, too.
 //! x: whole 2000
 //! y: zeros 64
-//! first: 0, 64, 0, 7, -64, 0, 1920, 63
+//! first: 0, 64, 0, 7, -64, 0, 1920, 60
 //! n: 1920, 1984, 2000, 1999, 1000, 9223372036854775807, 1984, 1984
 //! step: 1, 2, 3, 5, 4, 144115188075855872, 1, 1
 //! warps: 1
