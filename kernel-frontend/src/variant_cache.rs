@@ -76,9 +76,9 @@ impl CachedKernel<'_> {
     }
 }
 
-/// What stands in front of a line number in the PTX's locations in the kernel's own file, `.loc 1 12 5`.
+/// The text in front of a line number in a location of the PTX in the kernel's own file: `.loc 1 12 5`.
 const OWN_LOCATION: &str = "\t.loc 1 ";
-/// What stands in front of a line number of the kernel's own file in a note, `(line 12)`.
+/// The text in front of a line number of the kernel's own file in a note: `(line 12)`.
 const OWN_LINE: &str = "(line ";
 
 /// Maps the line numbers that follow `mark`; `None` if one cannot be mapped.

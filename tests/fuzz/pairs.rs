@@ -4,7 +4,7 @@
 
 use galatea::Dtype;
 
-use crate::kernel::{Kernel, ROOM, Sizes, Tensor};
+use crate::kernel::{Kernel, ROOM, Tensor};
 use crate::tile::is_float;
 use crate::writer::Writer;
 
@@ -60,15 +60,7 @@ pub(crate) fn write(mut writer: Writer<'_>) -> Kernel {
             writer.line(format!("store({to} + {channel}, ({value}) as {dtype}{mask});"));
         }
     }
-    let mut schedule = kernel_lang::Schedule::DEFAULT;
-    schedule.num_warps = writer.pick(&[1, 2, 4, 8]);
-    let launches = (0..3)
-        .map(|_| {
-            let [n, stride, last] = [0; 3].map(|_| writer.pick(&EXTENTS));
-            Sizes { programs: 1 + writer.below(4), n, stride, first: writer.below(4), last }
-        })
-        .collect();
-    Kernel { tensors: writer.tensors, lines: writer.lines, schedule, is_unchecked: false, launches }
+    writer.into_kernel(&EXTENTS, 4)
 }
 
 /// The channels in a random order.

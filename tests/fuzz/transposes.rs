@@ -4,7 +4,7 @@
 
 use galatea::Dtype;
 
-use crate::kernel::{Kernel, Sizes, Tensor};
+use crate::kernel::{Kernel, Tensor};
 use crate::writer::Writer;
 
 /// The elements of a program.
@@ -45,15 +45,7 @@ pub(crate) fn write(mut writer: Writer<'_>) -> Kernel {
     let to = if is_scattered { permuted(&mut writer, &axes) } else { "o".to_owned() };
     let dtype = writer.tensors[2].dtype;
     writer.line(format!("store(y0 + {to}, ({value}) as {dtype}, mask = mask);"));
-    let mut schedule = kernel_lang::Schedule::DEFAULT;
-    schedule.num_warps = writer.pick(&[1, 2, 4, 8]);
-    let launches = (0..3)
-        .map(|_| {
-            let [n, stride, last] = [0; 3].map(|_| writer.pick(&EXTENTS));
-            Sizes { programs: 1 + writer.below(6), n, stride, first: writer.below(4), last }
-        })
-        .collect();
-    Kernel { tensors: writer.tensors, lines: writer.lines, schedule, is_unchecked: false, launches }
+    writer.into_kernel(&EXTENTS, 6)
 }
 
 /// The index of an element in a tensor with the axes in another order, or in the same one.

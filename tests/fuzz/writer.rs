@@ -131,6 +131,18 @@ pub(crate) fn write(lab: &mut Lab) -> Kernel {
 }
 
 impl Writer<'_> {
+    /// The kernel of all lines, with three launches of up to so many programs, whose sizes are extents of this list.
+    pub(crate) fn into_kernel(mut self, extents: &[usize], most_programs: usize) -> Kernel {
+        let mut schedule = kernel_lang::Schedule::DEFAULT;
+        schedule.num_warps = self.pick(&[1, 2, 4, 8]);
+        let mut launches = Vec::new();
+        for _ in 0..3 {
+            let [n, stride, last] = [0; 3].map(|_| self.pick(extents));
+            launches.push(Sizes { programs: 1 + self.below(most_programs), n, stride, first: self.below(4), last });
+        }
+        Kernel { tensors: self.tensors, lines: self.lines, schedule, is_unchecked: false, launches }
+    }
+
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.lab.below(end)
     }

@@ -143,6 +143,16 @@ pub fn tests(b: &mut Builder<'_>, bounds: &[Bound]) -> Vec<Value> {
     tests
 }
 
+/// Appends the bits that any of these integers has; `None` if there are no integers.
+pub fn any_bit(b: &mut Builder<'_>, numbers: Vec<Value>) -> Option<Value> {
+    numbers.into_iter().reduce(|all, number| b.binary(BinaryOp::Or, all, number))
+}
+
+/// Appends a test: is each of these numbers at least 0 and less than `end`, a power of two? `None` if there are no numbers.
+pub fn are_below(b: &mut Builder<'_>, numbers: Vec<Value>, end: i64) -> Option<Value> {
+    any_bit(b, numbers).map(|all| is_below(b, all, end))
+}
+
 /// Appends a test: is a number at least 0 and less than `end`?
 pub fn is_below(b: &mut Builder<'_>, number: Value, end: i64) -> Value {
     let end = b.index(end.into());

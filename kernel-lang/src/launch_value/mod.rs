@@ -206,6 +206,14 @@ impl Copies {
         Copies { region, ops: FxHashMap::default(), values: FxHashMap::default() }
     }
 
+    /// Copies the ops that compute a scalar from the kernel's parameters.
+    pub(crate) fn add_all(&mut self, func: &mut Function, ops: &[Inst]) {
+        for op in ops {
+            let (data, ty) = (func.inst(*op).clone(), func.ty(func.result(*op)).clone());
+            self.add(func, &data, &ty);
+        }
+    }
+
     /// Copies an op with one result, whose operands are copied or parameters of the kernel.
     pub(crate) fn add(&mut self, to: &mut Function, data: &InstData, ty: &Type) {
         let result = data.results[0];

@@ -106,7 +106,7 @@ fn conditions(func: &mut Function, parameters: &mut usize) -> Vec<Condition> {
             *parameters += count;
             let (compute, ty, loc) = (func.add_region(), func.ty(cond).clone(), func.inst(inst).loc);
             let mut copies = Copies::new(compute);
-            copy(func, &ops, &mut copies);
+            copies.add_all(func, &ops);
             copies.finish(func, [cond].into_iter(), loc);
             let launch_value = func.make_inst(Op::LaunchValue { compute }, [ty], loc);
             let answer = func.result(launch_value);
@@ -119,13 +119,6 @@ fn conditions(func: &mut Function, parameters: &mut usize) -> Vec<Condition> {
         }
     }
     all
-}
-
-fn copy(func: &mut Function, ops: &[Inst], copies: &mut Copies) {
-    for op in ops {
-        let (data, ty) = (func.inst(*op).clone(), func.ty(func.result(*op)).clone());
-        copies.add(func, &data, &ty);
-    }
 }
 
 /// Removes copies of ops that the kernel executes in any case. Of conditions that depend on no program id, no copy is executed.
@@ -181,7 +174,7 @@ fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
         if cost(func, &ops) < LEAST_COST {
             continue;
         }
-        copy(func, &ops, &mut copies);
+        copies.add_all(func, &ops);
         match launched.iter_mut().find(|(first, _)| copies.copy(*first) == copies.copy(value)) {
             Some((_, others)) => others.push(value),
             None => {

@@ -126,7 +126,7 @@ pub fn run(func: &mut Function) -> Changed {
     true
 }
 
-/// The accesses that the pass makes one, the first one in the program and the second one.
+/// The pairs of accesses that the pass joins, each in program order.
 pub(crate) fn pairs(func: &Function) -> Vec<[Inst; 2]> {
     let pairs = if may_have_pairs(func) { found(func, func.body, &mut Halves::default()) } else { Vec::new() };
     pairs.into_iter().map(|pair| pair.accesses).collect()
@@ -162,7 +162,7 @@ impl Pair {
     }
 }
 
-/// What the accesses of a pair share.
+/// The properties that the accesses of a pair share.
 #[derive(PartialEq, Eq, Hash)]
 struct Kin {
     is_store: bool,
@@ -213,7 +213,7 @@ fn found(func: &Function, region: Region, halves: &mut Halves) -> Vec<Pair> {
     pairs
 }
 
-/// What a load or a store of elements shares with its neighbour, and its index.
+/// The properties that a load or a store shares with its neighbour, and its index; `None` if it cannot be one of a pair.
 fn described(func: &Function, sums: &mut Sums, op: &Op) -> Option<(Kin, Sum)> {
     let Access { base, offset, mask, .. } = op.access()?;
     let (is_store, cache, evict) = match *op {
@@ -249,6 +249,10 @@ impl Widths {
         };
         Some(Widths { one, two })
     }
+
+    fn of_pair(dtype: Dtype) -> Widths {
+        Widths::of(dtype).expect("elements of a pair are not wider than 32 bits")
+    }
 }
 
 /// The views of tensors, and the region in front of the branch.
@@ -261,7 +265,7 @@ impl Views {
     fn of(&mut self, func: &mut Function, base: Value) -> Value {
         *self.of.entry(base).or_insert_with(|| {
             let Type::Pointer { mutable, .. } = *func.ty(base) else { unreachable!("an access has a pointer") };
-            let Widths { two, .. } = Widths::of(func.ty(base).dtype()).expect("accesses of other elements are not paired");
+            let Widths { two, .. } = Widths::of_pair(func.ty(base).dtype());
             let ty = Type::Pointer { elem: two.into(), mutable };
             Builder::new(func, self.head, Loc::NONE).op(Op::View { base }, &[ty])
         })
@@ -294,16 +298,22 @@ fn rewrite(func: &mut Function, within: Region, pairs: &[Pair], halves: &Halves,
     let (mut replaced, mut with) = (FxHashMap::default(), Substitution::new());
     for pair in pairs {
         let [first, second] = pair.accesses;
-        let Some(Access { kind, base, .. }) = func.inst(first).op.access() else { continue };
-        let view = views.of(func, base);
-        let scratch = func.add_region();
-        let b = &mut Builder::new(func, scratch, func.inst(first).loc);
-        let (at, gone) = if kind == AccessKind::Load {
-            load(b, pair, view, halves, &mut with);
-            (first, second)
-        } else {
-            store(b, pair, view, halves);
-            (second, first)
+        let [lower, upper] = pair.by_index().map(|inst| func.inst(inst).clone());
+        let (scratch, loc) = (func.add_region(), func.inst(first).loc);
+        let (at, gone) = match (&lower.op, &upper.op) {
+            (Op::Load { base, .. }, Op::Load { .. }) => {
+                let view = views.of(func, *base);
+                let [low, high] = load(&mut Builder::new(func, scratch, loc), [&lower.op, &upper.op], view, &pair.index, halves);
+                with.insert(lower.results[0], low);
+                with.insert(upper.results[0], high);
+                (first, second)
+            }
+            (Op::Store { base, value: low, .. }, Op::Store { value: high, .. }) => {
+                let view = views.of(func, *base);
+                store(&mut Builder::new(func, scratch, loc), [&lower.op, &upper.op], [*low, *high], view, &pair.index, halves);
+                (second, first)
+            }
+            _ => unreachable!("a pair is two loads or two stores"),
         };
         replaced.extend([(at, std::mem::take(func.insts_mut(scratch))), (gone, Vec::new())]);
     }
@@ -315,56 +325,55 @@ fn rewrite(func: &mut Function, within: Region, pairs: &[Pair], halves: &Halves,
     substitute(func, within, &with);
 }
 
-fn load(b: &mut Builder<'_>, pair: &Pair, base: Value, halves: &Halves, with: &mut Substitution) {
-    let [lower, upper] = pair.by_index().map(|inst| b.func.inst(inst).clone());
-    let (Op::Load { offset, other: low, .. }, Op::Load { other: high, .. }) = (&lower.op, &upper.op) else { return };
-    let dtype = b.func.ty(lower.results[0]).dtype();
-    let (Widths { one, two }, shape) = (Widths::of(dtype).expect("it has been looked at"), b.func.ty(*offset).shape().to_vec());
-    let other = (low.is_some() || high.is_some()).then(|| {
-        let [low, high] = [*low, *high].map(|other| other.and_then(|other| bits(b.func, other)).unwrap_or(0));
+/// Appends one load of a pair at an index of the view. Returns the elements of the lower index and of the upper one.
+fn load(b: &mut Builder<'_>, [lower, upper]: [&Op; 2], view: Value, index: &Sum, halves: &Halves) -> [Value; 2] {
+    let (access, shape) = shared(b.func, [lower, upper]);
+    let dtype = b.func.ty(access.base).dtype();
+    let Widths { one, two } = Widths::of_pair(dtype);
+    let others = [lower, upper].map(|op| if let Op::Load { other, .. } = op { *other } else { None });
+    let other = others.iter().any(Option::is_some).then(|| {
+        let [low, high] = others.map(|other| other.and_then(|other| bits(b.func, other)).unwrap_or(0));
         b.constant(ConstExpr::Int((low | high << one.bits()).into()), Type::tile(two, shape.clone()))
     });
-    let mut op = lower.op.clone();
-    let is_inside = both_inside(&lower.op, &upper.op);
-    let mask = lower.op.access().and_then(|access| access.mask);
-    op.set_lanes(mask, is_inside);
-    if let Op::Load { base: of, offset, other: instead, .. } = &mut op {
-        (*of, *offset, *instead) = (base, halves.value(b, &pair.index, &shape), other);
+    let mut op = lower.clone();
+    op.set_lanes(access.mask, access.in_bounds);
+    if let Op::Load { base, offset, other: instead, .. } = &mut op {
+        (*base, *offset, *instead) = (view, halves.value(b, index, &shape), other);
     }
-    let word = b.op(op, &[]);
-    let by = b.int_like(one.bits().into(), word);
-    let high = b.binary(BinaryOp::Shr, word, by);
-    for (value, word) in [(lower.results[0], word), (upper.results[0], high)] {
+    let low = b.op(op, &[]);
+    let by = b.int_like(one.bits().into(), low);
+    let high = b.binary(BinaryOp::Shr, low, by);
+    [low, high].map(|word| {
         let part = b.cast(word, one);
-        let part = if dtype == one { part } else { b.bitcast(part, dtype) };
-        with.insert(value, part);
-    }
+        if dtype == one { part } else { b.bitcast(part, dtype) }
+    })
 }
 
-fn store(b: &mut Builder<'_>, pair: &Pair, base: Value, halves: &Halves) {
-    let [lower, upper] = pair.by_index().map(|inst| b.func.inst(inst).op.clone());
-    let (&Op::Store { offset, value: low, .. }, &Op::Store { value: high, .. }) = (&lower, &upper) else { return };
-    let (dtype, shape) = (b.func.ty(low).dtype(), b.func.ty(offset).shape().to_vec());
-    let Widths { one, two } = Widths::of(dtype).expect("it has been looked at");
-    let [low, high] = [low, high].map(|value| {
+/// Appends one store of a pair at an index of the view.
+fn store(b: &mut Builder<'_>, ops: [&Op; 2], values: [Value; 2], view: Value, index: &Sum, halves: &Halves) {
+    let (access, shape) = shared(b.func, ops);
+    let dtype = b.func.ty(access.base).dtype();
+    let Widths { one, two } = Widths::of_pair(dtype);
+    let [low, high] = values.map(|value| {
         let bits = if dtype == one { value } else { b.bitcast(value, one) };
         b.cast(bits, two)
     });
     let by = b.int_like(one.bits().into(), high);
     let high = b.binary(BinaryOp::Shl, high, by);
     let word = b.binary(BinaryOp::Or, low, high);
-    let index = halves.value(b, &pair.index, &shape);
-    let (is_inside, mask) = (both_inside(&lower, &upper), lower.access().and_then(|access| access.mask));
-    let mut op = lower;
-    op.set_lanes(mask, is_inside);
-    if let Op::Store { base: of, offset, value, .. } = &mut op {
-        (*of, *offset, *value) = (base, index, word);
+    let mut op = ops[0].clone();
+    op.set_lanes(access.mask, access.in_bounds);
+    if let Op::Store { base, offset, value, .. } = &mut op {
+        (*base, *offset, *value) = (view, halves.value(b, index, &shape), word);
     }
     b.func.append(b.region, op, [], b.loc);
 }
 
-fn both_inside(lower: &Op, upper: &Op) -> bool {
-    [lower, upper].into_iter().all(|op| op.access().is_some_and(|access| access.in_bounds))
+/// The access of the lower index, in bounds if both are, and the shape of the tiles.
+fn shared(func: &Function, ops: [&Op; 2]) -> (Access, Vec<ConstExpr>) {
+    let [lower, upper] = ops.map(|op| op.access().expect("a pair accesses memory"));
+    let shape = func.ty(lower.offset).shape().to_vec();
+    (Access { in_bounds: lower.in_bounds && upper.in_bounds, ..lower }, shape)
 }
 
 /// The bits of the elements of a tile of one constant.

@@ -241,6 +241,37 @@ pub(crate) fn many_accesses(count: usize) -> String {
     kernel(VECTOR, &lines)
 }
 
+/// Pairs of neighbours at an index from memory that is added to itself, `depth` times.
+pub(crate) fn shared_pairs(depth: usize) -> String {
+    let mut lines = format!("{LANES}%p0 = load %p, %lanes {{mask = %inside}} : tile<i64, [64]>\n");
+    for at in 0..depth {
+        let _ = writeln!(lines, "%k{at} = add %p{at}, %p{at} : tile<i64, [64]>\n%p{} = sub %k{at}, %p{at} : tile<i64, [64]>", at + 1);
+    }
+    lines += "%ones = const {value = 1} : tile<i64, [64]>\n";
+    let _ = writeln!(lines, "%even = add %p{depth}, %p{depth} : tile<i64, [64]>\n%odd = add %even, %ones : tile<i64, [64]>");
+    lines += "%v = load %x, %even {mask = %inside} : tile<f32, [64]>\n%w = load %x, %odd {mask = %inside} : tile<f32, [64]>\n";
+    lines += "%sum = add %v, %w : tile<f32, [64]>\nstore %y, %lanes, %sum {mask = %inside}\n";
+    kernel(&format!("{VECTOR}, %p: ptr<i64>"), &lines)
+}
+
+/// Pairs of neighbours of one tensor, of rows whose length may be even: all are alike but for their constants.
+pub(crate) fn many_pairs(count: usize) -> String {
+    let mut lines = format!(
+        "{LANES}%twice = add %lanes, %lanes : tile<i64, [64]>\n%row = mul %m, %n : i64\n%first = broadcast %row : tile<i64, [64]>\n"
+    );
+    lines += "%at = add %first, %twice : tile<i64, [64]>\n%v0 = cast %lanes : tile<f32, [64]>\n";
+    for at in 0..count {
+        for side in 0..2 {
+            let _ = writeln!(lines, "%c{at}_{side} = const {{value = {}}} : tile<i64, [64]>", 2 * at + side);
+            let _ = writeln!(lines, "%a{at}_{side} = add %at, %c{at}_{side} : tile<i64, [64]>");
+            let _ = writeln!(lines, "%l{at}_{side} = load %x, %a{at}_{side} {{mask = %inside}} : tile<f32, [64]>");
+        }
+        let _ = writeln!(lines, "%s{at} = mul %l{at}_0, %l{at}_1 : tile<f32, [64]>\n%v{} = add %v{at}, %s{at} : tile<f32, [64]>", at + 1);
+    }
+    let _ = writeln!(lines, "store %y, %lanes, %v{count} {{mask = %inside}}");
+    kernel(VECTOR, &lines)
+}
+
 /// Indices that are divided by numbers from memory: each division needs a test of its own.
 pub(crate) fn many_divisions(count: usize) -> String {
     let mut lines = String::from("%lanes = arange {start = 0, end = 256} : tile<i64, [256]>\n%v = cast %lanes : tile<f32, [256]>\n");

@@ -94,6 +94,8 @@ cases! {
         shared_assumptions: 64,
         shared_prefetch: 64,
         shared_flattened_indices: 64,
+        shared_pairs: 64,
+        many_pairs: 240,
         nested_loops: 90,
         nested_branches: 90,
     }

@@ -1,4 +1,4 @@
-//! Pairs at indices from memory: the pair is where the index says, for indices of 32 bits, of which twice the number is exact.
+//! Indices of 32 bits are loaded. Twice such an index does not wrap, so the accesses are a pair.
 //! at: whole 256
 //! x: counting 64
 //! y: zeros 512

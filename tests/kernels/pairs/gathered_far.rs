@@ -1,4 +1,4 @@
-//! Indices from memory, of 64 bits: twice such a number is small, and the number is not.
+//! Indices of 64 bits are loaded. Twice such an index wraps to a small one.
 //! at: whole 256
 //! x: counting 64
 //! y: zeros 512

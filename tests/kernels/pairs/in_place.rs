@@ -1,5 +1,5 @@
-//! Accesses of one tensor whose order counts: a load between two stores reads what the first one stored, and a store between two loads
-//! changes what the second one reads.
+//! The order of accesses to one tensor counts: a load between two stores reads the element of the first store, and a store between two loads
+//! writes the element of the second load.
 //! x: counting 2048
 //! y: counting 1024
 //! z: zeros 512

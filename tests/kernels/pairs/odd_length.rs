@@ -1,4 +1,4 @@
-//! The last element of a tensor of odd length has no neighbour. It is accessed, and what lies behind it is not.
+//! The last element of a tensor of odd length has no neighbour. The kernel accesses that element, and no memory behind it.
 //! x: any 513
 //! y: counting 513
 //! n: 257, 256, 300

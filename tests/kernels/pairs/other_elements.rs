@@ -1,4 +1,4 @@
-//! What masked elements read as: one constant for each of two neighbours, and zero.
+//! Masked loads of two neighbours give two different constants (`other`), or zero where one load names none.
 //! x: any 1024
 //! y: zeros 1024
 //! n: 512, 300, 0

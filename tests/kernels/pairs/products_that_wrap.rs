@@ -1,4 +1,4 @@
-//! A product of arguments is 0 modulo 2^64, and so is twice the product. Half of that is not the product.
+//! A product of arguments wraps to 0 modulo 2^64. Half of twice the product is then another index than the product.
 //! x: counting 1024
 //! y: zeros 512
 //! a: 1, 4294967296, 3037000500, 2147483648

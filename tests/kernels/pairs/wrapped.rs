@@ -1,4 +1,4 @@
-//! Twice a large number is a small one: half of an index is not the number that was doubled.
+//! Twice a large index wraps to a small one, so half of the doubled index is another index.
 //! x: counting 1024
 //! y: zeros 1024
 //! far: 0, 9223372036854775807, -9223372036854775808, 4611686018427387904, -100

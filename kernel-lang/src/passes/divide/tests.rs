@@ -34,8 +34,8 @@ fn numbers(dtype: Dtype, random: &mut Random) -> Vec<i128> {
     all
 }
 
-/// What a straight-line kernel stores, by operand of the stores, where each element of a tile is computed alike: a load gives the number of its tensor, and
-/// an argument its own.
+/// The values that a straight-line kernel stores, in the order of its stores. All elements of a tile are computed alike. A load gives the value of
+/// `argument` for its tensor.
 fn stored(func: &Function, argument: &dyn Fn(&str) -> Scalar) -> Vec<Scalar> {
     let mut values = vec![Scalar::from_bits(Dtype::Bool, 0); func.value_count()];
     func.params.iter().for_each(|param| values[param.value.index()] = argument(&param.name));
@@ -80,7 +80,7 @@ fn execute(func: &Function, region: Region, values: &mut [Scalar], stored: &mut 
     }
 }
 
-/// What a pass does, then what follows it.
+/// Runs the pass, then the passes that tidy its result.
 fn divided(func: &mut Function) {
     assert!(run(func), "{func}");
     cse::run(func);

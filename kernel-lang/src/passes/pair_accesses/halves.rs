@@ -13,13 +13,12 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::bounds;
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::polynomial::Polynomial;
-use crate::dtype::Dtype;
-use crate::ir::rewrite::Substitution;
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Value, computation};
-use crate::launch_value::is_uniform;
 use crate::launch_value::sizes::Sizes;
+use crate::launch_value::{Copies, is_uniform};
 
 /// Products of scalars that the host knows are less than this.
 const END: i64 = 1 << 28;
@@ -31,6 +30,8 @@ const MOST: u128 = 1 << 62;
 const MOST_DEPTH: u32 = 16;
 
 /// An index: an affine part, and products of tiles with scalars. Sums with equal parts are equal, whatever values the scalars have.
+///
+/// [`AffineFacts::over_tiles`] also has tiles as terms, but a tile and its transpose are one term there, and no code can be made from such a form.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Sum {
     affine: Affine,
@@ -136,7 +137,7 @@ impl Sum {
     }
 }
 
-/// What makes halves exact.
+/// The conditions for exact halves of indices.
 #[derive(Default)]
 pub(super) struct Halves {
     loops: Option<FxHashMap<Value, Loop>>,
@@ -153,7 +154,7 @@ pub(super) struct Halves {
 }
 
 impl Halves {
-    /// Has an index of a tile exact halves, if a launch meets the condition? Then the condition tests what that takes.
+    /// Has an index of a tile exact halves in launches that meet a condition? If so, the function adds that condition to the others.
     pub(super) fn admit(&mut self, func: &Function, index: &Sum, extents: &[usize]) -> bool {
         let products: Option<Vec<Vec<Vec<Value>>>> = index.polynomials().map(|polynomial| odd_products(func, polynomial)).collect();
         let Some(products) = products else { return false };
@@ -168,12 +169,8 @@ impl Halves {
             Some(small)
         });
         let Some(small) = small else { return false };
-        self.products.extend(products.into_iter().flatten());
-        for product in small {
-            if !self.small.contains(&product) {
-                self.small.push(product);
-            }
-        }
+        add_new(&mut self.products, products.into_iter().flatten());
+        add_new(&mut self.small, small);
         true
     }
 
@@ -192,19 +189,23 @@ impl Halves {
         !self.even.is_empty() || self.needs_small_grid
     }
 
-    /// Appends the test of all that was admitted, and that `rests` are 0.
+    /// Appends the test of everything that was admitted, and that `rests` are 0.
     pub(super) fn test(&self, b: &mut Builder<'_>, mut rests: Vec<Value>) -> Value {
-        let mut map = Substitution::new();
-        let (zero, one, end) = (b.index(0), b.index(1), b.index(END.into()));
+        let mut copies = Copies::new(b.region);
+        let mut copied = |b: &mut Builder<'_>, scalar: Value| {
+            copies.add_all(b.func, &computation(b.func, scalar, &is_uniform).expect("the host knows it"));
+            copies.copy(scalar)
+        };
+        let (zero, one) = (b.index(0), b.index(1));
         for factor in &self.even {
-            let factor = recomputed(b, *factor, &mut map);
+            let factor = copied(b, *factor);
             rests.push(b.binary(BinaryOp::And, factor, one));
         }
         let mut small = Vec::new();
         for factors in &self.small {
             let mut product: Option<Value> = None;
             for factor in factors {
-                let factor = recomputed(b, *factor, &mut map);
+                let factor = copied(b, *factor);
                 small.push(factor);
                 // It is exact: both numbers are small.
                 product = Some(product.map_or(factor, |product| {
@@ -214,18 +215,17 @@ impl Halves {
                 }));
             }
         }
-        let rest = any_bit(b, rests).unwrap_or(zero);
+        let rest = bounds::any_bit(b, rests).unwrap_or(zero);
         let mut is_whole = b.compare(CompareOp::Eq, rest, zero);
         if self.needs_small_grid {
             let programs = (0..3).map(|axis| b.op(Op::NumPrograms { axis }, &[])).collect();
-            let (all, end) = (any_bit(b, programs).unwrap_or(zero), b.index(PROGRAMS.into()));
-            let is_small = b.compare(CompareOp::Lt, all, end);
+            let is_small = bounds::are_below(b, programs, PROGRAMS).expect("a grid has axes");
             is_whole = b.binary(BinaryOp::And, is_whole, is_small);
         }
-        let Some(all) = any_bit(b, small) else { return is_whole };
-        let [all, end] = [all, end].map(|value| b.bitcast(value, Dtype::U64));
-        let are_small = b.compare(CompareOp::Lt, all, end);
-        b.binary(BinaryOp::And, is_whole, are_small)
+        match bounds::are_below(b, small, END) {
+            Some(are_small) => b.binary(BinaryOp::And, is_whole, are_small),
+            None => is_whole,
+        }
     }
 
     /// Appends the half of an index that was admitted, as a tile of that shape.
@@ -277,8 +277,13 @@ impl Halves {
     }
 }
 
-fn any_bit(b: &mut Builder<'_>, values: Vec<Value>) -> Option<Value> {
-    values.into_iter().reduce(|all, value| b.binary(BinaryOp::Or, all, value))
+/// Adds the products that are not in a list.
+fn add_new(list: &mut Vec<Vec<Value>>, products: impl IntoIterator<Item = Vec<Value>>) {
+    for product in products {
+        if !list.contains(&product) {
+            list.push(product);
+        }
+    }
 }
 
 /// Of each term that is not even by its coefficient: the factors that may be even, and that the host knows. `None` if a term has none.
@@ -299,7 +304,7 @@ fn is_known(func: &Function, scalar: Value) -> bool {
 /// The products that must be small, so that an index of a tile has the value of its exact sum; `None` if it may have another one.
 fn bounded(func: &Function, loops: &FxHashMap<Value, Loop>, sizes: &Sizes, index: &Sum, extents: &[usize]) -> Option<Vec<Vec<Value>>> {
     let mut small = Vec::new();
-    // What is not known may be any number of 64 bits.
+    // An unknown value may be any number of 64 bits.
     let magnitude = |value: Value| sizes.size(func, value).map_or(u128::MAX, |size| size.magnitude());
     let mut most = |polynomial: &Polynomial, times: u128| {
         let mut sum = u128::from(polynomial.constant.unsigned_abs());
@@ -327,19 +332,4 @@ fn bounded(func: &Function, loops: &FxHashMap<Value, Loop>, sizes: &Sizes, index
     let strides = strides.fold(0, u128::saturating_add);
     let tiles = index.tiles.iter().map(|(tile, factor)| most(factor, magnitude(*tile))).fold(0, u128::saturating_add);
     (start.saturating_add(strides).saturating_add(tiles) <= MOST).then_some(small)
-}
-
-/// Appends the ops that compute a scalar that the host knows.
-fn recomputed(b: &mut Builder<'_>, scalar: Value, map: &mut Substitution) -> Value {
-    for inst in computation(b.func, scalar, &is_uniform).expect("the host knows it") {
-        let data = b.func.inst(inst).clone();
-        if map.get(data.results[0]) == data.results[0] {
-            let mut op = data.op;
-            op.map_operands(&mut |value| map.get(value));
-            let ty = b.func.ty(data.results[0]).clone();
-            let copy = b.func.append(b.region, op, [ty], data.loc);
-            map.insert(data.results[0], b.func.result(copy));
-        }
-    }
-    map.get(scalar)
 }

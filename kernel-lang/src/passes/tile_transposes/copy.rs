@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::Affine;
+use crate::analysis::bounds;
 use crate::analysis::factors::Factors;
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
@@ -14,7 +15,7 @@ use super::digits::{Part, Parts};
 use crate::passes::flat_indices::is_index_tile;
 
 /// Extents and their products must be at most this: the products are then exact, and divisions take 32 bits.
-const END: i128 = 1 << 31;
+const END: i64 = 1 << 31;
 
 /// A copy for tiles of some extents.
 pub(super) struct Copy {
@@ -142,7 +143,7 @@ impl Demands {
             rests.push(b.binary(BinaryOp::And, product, low_bits));
         }
         let is_small = are_small(b, small);
-        let (rest, zero) = (any_bit(b, rests), b.index(0));
+        let (rest, zero) = (bounds::any_bit(b, rests).expect("the period is a multiple"), b.index(0));
         let is_whole = b.compare(CompareOp::Eq, rest, zero);
         b.binary(BinaryOp::And, is_small, is_whole)
     }
@@ -212,14 +213,8 @@ fn product(b: &mut Builder<'_>, factors: &Factors) -> Value {
     *partial_products(b, factors).last().expect("a product has a factor")
 }
 
-fn any_bit(b: &mut Builder<'_>, values: Vec<Value>) -> Value {
-    values.into_iter().reduce(|all, value| b.binary(BinaryOp::Or, all, value)).unwrap_or_else(|| b.index(0))
-}
-
-fn are_small(b: &mut Builder<'_>, values: Vec<Value>) -> Value {
-    let (all, end) = (any_bit(b, values), b.index(END));
-    let [all, end] = [all, end].map(|value| b.bitcast(value, Dtype::U64));
-    b.compare(CompareOp::Lt, all, end)
+fn are_small(b: &mut Builder<'_>, numbers: Vec<Value>) -> Value {
+    bounds::are_below(b, numbers, END).expect("there are numbers")
 }
 
 /// The quotient or the remainder of numbers below 2^32.
