@@ -108,7 +108,10 @@ fn crates(folder: &Path) {
             let folder = std::env::var_os("GALATEA_PTX_DIR").unwrap();
             let file = std::path::Path::new(&folder).join("variants.jsonl");
             let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
-            writeln!(file, "{}", line.to_string().replace('\n', " ")).unwrap();
+            // Several compilers append to this file at the same time: a line is one write, under a lock.
+            let _ = file.lock();
+            let line = line.to_string().replace('\n', " ") + "\n";
+            file.write_all(line.as_bytes()).unwrap();
             r#"const _: Option<&str> = option_env!("GALATEA_PTX_DIR");"#.parse().unwrap()
         }
         "##,
