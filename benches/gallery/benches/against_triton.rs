@@ -7,8 +7,8 @@
 //! cargo bench -p galatea-gallery --bench against_triton -- --out results.json    # where python3 has torch and triton; Cargo runs it in benches/gallery
 //! ```
 //!
-//! `--only WORD,WORD` selects the works whose name contains one of the words, as in `--only bias_relu,pool`; `--sizes 1` takes only the first size of
-//! each, and `--types bf16` only rows of this type, or of works that have a single type. `--profile FILE` launches each work once for a profiler, in place of
+//! `--only WORD,WORD` selects the works whose name contains one of the words, as in `--only bias_relu,pool`; `--sizes aligned`
+//! takes only the aligned size of each (`odd`, `small`: the other two), and `--types bf16` only rows of this type, or of works that have a single type. `--profile FILE` launches each work once for a profiler, in place of
 //! timing it: see `counters.rs`.
 
 mod counters;
@@ -35,6 +35,9 @@ use shared::Shared;
 
 const SCRIPT: &str = "gallery/peers/gallery.py";
 
+/// The names of the sizes of a work, in their order.
+const SIZES: [&str; 3] = ["aligned", "odd", "small"];
+
 /// How this program measures.
 const METHOD: &[&str] = &[
     "**Kernels.** The kernels of [the gallery](gallery.md), which nobody has optimised. Triton's have the same structure.",
@@ -54,8 +57,8 @@ struct Options {
     configs: Vec<PathBuf>,
     only: Vec<String>,
     types: Vec<String>,
-    /// How many sizes of each work; all for a measurement, and the aligned one for a profile, if the command line does not say it.
-    sizes: Option<usize>,
+    /// Names of sizes of each work. None: all for a measurement, and the aligned one for a profile.
+    sizes: Vec<String>,
 }
 
 impl Options {
@@ -67,19 +70,16 @@ impl Options {
             None => "--out results.json",
         };
         let mut command = format!("cargo bench -p galatea-gallery --bench against_triton -- {what}");
-        for (name, words) in [("only", &self.only), ("types", &self.types)] {
+        for (name, words) in [("only", &self.only), ("types", &self.types), ("sizes", &self.sizes)] {
             if !words.is_empty() {
                 command += &format!(" --{name} {}", words.join(","));
             }
         }
-        if let Some(sizes) = self.sizes {
-            command += &format!(" --sizes {sizes}");
-        }
         command
     }
 
-    fn sizes(&self) -> usize {
-        self.sizes.unwrap_or(if self.profile.is_some() { 1 } else { 3 })
+    fn has_size(&self, name: &str) -> bool {
+        if self.sizes.is_empty() { self.profile.is_none() || name == "aligned" } else { self.sizes.iter().any(|size| size == name) }
     }
 
     fn has_type(&self, dtype: Dtype) -> bool {
@@ -101,7 +101,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
     for work in WORKS.iter().filter(|work| options.only.is_empty() || options.only.iter().any(|word| work.name.contains(word))) {
         for &dtype in work.dtypes.iter().filter(|dtype| work.dtypes.len() == 1 || options.has_type(**dtype)) {
-            for sizes in work.sizes.iter().take(options.sizes()) {
+            for (sizes, _) in work.sizes.iter().zip(SIZES).filter(|(_, name)| options.has_size(name)) {
                 let name = format!("{} {dtype} {}", work.name, shape_text(sizes));
                 let known = match configs.as_ref().map(|configs| configs.of(work, dtype, sizes)).transpose() {
                     Ok(known) => known,
@@ -150,7 +150,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn options() -> Result<Options, Box<dyn Error>> {
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
-    let mut options = Options { out: None, profile: None, configs: Vec::new(), only: Vec::new(), types: Vec::new(), sizes: None };
+    let mut options = Options { out: None, profile: None, configs: Vec::new(), only: Vec::new(), types: Vec::new(), sizes: Vec::new() };
     while let Some(word) = words.next() {
         let mut value = |what: &str| words.next().ok_or_else(|| format!("`{word}` needs {what}"));
         match word.as_str() {
@@ -159,15 +159,18 @@ fn options() -> Result<Options, Box<dyn Error>> {
             "--configs" => options.configs = value("files of results")?.split(',').map(PathBuf::from).collect(),
             "--only" => options.only = value("parts of names of works")?.split(',').map(str::to_owned).collect(),
             "--types" => options.types = value("element types")?.split(',').map(str::to_owned).collect(),
-            "--sizes" => options.sizes = Some(value("a number from 1 to 3")?.parse()?),
+            "--sizes" => options.sizes = value("names of sizes")?.split(',').map(str::to_owned).collect(),
             _ => {
                 return Err(format!(
                     "unknown argument `{word}`\nhelp: there are `--out FILE`, `--profile FILE`, `--configs FILE,FILE`, `--only WORD,WORD`, `--types TYPE,TYPE` \
-                     and `--sizes N`"
+                     and `--sizes NAME,NAME`"
                 )
                 .into());
             }
         }
+    }
+    if let Some(unknown) = options.sizes.iter().find(|size| !SIZES.contains(&size.as_str())) {
+        return Err(format!("no size is named `{unknown}`\nhelp: there are {}", SIZES.join(", ")).into());
     }
     if options.profile.is_none() && !options.configs.is_empty() {
         return Err("`--configs` is for a profile\nhelp: add `--profile FILE`".into());

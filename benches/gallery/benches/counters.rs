@@ -4,7 +4,7 @@
 //! which kernels each process launched, in their order, so that `cargo xtask counters-report` finds them in the profiler's report. From the folder of a bundle:
 //!
 //! ```sh
-//! ./benches/against_triton --out results.json --sizes 1
+//! ./benches/against_triton --out results.json --sizes aligned
 //! ncu --target-processes all --profile-from-start off --cache-control all --clock-control none --metrics $METRICS --export counters --force-overwrite \
 //!     ./benches/against_triton --profile launches.json --configs results.json
 //! ncu --import counters.ncu-rep --csv --page raw --print-units base > counters.csv
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! `docs/gallery.md` has the commands with the list of metrics. `--configs FILE,FILE` takes the configurations of both sides from results of this benchmark, so
-//! that nothing is tuned under the profiler; a row that the files lack is an error. Without `--configs` both sides are tuned first. `--sizes 3` takes all three
-//! sizes of each work in place of the aligned one; `--only` and `--types` select works as for a measurement.
+//! that nothing is tuned under the profiler; a row that the files lack is an error. Without `--configs` both sides are tuned first. `--sizes odd,small`
+//! takes these sizes of each work in place of the aligned one; `--only` and `--types` select works as for a measurement.
 
 use std::collections::VecDeque;
 use std::error::Error;

@@ -118,6 +118,8 @@ struct Sums {
     registers: f64,
     /// The mean, by the time of the kernels.
     occupancy: f64,
+    /// How busy each unit was: the mean, by the time of the kernels.
+    busy: [f64; 4],
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -137,7 +139,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 /// The commands that make the page. `program` is the command line of the run that is profiled.
 fn commands(program: &str) -> String {
     format!(
-        "cargo bench -p galatea-gallery --bench against_triton -- --out results.json --sizes 1\n\
+        "cargo bench -p galatea-gallery --bench against_triton -- --out results.json --sizes aligned\n\
          ncu --target-processes all --profile-from-start off --cache-control all --clock-control none \\\n    \
          --metrics {} \\\n    --export counters --force-overwrite \\\n    {program}\n\
          ncu --import counters.ncu-rep --csv --page raw --print-units base > counters.csv\n\
@@ -187,6 +189,7 @@ fn sums(side: &Side, of_process: &mut BTreeMap<u64, VecDeque<Kernel>>) -> Result
         instructions: sum(|kernel| kernel.instructions),
         registers: kernels.iter().map(|kernel| kernel.registers).fold(0.0, f64::max),
         occupancy: sum(|kernel| kernel.occupancy * kernel.duration_ns) / duration_ns,
+        busy: std::array::from_fn(|unit| kernels.iter().map(|kernel| kernel.busy[unit] * kernel.duration_ns).sum::<f64>() / duration_ns),
     })
 }
 
@@ -223,7 +226,9 @@ fn page(launches: &Launches, rows: &[Counted]) -> String {
          least are the sectors of the inputs and outputs of each kernel. Where the data decides how many are moved, the ratio is to Triton's number.\n\
          - **Execution.** Registers are those of a thread, of the kernel with the most. Instructions are those of warps. Occupancy is the mean of the resident \
          warps, in percent of the most that fit. Times are those of one launch under the profiler: [the \
-         benchmarks](benchmarks-gallery.md) compare times.\n",
+         benchmarks](benchmarks-gallery.md) compare times.\n\
+         - **Units.** How much of its peak each unit reached over the whole launch, its begin and end included. \"SM\" is the busiest pipeline of the \
+         multiprocessors, or their issue slots. The unit that a kernel uses most limits it, unless all are far from their peaks: then latency does.\n",
         launches.date,
         launches.gpu,
         launches.driver,
@@ -243,6 +248,7 @@ fn page(launches: &Launches, rows: &[Counted]) -> String {
     }
     text += &memory_table(rows);
     text += &execution_table(rows);
+    text += &units_table(rows);
     let _ = write!(text, "\nMade by:\n\n```sh\n{}```\n", commands(&launches.command));
     text
 }
@@ -309,6 +315,22 @@ fn execution_table(rows: &[Counted]) -> String {
     text
 }
 
+fn units_table(rows: &[Counted]) -> String {
+    let mut text = "\n## Units\n\n\
+         In percent of the peak of each unit, Galatea's kernels and then Triton's. The busiest unit is bold.\n\n\
+         | work | shape | galatea: SM | L1 | L2 | memory | triton: SM | L1 | L2 | memory |\n\
+         |---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
+        .to_owned();
+    for row in rows {
+        let of_side = |busy: &[f64; 4]| {
+            let most = busy.iter().copied().fold(0.0, f64::max);
+            busy.map(|of_unit| if of_unit == most { format!("**{of_unit:.0}**") } else { format!("{of_unit:.0}") }).join(" | ")
+        };
+        let _ = writeln!(text, "| {} | {} | {} | {} |", row.work, row.shape, of_side(&row.galatea.busy), of_side(&row.triton.busy));
+    }
+    text
+}
+
 fn thousands(number: f64) -> String {
     format!("{:.1}", number / 1e3)
 }
@@ -360,6 +382,8 @@ mod tests {
             "| sum bf16 | 8x8 | 300.0 | 311.0 | by data | 1.2 | 0.9 | by data | 0.966 | 400.0 | 301.0 |",
             "| add bf16 | 2^20 | 1048.6 | 1000.0 | 1.049 | 32 | 40 | 0.800 | 81 % | 78 % | 12.4 µs | 12.6 µs |",
             "| sum bf16 | 8x8 | 1200.0 | 1020.0 | **1.176** | 64 | 48 | **1.333** | 50 % | 36 % | 20.0 µs | 24.0 µs |",
+            "| add bf16 | 2^20 | 36 | 30 | 45 | **82** | 40 | 30 | 45 | **80** |",
+            "| sum bf16 | 8x8 | 10 | **70** | 20 | 60 | 18 | **53** | 18 | 45 |",
             "- **Targets.** Sectors at most 1.05 times the least: 2 of 2 rows (geometric mean 0.983). Warp instructions at most 1.1 times Triton's: 1 of 2 rows \
              (geometric mean 1.111). Registers at most 1.2 times Triton's: 1 of 2 rows (geometric mean 1.033). Ratios above a target are bold.",
             "- **Not counted.** roll bf16 8x8.",
@@ -368,7 +392,7 @@ mod tests {
             assert!(text.lines().any(|of_text| of_text == line), "{line}\n{text}");
         }
         let tables: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
-        assert!(tables.chunk_by(|a, b| a.matches('|').count() == b.matches('|').count()).map(<[_]>::len).eq([4, 4]), "{text}");
+        assert!(tables.chunk_by(|a, b| a.matches('|').count() == b.matches('|').count()).map(<[_]>::len).eq([4, 4, 4]), "{text}");
     }
 
     #[test]

@@ -18,11 +18,18 @@ pub(super) const L2_WRITTEN: [&str; 3] =
 pub(super) const INSTRUCTIONS: &str = "smsp__inst_executed.sum";
 pub(super) const REGISTERS: &str = "launch__registers_per_thread";
 pub(super) const OCCUPANCY: &str = "sm__warps_active.avg.pct_of_peak_sustained_active";
+/// How much of its peak each unit reached: the busiest pipeline of the multiprocessors or their issue slots, the L1 caches, the L2 cache, and the memory.
+pub(super) const BUSY: [&str; 4] = [
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "l1tex__throughput.avg.pct_of_peak_sustained_elapsed",
+    "lts__throughput.avg.pct_of_peak_sustained_elapsed",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+];
 
 /// All columns, as `ncu --metrics` takes them.
 pub(super) fn metrics() -> String {
-    let [written, reduced, exchanged] = L2_WRITTEN;
-    [DURATION, DRAM_READ, L2_READ, written, reduced, exchanged, INSTRUCTIONS, REGISTERS, OCCUPANCY].join(",")
+    let single = [DURATION, DRAM_READ, L2_READ];
+    [&single[..], &L2_WRITTEN, &[INSTRUCTIONS, REGISTERS, OCCUPANCY], &BUSY].concat().join(",")
 }
 
 /// The counters of one launch of a kernel.
@@ -42,6 +49,8 @@ pub(super) struct Kernel {
     pub(super) registers: f64,
     /// The mean of the resident warps, in percent of the most that a multiprocessor can hold.
     pub(super) occupancy: f64,
+    /// How busy each unit of [`BUSY`] was, in percent of its peak.
+    pub(super) busy: [f64; 4],
 }
 
 /// The kernels of a report, in the order of their launches.
@@ -69,6 +78,8 @@ pub(super) fn read(text: &str) -> Result<Vec<Kernel>> {
     let (duration, dram_read, l2_read) = (column(DURATION)?, column(DRAM_READ)?, column(L2_READ)?);
     let l2_written = [column(L2_WRITTEN[0])?, column(L2_WRITTEN[1])?, column(L2_WRITTEN[2])?];
     let (instructions, registers, occupancy) = (column(INSTRUCTIONS)?, column(REGISTERS)?, column(OCCUPANCY)?);
+    let [multiprocessors, l1, l2, memory] = BUSY;
+    let busy = [column(multiprocessors)?, column(l1)?, column(l2)?, column(memory)?];
     let mut kernels = Vec::new();
     for row in rows {
         let row = row?;
@@ -86,6 +97,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Kernel>> {
             instructions: number(instructions)?,
             registers: number(registers)?,
             occupancy: number(occupancy)?,
+            busy: [number(busy[0])?, number(busy[1])?, number(busy[2])?, number(busy[3])?],
         });
     }
     Ok(kernels)
@@ -121,6 +133,7 @@ pub(super) mod tests {
             instructions: 1_048_576.0,
             registers: 32.0,
             occupancy: 81.25,
+            busy: [35.5, 30.0, 45.0, 82.5],
         };
         assert_eq!(kernels[0], add);
         assert_eq!(kernels[2].l2_written, 1000.0 + 200.0 + 30.0, "stores, and atomics without and with a result");
