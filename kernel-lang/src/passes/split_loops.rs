@@ -59,39 +59,68 @@
 //!     %34 = le %23, %1 : bool
 //!     %35 = and %12, %34 : bool
 //!     %36 = or %33, %35 : bool
-//!     %43 = for %0, %32, %1, %acc (%37: i64, %38: tile<f32, [64]>) {
-//!         %39 = broadcast %37 : tile<i64, [64]>
-//!         %40 = add %39, %2 : tile<i64, [64]>
-//!         %41 = load %x, %40 {in_bounds = true, align = 16} : tile<f32, [64]>
-//!         %42 = add %38, %41 : tile<f32, [64]>
-//!         yield %42
+//!     %37 = const {value = -1} : i64
+//!     %38 = min %n, %1 : i64
+//!     %39 = sub %3, %38 : i64
+//!     %40 = ge %39, %0 : bool
+//!     %41 = const {value = 4611686018427387904} : i64
+//!     %42 = const {value = 4611686018427387904} : u64
+//!     %43 = bitcast %n : u64
+//!     %44 = lt %43, %42 : bool
+//!     %45 = and %40, %44 : bool
+//!     %46 = sub %n, %16 : i64
+//!     %47 = const {value = -64} : i64
+//!     %48 = and %46, %47 : i64
+//!     %49 = lt %n, %41 : bool
+//!     %50 = ge %48, %0 : bool
+//!     %51 = mul %48, %37 : i64
+//!     %52 = add %n, %51 : i64
+//!     %53 = min %52, %1 : i64
+//!     %54 = sub %3, %53 : i64
+//!     %55 = le %48, %54 : bool
+//!     %56 = bitcast %48 : u64
+//!     %57 = lt %56, %42 : bool
+//!     %58 = and %50, %55 : bool
+//!     %59 = and %58, %57 : bool
+//!     %60 = and %59, %44 : bool
+//!     %61 = and %49, %60 : bool
+//!     %62 = and %45, %61 : bool
+//!     %63 = not %62 : bool
+//!     %64 = or %36, %63 : bool
+//!     %71 = for %0, %32, %1, %acc (%65: i64, %66: tile<f32, [64]>) {
+//!         %67 = broadcast %65 : tile<i64, [64]>
+//!         %68 = add %67, %2 : tile<i64, [64]>
+//!         %69 = load %x, %68 {in_bounds = true, align = 16} : tile<f32, [64]>
+//!         %70 = add %66, %69 : tile<f32, [64]>
+//!         yield %70
 //!     } : tile<f32, [64]>
-//!     %64 = if %36 () {
-//!         %53 = for %32, %n, %1, %43 {num_stages = 1, remainder = true} (%44: i64, %45: tile<f32, [64]>) {
-//!             %46 = broadcast %44 : tile<i64, [64]>
-//!             %47 = add %46, %2 : tile<i64, [64]>
-//!             %48 = sub %22, %44 : i64
-//!             %49 = broadcast %48 : tile<i64, [64]>
-//!             %50 = lt %2, %49 : tile<bool, [64]>
-//!             %51 = load %x, %47 {mask = %50} : tile<f32, [64]>
-//!             %52 = add %45, %51 : tile<f32, [64]>
-//!             yield %52
+//!     %93 = if %64 () {
+//!         %81 = for %32, %n, %1, %71 {num_stages = 1, remainder = true} (%72: i64, %73: tile<f32, [64]>) {
+//!             %74 = broadcast %72 : tile<i64, [64]>
+//!             %75 = add %74, %2 : tile<i64, [64]>
+//!             %76 = sub %22, %72 : i64
+//!             %77 = broadcast %76 : tile<i64, [64]>
+//!             %78 = lt %2, %77 : tile<bool, [64]>
+//!             %79 = load %x, %75 {mask = %78} : tile<f32, [64]>
+//!             %80 = add %73, %79 : tile<f32, [64]>
+//!             yield %80
 //!         } : tile<f32, [64]>
-//!         yield %53
+//!         yield %81
 //!     } () {
-//!         %63 = for %0, %n, %1, %acc {num_stages = 1, guarded = true} (%54: i64, %55: tile<f32, [64]>) {
-//!             %56 = broadcast %54 : tile<i64, [64]>
-//!             %57 = add %56, %2 : tile<i64, [64]>
-//!             %58 = sub %22, %54 : i64
-//!             %59 = broadcast %58 : tile<i64, [64]>
-//!             %60 = lt %2, %59 : tile<bool, [64]>
-//!             %61 = load %x, %57 {mask = %60} : tile<f32, [64]>
-//!             %62 = add %55, %61 : tile<f32, [64]>
-//!             yield %62
+//!         %92 = for %0, %n, %1, %acc {num_stages = 1, guarded = true} (%82: i64, %83: tile<f32, [64]>) {
+//!             %84 = mul %82, %37 : i64
+//!             %85 = add %n, %84 : i64
+//!             %86 = broadcast %85 : tile<i64, [64]>
+//!             %87 = lt %2, %86 : tile<bool, [64]>
+//!             %88 = broadcast %82 : tile<i64, [64]>
+//!             %89 = add %88, %2 : tile<i64, [64]>
+//!             %90 = load %x, %89 {mask = %87, in_bounds = true} : tile<f32, [64]>
+//!             %91 = add %83, %90 : tile<f32, [64]>
+//!             yield %91
 //!         } : tile<f32, [64]>
-//!         yield %63
+//!         yield %92
 //!     } : tile<f32, [64]>
-//!     store %y, %2, %64
+//!     store %y, %2, %93
 //!     return
 //! }
 //! ```
@@ -108,16 +137,12 @@
 //! only programs for which it fails divide.
 //!
 //! If rows are not aligned, or a block of columns ends behind the last column, the main loop runs no iteration. So a loop that carries tiles has a third
-//! version, the guarded loop, which runs all iterations then.
-//!
-//! The remainder loop has the layout of the main loop, in which a thread has neighbours, because both carry the same tiles. Accesses of single elements
-//! would touch as many sectors as wide ones, and a branch in each iteration would keep its loads from being issued before those of the iteration before
-//! have arrived. A guarded loop has no branch and a layout of its own, in which neighbouring lanes have neighbours. The carried tiles
-//! move from one layout to the other in front of it and behind it ([`super::assign_layouts`]).
+//! version, the guarded loop, which runs all iterations then (`guarded`).
 //!
 //! The remainder loop masks by position: `start + columns < n` becomes `columns < n - start`, which needs no 64-bit arithmetic per element.
 //! It also shows that the last tile ends a row, so that accesses are wide if `n` is a whole number of wide accesses.
 
+mod guarded;
 mod positions;
 
 use crate::analysis::affine::{Affine, AffineFacts};
@@ -126,13 +151,11 @@ use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
-use crate::ir::rewrite::{Changed, Substitution, copy_insts, copy_regions, split_for, substitute};
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Type, UnaryOp, Value};
+use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for, substitute};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value};
 
-use super::split_full_tiles::{
-    Plan, Sought, Test, WIDEST, Width, condition, has_aligned_runs, is_inside, is_plain, make_full, narrow_run, plan,
-};
-use super::unroll_loops::{carried_registers, rows};
+use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, is_inside, is_plain, make_full, plan};
+use guarded::{Guarded, guarded_run};
 use positions::{Bits, mask_by_position};
 
 /// Longer bodies are not duplicated.
@@ -140,13 +163,6 @@ const MAX_OPS: usize = 1000;
 
 /// A sum of two numbers below this does not wrap.
 const MOST: i64 = 1 << 62;
-
-/// Longer bodies have no guarded version. Neither have larger tiles, of which a thread would access many elements one by one, loops that carry more
-/// registers of a thread, nor tiles of which it would have more rows, each with an address: all versions share the register count.
-const MOST_GUARDED_OPS: usize = 200;
-const MOST_GUARDED_ELEMENTS: usize = 1024;
-const MOST_CARRIED: usize = 8;
-const MOST_ROWS: usize = 4;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -222,13 +238,8 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     // The conditions for the first iteration.
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
-    let mut is_full = condition(b, &plan);
     let scales = scales(&plan, index);
-    for scale in scales.iter().filter(|scale| scale.as_constant().is_none()) {
-        let scale = scale.value(b);
-        let is_short = bounds::is_below(b, scale, LONGEST_STEP);
-        is_full = b.binary(BinaryOp::And, is_full, is_short);
-    }
+    let is_full = first_is_full(b, &plan, &scales);
     let mut first_iteration = Substitution::new();
     first_iteration.insert(index, around.lower);
     substitute(func, scratch, &first_iteration);
@@ -251,31 +262,53 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
         let [middle, span] = full_end(b, around, slacks, whole, is_full);
         (middle, span, whole)
     };
-    let is_fast = guarded_run(b.func, around, &plan).map(|run| {
+    let guarded = guarded_run(b.func, around, &plan).map(|run| {
         let zero = b.index(0);
         let has_begun = b.compare(CompareOp::Gt, span, zero);
         let is_single = b.compare(CompareOp::Le, whole, around.step);
-        remainder_is_fast(b, &plan, run, [has_begun, is_single])
+        Guarded::new(b, around, &plan, run, [has_begun, is_single], facts)
     });
     substitute(func, scratch, &first_iteration);
     out.append(func.insts_mut(scratch));
 
-    let body = func.region(around.body).clone();
-    let first = func.add_region();
-    let mut map = Substitution::new();
-    for param in &body.params {
-        let ty = func.ty(*param).clone();
-        let copy = func.add_region_param(first, ty);
-        map.insert(*param, copy);
-    }
-    copy_insts(func, around.body, first, &mut map);
-    make_full(func, &body.insts[..body.insts.len() - 1], first, &plan, &mut map);
+    let first = full_body(func, around, &plan);
+    let in_bounds = guarded.as_ref().and_then(|guarded| guarded.masked.as_ref()).map(|masked| full_body(func, around, masked));
     mask_by_position(func, around, facts, bits);
     let whole = func.inst(around.inst).op.clone();
     out.extend(split_for(func, around.inst, middle, (first, around.step), false));
-    if let Some(is_fast) = is_fast {
-        add_guarded(func, around, whole, is_fast);
+    if let Some(guarded) = guarded {
+        guarded.add(func, around, whole, in_bounds);
     }
+}
+
+/// A copy of the loop's body for iterations that meet the conditions of a plan.
+fn full_body(func: &mut Function, around: &Loop, plan: &Plan) -> Region {
+    let body = func.region(around.body).clone();
+    let (copy, mut map) = (func.add_region(), Substitution::new());
+    for param in &body.params {
+        let ty = func.ty(*param).clone();
+        let of_copy = func.add_region_param(copy, ty);
+        map.insert(*param, of_copy);
+    }
+    copy_insts(func, around.body, copy, &mut map);
+    let (index, of_copy) = (body.params[0], func.region(copy).params[0]);
+    make_full(func, &body.insts[..body.insts.len() - 1], copy, plan, &mut map);
+    // What the plan computes in the copy depends on the index, too.
+    let mut of_index = Substitution::new();
+    of_index.insert(index, of_copy);
+    substitute(func, copy, &of_index);
+    copy
+}
+
+/// Appends the condition of the first iteration, and a test that the numbers that a plan compares grow slowly with the loop index.
+fn first_is_full(b: &mut Builder<'_>, plan: &Plan, scales: &[Polynomial]) -> Value {
+    let mut is_full = condition(b, plan);
+    for scale in scales.iter().filter(|scale| scale.as_constant().is_none()) {
+        let scale = scale.value(b);
+        let is_short = bounds::is_below(b, scale, LONGEST_STEP);
+        is_full = b.binary(BinaryOp::And, is_full, is_short);
+    }
+    is_full
 }
 
 /// Appends the index where full iterations end, and its distance from the first one, by the slacks of the first iteration. `whole` is the span of the loop.
@@ -303,13 +336,17 @@ fn full_end(b: &mut Builder<'_>, around: &Loop, slacks: Vec<Slack>, whole: Value
 /// That takes a division for each distance or step that is an argument, which many programs of a launch would wait for. The test divides nothing. It looks at
 /// the last iteration, which is full in most launches if a program takes every so many rows.
 fn all_are_full(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Polynomial], facts: &mut AffineFacts) -> Option<Value> {
-    let constants: Option<Vec<i64>> = scales.iter().map(Polynomial::as_constant).collect();
-    let divides = around.constant_step(b.func).is_none() || constants.is_none();
+    let divides = around.constant_step(b.func).is_none() || scales.iter().any(|scale| scale.as_constant().is_none());
     // A mask that begins within a row says nothing of its end.
-    let ends = |test: &Test| !matches!(test, Test::Order(Comparison { op: CompareOp::Gt | CompareOp::Ge, .. }, _));
-    if !divides || !plan.masks.iter().all(|(_, test)| ends(test)) {
+    if !divides || !plan.masks.iter().all(|(_, test)| test.ends()) {
         return None;
     }
+    last_is_inside(b, around, plan, scales, facts)
+}
+
+/// Appends a test: are the accesses of the last iteration in bounds, and do the masks of the plan hold? If that is so in the first iteration, too, it is so in
+/// all of them: what the plan compares grows with the loop index, by `scales`.
+fn last_is_inside(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Polynomial], facts: &mut AffineFacts) -> Option<Value> {
     // No index exceeds the last multiple below `upper` of what divides all indices.
     let divisor = 1 << around.step_divisor(b.func).trailing_zeros().min(20);
     let lower = facts.get(b.func, around.lower)?.start;
@@ -320,6 +357,7 @@ fn all_are_full(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Polyn
         last = b.binary(BinaryOp::And, last, multiples);
     }
     // From the first iteration to the last one, a sum grows by less than 2^62. So it cannot wrap and be inside again.
+    let constants: Option<Vec<i64>> = scales.iter().map(Polynomial::as_constant).collect();
     let most = constants.map_or(MOST / LONGEST_STEP, |scales| MOST / scales.into_iter().max().unwrap_or(1).max(1));
     let (zero, most) = (b.index(0), b.index(most.into()));
     let is_natural = b.compare(CompareOp::Ge, around.lower, zero);
@@ -335,59 +373,6 @@ fn all_are_full(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Polyn
     b.func.insts_mut(region).append(&mut ops);
     let is_near = b.binary(BinaryOp::And, is_natural, is_short);
     Some(b.binary(BinaryOp::And, is_near, is_inside))
-}
-
-/// The bytes of the shortest runs for which the remainder loop moves several elements at once, if a guarded version of the loop is worth its code
-/// for rows that are not aligned even to these.
-fn guarded_run(func: &Function, around: &Loop, plan: &Plan) -> Option<i64> {
-    let insts = &func.region(around.body).insts;
-    let mut tiles = insts.iter().flat_map(|inst| &func.inst(*inst).results).filter(|value| func.ty(**value).is_tile());
-    let is_small = insts.len() <= MOST_GUARDED_OPS
-        && tiles.all(|value| func.ty(*value).numel() <= MOST_GUARDED_ELEMENTS && rows(func, *value) <= MOST_ROWS);
-    let carries_few = (1..=MOST_CARRIED).contains(&carried_registers(func, around));
-    let has_rows = !plan.aligned.is_empty() || !plan.divisible.is_empty();
-    // A program of several CTAs cannot move elements between layouts.
-    (is_small && carries_few && has_rows && !func.is_cluster).then(|| narrow_run(func, plan))?
-}
-
-/// Appends a test: is the remainder loop the faster version for the iterations that are left? `has_begun` says whether the main loop runs an iteration, and
-/// `is_single` whether the whole loop has at most one. The remainder loop accesses runs of at least `run` bytes.
-///
-/// | rows | tile of the first iteration | iterations | version |
-/// |---|---|---|---|
-/// | aligned | full | any | remainder loop |
-/// | aligned | not full, such as at the last columns | one | remainder loop, which may be wide |
-/// | aligned | not full | several | guarded loop |
-/// | aligned to shorter runs | any | any | remainder loop, of these runs |
-/// | not aligned | any | any | guarded loop |
-fn remainder_is_fast(b: &mut Builder<'_>, plan: &Plan, run: i64, [has_begun, is_single]: [Value; 2]) -> Value {
-    let mut is_wanted = is_single;
-    if run < WIDEST {
-        let is_aligned = has_aligned_runs(b, plan, WIDEST);
-        let is_narrow = b.unary(UnaryOp::Not, is_aligned);
-        is_wanted = b.binary(BinaryOp::Or, is_wanted, is_narrow);
-    }
-    let has_runs = has_aligned_runs(b, plan, run);
-    let is_fast = b.binary(BinaryOp::And, has_runs, is_wanted);
-    b.binary(BinaryOp::Or, has_begun, is_fast)
-}
-
-/// Makes the remainder loop the first of two versions of what the main loop leaves, and `whole` the second one, as a guarded loop.
-fn add_guarded(func: &mut Function, around: &Loop, whole: Op, is_fast: Value) {
-    let data = func.inst(around.inst).clone();
-    let types: Vec<_> = data.results.iter().map(|value| func.ty(*value).clone()).collect();
-    let Op::For { lower, upper, step, init, body, .. } = whole else { return };
-    let mut copied =
-        Op::For { lower, upper, step, init, body, num_stages: Some(ConstExpr::Int(1)), unroll: None, remainder: false, guarded: true };
-    copy_regions(func, &mut copied, &mut Substitution::new());
-    let [then_region, else_region] = [data.op, copied].map(|op| {
-        let region = func.add_region();
-        let inst = func.append(region, op, types.clone(), data.loc);
-        let results = func.inst(inst).results.to_vec();
-        Builder::new(func, region, data.loc).yield_values(results);
-        region
-    });
-    func.inst_mut(around.inst).op = Op::If { cond: is_fast, then_region, else_region, rare: false };
 }
 
 /// For each scale, the smallest slack: tensors that are accessed at the same places need one division together.
@@ -406,7 +391,8 @@ fn smallest(b: &mut Builder<'_>, slacks: Vec<Slack>) -> Vec<Slack> {
 fn scales(plan: &Plan, index: Value) -> Vec<Polynomial> {
     let bounds = plan.bounds.iter().map(|bound| &bound.index.start);
     let masks = plan.masks.iter().filter_map(|(_, test)| if let Test::Order(order, _) = test { Some(&order.index.start) } else { None });
-    bounds.chain(masks).filter_map(|start| start.coefficient(index)).filter(|scale| !scale.is(0)).collect()
+    let distances = plan.distances().map(|comparison| &comparison.index.start);
+    bounds.chain(masks).chain(distances).filter_map(|start| start.coefficient(index)).filter(|scale| !scale.is(0)).collect()
 }
 
 /// The slack that each condition leaves the loop index in the first iteration. The slack is positive if all conditions hold.

@@ -53,6 +53,8 @@ use crate::analysis::loops::Loop;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for};
 use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Value};
 
+use super::split_full_tiles::WIDEST;
+
 /// The largest number of ops in an unrolled body. A body that would exceed it is repeated less often.
 const MAX_OPS: usize = 4000;
 
@@ -62,8 +64,8 @@ const FEW_OPS: usize = 64;
 /// The bytes that a program should load in an iteration. With less in flight, a kernel waits for the memory's latency rather than its bandwidth.
 const ENOUGH_BYTES: usize = 2048;
 
-/// A loop without `unroll` is repeated at most so many times: up to one less is left for the remainder loop, which prefetches nothing.
-const MOST_ITERATIONS: usize = 4;
+/// A loop without `unroll` is repeated at most so many times: up to one less is left for the remainder loops.
+const MOST_ITERATIONS: usize = 8;
 
 /// The registers of a thread, of the usual four warps, for what a guarded loop carries and loads. With the indices and masks, it then takes about 32
 /// registers, so that as many programs run at once as fit.
@@ -75,7 +77,7 @@ const WARPS: usize = 4;
 /// The most iterations of a guarded loop whose loads are issued together.
 const MOST_GUARDED_ITERATIONS: usize = 16;
 
-/// The remainder loop of an unrolled guarded loop is unrolled by so many iterations less.
+/// The remainder loop of an unrolled loop without `unroll` is unrolled by so many times less: it would wait for memory in each of its iterations.
 const FEWER_ITERATIONS: i64 = 4;
 
 /// Runs the pass.
@@ -84,23 +86,19 @@ pub fn run(func: &mut Function) -> Changed {
     for region in func.frequent_regions() {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
+            let is_asked = matches!(func.inst(inst).op, Op::For { unroll: Some(_), .. });
             let mut next = Loop::of(func, inst).and_then(|around| Some((factor(func, &around)?, around)));
             changed |= next.is_some();
             while let Some((factor, around)) = next {
                 unroll(func, &around, factor, &mut out);
-                next = remainder(func, inst, factor / FEWER_ITERATIONS);
+                let fewer = if is_asked { 1 } else { factor / FEWER_ITERATIONS };
+                next = Loop::of(func, inst).filter(|_| fewer > 1).map(|remainder| (fewer, remainder));
             }
             out.push(inst);
         }
         *func.insts_mut(region) = out;
     }
     changed
-}
-
-/// The remainder loop of a guarded loop, if it is unrolled, too: it would wait for memory in each of its iterations.
-fn remainder(func: &Function, inst: Inst, factor: i64) -> Option<(i64, Loop)> {
-    let is_guarded = matches!(func.inst(inst).op, Op::For { guarded: true, .. });
-    (is_guarded && factor > 1).then(|| Some((factor, Loop::of(func, inst)?)))?
 }
 
 fn factor(func: &Function, around: &Loop) -> Option<i64> {
@@ -126,8 +124,8 @@ fn only_loads(func: &Function, around: &Loop) -> bool {
     })
 }
 
-/// How many iterations load [`ENOUGH_BYTES`]. If an iteration loads an index first, and then what lies there, it waits twice, so that twice as
-/// many bytes are enough.
+/// How many iterations load [`ENOUGH_BYTES`]. Wide loads are copied to shared memory some iterations ahead ([`super::prefetch_loads`]). Others are not, nor are
+/// loads of what lies at a loaded index, so that twice as many bytes are enough.
 fn enough_for_memory(func: &Function, around: &Loop) -> Option<i64> {
     let (mut bytes, mut enough) = (0, ENOUGH_BYTES);
     let mut loaded: FxHashSet<Value> = FxHashSet::default();
@@ -135,11 +133,11 @@ fn enough_for_memory(func: &Function, around: &Loop) -> Option<i64> {
         let data = func.inst(*inst);
         let mut waits = false;
         data.op.for_each_operand(&mut |operand| waits |= loaded.contains(&operand));
-        if let Op::Load { .. } = &data.op {
+        if let Op::Load { align, .. } = data.op {
             let ty = func.ty(data.results[0]);
             if ty.is_tile() {
                 bytes += ty.numel() * ty.dtype().bytes();
-                enough = if waits { 2 * ENOUGH_BYTES } else { enough };
+                enough = if waits || i64::from(align) < WIDEST { 2 * ENOUGH_BYTES } else { enough };
             }
             waits = true;
         }

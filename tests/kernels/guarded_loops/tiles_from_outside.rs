@@ -3,9 +3,9 @@
 //! w: whole 300
 //! y: zeros 3100
 //! sums: zeros 300
-//! rows: 0, 1, 7, 12, 8
-//! n: 257, 251, 251, 251, 256
-//! columns: 257, 251, 250, 251, 256
+//! rows: 0, 1, 7, 12, 8, 14
+//! n: 257, 251, 251, 251, 256, 251
+//! columns: 257, 251, 250, 251, 256, 251
 fn kernel(x: Ptr<f16>, w: Ptr<f16>, y: PtrMut<f32>, sums: PtrMut<f32>, rows: usize, n: usize, columns: usize) {
     let column = arange(0, 512);
     let mask = column < columns;

@@ -25,15 +25,21 @@ pub(in crate::passes) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
             Test::Uniform(value) => parts.push(*value),
         }
     }
-    let mut small: FxHashSet<&Polynomial> = FxHashSet::default();
-    for number in plan.distances.iter().flat_map(|(_, Comparison { index, limit, .. })| [&index.start, limit]) {
+    parts.extend(distances_are_small(b, plan));
+    parts.extend(aligned(b, plan, plan.widest));
+    all_of(b, parts)
+}
+
+/// Appends tests of the comparisons that end within the tile: their distances must not overflow.
+fn distances_are_small(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
+    let (mut small, mut parts): (FxHashSet<&Polynomial>, _) = (FxHashSet::default(), Vec::new());
+    for number in plan.distances().flat_map(|Comparison { index, limit, .. }| [&index.start, limit]) {
         if small.insert(number) {
             let number = number.value(b);
             parts.push(bounds::is_below(b, number, SMALL));
         }
     }
-    parts.extend(aligned(b, plan, plan.widest));
-    all_of(b, parts)
+    parts
 }
 
 /// Appends ops that test whether the accesses of a plan are in bounds, and its masks hold for all elements.
@@ -44,6 +50,7 @@ pub(in crate::passes) fn is_inside(b: &mut Builder<'_>, plan: &Plan) -> Value {
             parts.extend(order(b, comparison, *maximum));
         }
     }
+    parts.extend(distances_are_small(b, plan));
     all_of(b, parts)
 }
 

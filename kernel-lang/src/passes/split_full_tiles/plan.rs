@@ -44,6 +44,11 @@ impl Plan {
         self.bounds.is_empty() && self.masks.is_empty() && self.distances.is_empty() && self.aligned.is_empty() && self.divisible.is_empty()
     }
 
+    /// The comparisons that end within the tile.
+    pub(in crate::passes) fn distances(&self) -> impl Iterator<Item = &Comparison> {
+        self.distances.iter().map(|(_, comparison)| comparison)
+    }
+
     /// Where the condition requires for another access that an end is a multiple, no run before it is partial.
     fn forget_partial_runs(&mut self, partial: &FxHashMap<Inst, Vec<(Polynomial, i64)>>) {
         let required = |(end, run): &(Polynomial, i64)| self.divisible.iter().any(|(number, divisor)| number == end && divisor % run == 0);
@@ -79,6 +84,11 @@ impl Test {
     pub(super) fn of(comparison: &Comparison) -> Option<Test> {
         let maximum = comparison.index.maximum_offset(&comparison.extents)?;
         (!matches!(comparison.op, CompareOp::Eq | CompareOp::Ne)).then(|| Test::Order(comparison.clone(), maximum))
+    }
+
+    /// Does it fail behind an element, not in front of one?
+    pub(in crate::passes) fn ends(&self) -> bool {
+        !matches!(self, Test::Order(Comparison { op: CompareOp::Gt | CompareOp::Ge, .. }, _))
     }
 }
 
@@ -126,6 +136,8 @@ pub(in crate::passes) struct Sought<'a> {
 impl Sought<'_> {
     /// The widest accesses.
     pub(in crate::passes) const WIDEST: Sought<'static> = Sought { widest: WIDEST, loops: None, is_ragged: false };
+    /// Accesses of single elements with masks that may end anywhere.
+    pub(in crate::passes) const ELEMENTS: Sought<'static> = Sought { widest: 1, loops: None, is_ragged: true };
 }
 
 /// The conditions for a full straight-line region. The conditions use only values that are `usable`.

@@ -1,0 +1,164 @@
+//! Guarded loops: a version of a loop for rows that are not aligned, which runs all iterations.
+//!
+//! ```text
+//! if %remainder_loop_is_fast | !%all_are_inside {
+//!     the remainder loop
+//! } else {
+//!     for %lower, %upper, %step {guarded = true} {
+//!         %v = load %x, %row + %at {mask = %at < %n, in_bounds = true}
+//!     }
+//! }
+//! ```
+//!
+//! The remainder loop has the layout of the main loop, in which a thread has neighbours, because both carry the same tiles. Accesses of single elements
+//! would touch as many sectors as wide ones, and a branch in each iteration would keep its loads from being issued before those of the iteration before
+//! have arrived. A guarded loop has no branch and a layout of its own, in which neighbouring lanes have neighbours. The carried tiles move from one layout
+//! to the other in front of it and behind it ([`crate::passes::assign_layouts`]).
+//!
+//! The elements that the masks keep must be in bounds in every iteration, so that an access tests only its mask, which is the same in all iterations if they
+//! are rows. A test of the first iteration and of the last one shows that. Where it fails, the remainder loop tests each access.
+//!
+//! If a mask does not end at a number, as in a table of flags, the accesses of the guarded loop are tested one by one.
+
+use crate::analysis::affine::AffineFacts;
+use crate::analysis::loops::{self, Loop};
+use crate::analysis::masks::Comparison;
+use crate::analysis::polynomial::Polynomial;
+use crate::ir::rewrite::{Substitution, copy_regions};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Op, Region, UnaryOp, Value};
+use crate::passes::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, has_aligned_runs, narrow_run, plan};
+use crate::passes::unroll_loops::{carried_registers, rows};
+
+use super::{first_is_full, last_is_inside, scales};
+
+/// Longer bodies have no guarded version. Neither have larger tiles, of which a thread would access many elements one by one, loops that carry more
+/// registers of a thread, nor tiles of which it would have more rows, each with an address: all versions share the register count.
+const MOST_GUARDED_OPS: usize = 200;
+const MOST_GUARDED_ELEMENTS: usize = 1024;
+const MOST_CARRIED: usize = 8;
+const MOST_ROWS: usize = 4;
+
+/// The guarded version of a loop.
+pub(super) struct Guarded {
+    /// Is the remainder loop the better version?
+    is_remainder: Value,
+    /// What holds in each iteration, so that its accesses need only their masks.
+    pub(super) masked: Option<Plan>,
+}
+
+impl Guarded {
+    /// Appends the test that chooses between the guarded loop and the remainder loop. `run` and the two values are those of [`remainder_is_fast`].
+    pub(super) fn new(
+        b: &mut Builder<'_>,
+        around: &Loop,
+        plan: &Plan,
+        run: i64,
+        [has_begun, is_single]: [Value; 2],
+        facts: &mut AffineFacts,
+    ) -> Guarded {
+        let mut is_remainder = remainder_is_fast(b, plan, run, [has_begun, is_single]);
+        let mut masked = masked_iterations(b.func, around, facts);
+        if let Some(plan) = &masked {
+            let scales = scales(plan, around.index(b.func));
+            let first = first_is_full(b, plan, &scales);
+            if let Some(last) = last_is_inside(b, around, plan, &scales, facts) {
+                let are_inside = b.binary(BinaryOp::And, first, last);
+                let may_leave = b.unary(UnaryOp::Not, are_inside);
+                is_remainder = b.binary(BinaryOp::Or, is_remainder, may_leave);
+            } else {
+                masked = None;
+            }
+        }
+        Guarded { is_remainder, masked }
+    }
+
+    /// Makes the remainder loop the first of two versions of what the main loop leaves, and `whole` the second one, as a guarded loop. `in_bounds` is its body,
+    /// unless it is that of `whole`.
+    pub(super) fn add(self, func: &mut Function, around: &Loop, whole: Op, in_bounds: Option<Region>) {
+        let data = func.inst(around.inst).clone();
+        let types: Vec<_> = data.results.iter().map(|value| func.ty(*value).clone()).collect();
+        let Op::For { lower, upper, step, init, body, .. } = whole else { return };
+        let body = in_bounds.unwrap_or(body);
+        // Several iterations are unrolled, and load together, unless threads wait for each other in them: then the loads run one iteration ahead.
+        let exchanges = func.region(body).insts.iter().any(|inst| func.inst(*inst).op.exchanges());
+        let num_stages = Some(ConstExpr::Int(if exchanges { 2 } else { 1 }));
+        let mut guarded = Op::For { lower, upper, step, init, body, num_stages, unroll: None, remainder: false, guarded: true };
+        if in_bounds.is_none() {
+            copy_regions(func, &mut guarded, &mut Substitution::new());
+        }
+        let [then_region, else_region] = [data.op, guarded].map(|op| {
+            let region = func.add_region();
+            let inst = func.append(region, op, types.clone(), data.loc);
+            let results = func.inst(inst).results.to_vec();
+            Builder::new(func, region, data.loc).yield_values(results);
+            region
+        });
+        func.inst_mut(around.inst).op = Op::If { cond: self.is_remainder, then_region, else_region, rare: false };
+    }
+}
+
+/// What must hold in each iteration so that its accesses need only their masks. `None` if the first iteration and the last one do not decide that, or if some
+/// access has no mask that ends: it may be meant to leave its tensor.
+fn masked_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option<Plan> {
+    let (_, ops) = func.region(around.body).insts.split_last()?;
+    let index = around.index(func);
+    let inside = loops::defined_in(func, &[around.body]);
+    let mut plan = plan(func, ops, facts, &|value| value == index || !inside[value], Sought::ELEMENTS)?;
+    let scale = |number: &Polynomial| number.coefficient(index).filter(|scale| !scale.looks_negative());
+    let is_same = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| scale.is(0));
+    let grows = |comparison: &Comparison| scale(&comparison.index.start).is_some() && is_same(&comparison.limit);
+    let is_fine = plan.bounds.iter().all(|bound| {
+        let Some(scale) = scale(&bound.index.start) else { return false };
+        // An end stays where it is, in the tile or in the tensor: the last element in front of it then does not move back.
+        let stays = |at: &Polynomial, stride: &Polynomial| {
+            let moves = at.coefficient(index)?;
+            Some(moves.is(0) || stride.times(&moves)?.plus(&scale).is(0))
+        };
+        let mut ends = bound.ends.iter();
+        !bound.ends.is_empty()
+            && bound.index.strides.iter().all(is_same)
+            && ends.all(|end| stays(&end.end, &bound.index.strides[end.axis]) == Some(true))
+    }) && plan.masks.iter().all(|(_, test)| match test {
+        Test::Order(comparison, _) => test.ends() && grows(comparison),
+        Test::Uniform(_) => true,
+    }) && plan.distances().all(grows);
+    plan.accesses.values_mut().for_each(|width| *width = Width::Elements);
+    plan.aligned.clear();
+    plan.divisible.clear();
+    is_fine.then_some(plan)
+}
+
+/// The bytes of the shortest runs for which the remainder loop moves several elements at once, if a guarded version of the loop is worth its code
+/// for rows that are not aligned even to these.
+pub(super) fn guarded_run(func: &Function, around: &Loop, plan: &Plan) -> Option<i64> {
+    let insts = &func.region(around.body).insts;
+    let mut tiles = insts.iter().flat_map(|inst| &func.inst(*inst).results).filter(|value| func.ty(**value).is_tile());
+    let is_small = insts.len() <= MOST_GUARDED_OPS
+        && tiles.all(|value| func.ty(*value).numel() <= MOST_GUARDED_ELEMENTS && rows(func, *value) <= MOST_ROWS);
+    let carries_few = (1..=MOST_CARRIED).contains(&carried_registers(func, around));
+    let has_rows = !plan.aligned.is_empty() || !plan.divisible.is_empty();
+    // A program of several CTAs cannot move elements between layouts.
+    (is_small && carries_few && has_rows && !func.is_cluster).then(|| narrow_run(func, plan))?
+}
+
+/// Appends a test: is the remainder loop the faster version for the iterations that are left? `has_begun` says whether the main loop runs an iteration, and
+/// `is_single` whether the whole loop has at most one. The remainder loop accesses runs of at least `run` bytes.
+///
+/// | rows | tile of the first iteration | iterations | version |
+/// |---|---|---|---|
+/// | aligned | full | any | remainder loop |
+/// | aligned | not full, such as at the last columns | one | remainder loop, which may be wide |
+/// | aligned | not full | several | guarded loop |
+/// | aligned to shorter runs | any | any | remainder loop, of these runs |
+/// | not aligned | any | any | guarded loop |
+fn remainder_is_fast(b: &mut Builder<'_>, plan: &Plan, run: i64, [has_begun, is_single]: [Value; 2]) -> Value {
+    let mut is_wanted = is_single;
+    if run < WIDEST {
+        let is_aligned = has_aligned_runs(b, plan, WIDEST);
+        let is_narrow = b.unary(UnaryOp::Not, is_aligned);
+        is_wanted = b.binary(BinaryOp::Or, is_wanted, is_narrow);
+    }
+    let has_runs = has_aligned_runs(b, plan, run);
+    let is_fast = b.binary(BinaryOp::And, has_runs, is_wanted);
+    b.binary(BinaryOp::Or, has_begun, is_fast)
+}
