@@ -201,16 +201,8 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     let index = around.index(func);
     let inside = loops::defined_in(func, &[around.body]);
     let mut plan = plan(func, ops, facts, &|value| value == index || !inside[value], Sought::WIDEST)?;
-    let grows = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| !scale.looks_negative());
-    let is_same = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| scale.is(0));
-    let is_fine = plan.bounds.iter().all(|bound| {
-        let is_constant = bound.index.strides.iter().chain(bound.ends.iter().map(|end| &end.end)).all(is_same);
-        grows(&bound.index.start) && is_constant
-    }) && plan.divisible.iter().all(|(number, _)| is_same(number))
-        && plan.masks.iter().all(|(_, test)| match test {
-            Test::Order(Comparison { index, limit, .. }, _) => grows(&index.start) && is_same(limit),
-            Test::Uniform(_) => true,
-        });
+    let keeps_ends = plan.bounds.iter().flat_map(|bound| &bound.ends).all(|end| is_same(&end.end, index));
+    let is_fine = keeps_ends && only_grows(&plan, index);
     // An access stays wide only if its address keeps its alignment from one iteration to the next.
     let step = around.step_divisor(func);
     let distance = |affine: &Affine, bytes: i64| affine.start.coefficient(index).map(|scale| scale.scaled(step.wrapping_mul(bytes)));
@@ -231,6 +223,24 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
         }
     }
     is_fine.then_some(plan)
+}
+
+/// Does the loop index only add to what a plan compares? The ends of bounds do not count.
+fn only_grows(plan: &Plan, index: Value) -> bool {
+    let grows = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| !scale.looks_negative());
+    let order_grows = |comparison: &Comparison| grows(&comparison.index.start) && is_same(&comparison.limit, index);
+    let bounds_grow =
+        plan.bounds.iter().all(|bound| grows(&bound.index.start) && bound.index.strides.iter().all(|stride| is_same(stride, index)));
+    let masks_grow = plan.masks.iter().all(|(_, test)| match test {
+        Test::Order(comparison, _) => order_grows(comparison),
+        Test::Uniform(_) => true,
+    });
+    bounds_grow && masks_grow && plan.distances().all(order_grows) && plan.divisible.iter().all(|(number, _)| is_same(number, index))
+}
+
+/// Is a number the same in all iterations?
+fn is_same(number: &Polynomial, index: Value) -> bool {
+    number.coefficient(index).is_some_and(|scale| scale.is(0))
 }
 
 fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut AffineFacts, &mut Bits), out: &mut Vec<Inst>) {
@@ -338,7 +348,8 @@ fn full_end(b: &mut Builder<'_>, around: &Loop, slacks: Vec<Slack>, whole: Value
 fn all_are_full(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Polynomial], facts: &mut AffineFacts) -> Option<Value> {
     let divides = around.constant_step(b.func).is_none() || scales.iter().any(|scale| scale.as_constant().is_none());
     // A mask that begins within a row says nothing of its end.
-    if !divides || !plan.masks.iter().all(|(_, test)| test.ends()) {
+    let ends = |test: &Test| !matches!(test, Test::Order(Comparison { op: CompareOp::Gt | CompareOp::Ge, .. }, _));
+    if !divides || !plan.masks.iter().all(|(_, test)| ends(test)) {
         return None;
     }
     last_is_inside(b, around, plan, scales, facts)

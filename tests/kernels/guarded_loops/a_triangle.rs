@@ -8,7 +8,7 @@ fn kernel(x: Ptr<bf16>, y: PtrMut<f32>, rows: usize, n: usize, columns: usize) {
     let column = arange(0, 64);
     let mut total = zeros::<f32>([64]);
     for row in 0..rows {
-        total = total * 0.5 + load(x + row * n + column, mask = column < columns - 5 * row, other = 1.0) as f32;
+        total = total * 0.5 + load(x + row * n + column, mask = column + 5 * row < columns, other = 1.0) as f32;
     }
     store(y + column, total);
 }
@@ -17,7 +17,7 @@ fn reference(x: Ptr<bf16>, y: PtrMut<f32>, rows: usize, n: usize, columns: usize
     for column in 0..64 {
         let mut total = 0.0f32;
         for row in 0..rows {
-            total = total * 0.5 + load(x + row * n + column, mask = column < columns - 5 * row, other = 1.0) as f32;
+            total = total * 0.5 + load(x + row * n + column, mask = column + 5 * row < columns, other = 1.0) as f32;
         }
         store(y + column, total);
     }

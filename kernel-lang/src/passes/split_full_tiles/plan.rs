@@ -85,11 +85,6 @@ impl Test {
         let maximum = comparison.index.maximum_offset(&comparison.extents)?;
         (!matches!(comparison.op, CompareOp::Eq | CompareOp::Ne)).then(|| Test::Order(comparison.clone(), maximum))
     }
-
-    /// Does it fail behind an element, not in front of one?
-    pub(in crate::passes) fn ends(&self) -> bool {
-        !matches!(self, Test::Order(Comparison { op: CompareOp::Gt | CompareOp::Ge, .. }, _))
-    }
 }
 
 /// The plan of a region whose tiles are known to be full: it has no conditions.

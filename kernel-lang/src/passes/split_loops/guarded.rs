@@ -21,15 +21,14 @@
 //! If a mask does not end at a number, as in a table of flags, the accesses of the guarded loop are tested one by one.
 
 use crate::analysis::affine::AffineFacts;
+use crate::analysis::bounds::End;
 use crate::analysis::loops::{self, Loop};
-use crate::analysis::masks::Comparison;
-use crate::analysis::polynomial::Polynomial;
 use crate::ir::rewrite::{Substitution, copy_regions};
 use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Op, Region, UnaryOp, Value};
-use crate::passes::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, has_aligned_runs, narrow_run, plan};
+use crate::passes::split_full_tiles::{Plan, Sought, WIDEST, Width, has_aligned_runs, narrow_run, plan};
 use crate::passes::unroll_loops::{carried_registers, rows};
 
-use super::{first_is_full, last_is_inside, scales};
+use super::{first_is_full, last_is_inside, only_grows, scales};
 
 /// Longer bodies have no guarded version. Neither have larger tiles, of which a thread would access many elements one by one, loops that carry more
 /// registers of a thread, nor tiles of which it would have more rows, each with an address: all versions share the register count.
@@ -104,28 +103,19 @@ fn masked_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) ->
     let index = around.index(func);
     let inside = loops::defined_in(func, &[around.body]);
     let mut plan = plan(func, ops, facts, &|value| value == index || !inside[value], Sought::ELEMENTS)?;
-    let scale = |number: &Polynomial| number.coefficient(index).filter(|scale| !scale.looks_negative());
-    let is_same = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| scale.is(0));
-    let grows = |comparison: &Comparison| scale(&comparison.index.start).is_some() && is_same(&comparison.limit);
     let is_fine = plan.bounds.iter().all(|bound| {
-        let Some(scale) = scale(&bound.index.start) else { return false };
         // An end stays where it is, in the tile or in the tensor: the last element in front of it then does not move back.
-        let stays = |at: &Polynomial, stride: &Polynomial| {
-            let moves = at.coefficient(index)?;
-            Some(moves.is(0) || stride.times(&moves)?.plus(&scale).is(0))
+        let stays = |end: &End| {
+            let [scale, moves] = [&bound.index.start, &end.end].map(|number| number.coefficient(index));
+            let (scale, moves) = (scale?, moves?);
+            Some(moves.is(0) || bound.index.strides[end.axis].times(&moves)?.plus(&scale).is(0))
         };
-        let mut ends = bound.ends.iter();
-        !bound.ends.is_empty()
-            && bound.index.strides.iter().all(is_same)
-            && ends.all(|end| stays(&end.end, &bound.index.strides[end.axis]) == Some(true))
-    }) && plan.masks.iter().all(|(_, test)| match test {
-        Test::Order(comparison, _) => test.ends() && grows(comparison),
-        Test::Uniform(_) => true,
-    }) && plan.distances().all(grows);
+        !bound.ends.is_empty() && bound.ends.iter().all(|end| stays(end) == Some(true))
+    });
     plan.accesses.values_mut().for_each(|width| *width = Width::Elements);
     plan.aligned.clear();
     plan.divisible.clear();
-    is_fine.then_some(plan)
+    (is_fine && only_grows(&plan, index)).then_some(plan)
 }
 
 /// The bytes of the shortest runs for which the remainder loop moves several elements at once, if a guarded version of the loop is worth its code
