@@ -7,9 +7,9 @@
 //! cargo bench -p galatea-gallery --bench against_triton -- --out results.json    # where python3 has torch and triton; Cargo runs it in benches/gallery
 //! ```
 //!
-//! `--only WORD,WORD` selects the works whose name contains one of the words, as in `--only bias_relu,pool`; `--sizes aligned`
-//! takes only the aligned size of each (`odd`, `small`: the other two), and `--types bf16` only rows of this type, or of works that have a single type. `--profile FILE` launches each work once for a profiler, in place of
-//! timing it: see `counters.rs`.
+//! `--only WORD,WORD` selects the works whose name contains one of the words, as in `--only bias_relu,pool`; `--sizes aligned` takes only the aligned
+//! size of each (`odd`, `small`: the other two), and `--types bf16` only rows of this type, or of works that have a single type. `--profile FILE` launches
+//! each work once for a profiler, in place of timing it: see `counters.rs`.
 
 mod counters;
 #[path = "../../peers/mod.rs"]

@@ -131,8 +131,8 @@ pub(in crate::passes) struct Sought<'a> {
 impl Sought<'_> {
     /// The widest accesses.
     pub(in crate::passes) const WIDEST: Sought<'static> = Sought { widest: WIDEST, loops: None, is_ragged: false };
-    /// Accesses of single elements with masks that may end anywhere.
-    pub(in crate::passes) const ELEMENTS: Sought<'static> = Sought { widest: 1, loops: None, is_ragged: true };
+    /// Accesses of single elements, none of which is wide, with masks that may end anywhere.
+    pub(in crate::passes) const ELEMENTS: Sought<'static> = Sought { widest: 0, loops: None, is_ragged: true };
 }
 
 /// The conditions for a full straight-line region. The conditions use only values that are `usable`.
@@ -199,8 +199,11 @@ pub(in crate::passes) fn plan(
 
 /// The innermost axis along which addresses are consecutive and that has at least one wide access. The strides of all other axes must be
 /// multiples of `widest` bytes, so that each run along the axis has the alignment of the first run. A stride that is not known counts as
-/// such a multiple: the caller adds it to [`Plan::divisible`], and the condition tests it.
+/// such a multiple: the caller adds it to [`Plan::divisible`], and the condition tests it. No access is wide if `widest` is less than an element.
 fn run_axis(affine: &Affine, extents: &[usize], bytes: i64, widest: i64) -> Option<usize> {
+    if widest < bytes {
+        return None;
+    }
     let runs = |axis: &usize| affine.strides[*axis].is(1) && extents[*axis] as i64 * bytes >= widest;
     let fastest = (0..extents.len()).rev().find(runs)?;
     let keeps_alignment = |axis: usize| {

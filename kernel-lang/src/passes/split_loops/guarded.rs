@@ -18,14 +18,14 @@
 //! The elements that the masks keep must be in bounds in every iteration, so that an access tests only its mask, which is the same in all iterations if they
 //! are rows. A test of the first iteration and of the last one shows that. Where it fails, the remainder loop tests each access.
 //!
-//! If a mask does not end at a number, as in a table of flags, the accesses of the guarded loop are tested one by one.
+//! If an access has no mask, or one that does not end at a number, as in a table of flags, the accesses of the guarded loop are tested one by one.
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::bounds::End;
 use crate::analysis::loops::{self, Loop};
 use crate::ir::rewrite::{Substitution, copy_regions};
 use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Op, Region, UnaryOp, Value};
-use crate::passes::split_full_tiles::{Plan, Sought, WIDEST, Width, has_aligned_runs, narrow_run, plan};
+use crate::passes::split_full_tiles::{Plan, Sought, WIDEST, has_aligned_runs, narrow_run, plan};
 use crate::passes::unroll_loops::{carried_registers, rows};
 
 use super::{first_is_full, last_is_inside, only_grows, scales};
@@ -102,7 +102,7 @@ fn masked_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) ->
     let (_, ops) = func.region(around.body).insts.split_last()?;
     let index = around.index(func);
     let inside = loops::defined_in(func, &[around.body]);
-    let mut plan = plan(func, ops, facts, &|value| value == index || !inside[value], Sought::ELEMENTS)?;
+    let plan = plan(func, ops, facts, &|value| value == index || !inside[value], Sought::ELEMENTS)?;
     let is_fine = plan.bounds.iter().all(|bound| {
         // An end stays where it is, in the tile or in the tensor: the last element in front of it then does not move back.
         let stays = |end: &End| {
@@ -112,9 +112,6 @@ fn masked_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) ->
         };
         !bound.ends.is_empty() && bound.ends.iter().all(|end| stays(end) == Some(true))
     });
-    plan.accesses.values_mut().for_each(|width| *width = Width::Elements);
-    plan.aligned.clear();
-    plan.divisible.clear();
     (is_fine && only_grows(&plan, index)).then_some(plan)
 }
 
