@@ -54,7 +54,7 @@ pub(crate) struct Explain {
     /// Explain the variant for this fact: `NAME=VALUE` or `NAME%NUMBER=0`
     #[arg(long = "assume", value_name = "FACT")]
     facts: Vec<String>,
-    /// Simulate at most so many programs, at equal distances in the grid, or `all`
+    /// Simulate at most so many programs, spread over the grid, or `all`
     #[arg(long, value_name = "COUNT", default_value = "64")]
     programs: Most,
     /// Count registers and spills with this ptxas [default: `GALATEA_PTXAS`, else `ptxas` in `PATH`]

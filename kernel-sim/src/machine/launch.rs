@@ -55,8 +55,8 @@ pub struct Options {
     pub max_instructions: u64,
     /// Counts the different sectors of global memory that each line touches: [`Counters::sectors`].
     pub count_sectors: bool,
-    /// Runs only so many clusters (CTAs, in a launch without clusters): the first one, the last one, and others at equal distances between
-    /// them. A kernel whose clusters wait for each other may then not end. `None` runs the whole grid.
+    /// Runs only so many clusters (CTAs, in a launch without clusters): the first one, the last one, and others spread between them. A
+    /// kernel whose clusters wait for each other may then not end. `None` runs the whole grid.
     pub most_clusters: Option<u64>,
 }
 

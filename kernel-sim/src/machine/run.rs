@@ -39,10 +39,19 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// The number of the cluster with this index among those that run: the first one, the last one, and others at equal distances.
+    /// The number of the cluster with this index among those that run: the first one, the last one, and one of each of so many equal parts between them.
+    ///
+    /// The places in the parts differ. At equal distances, all clusters could begin at addresses with one alignment, or end a tile at the same column.
     pub(crate) fn number(self, index: u64) -> u64 {
-        let (index, span, gaps) = (u128::from(index), u128::from(self.all - 1), u128::from(self.run.max(2) - 1));
-        (index * span / gaps) as u64
+        /// The fraction of the golden ratio, in units of 2^-64: its multiples are spread evenly.
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        if index > 0 && index == self.run - 1 {
+            return self.all - 1;
+        }
+        // Both ends of a part, so that each has its own clusters.
+        let [begin, end] = [index, index + 1].map(|at| u128::from(at) * u128::from(self.all) / u128::from(self.run));
+        let place = (end - begin) * u128::from(index.wrapping_mul(GOLDEN)) >> 64;
+        (begin + place) as u64
     }
 }
 
@@ -339,5 +348,38 @@ impl Random {
 
     fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Chosen;
+
+    #[test]
+    fn chosen_clusters_differ_and_are_spread() {
+        for (all, run) in [(1, 1), (2, 2), (7, 7), (100, 1), (100, 2), (450, 5), (30_705, 33), (30_720, 64), (1 << 40, 1000), (u64::MAX, 3)]
+        {
+            let numbers: Vec<u64> = (0..run).map(|index| Chosen { all, run }.number(index)).collect();
+            assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+            assert_eq!((numbers[0], numbers[numbers.len() - 1]), (0, if run == 1 { 0 } else { all - 1 }));
+            // Each eighth has its share.
+            let of_eighth = |eighth: u64| {
+                numbers.iter().filter(|number| u128::from(**number) * 8 / u128::from(all) == u128::from(eighth)).count() as u64
+            };
+            assert!((0..8).all(|eighth| of_eighth(eighth).abs_diff(run / 8) <= 1), "{numbers:?}");
+        }
+    }
+
+    #[test]
+    fn chosen_clusters_have_every_remainder() {
+        // 15 x 2047 rows and 450 groups: at equal distances, all of these would be multiples of the distance.
+        for (all, run) in [(15 * 2047, 33), (450, 31), (1 << 20, 64)] {
+            for modulus in 2..8 {
+                let mut remainders: Vec<u64> = (0..run).map(|index| Chosen { all, run }.number(index) % modulus).collect();
+                remainders.sort_unstable();
+                remainders.dedup();
+                assert_eq!(remainders, (0..modulus).collect::<Vec<_>>(), "{all} {run} {modulus}");
+            }
+        }
     }
 }
