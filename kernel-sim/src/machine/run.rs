@@ -50,7 +50,7 @@ impl Chosen {
         }
         // Both ends of a part, so that each has its own clusters.
         let [begin, end] = [index, index + 1].map(|at| u128::from(at) * u128::from(self.all) / u128::from(self.run));
-        let place = (end - begin) * u128::from(index.wrapping_mul(GOLDEN)) >> 64;
+        let place = ((end - begin) * u128::from(index.wrapping_mul(GOLDEN))) >> 64;
         (begin + place) as u64
     }
 }
