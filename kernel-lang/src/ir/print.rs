@@ -10,21 +10,36 @@ use crate::ir::function::Function;
 /// texts.
 impl fmt::Display for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut printer = Printer { func: self, names: SideTable::new(), next: 0 };
-        f.write_str(&printer.function())
+        let mut printer = Printer { func: self, text: String::new(), names: SideTable::new(), next: 0 };
+        printer.function();
+        f.write_str(&printer.text)
     }
 }
 
 struct Printer<'a> {
     func: &'a Function,
-    names: SideTable<Value, Option<String>>,
+    text: String,
+    names: SideTable<Value, Option<Name>>,
     next: u32,
 }
 
+/// The name of a value.
+#[derive(Clone, Copy)]
+enum Name {
+    /// That of the kernel's parameter at this index.
+    Parameter(usize),
+    Number(u32),
+}
+
+/// Appends to the text. Writing to a `String` never fails.
+macro_rules! print {
+    ($printer:expr, $($format:tt)*) => { _ = write!($printer.text, $($format)*) };
+}
+
 impl Printer<'_> {
-    fn function(&mut self) -> String {
+    fn function(&mut self) {
         let func = self.func;
-        let mut text = format!("kernel @{}", func.name);
+        print!(self, "kernel @{}", func.name);
         let types = func.types.iter().map(|param| {
             let choices: Vec<&str> = param.choices.iter().map(|dtype| dtype.name()).collect();
             format!("{}: {}", param.name, choices.join(" | "))
@@ -32,95 +47,147 @@ impl Printer<'_> {
         let consts = func.consts.iter().map(|param| format!("const {}: {}", param.name, param.dtype));
         let generics: Vec<String> = types.chain(consts).collect();
         if !generics.is_empty() {
-            let _ = write!(text, "<{}>", generics.join(", "));
+            print!(self, "<{}>", generics.join(", "));
         }
-        let mut params = Vec::new();
-        for param in &func.params {
-            self.names[param.value] = Some(format!("%{}", param.name));
-            params.push(format!("%{}: {}", param.name, func.ty(param.value)));
-        }
-        let _ = write!(text, "({})", params.join(", "));
+        self.text.push('(');
+        self.list(func.params.iter().enumerate(), |printer, (index, param)| {
+            printer.names[param.value] = Some(Name::Parameter(index));
+            printer.typed(param.value);
+        });
+        self.text.push(')');
         for file in &func.files {
-            let _ = write!(text, " file {file:?}");
+            print!(self, " file {file:?}");
         }
         if func.unchecked {
-            text.push_str(" unchecked");
+            self.text.push_str(" unchecked");
         }
         if func.contract {
-            text.push_str(" contract");
+            self.text.push_str(" contract");
         }
-        text.push_str(" {\n");
-        self.insts(func.body, 1, &mut text);
-        text.push_str("}\n");
-        text
+        self.text.push_str(" {\n");
+        self.insts(func.body, 1);
+        self.text.push_str("}\n");
     }
 
-    fn insts(&mut self, region: Region, depth: usize, text: &mut String) {
+    fn insts(&mut self, region: Region, depth: usize) {
         for inst in &self.func.region(region).insts {
-            self.inst(*inst, depth, text);
+            self.inst(*inst, depth);
         }
     }
 
-    fn define(&mut self, value: Value) -> String {
-        let name = format!("%{}", self.next);
+    /// Prints the items, with commas between them.
+    fn list<T>(&mut self, items: impl IntoIterator<Item = T>, mut print: impl FnMut(&mut Self, T)) {
+        for (index, item) in items.into_iter().enumerate() {
+            if index > 0 {
+                self.text.push_str(", ");
+            }
+            print(self, item);
+        }
+    }
+
+    fn define(&mut self, value: Value) {
+        self.names[value] = Some(Name::Number(self.next));
         self.next += 1;
-        self.names[value] = Some(name.clone());
-        name
     }
 
     /// A value that is used before any definition prints as `%?n`, which does not parse: the kernel is broken.
-    fn name(&self, value: Value) -> String {
-        self.names[value].clone().unwrap_or_else(|| format!("%?{}", value.to_string().trim_start_matches('%')))
+    fn name(&mut self, value: Value) {
+        match self.names[value] {
+            Some(Name::Parameter(index)) => print!(self, "%{}", self.func.params[index].name),
+            Some(Name::Number(number)) => print!(self, "%{number}"),
+            None => print!(self, "%?{}", value.to_string().trim_start_matches('%')),
+        }
     }
 
     /// The type of a value, followed by its layout if it has one.
-    fn ty(&self, value: Value) -> String {
-        let ty = self.func.ty(value);
-        self.func.layouts[value].as_ref().map_or_else(|| ty.to_string(), |layout| format!("{ty} {layout}"))
+    fn ty(&mut self, value: Value) {
+        print!(self, "{}", self.func.ty(value));
+        if let Some(layout) = &self.func.layouts[value] {
+            print!(self, " {layout}");
+        }
     }
 
-    fn inst(&mut self, inst: Inst, depth: usize, text: &mut String) {
-        let data = self.func.inst(inst);
-        let parts = data.op.to_parts();
-        let indent = "    ".repeat(depth);
-        let mut line = data.op.name().to_string();
-        let operands: Vec<String> = parts.operands.iter().map(|value| self.name(*value)).collect();
-        if !operands.is_empty() {
-            let _ = write!(line, " {}", operands.join(", "));
+    /// The name and the type of a parameter.
+    fn typed(&mut self, param: Value) {
+        self.name(param);
+        self.text.push_str(": ");
+        self.ty(param);
+    }
+
+    /// Numbers the results of an op, and prints what assigns to them.
+    fn results(&mut self, results: &[Value]) {
+        if results.is_empty() {
+            return;
         }
-        let mut attributes: Vec<String> = parts.named.iter().map(|(name, value)| format!("{name} = {}", self.name(*value))).collect();
-        attributes.extend(parts.attributes.iter().map(|(name, value)| match value {
-            AttributeValue::Expr(expr) => format!("{name} = {expr}"),
-            AttributeValue::Text(text) => format!("{name} = {text:?}"),
+        self.list(results, |printer, result| {
+            printer.define(*result);
+            printer.name(*result);
+        });
+        self.text.push_str(" = ");
+    }
+
+    fn attribute(&mut self, name: &str, value: &AttributeValue) {
+        match value {
+            AttributeValue::Expr(expr) => print!(self, "{name} = {expr}"),
+            AttributeValue::Text(text) => print!(self, "{name} = {text:?}"),
             AttributeValue::List(list) => {
-                let list: Vec<String> = list.iter().map(ToString::to_string).collect();
-                format!("{name} = [{}]", list.join(", "))
+                print!(self, "{name} = [");
+                self.list(list, |printer, item| print!(printer, "{item}"));
+                self.text.push(']');
             }
-        }));
-        if !attributes.is_empty() {
-            let _ = write!(line, " {{{}}}", attributes.join(", "));
         }
-        for region in parts.regions {
-            let params: Vec<String> = self
-                .func
-                .region(region)
-                .params
-                .clone()
-                .into_iter()
-                .map(|value| {
-                    let name = self.define(value);
-                    format!("{name}: {}", self.ty(value))
-                })
-                .collect();
-            let _ = writeln!(line, " ({}) {{", params.join(", "));
-            self.insts(region, depth + 1, &mut line);
-            let _ = write!(line, "{indent}}}");
+    }
+
+    fn inst(&mut self, inst: Inst, depth: usize) {
+        let (func, data) = (self.func, self.func.inst(inst));
+        let parts = data.op.to_parts();
+        let indent = |printer: &mut Self| (0..depth).for_each(|_| printer.text.push_str("    "));
+        indent(self);
+        let start = self.text.len();
+        if parts.regions.is_empty() {
+            self.results(&data.results);
         }
-        let results: Vec<String> = data.results.iter().map(|value| self.define(*value)).collect();
-        let types: Vec<String> = data.results.iter().map(|value| self.ty(*value)).collect();
-        let assign = if results.is_empty() { String::new() } else { format!("{} = ", results.join(", ")) };
-        let typed = if types.is_empty() { String::new() } else { format!(" : {}", types.join(", ")) };
-        let loc = if data.loc.is_some() { format!(" @{}", data.loc) } else { String::new() };
-        let _ = writeln!(text, "{indent}{assign}{line}{typed}{loc}");
+        self.text.push_str(data.op.name());
+        if !parts.operands.is_empty() {
+            self.text.push(' ');
+            self.list(&parts.operands, |printer, operand| printer.name(*operand));
+        }
+        if !parts.named.is_empty() || !parts.attributes.is_empty() {
+            self.text.push_str(" {");
+            self.list(&parts.named, |printer, (name, value)| {
+                print!(printer, "{name} = ");
+                printer.name(*value);
+            });
+            if !parts.named.is_empty() && !parts.attributes.is_empty() {
+                self.text.push_str(", ");
+            }
+            self.list(&parts.attributes, |printer, (name, value)| printer.attribute(name, value));
+            self.text.push('}');
+        }
+        for region in &parts.regions {
+            self.text.push_str(" (");
+            self.list(&func.region(*region).params, |printer, param| {
+                printer.define(*param);
+                printer.typed(*param);
+            });
+            self.text.push_str(") {\n");
+            self.insts(*region, depth + 1);
+            indent(self);
+            self.text.push('}');
+        }
+        if !parts.regions.is_empty() {
+            // The values in the regions have lower numbers than the results, which stand in front of them.
+            let op = self.text.split_off(start);
+            self.results(&data.results);
+            self.text.push_str(&op);
+        }
+        if !data.results.is_empty() {
+            self.text.push_str(" : ");
+            self.list(&data.results, |printer, result| printer.ty(*result));
+        }
+        if data.loc.is_some() {
+            print!(self, " @{}", data.loc);
+        }
+        self.text.push('\n');
     }
 }
