@@ -98,7 +98,7 @@ impl Elaborator<'_> {
             self.append(Op::StaticAssert { cond: enough, message }, count.span);
         }
         let value = self.axes_exchanged(value, axis, span);
-        let first = value.and_then(|value| self.emit(Op::Sort { x: value, descending: true, count: Some(k) }, &[], span));
+        let first = value.and_then(|value| self.emit(Op::Sort { x: value, descending: true, count: Some(k.into()) }, &[], span));
         first.and_then(|first| self.axes_exchanged(first, axis, span)).into()
     }
 

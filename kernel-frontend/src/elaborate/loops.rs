@@ -305,7 +305,7 @@ impl Elaborator<'_> {
     }
 
     /// The constant value of an option of `range`.
-    fn loop_option(&mut self, option: Option<&Expr>, name: &str, most: i128) -> Option<ConstExpr> {
+    fn loop_option(&mut self, option: Option<&Expr>, name: &str, most: i128) -> Option<Box<ConstExpr>> {
         let expr = option?;
         let meaning = self.expr(expr);
         let value = self.const_int(&meaning, &format!("`{name}`"), expr.span)?;
@@ -317,7 +317,7 @@ impl Elaborator<'_> {
             self.errors.push_help(expr.span, format!("`{name}` is a number from 1 to {most}, not {number}"), help);
             return None;
         }
-        Some(value)
+        Some(value.into())
     }
 
     fn bounds(&mut self, inner: &For, span: SourceSpan) -> Option<(Value, Value, Value)> {

@@ -89,6 +89,7 @@ impl Elaborator<'_> {
         });
         self.finish_region(body, Op::Yield { values }, span);
         let (types, init) = (self.types(&carried.init), carried.init.clone());
+        let [start, end, step] = [start, end, step].map(Box::new);
         self.close_loop(Op::StaticFor { index, start, end, step, init, body }, types, &carried, span);
     }
 

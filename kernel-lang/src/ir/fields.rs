@@ -152,16 +152,29 @@ impl Field for ConstExpr {
     }
 }
 
-impl Field for Option<ConstExpr> {
+/// A constant of an op that is rare: a kernel has many ops, and each takes as much memory as the largest one.
+impl Field for Box<ConstExpr> {
     fn map_constants(&mut self, map: &mut dyn FnMut(&ConstExpr) -> Result<ConstExpr, String>) -> Result<(), String> {
-        self.as_mut().map_or(Ok(()), |expr| Field::map_constants(expr, map))
+        (**self).map_constants(map)
+    }
+    fn print(&self, name: &str, parts: &mut Parts) {
+        (**self).print(name, parts);
+    }
+    fn parse(name: &str, parts: &mut Parts) -> Result<Box<ConstExpr>, String> {
+        ConstExpr::parse(name, parts).map(Box::new)
+    }
+}
+
+impl Field for Option<Box<ConstExpr>> {
+    fn map_constants(&mut self, map: &mut dyn FnMut(&ConstExpr) -> Result<ConstExpr, String>) -> Result<(), String> {
+        self.as_mut().map_or(Ok(()), |expr| expr.map_constants(map))
     }
     fn print(&self, name: &str, parts: &mut Parts) {
         self.iter().for_each(|expr| expr.print(name, parts));
     }
-    fn parse(name: &str, parts: &mut Parts) -> Result<Option<ConstExpr>, String> {
+    fn parse(name: &str, parts: &mut Parts) -> Result<Option<Box<ConstExpr>>, String> {
         let is_given = parts.attributes.iter().any(|(given, _)| given == name);
-        is_given.then(|| ConstExpr::parse(name, parts)).transpose()
+        is_given.then(|| Field::parse(name, parts)).transpose()
     }
 }
 

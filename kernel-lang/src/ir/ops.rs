@@ -436,7 +436,7 @@ define_ops! {
     Histogram = "histogram" { x: Value, mask: Option<Value>, bins: ConstExpr },
     /// Sorts the elements along the last axis, and gives the first `count`, or all of them. Floats have the order of IEEE 754's `totalOrder`.
     /// Only in kernels without layouts.
-    Sort = "sort" { x: Value, descending: bool, count: Option<ConstExpr> },
+    Sort = "sort" { x: Value, descending: bool, count: Option<Box<ConstExpr>> },
     /// The element whose index along `axis` differs in bit number `bit`.
     Butterfly = "butterfly" { x: Value, axis: u32, bit: u32 },
     /// The same tile in another layout. Only in kernels that have layouts.
@@ -525,7 +525,7 @@ define_ops! {
     /// for rows that are not aligned: it accesses tiles element by element, and the region that contains it has layouts of its own.
     For = "for" {
         lower: Value, upper: Value, step: Value, init: Vec<Value>, body: Region,
-        num_stages: Option<ConstExpr>, unroll: Option<ConstExpr>, remainder: bool, guarded: bool,
+        num_stages: Option<Box<ConstExpr>>, unroll: Option<Box<ConstExpr>>, remainder: bool, guarded: bool,
     },
     /// Runs `test`, which ends in `condition`; while that is true, runs `body`, which yields the next values of `test`'s parameters.
     While = "while" { init: Vec<Value>, test: Region, body: Region },
@@ -539,7 +539,7 @@ define_ops! {
     Assert = "assert" { cond: Value, message: String, assumed: bool },
     /// Unrolled by specialisation: repeats `body` for each constant from `start` up to but not including `end`, bound to the name `index`.
     /// The body's parameters are the carried values; it yields the next ones; the results are the last ones.
-    StaticFor = "static_for" { index: String, start: ConstExpr, end: ConstExpr, step: ConstExpr, init: Vec<Value>, body: Region },
+    StaticFor = "static_for" { index: String, start: Box<ConstExpr>, end: Box<ConstExpr>, step: Box<ConstExpr>, init: Vec<Value>, body: Region },
     /// An error with this message if `cond` is false at specialisation.
     StaticAssert = "static_assert" { cond: ConstExpr, message: String },
     /// Prints a [template](crate::ir::template) with these values at compile time.
@@ -554,3 +554,6 @@ define_ops! {
     /// Ends the kernel.
     Return = "return" {},
 }
+
+// Passes copy ops, and a kernel has hundreds: with 160 bytes an op, compilation took 5 % longer.
+const _: () = assert!(size_of::<Op>() <= 80);

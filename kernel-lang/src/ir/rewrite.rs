@@ -112,10 +112,10 @@ pub fn split_for(func: &mut Function, inst: Inst, middle: Value, (first, step): 
     let Op::For { lower, upper, step: own_step, init, body, num_stages, unroll, guarded, .. } = data.op else { return None };
     let types: Vec<_> = init.iter().map(|value| func.ty(*value).clone()).collect();
     // A loop that is unrolled is not unrolled again.
-    let unroll = if is_unrolled { Some(ConstExpr::Int(1)) } else { unroll };
+    let unroll = if is_unrolled { Some(ConstExpr::Int(1).into()) } else { unroll };
     let head = Op::For { lower, upper: middle, step, init, body: first, num_stages, unroll, remainder: false, guarded };
     let head = func.make_inst(head, types, data.loc);
-    let (init, num_stages) = (func.inst(head).results.to_vec(), Some(ConstExpr::Int(1)));
+    let (init, num_stages) = (func.inst(head).results.to_vec(), Some(ConstExpr::Int(1).into()));
     let rest = Op::For { lower: middle, upper, step: own_step, init, body, num_stages, unroll: None, remainder: true, guarded };
     func.inst_mut(inst).op = rest;
     Some(head)

@@ -133,7 +133,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             check_along(func, "sort", &[*x], 0)?;
             let Some(count) = count else { return same(ty(*x)) };
             let mut shape = ty(*x).shape().to_vec();
-            *shape.last_mut().expect("a tile has an axis") = count.clone();
+            *shape.last_mut().expect("a tile has an axis") = (**count).clone();
             one(Type::tile(ty(*x).elem().clone(), shape))
         }
         Op::Butterfly { x, axis, bit } => {
@@ -283,7 +283,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             }
             check_domain(func, "for", Domain::Int, *lower)?;
             for (name, option, most) in [("num_stages", num_stages, MAX_STAGES), ("unroll", unroll, MAX_UNROLL)] {
-                if let Some(value) = option.as_ref().and_then(ConstExpr::as_int).filter(|value| !(1..=most).contains(value)) {
+                if let Some(value) = option.as_deref().and_then(ConstExpr::as_int).filter(|value| !(1..=most).contains(value)) {
                     return Err(format!("`{name}` of a loop is a number from 1 to {most}, not {value}"));
                 }
             }

@@ -137,7 +137,7 @@ fn pad_op(func: &mut Function, region: Region, inst: Inst, before: &Before) -> C
         Op::Sort { x, descending, count } if is_padded || before[x].is_some() => {
             let axis = b.func.ty(x).shape().len() as u32 - 1;
             let x = exists_along(b, x, axis, before).map_or(x, |exists| behind_all(b, x, exists, descending));
-            let count = count.map(|count| count.as_int().map_or(count, |count| ConstExpr::Int(padded(count as usize) as i128)));
+            let count = count.map(|count| count.as_int().map_or(count, |count| ConstExpr::Int(padded(count as usize) as i128).into()));
             Op::Sort { x, descending, count }
         }
         _ => return is_padded,

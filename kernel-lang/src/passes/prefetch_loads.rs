@@ -184,7 +184,7 @@ struct Plan {
 fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> Result<Option<Plan>, Diagnostics> {
     let data = func.inst(around.inst);
     let Op::For { num_stages, .. } = &data.op else { return Ok(None) };
-    let wanted = num_stages.as_ref().and_then(ConstExpr::as_int).and_then(|wanted| u32::try_from(wanted).ok());
+    let wanted = num_stages.as_deref().and_then(ConstExpr::as_int).and_then(|wanted| u32::try_from(wanted).ok());
     let (tiles, scalars): (Vec<Inst>, Vec<Inst>) =
         early_loads(func, around).into_iter().partition(|load| func.ty(func.result(*load)).is_tile());
     let threads = schedule.threads();
@@ -418,7 +418,7 @@ fn carry(func: &mut Function, around: &Loop, carried: Vec<Carried>) {
     }
     if let Op::For { init, num_stages, .. } = &mut func.inst_mut(around.inst).op {
         init.extend(firsts);
-        *num_stages = Some(ConstExpr::Int(1));
+        *num_stages = Some(ConstExpr::Int(1).into());
     }
 }
 

@@ -138,7 +138,7 @@ pub fn run(func: &mut Function) -> Changed {
             let slices = version.slices(func, region, first, plan.extent);
             let length = SHORTEST.max(plan.extent / slices.min(plan.extent));
             // Any other version than the guarded one has too few slices to prefetch.
-            let num_stages = (version != Version::Guarded).then_some(ConstExpr::Int(1));
+            let num_stages = (version != Version::Guarded).then(|| ConstExpr::Int(1).into());
             if length < plan.extent {
                 slice(func, region, first, &plan, &Slices { length, num_stages }, loc, &mut facts);
                 changed = true;
@@ -214,7 +214,7 @@ fn behind_reductions(func: &Function, region: Region) -> usize {
 /// The slices of a region.
 struct Slices {
     length: usize,
-    num_stages: Option<ConstExpr>,
+    num_stages: Option<Box<ConstExpr>>,
 }
 
 /// How to slice a region.

@@ -70,7 +70,7 @@ pub(super) fn slice(func: &mut Function, region: Region, loc: Loc, facts: &mut A
         None => b.index(slices as i128),
     };
     let step = b.index(1);
-    let num_stages = Some(ConstExpr::Int(1));
+    let num_stages = Some(ConstExpr::Int(1).into());
     func.append(
         scratch,
         Op::For { lower, upper, step, init: Vec::new(), body, num_stages, unroll: None, remainder: false, guarded: false },

@@ -80,7 +80,7 @@ impl Guarded {
         let body = in_bounds.unwrap_or(body);
         // Several iterations are unrolled, and load together, unless threads wait for each other in them: then the loads run one iteration ahead.
         let exchanges = func.region(body).insts.iter().any(|inst| func.inst(*inst).op.exchanges());
-        let num_stages = Some(ConstExpr::Int(if exchanges { 2 } else { 1 }));
+        let num_stages = Some(ConstExpr::Int(if exchanges { 2 } else { 1 }).into());
         let mut guarded = Op::For { lower, upper, step, init, body, num_stages, unroll: None, remainder: false, guarded: true };
         if in_bounds.is_none() {
             copy_regions(func, &mut guarded, &mut Substitution::new());
