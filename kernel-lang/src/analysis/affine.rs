@@ -11,6 +11,8 @@
 //! %6 = mul %5, (broadcast %stride)           %base * %stride + 2 * %stride + %stride * i_0
 //! ```
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
 use crate::analysis::polynomial::Polynomial;
@@ -140,7 +142,7 @@ pub fn positions(b: &mut Builder<'_>, shape: &[ConstExpr], axis: usize) -> Value
 /// the kernel.
 #[derive(Debug, Default)]
 pub struct AffineFacts {
-    known: SideTable<Value, Option<Option<Affine>>>,
+    known: SideTable<Value, Option<Option<Rc<Affine>>>>,
     /// By index and axis: the strides that were requested of indices without an affine form.
     steps: FxHashMap<(Value, usize), Option<i64>>,
     /// Are products of scalars expanded into polynomials? Otherwise such a product is a scalar of its own.
@@ -167,7 +169,7 @@ impl AffineFacts {
     }
 
     /// The affine form of an `i64` scalar or tile. Every scalar has a form: its own value, if there is no better one.
-    pub fn get(&mut self, func: &Function, value: Value) -> Option<Affine> {
+    pub fn get(&mut self, func: &Function, value: Value) -> Option<Rc<Affine>> {
         self.compute(func, value);
         self.known(value).cloned()
     }
@@ -179,7 +181,7 @@ impl AffineFacts {
     }
 
     /// The form of a value that has been visited.
-    fn known(&self, value: Value) -> Option<&Affine> {
+    fn known(&self, value: Value) -> Option<&Rc<Affine>> {
         self.known[value].as_ref()?.as_ref()
     }
 
@@ -253,13 +255,14 @@ impl AffineFacts {
     }
 
     /// The form of a value, from the forms of its operands.
-    fn form(&self, func: &Function, value: Value) -> Option<Affine> {
+    fn form(&self, func: &Function, value: Value) -> Option<Rc<Affine>> {
         if !is_index(func, value) {
             return None;
         }
         let ty = func.ty(value);
         let derived = func.def_op(value).and_then(|op| self.derive(func, op, value)).filter(Affine::is_short);
-        derived.or_else(|| (self.tiles || ty.is_scalar()).then(|| Affine::uniform(Polynomial::scalar(value), ty.shape().len())))
+        let own = || (self.tiles || ty.is_scalar()).then(|| Affine::uniform(Polynomial::scalar(value), ty.shape().len()));
+        derived.or_else(own).map(Rc::new)
     }
 
     fn derive(&self, func: &Function, op: &Op, result: Value) -> Option<Affine> {
@@ -278,20 +281,19 @@ impl AffineFacts {
                 Some(Affine { start: affine.start.clone(), strides })
             }
             Op::Reshape { x } => {
-                let affine = self.known(*x)?.clone();
-                let strides = reshaped(&affine.strides, func.ty(*x).shape(), shape)?;
-                Some(Affine { strides, ..affine })
+                let affine = self.known(*x)?;
+                Some(Affine { strides: reshaped(&affine.strides, func.ty(*x).shape(), shape)?, start: affine.start.clone() })
             }
-            Op::Convert { x } => self.known(*x).cloned(),
+            Op::Convert { x } => self.known(*x).map(|affine| (**affine).clone()),
             Op::Flip { x, axis } => {
                 // The first element is the former last one.
-                let mut affine = self.known(*x)?.clone();
+                let mut affine = (**self.known(*x)?).clone();
                 let (axis, last) = (*axis as usize, i64::try_from(shape[*axis as usize].as_int()? - 1).ok()?);
                 affine.start = affine.start.plus(&affine.strides[axis].scaled(last));
                 affine.strides[axis] = affine.strides[axis].scaled(-1);
                 Some(affine)
             }
-            Op::Unary { op: UnaryOp::Neg, x } => Some(self.known(*x)?.clone().scaled(-1)),
+            Op::Unary { op: UnaryOp::Neg, x } => Some(self.known(*x)?.scaled(-1)),
             Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.known(*lhs)?.plus(self.known(*rhs)?)),
             Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.known(*lhs)?.minus(self.known(*rhs)?)),
             Op::Binary { op: BinaryOp::Mul, lhs, rhs } => {
@@ -375,6 +377,7 @@ fn reshaped(strides: &[Polynomial], from: &[ConstExpr], to: &[ConstExpr]) -> Opt
 #[cfg(test)]
 mod tests {
     use rustc_hash::FxHashSet;
+    use smallvec::smallvec;
 
     use super::*;
     use crate::ir::{Handle, parse};
@@ -402,10 +405,13 @@ mod tests {
             .collect();
         let mut facts = AffineFacts::new();
         let affine = facts.get(&func, offsets[0]).unwrap();
-        assert_eq!(affine, Affine { start: Polynomial { terms: vec![(vec![n], 3)], constant: 8 }, strides: vec![Polynomial::constant(4)] });
+        assert_eq!(
+            *affine,
+            Affine { start: Polynomial { terms: vec![(smallvec![n], 3)], constant: 8 }, strides: vec![Polynomial::constant(4)] }
+        );
         assert_eq!(affine.maximum_offset(&[64]), Some(252));
-        let square = Affine::uniform(Polynomial { terms: vec![(vec![n, n], 1)], constant: 0 }, 1);
-        assert_eq!(facts.get(&func, offsets[1]), Some(square));
+        let square = Affine::uniform(Polynomial { terms: vec![(smallvec![n, n], 1)], constant: 0 }, 1);
+        assert_eq!(facts.get(&func, offsets[1]), Some(Rc::new(square)));
     }
 
     #[test]
@@ -426,8 +432,9 @@ mod tests {
         let find = |inst| if let Op::Load { offset, .. } = func.inst(inst).op { Some(offset) } else { None };
         let offsets: Vec<Value> = func.all_insts().into_iter().filter_map(find).collect();
         let mut facts = AffineFacts::new();
-        let start = Polynomial { terms: vec![(vec![row, stride], 1), (vec![stride], 1)], constant: 0 };
-        assert_eq!(facts.get(&func, offsets[0]), Some(Affine { start, strides: vec![Polynomial::scalar(stride)] }));
+        let start = Polynomial { terms: vec![(smallvec![row, stride], 1), (smallvec![stride], 1)], constant: 0 };
+        let affine = Affine { start, strides: vec![Polynomial::scalar(stride)] };
+        assert_eq!(facts.get(&func, offsets[0]), Some(Rc::new(affine)));
         assert_eq!(facts.get(&func, offsets[1]), None);
     }
 

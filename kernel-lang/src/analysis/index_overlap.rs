@@ -10,6 +10,8 @@
 //!   in two iterations                   nothing is known of how %p changes: assumed to overlap
 //! ```
 
+use std::rc::Rc;
+
 use crate::analysis::affine::Affine;
 use crate::analysis::loops::Loop;
 use crate::analysis::polynomial::Polynomial;
@@ -47,7 +49,7 @@ struct Reach {
 }
 
 /// An index and the extents of its tile.
-type Index = (Affine, Vec<usize>);
+type Index = (Rc<Affine>, Vec<usize>);
 
 impl IndexRanges {
     /// The ranges of all loops of a kernel.

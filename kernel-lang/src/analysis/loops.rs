@@ -225,7 +225,7 @@ fn greatest(func: &Function, value: Value, nested: u32) -> Option<i64> {
 pub fn carried_step(func: &Function, facts: &mut AffineFacts, body: Region, position: usize) -> Option<Affine> {
     let (param, next) = (func.region(body).params[position + 1], func.yielded(body)[position]);
     if func.ty(param).is_scalar() {
-        return Some(facts.get(func, next)?.minus(&facts.get(func, param)?));
+        return Some(facts.get(func, next)?.minus(&*facts.get(func, param)?));
     }
     let mut at = next;
     let mut total = Affine::uniform(Polynomial::default(), func.ty(param).shape().len());
@@ -236,7 +236,7 @@ pub fn carried_step(func: &Function, facts: &mut AffineFacts, body: Region, posi
             return None;
         }
         let Some(Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub), lhs, rhs }) = func.def_op(at) else { return None };
-        let mut uniform = |value: Value| facts.get(func, value).filter(Affine::is_uniform);
+        let mut uniform = |value: Value| facts.get(func, value).filter(|form| form.is_uniform());
         match (uniform(*lhs), uniform(*rhs)) {
             (None, Some(rhs)) => {
                 total = if *op == BinaryOp::Add { total.plus(&rhs) } else { total.minus(&rhs) };

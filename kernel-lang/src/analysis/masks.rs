@@ -16,6 +16,8 @@
 //! A mask is split at each `and`, also behind ops that only change its shape. The users of the analysis decide which conjuncts they test for
 //! a whole tile, and which ones remain masks.
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashSet;
 
 use crate::analysis::affine::{Affine, AffineFacts};
@@ -55,7 +57,7 @@ pub struct Comparison {
     /// The operator. The index is its left operand.
     pub op: CompareOp,
     /// The index.
-    pub index: Affine,
+    pub index: Rc<Affine>,
     /// The extents of the tile of indices.
     pub extents: Vec<usize>,
     /// The limit.
@@ -119,7 +121,7 @@ impl Comparison {
             Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() => Some(*x),
             _ => None,
         };
-        limit.is_uniform().then(|| Comparison { op, index, extents: func.ty(lhs).extents(), limit: limit.start, scalar })
+        limit.is_uniform().then(|| Comparison { op, index, extents: func.ty(lhs).extents(), limit: limit.start.clone(), scalar })
     }
 
     /// The number of positions from the start of the index to the limit, if neither the start nor the difference overflows.

@@ -8,16 +8,21 @@
 //!
 //! Arithmetic is modulo 2^64, like that of `i64`. So a polynomial equals the value of the ops, whatever values the scalars have.
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::ir::{BinaryOp, Builder, Value};
 
 /// Products of more factors are not tracked.
 const MOST_FACTORS: usize = 4;
 
+/// The scalars of a product, sorted.
+pub type Product = SmallVec<[Value; MOST_FACTORS]>;
+
 /// A sum of products. Polynomials with equal parts are equal, whatever values the scalars have.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Polynomial {
     /// Products of `i64` scalars with their coefficients: sorted, each product once, none with coefficient 0.
-    pub terms: Vec<(Vec<Value>, i64)>,
+    pub terms: Vec<(Product, i64)>,
     /// The constant term.
     pub constant: i64,
 }
@@ -38,7 +43,7 @@ impl Polynomial {
 
     /// A scalar.
     pub fn scalar(value: Value) -> Polynomial {
-        Polynomial { terms: vec![(vec![value], 1)], constant: 0 }
+        Polynomial { terms: vec![(smallvec![value], 1)], constant: 0 }
     }
 
     /// The value, if it is a constant.
@@ -54,8 +59,8 @@ impl Polynomial {
     /// The same polynomial of other scalars.
     #[must_use]
     pub fn map(&self, scalar: &dyn Fn(Value) -> Value) -> Polynomial {
-        let product = |(factors, coefficient): &(Vec<Value>, i64)| {
-            let mut factors: Vec<Value> = factors.iter().map(|factor| scalar(*factor)).collect();
+        let product = |(factors, coefficient): &(Product, i64)| {
+            let mut factors: Product = factors.iter().map(|factor| scalar(*factor)).collect();
             factors.sort_unstable();
             Polynomial { terms: vec![(factors, *coefficient)], constant: 0 }
         };
@@ -71,7 +76,7 @@ impl Polynomial {
     pub fn coefficient(&self, value: Value) -> Option<Polynomial> {
         let mut coefficient = Polynomial::default();
         for (factors, number) in self.terms.iter().filter(|(factors, _)| factors.contains(&value)) {
-            let rest: Vec<Value> = factors.iter().copied().filter(|factor| *factor != value).collect();
+            let rest: Product = factors.iter().copied().filter(|factor| *factor != value).collect();
             match (factors.len() - rest.len(), rest.is_empty()) {
                 (1, true) => coefficient.constant = coefficient.constant.wrapping_add(*number),
                 (1, false) => coefficient.add_term(&rest, *number),
@@ -121,7 +126,7 @@ impl Polynomial {
         for (factors, coefficient) in &other.terms {
             product.add_term(factors, coefficient.wrapping_mul(self.constant));
             for (own, own_coefficient) in &self.terms {
-                let mut all = [own.as_slice(), factors].concat();
+                let mut all: Product = own.iter().chain(factors).copied().collect();
                 all.sort_unstable();
                 product.add_term(&all, coefficient.wrapping_mul(*own_coefficient));
             }
@@ -137,7 +142,7 @@ impl Polynomial {
                     self.terms.remove(found);
                 }
             }
-            Err(index) if coefficient != 0 => self.terms.insert(index, (factors.to_vec(), coefficient)),
+            Err(index) if coefficient != 0 => self.terms.insert(index, (Product::from_slice(factors), coefficient)),
             Err(_) => {}
         }
     }

@@ -21,11 +21,13 @@
 //! Forms are short (see [`Polynomial`]), an index is taken apart into at most `MOST_PARTS` values, and at most `MOST_READS` loads of a
 //! tensor are compared. So the analysis takes time linear in the size of the kernel.
 
+use std::rc::Rc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::loops::{Loop, carried_step};
-use crate::analysis::polynomial::Polynomial;
+use crate::analysis::polynomial::{Polynomial, Product};
 use crate::ir::{BinaryOp, Def, Function, Inst, Op, Region, SideTable, Value, postorder};
 use crate::target::SECTOR;
 
@@ -112,7 +114,7 @@ enum Coordinate {
 #[derive(Clone, Debug)]
 struct Term {
     /// The coefficient if it is a single product: its scalars, and its number. The number includes the step of a loop.
-    factor: Option<(Vec<Value>, i128)>,
+    factor: Option<(Product, i128)>,
     /// The number of values that the coordinate has, if it is known.
     extent: Option<i128>,
     /// Do neighbours in the tile differ by one in it?
@@ -122,7 +124,7 @@ struct Term {
 /// The index of a load.
 #[derive(Clone, Debug)]
 struct Index {
-    form: Affine,
+    form: Rc<Affine>,
     terms: Vec<Term>,
 }
 
@@ -182,8 +184,8 @@ impl Indices<'_> {
         if let Some(around) = self.loop_index(part) {
             let extent = around.index_range(self.func).zip(around.constant_step(self.func));
             let extent = extent.map(|((first, last), step)| i128::from((last - first) / step) + 1);
-            let step = self.facts.get(self.func, around.step)?.start;
-            return Some(Term { factor: product(&coefficient.times(&step)?), extent, is_innermost: false });
+            let step = self.facts.get(self.func, around.step)?;
+            return Some(Term { factor: product(&coefficient.times(&step.start)?), extent, is_innermost: false });
         }
         if let Some((_, _, step)) = self.carried(part) {
             return Some(Term { factor: product(&coefficient.times(&step)?), extent: None, is_innermost: false });
@@ -312,13 +314,14 @@ impl Indices<'_> {
         let mut divisors = Vec::new();
         let mut number = value;
         while let Some(&Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs }) = self.func.def_op(number) {
-            let divisor = self.facts.get(self.func, rhs).filter(Affine::is_uniform)?.start;
+            let divisor = self.facts.get(self.func, rhs).filter(|form| form.is_uniform())?.start.clone();
             divisors.push((op, divisor));
             // A rotation, `(number % n + shift) % n`, has the same digits in another order.
-            let rotated = self.facts.get(self.func, lhs).filter(Affine::is_uniform).and_then(|form| match self.parts(&form.start)[..] {
-                [part] if form.start.coefficient(part)?.is(1) => Some(part),
-                _ => None,
-            });
+            let rotated =
+                self.facts.get(self.func, lhs).filter(|form| form.is_uniform()).and_then(|form| match self.parts(&form.start)[..] {
+                    [part] if form.start.coefficient(part)?.is(1) => Some(part),
+                    _ => None,
+                });
             number = rotated.filter(|part| self.is_remainder(*part, rhs) && op == BinaryOp::Rem).unwrap_or(lhs);
             if divisors.len() > MOST_PARTS {
                 return None;
@@ -388,7 +391,8 @@ impl Indices<'_> {
             }
             let (own, other) = (own.index(self.func), other.index(self.func));
             let renamed = |value: Value| if value == other { own } else { value };
-            form = Affine { start: form.start.map(&renamed), strides: form.strides.iter().map(|stride| stride.map(&renamed)).collect() };
+            let strides = form.strides.iter().map(|stride| stride.map(&renamed)).collect();
+            form = Rc::new(Affine { start: form.start.map(&renamed), strides });
         }
         if index.form.strides != form.strides {
             return Meeting::Unknown;
@@ -456,9 +460,9 @@ fn extents(func: &Function, tile: Value) -> Vec<i128> {
 }
 
 /// A coefficient, if it is a single product: its scalars and the magnitude of its number.
-fn product(coefficient: &Polynomial) -> Option<(Vec<Value>, i128)> {
+fn product(coefficient: &Polynomial) -> Option<(Product, i128)> {
     let (scalars, number) = match &coefficient.terms[..] {
-        [] => (Vec::new(), coefficient.constant),
+        [] => (Product::new(), coefficient.constant),
         [(scalars, number)] if coefficient.constant == 0 => (scalars.clone(), *number),
         _ => return None,
     };
@@ -493,7 +497,7 @@ fn is_apart(index: &Index, distance: &Polynomial) -> bool {
     let products = distance.terms.iter().map(|(scalars, number)| (scalars.as_slice(), *number)).chain(constant);
     products.into_iter().any(|(scalars, number)| {
         let terms = index.terms.iter().filter_map(|term| match &term.factor {
-            Some((own, number)) => (own == scalars).then_some((*number, term.extent)),
+            Some((own, number)) => (own[..] == *scalars).then_some((*number, term.extent)),
             None => None,
         });
         // The terms of unknown extents give the multiples of `period`; around each of them, the others reach up to `reach`.

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::loops::{self, Loop};
-use crate::analysis::polynomial::Polynomial;
+use crate::analysis::polynomial::{Polynomial, Product};
 use crate::ir::{BinaryOp, ConstExpr, Function, Op, Value};
 
 use super::{Quantity, parameter};
@@ -49,7 +49,7 @@ impl<'a> Numbers<'a> {
 
     /// The start of an affine index, with products of scalars taken apart.
     pub(super) fn start(&mut self, offset: Value) -> Option<Polynomial> {
-        self.products.get(self.func, offset).map(|affine| affine.start)
+        self.products.get(self.func, offset).map(|affine| affine.start.clone())
     }
 
     /// Is a polynomial the same in all programs, and at the beginning of all iterations up to the step of a loop?
@@ -117,8 +117,8 @@ impl<'a> Numbers<'a> {
             if multiple % run == 0 {
                 continue;
             }
-            let (arguments, others): (Vec<Value>, Vec<Value>) =
-                factors.iter().partition(|factor| self.func.param_index(**factor).is_some());
+            let (arguments, others): (Product, Product) =
+                factors.iter().copied().partition(|factor| self.func.param_index(*factor).is_some());
             let step = others.iter().find_map(|other| self.loops.get(other)?.constant_step(self.func));
             let constant = coefficient.wrapping_mul(step.unwrap_or(1));
             let is_counted = others.iter().all(|other| self.is_counter(*other));

@@ -116,7 +116,7 @@ impl<'a> Limits<'a> {
                 limits.push(Limit::RowStride { apart: self.numbers.quantity(stride), run });
             }
         }
-        let start = self.numbers.start(access.offset).unwrap_or(affine.start);
+        let start = self.numbers.start(access.offset).unwrap_or_else(|| affine.start.clone());
         match self.numbers.culprit(&start, run) {
             Some(Culprit::Multiple(at)) => limits.push(Limit::Start { at, run }),
             Some(Culprit::Shift(by)) => limits.push(Limit::Shift { by, run }),
@@ -148,7 +148,7 @@ impl<'a> Limits<'a> {
 
     /// A tile whose elements are all equal, as a polynomial.
     fn uniform(&mut self, tile: Value) -> Option<Polynomial> {
-        self.numbers.facts.get(self.numbers.func, tile).filter(Affine::is_uniform).map(|affine| affine.start)
+        self.numbers.facts.get(self.numbers.func, tile).filter(|form| form.is_uniform()).map(|affine| affine.start.clone())
     }
 }
 

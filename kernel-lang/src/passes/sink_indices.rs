@@ -41,7 +41,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::masks::Comparison;
-use crate::analysis::polynomial::Polynomial;
+use crate::analysis::polynomial::{Polynomial, Product};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
 use crate::ir::{BinaryOp, Builder, CompareOp, Def, Function, Inst, Op, Region, SideTable, Value, postorder};
@@ -99,7 +99,7 @@ pub fn run(func: &mut Function) -> Changed {
 /// Is it a sum of few products of constants with numbers of programs, which are at least 0 and less than 2^60?
 fn is_small(func: &Function, number: &Polynomial) -> bool {
     let is_number = |value: &Value| matches!(func.def_op(*value), Some(Op::ProgramId { .. } | Op::NumPrograms { .. }));
-    let is_small = |(factors, coefficient): &(Vec<Value>, i64)| {
+    let is_small = |(factors, coefficient): &(Product, i64)| {
         matches!(&factors[..], [factor] if is_number(factor)) && (0..1 << 26).contains(coefficient)
     };
     number.terms.len() <= 4 && number.terms.iter().all(is_small) && (0..1 << 58).contains(&number.constant)

@@ -58,6 +58,8 @@
 mod end;
 mod groups;
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashSet;
 
 use crate::analysis::affine::{Affine, AffineFacts};
@@ -252,7 +254,7 @@ fn plan(func: &Function, region: Region, first: usize, facts: &mut AffineFacts) 
     let mut inside: SideTable<Value, bool> = SideTable::new();
     let mut rebuildable = Rebuildable { func, is_sliced: &is_sliced, in_front: front.iter().copied().collect(), known: SideTable::new() };
     // Each access once, because many are equal.
-    let mut accesses: FxHashSet<(Value, Option<Affine>, bool)> = FxHashSet::default();
+    let mut accesses: FxHashSet<(Value, Option<Rc<Affine>>, bool)> = FxHashSet::default();
     let mut whole_stores: FxHashSet<Value> = FxHashSet::default();
     for inst in behind {
         let data = func.inst(*inst);
@@ -287,7 +289,8 @@ fn plan(func: &Function, region: Region, first: usize, facts: &mut AffineFacts) 
         match at.as_ref().map(|at| &at.strides[..]) {
             // No two elements have one index.
             Some([stride]) if stride.as_constant().is_some_and(|stride| stride != 0) => {
-                let is_apart = |other: &Option<Affine>| at.as_ref().zip(other.as_ref()).is_some_and(|(at, other)| at.is_apart_from(other));
+                let is_apart =
+                    |other: &Option<Rc<Affine>>| at.as_ref().zip(other.as_ref()).is_some_and(|(at, other)| at.is_apart_from(other));
                 others.all(|(base, other, _)| base == stored && (other == at || is_apart(other)))
             }
             // Rows may overlap if their stride is an argument. Which of two elements with one index is stored is not specified.

@@ -360,10 +360,10 @@ fn all_are_full(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Polyn
 fn last_is_inside(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Polynomial], facts: &mut AffineFacts) -> Option<Value> {
     // No index exceeds the last multiple below `upper` of what divides all indices.
     let divisor = 1 << around.step_divisor(b.func).trailing_zeros().min(20);
-    let lower = facts.get(b.func, around.lower)?.start;
+    let lower = facts.get(b.func, around.lower)?;
     let one = b.index(1);
     let mut last = b.binary(BinaryOp::Sub, around.upper, one);
-    if divisor > 1 && lower.is_multiple_of(divisor) {
+    if divisor > 1 && lower.start.is_multiple_of(divisor) {
         let multiples = b.index((-divisor).into());
         last = b.binary(BinaryOp::And, last, multiples);
     }

@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::Affine;
-use crate::analysis::polynomial::Polynomial;
+use crate::analysis::polynomial::{Polynomial, Product};
 use crate::ir::Value;
 use crate::layout::{Layout, Level};
 
@@ -15,7 +15,7 @@ use crate::backend::ptx::{Emitter, Lanes};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct AddressKey {
     base: Option<Value>,
-    terms: Vec<(Vec<Value>, i64)>,
+    terms: Vec<(Product, i64)>,
     strides: Vec<Polynomial>,
     layout: Option<Layout>,
     bytes: i64,

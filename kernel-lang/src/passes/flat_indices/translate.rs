@@ -2,6 +2,8 @@
 
 mod accesses;
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
@@ -220,7 +222,7 @@ impl Copy<'_, '_> {
         tile
     }
 
-    fn affine(&mut self, value: Value) -> Option<Affine> {
+    fn affine(&mut self, value: Value) -> Option<Rc<Affine>> {
         self.facts.get(self.b.func, value).filter(|_| is_index_tile(self.b.func, value))
     }
 

@@ -14,6 +14,8 @@
 //!
 //! The second copy serves kernels that leave their tensor on purpose, and numbers near the ends of `i64`.
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts, positions};
@@ -28,7 +30,7 @@ const FARTHEST: i64 = 1 << 62;
 /// The box that a mask selects.
 #[derive(Default)]
 pub(super) struct Corners {
-    index: Affine,
+    index: Rc<Affine>,
     extents: Vec<usize>,
     uppers: Vec<Side>,
     lowers: Vec<Side>,

@@ -12,13 +12,15 @@
 //!                                                      load .. {mask = %position < %end and %position >= %first, in_bounds = true}
 //! ```
 
+use std::rc::Rc;
+
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::masks::{Comparison, Condition, Conjunct};
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Value};
 
 /// The elements of an access whose mask holds and whose offset is in bounds.
 pub(super) struct Interval {
-    index: Affine,
+    index: Rc<Affine>,
     shape: Vec<ConstExpr>,
     upper: Option<Upper>,
     /// The mask that the interval includes. It may be a conjunct of the access's mask.

@@ -59,7 +59,7 @@ impl Sums {
             return sum.clone();
         }
         let sum = match self.facts.get(func, index) {
-            Some(affine) => Sum { affine, tiles: BTreeMap::new() },
+            Some(affine) => Sum { affine: (*affine).clone(), tiles: BTreeMap::new() },
             None => self.of_operands(func, index, depth).filter(Sum::is_short).unwrap_or_else(|| Sum {
                 affine: Affine::uniform(Polynomial::default(), func.ty(index).shape().len()),
                 tiles: BTreeMap::from([(index, Polynomial::constant(1))]),

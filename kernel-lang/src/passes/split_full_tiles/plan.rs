@@ -1,5 +1,7 @@
 //! The plan of a full tile: what must hold, so that its accesses need no masks and can be wide.
 
+use std::rc::Rc;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
@@ -21,7 +23,7 @@ pub(in crate::passes) struct Plan {
     /// The bytes of a run.
     pub(super) widest: i64,
     /// Accesses whose address must be divisible by `widest`: the base, the offset, and the bytes of an element.
-    pub(in crate::passes) aligned: Vec<(Value, Affine, i64)>,
+    pub(in crate::passes) aligned: Vec<(Value, Rc<Affine>, i64)>,
     /// Comparisons that must hold for every element, and that are then dropped.
     pub(in crate::passes) masks: Vec<(Value, Test)>,
     /// Comparisons that end within the tile. Their starts and limits must be small, so that the distances between them do not overflow.

@@ -7,6 +7,7 @@
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::loops::Loop;
 use crate::analysis::masks::Comparison;
+use crate::analysis::polynomial::Product;
 use crate::ir::{BinaryOp, Builder, CompareOp, Function, Op, SideTable, Value, postorder};
 
 /// Rewrites masks of the loop's body that compare `start + position` with a number, so that they compare the position instead. The pass
@@ -40,7 +41,7 @@ pub(super) fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut A
 fn is_small(func: &Function, around: &Loop, affine: &Affine, bits: &mut Bits) -> bool {
     const STEP: i64 = 1 << 20;
     let (index, step) = (around.index(func), around.constant_step(func));
-    let is_small_term = |(factors, coefficient): &(Vec<Value>, i64)| {
+    let is_small_term = |(factors, coefficient): &(Product, i64)| {
         let [value] = &factors[..] else { return false };
         let begins = if *value == index { around.lower } else { *value };
         let slow = *value != index || step.and_then(|step| step.checked_mul(*coefficient)).is_some_and(|step| step <= STEP);

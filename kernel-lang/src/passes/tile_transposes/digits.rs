@@ -19,7 +19,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::factors::Factors;
-use crate::analysis::polynomial::Polynomial;
+use crate::analysis::polynomial::{Polynomial, Product};
 use crate::analysis::ranges::divisor;
 use crate::ir::{BinaryOp, Function, Op, Value};
 
@@ -128,7 +128,7 @@ impl<'a> Digits<'a> {
         }
         let program = self.program;
         for (factors, number) in affine.start.terms.iter().filter(|(factors, _)| !factors.contains(&program)) {
-            let (scalars, tiles): (Vec<Value>, Vec<Value>) = factors.iter().partition(|factor| func.ty(**factor).is_scalar());
+            let (scalars, tiles): (Product, Product) = factors.iter().copied().partition(|factor| func.ty(*factor).is_scalar());
             if !scalars.iter().all(is_fixed) {
                 return None;
             }

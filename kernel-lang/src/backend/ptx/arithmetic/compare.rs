@@ -1,6 +1,8 @@
 //! Index comparisons: indices within a tile against a limit, in 32 bits, and indices against a length. They are recomputed at each use,
 //! because a thread has seven predicate registers and a tile has dozens of elements.
 
+use std::rc::Rc;
+
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
@@ -22,7 +24,7 @@ pub(crate) struct SlackKey {
 /// A comparison of tile indices, which fit into 31 bits, with a limit that is the same for every element.
 pub(crate) struct PositionTest {
     op: CompareOp,
-    position: Affine,
+    position: Rc<Affine>,
     limit: Polynomial,
 }
 
@@ -37,7 +39,7 @@ impl PositionTest {
         // `start + i == n` holds exactly where `i == n - start` does, even if a sum wraps around.
         if matches!(op, CompareOp::Eq | CompareOp::Ne) {
             limit = limit.minus(&position.start);
-            position.start = Polynomial::constant(0);
+            Rc::make_mut(&mut position).start = Polynomial::constant(0);
         }
         let is_position = position.start.as_constant().is_some_and(|start| (0..1 << 30).contains(&start));
         let is_small = position.maximum_offset(&extents).is_some_and(|maximum| maximum < 1 << 30);
@@ -51,7 +53,7 @@ impl PositionTest {
 }
 
 /// The indices and the length of a bounds check: whether a tile of indices lies inside a tensor.
-pub(crate) fn bounds_test(func: &Function, facts: &mut AffineFacts, op: &Op) -> Option<(Value, Affine, Value)> {
+pub(crate) fn bounds_test(func: &Function, facts: &mut AffineFacts, op: &Op) -> Option<(Value, Rc<Affine>, Value)> {
     let &Op::Compare { op: CompareOp::Lt, lhs, rhs } = op else { return None };
     let (Some(&Op::Bitcast { x: index }), Some(&Op::Broadcast { x: length })) = (func.def_op(lhs), func.def_op(rhs)) else { return None };
     let is_test = func.ty(index).is_tile() && func.ty(lhs).dtype() == Dtype::U64 && func.ty(length).is_scalar();
@@ -120,7 +122,7 @@ impl Emitter<'_> {
     }
 
     /// Compares at each use, so that the indices of a whole tile are never live at once.
-    pub(crate) fn test_bounds(&mut self, (index, affine, length): (Value, Affine, Value), result: Value) {
+    pub(crate) fn test_bounds(&mut self, (index, affine, length): (Value, Rc<Affine>, Value), result: Value) {
         let layout = self.layout(index).cloned();
         let (bases, parts) = self.addresses(None, &affine, layout.as_ref(), self.lane_count(index), 1);
         let test = Test::Index { bases, parts, length: self.scalar(length) };

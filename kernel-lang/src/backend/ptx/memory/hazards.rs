@@ -175,7 +175,7 @@ impl Emitter<'_> {
         for first in self.hazards.ended.clone().into_iter().rev() {
             if first.upper == lower {
                 // The last iteration is one step away only if the loop takes whole iterations.
-                let [from, to] = [first.lower, first.upper].map(|bound| self.facts.get(self.func, bound).map(|bound| bound.start));
+                let [from, to] = [first.lower, first.upper].map(|bound| self.facts.get(self.func, bound).map(|bound| bound.start.clone()));
                 let span = from.zip(to).map(|(from, to)| to.minus(&from));
                 step = step.filter(|step| {
                     first.step.is_some_and(|first| first % step == 0) && span.is_some_and(|span| span.is_multiple_of(*step))

@@ -8,6 +8,8 @@ pub(crate) mod hazards;
 mod partial_runs;
 pub(crate) mod width;
 
+use std::rc::Rc;
+
 use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
@@ -428,13 +430,13 @@ impl Emitter<'_> {
 /// The parts of an offset `first + steps`: a tile of `i32` or `i64`, and an affine index with known strides. Along each axis, at most one of both
 /// changes. So elements with equal `first` share an address, and their steps are immediate offsets. Flattened indices have this form, and so have rows
 /// that are gathered.
-pub(crate) fn first_and_steps(func: &Function, facts: &mut AffineFacts, offset: Value) -> Option<(Value, Affine)> {
+pub(crate) fn first_and_steps(func: &Function, facts: &mut AffineFacts, offset: Value) -> Option<(Value, Rc<Affine>)> {
     let narrow = |value: Value| match func.def_op(value) {
         Some(Op::Cast { x }) if func.ty(*x).elem().dtype() == Some(Dtype::I32) => Some(*x),
         _ => None,
     };
     if let Some(narrow) = narrow(offset) {
-        return Some((narrow, Affine::steps(&vec![0; func.ty(offset).shape().len()])));
+        return Some((narrow, Rc::new(Affine::steps(&vec![0; func.ty(offset).shape().len()]))));
     }
     let Some(&Op::Binary { op: BinaryOp::Add, lhs, rhs }) = func.def_op(offset) else { return None };
     let (first, steps) = if facts.get(func, rhs).is_some() { (lhs, rhs) } else { (rhs, lhs) };

@@ -1,6 +1,7 @@
 //! Random kernels of indices: forms and parts give the indices.
 
 use super::*;
+use crate::analysis::polynomial::Product;
 use crate::ir::parse;
 use crate::random::Random;
 
@@ -67,7 +68,7 @@ fn product(factors: &Factors, values: &FxHashMap<Value, i64>) -> i64 {
 }
 
 fn polynomial(polynomial: &Polynomial, values: &FxHashMap<Value, i64>) -> i64 {
-    let term = |(factors, number): &(Vec<Value>, i64)| factors.iter().fold(*number, |product, factor| product.wrapping_mul(values[factor]));
+    let term = |(factors, number): &(Product, i64)| factors.iter().fold(*number, |product, factor| product.wrapping_mul(values[factor]));
     polynomial.terms.iter().map(term).fold(polynomial.constant, i64::wrapping_add)
 }
 
