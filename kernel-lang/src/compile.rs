@@ -161,6 +161,8 @@ impl Prepared {
             let mut func = self.simplified.clone();
             func.is_cluster = is_cluster;
             passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
+            // Each schedule copies the kernel.
+            func.compact();
             func
         });
         let compiled = schedule_and_emit(func, schedule, &target, after)?;

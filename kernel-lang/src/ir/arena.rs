@@ -46,7 +46,7 @@ handles! {
     Region = "region";
 }
 
-/// A table that owns entities. Nothing is ever removed, so handles stay valid.
+/// A table that owns entities. Handles stay valid until a kernel is [compacted](crate::ir::Function::compact).
 #[derive(Clone, Debug)]
 pub struct Arena<H, T> {
     items: Vec<T>,
@@ -69,6 +69,20 @@ impl<H: Handle, T> Arena<H, T> {
     /// Is the table empty?
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
+    }
+
+    /// Removes all entities but some, which keep their order. Earlier handles are no longer valid.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(H) -> bool) {
+        let mut next = 0;
+        self.items.retain(|_| {
+            next += 1;
+            is_kept(H::new(next - 1))
+        });
+    }
+
+    /// Mutable access to all entities, in order.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (H, &mut T)> {
+        self.items.iter_mut().enumerate().map(|(index, item)| (H::new(index), item))
     }
 }
 

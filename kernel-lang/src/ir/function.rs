@@ -1,5 +1,7 @@
 //! A kernel: its generics, its parameters, and the tables of values, ops and regions.
 
+mod compact;
+
 use smallvec::{SmallVec, smallvec};
 
 use crate::dtype::Dtype;
