@@ -14,7 +14,7 @@ use crate::process;
 
 const RUNNER: &str = include_str!("../bundle/run.sh");
 /// The size limit of a bundle, which is copied to GPU machines.
-const LIMIT_MIB: f64 = 40.0;
+const LIMIT_MIB: f64 = 48.0;
 /// The archive with everything except the script.
 const ARCHIVE: &str = "programs.tar.xz";
 
