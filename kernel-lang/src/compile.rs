@@ -161,7 +161,7 @@ impl Prepared {
             let mut func = self.simplified.clone();
             func.is_cluster = is_cluster;
             passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
-            // Each schedule copies the kernel.
+            // Each schedule copies the kernel, and a compact one is cheaper to copy.
             func.compact();
             func
         });

@@ -260,7 +260,7 @@ const CONFIGS: &[Config] = &[of(32, 2), of(1024, 4), of(64, 3)];
 /// The kernel adds to what it is given, and is run many times before it runs for good.
 #[test]
 fn tuning_leaves_nothing_behind() {
-    // Launches of other tests are in the device's report, but no others have these rules.
+    // The device's report counts the launches of all tests. This counts only the trials of this tuner.
     static TRIALS: AtomicUsize = AtomicUsize::new(0);
     static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::exact(5)]);
     const RULES: &Rules<Config, 6> = &Rules::<Config, 6>::NONE.pre_hook(|_, _| {

@@ -46,7 +46,7 @@ handles! {
     Region = "region";
 }
 
-/// A table that owns entities. Handles stay valid until a kernel is [compacted](crate::ir::Function::compact).
+/// A table that owns entities. Only [compaction](crate::ir::Function::compact) removes entities; it makes all handles invalid.
 #[derive(Clone, Debug)]
 pub struct Arena<H, T> {
     items: Vec<T>,
@@ -71,7 +71,7 @@ impl<H: Handle, T> Arena<H, T> {
         self.items.is_empty()
     }
 
-    /// Removes all entities but some, which keep their order. Earlier handles are no longer valid.
+    /// Removes all entities for which `is_kept` is false. The others keep their order, and get new handles.
     pub(super) fn retain(&mut self, is_kept: impl Fn(H) -> bool) {
         let mut next = 0;
         self.items.retain(|_| {

@@ -152,7 +152,7 @@ impl Field for ConstExpr {
     }
 }
 
-/// A constant of an op that is rare: a kernel has many ops, and each takes as much memory as the largest one.
+/// For ops that are rare. Every op takes as much memory as the largest one, so the constants of rare ops are boxed.
 impl Field for Box<ConstExpr> {
     fn map_constants(&mut self, map: &mut dyn FnMut(&ConstExpr) -> Result<ConstExpr, String>) -> Result<(), String> {
         (**self).map_constants(map)

@@ -555,5 +555,5 @@ define_ops! {
     Return = "return" {},
 }
 
-// Passes copy ops, and a kernel has hundreds: with 160 bytes an op, compilation took 5 % longer.
+// Passes copy ops, and a kernel has hundreds of them. With 160 bytes an op, compilation takes 5 % longer.
 const _: () = assert!(size_of::<Op>() <= 80);

@@ -32,14 +32,14 @@ enum Name {
 }
 
 /// Appends to the text. Writing to a `String` never fails.
-macro_rules! print {
+macro_rules! text {
     ($printer:expr, $($format:tt)*) => { _ = write!($printer.text, $($format)*) };
 }
 
 impl Printer<'_> {
     fn function(&mut self) {
         let func = self.func;
-        print!(self, "kernel @{}", func.name);
+        text!(self, "kernel @{}", func.name);
         let types = func.types.iter().map(|param| {
             let choices: Vec<&str> = param.choices.iter().map(|dtype| dtype.name()).collect();
             format!("{}: {}", param.name, choices.join(" | "))
@@ -47,7 +47,7 @@ impl Printer<'_> {
         let consts = func.consts.iter().map(|param| format!("const {}: {}", param.name, param.dtype));
         let generics: Vec<String> = types.chain(consts).collect();
         if !generics.is_empty() {
-            print!(self, "<{}>", generics.join(", "));
+            text!(self, "<{}>", generics.join(", "));
         }
         self.text.push('(');
         self.list(func.params.iter().enumerate(), |printer, (index, param)| {
@@ -56,7 +56,7 @@ impl Printer<'_> {
         });
         self.text.push(')');
         for file in &func.files {
-            print!(self, " file {file:?}");
+            text!(self, " file {file:?}");
         }
         if func.unchecked {
             self.text.push_str(" unchecked");
@@ -93,17 +93,17 @@ impl Printer<'_> {
     /// A value that is used before any definition prints as `%?n`, which does not parse: the kernel is broken.
     fn name(&mut self, value: Value) {
         match self.names[value] {
-            Some(Name::Parameter(index)) => print!(self, "%{}", self.func.params[index].name),
-            Some(Name::Number(number)) => print!(self, "%{number}"),
-            None => print!(self, "%?{}", value.to_string().trim_start_matches('%')),
+            Some(Name::Parameter(index)) => text!(self, "%{}", self.func.params[index].name),
+            Some(Name::Number(number)) => text!(self, "%{number}"),
+            None => text!(self, "%?{}", value.to_string().trim_start_matches('%')),
         }
     }
 
     /// The type of a value, followed by its layout if it has one.
     fn ty(&mut self, value: Value) {
-        print!(self, "{}", self.func.ty(value));
+        text!(self, "{}", self.func.ty(value));
         if let Some(layout) = &self.func.layouts[value] {
-            print!(self, " {layout}");
+            text!(self, " {layout}");
         }
     }
 
@@ -128,11 +128,11 @@ impl Printer<'_> {
 
     fn attribute(&mut self, name: &str, value: &AttributeValue) {
         match value {
-            AttributeValue::Expr(expr) => print!(self, "{name} = {expr}"),
-            AttributeValue::Text(text) => print!(self, "{name} = {text:?}"),
+            AttributeValue::Expr(expr) => text!(self, "{name} = {expr}"),
+            AttributeValue::Text(text) => text!(self, "{name} = {text:?}"),
             AttributeValue::List(list) => {
-                print!(self, "{name} = [");
-                self.list(list, |printer, item| print!(printer, "{item}"));
+                text!(self, "{name} = [");
+                self.list(list, |printer, item| text!(printer, "{item}"));
                 self.text.push(']');
             }
         }
@@ -155,7 +155,7 @@ impl Printer<'_> {
         if !parts.named.is_empty() || !parts.attributes.is_empty() {
             self.text.push_str(" {");
             self.list(&parts.named, |printer, (name, value)| {
-                print!(printer, "{name} = ");
+                text!(printer, "{name} = ");
                 printer.name(*value);
             });
             if !parts.named.is_empty() && !parts.attributes.is_empty() {
@@ -176,7 +176,7 @@ impl Printer<'_> {
             self.text.push('}');
         }
         if !parts.regions.is_empty() {
-            // The values in the regions have lower numbers than the results, which stand in front of them.
+            // The text starts with the results, but the values in the regions have lower numbers.
             let op = self.text.split_off(start);
             self.results(&data.results);
             self.text.push_str(&op);
@@ -186,7 +186,7 @@ impl Printer<'_> {
             self.list(&data.results, |printer, result| printer.ty(*result));
         }
         if data.loc.is_some() {
-            print!(self, " @{}", data.loc);
+            text!(self, " @{}", data.loc);
         }
         self.text.push('\n');
     }

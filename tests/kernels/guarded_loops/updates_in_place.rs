@@ -1,4 +1,4 @@
-//! A loop changes what it reads, so an iteration that runs twice is seen.
+//! A loop updates its input in place, so an iteration that runs twice changes the result.
 //! x: whole 4200
 //! y: zeros 8
 //! n: 512, 500, 501, 104, 40, 7, 0

@@ -1,18 +1,19 @@
-//! Compaction of a kernel: its tables forget what the body does not contain.
+//! Compaction: removes dead ops, values and regions from the tables of a kernel.
 //!
-//! Passes leave dead ops in the tables, more than half of all. A copy of the kernel, and tables beside it, are then as much smaller.
+//! Passes remove ops from regions, but not from the tables. After the passes, more than half of the ops in the tables are dead. Compaction makes copies of the
+//! kernel and side tables that much smaller.
 
-use crate::ir::arena::{Handle, SideTable, Value};
+use crate::ir::arena::{Handle, Value};
 use crate::ir::function::{Def, Function};
 
-/// The entities of a table that are kept, and the handles that they get.
+/// The entities of a table that compaction keeps, and their new handles.
 struct Kept<H> {
     /// By old index.
     new: Vec<Option<H>>,
 }
 
 impl<H: Handle> Kept<H> {
-    /// These of a table with `len` entities, in the order of the table.
+    /// Keeps `handles` of a table with `len` entities. New handles are numbered in the order of the table.
     fn new(len: usize, handles: impl IntoIterator<Item = H>) -> Kept<H> {
         let mut is_kept = vec![false; len];
         handles.into_iter().for_each(|handle| is_kept[handle.index()] = true);
@@ -28,15 +29,16 @@ impl<H: Handle> Kept<H> {
         self.new[old.index()].is_some()
     }
 
-    /// The new handle of an entity that is kept.
+    /// The new handle of a kept entity.
     fn get(&self, old: H) -> H {
-        self.new[old.index()].expect("it is kept with what contains or uses it")
+        self.new[old.index()].expect("compaction keeps an entity with its region and its users")
     }
 }
 
 impl Function {
-    /// Forgets the ops, values and regions that the body does not contain. The others are renumbered in order; no earlier handle is valid. A kernel that
-    /// uses a value from outside of its body is broken, and stays as it is.
+    /// Removes the ops, values and regions that are not in the body. Renumbers the others in order, so all earlier handles become invalid.
+    ///
+    /// If an op uses a value that the body does not define, the method changes nothing; the verifier reports such a kernel.
     pub fn compact(&mut self) {
         let (regions, insts) = (self.regions_under(self.body), self.all_insts());
         let params = regions.iter().flat_map(|region| &self.regions[*region].params);
@@ -68,7 +70,7 @@ impl Function {
         }
         self.body = regions.get(self.body);
         self.params.iter_mut().for_each(|param| param.value = values.get(param.value));
-        let before = std::mem::replace(&mut self.layouts, SideTable::new());
+        let before = std::mem::take(&mut self.layouts);
         for old in (0..values.new.len()).map(Value::new).filter(|old| values.has(*old)) {
             if let Some(layout) = &before[old] {
                 self.layouts[values.get(old)] = Some(layout.clone());
@@ -99,10 +101,10 @@ mod tests {
     }";
 
     #[test]
-    fn the_body_stays_and_all_else_goes() {
+    fn only_entities_of_the_body_are_kept() {
         let mut func = parse(TEXT).unwrap();
         let (text, values, insts) = (func.to_string(), func.value_count(), func.insts.len());
-        // Behind and in front of what stays: dead ops, one of them with a region, and the ops that a copy would get.
+        // A dead region with three ops, and a dead `arange` between live ops.
         let dead = func.add_region();
         for _ in 0..3 {
             func.append(dead, Op::ProgramId { axis: 0 }, [Type::scalar(Dtype::I64)], Loc::NONE);
@@ -127,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_kernel_stays_as_it_is() {
+    fn a_kernel_with_an_undefined_value_is_not_changed() {
         let mut func = parse(TEXT).unwrap();
         let body = func.body;
         func.insts_mut(body).remove(2);
