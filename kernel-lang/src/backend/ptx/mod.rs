@@ -555,7 +555,7 @@ impl Emitter<'_> {
         }
         let source = match data.op {
             Op::Binary { op: BinaryOp::And, lhs, rhs } => match (self.source(lhs), self.source(rhs)) {
-                (Source::Tests(lhs), Source::Tests(rhs)) => match lhs.and(&rhs) {
+                (Source::Tests(lhs), Source::Tests(rhs)) => match self.conjunction(lhs, rhs) {
                     Some(both) => Source::Tests(both),
                     None => return false,
                 },

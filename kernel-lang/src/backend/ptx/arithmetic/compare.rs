@@ -79,6 +79,11 @@ enum Test {
 }
 
 impl Test {
+    /// Is it the same for all elements of a thread, such as for elements of one row?
+    fn is_uniform(&self) -> bool {
+        matches!(self, Test::Position { parts, .. } if parts.iter().all(|part| *part == parts[0]))
+    }
+
     fn moved(self, sources: &[u32]) -> Test {
         let parts = |parts: Vec<i64>| sources.iter().map(|at| parts[*at as usize]).collect();
         match self {
@@ -102,11 +107,6 @@ impl Tests {
     /// The tests of a tile whose elements are those of other registers.
     pub(crate) fn moved(self, sources: &[u32]) -> Tests {
         Tests { all: self.all.into_iter().map(|test| test.moved(sources)).collect() }
-    }
-
-    /// The conjunction, or `None` if it has more than [`MOST_TESTS`] comparisons; then a predicate is computed and kept.
-    pub(crate) fn and(&self, other: &Tests) -> Option<Tests> {
-        (self.all.len() + other.all.len() <= MOST_TESTS).then(|| Tests { all: self.all.iter().chain(&other.all).cloned().collect() })
     }
 }
 
@@ -173,6 +173,51 @@ impl Emitter<'_> {
             Some(Op::Cast { x }) if limit.constant == 0 && self.func.ty(*x).dtype() == Dtype::I32 => Some(self.scalar(*x)),
             _ => None,
         }
+    }
+
+    /// The conjunction of two masks, with as few comparisons for an element as possible. `None` if it has more than [`MOST_TESTS`]: then a predicate is computed
+    /// and kept.
+    ///
+    /// The driver's compiler computes a chain of comparisons once, and keeps its result in a register for each element: it has only seven predicates. One
+    /// comparison it computes again.
+    pub(crate) fn conjunction(&mut self, lhs: Tests, rhs: Tests) -> Option<Tests> {
+        let mut all: Vec<Test> = Vec::new();
+        'tests: for test in lhs.all.into_iter().chain(rhs.all) {
+            for known in &mut all {
+                if let Some(both) = self.one_test(known, &test).or_else(|| self.one_test(&test, known)) {
+                    *known = both;
+                    continue 'tests;
+                }
+            }
+            all.push(test);
+        }
+        (all.len() <= MOST_TESTS).then_some(Tests { all })
+    }
+
+    /// One comparison that holds where two do, if the second one compares with the same parts as the first, or is the same for all elements.
+    fn one_test(&mut self, first: &Test, second: &Test) -> Option<Test> {
+        let Test::Position { op, slack, parts } = first else { return None };
+        let Test::Position { op: other_op, slack: other, parts: other_parts } = second else { return None };
+        // Is the comparison that of an index below a limit?
+        let is_below = match op {
+            CompareOp::Gt | CompareOp::Ge => true,
+            CompareOp::Lt | CompareOp::Le => false,
+            CompareOp::Eq | CompareOp::Ne => return None,
+        };
+        let both = if op == other_op && parts == other_parts {
+            let both = self.reg(Class::B32);
+            asm!(self, "{}.s32 {both}, {slack}, {other}", if is_below { "min" } else { "max" });
+            both
+        } else if is_below && second.is_uniform() && !first.is_uniform() {
+            // No part is negative, so that none is below this slack.
+            let (holds, both) = (self.reg(Class::Pred), self.reg(Class::B32));
+            asm!(self, "setp.{}.s32 {holds}, {other}, {}", other_op.name(), other_parts[0]);
+            asm!(self, "selp.b32 {both}, {slack}, -1, {holds}");
+            both
+        } else {
+            return None;
+        };
+        Some(Test::Position { op: *op, slack: both, parts: parts.clone() })
     }
 
     /// Emits the conjunction of the tests for that element.
