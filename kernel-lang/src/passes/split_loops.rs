@@ -55,47 +55,47 @@
 //!     %30 = shr %28, %29 : i64
 //!     %31 = add %30, %16 : i64
 //!     %32 = mul %31, %1 : i64
-//!     %33 = gt %26, %0 : bool
-//!     %34 = le %23, %1 : bool
-//!     %35 = and %12, %34 : bool
-//!     %36 = or %33, %35 : bool
-//!     %37 = const {value = -1} : i64
-//!     %38 = min %n, %1 : i64
-//!     %39 = sub %3, %38 : i64
-//!     %40 = ge %39, %0 : bool
-//!     %41 = const {value = 4611686018427387904} : i64
-//!     %42 = const {value = 4611686018427387904} : u64
-//!     %43 = bitcast %n : u64
-//!     %44 = lt %43, %42 : bool
-//!     %45 = and %40, %44 : bool
-//!     %46 = sub %n, %16 : i64
-//!     %47 = const {value = -64} : i64
-//!     %48 = and %46, %47 : i64
-//!     %49 = lt %n, %41 : bool
-//!     %50 = ge %48, %0 : bool
-//!     %51 = mul %48, %37 : i64
-//!     %52 = add %n, %51 : i64
-//!     %53 = min %52, %1 : i64
-//!     %54 = sub %3, %53 : i64
-//!     %55 = le %48, %54 : bool
-//!     %56 = bitcast %48 : u64
-//!     %57 = lt %56, %42 : bool
-//!     %58 = and %50, %55 : bool
-//!     %59 = and %58, %57 : bool
-//!     %60 = and %59, %44 : bool
-//!     %61 = and %49, %60 : bool
-//!     %62 = and %45, %61 : bool
-//!     %63 = not %62 : bool
-//!     %64 = or %36, %63 : bool
-//!     %71 = for %0, %32, %1, %acc (%65: i64, %66: tile<f32, [64]>) {
-//!         %67 = broadcast %65 : tile<i64, [64]>
-//!         %68 = add %67, %2 : tile<i64, [64]>
-//!         %69 = load %x, %68 {in_bounds = true, align = 16} : tile<f32, [64]>
-//!         %70 = add %66, %69 : tile<f32, [64]>
-//!         yield %70
+//!     %39 = for %0, %32, %1, %acc (%33: i64, %34: tile<f32, [64]>) {
+//!         %35 = broadcast %33 : tile<i64, [64]>
+//!         %36 = add %35, %2 : tile<i64, [64]>
+//!         %37 = load %x, %36 {in_bounds = true, align = 16} : tile<f32, [64]>
+//!         %38 = add %34, %37 : tile<f32, [64]>
+//!         yield %38
 //!     } : tile<f32, [64]>
-//!     %93 = if %64 () {
-//!         %81 = for %32, %n, %1, %71 {num_stages = 1, remainder = true} (%72: i64, %73: tile<f32, [64]>) {
+//!     %40 = gt %32, %0 : bool
+//!     %41 = le %23, %1 : bool
+//!     %42 = and %12, %41 : bool
+//!     %43 = or %40, %42 : bool
+//!     %44 = const {value = -1} : i64
+//!     %45 = min %n, %1 : i64
+//!     %46 = sub %3, %45 : i64
+//!     %47 = ge %46, %0 : bool
+//!     %48 = const {value = 4611686018427387904} : i64
+//!     %49 = const {value = 4611686018427387904} : u64
+//!     %50 = bitcast %n : u64
+//!     %51 = lt %50, %49 : bool
+//!     %52 = and %47, %51 : bool
+//!     %53 = sub %n, %16 : i64
+//!     %54 = const {value = -64} : i64
+//!     %55 = and %53, %54 : i64
+//!     %56 = lt %n, %48 : bool
+//!     %57 = ge %55, %0 : bool
+//!     %58 = mul %55, %44 : i64
+//!     %59 = add %n, %58 : i64
+//!     %60 = min %59, %1 : i64
+//!     %61 = sub %3, %60 : i64
+//!     %62 = le %55, %61 : bool
+//!     %63 = bitcast %55 : u64
+//!     %64 = lt %63, %49 : bool
+//!     %65 = and %57, %62 : bool
+//!     %66 = and %65, %64 : bool
+//!     %67 = and %66, %51 : bool
+//!     %68 = and %56, %67 : bool
+//!     %69 = and %52, %68 : bool
+//!     %70 = not %69 : bool
+//!     %71 = or %43, %70 : bool
+//!     %93 = if %71 () {
+//!         %81 = for %32, %n, %1, %39 {num_stages = 1, remainder = true} (%72: i64, %73: tile<f32, [64]>) {
 //!             %74 = broadcast %72 : tile<i64, [64]>
 //!             %75 = add %74, %2 : tile<i64, [64]>
 //!             %76 = sub %22, %72 : i64
@@ -108,7 +108,7 @@
 //!         yield %81
 //!     } () {
 //!         %92 = for %0, %n, %1, %acc {num_stages = 1, guarded = true} (%82: i64, %83: tile<f32, [64]>) {
-//!             %84 = mul %82, %37 : i64
+//!             %84 = mul %82, %44 : i64
 //!             %85 = add %n, %84 : i64
 //!             %86 = broadcast %85 : tile<i64, [64]>
 //!             %87 = lt %2, %86 : tile<bool, [64]>
@@ -255,37 +255,40 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     substitute(func, scratch, &first_iteration);
 
     let b = &mut Builder::new(func, scratch, loc);
-    let (middle, span, whole) = if let Some(ends_full) = all_are_full(b, around, &plan, &scales, facts) {
+    let (middle, whole) = if let Some(ends_full) = all_are_full(b, around, &plan, &scales, facts) {
         let (whole, cond) = (around.span(b), b.binary(BinaryOp::And, is_full, ends_full));
         let [then_region, else_region] = [0; 2].map(|_| b.func.add_region());
-        Builder::new(b.func, then_region, loc).yield_values(vec![around.upper, whole]);
+        Builder::new(b.func, then_region, loc).yield_values(vec![around.upper]);
         let inner = &mut Builder::new(b.func, else_region, loc);
         let slacks = slacks(inner, &plan, index);
-        let [middle, span] = full_end(inner, around, slacks, whole, is_full);
-        inner.yield_values(vec![middle, span]);
+        let middle = full_end(inner, around, slacks, whole, is_full);
+        inner.yield_values(vec![middle]);
         let op = Op::If { cond, then_region, else_region, rare: false };
-        let branch = b.func.append(scratch, op, [Dtype::I64, Dtype::I64].map(Type::scalar), loc);
-        let [middle, span] = [0, 1].map(|at| b.func.inst(branch).results[at]);
-        (middle, span, whole)
+        let branch = b.func.append(scratch, op, [Type::scalar(Dtype::I64)], loc);
+        (b.func.inst(branch).results[0], whole)
     } else {
         let (slacks, whole) = (slacks(b, &plan, index), around.span(b));
-        let [middle, span] = full_end(b, around, slacks, whole, is_full);
-        (middle, span, whole)
+        (full_end(b, around, slacks, whole, is_full), whole)
     };
+    substitute(func, scratch, &first_iteration);
+    out.append(func.insts_mut(scratch));
+
+    // The iterations of the main loop load without waiting for the test between the other versions.
+    let b = &mut Builder::new(func, scratch, loc);
     let guarded = guarded_run(b.func, around, &plan).map(|run| {
-        let zero = b.index(0);
-        let has_begun = b.compare(CompareOp::Gt, span, zero);
+        let has_begun = b.compare(CompareOp::Gt, middle, around.lower);
         let is_single = b.compare(CompareOp::Le, whole, around.step);
         Guarded::new(b, around, &plan, run, [has_begun, is_single], facts)
     });
     substitute(func, scratch, &first_iteration);
-    out.append(func.insts_mut(scratch));
+    let tests = std::mem::take(func.insts_mut(scratch));
 
     let first = full_body(func, around, &plan);
     let in_bounds = guarded.as_ref().and_then(|guarded| guarded.masked.as_ref()).map(|masked| full_body(func, around, masked));
     mask_by_position(func, around, facts, bits);
     let whole = func.inst(around.inst).op.clone();
     out.extend(split_for(func, around.inst, middle, (first, around.step), false));
+    out.extend(tests);
     if let Some(guarded) = guarded {
         guarded.add(func, around, whole, in_bounds);
     }
@@ -321,8 +324,8 @@ fn first_is_full(b: &mut Builder<'_>, plan: &Plan, scales: &[Polynomial]) -> Val
     is_full
 }
 
-/// Appends the index where full iterations end, and its distance from the first one, by the slacks of the first iteration. `whole` is the span of the loop.
-fn full_end(b: &mut Builder<'_>, around: &Loop, slacks: Vec<Slack>, whole: Value, is_full: Value) -> [Value; 2] {
+/// Appends the index where full iterations end, by the slacks of the first iteration. `whole` is the span of the loop.
+fn full_end(b: &mut Builder<'_>, around: &Loop, slacks: Vec<Slack>, whole: Value, is_full: Value) -> Value {
     let mut span = whole;
     for Slack { slack, scale } in smallest(b, slacks) {
         let one = b.index(1);
@@ -338,7 +341,7 @@ fn full_end(b: &mut Builder<'_>, around: &Loop, slacks: Vec<Slack>, whole: Value
     }
     let zero = b.index(0);
     let span = b.select(is_full, span, zero);
-    [around.iterations_end(b, span, 1), span]
+    around.iterations_end(b, span, 1)
 }
 
 /// Appends a test: if the first iteration is full, are all others full, too? `None` if it costs as much as to compute where full iterations end.

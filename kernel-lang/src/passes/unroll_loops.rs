@@ -70,7 +70,8 @@ const MOST_ITERATIONS: usize = 8;
 /// The registers of a thread, of the usual four warps, for what a guarded loop carries and loads. With the indices and masks, it then takes about 32
 /// registers, so that as many programs run at once as fit.
 const REGISTERS: usize = 19;
-const THREADS: usize = 128;
+/// The threads of a program of the usual four warps.
+pub(super) const THREADS: usize = 128;
 /// The registers for the address of a row. Addresses of elements in one row differ by constants.
 const ADDRESS: usize = 2;
 const WARPS: usize = 4;

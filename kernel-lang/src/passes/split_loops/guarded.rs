@@ -24,18 +24,18 @@ use crate::analysis::affine::AffineFacts;
 use crate::analysis::bounds::End;
 use crate::analysis::loops::{self, Loop};
 use crate::ir::rewrite::{Substitution, copy_regions};
-use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Op, Region, UnaryOp, Value};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, UnaryOp, Value};
 use crate::passes::split_full_tiles::{Plan, Sought, WIDEST, has_aligned_runs, narrow_run, plan};
-use crate::passes::unroll_loops::{carried_registers, rows};
+use crate::passes::unroll_loops::{THREADS, carried_registers, rows};
 
 use super::{first_is_full, last_is_inside, only_grows, scales};
 
-/// Longer bodies have no guarded version. Neither have larger tiles, of which a thread would access many elements one by one, loops that carry more
-/// registers of a thread, nor tiles of which it would have more rows, each with an address: all versions share the register count.
+/// Longer bodies have no guarded version.
 const MOST_GUARDED_OPS: usize = 200;
-const MOST_GUARDED_ELEMENTS: usize = 1024;
-const MOST_CARRIED: usize = 8;
-const MOST_ROWS: usize = 4;
+/// The most registers of a thread, of the usual four warps, for what the loop carries and loads element by element: all versions share the register count.
+const MOST_REGISTERS: usize = 40;
+/// The registers for a row of a tile: its address, and what advances that.
+const OF_ROW: usize = 4;
 
 /// The guarded version of a loop.
 pub(super) struct Guarded {
@@ -79,8 +79,7 @@ impl Guarded {
         let Op::For { lower, upper, step, init, body, .. } = whole else { return };
         let body = in_bounds.unwrap_or(body);
         // Several iterations are unrolled, and load together, unless threads wait for each other in them: then the loads run one iteration ahead.
-        let exchanges = func.region(body).insts.iter().any(|inst| func.inst(*inst).op.exchanges());
-        let num_stages = Some(ConstExpr::Int(if exchanges { 2 } else { 1 }).into());
+        let num_stages = Some(ConstExpr::Int(if exchanges(func, body) { 2 } else { 1 }).into());
         let mut guarded = Op::For { lower, upper, step, init, body, num_stages, unroll: None, remainder: false, guarded: true };
         if in_bounds.is_none() {
             copy_regions(func, &mut guarded, &mut Substitution::new());
@@ -119,13 +118,30 @@ fn masked_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) ->
 /// for rows that are not aligned even to these.
 pub(super) fn guarded_run(func: &Function, around: &Loop, plan: &Plan) -> Option<i64> {
     let insts = &func.region(around.body).insts;
-    let mut tiles = insts.iter().flat_map(|inst| &func.inst(*inst).results).filter(|value| func.ty(**value).is_tile());
-    let is_small = insts.len() <= MOST_GUARDED_OPS
-        && tiles.all(|value| func.ty(*value).numel() <= MOST_GUARDED_ELEMENTS && rows(func, *value) <= MOST_ROWS);
-    let carries_few = (1..=MOST_CARRIED).contains(&carried_registers(func, around));
+    let is_small = insts.len() <= MOST_GUARDED_OPS && fits_registers(func, around);
     let has_rows = !plan.aligned.is_empty() || !plan.divisible.is_empty();
     // A program of several CTAs cannot move elements between layouts.
-    (is_small && carries_few && has_rows && !func.is_cluster).then(|| narrow_run(func, plan))?
+    (is_small && has_rows && !func.is_cluster).then(|| narrow_run(func, plan))?
+}
+
+/// Does the loop carry tiles, and need few registers for them and for its loads?
+fn fits_registers(func: &Function, around: &Loop) -> bool {
+    let insts = &func.region(around.body).insts;
+    let elements = |inst: &Inst| match func.inst(*inst).op {
+        Op::Load { offset, .. } if func.ty(offset).is_tile() => func.ty(offset).numel().div_ceil(THREADS),
+        _ => 0,
+    };
+    let loaded: usize = insts.iter().map(elements).sum();
+    // The loads of the next iteration wait in registers.
+    let ahead = if exchanges(func, around.body) { loaded } else { 0 };
+    let rows = insts.iter().flat_map(|inst| &func.inst(*inst).results).map(|tile| rows(func, *tile)).max().unwrap_or(0);
+    let carried = carried_registers(func, around);
+    carried > 0 && carried + loaded + ahead + OF_ROW * rows <= MOST_REGISTERS
+}
+
+/// Do threads wait for each other in an iteration?
+fn exchanges(func: &Function, body: Region) -> bool {
+    func.region(body).insts.iter().any(|inst| func.inst(*inst).op.exchanges())
 }
 
 /// Appends a test: is the remainder loop the faster version for the iterations that are left? `has_begun` says whether the main loop runs an iteration, and
