@@ -32,16 +32,19 @@
 mod corners;
 mod interval;
 
+use rustc_hash::FxHashSet;
+
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::masks;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Value};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Region, Value};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
     let mut facts = AffineFacts::new();
+    let frequent: FxHashSet<Region> = func.frequent_regions().into_iter().collect();
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
@@ -49,7 +52,7 @@ pub fn run(func: &mut Function) -> Changed {
                 if func.unchecked {
                     func.inst_mut(inst).op.set_lanes(mask, true);
                 } else {
-                    guard(func, &mut facts, inst, access, &mut out);
+                    guard(func, &mut facts, inst, access, frequent.contains(&region), &mut out);
                 }
                 changed = true;
             }
@@ -61,7 +64,7 @@ pub fn run(func: &mut Function) -> Changed {
 }
 
 /// Guards an access. The ops that come before the access are appended to `out`.
-fn guard(func: &mut Function, facts: &mut AffineFacts, inst: Inst, access: Access, out: &mut Vec<Inst>) {
+fn guard(func: &mut Function, facts: &mut AffineFacts, inst: Inst, access: Access, is_frequent: bool, out: &mut Vec<Inst>) {
     let loc = func.inst(inst).loc;
     let scratch = func.add_region();
     let conjuncts = access.mask.map_or(Vec::new(), |mask| masks::conjuncts(func, facts, mask));
@@ -72,7 +75,7 @@ fn guard(func: &mut Function, facts: &mut AffineFacts, inst: Inst, access: Acces
         let mask = access.mask.filter(|mask| interval.absorbed != Some(*mask));
         let inside = mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside));
         b.func.inst_mut(inst).op.set_lanes(Some(inside), true);
-    } else if let Some(corners) = corners::find(b.func, facts, access, &conjuncts) {
+    } else if let Some(corners) = corners::find(b.func, facts, access, &conjuncts).filter(|_| is_frequent) {
         corners.split(b, inst, access);
     } else {
         let inside = inside(b, access);

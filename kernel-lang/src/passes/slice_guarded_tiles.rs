@@ -48,6 +48,9 @@
 //! fast copy, too. The slices compute the parts that they need of earlier tiles again, including their loads. Loads that only they need move
 //! behind the reductions.
 //!
+//! The version for rows that are in bounds but not aligned is sliced like the guarded copy behind its reductions, unless all that it loads there lies at indices
+//! of what it reduces. Slices would load the reduced tiles twice.
+//!
 //! If a full tile has flattened indices, its slower versions are sliced, too, because all versions share the register count. A slice of them has one
 //! run for each thread. The fastest version is sliced only if each thread has many loads of one element. The version for ragged tiles has few
 //! slices: the last tile of a tensor is often ragged, and the launch ends only after all of its slices, one after the other.
@@ -91,6 +94,10 @@ const RAGGED_ELEMENTS: usize = 4;
 enum Version {
     /// Each access is guarded.
     Guarded,
+    /// The same, beside a version for tiles in bounds, so that it hardly ever runs.
+    Rare,
+    /// Of rows in bounds that are not aligned: as frequent as the fast version.
+    ByElement,
     /// Of a tile with flattened indices that only masks keep from being full.
     Ragged,
     /// The fastest version of a full tile with flattened indices.
@@ -104,10 +111,11 @@ impl Version {
     fn slices(self, func: &Function, region: Region, first: usize, extent: usize) -> usize {
         let limited = |loads: usize| narrow_loads(func, region) / SHORTEST / loads;
         match self {
-            Version::Guarded if divides(func, region) => MOST_DIVIDED,
+            Version::Guarded | Version::Rare if divides(func, region) => MOST_DIVIDED,
             Version::Guarded if first > 0 && !has_rows(func, region) => MOST_BEHIND,
-            Version::Guarded => MOST,
+            Version::Guarded | Version::Rare => MOST,
             Version::Ragged => limited(RAGGED_LOADS).max(extent / SHORTEST / RAGGED_ELEMENTS).next_power_of_two(),
+            Version::ByElement => MOST_BEHIND,
             Version::Fastest => limited(MOST_LOADS).next_power_of_two(),
             Version::Slower => limited(FEWEST_LOADS).next_power_of_two(),
         }
@@ -134,13 +142,16 @@ pub fn run(func: &mut Function) -> Changed {
         for (region, version) in regions {
             let first = behind_reductions(func, region);
             let Some(plan) = plan(func, region, first, &mut facts) else {
-                changed |= version == Version::Guarded && groups::slice(func, region, loc, &mut facts);
+                changed |= matches!(version, Version::Guarded | Version::Rare) && groups::slice(func, region, loc, &mut facts);
                 continue;
             };
+            if version == Version::ByElement && shares_indices(func, region, first, &plan.late) {
+                continue;
+            }
             let slices = version.slices(func, region, first, plan.extent);
             let length = SHORTEST.max(plan.extent / slices.min(plan.extent));
             // Any other version than the guarded one has too few slices to prefetch.
-            let num_stages = (version != Version::Guarded).then(|| ConstExpr::Int(1).into());
+            let num_stages = (!matches!(version, Version::Guarded)).then(|| ConstExpr::Int(1).into());
             if length < plan.extent {
                 slice(func, region, first, &plan, &Slices { length, num_stages }, loc, &mut facts);
                 changed = true;
@@ -148,6 +159,16 @@ pub fn run(func: &mut Function) -> Changed {
         }
     }
     changed
+}
+
+/// Are all loads of the ops behind the reductions at indices of other loads? Then they need no addresses and no comparisons of their own, and fit beside the
+/// reduced tiles.
+fn shares_indices(func: &Function, region: Region, first: usize, late: &FxHashSet<Inst>) -> bool {
+    let offset = |inst: &Inst| if let Op::Load { offset, .. } = func.inst(*inst).op { Some(offset) } else { None };
+    let (front, behind) = func.region(region).insts.split_at(first);
+    let (late, early): (Vec<Inst>, Vec<Inst>) = front.iter().partition(|inst| late.contains(inst));
+    let known: FxHashSet<Value> = early.iter().filter_map(offset).collect();
+    late.iter().chain(behind).filter_map(offset).all(|offset| known.contains(&offset))
 }
 
 /// Does a region have tiles of several axes?
@@ -194,14 +215,18 @@ fn is_full(func: &Function, region: Region) -> bool {
 /// The copy that is guarded: the region, or the part of it that runs for tiles that are not empty, or beside a version for ragged tiles.
 fn slower(func: &Function, region: Region) -> Vec<(Region, Version)> {
     if let [.., test, _] = *func.region(region).insts
-        && let Op::If { then_region, else_region, .. } = func.inst(test).op
+        && let Op::If { then_region, else_region, rare, .. } = func.inst(test).op
         && func.inst(test).results.is_empty()
     {
         if func.region(else_region).insts.len() == 1 {
             return vec![(then_region, Version::Guarded)];
         }
         if is_full(func, then_region) {
-            return vec![(then_region, Version::Ragged), (else_region, Version::Guarded)];
+            return if rare {
+                vec![(then_region, Version::ByElement), (else_region, Version::Rare)]
+            } else {
+                vec![(then_region, Version::Ragged), (else_region, Version::Guarded)]
+            };
         }
     }
     vec![(region, Version::Guarded)]

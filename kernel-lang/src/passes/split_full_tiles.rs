@@ -68,11 +68,12 @@
 //!   must be in the tensor, and replaces the elements behind the end. A store stores the elements in front of it one by one.
 //! - A mask of which nothing is known, such as one that was loaded. Accesses are then wide only along axes that the mask does not have.
 //!
-//! A tile may also be empty: `empty_tiles` says when the other branch tests this first. Where the guarded copy would be slow, a version with shorter
-//! runs comes before it (`narrow`).
+//! A tile may also be empty: `empty_tiles` says when the other branch tests this first. Where the guarded copy would be slow, another version comes
+//! before it: with shorter runs (`narrow`), or by element (`by_element`).
 //!
 //! `plan` says what the condition must require, and `condition` tests it.
 
+mod by_element;
 mod condition;
 mod empty_tiles;
 mod front;
@@ -102,6 +103,7 @@ use plan::certain;
 pub(super) const WIDEST: i64 = 16;
 /// Longer straight-line regions are not duplicated.
 const MAX_OPS: usize = 4000;
+
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut facts = AffineFacts::new();
@@ -174,7 +176,6 @@ fn planned(func: &Function, whole: &[Inst], loops: &FxHashMap<Value, Loop>, fact
     let is_certain = planned.is_none();
     let mut planned = planned.unwrap_or_else(|| Planned { front: Vec::new(), ops: whole.to_vec(), plan: certain(func, whole) });
     planned.plan.flat = flat(func, &planned, loops, facts);
-    planned.plan.narrow = narrow::plan(func, &planned.ops, &planned.plan, facts);
     (!is_certain || planned.plan.flat.is_some()).then_some(planned)
 }
 
@@ -257,7 +258,13 @@ fn split(
     out.append(func.insts_mut(scratch));
 
     let ragged = flat.and_then(Flat::ragged).filter(|_| !plan.is_certain() && unless_empty.is_none());
-    let narrow = plan.narrow.as_deref().filter(|_| flat.is_none() && unless_empty.is_none() && narrow::is_tied(func, ops, &results));
+    // The version for tiles that are not full, and whether a tile for which it is not made is rare.
+    let is_open = flat.is_none() && unless_empty.is_none() && plan.has_runs();
+    let second = is_open.then(|| {
+        let by_element = by_element::plan(func, ops, &plan, &results, facts).map(|plan| (plan, true));
+        by_element.or_else(|| narrow::plan(func, ops, &plan, &results, facts).map(|plan| (plan, false)))
+    });
+    let second = second.flatten();
     let body = func.add_region();
     *func.insts_mut(body) = ops.to_vec();
     let [fast, guarded] = [true, false].map(|is_full| {
@@ -282,6 +289,7 @@ fn split(
             return region;
         }
         let [front, inner] = [(); 2].map(|()| func.add_region());
+        let mut is_rare = false;
         let cond = if let Some(ragged) = ragged {
             let b = &mut Builder::new(func, front, loc);
             let further = flat.and_then(|flat| flat.ragged_test(b));
@@ -289,17 +297,18 @@ fn split(
             let values = ragged.write(func, &full(ops, &plan, true), &results, inner, facts, loc);
             Builder::new(func, inner, loc).yield_values(values);
             cond
-        } else if let Some(narrow) = narrow {
+        } else if let Some((second, is_last)) = &second {
+            is_rare = *is_last;
             let mut map = Substitution::new();
             copy_insts(func, body, inner, &mut map);
-            make_full(func, ops, inner, narrow, &mut map);
+            make_full(func, ops, inner, second, &mut map);
             let values = results.iter().map(|value| map.get(*value)).collect();
             Builder::new(func, inner, loc).yield_values(values);
-            condition(&mut Builder::new(func, front, loc), narrow)
+            condition(&mut Builder::new(func, front, loc), second)
         } else {
             return region;
         };
-        branch(func, front, cond, [inner, region], &results, loc);
+        branch(func, front, cond, [inner, region], is_rare, &results, loc);
         front
     });
     let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
@@ -314,9 +323,17 @@ fn split(
 }
 
 /// Appends a branch to a region, which then yields what the branch yields in place of `results`.
-fn branch(func: &mut Function, region: Region, cond: Value, [then_region, else_region]: [Region; 2], results: &[Value], loc: Loc) {
+fn branch(
+    func: &mut Function,
+    region: Region,
+    cond: Value,
+    [then_region, else_region]: [Region; 2],
+    rare: bool,
+    results: &[Value],
+    loc: Loc,
+) {
     let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
-    let branch = func.append(region, Op::If { cond, then_region, else_region, rare: false }, types, loc);
+    let branch = func.append(region, Op::If { cond, then_region, else_region, rare }, types, loc);
     let values = func.inst(branch).results.to_vec();
     Builder::new(func, region, loc).yield_values(values);
 }

@@ -26,7 +26,7 @@ use crate::ir::{Builder, CompareOp, Function, Inst, Region, Value};
 use crate::location::Loc;
 use crate::passes::flat_indices::is_index_tile;
 
-use super::{Plan, Sought, WIDEST, Width};
+use super::{Plan, Sought, WIDEST};
 
 /// A longer region gets no such version.
 const MAX_OPS: usize = 500;
@@ -34,15 +34,14 @@ const MAX_OPS: usize = 500;
 const RUN: i64 = 4;
 
 /// The plan of a version for tiles that are not full or whose rows are not aligned, if it is worth its code.
-pub(super) fn plan(func: &Function, ops: &[Inst], wide: &Plan, facts: &mut AffineFacts) -> Option<Box<Plan>> {
-    let has_runs = |plan: &Plan| plan.accesses.values().any(|width| *width == Width::Runs);
-    if wide.flat.is_some() || wide.is_certain() || !has_runs(wide) || ops.len() > MAX_OPS {
+pub(super) fn plan(func: &Function, ops: &[Inst], wide: &Plan, results: &[Value], facts: &mut AffineFacts) -> Option<Plan> {
+    if ops.len() > MAX_OPS || !is_tied(func, ops, results) {
         return None;
     }
     let widest = run(func, wide)?;
     // Of larger types, a wide access has only four elements itself.
     let sought = (widest < WIDEST).then_some(Sought { widest, loops: None, is_ragged: true })?;
-    super::plan(func, ops, facts, &|_| true, sought).filter(has_runs).map(Box::new)
+    super::plan(func, ops, facts, &|_| true, sought).filter(Plan::has_runs)
 }
 
 /// The bytes of a narrow run, if the plan has accesses.

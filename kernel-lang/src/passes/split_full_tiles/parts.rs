@@ -22,6 +22,8 @@ pub(super) struct Parts<'a> {
     loops: Option<&'a FxHashMap<Value, Loop>>,
     /// May a mask end within the tile, wherever the tile begins?
     is_ragged: bool,
+    /// Are there no runs, so that it does not matter where between two elements a mask ends?
+    is_by_element: bool,
     /// The masks that end at a distance from the start of the tile. This needs a test that the distance does not overflow.
     pub(super) distances: Vec<(Value, Comparison)>,
     pub(super) tests: Vec<(Value, Test)>,
@@ -41,8 +43,8 @@ impl<'a> Parts<'a> {
         is_early: &dyn Fn(Value) -> bool,
         sought: Sought<'a>,
     ) -> Parts<'a> {
-        let Sought { loops, is_ragged, .. } = sought;
-        let (mut parts, extents) = (Parts { loops, is_ragged, ..Parts::default() }, func.ty(mask).extents());
+        let Sought { loops, is_ragged, widest } = sought;
+        let (mut parts, extents) = (Parts { loops, is_ragged, is_by_element: widest == 0, ..Parts::default() }, func.ty(mask).extents());
         for conjunct in masks::conjuncts(func, facts, mask) {
             if !parts.tests.iter().any(|(known, _)| *known == conjunct.mask) {
                 parts.add(func, &conjunct, &extents, is_early);
@@ -61,7 +63,8 @@ impl<'a> Parts<'a> {
         };
         match (test, conjunct.along_axis(extents)) {
             (Some(Test::Order(Comparison { op, index, limit, .. }, _)), Some((_, axis)))
-                if index.start.is(0) && (op == CompareOp::Lt || op == CompareOp::Le && self.is_partial(func, &limit)) =>
+                if index.start.is(0)
+                    && (op == CompareOp::Lt || op == CompareOp::Le && (self.is_by_element || self.is_partial(func, &limit))) =>
             {
                 self.ends.push(End { is_inclusive: op == CompareOp::Le, ..End::below(axis, limit) });
             }

@@ -36,14 +36,17 @@ pub(in crate::passes) struct Plan {
     pub(super) before: Vec<Inst>,
     /// The flattened indices, if the region divides indices.
     pub(super) flat: Option<Flat>,
-    /// The plan of a version with shorter runs for tiles that are not full.
-    pub(super) narrow: Option<Box<Plan>>,
 }
 
 impl Plan {
     /// Does it have no conditions?
     pub(super) fn is_certain(&self) -> bool {
         self.bounds.is_empty() && self.masks.is_empty() && self.distances.is_empty() && self.aligned.is_empty() && self.divisible.is_empty()
+    }
+
+    /// Does it make any access move several elements at once?
+    pub(super) fn has_runs(&self) -> bool {
+        self.accesses.values().any(|width| *width == Width::Runs)
     }
 
     /// The comparisons that end within the tile.
