@@ -413,8 +413,9 @@ pub(super) fn make_full(func: &mut Function, ops: &[Inst], region: Region, plan:
     }
     let copy_of: FxHashMap<Inst, Inst> = ops.iter().copied().zip(copies).collect();
     let mut with = Substitution::new();
-    let mut constants = Vec::new();
-    for (mask, _) in &plan.masks {
+    let (mut constants, mut seen) = (Vec::new(), FxHashSet::default());
+    let holding = plan.masks.iter().map(|(mask, _)| mask).chain(&plan.holding);
+    for mask in holding.filter(|mask| seen.insert(**mask)) {
         let defined = if let Def::Result(inst, _) = func.def(*mask) { copy_of.get(&inst) } else { None };
         if let Some(copy) = defined {
             // A comparison that holds for all elements becomes a constant.

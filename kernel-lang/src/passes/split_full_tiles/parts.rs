@@ -27,6 +27,8 @@ pub(super) struct Parts<'a> {
     /// The masks that end at a distance from the start of the tile. This needs a test that the distance does not overflow.
     pub(super) distances: Vec<(Value, Comparison)>,
     pub(super) tests: Vec<(Value, Test)>,
+    /// The masks of the access's shape that the tests make hold.
+    pub(super) holding: Vec<Value>,
     pub(super) ends: Vec<End>,
     /// The axes along which a conjunct of another kind may differ.
     partial: Vec<usize>,
@@ -72,7 +74,10 @@ impl<'a> Parts<'a> {
                 self.ends.push(End::below(axis, comparison.distance()));
                 self.distances.push((conjunct.mask, comparison));
             }
-            (Some(test), _) => self.tests.push((conjunct.mask, test)),
+            (Some(test), _) => {
+                self.tests.push((conjunct.mask, test));
+                self.holding.push(conjunct.whole);
+            }
             (None, _) => self.unknown(&func.ty(conjunct.mask).extents(), conjunct.axes.as_deref()),
         }
     }

@@ -26,6 +26,8 @@ pub(in crate::passes) struct Plan {
     pub(in crate::passes) aligned: Vec<(Value, Rc<Affine>, i64)>,
     /// Comparisons that must hold for every element, and that are then dropped.
     pub(in crate::passes) masks: Vec<(Value, Test)>,
+    /// The same masks in the shapes of accesses, which may have been made in front of a loop.
+    pub(super) holding: Vec<Value>,
     /// Comparisons that end within the tile. Their starts and limits must be small, so that the distances between them do not overflow.
     pub(super) distances: Vec<(Value, Comparison)>,
     /// Numbers that must be divisible by others, so that masks end, and rows begin, at boundaries of wide accesses.
@@ -197,6 +199,7 @@ pub(in crate::passes) fn plan(
         }
         plan.distances.extend(parts.distances.into_iter().filter(|(mask, _)| distances.insert(*mask)));
         plan.masks.extend(parts.tests.into_iter().filter(|(mask, _)| masks.insert(*mask)));
+        plan.holding.extend(parts.holding);
     }
     plan.forget_partial_runs(&partial);
     (!plan.accesses.is_empty()).then_some(plan)
