@@ -154,7 +154,7 @@ use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for, substitute};
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value};
 
-use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, is_inside, is_plain, make_full, plan};
+use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, is_inside, is_loaded, is_plain, make_full, plan};
 use guarded::{Guarded, guarded_run};
 use positions::{Bits, mask_by_position};
 
@@ -200,7 +200,15 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     }
     let index = around.index(func);
     let inside = loops::defined_in(func, &[around.body]);
-    let mut plan = plan(func, ops, facts, &|value| value == index || !inside[value], Sought::WIDEST)?;
+    let usable = |value: Value| value == index || !inside[value];
+    let mut full = plan(func, ops, facts, &usable, Sought::WIDEST)?;
+    // Of a loop up to a loaded number, such as over the tokens of a sequence, the last iteration is hardly ever full. If its masks cost no width, they stay,
+    // and no program waits for memory once more in a remainder loop.
+    if is_loaded(func, around.upper) {
+        let masked = plan(func, ops, facts, &|value| value != around.upper && usable(value), Sought::WIDEST);
+        full = masked.filter(|masked| masked.accesses == full.accesses).unwrap_or(full);
+    }
+    let mut plan = full;
     let keeps_ends = plan.bounds.iter().flat_map(|bound| &bound.ends).all(|end| is_same(&end.end, index));
     let is_fine = keeps_ends && only_grows(&plan, index);
     // An access stays wide only if its address keeps its alignment from one iteration to the next.

@@ -51,7 +51,7 @@ pub(super) fn find(func: &Function, ops: &[Inst], plan: &Plan, facts: &mut Affin
 }
 
 /// Is a scalar computed from one that was loaded?
-fn is_loaded(func: &Function, scalar: Value) -> bool {
+pub(in crate::passes) fn is_loaded(func: &Function, scalar: Value) -> bool {
     let (mut next, mut seen) = (vec![scalar], FxHashSet::default());
     while let Some(value) = next.pop().filter(|_| seen.len() < FARTHEST) {
         match func.def_op(value) {
