@@ -47,11 +47,19 @@ impl<'a> Parts<'a> {
     ) -> Parts<'a> {
         let Sought { loops, is_ragged, widest } = sought;
         let (mut parts, extents) = (Parts { loops, is_ragged, is_by_element: widest == 0, ..Parts::default() }, func.ty(mask).extents());
+        let mut kept = FxHashSet::default();
         for conjunct in masks::conjuncts(func, facts, mask) {
             if !parts.tests.iter().any(|(known, _)| *known == conjunct.mask) {
                 parts.add(func, &conjunct, &extents, is_early);
             }
+            if parts.tests.iter().any(|(known, _)| *known == conjunct.mask) {
+                parts.holding.push(conjunct.whole);
+            } else {
+                kept.insert(conjunct.whole);
+            }
         }
+        // A mask of several conjuncts holds only if all of them do.
+        parts.holding.retain(|whole| !kept.contains(whole));
         parts
     }
 
@@ -74,10 +82,7 @@ impl<'a> Parts<'a> {
                 self.ends.push(End::below(axis, comparison.distance()));
                 self.distances.push((conjunct.mask, comparison));
             }
-            (Some(test), _) => {
-                self.tests.push((conjunct.mask, test));
-                self.holding.push(conjunct.whole);
-            }
+            (Some(test), _) => self.tests.push((conjunct.mask, test)),
             (None, _) => self.unknown(&func.ty(conjunct.mask).extents(), conjunct.axes.as_deref()),
         }
     }
