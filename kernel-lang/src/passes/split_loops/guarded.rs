@@ -35,7 +35,7 @@ const MOST_GUARDED_OPS: usize = 200;
 /// The most registers of a thread, of the usual four warps, for what the loop carries and loads element by element: all versions share the register count.
 const MOST_REGISTERS: usize = 40;
 /// The registers for a row of a tile: its address, and what advances that.
-const OF_ROW: usize = 4;
+const OF_ROW: usize = 3;
 
 /// The guarded version of a loop.
 pub(super) struct Guarded {
