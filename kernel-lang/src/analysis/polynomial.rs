@@ -149,23 +149,32 @@ impl Polynomial {
 
     /// Appends ops that compute the polynomial.
     pub fn value(&self, b: &mut Builder<'_>) -> Value {
-        let mut sum: Option<Value> = None;
-        for (factors, coefficient) in &self.terms {
+        let product = |b: &mut Builder<'_>, factors: &Product| {
             let product = factors.iter().copied().reduce(|product, factor| b.binary(BinaryOp::Mul, product, factor));
-            let mut term = product.expect("a product has factors");
+            product.expect("a product has factors")
+        };
+        let is_subtracted = |(_, coefficient): &&(Product, i64)| *coefficient == -1;
+        let mut sum: Option<Value> = None;
+        for (factors, coefficient) in self.terms.iter().filter(|term| !is_subtracted(term)) {
+            let mut term = product(b, factors);
             if *coefficient != 1 {
                 let coefficient = b.index((*coefficient).into());
                 term = b.binary(BinaryOp::Mul, term, coefficient);
             }
             sum = Some(sum.map_or(term, |sum| b.binary(BinaryOp::Add, sum, term)));
         }
-        match sum {
+        let mut sum = match sum {
             Some(sum) if self.constant == 0 => sum,
             Some(sum) => {
                 let constant = b.index(self.constant.into());
                 b.binary(BinaryOp::Add, sum, constant)
             }
             None => b.index(self.constant.into()),
+        };
+        for (factors, _) in self.terms.iter().filter(is_subtracted) {
+            let term = product(b, factors);
+            sum = b.binary(BinaryOp::Sub, sum, term);
         }
+        sum
     }
 }

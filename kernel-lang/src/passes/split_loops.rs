@@ -66,61 +66,58 @@
 //!     %41 = le %23, %1 : bool
 //!     %42 = and %12, %41 : bool
 //!     %43 = or %40, %42 : bool
-//!     %44 = const {value = -1} : i64
-//!     %45 = min %n, %1 : i64
-//!     %46 = sub %3, %45 : i64
-//!     %47 = ge %46, %0 : bool
-//!     %48 = const {value = 4611686018427387904} : i64
-//!     %49 = const {value = 4611686018427387904} : u64
-//!     %50 = bitcast %n : u64
-//!     %51 = lt %50, %49 : bool
-//!     %52 = and %47, %51 : bool
-//!     %53 = sub %n, %16 : i64
-//!     %54 = const {value = -64} : i64
-//!     %55 = and %53, %54 : i64
-//!     %56 = lt %n, %48 : bool
-//!     %57 = ge %55, %0 : bool
-//!     %58 = mul %55, %44 : i64
-//!     %59 = add %n, %58 : i64
-//!     %60 = min %59, %1 : i64
-//!     %61 = sub %3, %60 : i64
-//!     %62 = le %55, %61 : bool
-//!     %63 = bitcast %55 : u64
-//!     %64 = lt %63, %49 : bool
-//!     %65 = and %57, %62 : bool
-//!     %66 = and %65, %64 : bool
-//!     %67 = and %66, %51 : bool
-//!     %68 = and %56, %67 : bool
-//!     %69 = and %52, %68 : bool
-//!     %70 = not %69 : bool
-//!     %71 = or %43, %70 : bool
-//!     %93 = if %71 () {
-//!         %81 = for %32, %n, %1, %39 {num_stages = 1, remainder = true} (%72: i64, %73: tile<f32, [64]>) {
-//!             %74 = broadcast %72 : tile<i64, [64]>
-//!             %75 = add %74, %2 : tile<i64, [64]>
-//!             %76 = sub %22, %72 : i64
-//!             %77 = broadcast %76 : tile<i64, [64]>
-//!             %78 = lt %2, %77 : tile<bool, [64]>
-//!             %79 = load %x, %75 {mask = %78} : tile<f32, [64]>
-//!             %80 = add %73, %79 : tile<f32, [64]>
-//!             yield %80
+//!     %44 = min %n, %1 : i64
+//!     %45 = sub %3, %44 : i64
+//!     %46 = ge %45, %0 : bool
+//!     %47 = const {value = 4611686018427387904} : i64
+//!     %48 = const {value = 4611686018427387904} : u64
+//!     %49 = bitcast %n : u64
+//!     %50 = lt %49, %48 : bool
+//!     %51 = and %46, %50 : bool
+//!     %52 = sub %n, %16 : i64
+//!     %53 = const {value = -64} : i64
+//!     %54 = and %52, %53 : i64
+//!     %55 = lt %n, %47 : bool
+//!     %56 = ge %54, %0 : bool
+//!     %57 = sub %n, %54 : i64
+//!     %58 = min %57, %1 : i64
+//!     %59 = sub %3, %58 : i64
+//!     %60 = le %54, %59 : bool
+//!     %61 = bitcast %54 : u64
+//!     %62 = lt %61, %48 : bool
+//!     %63 = and %56, %60 : bool
+//!     %64 = and %63, %62 : bool
+//!     %65 = and %64, %50 : bool
+//!     %66 = and %55, %65 : bool
+//!     %67 = and %51, %66 : bool
+//!     %68 = not %67 : bool
+//!     %69 = or %43, %68 : bool
+//!     %90 = if %69 () {
+//!         %79 = for %32, %n, %1, %39 {num_stages = 1, remainder = true} (%70: i64, %71: tile<f32, [64]>) {
+//!             %72 = broadcast %70 : tile<i64, [64]>
+//!             %73 = add %72, %2 : tile<i64, [64]>
+//!             %74 = sub %22, %70 : i64
+//!             %75 = broadcast %74 : tile<i64, [64]>
+//!             %76 = lt %2, %75 : tile<bool, [64]>
+//!             %77 = load %x, %73 {mask = %76} : tile<f32, [64]>
+//!             %78 = add %71, %77 : tile<f32, [64]>
+//!             yield %78
 //!         } : tile<f32, [64]>
-//!         yield %81
+//!         yield %79
 //!     } () {
-//!         %92 = for %0, %n, %1, %acc {num_stages = 1, guarded = true} (%82: i64, %83: tile<f32, [64]>) {
-//!             %84 = mul %82, %44 : i64
-//!             %85 = add %n, %84 : i64
-//!             %86 = broadcast %85 : tile<i64, [64]>
-//!             %87 = lt %2, %86 : tile<bool, [64]>
-//!             %88 = broadcast %82 : tile<i64, [64]>
-//!             %89 = add %88, %2 : tile<i64, [64]>
-//!             %90 = load %x, %89 {mask = %87, in_bounds = true} : tile<f32, [64]>
-//!             %91 = add %83, %90 : tile<f32, [64]>
-//!             yield %91
+//!         %89 = for %0, %n, %1, %acc {num_stages = 1, guarded = true} (%80: i64, %81: tile<f32, [64]>) {
+//!             %82 = sub %n, %80 : i64
+//!             %83 = broadcast %82 : tile<i64, [64]>
+//!             %84 = lt %2, %83 : tile<bool, [64]>
+//!             %85 = broadcast %80 : tile<i64, [64]>
+//!             %86 = add %85, %2 : tile<i64, [64]>
+//!             %87 = load %x, %86 {mask = %84, in_bounds = true} : tile<f32, [64]>
+//!             %88 = add %81, %87 : tile<f32, [64]>
+//!             yield %88
 //!         } : tile<f32, [64]>
-//!         yield %92
+//!         yield %89
 //!     } : tile<f32, [64]>
-//!     store %y, %2, %93
+//!     store %y, %2, %90
 //!     return
 //! }
 //! ```
@@ -146,6 +143,7 @@ mod guarded;
 mod positions;
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::bits::Bits;
 use crate::analysis::bounds::{self, LONGEST_STEP};
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::Comparison;
@@ -156,7 +154,7 @@ use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region
 
 use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, is_inside, is_loaded, is_plain, make_full, plan};
 use guarded::{Guarded, guarded_run};
-use positions::{Bits, mask_by_position};
+use positions::mask_by_position;
 
 /// Longer bodies are not duplicated.
 const MAX_OPS: usize = 1000;
@@ -265,18 +263,21 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     let b = &mut Builder::new(func, scratch, loc);
     let (middle, whole) = if let Some(ends_full) = all_are_full(b, around, &plan, &scales, facts) {
         let (whole, cond) = (around.span(b), b.binary(BinaryOp::And, is_full, ends_full));
-        let [then_region, else_region] = [0; 2].map(|_| b.func.add_region());
-        Builder::new(b.func, then_region, loc).yield_values(vec![around.upper]);
-        let inner = &mut Builder::new(b.func, else_region, loc);
-        let slacks = slacks(inner, &plan, index);
-        let middle = full_end(inner, around, slacks, whole, is_full);
-        inner.yield_values(vec![middle]);
-        let op = Op::If { cond, then_region, else_region, rare: false };
-        let branch = b.func.append(scratch, op, [Type::scalar(Dtype::I64)], loc);
-        (b.func.inst(branch).results[0], whole)
+        let all = |_: &mut Builder<'_>| around.upper;
+        let middle = choose(b, cond, all, |b| {
+            let some = |b: &mut Builder<'_>| {
+                let slacks = slacks(b, &plan, index);
+                let span = full_span(b, slacks, whole);
+                around.iterations_end(b, span, 1)
+            };
+            choose(b, is_full, some, |_| around.lower)
+        });
+        (middle, whole)
     } else {
         let (slacks, whole) = (slacks(b, &plan, index), around.span(b));
-        (full_end(b, around, slacks, whole, is_full), whole)
+        let (span, zero) = (full_span(b, slacks, whole), b.index(0));
+        let span = b.select(is_full, span, zero);
+        (around.iterations_end(b, span, 1), whole)
     };
     substitute(func, scratch, &first_iteration);
     out.append(func.insts_mut(scratch));
@@ -332,9 +333,27 @@ fn first_is_full(b: &mut Builder<'_>, plan: &Plan, scales: &[Polynomial]) -> Val
     is_full
 }
 
-/// Appends the index where full iterations end, by the slacks of the first iteration. `whole` is the span of the loop.
-fn full_end(b: &mut Builder<'_>, around: &Loop, slacks: Vec<Slack>, whole: Value, is_full: Value) -> Value {
-    let mut span = whole;
+/// Appends an index that is computed in one of two ways.
+fn choose(
+    b: &mut Builder<'_>,
+    cond: Value,
+    then: impl FnOnce(&mut Builder<'_>) -> Value,
+    otherwise: impl FnOnce(&mut Builder<'_>) -> Value,
+) -> Value {
+    let loc = b.loc;
+    let [then_region, else_region] = [0; 2].map(|_| b.func.add_region());
+    let inner = &mut Builder::new(b.func, then_region, loc);
+    let value = then(inner);
+    inner.yield_values(vec![value]);
+    let inner = &mut Builder::new(b.func, else_region, loc);
+    let value = otherwise(inner);
+    inner.yield_values(vec![value]);
+    let branch = b.func.append(b.region, Op::If { cond, then_region, else_region, rare: false }, [Type::scalar(Dtype::I64)], loc);
+    b.func.inst(branch).results[0]
+}
+
+/// Appends the span of the loop index over full iterations, by the slacks of the first iteration. `span` is that of the whole loop.
+fn full_span(b: &mut Builder<'_>, slacks: Vec<Slack>, mut span: Value) -> Value {
     for Slack { slack, scale } in smallest(b, slacks) {
         let one = b.index(1);
         let mut iterations = slack;
@@ -347,9 +366,7 @@ fn full_end(b: &mut Builder<'_>, around: &Loop, slacks: Vec<Slack>, whole: Value
         }
         span = b.binary(BinaryOp::Min, span, iterations);
     }
-    let zero = b.index(0);
-    let span = b.select(is_full, span, zero);
-    around.iterations_end(b, span, 1)
+    span
 }
 
 /// Appends a test: if the first iteration is full, are all others full, too? `None` if it costs as much as to compute where full iterations end.
