@@ -1,6 +1,7 @@
 //! Analyses: properties of a kernel, computed on demand. The kernel stores no result, because a rewrite would make it stale.
 
 pub mod affine;
+pub mod bits;
 pub mod bounds;
 pub mod factors;
 pub mod index_overlap;

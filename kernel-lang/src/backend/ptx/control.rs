@@ -175,23 +175,33 @@ impl Emitter<'_> {
         }
     }
 
-    fn counted_loop(&mut self, [lower, upper, step]: [Value; 3], init: &[Value], body: Region, results: &[Value]) {
+    fn counted_loop(&mut self, bounds: [Value; 3], init: &[Value], body: Region, results: &[Value]) {
         let params = &self.func.region(body).params;
-        let opened = self.begin_loop(Some(([lower, upper, step], params[0])), &[body]);
+        let opened = self.begin_loop(Some((bounds, params[0])), &[body]);
+        let [lower, end_of_index, stride] = bounds;
         let ty = arithmetic_type(self.func.ty(lower).dtype());
         let variables: Vec<Lanes> = params.iter().map(|param| self.variable(*param)).collect();
         let (again, end) = (self.asm.label(), self.asm.label());
         let initial: Vec<Value> = [lower].into_iter().chain(init.iter().copied()).collect();
         self.assign(&variables, &initial);
-        let (upper, step, index) = (self.scalar(upper), self.scalar(step), variables[0].get(0));
+        let (upper, step, index) = (self.scalar(end_of_index), self.scalar(stride), variables[0].get(0));
         let done = self.reg(Class::Pred);
         asm!(self, "setp.ge.{ty} {done}, {index}, {upper}");
         asm!(self, "@{done} bra.uni {end}");
         let stuck = self.reg(Class::Pred);
         asm!(self, "setp.le.{ty} {stuck}, {step}, 0");
         asm!(self, "@{stuck} bra.uni {end}");
+        // What is computed from the first index is not available in later iterations.
+        self.addresses.push(FxHashMap::default());
+        let carried = self.carried(params[0], stride, body);
+        self.addresses.pop();
         self.asm.define_label(&again);
+        let addresses = self.carried_addresses(&carried);
+        self.addresses.push(addresses);
+        self.loops.push((params[0], end_of_index));
         self.scoped(body);
+        self.loops.pop();
+        self.addresses.pop();
         self.end_loop(opened);
         self.assign(&variables[1..], self.func.yielded(body));
         // The remainder is positive, also if `index + step` would overflow.
@@ -200,6 +210,7 @@ impl Emitter<'_> {
         asm!(self, "sub.s{bits} {left}, {upper}, {index}");
         asm!(self, "setp.gt.u{bits} {more}, {left}, {step}");
         asm!(self, "add.s{bits} {index}, {index}, {step}");
+        self.advance(&carried);
         asm!(self, "@{more} bra.uni {again}");
         self.asm.define_label(&end);
         for (result, variable) in results.iter().zip(&variables[1..]) {

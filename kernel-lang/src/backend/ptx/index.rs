@@ -21,6 +21,17 @@ pub(super) struct AddressKey {
     bytes: i64,
 }
 
+impl AddressKey {
+    pub(super) fn new(base: Option<Value>, affine: &Affine, layout: Option<&Layout>, bytes: i64) -> AddressKey {
+        AddressKey { base, terms: affine.start.terms.clone(), strides: affine.strides.clone(), layout: layout.cloned(), bytes }
+    }
+
+    /// Is it the key of an address that differs from another one only by terms that are the same for every thread?
+    pub(super) fn differs_in_terms(&self, other: &AddressKey) -> bool {
+        self.base == other.base && self.strides == other.strides && self.layout == other.layout && self.bytes == other.bytes
+    }
+}
+
 /// The thread's part of an index along an axis, by layout; and the predicates of the threads that store elements held by several threads.
 #[derive(Default)]
 pub(super) struct ThreadParts {
@@ -178,21 +189,24 @@ impl Emitter<'_> {
         layout: Option<&Layout>,
         bytes: i64,
     ) -> Reg {
-        let key = AddressKey {
-            base: base_value,
-            terms: affine.start.terms.clone(),
-            strides: affine.strides.clone(),
-            layout: layout.cloned(),
-            bytes,
-        };
+        let key = AddressKey::new(base_value, affine, layout, bytes);
         if let Some(known) = self.addresses.iter().rev().find_map(|scope| scope.get(&key)) {
             return *known;
         }
         let mut sum = base;
-        for (factors, coefficient) in &affine.start.terms {
+        let is_subtracted = |(_, coefficient): &&(Product, i64)| coefficient.wrapping_mul(bytes) == -1;
+        for (factors, coefficient) in affine.start.terms.iter().filter(|term| !is_subtracted(term)) {
             let product = self.product(factors);
             let term = self.scaled(product, coefficient.wrapping_mul(bytes));
             sum = Some(self.sum(sum, term));
+        }
+        for (factors, _) in affine.start.terms.iter().filter(is_subtracted) {
+            let (product, difference) = (self.product(factors), self.reg(Class::B64));
+            match sum {
+                Some(sum) => asm!(self, "sub.s64 {difference}, {sum}, {product}"),
+                None => asm!(self, "neg.s64 {difference}, {product}"),
+            }
+            sum = Some(difference);
         }
         for (axis, lane) in affine.strides.iter().enumerate() {
             let part = layout.and_then(|layout| self.threads.parts.get(&(layout.clone(), axis)).copied().flatten());

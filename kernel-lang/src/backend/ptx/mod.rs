@@ -12,6 +12,7 @@
 //! indices that only addresses memory needs no registers.
 
 mod arithmetic;
+mod carried;
 mod control;
 mod exchange;
 mod index;
@@ -87,6 +88,8 @@ struct Emitter<'a> {
     addresses: Vec<FxHashMap<index::AddressKey, Reg>>,
     /// The slack between a thread's indices and a limit, by the region in which it is valid.
     slacks: Vec<FxHashMap<arithmetic::compare::SlackKey, Reg>>,
+    /// The index and the upper bound of each counted loop around this region.
+    loops: Vec<(Value, Value)>,
     /// For the masks of vectorised accesses in this region: the number of adjacent registers in which the mask is equal.
     runs: FxHashMap<Value, usize>,
     /// The narrow integers that are clamped, by their registers: the type, and the register of the 32-bit integer.
@@ -160,6 +163,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         threads: index::ThreadParts::default(),
         addresses: vec![FxHashMap::default()],
         slacks: vec![FxHashMap::default()],
+        loops: Vec::new(),
         runs: FxHashMap::default(),
         clamped: FxHashMap::default(),
         pointers: SideTable::new(),

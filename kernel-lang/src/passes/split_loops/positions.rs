@@ -5,10 +5,10 @@
 //! ```
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::bits::Bits;
 use crate::analysis::loops::Loop;
 use crate::analysis::masks::Comparison;
-use crate::analysis::polynomial::Product;
-use crate::ir::{BinaryOp, Builder, CompareOp, Function, Op, SideTable, Value, postorder};
+use crate::ir::{BinaryOp, Builder, CompareOp, Function, Op};
 
 /// Rewrites masks of the loop's body that compare `start + position` with a number, so that they compare the position instead. The pass
 /// does this only if `start` is known to be neither negative nor near the end of 64 bits.
@@ -41,46 +41,7 @@ pub(super) fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut A
 fn is_small(func: &Function, around: &Loop, affine: &Affine, bits: &mut Bits) -> bool {
     const STEP: i64 = 1 << 20;
     let (index, step) = (around.index(func), around.constant_step(func));
-    let is_small_term = |(factors, coefficient): &(Product, i64)| {
-        let [value] = &factors[..] else { return false };
-        let begins = if *value == index { around.lower } else { *value };
-        let slow = *value != index || step.and_then(|step| step.checked_mul(*coefficient)).is_some_and(|step| step <= STEP);
-        let bits = bits.get(func, begins);
-        *coefficient > 0 && slow && bits.is_some_and(|bits| bits + coefficient.ilog2() < 58)
-    };
-    affine.start.terms.len() <= 4 && affine.start.terms.iter().all(is_small_term) && (0..1 << 60).contains(&affine.start.constant)
-}
-
-/// For values that are at least 0 and less than `2^bits`: a number of such bits. Each is computed once.
-#[derive(Default)]
-pub(super) struct Bits {
-    known: SideTable<Value, Option<Option<u32>>>,
-}
-
-impl Bits {
-    fn get(&mut self, func: &Function, value: Value) -> Option<u32> {
-        let enter = |cx: &mut Bits, value: Value, before: &mut Vec<Value>| {
-            let is_new = cx.known[value].is_none();
-            if is_new && let Some(Op::Binary { op: BinaryOp::Add | BinaryOp::Mul, lhs, rhs }) = func.def_op(value) {
-                before.extend([*lhs, *rhs]);
-            }
-            is_new
-        };
-        postorder(self, value, enter, |cx, value| {
-            let bits = cx.of(func, value);
-            cx.known[value] = Some(bits);
-        });
-        self.known[value].flatten()
-    }
-
-    fn of(&self, func: &Function, value: Value) -> Option<u32> {
-        let known = |value: &Value| self.known[*value].flatten();
-        match func.def_op(value)? {
-            Op::Const { value } => value.as_int().filter(|value| (0..1 << 62).contains(value)).map(|value| (value + 1).ilog2() + 1),
-            Op::ProgramId { .. } | Op::NumPrograms { .. } => Some(32),
-            Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(known(lhs)?.max(known(rhs)?) + 1).filter(|bits| *bits < 63),
-            Op::Binary { op: BinaryOp::Mul, lhs, rhs } => Some(known(lhs)? + known(rhs)?).filter(|bits| *bits < 63),
-            _ => None,
-        }
-    }
+    let scale = affine.start.coefficient(index).and_then(|scale| scale.as_constant());
+    let is_slow = scale.is_some_and(|scale| scale == 0 || step.and_then(|step| step.checked_mul(scale)).is_some_and(|step| step <= STEP));
+    is_slow && bits.are_few(func, &affine.start.map(&|value| if value == index { around.lower } else { value }))
 }

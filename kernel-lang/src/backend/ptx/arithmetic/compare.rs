@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::bits::Bits;
 use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
@@ -13,10 +14,11 @@ use crate::layout::Layout;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Source};
 
-/// The key of a slack: the limit, the strides of the index, and the layout that distributes the elements over threads.
+/// The key of a slack: the limit and where the positions begin, the strides of the index, and the layout that distributes the elements over threads.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct SlackKey {
     limit: Polynomial,
+    begin: Polynomial,
     steps: Vec<Polynomial>,
     layout: Option<Layout>,
 }
@@ -26,6 +28,8 @@ pub(crate) struct PositionTest {
     op: CompareOp,
     position: Rc<Affine>,
     limit: Polynomial,
+    /// The index of position 0, which is neither negative nor above 2^62.
+    begin: Polynomial,
 }
 
 impl PositionTest {
@@ -41,14 +45,22 @@ impl PositionTest {
             limit = limit.minus(&position.start);
             Rc::make_mut(&mut position).start = Polynomial::constant(0);
         }
+        // In `program * 64 + i < n`, `i` is compared with `n - program * 64`.
+        let mut begin = Polynomial { constant: 0, ..position.start.clone() };
+        if !begin.is(0) && Bits::default().are_few(func, &position.start) {
+            let constant = position.start.constant;
+            Rc::make_mut(&mut position).start = Polynomial::constant(constant);
+        } else {
+            begin = Polynomial::constant(0);
+        }
         let is_position = position.start.as_constant().is_some_and(|start| (0..1 << 30).contains(&start));
         let is_small = position.maximum_offset(&extents).is_some_and(|maximum| maximum < 1 << 30);
-        (is_position && is_small && !position.is_uniform()).then_some(PositionTest { op, position, limit })
+        (is_position && is_small && !position.is_uniform()).then_some(PositionTest { op, position, limit, begin })
     }
 
     /// The scalars from which the comparison is computed.
     pub(crate) fn operands(&self) -> impl Iterator<Item = Value> {
-        self.limit.scalars()
+        self.limit.scalars().chain(self.begin.scalars())
     }
 }
 
@@ -131,18 +143,36 @@ impl Emitter<'_> {
 
     /// The slack: the limit minus the thread part, computed once per region.
     pub(crate) fn slack(&mut self, test: &PositionTest, layout: Option<&Layout>) -> Reg {
-        let key = SlackKey { limit: test.limit.clone(), steps: test.position.strides.clone(), layout: layout.cloned() };
+        let key = SlackKey {
+            limit: test.limit.clone(),
+            begin: test.begin.clone(),
+            steps: test.position.strides.clone(),
+            layout: layout.cloned(),
+        };
         if let Some(known) = self.slacks.iter().rev().find_map(|scope| scope.get(&key)) {
             return *known;
         }
         let mut slack = self.reg(Class::B32);
-        // Limits beyond the range of the indices are equivalent, so clamping preserves the result.
-        if let Some(limit) = self.before_widening(&test.limit) {
+        // Limits beyond the range of the indices are equivalent, so clamping preserves the result. That of a constant is computed here: where `ptxas` 13.0
+        // computes one from 64-bit extrema, and the slack's own minimum follows, it negates the slack.
+        if let Some(limit) = test.limit.as_constant().filter(|_| test.begin.is(0)) {
+            asm!(self, "mov.b32 {slack}, {}", limit.clamp(-1, i32::MAX.into()));
+        } else if let Some(limit) = self.before_widening(&test.limit).filter(|_| test.begin.is(0)) {
             asm!(self, "max.s32 {slack}, {limit}, -1");
         } else {
-            let [at_least, at_most] = [0; 2].map(|_| self.reg(Class::B64));
-            let limit = self.step(&test.limit, 1);
-            asm!(self, "max.s64 {at_least}, {limit}, -1");
+            let mut limit = self.step(&test.limit, 1);
+            if !test.begin.is(0) {
+                // No index is negative, so that limits below -1 are equivalent. The distance of -1 from the begin does not wrap.
+                let (begin, natural, distance) = (self.step(&test.begin, 1), self.reg(Class::B64), self.reg(Class::B64));
+                asm!(self, "max.s64 {natural}, {limit}, -1");
+                asm!(self, "sub.s64 {distance}, {natural}, {begin}");
+                limit = distance;
+            }
+            let (mut at_least, at_most) = (limit, self.reg(Class::B64));
+            if !test.begin.is(0) || !self.is_left(&test.limit) {
+                at_least = self.reg(Class::B64);
+                asm!(self, "max.s64 {at_least}, {limit}, -1");
+            }
             asm!(self, "min.s64 {at_most}, {at_least}, {}", i32::MAX);
             asm!(self, "cvt.u32.u64 {slack}, {at_most}");
         }
@@ -163,6 +193,18 @@ impl Emitter<'_> {
             scope.insert(key, slack);
         }
         slack
+    }
+
+    /// Is a limit what is left of a loop around this region, and so positive?
+    fn is_left(&mut self, limit: &Polynomial) -> bool {
+        let (func, facts) = (self.func, &mut self.facts);
+        let mut of = |value: Value| facts.get(func, value).map(|affine| affine.start.clone());
+        let limit = match &limit.terms[..] {
+            [(factors, 1)] if limit.constant == 0 && factors.len() == 1 => of(factors[0]),
+            _ => Some(limit.clone()),
+        };
+        let left = self.loops.iter().map(|(index, upper)| of(*upper).map(|upper| upper.minus(&Polynomial::scalar(*index))));
+        limit.is_some() && left.into_iter().any(|left| left == limit)
     }
 
     /// A limit that was widened from 32 bits, before that.
