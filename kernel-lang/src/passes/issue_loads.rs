@@ -38,9 +38,12 @@
 //! instead of 35.5 us on an H200.
 //!
 //! Few elements stay in front of the sum without an `issue_loads`. Very many are left where the driver's compiler moves them: otherwise too few
-//! programs would run at once. Loads whose accesses are narrower than a register are in copies for tiles that are not full, which rarely run.
+//! programs would run at once. Elements of rows that are not aligned take a register each, so fewer of them are many. Of these, the driver's compiler loads
+//! two at a time behind the sum, in the registers of the two before, also where the first op that uses them stands in front of it.
 
 use std::ops::RangeInclusive;
+
+use rustc_hash::FxHashSet;
 
 use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Inst, Op, Region, SideTable, Value};
@@ -48,12 +51,15 @@ use crate::layout::Level;
 
 /// The registers of a thread that the loads of a group fill, if the group needs the op.
 const REGISTERS: RangeInclusive<usize> = 64..=80;
+/// The same for a group with narrow accesses.
+const OF_NARROW: RangeInclusive<usize> = 24..=40;
 
 /// Runs the pass. All tiles have layouts.
 pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
+    let frequent: FxHashSet<Region> = func.frequent_regions().into_iter().collect();
     for region in func.regions_under(func.body) {
-        for (at, loads) in groups(func, region).into_iter().rev() {
+        for (at, loads) in groups(func, region, frequent.contains(&region)).into_iter().rev() {
             let loc = func.inst(func.region(region).insts[at]).loc;
             let issue = func.make_inst(Op::IssueLoads { loads }, [], loc);
             func.insts_mut(region).insert(at, issue);
@@ -70,12 +76,13 @@ struct Loaded {
     first_use: usize,
 }
 
-/// For each group of loads that needs the op: the position of the first op that uses one of them, and the loads that are used late.
-fn groups(func: &Function, region: Region) -> Vec<(usize, Vec<Value>)> {
+/// For each group of loads that needs the op: the position of the first op that uses one of them, and the loads that are used late. Narrow accesses count if
+/// the region is frequent.
+fn groups(func: &Function, region: Region, is_frequent: bool) -> Vec<(usize, Vec<Value>)> {
     let insts = &func.region(region).insts;
     let reductions: Vec<usize> =
         (0..insts.len()).filter(|at| matches!(func.inst(insts[*at]).op, Op::Reduce { .. } | Op::Scan { .. })).collect();
-    let loads = if reductions.is_empty() { Vec::new() } else { loads(func, insts) };
+    let loads = if reductions.is_empty() { Vec::new() } else { loads(func, insts, is_frequent) };
     let (mut groups, mut rest) = (Vec::new(), &loads[..]);
     while let Some(first) = rest.first() {
         let (mut used, mut length) = (first.first_use, 1);
@@ -85,16 +92,33 @@ fn groups(func: &Function, region: Region) -> Vec<(usize, Vec<Value>)> {
         let (group, behind) = rest.split_at(length);
         rest = behind;
         let Some(reduction) = reductions.iter().find(|reduction| **reduction >= used) else { break };
-        let late: Vec<Value> = group.iter().filter(|load| load.first_use > *reduction).map(|load| load.result).collect();
-        if !late.is_empty() && REGISTERS.contains(&group.iter().map(|load| registers(func, insts[load.at])).sum()) {
+        let is_narrow = group.iter().any(|load| !matches!(func.inst(insts[load.at]).op, Op::Load { align: 4.., .. }));
+        let (range, reduced) = if is_narrow { (OF_NARROW, Some(needed_by(func, insts, *reduction))) } else { (REGISTERS, None) };
+        let is_late =
+            |load: &&Loaded| load.first_use > *reduction || reduced.as_ref().is_some_and(|reduced| !reduced.contains(&load.result));
+        let late: Vec<Value> = group.iter().filter(is_late).map(|load| load.result).collect();
+        if !late.is_empty() && range.contains(&group.iter().map(|load| registers(func, insts[load.at])).sum()) {
             groups.push((used, late));
         }
     }
     groups
 }
 
-/// The loads of tiles that fill whole registers, in order.
-fn loads(func: &Function, insts: &[Inst]) -> Vec<Loaded> {
+/// The values of a region from which an op is computed.
+fn needed_by(func: &Function, insts: &[Inst], op: usize) -> FxHashSet<Value> {
+    let mut needed = FxHashSet::default();
+    func.inst(insts[op]).op.for_each_operand(&mut |value| _ = needed.insert(value));
+    for inst in insts[..op].iter().rev() {
+        let data = func.inst(*inst);
+        if data.results.iter().any(|result| needed.contains(result)) {
+            data.op.for_each_operand(&mut |value| _ = needed.insert(value));
+        }
+    }
+    needed
+}
+
+/// The loads of tiles, in order: all that are in bounds, or those whose accesses fill whole registers.
+fn loads(func: &Function, insts: &[Inst], has_narrow: bool) -> Vec<Loaded> {
     let mut loads: Vec<Loaded> = Vec::new();
     // The number of the load whose elements a value has, perhaps in another shape.
     let mut numbers: SideTable<Value, Option<usize>> = SideTable::new();
@@ -111,8 +135,9 @@ fn loads(func: &Function, insts: &[Inst]) -> Vec<Loaded> {
         };
         data.op.for_each_operand(&mut note);
         data.op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inner| func.inst(inner).op.for_each_operand(&mut note)));
-        if let Op::Load { volatile: false, align: 4.., .. } = data.op
+        if let Op::Load { volatile: false, align, in_bounds, .. } = data.op
             && func.ty(data.results[0]).is_tile()
+            && (align >= 4 || has_narrow && in_bounds)
         {
             numbers[data.results[0]] = Some(loads.len());
             loads.push(Loaded { result: data.results[0], at, first_use: insts.len() });
