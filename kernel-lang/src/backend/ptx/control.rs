@@ -160,7 +160,7 @@ impl Emitter<'_> {
                     }
                 }
                 Op::Compare { .. } => {
-                    if let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, data.results[0])
+                    if let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, data.results[0], &self.kept)
                         && test.operands().all(is_outside)
                     {
                         let layout = self.layout(data.results[0]).cloned();

@@ -19,7 +19,7 @@ mod index;
 mod memory;
 mod text;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::uniform_loads::{self, Reader};
@@ -88,6 +88,8 @@ struct Emitter<'a> {
     addresses: Vec<FxHashMap<index::AddressKey, Reg>>,
     /// The slack between a thread's indices and a limit, by the region in which it is valid.
     slacks: Vec<FxHashMap<arithmetic::compare::SlackKey, Reg>>,
+    /// The comparisons of blocks that are computed once.
+    kept: FxHashSet<Value>,
     /// The index and the upper bound of each counted loop around this region.
     loops: Vec<(Value, Value)>,
     /// For the masks of vectorised accesses in this region: the number of adjacent registers in which the mask is equal.
@@ -146,7 +148,8 @@ pub struct Module {
 pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     let Stage::Gpu(schedule) = func.stage() else { panic!("only a kernel that is verified with its layouts is emitted") };
     let func = func.func();
-    let needed = needed(func);
+    let kept = arithmetic::compare::of_several_blocks(func);
+    let needed = needed(func, &kept);
     let launch_values = launch_value::parameters(func);
     let launch_types = launch_value::parameter_types(&launch_values);
     let param_bytes = exchange::budget::param_bytes(func, &launch_types);
@@ -157,6 +160,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         other_halves: arithmetic::wide_product::other_halves(func, &needed),
         halves: FxHashMap::default(),
         needed,
+        kept,
         summed: exchange::reduce::summed_products(func),
         rounded_quotients: arithmetic::bf16_quotient::rounded_quotients(func),
         facts: AffineFacts::new(),
@@ -271,7 +275,7 @@ fn arithmetic_type(dtype: Dtype) -> &'static str {
 }
 
 /// The values that must be in registers: all operands except offsets of accesses that are affine.
-fn needed(func: &Function) -> Vec<bool> {
+fn needed(func: &Function, kept: &FxHashSet<Value>) -> Vec<bool> {
     let mut facts = AffineFacts::new();
     let mut needed = vec![false; func.value_count()];
     let mut insts = func.all_insts();
@@ -322,7 +326,7 @@ fn needed(func: &Function) -> Vec<bool> {
                         None => need(*offset),
                     }
                 }
-                op if let Some(test) = data.results.first().and_then(|result| PositionTest::of(func, &mut facts, op, *result)) => {
+                op if let Some(test) = data.results.first().and_then(|result| PositionTest::of(func, &mut facts, op, *result, kept)) => {
                     test.operands().for_each(need);
                 }
                 op if let Some((_, index, length)) = arithmetic::compare::bounds_test(func, &mut facts, op) => {
@@ -549,7 +553,7 @@ impl Emitter<'_> {
             self.index_tile(result, &affine);
             return true;
         }
-        if let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, result) {
+        if let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, result, &self.kept) {
             self.test_positions(&test, result);
             return true;
         }
