@@ -463,7 +463,9 @@ fn slacks(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Slack> {
                     (b.binary(BinaryOp::Sub, most, start), true)
                 }
             };
-            let less = b.index((maximum - i64::from(is_closed)).into());
+            // The slack of a tile of one index must not wrap, either: its last iteration is left to the remainder loop.
+            let last = maximum - i64::from(is_closed);
+            let less = b.index(last.max(0).into());
             slacks.push(Slack { slack: b.binary(BinaryOp::Sub, slack, less), scale });
         }
     }

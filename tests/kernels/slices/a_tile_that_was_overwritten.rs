@@ -1,8 +1,8 @@
-//! A row is loaded, overwritten and summed up; behind the sum, the elements from before are used together with weights.
+//! A row is loaded, overwritten and summed up; behind the sum, the elements from before are used together with weights, of which there are fewer.
 //! x: any 512
-//! w: any 512
+//! w: any 500
 //! y: zeros 512
-//! n: 0, 1, 300, 511
+//! n: 0, 1, 300, 511, 512
 fn kernel(x: PtrMut<i32>, w: Ptr<i32>, y: PtrMut<i32>, n: usize) {
     let lanes = arange(0, 512);
     let mask = lanes < n;
