@@ -8,9 +8,10 @@
 //!                                                   } else { the code as it was, guarded } {rare}
 //! ```
 //!
-//! Where the length of rows is odd, no row but each eighth is aligned, and nearly all programs would run the guarded copy. That compares each index with the
-//! end of the mask, and with both ends of the tensor. One test of scalars decides about the tensor for all elements. What is left to the guarded copy is a
-//! row that leaves its tensor, so that copy is compiled for length, not for speed: nothing in it runs ahead or tests for the usual case.
+//! If rows have an odd number of elements, at most one row in eight is aligned, and nearly all programs would run the guarded copy. The guarded copy compares
+//! each index with the end of the mask and with both ends of the tensor. This version tests once, with scalars, that the row is in bounds, and then compares
+//! each index with the end of the mask only. The guarded copy then runs only for a row that leaves its tensor. So it is compiled for short code, not for
+//! speed: its loads do not run ahead, and [`crate::passes::guard_accesses`] adds no test of whole slices to it.
 //!
 //! A region whose tiles come from elsewhere or go elsewhere has `narrow` runs instead. One that reduces nothing is sliced as it is, and waits for memory.
 
