@@ -22,11 +22,11 @@
 //!     } () {
 //!         %1 = const {value = 0} : i64
 //!         %2 = const {value = 1024} : i64
-//!         %3 = const {value = 128} : i64
+//!         %3 = const {value = 512} : i64
 //!         for %1, %2, %3 (%4: i64) {
-//!             %5 = arange {start = 0, end = 128} : tile<i64, [128]>
-//!             %6 = broadcast %4 : tile<i64, [128]>
-//!             %7 = add %6, %5 : tile<i64, [128]>
+//!             %5 = arange {start = 0, end = 512} : tile<i64, [512]>
+//!             %6 = broadcast %4 : tile<i64, [512]>
+//!             %7 = add %6, %5 : tile<i64, [512]>
 //!             store %y, %7, %7
 //!             yield
 //!         }
@@ -75,6 +75,9 @@ use crate::location::Loc;
 const SHORTEST: usize = 128;
 /// The largest number of slices. Beyond it, slices become longer.
 const MOST: usize = 8;
+/// The elements of a slice for each thread of the usual four warps, unless there are more slices than [`MOST`]. Each slice waits for memory once, and the
+/// last program of a launch is often one whose tile is not full: the launch ends only after all of its slices, one after the other.
+const GUARDED_ELEMENTS: usize = 4;
 /// The same for the ops behind the last reduction of a row. Their loads wait for memory once in each slice, and where rows are not aligned, every program
 /// takes them. Slices of several rows stay short: a layer norm would take up to 16 registers more for them, also where its rows are aligned.
 const MOST_BEHIND: usize = 4;
@@ -113,7 +116,8 @@ impl Version {
         match self {
             Version::Guarded | Version::Rare if divides(func, region) => MOST_DIVIDED,
             Version::Guarded if first > 0 && !has_rows(func, region) => MOST_BEHIND,
-            Version::Guarded | Version::Rare => MOST,
+            Version::Rare => MOST,
+            Version::Guarded => (extent / SHORTEST / GUARDED_ELEMENTS).clamp(1, MOST),
             Version::Ragged => limited(RAGGED_LOADS).max(extent / SHORTEST / RAGGED_ELEMENTS).next_power_of_two(),
             Version::ByElement => MOST_BEHIND,
             Version::Fastest => limited(MOST_LOADS).next_power_of_two(),

@@ -94,20 +94,46 @@ impl Emitter<'_> {
     /// Loads launch values from their parameters. Programs to which bounds do not apply compute the values themselves.
     pub(super) fn launch_value(&mut self, compute: Region, results: &[Value]) {
         for (result, own) in results.iter().zip(self.func.yielded(compute)) {
-            let Parameters { first, axes, dtype } = self.launch_values[result].clone();
+            let Parameters { first, axes, dtype, in_place } = self.launch_values[result].clone();
             let value = if !axes.is_empty() {
                 self.bounded(compute, *own, first, &axes)
             } else if dtype == Dtype::Bool {
-                let (answer, holds) = (self.reg(Class::B32), self.reg(Class::Pred));
-                asm!(self, "ld.param.u32 {answer}, [{}]", parameter_name(first));
-                asm!(self, "setp.ne.u32 {holds}, {answer}, 0");
-                holds
+                if !in_place {
+                    self.later.insert(*result, first);
+                    continue;
+                }
+                self.launched_bool(first)
             } else {
                 let value = self.reg(Class::of(dtype));
                 asm!(self, "ld.param.{} {value}, [{}]", memory_type(dtype), parameter_name(first));
                 value
             };
             self.define(*result, Lanes::Splat(value));
+        }
+    }
+
+    fn launched_bool(&mut self, parameter: usize) -> Reg {
+        let (answer, holds) = (self.reg(Class::B32), self.reg(Class::Pred));
+        asm!(self, "ld.param.u32 {answer}, [{}]", parameter_name(parameter));
+        asm!(self, "setp.ne.u32 {holds}, {answer}, 0");
+        holds
+    }
+
+    /// Loads the launch values that ops of a region use and that the usual path does not: a comparison in front would wait for their parameters.
+    pub(super) fn load_later(&mut self, region: Region) {
+        if self.later.is_empty() {
+            return;
+        }
+        let mut used = Vec::new();
+        for inst in &self.func.region(region).insts {
+            let add = &mut |operand: Value| used.extend(self.later.get(&operand).map(|parameter| (operand, *parameter)));
+            self.func.inst(*inst).op.for_each_operand(add);
+        }
+        used.sort_unstable_by_key(|(_, parameter)| *parameter);
+        used.dedup();
+        for (value, parameter) in used {
+            let holds = self.launched_bool(parameter);
+            self.define(value, Lanes::Splat(holds));
         }
     }
 

@@ -100,6 +100,8 @@ struct Emitter<'a> {
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The parameters of each launch value.
     launch_values: FxHashMap<Value, launch_value::Parameters>,
+    /// The parameters of launch values that are loaded at the start of each region that uses them, see [`Emitter::load_later`].
+    later: FxHashMap<Value, usize>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
     /// The threads that perform each load of elements that several threads hold.
@@ -172,6 +174,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         clamped: FxHashMap::default(),
         pointers: SideTable::new(),
         launch_values: launch_values.into_iter().collect(),
+        later: FxHashMap::default(),
         report_buffer: None,
         readers: uniform_loads::compute(func),
         policies: Vec::new(),
@@ -452,6 +455,7 @@ impl Emitter<'_> {
         for inst in &func.region(region).insts {
             self.note_run(&func.inst(*inst).op, &mut outside);
         }
+        self.load_later(region);
         for inst in &func.region(region).insts {
             let data = func.inst(*inst);
             let is_used = data.results.iter().any(|result| self.needed[result.index()]);

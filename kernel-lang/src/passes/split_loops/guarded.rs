@@ -23,8 +23,9 @@
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::bounds::End;
 use crate::analysis::loops::{self, Loop};
+use crate::dtype::Dtype;
 use crate::ir::rewrite::{Substitution, copy_regions};
-use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, UnaryOp, Value};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, Type, UnaryOp, Value, computation};
 use crate::passes::split_full_tiles::{Plan, Sought, WIDEST, has_aligned_runs, narrow_run, plan};
 use crate::passes::unroll_loops::{THREADS, carried_registers, rows};
 
@@ -46,7 +47,8 @@ pub(super) struct Guarded {
 }
 
 impl Guarded {
-    /// Appends the test that chooses between the guarded loop and the remainder loop. `run` and the two values are those of [`remainder_is_fast`].
+    /// Appends the test that chooses between the guarded loop and the remainder loop. `has_begun` says whether the main loop runs an iteration; then the
+    /// remainder loop follows. `run` and `is_single` are those of [`remainder_is_fast`].
     pub(super) fn new(
         b: &mut Builder<'_>,
         around: &Loop,
@@ -55,19 +57,20 @@ impl Guarded {
         [has_begun, is_single]: [Value; 2],
         facts: &mut AffineFacts,
     ) -> Guarded {
-        let mut is_remainder = remainder_is_fast(b, plan, run, [has_begun, is_single]);
         let mut masked = masked_iterations(b.func, around, facts);
-        if let Some(plan) = &masked {
+        let is_remainder = or_else(b, around, has_begun, |b| {
+            let is_fast = remainder_is_fast(b, plan, run, is_single);
+            let Some(plan) = &masked else { return is_fast };
             let scales = scales(plan, around.index(b.func));
             let first = first_is_full(b, plan, &scales);
-            if let Some(last) = last_is_inside(b, around, plan, &scales, facts) {
-                let are_inside = b.binary(BinaryOp::And, first, last);
-                let may_leave = b.unary(UnaryOp::Not, are_inside);
-                is_remainder = b.binary(BinaryOp::Or, is_remainder, may_leave);
-            } else {
+            let Some(last) = last_is_inside(b, around, plan, &scales, facts) else {
                 masked = None;
-            }
-        }
+                return is_fast;
+            };
+            let are_inside = b.binary(BinaryOp::And, first, last);
+            let may_leave = b.unary(UnaryOp::Not, are_inside);
+            b.binary(BinaryOp::Or, is_fast, may_leave)
+        });
         Guarded { is_remainder, masked }
     }
 
@@ -144,8 +147,28 @@ fn exchanges(func: &Function, body: Region) -> bool {
     func.region(body).insts.iter().any(|inst| func.inst(*inst).op.exchanges())
 }
 
-/// Appends a test: is the remainder loop the faster version for the iterations that are left? `has_begun` says whether the main loop runs an iteration, and
-/// `is_single` whether the whole loop has at most one. The remainder loop accesses runs of at least `run` bytes.
+/// Appends a test: is `first` true, or what `rest` computes? If the launch does not know the bounds of the loop, it does not know the answer either, and the
+/// program computes the rest only where it is needed: the driver's compiler would move it in front of the main loop.
+fn or_else(b: &mut Builder<'_>, around: &Loop, first: Value, rest: impl FnOnce(&mut Builder<'_>) -> Value) -> Value {
+    let is_known = |bound: Value| computation(b.func, bound, &Op::is_known_at_launch).is_some();
+    if is_known(around.lower) && is_known(around.upper) {
+        let rest = rest(b);
+        return b.binary(BinaryOp::Or, first, rest);
+    }
+    let [then_region, else_region] = [b.func.add_region(), b.func.add_region()];
+    let inner = &mut Builder::new(b.func, then_region, b.loc);
+    let yes = inner.constant(ConstExpr::Bool(true), Type::scalar(Dtype::Bool));
+    inner.yield_values(vec![yes]);
+    let inner = &mut Builder::new(b.func, else_region, b.loc);
+    let rest = rest(inner);
+    inner.yield_values(vec![rest]);
+    let test = Op::If { cond: first, then_region, else_region, rare: false };
+    let test = b.func.append(b.region, test, [Type::scalar(Dtype::Bool)], b.loc);
+    b.func.result(test)
+}
+
+/// Appends a test: is the remainder loop the faster version if the main loop runs no iteration? `is_single` says whether the whole loop has at most one. The
+/// remainder loop accesses runs of at least `run` bytes.
 ///
 /// | rows | tile of the first iteration | iterations | version |
 /// |---|---|---|---|
@@ -154,7 +177,7 @@ fn exchanges(func: &Function, body: Region) -> bool {
 /// | aligned | not full | several | guarded loop |
 /// | aligned to shorter runs | any | any | remainder loop, of these runs |
 /// | not aligned | any | any | guarded loop |
-fn remainder_is_fast(b: &mut Builder<'_>, plan: &Plan, run: i64, [has_begun, is_single]: [Value; 2]) -> Value {
+fn remainder_is_fast(b: &mut Builder<'_>, plan: &Plan, run: i64, is_single: Value) -> Value {
     let mut is_wanted = is_single;
     if run < WIDEST {
         let is_aligned = has_aligned_runs(b, plan, WIDEST);
@@ -162,6 +185,5 @@ fn remainder_is_fast(b: &mut Builder<'_>, plan: &Plan, run: i64, [has_begun, is_
         is_wanted = b.binary(BinaryOp::Or, is_wanted, is_narrow);
     }
     let has_runs = has_aligned_runs(b, plan, run);
-    let is_fast = b.binary(BinaryOp::And, has_runs, is_wanted);
-    b.binary(BinaryOp::Or, has_begun, is_fast)
+    b.binary(BinaryOp::And, has_runs, is_wanted)
 }

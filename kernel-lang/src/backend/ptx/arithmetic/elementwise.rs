@@ -51,7 +51,10 @@ impl Emitter<'_> {
                 Op::Binary { op, .. } if let Some(amount) = shift => emitter.shift(*op, dtype, regs[0], amount),
                 Op::Unary { op, .. } => emitter.unary(*op, dtype, regs[0]),
                 Op::Binary { op, .. } => emitter.binary(*op, dtype, regs[0], regs[1]),
-                Op::Compare { op, .. } => emitter.compare(*op, from, regs[0], regs[1]),
+                Op::Compare { op, rhs, .. } => match high_word_of_limit(emitter.func, *op, *rhs, from) {
+                    Some(limit) => emitter.compare_high_word(*op, from, regs[0], limit),
+                    None => emitter.compare(*op, from, regs[0], regs[1]),
+                },
                 Op::Fma { .. } => emitter.fma(dtype, regs[0], regs[1], regs[2]),
                 Op::Select { on_true, on_false, .. } => {
                     let by_bits = dtype == Dtype::F32 && [on_true, on_false].into_iter().any(|arm| is_negative_zero(emitter.func, *arm));
@@ -282,6 +285,14 @@ impl Emitter<'_> {
         d
     }
 
+    /// Compares the high word of 64 bits with a constant.
+    fn compare_high_word(&mut self, op: CompareOp, dtype: Dtype, x: Reg, limit: i128) -> Reg {
+        let ([low, high], d) = ([0; 2].map(|_| self.reg(Class::B32)), self.reg(Class::Pred));
+        asm!(self, "mov.b64 {{{low}, {high}}}, {x}");
+        asm!(self, "setp.{}.{}32 {d}, {high}, {limit}", op.name(), if dtype.is_signed_int() { 's' } else { 'u' });
+        d
+    }
+
     pub(crate) fn fma(&mut self, dtype: Dtype, a: Reg, b: Reg, c: Reg) -> Reg {
         let d = self.reg(Class::of(dtype));
         asm!(self, "fma.rn.{} {d}, {a}, {b}, {c}", arithmetic_type(dtype));
@@ -351,4 +362,12 @@ fn is_negative_zero(func: &Function, mut value: Value) -> bool {
         value = *x;
     }
     matches!(func.def_op(value), Some(Op::Const { value: ConstExpr::Float(number) }) if *number == 0.0 && number.is_sign_negative())
+}
+
+/// The high word of a constant of 64 bits whose low word is zero, if a comparison with the constant is one of high words. The driver's compiler compares both.
+fn high_word_of_limit(func: &Function, op: CompareOp, limit: Value, dtype: Dtype) -> Option<i128> {
+    let Some(Op::Const { value }) = func.def_op(limit) else { return None };
+    let is_wide = dtype.is_int() && dtype.bits() == 64 && matches!(op, CompareOp::Lt | CompareOp::Ge);
+    let limit = value.as_int().filter(|limit| is_wide && *limit != 0 && limit % (1 << 32) == 0)?;
+    Some(limit >> 32)
 }
