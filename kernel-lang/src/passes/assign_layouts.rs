@@ -86,6 +86,7 @@ fn choose(
     // The largest tiles come first; among equal ones, those that access memory. The first value of a component decides for the component.
     order.sort_by_cached_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access()));
     let mut chosen: Vec<Option<Layout>> = vec![None; func.value_count()];
+    let work = Work::of(func, components, wishes);
     for value in order {
         let component = components.find(value);
         if chosen[component].is_some() {
@@ -101,7 +102,7 @@ fn choose(
             if cheapest.is_some() && !access_cost::suits(&wish, &layout) {
                 break;
             }
-            let derived = derive(func, components, wishes, edges, &chosen, (component, layout), &own);
+            let derived = derive(func, components, &work, edges, &chosen, (component, layout), &own);
             let is_last = wish.vector == 1 || !derived.has_converts;
             if cheapest.as_ref().is_none_or(|cheapest| derived.cost < cheapest.cost) {
                 cheapest = Some(derived);
@@ -115,9 +116,25 @@ fn choose(
         if let (Some(wider), Some(known)) = (access_cost::wider(&wishes[component]), &cheapest)
             && !known.has_converts
         {
-            let derived = derive(func, components, wishes, edges, &chosen, (component, own(&shape, &wider)), &own);
+            let derived = derive(func, components, &work, edges, &chosen, (component, own(&shape, &wider)), &own);
             if !derived.has_converts && derived.cost < known.cost {
                 cheapest = Some(derived);
+            }
+        }
+        // Fewer neighbours in a thread can save accesses that are not aligned: those of a stencil load each line several times.
+        if let Some(known) = &cheapest
+            && !known.has_converts
+            && access_cost::outlasts_memory(&wishes[component], &known.layouts[0].1)
+        {
+            let mut wish = wishes[component].clone();
+            let mut least = work.cycles_of(known);
+            while wish.vector > 1 {
+                wish.vector /= 2;
+                let derived = derive(func, components, &work, edges, &chosen, (component, own(&shape, &wish)), &own);
+                let cycles = work.cycles_of(&derived);
+                if !derived.has_converts && cycles < least {
+                    (least, cheapest) = (cycles, Some(derived));
+                }
             }
         }
         for (component, layout) in cheapest.into_iter().flat_map(|derived| derived.layouts) {
@@ -125,6 +142,40 @@ fn choose(
         }
     }
     chosen
+}
+
+/// What the components do, by component.
+struct Work<'w> {
+    wishes: &'w [Wish],
+    /// The number of arithmetic ops on their tiles.
+    arithmetic: Vec<u32>,
+}
+
+impl Work<'_> {
+    fn of<'w>(func: &Function, components: &mut Components, wishes: &'w [Wish]) -> Work<'w> {
+        let mut arithmetic = vec![0; func.value_count()];
+        func.for_each_inst(func.body, &mut |inst| {
+            let data = func.inst(inst);
+            let is_arithmetic =
+                matches!(data.op, Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } | Op::Select { .. } | Op::Fma { .. });
+            for result in data.results.iter().filter(|result| is_arithmetic && func.ty(**result).is_tile()) {
+                arithmetic[components.find(*result)] += 1;
+            }
+        });
+        Work { wishes, arithmetic }
+    }
+
+    /// About the cycles of a multiprocessor that the accesses and the arithmetic of a component take for a warp.
+    fn cycles(&self, component: usize, layout: &Layout) -> u32 {
+        let arithmetic = self.arithmetic[component] * layout.registers_per_thread() / access_cost::ISSUED_IN_A_CYCLE;
+        access_cost::wavefronts(&self.wishes[component], layout) + arithmetic
+    }
+
+    /// The same for all components of these layouts, and for their converts.
+    fn cycles_of(&self, derived: &Derived) -> u32 {
+        let converts = derived.converted.iter().map(|[from, to]| access_cost::cycles_of_convert(from, to));
+        derived.layouts.iter().map(|(component, layout)| self.cycles(*component, layout)).chain(converts).sum()
+    }
 }
 
 /// The layouts that follow from the layout of one component.
@@ -136,6 +187,8 @@ struct Derived {
     cost: u32,
     /// Whether such a convert is needed.
     has_converts: bool,
+    /// The layouts on both sides of each convert, also of those of smaller tiles.
+    converted: Vec<[Layout; 2]>,
 }
 
 /// Derives layouts from that of the component `first`, for all components that shape ops relate to it and that have none yet. `own` is the
@@ -143,15 +196,17 @@ struct Derived {
 fn derive(
     func: &Function,
     components: &mut Components,
-    wishes: &[Wish],
+    work: &Work<'_>,
     edges: &[Vec<Edge>],
     chosen: &[Option<Layout>],
     first: (usize, Layout),
     own: &dyn Fn(&[u32], &Wish) -> Layout,
 ) -> Derived {
+    let wishes = work.wishes;
     let mut known: FxHashSet<usize> = [first.0].into_iter().collect();
     let (mut next, whole) = (vec![first.clone()], first.1.elements());
-    let mut derived = Derived { cost: access_cost::of(&wishes[first.0], &first.1), layouts: vec![first], has_converts: false };
+    let mut derived =
+        Derived { cost: access_cost::of(&wishes[first.0], &first.1), layouts: vec![first], has_converts: false, converted: Vec::new() };
     while let Some((leader, layout)) = next.pop() {
         for (inst, x, result) in &edges[leader] {
             let op = &func.inst(*inst).op;
@@ -173,13 +228,22 @@ fn derive(
                 let (taken, own) = (access_cost::of(wish, &layout), own(&extents(func, to), wish));
                 let apart = access_cost::of(wish, &own) + access_cost::of_convert(&layout, &own, func.ty(to).dtype().bytes() as u32);
                 let has_copies = layout.registers_per_thread() > own.registers_per_thread();
-                let is_taken = !has_copies && taken <= apart && access_cost::suits(wish, &layout);
+                let is_cheaper = if has_copies {
+                    // A few loads of what other lanes load as well, such as the factor of a run, take less than to get it from these lanes.
+                    let [here, elsewhere] = [&layout, &own].map(|layout| work.cycles(follower, layout));
+                    let is_anywhere = wish.accesses.iter().all(|access| access.is_load && access.axis.is_none());
+                    is_anywhere && here <= elsewhere + access_cost::cycles_of_convert(&layout, &own)
+                } else {
+                    taken <= apart
+                };
+                let is_taken = is_cheaper && access_cost::suits(wish, &layout);
                 // Converts of smaller tiles are no reason to access the large ones otherwise.
                 if follows as u64 == whole {
                     derived.cost += if is_taken { taken } else { apart };
                     derived.has_converts |= !is_taken;
                 }
                 if !is_taken {
+                    derived.converted.push([layout, own]);
                     continue;
                 }
             }

@@ -59,8 +59,8 @@ fn hint(reuse: Reuse, reads_mostly: bool) -> Evict {
     }
 }
 
-/// A kernel mostly reads if it reads more than this many bytes for each byte that it stores.
-const MOSTLY: u128 = 3;
+/// A kernel mostly reads if it reads at least so many bytes for each byte that it stores.
+const MOSTLY: u128 = 4;
 
 /// A loop whose number of iterations is unknown is taken to have so many.
 const ITERATIONS: u128 = 16;
@@ -119,7 +119,7 @@ pub fn decide(func: &Function) -> Vec<Decision> {
     let from_memory = |reuse: Reuse| matches!(reuse, Reuse::Once | Reuse::Parts | Reuse::Gathered | Reuse::Again);
     let read = reads.iter().filter(|read| from_memory(read.reuse));
     let read = read.map(|read| bytes(func, func.result(read.inst), &read.loops)).fold(0, u128::saturating_add);
-    let reads_mostly = read > stored.saturating_mul(MOSTLY);
+    let reads_mostly = read >= stored.saturating_mul(MOSTLY);
 
     let written = Stored::through(func, writes.iter().map(|write| write.base));
     let decision = |read: &Read| {

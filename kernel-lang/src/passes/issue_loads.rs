@@ -51,8 +51,8 @@ use crate::layout::Level;
 
 /// The registers of a thread that the loads of a group fill, if the group needs the op.
 const REGISTERS: RangeInclusive<usize> = 64..=80;
-/// The same for a group with narrow accesses.
-const OF_NARROW: RangeInclusive<usize> = 24..=40;
+/// The same for a group with narrow accesses, or with elements that are converted or otherwise used in front of the sum, but not for it.
+const OF_FEW: RangeInclusive<usize> = 24..=40;
 
 /// Runs the pass. All tiles have layouts.
 pub fn run(func: &mut Function) -> Changed {
@@ -93,9 +93,11 @@ fn groups(func: &Function, region: Region, is_frequent: bool) -> Vec<(usize, Vec
         rest = behind;
         let Some(reduction) = reductions.iter().find(|reduction| **reduction >= used) else { break };
         let is_narrow = group.iter().any(|load| !matches!(func.inst(insts[load.at]).op, Op::Load { align: 4.., .. }));
-        let (range, reduced) = if is_narrow { (OF_NARROW, Some(needed_by(func, insts, *reduction))) } else { (REGISTERS, None) };
-        let is_late =
-            |load: &&Loaded| load.first_use > *reduction || reduced.as_ref().is_some_and(|reduced| !reduced.contains(&load.result));
+        let needed = needed_by(func, insts, *reduction);
+        // The driver's compiler moves ops on elements behind the sum with their loads.
+        let is_moved = |load: &Loaded| !needed.contains(&load.result) && (is_narrow || load.first_use <= *reduction);
+        let range = if group.iter().any(is_moved) { OF_FEW } else { REGISTERS };
+        let is_late = |load: &&Loaded| load.first_use > *reduction || is_moved(load);
         let late: Vec<Value> = group.iter().filter(is_late).map(|load| load.result).collect();
         if !late.is_empty() && range.contains(&group.iter().map(|load| registers(func, insts[load.at])).sum()) {
             groups.push((used, late));

@@ -41,6 +41,8 @@ pub(super) struct Width {
     pub(super) vector: u32,
     /// The bytes of an element.
     pub(super) bytes: u32,
+    /// The pointer to its tensor.
+    pub(super) tensor: Value,
     /// Whether it is a load.
     pub(super) is_load: bool,
 }
@@ -76,10 +78,13 @@ pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Comp
         }
     }
     // The L2 updates a sector at a time. If lanes held more than one instruction updates, each instruction would update parts of sectors.
-    for access in accesses.iter().filter(|access| access.is_atomic && access.width.vector > 1) {
+    for access in accesses.iter().filter(|access| access.is_atomic) {
         let wish = &mut wishes[components.find(access.offset)];
-        if access.width.axis == wish.axis {
-            wish.vector = wish.vector.min(access.width.vector);
+        if access.width.axis.is_some() {
+            let is_wide = access.width.axis == wish.axis && access.width.vector > 1;
+            wish.vector = if is_wide { wish.vector.min(access.width.vector) } else { wish.vector };
+        } else if has_own_positions(func, access.offset) {
+            (wish.axis, wish.vector) = (None, 1);
         }
     }
     for wish in &mut wishes {
@@ -93,17 +98,39 @@ pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Comp
     wishes
 }
 
+/// Do neighbours have neighbouring indices, but for the ends of rows? Indices that were loaded lie anywhere.
+fn has_own_positions(func: &Function, offset: Value) -> bool {
+    let (mut seen, mut open): (FxHashSet<Value>, Vec<Value>) = (FxHashSet::default(), vec![offset]);
+    while let Some(value) = open.pop() {
+        match func.def_op(value) {
+            Some(Op::Arange { .. }) => return true,
+            Some(
+                op @ (Op::Binary { .. }
+                | Op::Select { .. }
+                | Op::Cast { .. }
+                | Op::Bitcast { .. }
+                | Op::ExpandDims { .. }
+                | Op::Broadcast { .. }),
+            ) if seen.insert(value) => {
+                op.for_each_operand(&mut |operand| open.push(operand));
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
 /// The number of neighbours that a thread should hold, if a component stores elements of several sizes.
 ///
 /// A thread that holds 8 neighbours for the sake of 16-bit elements stores 8 elements of 32 bits by two instructions, and each of them writes halves of
-/// sectors. With 4 neighbours, the accesses to 16-bit elements have 8 bytes, and all accesses move whole sectors. This is chosen if it makes fewer
+/// sectors. With 4 neighbours, the accesses to 16-bit elements have 8 bytes, and all accesses move whole sectors. This is chosen unless it makes more
 /// accesses narrower than the others.
 fn whole_sectors(wish: &Wish) -> u32 {
     let widest = |access: &Width| WIDEST / access.bytes;
     let stored = wish.accesses.iter().filter(|access| !access.is_load && access.axis == wish.axis && access.vector == widest(access));
     let Some(vector) = stored.map(widest).min().filter(|vector| *vector < wish.vector) else { return wish.vector };
     let narrower = wish.accesses.iter().filter(|access| access.vector > vector).count();
-    if 2 * narrower < wish.accesses.len() { vector } else { wish.vector }
+    if 2 * narrower <= wish.accesses.len() { vector } else { wish.vector }
 }
 
 /// All accesses to tiles in a kernel.
@@ -135,7 +162,7 @@ pub(super) fn compute(func: &Function, target: &Asked) -> Vec<Access> {
         let vector = if axis.is_some() { (align / bytes).max(1) } else { 1 };
         let is_load = matches!(func.inst(inst).op, Op::Load { .. });
         let is_atomic = matches!(func.inst(inst).op, Op::Atomic { .. });
-        accesses.push(Access { inst, offset, width: Width { axis, vector, bytes, is_load }, is_atomic, is_slower: false });
+        accesses.push(Access { inst, offset, width: Width { axis, vector, bytes, tensor: base, is_load }, is_atomic, is_slower: false });
         bases.push(base);
         let known = widest.entry(base).or_default();
         *known = vector.max(*known);
