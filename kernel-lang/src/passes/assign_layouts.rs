@@ -127,13 +127,14 @@ fn choose(
             && access_cost::outlasts_memory(&wishes[component], &known.layouts[0].1)
         {
             let mut wish = wishes[component].clone();
-            let mut least = work.cycles_of(known);
+            // The estimates are rough, so a tenth at least.
+            let mut enough = work.cycles_of(known) * 9 / 10;
             while wish.vector > 1 {
                 wish.vector /= 2;
                 let derived = derive(func, components, &work, edges, &chosen, (component, own(&shape, &wish)), &own);
                 let cycles = work.cycles_of(&derived);
-                if !derived.has_converts && cycles < least {
-                    (least, cheapest) = (cycles, Some(derived));
+                if !derived.has_converts && cycles <= enough {
+                    (enough, cheapest) = (cycles.saturating_sub(1), Some(derived));
                 }
             }
         }
