@@ -32,6 +32,7 @@ mod boundaries;
 mod clusters;
 mod components;
 mod converts;
+mod cycles;
 mod recompute;
 mod reduced_stores;
 
@@ -47,6 +48,7 @@ use crate::target::{Asked, Target};
 
 use accesses::Wish;
 use components::{Components, tiles};
+use cycles::Work;
 
 /// Runs the pass. Every tile of the kernel then has a layout in [`Function::layouts`].
 ///
@@ -86,7 +88,7 @@ fn choose(
     // The largest tiles come first; among equal ones, those that access memory. The first value of a component decides for the component.
     order.sort_by_cached_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access()));
     let mut chosen: Vec<Option<Layout>> = vec![None; func.value_count()];
-    let work = Work::of(func, components, wishes);
+    let work = Work::of(func, components, wishes, target);
     for value in order {
         let component = components.find(value);
         if chosen[component].is_some() {
@@ -124,15 +126,15 @@ fn choose(
         // Fewer neighbours in a thread can save accesses that are not aligned: those of a stencil load each line several times.
         if let Some(known) = &cheapest
             && !known.has_converts
-            && access_cost::outlasts_memory(&wishes[component], &known.layouts[0].1)
+            && work.outlasts_memory(component, &known.layouts[0].1)
         {
             let mut wish = wishes[component].clone();
             // The estimates are rough, so a tenth at least.
-            let mut enough = work.cycles_of(known) * 9 / 10;
+            let mut enough = known.cycles(&work) * 9 / 10;
             while wish.vector > 1 {
                 wish.vector /= 2;
                 let derived = derive(func, components, &work, edges, &chosen, (component, own(&shape, &wish)), &own);
-                let cycles = work.cycles_of(&derived);
+                let cycles = derived.cycles(&work);
                 if !derived.has_converts && cycles <= enough {
                     (enough, cheapest) = (cycles.saturating_sub(1), Some(derived));
                 }
@@ -143,40 +145,6 @@ fn choose(
         }
     }
     chosen
-}
-
-/// What the components do, by component.
-struct Work<'w> {
-    wishes: &'w [Wish],
-    /// The number of arithmetic ops on their tiles.
-    arithmetic: Vec<u32>,
-}
-
-impl Work<'_> {
-    fn of<'w>(func: &Function, components: &mut Components, wishes: &'w [Wish]) -> Work<'w> {
-        let mut arithmetic = vec![0; func.value_count()];
-        func.for_each_inst(func.body, &mut |inst| {
-            let data = func.inst(inst);
-            let is_arithmetic =
-                matches!(data.op, Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } | Op::Select { .. } | Op::Fma { .. });
-            for result in data.results.iter().filter(|result| is_arithmetic && func.ty(**result).is_tile()) {
-                arithmetic[components.find(*result)] += 1;
-            }
-        });
-        Work { wishes, arithmetic }
-    }
-
-    /// About the cycles of a multiprocessor that the accesses and the arithmetic of a component take for a warp.
-    fn cycles(&self, component: usize, layout: &Layout) -> u32 {
-        let arithmetic = self.arithmetic[component] * layout.registers_per_thread() / access_cost::ISSUED_IN_A_CYCLE;
-        access_cost::wavefronts(&self.wishes[component], layout) + arithmetic
-    }
-
-    /// The same for all components of these layouts, and for their converts.
-    fn cycles_of(&self, derived: &Derived) -> u32 {
-        let converts = derived.converted.iter().map(|[from, to]| access_cost::cycles_of_convert(from, to));
-        derived.layouts.iter().map(|(component, layout)| self.cycles(*component, layout)).chain(converts).sum()
-    }
 }
 
 /// The layouts that follow from the layout of one component.
@@ -190,6 +158,14 @@ struct Derived {
     has_converts: bool,
     /// The layouts on both sides of each convert, also of those of smaller tiles.
     converted: Vec<[Layout; 2]>,
+}
+
+impl Derived {
+    /// About the cycles of a multiprocessor that the accesses, the arithmetic and the converts of these components take for a warp.
+    fn cycles(&self, work: &Work<'_>) -> u32 {
+        let converts = self.converted.iter().map(|[from, to]| cycles::of_convert(from, to));
+        self.layouts.iter().map(|(component, layout)| work.cycles(*component, layout)).chain(converts).sum()
+    }
 }
 
 /// Derives layouts from that of the component `first`, for all components that shape ops relate to it and that have none yet. `own` is the
@@ -233,7 +209,7 @@ fn derive(
                     // A few loads of what other lanes load as well, such as the factor of a run, take less than to get it from these lanes.
                     let [here, elsewhere] = [&layout, &own].map(|layout| work.cycles(follower, layout));
                     let is_anywhere = wish.accesses.iter().all(|access| access.is_load && access.axis.is_none());
-                    is_anywhere && here <= elsewhere + access_cost::cycles_of_convert(&layout, &own)
+                    is_anywhere && here <= elsewhere + cycles::of_convert(&layout, &own)
                 } else {
                     taken <= apart
                 };

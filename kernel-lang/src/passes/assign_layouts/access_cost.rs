@@ -11,8 +11,6 @@
 use crate::layout::{Conversion, Layout, Level, conversion};
 use crate::target::SECTOR;
 
-use crate::ir::Value;
-
 use super::accesses::{Width, Wish};
 
 /// The bytes of a register. A warp that moves one for each thread accesses a whole cache line.
@@ -20,18 +18,6 @@ const WORD: u32 = 4;
 
 /// The bytes that an instruction accesses in shared memory, for each thread.
 const WIDEST: u32 = 16;
-
-/// The lanes of a warp.
-const LANES: u32 = 32;
-
-/// The bytes of a line of the L1, which a wavefront accesses.
-const LINE: u32 = 128;
-
-/// The bytes that the memory moves for a multiprocessor in a cycle, in which this handles a wavefront: 4.8 TB/s for 132 of them at 1.98 GHz.
-const BYTES_IN_A_CYCLE: u32 = 18;
-
-/// The instructions that a multiprocessor issues in a cycle.
-pub(super) const ISSUED_IN_A_CYCLE: u32 = 4;
 
 /// The instructions that a barrier and its wait are worth, and the addresses in shared memory.
 const BARRIER: u32 = 16;
@@ -41,34 +27,8 @@ pub(super) fn of(wish: &Wish, layout: &Layout) -> u32 {
     wish.accesses.iter().map(|access| (layout.registers_per_thread() / vector(access, layout)).max(1)).sum()
 }
 
-/// The wavefronts of the accesses of a component, for a warp: an instruction takes one for each line between its first lane and its last one. If a thread
-/// holds 4 neighbours of 4 bytes and accesses them one by one, each of the four instructions touches the same four lines.
-pub(super) fn wavefronts(wish: &Wish, layout: &Layout) -> u32 {
-    let of_instruction = |access: &Width| {
-        access.axis.map_or(1, |axis| (LANES * layout.contiguous_per_thread(axis).elements() * access.bytes).div_ceil(LINE))
-    };
-    let instructions = |access: &Width| (layout.registers_per_thread() / vector(access, layout)).max(1);
-    fastest(wish).map(|access| instructions(access) * of_instruction(access)).sum()
-}
-
-/// The accesses of a component without those of slower versions: there are wider ones to the same tensor.
-fn fastest(wish: &Wish) -> impl Iterator<Item = &Width> {
-    let widest = |tensor: Value| wish.accesses.iter().filter(|access| access.tensor == tensor).map(|access| access.vector).max();
-    wish.accesses.iter().filter(move |access| Some(access.vector) == widest(access.tensor))
-}
-
-/// Do the accesses of a component take longer than the memory, because some of them move fewer elements at once than a thread has neighbours?
-pub(super) fn outlasts_memory(wish: &Wish, layout: &Layout) -> bool {
-    let is_narrow = |access: &Width| access.axis.is_some_and(|axis| vector(access, layout) < layout.contiguous_per_thread(axis).elements());
-    let mut tensors: Vec<(Value, u32)> = wish.accesses.iter().map(|access| (access.tensor, access.bytes)).collect();
-    tensors.sort_unstable();
-    tensors.dedup();
-    let bytes: u32 = tensors.iter().map(|(_, bytes)| LANES * layout.registers_per_thread() * bytes).sum();
-    fastest(wish).any(is_narrow) && wavefronts(wish, layout) * BYTES_IN_A_CYCLE > bytes
-}
-
 /// The elements that an instruction of the access moves for each thread.
-fn vector(access: &Width, layout: &Layout) -> u32 {
+pub(super) fn vector(access: &Width, layout: &Layout) -> u32 {
     access.axis.map_or(1, |axis| layout.contiguous_per_thread(axis).elements().min(access.vector))
 }
 
@@ -88,12 +48,6 @@ pub(super) fn of_convert(from: &Layout, to: &Layout, bytes: u32) -> u32 {
         Ok(Conversion::Shuffle(plan)) => 2 * plan.rounds.len() as u32,
         Ok(Conversion::Shared(_)) | Err(_) => size(from) + size(to) + BARRIER,
     }
-}
-
-/// About the cycles of a convert through shared memory, for a warp: each element is written and read, and warps wait for each other.
-pub(super) fn cycles_of_convert(from: &Layout, to: &Layout) -> u32 {
-    const WAIT: u32 = 4;
-    from.registers_per_thread() + to.registers_per_thread() + WAIT
 }
 
 /// Is each access of a component efficient under a layout? Each instruction of a warp must access whole sectors: the elements of a sector are

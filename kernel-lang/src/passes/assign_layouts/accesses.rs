@@ -80,11 +80,10 @@ pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Comp
     // The L2 updates a sector at a time. If lanes held more than one instruction updates, each instruction would update parts of sectors.
     for access in accesses.iter().filter(|access| access.is_atomic) {
         let wish = &mut wishes[components.find(access.offset)];
-        if access.width.axis.is_some() {
-            let is_wide = access.width.axis == wish.axis && access.width.vector > 1;
-            wish.vector = if is_wide { wish.vector.min(access.width.vector) } else { wish.vector };
-        } else if has_own_positions(func, access.offset) {
-            (wish.axis, wish.vector) = (None, 1);
+        match access.width.axis {
+            None if has_own_positions(func, access.offset) => (wish.axis, wish.vector) = (None, 1),
+            Some(_) if access.width.axis == wish.axis && access.width.vector > 1 => wish.vector = wish.vector.min(access.width.vector),
+            _ => {}
         }
     }
     for wish in &mut wishes {
