@@ -9,7 +9,8 @@
 //! ```
 //!
 //! If such an argument is known to be 1, neighbours in a tile are neighbours in memory. A variant of the kernel for that value is therefore
-//! worthwhile. An index with a stride of 1 along some axis needs no variant. The kernel may be generic: the analysis needs no extents.
+//! worthwhile. The same holds for the factor of a coordinate `index % size`. An index with a stride of 1 along some axis needs no variant. The
+//! kernel may be generic: the analysis needs no extents.
 
 use rustc_hash::FxHashSet;
 
@@ -93,22 +94,31 @@ impl Steps<'_> {
         }
     }
 
-    /// Does the index have a stride of 1 along some axis?
+    /// Does the index have a stride of 1 along some axis? A coordinate `index % size` has it wherever no line ends.
     fn has_neighbours(&mut self, index: Value) -> bool {
-        (0..self.func.ty(index).shape().len()).any(|axis| self.facts.step(self.func, index, axis) == Some(1))
+        let func = self.func;
+        match func.def_op(index) {
+            Some(Op::Binary { op: BinaryOp::Rem, lhs, rhs }) if func.ty(broadcast_source(func, *rhs)).is_scalar() => self.has_neighbours(*lhs),
+            _ => (0..func.ty(index).shape().len()).any(|axis| self.facts.step(func, index, axis) == Some(1)),
+        }
     }
 
     /// The argument that every element of the tile equals.
     fn argument(&self, value: Value) -> Option<Value> {
-        let mut at = value;
-        for _ in 0..MOST_PARTS {
-            match self.func.def_op(at) {
-                Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Cast { x }) => at = *x,
-                _ => break,
-            }
-        }
-        self.func.param_index(at).map(|_| at)
+        Some(broadcast_source(self.func, value)).filter(|source| self.func.param_index(*source).is_some())
     }
+}
+
+/// The value that broadcasts, reshapes and casts made this tile of.
+fn broadcast_source(func: &Function, value: Value) -> Value {
+    let mut at = value;
+    for _ in 0..MOST_PARTS {
+        match func.def_op(at) {
+            Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Cast { x }) => at = *x,
+            _ => break,
+        }
+    }
+    at
 }
 
 /// For each value that a branch or a loop passes on: the values that it may be.
@@ -219,6 +229,31 @@ mod tests {
                 return
             }";
         assert_eq!(steps(text), pairs(&[]));
+    }
+
+    #[test]
+    fn a_factor_of_a_coordinate_is_a_step() {
+        // The coordinates of a flat index: the first of `x` needs its stride, and `y` has none to know.
+        let text = "
+            kernel @k<const N: i64>(%x: ptr<f32>, %y: ptr<f32>, %size: i64, %first: i64, %second: i64) {
+                %i = arange {start = 0, end = N} : tile<i64, [N]>
+                %sizes = broadcast %size : tile<i64, [N]>
+                %column = rem %i, %sizes : tile<i64, [N]>
+                %row = div %i, %sizes : tile<i64, [N]>
+                %firsts = broadcast %first : tile<i64, [N]>
+                %seconds = broadcast %second : tile<i64, [N]>
+                %across = mul %column, %firsts : tile<i64, [N]>
+                %down = mul %row, %seconds : tile<i64, [N]>
+                %offsets = add %down, %across : tile<i64, [N]>
+                %v = load %x, %offsets : tile<f32, [N]>
+                %at = add %down, %column : tile<i64, [N]>
+                %w = load %y, %at : tile<f32, [N]>
+                %turns = rem %i, %row : tile<i64, [N]>
+                %turned = mul %turns, %seconds : tile<i64, [N]>
+                %u = load %y, %turned : tile<f32, [N]>
+                return
+            }";
+        assert_eq!(steps(text), pairs(&[("x", "first")]));
     }
 
     #[test]
