@@ -98,7 +98,9 @@ impl Steps<'_> {
     fn has_neighbours(&mut self, index: Value) -> bool {
         let func = self.func;
         match func.def_op(index) {
-            Some(Op::Binary { op: BinaryOp::Rem, lhs, rhs }) if func.ty(broadcast_source(func, *rhs)).is_scalar() => self.has_neighbours(*lhs),
+            Some(Op::Binary { op: BinaryOp::Rem, lhs, rhs }) if func.ty(broadcast_source(func, *rhs)).is_scalar() => {
+                self.has_neighbours(*lhs)
+            }
             _ => (0..func.ty(index).shape().len()).any(|axis| self.facts.step(func, index, axis) == Some(1)),
         }
     }

@@ -60,11 +60,11 @@ pub(super) mod scalars;
 use crate::analysis::ranges::{Divisor, divisor};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, expand_each};
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value, computation};
 use crate::launch_value::sizes::Sizes;
 use crate::launch_value::{executed, is_uniform, known_scalars};
 
-use reciprocal::{Reciprocal, spread};
+use reciprocal::{FineReciprocal, Reciprocal, spread};
 
 /// In a tile of more elements, a thread has so many that the op `div` takes fewer instructions than reciprocals of 64 bits. In a tile of fewer, it has so few that
 /// `div` takes no more than a reciprocal that each program computes.
@@ -93,10 +93,19 @@ pub(super) fn naturals(b: &mut Builder<'_>, op: BinaryOp, dividends: Value, of: 
         }
         Divisor::Scalar(scalar) => {
             let divisor = b.cast(scalar, Dtype::U32);
-            Reciprocal::of_positive(b, divisor).divided(b, op, dividends)
+            by_positive(b, op, dividends, divisor)
         }
     };
     b.bitcast(results, Dtype::I32)
+}
+
+/// Appends the quotients (`Div`) or the remainders (`Rem`) of `u32` below 2^31, by a scalar from 1 to 2^31.
+fn by_positive(b: &mut Builder<'_>, op: BinaryOp, dividends: Value, divisor: Value) -> Value {
+    if computation(b.func, divisor, &is_uniform).is_some() {
+        FineReciprocal::of(b, divisor).divided(b, op, dividends)
+    } else {
+        Reciprocal::of_positive(b, divisor).divided(b, op, dividends)
+    }
 }
 
 /// Appends the replacement of an op, if it has one. `known` are the scalars that the host knows.
@@ -173,11 +182,7 @@ impl Division {
             Reciprocal::of(b, divisor).divided(b, self.op, dividends)
         } else {
             let divisor = clamped(b, divisor);
-            if b.func.ty(n).is_scalar() {
-                self.of_scalar(b, dividends, divisor)
-            } else {
-                Reciprocal::of_positive(b, divisor).divided(b, self.op, dividends)
-            }
+            if b.func.ty(n).is_scalar() { self.of_scalar(b, dividends, divisor) } else { by_positive(b, self.op, dividends, divisor) }
         };
         // In fewer bits, it is less than 2^31.
         let result = converted(b, result, dtype);

@@ -336,3 +336,23 @@ fn dividends_that_are_small() {
         }
     }
 }
+
+#[test]
+fn a_fine_reciprocal_needs_no_correction() {
+    let mut func = parse(&kernel(Dtype::U32, ["argument"; 2])).expect("it parses");
+    expand_each(&mut func, |func, region, inst| {
+        let Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs: n, rhs: d } = func.inst(inst).op else { return None };
+        let b = &mut Builder::new(func, region, func.inst(inst).loc);
+        Some(FineReciprocal::of(b, d).divided(b, op, n))
+    });
+    let numbers = numbers(Dtype::U32, &mut Random { state: 31 });
+    for &d in numbers.iter().filter(|d| (1..=1 << 31).contains(*d)) {
+        // An error of the reciprocal shows first next to large multiples of the divisor.
+        let largest = ((1 << 31) - 1) / d * d;
+        let near = [largest - 1, largest, d - 1, d, d + 1];
+        for n in numbers.iter().copied().chain(near).filter(|n| (0..1 << 31).contains(n)) {
+            let argument = |name: &str| element(if name == "sn" { n } else { d }, Dtype::U32);
+            assert_eq!(stored(&func, &argument), [n / d, n % d].map(|number| element(number, Dtype::U32)), "{n} by {d}");
+        }
+    }
+}
