@@ -23,8 +23,8 @@
 //! ```
 //!
 //! `bytes` counts the bytes that the work must read and write, each once. `copy_us` is optional: the time that the machine takes to copy
-//! half as many bytes, which moves the same number of bytes. It is a lower bound for memory-bound work. The reports derive everything else:
-//! GB/s = bytes / time, and ratio = the best peer's time / ours (above 1: ours is faster).
+//! half as many bytes, which moves the same number of bytes. It is a lower bound for memory-bound work. So is `floor_us`, which is optional, too: the
+//! time to read and to write as many bytes as the work does. The reports derive everything else: GB/s = bytes / time, and ratio = the best peer's time / ours (above 1: ours is faster).
 //!
 //! `--name gallery` writes the results of the gallery's benchmark, which has the same schema, to `docs/benchmarks-gallery.{md,json,svg}`.
 
@@ -99,6 +99,9 @@ struct Row {
     /// The time of a copy that moves as many bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     copy_us: Option<f64>,
+    /// The time to read and to write as many bytes as the work does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    floor_us: Option<f64>,
     /// The time of each peer in microseconds.
     peers: BTreeMap<String, f64>,
     /// The seed of the random data, which both sides read.
@@ -144,7 +147,7 @@ fn read(text: &str) -> Result<Run> {
     ensure!(!run.rows.is_empty(), "it has no rows");
     for row in &mut run.rows {
         let name = format!("{} {}", row.work, row.shape);
-        let times = || row.peers.values().copied().chain([row.ours_us]).chain(row.copy_us);
+        let times = || row.peers.values().copied().chain([row.ours_us]).chain(row.copy_us).chain(row.floor_us);
         ensure!(times().all(|us| us.is_finite() && us > 0.0), "{name}: a time is not above zero");
         ensure!(!row.peers.is_empty(), "{name}: no peer was measured in the same run");
         let best = row.peers.values().copied().fold(f64::INFINITY, f64::min);
@@ -211,8 +214,10 @@ fn page(run: &Run, name: Option<&str>) -> String {
     for peer in &peers {
         let _ = write!(text, " {peer} |");
     }
-    text += " copy | GB/s | ratio to the best |\n|---|---|---:|";
-    text += &"---:|".repeat(peers.len() + 3);
+    let has_floor = run.rows.iter().any(|row| row.floor_us.is_some());
+    text += if has_floor { " copy | floor |" } else { " copy |" };
+    text += " GB/s | ratio to the best |\n|---|---|---:|";
+    text += &"---:|".repeat(peers.len() + 3 + usize::from(has_floor));
     text += "\n";
     for row in &run.rows {
         let _ = write!(text, "| {} | {} | {:.1} µs |", row.work, row.shape, row.ours_us);
@@ -222,10 +227,12 @@ fn page(run: &Run, name: Option<&str>) -> String {
                 None => text += " |",
             }
         }
-        let _ = match row.copy_us {
-            Some(us) => write!(text, " {us:.1} µs |"),
-            None => write!(text, " |"),
-        };
+        for time in [row.copy_us].into_iter().chain(has_floor.then_some(row.floor_us)) {
+            let _ = match time {
+                Some(us) => write!(text, " {us:.1} µs |"),
+                None => write!(text, " |"),
+            };
+        }
         let _ = writeln!(text, " {:.0} | {:.3} |", row.gb_per_s, row.ratio);
     }
     let _ = write!(
@@ -277,6 +284,14 @@ mod tests {
         assert_eq!((run.rows[0].gb_per_s, run.rows[0].ratio), (3000.0, 1.25));
         let page = page(&run, None);
         assert!(page.contains("| vector_add f32 | 2^20 | 4.0 µs | 6.0 µs | 5.0 µs | 4.5 µs | 3000 | 1.250 |"), "{page}");
+    }
+
+    #[test]
+    fn a_floor_is_a_column() {
+        let run = read(&RUN.replace(r#""copy_us": 4.5"#, r#""copy_us": 4.5, "floor_us": 3.9"#)).unwrap();
+        let page = page(&run, None);
+        assert!(page.contains("| copy | floor | GB/s |"), "{page}");
+        assert!(page.contains("| 4.5 µs | 3.9 µs | 3000 | 1.250 |"), "{page}");
     }
 
     #[test]

@@ -48,6 +48,8 @@ const METHOD: &[&str] = &[
     "**Peers.** Both sides are tuned over the same block sizes and warps. \"triton\" is the kernel as it is written; \"triton hinted\" has the best eviction \
      hint for its loads, too.",
     "**Copy.** \"copy\" is the faster of two copies that move as many bytes: a memcpy node of a CUDA graph, and a Triton kernel.",
+    "**Floor.** \"floor\" is a Triton kernel that only reads and writes, as many bytes as the work reads and as many as it writes, with the best eviction hint for \
+     its loads. It is timed for the aligned sizes, behind the rounds.",
 ];
 
 struct Options {
@@ -101,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
     for work in WORKS.iter().filter(|work| options.only.is_empty() || options.only.iter().any(|word| work.name.contains(word))) {
         for &dtype in work.dtypes.iter().filter(|dtype| work.dtypes.len() == 1 || options.has_type(**dtype)) {
-            for (sizes, _) in work.sizes.iter().zip(SIZES).filter(|(_, name)| options.has_size(name)) {
+            for (sizes, size) in work.sizes.iter().zip(SIZES).filter(|(_, name)| options.has_size(name)) {
                 let name = format!("{} {dtype} {}", work.name, shape_text(sizes));
                 let known = match configs.as_ref().map(|configs| configs.of(work, dtype, sizes)).transpose() {
                     Ok(known) => known,
@@ -113,7 +115,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 };
                 let done = match &options.profile {
                     Some(_) => counters::launch_once(device, &mut peers, work, dtype, sizes, known),
-                    None => measure(device, &mut peers, work, dtype, sizes),
+                    None => measure(device, &mut peers, work, dtype, sizes, size == SIZES[0]),
                 };
                 // A row with an error is half done.
                 let error = done.as_ref().map_or_else(|error| Some(error.to_string()), |row| row["error"].as_str().map(str::to_owned));
@@ -178,8 +180,9 @@ fn options() -> Result<Options, Box<dyn Error>> {
     Ok(options)
 }
 
-/// Times a work for one element type and one shape, lets the peers compare its results with the references, and prints and returns the row.
-fn measure(device: Device, peers: &mut Peers, work: &Work, dtype: Dtype, sizes: &[usize]) -> Result<Value, Box<dyn Error>> {
+/// Times a work for one element type and one shape, lets the peers compare its results with the references, and prints and returns the row. `has_floor` says
+/// whether the floor is timed, too.
+fn measure(device: Device, peers: &mut Peers, work: &Work, dtype: Dtype, sizes: &[usize], has_floor: bool) -> Result<Value, Box<dyn Error>> {
     let words: Vec<String> = sizes.iter().map(usize::to_string).collect();
     let prepared = peers.ask(&format!("prepare {} {dtype} {}", work.name, words.join(" ")))?;
     let mut case = case(device, work, dtype, sizes, &prepared["tensors"], Memory::Shared)?;
@@ -195,6 +198,7 @@ fn measure(device: Device, peers: &mut Peers, work: &Work, dtype: Dtype, sizes: 
     replay.launch(&mut case)?;
     device.synchronize()?;
     peers.ask("check")?;
+    let floor = if has_floor { peers.ask("floor")?["us"].as_f64() } else { None };
 
     let time = |peer: &str| theirs.get(peer).copied().ok_or_else(|| format!("the peers timed no `{peer}`"));
     let (plain, hinted, copy) = (time("triton")?, time("triton hinted")?, time("copy")?);
@@ -206,12 +210,19 @@ fn measure(device: Device, peers: &mut Peers, work: &Work, dtype: Dtype, sizes: 
         plain / ours,
         hinted / ours
     );
+    if let Some(floor) = floor {
+        println!("    the floor {floor:.1} us");
+    }
     println!("    ours {config}\n    triton {}\n    hinted {}", prepared["triton_config"], prepared["hinted_config"]);
-    Ok(json!({
+    let mut row = json!({
         "work": format!("{} {dtype}", work.name), "shape": shape, "bytes": bytes, "ours_us": ours, "copy_us": copy,
         "peers": { "triton": plain, "triton hinted": hinted }, "seed": prepared["seed"], "config": config,
         "triton_config": format!("{}; hinted: {}", prepared["triton_config"], prepared["hinted_config"]),
-    }))
+    });
+    if let Some(floor) = floor {
+        row["floor_us"] = json!(floor);
+    }
+    Ok(row)
 }
 
 /// Where the tensors of a work lie that the peers made.

@@ -2,11 +2,14 @@
 
     prepare bias_relu bf16 8192 4096      {"tensors": {..}, "bytes": .., "seed": .., "triton_config": {..}, "hinted_config": {..}}
     time                                  {"triton": us, "triton hinted": us, "copy": us}
+    floor                                 {"us": us}
     open bias_relu bf16 8192 4096 {..}    {"tensors": {..}, "bytes": .., "seed": .., "process": .., "kernels": ["bias_relu_kernel"]}
     launch                                {}
 
 `open` makes the tensors of a work, and launches its kernels once in the configuration, which is JSON without spaces. `launch` launches them once more,
 between `cuProfilerStart` and `cuProfilerStop`, so that `ncu --profile-from-start off` counts only this launch.
+
+`floor` times a kernel that reads and writes as many bytes as the prepared work, each in its share: a copy reads half of them.
 
 "triton" is the kernel as it is written, with the best of the configurations that ours has. "triton hinted" is the same kernel with the best eviction hint
 for its loads, too.
@@ -30,6 +33,8 @@ import sequences
 import shifts
 import softmaxes
 import torch
+import triton
+import triton.language as tl
 from row import peers
 
 THEMES = (elementwise, layout_moves, norms, pooling, quantise, reductions, scatter, sequences, shifts, softmaxes)
@@ -62,6 +67,35 @@ def prepare(name, dtype, *sizes):
     return peers.finish(work, runs, triton_config=plain, hinted_config=best)
 
 
+# The words that a program of `floor_kernel` reads or writes at once, a vector for each thread, and how often it does that.
+FLOOR_BLOCK, FLOOR_BLOCKS = 512, 4
+
+
+@triton.jit
+def floor_kernel(x_ptr, y_ptr, reads, writes, MOST_READS: tl.constexpr, MOST_WRITES: tl.constexpr, BLOCK: tl.constexpr, LOAD: tl.constexpr):
+    program, programs = tl.program_id(0).to(tl.int64), tl.num_programs(0)
+    at = tl.arange(0, BLOCK)
+    first, end = program * reads // programs, (program + 1) * reads // programs
+    all = tl.zeros([BLOCK], tl.int32)
+    for block in tl.static_range(MOST_READS):
+        all ^= tl.load(x_ptr + (first + block) * BLOCK + at, mask=(first + block < end) & (at < BLOCK), other=0, eviction_policy=LOAD)
+    first, end = program * writes // programs, (program + 1) * writes // programs
+    for block in tl.static_range(MOST_WRITES):
+        tl.store(y_ptr + (first + block) * BLOCK + at, all, mask=(first + block < end) & (at < BLOCK))
+
+
+def floor():
+    """The time of the fastest kernel that only reads and writes, over the eviction hints of its loads."""
+    work = peers.CURRENT.work
+    written = sum(tensor.numel() * tensor.element_size() for tensor in work.outputs.values())
+    reads, writes = (triton.cdiv(bytes, 4 * FLOOR_BLOCK) for bytes in (work.bytes - written, written))
+    source, target = (torch.empty(max(blocks, 1) * FLOOR_BLOCK, device="cuda", dtype=torch.int32).random_() for blocks in (reads, writes))
+    programs = triton.cdiv(reads + writes, FLOOR_BLOCKS)
+    most = {"MOST_READS": triton.cdiv(reads, programs), "MOST_WRITES": triton.cdiv(writes, programs)}
+    run = lambda hint: lambda: floor_kernel[(programs,)](source, target, reads, writes, **most, BLOCK=FLOOR_BLOCK, LOAD=hint, num_warps=4)
+    return {"us": min(peers.median_us(peers.graph_of(run(hint))[0].replay, rep=50) for hint in peers.LOADS)}
+
+
 def open_work(name, dtype, *words):
     *sizes, config = words
     work, _ = peers.begin(name, dtype, sizes)
@@ -86,7 +120,7 @@ def launch():
     return {}
 
 
-peers.REQUESTS |= {"prepare": prepare, "open": open_work, "launch": launch}
+peers.REQUESTS |= {"prepare": prepare, "floor": floor, "open": open_work, "launch": launch}
 
 if __name__ == "__main__":
     peers.main()

@@ -207,6 +207,14 @@ impl Function {
         value
     }
 
+    /// Removes the results of an op that nothing uses any more. The others keep their order.
+    pub fn remove_results(&mut self, inst: Inst, is_unused: impl Fn(Value) -> bool) {
+        self.insts[inst].results.retain(|result| !is_unused(*result));
+        for (index, result) in self.insts[inst].results.clone().into_iter().enumerate() {
+            self.values[result].def = Def::Result(inst, index);
+        }
+    }
+
     /// Replaces an op and makes an existing value its only result.
     pub fn redefine(&mut self, inst: Inst, op: Op, result: Value) {
         self.insts[inst].op = op;

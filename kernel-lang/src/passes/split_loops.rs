@@ -134,13 +134,14 @@
 //! only programs for which it fails divide.
 //!
 //! If rows are not aligned, or a block of columns ends behind the last column, the main loop runs no iteration. So a loop that carries tiles has a third
-//! version, the guarded loop, which runs all iterations then (`guarded`).
+//! version, the guarded loop, which runs all iterations then (`guarded`). Reductions of these tiles move into the branch of both versions (`reductions`).
 //!
 //! The remainder loop masks by position: `start + columns < n` becomes `columns < n - start`, which needs no 64-bit arithmetic per element.
 //! It also shows that the last tile ends a row, so that accesses are wide if `n` is a whole number of wide accesses.
 
 mod guarded;
 mod positions;
+mod reductions;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bits::Bits;
@@ -179,6 +180,9 @@ pub fn run(func: &mut Function) -> Changed {
             out.push(inst);
         }
         *func.insts_mut(region) = out;
+    }
+    if changed {
+        reductions::sink(func);
     }
     changed
 }
