@@ -10,6 +10,7 @@ use crate::value::Value;
 tests![
     matrices_of_any_steps<u8, bf16, f32, i64>,
     a_step_that_is_1_is_read_at_once,
+    a_step_of_a_coordinate_that_is_1_is_read_at_once,
     what_is_assumed_holds_or_not,
     nothing_is_known_unasked,
     steps_through_loops_and_functions,
@@ -124,6 +125,38 @@ fn a_step_that_is_1_is_read_at_once(lab: &mut Lab) {
         let requests = |kernel: &str| report.kernel(kernel).expect("it was launched").total().global.requests;
         assert_eq!(requests("by_argument"), requests("by_neighbours"));
         assert_eq!(requests("by_argument_only"), 4 * requests("by_neighbours"));
+    }
+}
+
+/// The rows of a matrix, over the flat index of the output. The step of a coordinate may be 1, as the step of an index may.
+#[kernel(N = [1024])]
+fn rows_by_argument<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: usize, columns: usize, x_row: usize, x_column: usize) {
+    let at = program_id(0) * N + arange(0, N);
+    store(y + at, load(x + at / columns * x_row + at % columns * x_column, mask = at < n), mask = at < n);
+}
+
+#[kernel(N = [1024])]
+fn rows_of_neighbours<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: usize, columns: usize, x_row: usize) {
+    let at = program_id(0) * N + arange(0, N);
+    store(y + at, load(x + at / columns * x_row + at % columns, mask = at < n), mask = at < n);
+}
+
+fn a_step_of_a_coordinate_that_is_1_is_read_at_once(lab: &mut Lab) {
+    let (rows, columns, row) = (64, 32, 48);
+    for column in [1, 2] {
+        let data = lab.values::<f32>(column * rows * row);
+        let x = lab.input_at(&data, 0);
+        let mut y = lab.output_at::<f32>(rows * columns, 0);
+        let n = rows * columns;
+        rows_by_argument::<1024>(x.slice(), &mut y.slice(), n, columns, column * row, column).grid(cdiv(n, 1024)).launch().unwrap();
+        check_bits(&y.read(), |i| data[i / columns * column * row + i % columns * column]);
+        if column == 1 {
+            rows_of_neighbours::<1024>(x.slice(), &mut y.slice(), n, columns, row).grid(cdiv(n, 1024)).launch().unwrap();
+            if let Some(report) = lab.device.sim_report() {
+                let requests = |kernel: &str| report.kernel(kernel).expect("it was launched").total().global.requests;
+                assert_eq!(requests("rows_by_argument"), requests("rows_of_neighbours"));
+            }
+        }
     }
 }
 

@@ -182,7 +182,14 @@ fn options() -> Result<Options, Box<dyn Error>> {
 
 /// Times a work for one element type and one shape, lets the peers compare its results with the references, and prints and returns the row. `has_floor` says
 /// whether the floor is timed, too.
-fn measure(device: Device, peers: &mut Peers, work: &Work, dtype: Dtype, sizes: &[usize], has_floor: bool) -> Result<Value, Box<dyn Error>> {
+fn measure(
+    device: Device,
+    peers: &mut Peers,
+    work: &Work,
+    dtype: Dtype,
+    sizes: &[usize],
+    has_floor: bool,
+) -> Result<Value, Box<dyn Error>> {
     let words: Vec<String> = sizes.iter().map(usize::to_string).collect();
     let prepared = peers.ask(&format!("prepare {} {dtype} {}", work.name, words.join(" ")))?;
     let mut case = case(device, work, dtype, sizes, &prepared["tensors"], Memory::Shared)?;

@@ -30,13 +30,13 @@
 //! ```
 //!
 //! No GPU has an instruction that divides integers: a 32-bit quotient takes about twenty instructions, a 64-bit one a call of about a hundred. A product with a
-//! reciprocal takes six. How a division is computed follows from two questions about its operands.
+//! reciprocal takes two to six. How a division is computed follows from two questions about its operands.
 //!
 //! | is the divisor the same for many? | the quotient is |
 //! |---|---|
 //! | a constant | a product and shifts (`constants.rs`) |
 //! | one that the host knows | a product with its reciprocal, which the host computes (`reciprocal.rs`, and for scalars `scalars.rs`) |
-//! | one for all elements of a tile | the same, with a reciprocal that each program computes |
+//! | one for all elements of a tile | the same, with a coarser reciprocal that each program computes, and a correction |
 //! | no | the op `div` |
 //!
 //! | in how many bits? | |

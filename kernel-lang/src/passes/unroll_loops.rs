@@ -67,13 +67,13 @@ const ENOUGH_BYTES: usize = 2048;
 /// A loop without `unroll` is repeated at most so many times: up to one less is left for the remainder loops.
 const MOST_ITERATIONS: usize = 8;
 
-/// The registers of a thread, of the usual four warps, for what a guarded loop carries and loads, where each element and each address counts as one. The
-/// loops of the gallery then take 32 to 40 registers, as many as without unrolling: an address gives its registers to the next one.
-const REGISTERS: usize = 40;
+/// The registers of a thread, of the usual four warps, for what a guarded loop carries and loads. With the indices and masks, it then takes about 32
+/// registers, so that as many programs run at once as fit.
+const REGISTERS: usize = 19;
 /// The threads of a program of the usual four warps.
 pub(super) const THREADS: usize = 128;
 /// The registers for the address of a row. Addresses of elements in one row differ by constants.
-const ADDRESS: usize = 1;
+const ADDRESS: usize = 2;
 const WARPS: usize = 4;
 /// The most iterations of a guarded loop whose loads are issued together.
 const MOST_GUARDED_ITERATIONS: usize = 16;

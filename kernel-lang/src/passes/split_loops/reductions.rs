@@ -16,7 +16,7 @@
 //! elements. A reduction leaves few.
 
 use crate::ir::rewrite::{Substitution, copy_regions, substitute, use_counts};
-use crate::ir::{Function, Handle, Inst, Op, SideTable, Value};
+use crate::ir::{Function, Handle, Inst, Op, Value};
 
 /// Moves the reductions of what the versions of a loop carry into the branch that chooses between them, if nothing else uses it.
 pub(super) fn sink(func: &mut Function) {
@@ -35,50 +35,50 @@ fn is_branch_of_versions(func: &Function, inst: Inst) -> bool {
 fn sink_into(func: &mut Function, branch: Inst) {
     let data = func.inst(branch).clone();
     let Op::If { then_region, else_region, .. } = data.op else { return };
-    let is_carried = |value: Value| data.results.contains(&value);
-    let mut reduces = func.all_insts();
-    reduces.retain(|inst| matches!(&func.inst(*inst).op, Op::Reduce { inputs, .. } if inputs.iter().all(|input| is_carried(*input))));
+    // A reduction of several tiles, such as the index of a maximum, is long code, of which there would be two copies.
+    let input = |inst: Inst| match &func.inst(inst).op {
+        Op::Reduce { inputs, .. } if inputs.len() == 1 => inputs.first().copied(),
+        _ => None,
+    };
+    let mut reduces: Vec<(Inst, Value)> = func.all_insts().into_iter().filter_map(|inst| Some((inst, input(inst)?))).collect();
+    reduces.retain(|(_, input)| data.results.contains(input));
     // A tile that something else uses crosses the branch in any case.
     let mut others = use_counts(func);
-    reduces.iter().for_each(|reduce| func.inst(*reduce).op.for_each_operand(&mut |input| others[input.index()] -= 1));
-    reduces.retain(|reduce| {
-        let mut is_only_reduced = true;
-        func.inst(*reduce).op.for_each_operand(&mut |input| is_only_reduced &= others[input.index()] == 0);
-        is_only_reduced
-    });
-    let mut reduced: SideTable<Value, bool> = SideTable::new();
-    reduces.iter().for_each(|reduce| func.inst(*reduce).op.for_each_operand(&mut |input| reduced[input] = true));
+    reduces.iter().for_each(|(_, input)| others[input.index()] -= 1);
+    reduces.retain(|(_, input)| others[input.index()] == 0);
+    let is_reduced = |value: Value| reduces.iter().any(|(_, input)| *input == value);
 
     let mut with = Substitution::new();
-    for reduce in &reduces {
-        for result in func.inst(*reduce).results.clone() {
-            let ty = func.ty(result).clone();
-            with.insert(result, func.add_result(branch, ty));
-        }
+    for (reduce, _) in &reduces {
+        let result = func.result(*reduce);
+        let ty = func.ty(result).clone();
+        with.insert(result, func.add_result(branch, ty));
     }
     for version in [then_region, else_region] {
-        let mut map = Substitution::new();
-        let carried = func.yielded(version).to_vec();
-        data.results.iter().zip(&carried).for_each(|(result, value)| map.insert(*result, *value));
-        let mut values: Vec<Value> = data.results.iter().zip(carried).filter(|(result, _)| !reduced[**result]).map(|(_, value)| value).collect();
-        let last = func.insts_mut(version).pop();
-        for reduce in &reduces {
+        let (mut map, mut values) = (Substitution::new(), Vec::new());
+        for (result, value) in data.results.iter().zip(func.yielded(version).to_vec()) {
+            map.insert(*result, value);
+            values.extend((!is_reduced(*result)).then_some(value));
+        }
+        let terminator = func.insts_mut(version).pop();
+        for (reduce, _) in &reduces {
             let mut moved = func.inst(*reduce).clone();
             moved.op.map_operands(&mut |input| map.get(input));
             copy_regions(func, &mut moved.op, &mut map);
-            let types: Vec<_> = moved.results.iter().map(|result| func.ty(*result).clone()).collect();
-            let copy = func.append(version, moved.op, types, moved.loc);
-            values.extend(func.inst(copy).results.iter());
+            let ty = func.ty(moved.results[0]).clone();
+            let copy = func.append(version, moved.op, [ty], moved.loc);
+            values.push(func.result(copy));
         }
-        func.insts_mut(version).extend(last);
-        let terminator = func.terminator(version);
-        func.inst_mut(terminator).op = Op::Yield { values };
+        if let Some(terminator) = terminator {
+            func.inst_mut(terminator).op = Op::Yield { values };
+            func.insts_mut(version).push(terminator);
+        }
     }
-    func.remove_results(branch, |result| reduced[result]);
+    func.remove_results(branch, is_reduced);
     let body = func.body;
     substitute(func, body, &with);
-    // They use results that are gone.
+    // The originals use results that are gone.
     for region in func.regions_under(body) {
-        func.insts_mut(region).retain(|inst| !reduces.contains(inst));
+        func.insts_mut(region).retain(|inst| !reduces.iter().any(|(reduce, _)| reduce == inst));
     }
 }
