@@ -10,30 +10,73 @@
 //! bounds that no store needs, so its loop goes to the end of the tile.
 
 use crate::analysis::affine::AffineFacts;
-use crate::analysis::masks::{self, Comparison};
+use crate::analysis::masks::{self, Condition, Conjunct};
+use crate::analysis::polynomial::Polynomial;
+use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Value};
 
 /// More ends than this cost more than slices that store nothing.
 const MOST_ENDS: usize = 4;
 
 /// The end of the positions that a store keeps along the sliced axis: those with `start + position < limit`.
+#[derive(PartialEq)]
 pub(super) struct End {
-    comparison: Comparison,
+    start: Number,
+    limit: Number,
     /// The extent of the axis.
     extent: usize,
 }
 
+/// One side of a comparison, which is the same for all positions.
+#[derive(PartialEq)]
+enum Number {
+    /// Of 64 bits.
+    Wide(Polynomial),
+    /// A scalar of 32 bits, in the version of a tile that computes its indices in 32 bits.
+    Narrow(Value),
+}
+
+impl Number {
+    fn value(&self, b: &mut Builder<'_>) -> Value {
+        match self {
+            Number::Wide(number) => number.value(b),
+            Number::Narrow(scalar) => b.cast(*scalar, Dtype::I64),
+        }
+    }
+
+    /// The largest number of the type.
+    fn largest(&self) -> i128 {
+        match self {
+            Number::Wide(_) => i64::MAX.into(),
+            Number::Narrow(_) => i32::MAX.into(),
+        }
+    }
+}
+
 impl End {
-    fn is(&self, other: &End) -> bool {
-        let (one, two) = (&self.comparison, &other.comparison);
-        self.extent == other.extent && one.index.start == two.index.start && one.limit == two.limit
+    /// The end that a conjunct of a mask states along an axis of a tile with these extents.
+    fn of(func: &Function, facts: &mut AffineFacts, conjunct: &Conjunct, axis: usize, extents: &[usize]) -> Option<End> {
+        let extent = extents[axis];
+        if let Some((comparison, along)) = conjunct.along_axis(extents) {
+            let (start, limit) = (Number::Wide(comparison.index.start.clone()), Number::Wide(comparison.limit.clone()));
+            return (comparison.op == CompareOp::Lt && along == axis).then_some(End { start, limit, extent });
+        }
+        let (Condition::Unknown, Some(axes)) = (&conjunct.condition, &conjunct.axes) else { return None };
+        let Op::Compare { op: CompareOp::Lt, lhs, rhs } = *func.def_op(conjunct.mask)? else { return None };
+        let own = axes.iter().position(|along| *along == axis)?;
+        if func.ty(lhs).dtype() != Dtype::I32 || func.ty(lhs).extents()[own] != extent {
+            return None;
+        }
+        let (index, limit) = (sum(func, facts, lhs, own)?, sum(func, facts, rhs, own)?);
+        let is_end = index.has_position && !limit.has_position;
+        is_end.then_some(End { start: Number::Narrow(index.scalar?), limit: Number::Narrow(limit.scalar?), extent })
     }
 
     /// Appends the number of positions that are kept.
     fn positions(&self, b: &mut Builder<'_>) -> Value {
-        let (start, limit) = (self.comparison.index.uniform_value(b), self.comparison.limit.value(b));
         let extent = self.extent as i128;
-        let (zero, all, last) = (b.index(0), b.index(extent), b.index(i128::from(i64::MAX) - extent));
+        let (start, limit) = (self.start.value(b), self.limit.value(b));
+        let (zero, all, last) = (b.index(0), b.index(extent), b.index(self.start.largest() - extent));
         // From a start that is not negative, neither a position nor the difference overflows.
         let limit = b.binary(BinaryOp::Max, limit, zero);
         let distance = b.binary(BinaryOp::Sub, limit, start);
@@ -41,6 +84,39 @@ impl End {
         let (is_natural, is_low) = (b.compare(CompareOp::Ge, start, zero), b.compare(CompareOp::Le, start, last));
         let is_exact = b.binary(BinaryOp::And, is_natural, is_low);
         b.select(is_exact, positions, all)
+    }
+}
+
+/// A tile of 32-bit indices as a sum.
+struct Sum {
+    /// A scalar that all elements share.
+    scalar: Option<Value>,
+    /// Is the other term the position along the axis? Otherwise there is none.
+    has_position: bool,
+}
+
+/// A tile as the sum of a scalar and the position along an axis, or as one of both.
+fn sum(func: &Function, facts: &mut AffineFacts, tile: Value, axis: usize) -> Option<Sum> {
+    match *func.def_op(tile)? {
+        Op::Binary { op: BinaryOp::Add, lhs, rhs } => {
+            let (one, other) = (sum(func, facts, lhs, axis)?, sum(func, facts, rhs, axis)?);
+            let is_sum = (one.scalar.is_none() || other.scalar.is_none()) && !(one.has_position && other.has_position);
+            is_sum.then_some(Sum { scalar: one.scalar.or(other.scalar), has_position: one.has_position || other.has_position })
+        }
+        Op::Binary { op: BinaryOp::Mul, lhs, rhs } if func.splat(rhs).and_then(|factor| factor.as_int()) == Some(1) => {
+            sum(func, facts, lhs, axis)
+        }
+        Op::Broadcast { x } if func.ty(x).is_scalar() => Some(Sum { scalar: Some(x), has_position: false }),
+        Op::Broadcast { x } if func.ty(x).extents().get(axis) == func.ty(tile).extents().get(axis) => sum(func, facts, x, axis),
+        Op::ExpandDims { x, axis: new } if axis != new as usize => sum(func, facts, x, axis - usize::from(axis > new as usize)),
+        Op::Cast { x } if func.ty(x).is_tile() => {
+            let index = facts.get(func, x)?;
+            let extents = func.ty(x).extents();
+            let steps = || index.strides.iter().enumerate().filter(|(other, _)| extents[*other] > 1);
+            let is_along = |step: i64| steps().all(|(other, stride)| stride.is(if other == axis { step } else { 0 }));
+            (index.start.is(0) && (is_along(0) || is_along(1))).then(|| Sum { scalar: None, has_position: is_along(1) })
+        }
+        _ => None,
     }
 }
 
@@ -53,24 +129,19 @@ pub(super) fn find(func: &Function, insts: &[Inst], axis_of: &dyn Fn(Value) -> O
     for inst in insts {
         let Op::Store { offset, mask, .. } = func.inst(*inst).op else { continue };
         let (axis, extents) = (axis_of(offset)?, func.ty(offset).extents());
-        let ends = masks::conjuncts(func, facts, mask?)
-            .iter()
-            .filter_map(|conjunct| conjunct.along_axis(&extents))
-            .filter(|(comparison, along)| comparison.op == CompareOp::Lt && *along == axis)
-            .map(|(comparison, _)| End { comparison: comparison.clone(), extent: extents[axis] })
-            .collect();
-        of_stores.push(ends);
+        let conjuncts = masks::conjuncts(func, facts, mask?);
+        of_stores.push(conjuncts.iter().filter_map(|conjunct| End::of(func, facts, conjunct, axis, &extents)).collect());
     }
     let mut ends = Vec::new();
     while !of_stores.is_empty() {
         // The end that most stores have, the first of these.
-        let shared = |end: &End| of_stores.iter().filter(|own| own.iter().any(|other| end.is(other))).count();
+        let shared = |end: &End| of_stores.iter().filter(|own| own.contains(end)).count();
         let counts: Vec<usize> = of_stores[0].iter().map(shared).collect();
         let most = counts.iter().copied().max()?;
         let at = counts.iter().position(|count| *count == most)?;
         let end = of_stores[0].swap_remove(at);
         of_stores.remove(0);
-        of_stores.retain(|own| !own.iter().any(|other| end.is(other)));
+        of_stores.retain(|own| !own.contains(&end));
         ends.push(end);
     }
     (1..=MOST_ENDS).contains(&ends.len()).then_some(ends)
