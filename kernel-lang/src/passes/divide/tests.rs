@@ -339,11 +339,21 @@ fn dividends_that_are_small() {
 
 #[test]
 fn a_fine_reciprocal_needs_no_correction() {
+    divided_by_reciprocals(|b, op, n, d| FineReciprocal::of(b, d).divided(b, op, n));
+}
+
+#[test]
+fn a_reciprocal_of_a_positive_number_is_corrected() {
+    divided_by_reciprocals(|b, op, n, d| Reciprocal::of_positive(b, d).divided(b, op, n));
+}
+
+/// Compares quotients and remainders of numbers below 2^31 by numbers from 1 to 2^31.
+fn divided_by_reciprocals(divided: impl Fn(&mut Builder<'_>, BinaryOp, Value, Value) -> Value) {
     let mut func = parse(&kernel(Dtype::U32, ["argument"; 2])).expect("it parses");
     expand_each(&mut func, |func, region, inst| {
         let Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs: n, rhs: d } = func.inst(inst).op else { return None };
         let b = &mut Builder::new(func, region, func.inst(inst).loc);
-        Some(FineReciprocal::of(b, d).divided(b, op, n))
+        Some(divided(b, op, n, d))
     });
     let numbers = numbers(Dtype::U32, &mut Random { state: 31 });
     for &d in numbers.iter().filter(|d| (1..=1 << 31).contains(*d)) {
