@@ -15,6 +15,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::analysis::affine::AffineFacts;
+use crate::analysis::ranges::divisor;
 use crate::ir::{BinaryOp, Function, Op, SideTable, Value};
 
 /// The analysis ignores an index that is computed from more values: such an index gets no variant.
@@ -97,12 +98,14 @@ impl Steps<'_> {
     /// Does the index have a stride of 1 along some axis? A coordinate `index % size` has it wherever no line ends.
     fn has_neighbours(&mut self, index: Value) -> bool {
         let func = self.func;
-        match func.def_op(index) {
-            Some(Op::Binary { op: BinaryOp::Rem, lhs, rhs }) if func.ty(broadcast_source(func, *rhs)).is_scalar() => {
-                self.has_neighbours(*lhs)
+        let mut index = index;
+        for _ in 0..MOST_PARTS {
+            match func.def_op(index) {
+                Some(Op::Binary { op: BinaryOp::Rem, lhs, rhs }) if divisor(func, *rhs).is_some() => index = *lhs,
+                _ => break,
             }
-            _ => (0..func.ty(index).shape().len()).any(|axis| self.facts.step(func, index, axis) == Some(1)),
         }
+        (0..func.ty(index).shape().len()).any(|axis| self.facts.step(func, index, axis) == Some(1))
     }
 
     /// The argument that every element of the tile equals.

@@ -45,11 +45,8 @@ const HEADER: &str = "// launch values:";
 /// The last line of the comment.
 const END: &str = "// }";
 
-/// The maximum number of parameters that a kernel has for its launch values, except for reciprocals.
-pub const MOST_PARAMETERS: usize = 24;
-/// The maximum number with those of reciprocals, which take the program a division of 64 bits. Of `nhwc_to_nchw`, which divides flat indices by six numbers,
-/// there are 48.
-pub const MOST_WITH_RECIPROCALS: usize = 64;
+/// The maximum number of parameters that a kernel has for its launch values. Of `nhwc_to_nchw`, which divides flat indices by six numbers, there are 48.
+pub const MOST_PARAMETERS: usize = 64;
 
 /// The parameters of a launch value.
 #[derive(Clone, PartialEq, Eq, Debug)]

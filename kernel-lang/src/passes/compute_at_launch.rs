@@ -54,10 +54,9 @@
 use rustc_hash::FxHashSet;
 
 use crate::analysis::loops;
-use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Function, Inst, Op, Region, SideTable, Type, Value, computation};
-use crate::launch_value::{Copies, MOST_PARAMETERS, MOST_WITH_RECIPROCALS, axes, count, executed, is_uniform, known_scalars, parameters};
+use crate::launch_value::{Copies, MOST_PARAMETERS, axes, count, executed, is_uniform, known_scalars, parameters};
 use crate::location::Loc;
 use crate::passes::{dce, divide};
 
@@ -168,16 +167,11 @@ fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
         if !seen.insert(value) {
             continue;
         }
-        if *parameters >= MOST_WITH_RECIPROCALS {
+        if *parameters == MOST_PARAMETERS {
             break;
         }
-        let is_full = *parameters >= MOST_PARAMETERS;
-        // Of a reciprocal, both scalars are casts to `u32`.
-        if is_full && !(func.ty(value).dtype() == Dtype::U32 && matches!(func.def_op(value), Some(Op::Cast { .. }))) {
-            continue;
-        }
         let Some(ops) = computation(func, value, &is_uniform) else { continue };
-        if cost(func, &ops) < LEAST_COST || is_full && !is_of_reciprocal(func, &ops) {
+        if cost(func, &ops) < LEAST_COST {
             continue;
         }
         copies.add_all(func, &ops);
@@ -201,11 +195,6 @@ fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
         others.iter().chain([value]).for_each(|value| replaced.insert(*value, result));
     }
     substitute(func, func.body, &replaced)
-}
-
-/// Do ops compute a scalar of a fine reciprocal, see [`crate::passes::divide`]?
-fn is_of_reciprocal(func: &Function, ops: &[Inst]) -> bool {
-    ops.iter().any(|inst| matches!(func.inst(*inst).op, Op::Cast { .. }) && func.ty(func.result(*inst)).dtype() == Dtype::F64)
 }
 
 /// What an integer is a constant multiple of, or the scalar itself. The kernel multiplies, so that later passes know that the product is a multiple.

@@ -497,3 +497,20 @@ pub(crate) fn conditions_of_a_remainder_loop(count: usize) -> String {
     lines += "yield\n}\n";
     kernel(VECTOR, &lines)
 }
+
+/// A flattened tile of 32-bit sums, `length` deep, which ends with a mask: its slices end where the mask ends.
+pub(crate) fn chain_of_narrow_sums(length: usize) -> String {
+    let mut lines = String::from(
+        "%i = arange {start = 0, end = 1024} : tile<i64, [1024]>\n%p0 = cast %i : tile<i32, [1024]>\n%k = cast %n : i32\n\
+         %ks = broadcast %k : tile<i32, [1024]>\n",
+    );
+    for at in 0..length {
+        let _ = writeln!(lines, "%p{} = add %p{at}, %ks : tile<i32, [1024]>", at + 1);
+    }
+    let _ = writeln!(
+        lines,
+        "%inside = lt %p{length}, %ks : tile<bool, [1024]>\n%w = broadcast %m : tile<i64, [1024]>\n%row = div %i, %w : tile<i64, [1024]>\n\
+         %v = load %x, %row {{mask = %inside}} : tile<f32, [1024]>\nstore %y, %i, %v {{mask = %inside}}"
+    );
+    kernel(VECTOR, &lines)
+}

@@ -12,6 +12,8 @@
 //! One such load takes less time than the memory. Those of a stencil take more. With fewer neighbours, more lanes compute what is the same for a run of neighbours,
 //! and some of it moves between lanes, so all of these count.
 
+use rustc_hash::FxHashMap;
+
 use crate::ir::{Function, Op, Value};
 use crate::layout::Layout;
 use crate::target::{Asked, LINE, Target};
@@ -81,8 +83,12 @@ impl Work<'_> {
 
 /// The accesses of a component without those of slower versions: there are wider ones to the same tensor.
 fn fastest(wish: &Wish) -> impl Iterator<Item = &Width> {
-    let widest = |tensor: Value| wish.accesses.iter().filter(|access| access.tensor == tensor).map(|access| access.vector).max();
-    wish.accesses.iter().filter(move |access| Some(access.vector) == widest(access.tensor))
+    let mut widest: FxHashMap<Value, u32> = FxHashMap::default();
+    for access in &wish.accesses {
+        let vector = widest.entry(access.tensor).or_default();
+        *vector = access.vector.max(*vector);
+    }
+    wish.accesses.iter().filter(move |access| access.vector == widest[&access.tensor])
 }
 
 /// About the cycles of a convert through shared memory, for a warp: each element is written and read.

@@ -18,6 +18,9 @@ use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Value};
 /// More ends than this cost more than slices that store nothing.
 const MOST_ENDS: usize = 4;
 
+/// An index that is computed from more tiles has no end.
+const MOST_PARTS: usize = 64;
+
 /// The end of the positions that a store keeps along the sliced axis: those with `start + position < limit`.
 #[derive(PartialEq)]
 pub(super) struct End {
@@ -88,6 +91,7 @@ impl End {
 }
 
 /// A tile of 32-bit indices as a sum.
+#[derive(Default)]
 struct Sum {
     /// A scalar that all elements share.
     scalar: Option<Value>,
@@ -97,27 +101,33 @@ struct Sum {
 
 /// A tile as the sum of a scalar and the position along an axis, or as one of both.
 fn sum(func: &Function, facts: &mut AffineFacts, tile: Value, axis: usize) -> Option<Sum> {
-    match *func.def_op(tile)? {
-        Op::Binary { op: BinaryOp::Add, lhs, rhs } => {
-            let (one, other) = (sum(func, facts, lhs, axis)?, sum(func, facts, rhs, axis)?);
-            let is_sum = (one.scalar.is_none() || other.scalar.is_none()) && !(one.has_position && other.has_position);
-            is_sum.then_some(Sum { scalar: one.scalar.or(other.scalar), has_position: one.has_position || other.has_position })
+    let mut sum = Sum::default();
+    let mut parts = vec![(tile, axis)];
+    for _ in 0..MOST_PARTS {
+        let Some((part, axis)) = parts.pop() else { return Some(sum) };
+        match *func.def_op(part)? {
+            Op::Binary { op: BinaryOp::Add, lhs, rhs } => parts.extend([(rhs, axis), (lhs, axis)]),
+            Op::Binary { op: BinaryOp::Mul, lhs, rhs } if func.splat(rhs).and_then(|factor| factor.as_int()) == Some(1) => {
+                parts.push((lhs, axis));
+            }
+            Op::Broadcast { x } if func.ty(x).is_scalar() && sum.scalar.is_none() => sum.scalar = Some(x),
+            Op::Broadcast { x } if func.ty(x).extents().get(axis) == func.ty(part).extents().get(axis) => parts.push((x, axis)),
+            Op::ExpandDims { x, axis: new } if axis != new as usize => parts.push((x, axis - usize::from(axis > new as usize))),
+            Op::Cast { x } if func.ty(x).is_tile() => {
+                let index = facts.get(func, x)?;
+                let extents = func.ty(x).extents();
+                let steps = || index.strides.iter().enumerate().filter(|(other, _)| extents[*other] > 1);
+                let is_along = |step: i64| steps().all(|(other, stride)| stride.is(if other == axis { step } else { 0 }));
+                let is_position = is_along(1);
+                if !index.start.is(0) || !(is_along(0) || is_position && !sum.has_position) {
+                    return None;
+                }
+                sum.has_position |= is_position;
+            }
+            _ => return None,
         }
-        Op::Binary { op: BinaryOp::Mul, lhs, rhs } if func.splat(rhs).and_then(|factor| factor.as_int()) == Some(1) => {
-            sum(func, facts, lhs, axis)
-        }
-        Op::Broadcast { x } if func.ty(x).is_scalar() => Some(Sum { scalar: Some(x), has_position: false }),
-        Op::Broadcast { x } if func.ty(x).extents().get(axis) == func.ty(tile).extents().get(axis) => sum(func, facts, x, axis),
-        Op::ExpandDims { x, axis: new } if axis != new as usize => sum(func, facts, x, axis - usize::from(axis > new as usize)),
-        Op::Cast { x } if func.ty(x).is_tile() => {
-            let index = facts.get(func, x)?;
-            let extents = func.ty(x).extents();
-            let steps = || index.strides.iter().enumerate().filter(|(other, _)| extents[*other] > 1);
-            let is_along = |step: i64| steps().all(|(other, stride)| stride.is(if other == axis { step } else { 0 }));
-            (index.start.is(0) && (is_along(0) || is_along(1))).then(|| Sum { scalar: None, has_position: is_along(1) })
-        }
-        _ => None,
     }
+    None
 }
 
 /// Ends such that each store keeps no position behind one of them. None if a store has no end.

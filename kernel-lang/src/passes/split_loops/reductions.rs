@@ -13,60 +13,91 @@
 //! ```
 //!
 //! A guarded loop has a layout of its own. Behind the branch, the carried tiles would have the other layout, and each thread would exchange all of its
-//! elements. A reduction leaves few.
+//! elements. A reduction leaves few. One that combines with what is computed behind the branch stays there.
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ir::rewrite::{Substitution, copy_regions, substitute, use_counts};
-use crate::ir::{Function, Handle, Inst, Op, Value};
+use crate::ir::{Function, Handle, Inst, Op, Region, Value};
 
 /// Moves the reductions of what the versions of a loop carry into the branch that chooses between them, if nothing else uses it.
 pub(super) fn sink(func: &mut Function) {
-    let versions: Vec<Inst> = func.all_insts().into_iter().filter(|inst| is_branch_of_versions(func, *inst)).collect();
-    for branch in versions {
-        sink_into(func, branch);
+    let insts = func.all_insts();
+    let branches: Vec<(Inst, [Region; 2])> = insts.iter().filter_map(|inst| Some((*inst, versions(func, *inst)?))).collect();
+    let mut reduces = reduced_alone(func, &insts);
+    let (mut with, mut sunk) = (Substitution::new(), FxHashSet::default());
+    for (branch, versions) in branches {
+        let results = func.inst(branch).results.to_vec();
+        let moved: Vec<(Value, Vec<Inst>)> = results.iter().filter_map(|result| Some((*result, reduces.remove(result)?))).collect();
+        sink_into(func, branch, versions, &moved, &mut with);
+        sunk.extend(moved.into_iter().flat_map(|(_, reduces)| reduces));
+    }
+    let body = func.body;
+    substitute(func, body, &with);
+    // The originals use results that are gone.
+    for region in func.regions_under(body) {
+        func.insts_mut(region).retain(|inst| !sunk.contains(inst));
     }
 }
 
-/// Does an op choose between the remainder loop and the guarded loop?
-fn is_branch_of_versions(func: &Function, inst: Inst) -> bool {
-    let Op::If { else_region, .. } = func.inst(inst).op else { return false };
-    func.region(else_region).insts.iter().any(|inst| matches!(func.inst(*inst).op, Op::For { guarded: true, .. }))
+/// The two regions of an op that chooses between the remainder loop and the guarded loop.
+fn versions(func: &Function, inst: Inst) -> Option<[Region; 2]> {
+    let Op::If { then_region, else_region, .. } = func.inst(inst).op else { return None };
+    let is_guarded = func.region(else_region).insts.iter().any(|inst| matches!(func.inst(*inst).op, Op::For { guarded: true, .. }));
+    is_guarded.then_some([then_region, else_region])
 }
 
-fn sink_into(func: &mut Function, branch: Inst) {
-    let data = func.inst(branch).clone();
-    let Op::If { then_region, else_region, .. } = data.op else { return };
-    // A reduction of several tiles, such as the index of a maximum, is long code, of which there would be two copies.
-    let input = |inst: Inst| match &func.inst(inst).op {
-        Op::Reduce { inputs, .. } if inputs.len() == 1 => inputs.first().copied(),
-        _ => None,
-    };
-    let mut reduces: Vec<(Inst, Value)> = func.all_insts().into_iter().filter_map(|inst| Some((inst, input(inst)?))).collect();
-    reduces.retain(|(_, input)| data.results.contains(input));
-    // A tile that something else uses crosses the branch in any case.
-    let mut others = use_counts(func);
-    reduces.iter().for_each(|(_, input)| others[input.index()] -= 1);
-    reduces.retain(|(_, input)| others[input.index()] == 0);
-    let is_reduced = |value: Value| reduces.iter().any(|(_, input)| *input == value);
+/// The tiles that nothing but reductions use, and their reductions. A tile that something else uses crosses the branch in any case.
+fn reduced_alone(func: &Function, insts: &[Inst]) -> FxHashMap<Value, Vec<Inst>> {
+    let mut reduces: FxHashMap<Value, Vec<Inst>> = FxHashMap::default();
+    for inst in insts {
+        // A reduction of several tiles, such as the index of a maximum, is long code, of which there would be two copies.
+        if let Op::Reduce { inputs, combine, .. } = &func.inst(*inst).op
+            && let [input] = inputs[..]
+            && is_closed(func, *combine)
+        {
+            reduces.entry(input).or_default().push(*inst);
+        }
+    }
+    let uses = use_counts(func);
+    reduces.retain(|input, own| uses[input.index()] as usize == own.len());
+    reduces
+}
 
-    let mut with = Substitution::new();
-    for (reduce, _) in &reduces {
+/// Does a region use nothing from outside? Otherwise it may use what is computed behind the branch.
+fn is_closed(func: &Function, region: Region) -> bool {
+    let mut own: FxHashSet<Value> = func.region(region).params.iter().copied().collect();
+    let mut is_closed = true;
+    func.for_each_inst(region, &mut |inst| {
+        func.inst(inst).op.for_each_operand(&mut |value| is_closed &= own.contains(&value));
+        func.inst(inst).op.for_each_region(&mut |inner| own.extend(&func.region(inner).params));
+        own.extend(&func.inst(inst).results);
+    });
+    is_closed
+}
+
+/// Moves reductions into the versions. `with` maps their results to results of the branch.
+fn sink_into(func: &mut Function, branch: Inst, versions: [Region; 2], moved: &[(Value, Vec<Inst>)], with: &mut Substitution) {
+    let results = func.inst(branch).results.to_vec();
+    let gone: FxHashSet<Value> = moved.iter().map(|(result, _)| *result).collect();
+    for reduce in moved.iter().flat_map(|(_, reduces)| reduces) {
         let result = func.result(*reduce);
         let ty = func.ty(result).clone();
         with.insert(result, func.add_result(branch, ty));
     }
-    for version in [then_region, else_region] {
+    for version in versions {
         let (mut map, mut values) = (Substitution::new(), Vec::new());
-        for (result, value) in data.results.iter().zip(func.yielded(version).to_vec()) {
+        for (result, value) in results.iter().zip(func.yielded(version).to_vec()) {
             map.insert(*result, value);
-            values.extend((!is_reduced(*result)).then_some(value));
+            values.extend((!gone.contains(result)).then_some(value));
         }
         let terminator = func.insts_mut(version).pop();
-        for (reduce, _) in &reduces {
-            let mut moved = func.inst(*reduce).clone();
-            moved.op.map_operands(&mut |input| map.get(input));
-            copy_regions(func, &mut moved.op, &mut map);
-            let ty = func.ty(moved.results[0]).clone();
-            let copy = func.append(version, moved.op, [ty], moved.loc);
+        for reduce in moved.iter().flat_map(|(_, reduces)| reduces) {
+            let mut copy = func.inst(*reduce).clone();
+            copy.op.map_operands(&mut |input| map.get(input));
+            copy_regions(func, &mut copy.op, &mut map);
+            let ty = func.ty(copy.results[0]).clone();
+            let copy = func.append(version, copy.op, [ty], copy.loc);
             values.push(func.result(copy));
         }
         if let Some(terminator) = terminator {
@@ -74,11 +105,5 @@ fn sink_into(func: &mut Function, branch: Inst) {
             func.insts_mut(version).push(terminator);
         }
     }
-    func.remove_results(branch, is_reduced);
-    let body = func.body;
-    substitute(func, body, &with);
-    // The originals use results that are gone.
-    for region in func.regions_under(body) {
-        func.insts_mut(region).retain(|inst| !reduces.iter().any(|(reduce, _)| reduce == inst));
-    }
+    func.remove_results(branch, |result| gone.contains(&result));
 }
