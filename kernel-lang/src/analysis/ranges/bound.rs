@@ -56,8 +56,8 @@ pub(super) enum Check {
 #[derive(Clone, Debug, Default)]
 pub struct Bounds {
     nodes: Vec<Node>,
-    /// By bound: is it at least 0 because its operands are?
-    not_negative: Vec<bool>,
+    /// By bound: a number that it is not less than because of its operands, if one is known.
+    least: Vec<Option<i64>>,
     /// By bound: does it contain a division?
     divides: Vec<bool>,
     numbers: FxHashMap<Node, Bound>,
@@ -71,13 +71,11 @@ impl Bounds {
             return *known;
         }
         let number = Bound(self.nodes.len() as u32);
-        self.not_negative.push(match node {
-            Node::Constant(constant) => constant >= 0,
-            Node::Scalar(_) | Node::Length(_) => true,
-            Node::Binary(BinaryOp::Sub, ..) => false,
-            Node::Binary(BinaryOp::Max, x, y) => self.is_not_negative(x) || self.is_not_negative(y),
-            Node::Binary(_, x, y) => self.is_not_negative(x) && self.is_not_negative(y),
-            Node::Float(..) | Node::Unary(..) | Node::Cast(..) => false,
+        self.least.push(match node {
+            Node::Constant(constant) => Some(constant),
+            Node::Scalar(_) | Node::Length(_) => Some(0),
+            Node::Binary(op, x, y) => self.least_of(op, x, y),
+            Node::Float(..) | Node::Unary(..) | Node::Cast(..) => None,
         });
         self.divides.push(match node {
             Node::Binary(op, x, y) => op == BinaryOp::Div || self.divides(x) || self.divides(y),
@@ -145,9 +143,26 @@ impl Bounds {
         }
     }
 
+    /// A number that a bound is not less than if all checks hold.
+    fn least(&self, bound: Bound) -> Option<i64> {
+        let checked = self.checked.contains(&Check::NotNegative(bound)).then_some(0);
+        self.least[bound.0 as usize].max(checked)
+    }
+
+    fn least_of(&self, op: BinaryOp, x: Bound, y: Bound) -> Option<i64> {
+        let (least, other) = (self.least(x), self.least(y));
+        match op {
+            BinaryOp::Add => least?.checked_add(other?),
+            BinaryOp::Sub => least?.checked_sub(self.as_constant(y)?),
+            BinaryOp::Max => least.max(other),
+            BinaryOp::Min => Some(least?.min(other?)),
+            _ => (least? >= 0 && other? >= 0).then_some(0),
+        }
+    }
+
     /// Is the bound at least 0 if all checks hold?
     pub(super) fn is_not_negative(&self, bound: Bound) -> bool {
-        self.not_negative[bound.0 as usize] || self.checked.contains(&Check::NotNegative(bound))
+        self.least(bound).is_some_and(|least| least >= 0)
     }
 
     /// Is the bound negative, or at most 0 and mostly negative, if all checks hold?

@@ -11,9 +11,7 @@
 //! A range holds if all checks hold, which a kernel tests once: every scalar is at least 0 and less than 2^31, every divisor is
 //! at least 1, and every element fits in 32 bits. So the elements can be computed in 32 bits, and no bound overflows in 64 bits.
 //!
-//! A mask narrows ranges: where `%5 < %m` holds, `%5` is at most `%m - 1`, and so are the indices that are computed from it. The
-//! narrowed range lies inside the whole one, so its bounds do not overflow either. The exception is a mask that holds nowhere: its access does nothing,
-//! whatever the bounds say. The condition of a `select` narrows the ranges of both sides in the same way (`selects.rs`).
+//! A mask narrows ranges (`masked.rs`), and the condition of a `select` narrows the ranges of both sides in the same way (`selects.rs`).
 //!
 //! A dividend that is negative by the way it is computed has no quotient: a check that fails in every launch is worth no code.
 //!
@@ -22,6 +20,7 @@
 mod bound;
 mod checks;
 mod floats;
+mod masked;
 mod selects;
 #[cfg(test)]
 mod tests;
@@ -29,12 +28,12 @@ mod tests;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
-use crate::analysis::masks;
 use crate::dtype::Dtype;
-use crate::ir::{Access, BinaryOp, CompareOp, ConstExpr, Function, Inst, MOST_MOVES, Op, SideTable, UnaryOp, Value};
+use crate::ir::{Access, BinaryOp, ConstExpr, Function, Inst, MOST_MOVES, Op, SideTable, UnaryOp, Value};
 
 pub use bound::{Bound, Bounds};
 use bound::{Check, END, Node};
+use masked::Narrowed;
 
 /// The most bounds that a kernel computes.
 const MOST_BOUNDS: usize = 1000;
@@ -95,8 +94,6 @@ pub struct Ranges<'a> {
     depths: SideTable<Value, u32>,
 }
 
-/// By tile: what a mask guarantees of its elements.
-type Narrowed = FxHashMap<Value, (Option<Bound>, Option<Bound>)>;
 /// The ranges under one mask, if there is a mask.
 type Memo<'m> = Option<&'m mut FxHashMap<Value, Option<Range>>>;
 
@@ -244,40 +241,6 @@ impl<'a> Ranges<'a> {
         }
         memo.insert(value, range);
         range
-    }
-
-    /// What the conjuncts of a mask say about the tiles that they compare.
-    fn narrowed(&mut self, mask: Value, facts: &mut AffineFacts, known: &FxHashSet<Value>) -> Narrowed {
-        let mut narrowed = Narrowed::default();
-        // A conjunct of another shape says nothing of the elements at the same positions.
-        let is_own = |part: &masks::Conjunct| part.mask == part.whole && !known.contains(&part.mask);
-        for part in masks::conjuncts(self.func, facts, mask).into_iter().filter(is_own) {
-            let Some(&Op::Compare { op, lhs, rhs }) = self.func.def_op(part.mask) else { continue };
-            let (Some(left), Some(right)) = (self.of(lhs), self.of(rhs)) else { continue };
-            for (value, own, other, op) in [(lhs, left, right, op), (rhs, right, left, op.swapped())] {
-                // A scalar has one bound, which is exact.
-                if own.low == own.high {
-                    continue;
-                }
-                let (low, high) = self.compared(op, other);
-                let entry = narrowed.entry(value).or_default();
-                (entry.0, entry.1) = (entry.0.or(low), entry.1.or(high));
-            }
-        }
-        narrowed
-    }
-
-    /// The bounds of what compares like this with elements of a range.
-    fn compared(&mut self, op: CompareOp, other: Range) -> (Option<Bound>, Option<Bound>) {
-        let one = self.bounds.constant(1);
-        match op {
-            CompareOp::Lt => (None, Some(self.bounds.binary(BinaryOp::Sub, other.high, one))),
-            CompareOp::Le => (None, Some(other.high)),
-            CompareOp::Gt => (Some(self.bounds.binary(BinaryOp::Add, other.low, one)), None),
-            CompareOp::Ge => (Some(other.low), None),
-            CompareOp::Eq => (Some(other.low), Some(other.high)),
-            CompareOp::Ne => (None, None),
-        }
     }
 
     /// Requires that all elements fit in 32 bits.

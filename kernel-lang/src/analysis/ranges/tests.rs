@@ -2,7 +2,7 @@
 
 use super::bound::{Bound, Bounds, Check, END, Node};
 use super::*;
-use crate::ir::{Builder, Region, parse};
+use crate::ir::{Builder, CompareOp, Region, parse};
 use crate::location::Loc;
 use crate::random::Random;
 use crate::scalar::{self, Scalar};
@@ -281,4 +281,61 @@ fn elements_are_in_their_ranges_if_the_checks_hold() {
         }
     }
     assert!(held > 1000 && proved > 500, "{held} launches were tested, {proved} with accesses");
+}
+
+/// Does the test of the accesses of this kernel hold for these arguments?
+fn accesses_are_inside(text: &str, numbers: [i128; 2], length: i128) -> bool {
+    let mut func = parse(text).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+    let always = |_: Value| true;
+    let bounds = {
+        let mut ranges = Ranges::new(&func, &func.all_insts(), &always);
+        for access in func.all_insts().into_iter().filter_map(|inst| func.inst(inst).op.access()) {
+            assert!(ranges.require_inside(access, &mut AffineFacts::new(), &FxHashSet::default()));
+        }
+        ranges.into_bounds()
+    };
+    let scalars: Vec<(Value, i128)> = func.params[1..].iter().map(|param| param.value).zip(numbers).collect();
+    let region = func.add_region();
+    let test = bounds.test(0..bounds.checks(), &mut Builder::new(&mut func, region, Loc::NONE));
+    test.is_none_or(|test| tests_true(&func, region, test, &scalars, length))
+}
+
+#[test]
+fn a_mask_of_remainders_or_quotients_says_something_of_the_dividend() {
+    // `%a + i` is at least its remainder, and at least `%b` times its quotient.
+    let kernel = |test: &str, back: &str| {
+        format!(
+            "kernel @k(%x: ptr<f32>, %a: i64, %b: i64) {{
+            %0 = arange {{start = 0, end = 8}} : tile<i64, [8]>
+            %1 = broadcast %a : tile<i64, [8]>
+            %2 = broadcast %b : tile<i64, [8]>
+            %at = add %1, %0 : tile<i64, [8]>
+            %one = const {{value = 1}} : tile<i64, [8]>
+            %three = const {{value = 3}} : tile<i64, [8]>
+            %column = rem %at, %2 : tile<i64, [8]>
+            %row = div %at, %2 : tile<i64, [8]>
+            %next = add %column, %one : tile<i64, [8]>
+            %m = {test} : tile<bool, [8]>
+            %to = sub %at, {back} : tile<i64, [8]>
+            %v = load %x, %to {{mask = %m}} : tile<f32, [8]>
+            return
+            }}"
+        )
+    };
+    for (test, back, numbers) in [
+        ("ge %column, %three", "%three", [0, 100]),
+        ("gt %next, %three", "%three", [0, 100]),
+        ("le %three, %column", "%three", [2, 100]),
+        ("ge %row, %one", "%2", [0, 3]),
+    ] {
+        assert!(accesses_are_inside(&kernel(test, back), numbers, 1000), "{test}");
+    }
+    for (test, back, numbers) in
+        [("ge %column, %one", "%three", [0, 100]), ("le %column, %three", "%three", [0, 100]), ("le %row, %one", "%2", [0, 3])]
+    {
+        assert!(!accesses_are_inside(&kernel(test, back), numbers, 1000), "{test}");
+    }
+    // A quotient of at most 1 means an index below `2 * %b`.
+    assert!(accesses_are_inside(&kernel("le %row, %one", "%0"), [900, 40], 80));
+    assert!(!accesses_are_inside(&kernel("le %row, %one", "%0"), [900, 41], 80));
 }
