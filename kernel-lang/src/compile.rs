@@ -7,7 +7,9 @@ use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Function, Op, Stage, Value, Verified, Violation, verify};
 use crate::location::Loc;
-use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, group_loads, issue_loads, prefetch_loads, specialize::Bindings};
+use crate::passes::{
+    self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, group_loads, issue_loads, prefetch_loads, skip_masked, specialize::Bindings,
+};
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
@@ -183,6 +185,8 @@ fn schedule_and_emit(prepared: &Function, mut schedule: Schedule, target: &Asked
         after("group_loads", &func, changed);
         let changed = issue_loads::run(&mut func);
         after("issue_loads", &func, changed);
+        let changed = skip_masked::run(&mut func);
+        after("skip_masked", &func, changed);
         let verified = verify(&func, Stage::Gpu(schedule)).map_err(|violations| defect(&violations))?;
         let module = backend::ptx::emit(verified, target);
         backend::ptx::check_params(module.param_bytes)?;

@@ -275,6 +275,12 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             Ok(all_given())
         }
         Op::LaunchValue { .. } => Ok(all_given()),
+        Op::IfAny { mask, .. } => {
+            if !ty(*mask).is_tile() || ty(*mask).elem().dtype() != Some(Dtype::Bool) {
+                return Err(format!("the mask of an `if_any` is no `{}`", ty(*mask)));
+            }
+            Ok(all_given())
+        }
         Op::For { lower, upper, step, init, num_stages, unroll, .. } => {
             for bound in [lower, upper, step] {
                 if !ty(*bound).is_scalar() || ty(*bound) != ty(*lower) {

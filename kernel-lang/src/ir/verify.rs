@@ -232,7 +232,7 @@ impl Verifier<'_> {
                 self.gpu_invariants(inst, &mut gpu);
             }
             self.gpu = Some(gpu);
-        } else if matches!(data.op, Op::Convert { .. } | Op::IssueLoads { .. }) {
+        } else if matches!(data.op, Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. }) {
             self.broken(inst, "stands only in kernels with layouts");
         }
     }
@@ -413,6 +413,28 @@ impl Verifier<'_> {
                     self.broken(inst, format!("yields {} for {}", list(&types(func.yielded(*combine))), list(&elems)));
                 }
                 self.pure_scalars(*combine);
+            }
+            Op::IfAny { mask, body, otherwise } => {
+                let scalars: Vec<Type> = results.iter().map(|result| Type::scalar(result.elem().clone())).collect();
+                let scalars: Vec<&Type> = scalars.iter().collect();
+                for (region, wanted, is_of_tiles) in [(body, results, true), (otherwise, &scalars, false)] {
+                    self.region(*region, Terminator::Yield);
+                    if ended(region) && types(func.yielded(*region)) != wanted {
+                        self.broken(inst, format!("yields {} for {}", list(&types(func.yielded(*region))), list(wanted)));
+                    }
+                    let is_own = |inner: &Inst| {
+                        let data = func.inst(*inner);
+                        let is_fine = |result: &Value| func.ty(*result).is_tile() == is_of_tiles;
+                        data.op.is_terminator() || data.op.is_elementwise() && data.results.iter().all(is_fine)
+                    };
+                    if !func.region(*region).insts.iter().all(is_own) || !func.region(*region).params.is_empty() {
+                        self.broken(inst, "computes tiles, and otherwise scalars, by elementwise ops only");
+                    }
+                }
+                let shape = func.ty(*mask).shape();
+                if results.iter().any(|result| result.shape() != shape) {
+                    self.broken(inst, format!("gives tiles of another shape than its mask: {}", list(results)));
+                }
             }
             Op::LaunchValue { compute } => {
                 self.region(*compute, Terminator::Yield);

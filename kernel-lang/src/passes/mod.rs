@@ -25,6 +25,7 @@ pub mod report_accesses;
 pub mod short_circuit;
 pub mod sink_indices;
 pub mod sink_to_uses;
+pub mod skip_masked;
 pub mod slice_guarded_tiles;
 pub mod specialize;
 pub mod split_carried_indices;

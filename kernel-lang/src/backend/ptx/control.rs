@@ -34,7 +34,7 @@ impl Emitter<'_> {
     }
 
     /// Registers for a value that is assigned in several branches or iterations.
-    fn variable(&mut self, value: Value) -> Lanes {
+    pub(super) fn variable(&mut self, value: Value) -> Lanes {
         let class = Class::of(self.func.ty(value).dtype());
         let lanes = match self.layout(value) {
             Some(_) => Lanes::Each((0..self.lane_count(value)).map(|_| self.reg(class)).collect()),

@@ -15,6 +15,7 @@ mod arithmetic;
 mod carried;
 mod control;
 mod exchange;
+mod if_any;
 mod index;
 mod memory;
 mod text;
@@ -92,6 +93,8 @@ struct Emitter<'a> {
     kept: FxHashSet<Value>,
     /// The index and the upper bound of each counted loop around this region.
     loops: Vec<(Value, Value)>,
+    /// In an `if_any`, which is emitted for a group of each thread's elements at a time: their number.
+    group: Option<usize>,
     /// For the masks of vectorised accesses in this region: the number of adjacent registers in which the mask is equal.
     runs: FxHashMap<Value, usize>,
     /// The narrow integers that are clamped, by their registers: the type, and the register of the 32-bit integer.
@@ -170,6 +173,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         addresses: vec![FxHashMap::default()],
         slacks: vec![FxHashMap::default()],
         loops: Vec::new(),
+        group: None,
         runs: FxHashMap::default(),
         clamped: FxHashMap::default(),
         pointers: SideTable::new(),
@@ -372,7 +376,8 @@ impl Emitter<'_> {
 
     /// The number of elements of a value that one thread holds.
     fn lane_count(&self, value: Value) -> usize {
-        self.layout(value).map_or(1, |layout| layout.registers_per_thread() as usize)
+        let all = |layout: &Layout| self.group.unwrap_or(layout.registers_per_thread() as usize);
+        self.layout(value).map_or(1, all)
     }
 
     /// The registers of a value.
@@ -533,6 +538,7 @@ impl Emitter<'_> {
             Op::LocalLoad { buffer, slot } => self.local_load(*buffer, *slot, data.results[0]),
             Op::IssueLoads { loads } => self.issue_loads(loads),
             Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
+            Op::IfAny { mask, body, otherwise } => self.if_any(*mask, [*body, *otherwise], &data.results),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::LaunchValue { compute } => self.launch_value(*compute, &data.results),
             Op::Return {} => {

@@ -119,6 +119,7 @@ impl Verifier<'_> {
         let yielded = |region| if func.region(region).insts.is_empty() { &[][..] } else { func.yielded(region) };
         let lists: Vec<&[Value]> = match &data.op {
             Op::If { then_region, else_region, .. } => vec![yielded(*then_region), yielded(*else_region)],
+            Op::IfAny { body, .. } => vec![yielded(*body)],
             Op::For { init, body, .. } => vec![init, func.region(*body).params.get(1..).unwrap_or_default(), yielded(*body)],
             Op::While { init, test, body } => {
                 vec![init, &func.region(*test).params, &func.region(*body).params, yielded(*test), yielded(*body)]

@@ -1,6 +1,7 @@
 //! Index comparisons: indices within a tile against a limit, in 32 bits, and indices against a length. They are recomputed at each use,
 //! because a thread has seven predicate registers and a tile has dozens of elements.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use rustc_hash::FxHashSet;
@@ -134,6 +135,21 @@ impl Tests {
         let (Test::Position { parts, .. } | Test::Index { parts, .. }) = &self.all[0];
         let sources: Vec<u32> = (0..parts.len()).map(|register| (register & !(run - 1)) as u32).collect();
         self.moved(&sources)
+    }
+
+    /// A test that holds if a mask may hold for an element of one of these registers: that of the register whose index the limit excludes last.
+    pub(crate) fn of_any(&self, registers: Range<usize>) -> Option<Tests> {
+        let first = self.all.iter().find_map(|test| {
+            let Test::Position { op, slack, parts } = test else { return None };
+            let parts = parts[registers.clone()].iter().copied();
+            let part = match op {
+                CompareOp::Gt | CompareOp::Ge => parts.min(),
+                CompareOp::Lt | CompareOp::Le => parts.max(),
+                CompareOp::Eq | CompareOp::Ne => None,
+            };
+            Some(Test::Position { op: *op, slack: *slack, parts: vec![part?] })
+        });
+        Some(Tests { all: vec![first?] })
     }
 
     /// The tests of a tile whose elements are those of other registers.
