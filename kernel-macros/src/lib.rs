@@ -102,7 +102,7 @@ use store::Files;
 /// # Reading the PTX
 ///
 /// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder. Each variant is written there as
-/// `<kernel>-<types and constants>-w<warps>-<target>.ptx`; other parts of the schedule follow the warps. If a variant relies on facts, its
+/// `<crate>/<kernel>-<types and constants>-w<warps>-<target>.ptx`; other parts of the schedule follow the warps. If a variant relies on facts, its
 /// last constant has one bit for each fact. Cargo recompiles crates with kernels when the variable changes. `cargo galatea variants` sets
 /// the variable and lists the variants with their resource use.
 ///
@@ -352,17 +352,18 @@ fn finish(expansion: Expansion) -> TokenStream {
     tokens
 }
 
-/// Writes `<kernel>-<key>-w<warps>-<target>.ptx`, and appends the expansion's lines to `variants.jsonl`. An error of writing is a warning
-/// and does not fail the build.
+/// Writes `<crate>/<kernel>-<key>-w<warps>-<target>.ptx`, because crates may have kernels of one name, and appends the expansion's lines to
+/// `variants.jsonl`. An error of writing is a warning and does not fail the build.
 fn keep(folder: &Path, expansion: &Expansion) {
     let warn = |path: &Path, written: std::io::Result<()>| {
         if let Err(error) = written {
             eprintln!("warning: GALATEA_PTX_DIR: cannot write {}: {error}", path.display());
         }
     };
+    let own = folder.join(crate_name());
     for variant in &expansion.variants {
-        let path = folder.join(variant.file_name(&expansion.name));
-        warn(&path, std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &variant.ptx)));
+        let path = own.join(variant.file_name(&expansion.name));
+        warn(&path, std::fs::create_dir_all(&own).and_then(|()| std::fs::write(&path, &variant.ptx)));
     }
     let (path, lines) =
         (folder.join("variants.jsonl"), expansion.summary(&std::env::var("CARGO_PKG_NAME").unwrap_or_default(), &crate_name()));

@@ -3,8 +3,8 @@
 //! The PTX has three sources:
 //!
 //! - the goldens `kernel-lang/tests/filetests/ptx/<target>/*.ptx`;
-//! - the variants embedded by `#[kernel]`, which the macro also writes to `$GALATEA_PTX_DIR` as `<kernel>-<key>-w<warps>-<target>.ptx`
-//!   while the workspace is checked;
+//! - the variants embedded by `#[kernel]`, which the macro also writes to `$GALATEA_PTX_DIR` as
+//!   `<crate>/<kernel>-<key>-w<warps>-<target>.ptx` while the workspace is checked;
 //! - the kernels of one op each that the test `ops` makes.
 //!
 //! The assembler comes from a Python package, so no CUDA toolkit is needed. The same text gives the same machine code, so a text that has
