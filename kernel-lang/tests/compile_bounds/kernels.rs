@@ -514,3 +514,24 @@ pub(crate) fn chain_of_narrow_sums(length: usize) -> String {
     );
     kernel(VECTOR, &lines)
 }
+
+/// Tiles that a mask of the program's own fills with a number: chains of 40 ops, each of which is reduced and used in the next one.
+pub(crate) fn chains_of_masked_elements(length: usize) -> String {
+    let mut lines = String::from(
+        "%i = arange {start = 0, end = 1024} : tile<i64, [1024]>\n%p = program_id : i64\n%ps = broadcast %p : tile<i64, [1024]>\n\
+         %own = lt %i, %ps : tile<bool, [1024]>\n%b = load %x, %i {mask = %own} : tile<i8, [1024]>\n%v0 = cast %b : tile<i32, [1024]>\n",
+    );
+    for at in 0..length {
+        let next = at + 1;
+        let _ = writeln!(lines, "%v{next} = {} %v{at}, %v{at} : tile<i32, [1024]>", ["add", "mul", "xor"][at % 3]);
+        if at % 40 == 39 {
+            let _ = writeln!(
+                lines,
+                "%t{at} = reduce %v{next} {{axis = 0}} (%a{at}: i32, %b{at}: i32) {{\n%c{at} = max %a{at}, %b{at} : i32\nyield %c{at}\n}} : i32\n\
+                 store %y, %p, %t{at}"
+            );
+        }
+    }
+    let _ = writeln!(lines, "store %z, %i, %v{length} {{mask = %own}}");
+    kernel("%x: ptr<i8>, %y: ptr_mut<i32>, %z: ptr_mut<i32>", &lines)
+}

@@ -111,6 +111,7 @@ cases! {
         chain_of_divisions: 20_000,
         chain_of_flattened_indices: 3_500,
         chain_of_narrow_sums: 20_000,
+        chains_of_masked_elements: 12_000,
         many_flattened_accesses: 3_500,
         wide: 20_000,
         many_accesses: 8_000,

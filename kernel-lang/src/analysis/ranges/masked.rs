@@ -17,6 +17,7 @@ use crate::analysis::affine::AffineFacts;
 use crate::analysis::masks;
 use crate::ir::{BinaryOp, CompareOp, MOST_MOVES, Op, Value};
 
+use super::bound::END;
 use super::{Bound, Range, Ranges, divisor};
 
 /// A lower and an upper bound, as far as they are known.
@@ -71,7 +72,8 @@ impl Ranges<'_> {
                     high = None;
                     *lhs
                 }
-                // `x / d >= low`, so `x >= low * d`; and `x / d < high + 1`, so `x < (high + 1) * d`.
+                // `x / d >= low`, so `x >= low * d`; and `x / d < high + 1`, so `x < (high + 1) * d`. The first product does not overflow if the mask holds
+                // for some `x`. The second one does not if `high` has 32 bits, and no element has more.
                 Some(Op::Binary { op: BinaryOp::Div, lhs, rhs }) => {
                     let Some(of) = divisor(func, *rhs).and_then(|of| self.divisor(of)) else { return };
                     let one = self.bounds.constant(1);
@@ -79,7 +81,9 @@ impl Ranges<'_> {
                     high = high.filter(|high| self.bounds.is_not_negative(*high)).map(|high| {
                         let next = self.bounds.binary(BinaryOp::Add, high, one);
                         let end = self.bounds.binary(BinaryOp::Mul, next, of);
-                        self.bounds.binary(BinaryOp::Sub, end, one)
+                        let last = self.bounds.binary(BinaryOp::Sub, end, one);
+                        let most = self.bounds.constant(END - 1);
+                        self.bounds.binary(BinaryOp::Min, last, most)
                     });
                     *lhs
                 }
