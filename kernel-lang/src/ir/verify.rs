@@ -414,28 +414,7 @@ impl Verifier<'_> {
                 }
                 self.pure_scalars(*combine);
             }
-            Op::IfAny { mask, body, otherwise } => {
-                let scalars: Vec<Type> = results.iter().map(|result| Type::scalar(result.elem().clone())).collect();
-                let scalars: Vec<&Type> = scalars.iter().collect();
-                for (region, wanted, is_of_tiles) in [(body, results, true), (otherwise, &scalars, false)] {
-                    self.region(*region, Terminator::Yield);
-                    if ended(region) && types(func.yielded(*region)) != wanted {
-                        self.broken(inst, format!("yields {} for {}", list(&types(func.yielded(*region))), list(wanted)));
-                    }
-                    let is_own = |inner: &Inst| {
-                        let data = func.inst(*inner);
-                        let is_fine = |result: &Value| func.ty(*result).is_tile() == is_of_tiles;
-                        data.op.is_terminator() || data.op.is_elementwise() && data.results.iter().all(is_fine)
-                    };
-                    if !func.region(*region).insts.iter().all(is_own) || !func.region(*region).params.is_empty() {
-                        self.broken(inst, "computes tiles, and otherwise scalars, by elementwise ops only");
-                    }
-                }
-                let shape = func.ty(*mask).shape();
-                if results.iter().any(|result| result.shape() != shape) {
-                    self.broken(inst, format!("gives tiles of another shape than its mask: {}", list(results)));
-                }
-            }
+            Op::IfAny { .. } => self.if_any(inst, results),
             Op::LaunchValue { compute } => {
                 self.region(*compute, Terminator::Yield);
                 if ended(compute) && types(func.yielded(*compute)) != results {
@@ -446,6 +425,36 @@ impl Verifier<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Invariant 3 of an `if_any`: it yields tiles, and otherwise scalars, which elementwise ops compute.
+    fn if_any(&mut self, inst: Inst, results: &[&Type]) {
+        let func = self.func;
+        let Op::IfAny { mask, body, otherwise } = func.inst(inst).op else { return };
+        let scalars: Vec<Type> = results.iter().map(|result| Type::scalar(result.elem().clone())).collect();
+        let scalars: Vec<&Type> = scalars.iter().collect();
+        for (region, wanted, is_of_tiles) in [(body, results, true), (otherwise, &scalars, false)] {
+            self.region(region, Terminator::Yield);
+            if func.region(region).insts.is_empty() {
+                continue;
+            }
+            let yielded: Vec<&Type> = func.yielded(region).iter().map(|value| func.ty(*value)).collect();
+            if yielded != wanted {
+                self.broken(inst, format!("yields {} for {}", list(&yielded), list(wanted)));
+            }
+            let is_own = |inner: &Inst| {
+                let data = func.inst(*inner);
+                let is_fine = |result: &Value| func.ty(*result).is_tile() == is_of_tiles;
+                data.op.is_terminator() || data.op.is_elementwise() && data.results.iter().all(is_fine)
+            };
+            if !func.region(region).insts.iter().all(is_own) || !func.region(region).params.is_empty() {
+                self.broken(inst, "computes tiles, and otherwise scalars, by elementwise ops only");
+            }
+        }
+        let shape = func.ty(mask).shape();
+        if results.iter().any(|result| result.shape() != shape) {
+            self.broken(inst, format!("gives tiles of another shape than its mask: {}", list(results)));
         }
     }
 
