@@ -26,7 +26,8 @@
 //! half as many bytes, which moves the same number of bytes. It is a lower bound for memory-bound work. So is `floor_us`, which is optional, too: the
 //! time to read and to write as many bytes as the work does. The reports derive everything else: GB/s = bytes / time, and ratio = the best peer's time / ours (above 1: ours is faster).
 //!
-//! `--name gallery` writes the results of the gallery's benchmark, which has the same schema, to `docs/benchmarks-gallery.{md,json,svg}`.
+//! `--name gallery` writes the results of the gallery's benchmark, which has the same schema, to `docs/benchmarks-gallery.{md,json,svg}`, and
+//! `--name gallery-h100` those of another GPU to `docs/benchmarks-gallery-h100.{md,json,svg}`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -190,7 +191,10 @@ fn page(run: &Run, name: Option<&str>) -> String {
         "# Benchmarks{}\n\n\
          <!-- Written by `cargo xtask bench-report`; edits are lost. -->\n\n\
          Measured on {} on one {} (driver {}){}: {}.{}\n\n",
-        name.map_or(String::new(), |name| format!(" of the {name}")),
+        name.map_or(String::new(), |name| match name.split_once('-') {
+            Some((benchmark, gpu)) => format!(" of the {benchmark} on an {}", gpu.to_uppercase()),
+            None => format!(" of the {name}"),
+        }),
         run.date,
         run.gpu,
         run.driver,
@@ -241,7 +245,10 @@ fn page(run: &Run, name: Option<&str>) -> String {
          The same figures as data: [{stem}.json]({stem}.json). Made by:\n\n\
          ```sh\n{}\ncargo xtask bench-report {}\n```\n",
         run.command,
-        name.map_or("benches/results.json".to_owned(), |name| format!("--name {name} benches/{name}/results.json"))
+        name.map_or("benches/results.json".to_owned(), |name| {
+            let benchmark = name.split('-').next().unwrap_or(name);
+            format!("--name {name} benches/{benchmark}/results.json")
+        })
     );
     text
 }
