@@ -277,7 +277,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
         Op::LaunchValue { .. } => Ok(all_given()),
         Op::IfAny { mask, .. } => {
             if !ty(*mask).is_tile() || ty(*mask).elem().dtype() != Some(Dtype::Bool) {
-                return Err(format!("the mask of an `if_any` is no `{}`", ty(*mask)));
+                return Err(format!("takes a tile of `bool` for its mask, not `{}`", ty(*mask)));
             }
             Ok(all_given())
         }
