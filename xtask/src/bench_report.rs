@@ -192,7 +192,7 @@ fn page(run: &Run, name: Option<&str>) -> String {
          <!-- Written by `cargo xtask bench-report`; edits are lost. -->\n\n\
          Measured on {} on one {} (driver {}){}: {}.{}\n\n",
         name.map_or(String::new(), |name| match name.split_once('-') {
-            Some((benchmark, gpu)) => format!(" of the {benchmark} on an {}", gpu.to_uppercase()),
+            Some((benchmark, gpu)) => format!(" of the {benchmark} ({})", gpu.to_uppercase()),
             None => format!(" of the {name}"),
         }),
         run.date,

@@ -195,6 +195,23 @@ pub fn defined_in(func: &Function, regions: &[Region]) -> SideTable<Value, bool>
     defined
 }
 
+/// The values from outside that the ops of these regions and of the regions in them use, each once, in the order of their first uses.
+pub fn captured(func: &Function, regions: &[Region]) -> Vec<Value> {
+    let mut seen: FxHashSet<Value> = FxHashSet::default();
+    let all: Vec<Region> = regions.iter().flat_map(|region| func.regions_under(*region)).collect();
+    for region in all {
+        seen.extend(&func.region(region).params);
+        func.region(region).insts.iter().for_each(|inst| seen.extend(&func.inst(*inst).results));
+    }
+    let mut captured = Vec::new();
+    for region in regions {
+        func.for_each_inst(*region, &mut |inst| {
+            func.inst(inst).op.for_each_operand(&mut |value| captured.extend(seen.insert(value).then_some(value)));
+        });
+    }
+    captured
+}
+
 /// The value of a bound or a step, if it is a constant.
 pub fn constant(func: &Function, value: Value) -> Option<i64> {
     match func.def_op(value) {

@@ -25,7 +25,7 @@
 
 use crate::analysis::loops;
 use crate::ir::rewrite::Changed;
-use crate::ir::{Function, Inst, Op, Region, SideTable, Value};
+use crate::ir::{Function, Inst, Op, Region};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -62,7 +62,10 @@ fn hoist(func: &mut Function, regions: &[Region]) -> Vec<Inst> {
         for inst in func.region(*region).insts.clone() {
             let mut invariant = func.inst(inst).op.is_pure();
             func.inst(inst).op.for_each_operand(&mut |value| invariant &= !varies[value]);
-            invariant &= !captures(func, inst, &varies);
+            // What the regions of an op define moves with it.
+            let mut own = Vec::new();
+            func.inst(inst).op.for_each_region(&mut |region| own.push(region));
+            invariant &= !loops::captured(func, &own).into_iter().any(|value| varies[value]);
             if invariant {
                 func.inst(inst).results.iter().for_each(|result| varies[*result] = false);
                 moved.push(inst);
@@ -73,17 +76,4 @@ fn hoist(func: &mut Function, regions: &[Region]) -> Vec<Inst> {
         *func.insts_mut(*region) = kept;
     }
     moved
-}
-
-/// Do the regions of a pure op use values that vary in the loop? Values that the regions define move with the op.
-fn captures(func: &Function, inst: Inst, varies: &SideTable<Value, bool>) -> bool {
-    let mut regions = Vec::new();
-    func.inst(inst).op.for_each_region(&mut |region| regions.push(region));
-    let (own, mut found) = (loops::defined_in(func, &regions), false);
-    for region in regions {
-        func.for_each_inst(region, &mut |inner| {
-            func.inst(inner).op.for_each_operand(&mut |value| found |= varies[value] && !own[value]);
-        });
-    }
-    found
 }

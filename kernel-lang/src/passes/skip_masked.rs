@@ -1,4 +1,4 @@
-//! Masked elements are computed once a thread: where a mask holds for no element of a warp, the warp copies a scalar.
+//! Skipping of masked elements: what is computed from the elements behind the end of a mask is one number, so a warp computes that number only.
 //!
 //! ```text
 //! ; before
@@ -46,17 +46,18 @@
 //! }
 //! ```
 //!
-//! Where the mask of a load does not hold, its elements equal one scalar, and so do all tiles that are computed from them and from other scalars, element by
-//! element. That scalar is the same computation with scalars. So a causal softmax computes only half of its exponentials.
+//! Where the mask of a load does not hold, each element is the number `other`. An elementwise op on such a tile and on broadcast scalars gives the same number for
+//! all of these elements, too. The second region of the `if_any` computes it by the same ops on scalars. So a causal softmax computes half of its exponentials.
 //!
-//! The test takes three instructions for some neighbours of a thread, and the driver's compiler does not mix the instructions of several groups. So the pass needs:
+//! A thread's elements are tested in groups. A test takes three instructions, and the driver's compiler does not interleave the instructions of two groups. So the
+//! pass acts only if both hold:
 //!
-//! - A mask that ends in another place in each program, at a loaded number or one that is computed from the program's id. A mask such as `columns < n` usually
-//!   holds for most elements.
-//! - More instructions than the memory needs time for the elements. A causal softmax of `bf16` becomes 2 % faster, and one of `f32` would become 1 % slower
-//!   (rows of 2,048, an H100).
+//! - The mask ends in another place in each program: at a loaded number, or at one that is computed from the program's id. A mask such as `columns < n` holds for
+//!   most elements.
+//! - The ops take longer than the memory takes for the elements. A causal softmax of `bf16` becomes 2 % faster. One of `f32` would become 1 % slower (rows of
+//!   2,048 on an H100).
 //!
-//! It is the last pass. All others see ops in one region, and layouts are assigned.
+//! It is the last pass: the passes before it see the ops in one region.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -69,7 +70,7 @@ use crate::location::Loc;
 
 /// The instructions for an element that a test is worth, for each byte that is loaded: with fewer, the memory takes as long as they do.
 const LEAST_COST: u32 = 4;
-/// A scalar that is computed from more values counts as one that all programs share.
+/// A scalar that is computed from more values counts as one that all programs share. A number that needs more ops is not worth them.
 const MOST_PARTS: usize = 64;
 
 /// Runs the pass. All tiles have layouts.
@@ -272,10 +273,10 @@ impl Skip<'_> {
         self.out.push(if_any);
     }
 
-    /// A region that computes the scalars which tiles equal where the mask does not hold, by the ops of the tiles. `None` if these are many.
+    /// A region that computes the numbers of these tiles behind the end of the mask. `None` if it needs more than [`MOST_PARTS`] ops.
     fn fills_of(&mut self, tiles: &[Value]) -> Option<Region> {
         let func = &mut *self.func;
-        // The tiles that are computed, those that come later first, and what they are computed from.
+        // The tiles whose numbers the region computes: the given ones and, as far as the load, their operands.
         let (mut needed, mut seen, mut next) = (Vec::new(), FxHashSet::default(), tiles.to_vec());
         while let Some(tile) = next.pop() {
             if !seen.insert(tile) {

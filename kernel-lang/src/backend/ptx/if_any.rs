@@ -9,8 +9,7 @@
 
 use std::ops::Range;
 
-use rustc_hash::FxHashSet;
-
+use crate::analysis::loops::captured;
 use crate::ir::{Region, Value};
 
 use crate::backend::ptx::arithmetic::compare::Tests;
@@ -62,12 +61,7 @@ impl Emitter<'_> {
 
     /// The tiles from outside that a region uses, with their registers, unless all elements share one.
     fn taken(&mut self, body: Region) -> Vec<(Value, Vec<Reg>)> {
-        let (func, mut taken) = (self.func, Vec::new());
-        let mut seen: FxHashSet<Value> = func.region(body).insts.iter().flat_map(|inst| &func.inst(*inst).results).copied().collect();
-        for inst in &func.region(body).insts {
-            func.inst(*inst).op.for_each_operand(&mut |value| taken.extend(seen.insert(value).then_some(value)));
-        }
-        let registers = taken.into_iter().filter_map(|value| match self.lanes(value) {
+        let registers = captured(self.func, &[body]).into_iter().filter_map(|value| match self.lanes(value) {
             Lanes::Splat(_) => None,
             Lanes::Each(regs) => Some((value, regs)),
         });

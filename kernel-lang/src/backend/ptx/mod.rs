@@ -25,7 +25,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::uniform_loads::{self, Reader};
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, InstData, Op, Region, SideTable, Stage, Type, UNKNOWN_LENGTH, Value, Verified};
+use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, InstData, Op, Region, SideTable, Stage, Type, Value, Verified};
 use crate::launch_value;
 use crate::layout::Layout;
 use crate::location::Loc;
@@ -584,22 +584,5 @@ impl Emitter<'_> {
         };
         self.sources[result] = Some(source);
         true
-    }
-
-    /// A pointer that was loaded from memory or computed.
-    fn pointer(&mut self, address: Value, result: Value) {
-        let [pointer, length] = [0; 2].map(|_| self.reg(Class::B64));
-        asm!(self, "cvta.to.global.u64 {pointer}, {}", self.scalar(address));
-        asm!(self, "mov.b64 {length}, {UNKNOWN_LENGTH}");
-        self.pointers[result] = Some((pointer, length));
-    }
-
-    /// The same address; the length in wider elements.
-    fn view(&mut self, base: Value, result: Value) {
-        let (pointer, narrow) = self.pointers[base].expect("a pointer is a parameter, or was made before");
-        let elements = self.func.ty(result).dtype().bytes() / self.func.ty(base).dtype().bytes();
-        let length = self.reg(Class::B64);
-        asm!(self, "shr.u64 {length}, {narrow}, {}", elements.trailing_zeros());
-        self.pointers[result] = Some((pointer, length));
     }
 }

@@ -12,9 +12,7 @@
 //! The tiles that a guarded loop carries would otherwise have the layout of the main loop, in which each thread has neighbours ([`crate::passes::split_loops`]).
 //! If the layouts turn out to be equal, a convert costs nothing.
 
-use rustc_hash::FxHashSet;
-
-use crate::analysis::loops::defined_in;
+use crate::analysis::loops::{captured, defined_in};
 use crate::ir::rewrite::{Substitution, substitute};
 use crate::ir::{Function, Inst, Op, Region, SideTable, Value};
 use crate::location::Loc;
@@ -34,7 +32,8 @@ fn isolate(func: &mut Function, region: Region) -> Vec<Inst> {
     // A tile that the region only hands on keeps its layout.
     let Some(last) = func.insts_mut(region).pop() else { return Vec::new() };
     let (mut out, mut with) = (Vec::new(), Substitution::new());
-    for x in captured(func, region) {
+    let tiles: Vec<Value> = captured(func, &[region]).into_iter().filter(|value| func.ty(*value).is_tile()).collect();
+    for x in tiles {
         with.insert(x, convert(func, x, &mut out));
     }
     substitute(func, region, &with);
@@ -50,20 +49,6 @@ fn isolate(func: &mut Function, region: Region) -> Vec<Inst> {
     out.push(last);
     *func.insts_mut(region) = out;
     converts
-}
-
-/// The tiles from outside that the ops of a region use, each once, in order.
-fn captured(func: &Function, region: Region) -> Vec<Value> {
-    let inside = defined_in(func, &[region]);
-    let (mut captured, mut seen) = (Vec::new(), FxHashSet::default());
-    func.for_each_inst(region, &mut |inst| {
-        func.inst(inst).op.for_each_operand(&mut |value| {
-            if func.ty(value).is_tile() && !inside[value] && seen.insert(value) {
-                captured.push(value);
-            }
-        });
-    });
-    captured
 }
 
 fn convert(func: &mut Function, x: Value, out: &mut Vec<Inst>) -> Value {

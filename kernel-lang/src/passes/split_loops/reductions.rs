@@ -17,6 +17,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::analysis::loops::captured;
 use crate::ir::rewrite::{Substitution, copy_regions, substitute, use_counts};
 use crate::ir::{Function, Handle, Inst, Op, Region, Value};
 
@@ -54,7 +55,8 @@ fn reduced_alone(func: &Function, insts: &[Inst]) -> FxHashMap<Value, Vec<Inst>>
         // A reduction of several tiles, such as the index of a maximum, is long code, of which there would be two copies.
         if let Op::Reduce { inputs, combine, .. } = &func.inst(*inst).op
             && let [input] = inputs[..]
-            && is_closed(func, *combine)
+            // It may combine with what is computed behind the branch.
+            && captured(func, &[*combine]).is_empty()
         {
             reduces.entry(input).or_default().push(*inst);
         }
@@ -62,18 +64,6 @@ fn reduced_alone(func: &Function, insts: &[Inst]) -> FxHashMap<Value, Vec<Inst>>
     let uses = use_counts(func);
     reduces.retain(|input, own| uses[input.index()] as usize == own.len());
     reduces
-}
-
-/// Does a region use nothing from outside? Otherwise it may use what is computed behind the branch.
-fn is_closed(func: &Function, region: Region) -> bool {
-    let mut own: FxHashSet<Value> = func.region(region).params.iter().copied().collect();
-    let mut is_closed = true;
-    func.for_each_inst(region, &mut |inst| {
-        func.inst(inst).op.for_each_operand(&mut |value| is_closed &= own.contains(&value));
-        func.inst(inst).op.for_each_region(&mut |inner| own.extend(&func.region(inner).params));
-        own.extend(&func.inst(inst).results);
-    });
-    is_closed
 }
 
 /// Moves reductions into the versions. `with` maps their results to results of the branch.

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::uniform_loads::Reader;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Cache, Evict, Function, Op, Type, Value};
+use crate::ir::{BinaryOp, Cache, Evict, Function, Op, Type, UNKNOWN_LENGTH, Value};
 use crate::layout::Layout;
 
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
@@ -36,6 +36,23 @@ pub(crate) struct Access {
 const HINT: &str = ".L2::cache_hint";
 
 impl Emitter<'_> {
+    /// A pointer that was loaded from memory or computed.
+    pub(crate) fn pointer(&mut self, address: Value, result: Value) {
+        let [pointer, length] = [0; 2].map(|_| self.reg(Class::B64));
+        asm!(self, "cvta.to.global.u64 {pointer}, {}", self.scalar(address));
+        asm!(self, "mov.b64 {length}, {UNKNOWN_LENGTH}");
+        self.pointers[result] = Some((pointer, length));
+    }
+
+    /// The same address; the length in wider elements.
+    pub(crate) fn view(&mut self, base: Value, result: Value) {
+        let (pointer, narrow) = self.pointers[base].expect("a pointer is a parameter, or was made before");
+        let elements = self.func.ty(result).dtype().bytes() / self.func.ty(base).dtype().bytes();
+        let length = self.reg(Class::B64);
+        asm!(self, "shr.u64 {length}, {narrow}, {}", elements.trailing_zeros());
+        self.pointers[result] = Some((pointer, length));
+    }
+
     pub(crate) fn load(&mut self, op: &Op, result: Value) {
         let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, partial, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();
