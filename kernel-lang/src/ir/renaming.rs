@@ -3,17 +3,17 @@
 //! ```text
 //! expand_dims, reshape   the bases stay: an index is one row-major number
 //! permute                the axes of each basis are permuted
-//! reduce                 the axis is removed from each basis; registers that differ only there are merged
+//! reduce                 the axis is removed from each basis; registers that differ only there are merged; the result may be scattered
 //! broadcast              read backwards: the result's bases, without the axes along which the operand has extent 1
 //! ```
 
 use crate::ir::arena::Value;
 use crate::ir::function::Function;
 use crate::ir::ops::Op;
-use crate::layout::{Layout, renaming};
+use crate::layout::{Layout, Trade, renaming};
 
 /// The result layout of `op` for a given operand layout, if every thread keeps its elements. `None` for other ops, and for `broadcast`, whose
-/// result layout is not unique.
+/// result layout is not unique. That of a `reduce` may be [scattered](Layout::scattered) as well.
 pub fn result_layout(func: &Function, op: &Op, result: Value, operand: &Layout) -> Option<Layout> {
     let layout = match op {
         Op::ExpandDims { .. } | Op::Reshape { .. } => operand.reshape(&extents(func, result)).ok()?,
@@ -48,10 +48,20 @@ pub fn register_sources(func: &Function, op: &Op, x: Value, result: Value) -> Op
     match op {
         Op::ExpandDims { .. } | Op::Reshape { .. } => renaming(&from.reshape(to.shape()).ok()?, to),
         Op::Permute { order, .. } => renaming(&from.permute(&axes(order)).ok()?, to),
-        Op::Reduce { axis, .. } => renaming(&from.slice(*axis as usize).ok()?, to),
+        Op::Reduce { axis, .. } => {
+            let (scattered, _) = from.slice(*axis as usize).ok()?.trades(to)?;
+            renaming(&scattered, to)
+        }
         Op::Broadcast { .. } => renaming(from, &to.unbroadcast(from.shape()).ok()?),
         _ => None,
     }
+}
+
+/// The trades between lanes by which a `reduce` of `x` scatters its result.
+pub fn trades(func: &Function, op: &Op, x: Value, result: Value) -> Option<Vec<Trade>> {
+    let (from, to) = (func.layouts[x].as_ref()?, func.layouts[result].as_ref()?);
+    let Op::Reduce { axis, .. } = op else { return None };
+    Some(from.slice(*axis as usize).ok()?.trades(to)?.1)
 }
 
 fn extents(func: &Function, value: Value) -> Vec<u32> {

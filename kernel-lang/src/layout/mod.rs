@@ -73,6 +73,7 @@ mod conversion;
 mod error;
 mod fragments;
 mod matrix;
+mod scatter;
 mod shared;
 mod shuffle;
 mod text;
@@ -80,6 +81,7 @@ mod text;
 pub use conversion::{Conversion, XorTable, conversion, renaming};
 pub use error::LayoutError;
 pub use matrix::Matrix;
+pub use scatter::Trade;
 pub use shared::{Access, Instruction, Memory, SharedPlan};
 pub use shuffle::{Round, ShufflePlan};
 

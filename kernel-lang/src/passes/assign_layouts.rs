@@ -7,8 +7,8 @@
 //! Ops that change the shape relate components. The threads of a row hold the sum of that row. The threads that hold a copy of a broadcast
 //! row hold the row. The pass chooses the layouts of the largest tiles first, and derives those of smaller tiles as [`crate::ir::renaming`]
 //! says. Where two ops or two accesses require different layouts, the pass inserts a `convert`, or computes a cheap tile once more. An access
-//! takes a layout in which it is narrower if that costs less than the `convert`: see `access_cost.rs`. A store of sums can get a layout of its own:
-//! see `reduced_stores.rs`. A region with a guarded loop has layouts of its own: see `boundaries.rs`.
+//! takes a layout in which it is narrower if that costs less than the `convert`: see `access_cost.rs`. Sums that no larger tile needs are scattered among
+//! lanes: see `scatter.rs`. A store of sums can get a layout of its own: see `reduced_stores.rs`. A region with a guarded loop has layouts of its own: see `boundaries.rs`.
 //!
 //! ```text
 //! ; before
@@ -35,6 +35,7 @@ mod converts;
 mod cycles;
 mod recompute;
 mod reduced_stores;
+mod scatter;
 
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
@@ -89,6 +90,7 @@ fn choose(
     order.sort_by_cached_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access()));
     let mut chosen: Vec<Option<Layout>> = vec![None; func.value_count()];
     let work = Work::of(func, components, wishes, target);
+    let is_scattered = scatter::components(func, components);
     for value in order {
         let component = components.find(value);
         if chosen[component].is_some() {
@@ -104,7 +106,7 @@ fn choose(
             if cheapest.is_some() && !access_cost::suits(&wish, &layout) {
                 break;
             }
-            let derived = derive(func, components, &work, edges, &chosen, (component, layout), &own);
+            let derived = derive(func, components, (&work, &is_scattered), edges, &chosen, (component, layout), &own);
             let is_last = wish.vector == 1 || !derived.has_converts;
             if cheapest.as_ref().is_none_or(|cheapest| derived.cost < cheapest.cost) {
                 cheapest = Some(derived);
@@ -118,7 +120,7 @@ fn choose(
         if let (Some(wider), Some(known)) = (access_cost::wider(&wishes[component]), &cheapest)
             && !known.has_converts
         {
-            let derived = derive(func, components, &work, edges, &chosen, (component, own(&shape, &wider)), &own);
+            let derived = derive(func, components, (&work, &is_scattered), edges, &chosen, (component, own(&shape, &wider)), &own);
             if !derived.has_converts && derived.cost < known.cost {
                 cheapest = Some(derived);
             }
@@ -133,7 +135,7 @@ fn choose(
             let mut enough = known.cycles(&work) * 9 / 10;
             while wish.vector > 1 {
                 wish.vector /= 2;
-                let derived = derive(func, components, &work, edges, &chosen, (component, own(&shape, &wish)), &own);
+                let derived = derive(func, components, (&work, &is_scattered), edges, &chosen, (component, own(&shape, &wish)), &own);
                 let cycles = derived.cycles(&work);
                 if !derived.has_converts && cycles <= enough {
                     (enough, cheapest) = (cycles.saturating_sub(1), Some(derived));
@@ -173,7 +175,7 @@ impl Derived {
 fn derive(
     func: &Function,
     components: &mut Components,
-    work: &Work<'_>,
+    (work, is_scattered): (&Work<'_>, &[bool]),
     edges: &[Vec<Edge>],
     chosen: &[Option<Layout>],
     first: (usize, Layout),
@@ -199,7 +201,10 @@ fn derive(
                 _ if is_forward => result_layout(func, op, to, &layout),
                 _ => operand_layout(func, op, to, &layout),
             };
-            let Some(layout) = layout else { continue };
+            let Some(mut layout) = layout else { continue };
+            if is_scattered[follower] {
+                layout = layout.scattered();
+            }
             let wish = &wishes[follower];
             if follows == leads && wish.is_access() {
                 let (taken, own) = (access_cost::of(wish, &layout), own(&extents(func, to), wish));

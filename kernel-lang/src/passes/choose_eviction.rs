@@ -62,6 +62,10 @@ fn hint(reuse: Reuse, reads_mostly: bool) -> Evict {
 /// A kernel mostly reads if it reads at least so many bytes for each byte that it stores.
 const MOSTLY: u128 = 4;
 
+/// The bytes of a wide element. If masks leave out a part of each tile, a kernel takes about as many instructions for a loaded byte of narrow elements as
+/// the multiprocessors issue meanwhile. It then waits for instructions, and the hint costs more than it saves.
+const WORD: usize = 4;
+
 /// A loop whose number of iterations is unknown is taken to have so many.
 const ITERATIONS: u128 = 16;
 
@@ -97,7 +101,7 @@ pub enum Reason {
     Written,
     /// The pointer is computed.
     ComputedPointer,
-    /// The kernel mostly writes, and the mask leaves out a part of the tile that differs between programs.
+    /// The kernel mostly writes, the elements are narrow, and the mask leaves out a part of the tile that differs between programs.
     PartOfTile,
     /// How often the elements are read, and whether the kernel mostly reads.
     Guess {
@@ -125,9 +129,10 @@ pub fn decide(func: &Function) -> Vec<Decision> {
     let decision = |read: &Read| {
         let Op::Load { base, cache, evict, volatile, mask, .. } = func.inst(read.inst).op else { unreachable!("a read is a load") };
         let is_known = func.param_index(base).is_some() && !written.may_alias(func, base);
+        let is_part = || mask.is_some_and(|mask| func.ty(base).dtype().bytes() < WORD && ends_with_program(func, mask));
         let (evict, reason) = if (cache, evict, volatile) != (Cache::Default, Evict::Unset, false) {
             (evict, Reason::Named)
-        } else if is_known && !reads_mostly && read.reuse == Reuse::Once && mask.is_some_and(|mask| ends_with_program(func, mask)) {
+        } else if is_known && !reads_mostly && read.reuse == Reuse::Once && is_part() {
             (Evict::Unset, Reason::PartOfTile)
         } else if is_known {
             (hint(read.reuse, reads_mostly), Reason::Guess { reuse: read.reuse, reads_mostly })

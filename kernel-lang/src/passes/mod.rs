@@ -17,6 +17,7 @@ pub mod guard_accesses;
 pub mod hoist_loads;
 pub mod issue_loads;
 pub mod licm;
+pub mod order_conjuncts;
 pub mod pad_tiles;
 pub mod pair_accesses;
 pub mod prefetch_loads;
@@ -101,6 +102,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     short_circuit,     // after licm, which moves what is the same in all iterations out of the loop; cse would undo it
     hoist_loads,       // behind expand_math, whose formulas have no divisions
     sink_to_uses,      // last of the passes that move ops, because an op that moves may use a cast earlier
+    order_conjuncts,   // before compute_at_launch: what is the same in all programs becomes one launch value
     compute_at_launch, // after all passes that make tests, and after those that move ops out of regions
     dce,               // a test at launch holds copies of its ops: remove the originals
     wait_for_previous, // last: no later pass moves an access

@@ -98,7 +98,7 @@ pub(super) use plan::{Plan, Sought, Test, Width, plan};
 
 use condition::all_of;
 use front::scalars_in_front;
-use plan::certain;
+use plan::{Ragged, certain};
 
 /// The widest access of one thread, in bytes.
 pub(super) const WIDEST: i64 = 16;

@@ -133,6 +133,9 @@
 //! iterations are full. So the pass tests the last iteration, too. The host decides that test for most programs ([`super::compute_at_launch`]), and
 //! only programs for which it fails divide.
 //!
+//! If the loop ends at a number that was loaded, such as the length of a sequence, its last iteration is hardly ever full. The main loop then keeps the mask that
+//! ends there, if accesses are as wide with it, and runs all iterations or none: a test shows whether the last elements in front of the end are in the tensor.
+//!
 //! If rows are not aligned, or a block of columns ends behind the last column, the main loop runs no iteration. So a loop that carries tiles has a third
 //! version, the guarded loop, which runs all iterations then (`guarded`). Reductions of these tiles move into the branch of both versions (`reductions`).
 //!
@@ -145,7 +148,7 @@ mod reductions;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bits::Bits;
-use crate::analysis::bounds::{self, LONGEST_STEP};
+use crate::analysis::bounds::{self, Bound, End, LONGEST_STEP};
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
@@ -207,11 +210,14 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     // Of a loop up to a loaded number, such as over the tokens of a sequence, the last iteration is hardly ever full. If its masks cost no width, they stay,
     // and no program waits for memory once more in a remainder loop.
     if is_loaded(func, around.upper) {
-        let masked = plan(func, ops, facts, &|value| value != around.upper && usable(value), Sought::WIDEST);
-        full = masked.filter(|masked| masked.accesses == full.accesses).unwrap_or(full);
+        let masked = plan(func, ops, facts, &usable, Sought::ending_at(around.upper));
+        let costs_width = |masked: &Plan| {
+            masked.accesses != full.accesses || masked.divisible.iter().any(|(number, _)| number.scalars().any(|scalar| scalar == around.upper))
+        };
+        full = masked.filter(|masked| !costs_width(masked)).unwrap_or(full);
     }
     let mut plan = full;
-    let keeps_ends = plan.bounds.iter().flat_map(|bound| &bound.ends).all(|end| is_same(&end.end, index));
+    let keeps_ends = plan.bounds.iter().all(|bound| bound.ends.iter().all(|end| stays(bound, end, index) == Some(true)));
     let is_fine = keeps_ends && only_grows(&plan, index);
     // An access stays wide only if its address keeps its alignment from one iteration to the next.
     let step = around.step_divisor(func);
@@ -248,40 +254,80 @@ fn only_grows(plan: &Plan, index: Value) -> bool {
     bounds_grow && masks_grow && plan.distances().all(order_grows) && plan.divisible.iter().all(|(number, _)| is_same(number, index))
 }
 
+/// Does an end stay where it is, in the tile or in the tensor? The last element in front of it then does not move back.
+fn stays(bound: &Bound, end: &End, index: Value) -> Option<bool> {
+    let (scale, moves) = (bound.index.start.coefficient(index)?, end.end.coefficient(index)?);
+    Some(moves.is(0) || bound.index.strides[end.axis].times(&moves)?.plus(&scale).is(0))
+}
+
+/// Does an end stay where it is in the tensor? The elements that all iterations access in front of it are then in bounds if the last ones are.
+fn is_fixed(bound: &Bound, index: Value) -> bool {
+    bound.ends.iter().any(|end| end.end.coefficient(index).is_some_and(|moves| !moves.is(0)))
+}
+
+/// The bound of the elements in front of the ends if the loop index is the last number in front of the loop's end.
+fn at_end(mut bound: Bound, around: &Loop, index: Value) -> Bound {
+    let to_last = Polynomial::scalar(around.upper).minus(&Polynomial::constant(1)).minus(&Polynomial::scalar(index));
+    let Bound { extents, ends, .. } = &mut bound;
+    ends.retain(|end| {
+        let moved = end.end.coefficient(index).and_then(|moves| moves.times(&to_last));
+        let Some(count) = moved.and_then(|moved| end.end.plus(&moved).as_constant()) else { return true };
+        // If there is no element, the first one is tested.
+        extents[end.axis] = extents[end.axis].min(count.max(1) as usize);
+        false
+    });
+    bound
+}
+
 /// Is a number the same in all iterations?
 fn is_same(number: &Polynomial, index: Value) -> bool {
     number.coefficient(index).is_some_and(|scale| scale.is(0))
 }
 
-fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut AffineFacts, &mut Bits), out: &mut Vec<Inst>) {
+fn split(func: &mut Function, around: &Loop, mut plan: Plan, (facts, bits): (&mut AffineFacts, &mut Bits), out: &mut Vec<Inst>) {
     let (index, loc) = (around.index(func), func.inst(around.inst).loc);
     // The conditions for the first iteration.
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let scales = scales(&plan, index);
-    let is_full = first_is_full(b, &plan, &scales);
+    // Where masks end at the end of the loop, what the last iteration accesses in front of it comes last.
+    let (fixed, bounds): (Vec<Bound>, Vec<Bound>) = std::mem::take(&mut plan.bounds).into_iter().partition(|bound| is_fixed(bound, index));
+    plan.bounds = bounds;
+    let mut is_full = first_is_full(b, &plan, &scales);
+    for bound in &fixed {
+        let (start, zero) = (bound.index.uniform_value(b), b.index(0));
+        let begins_inside = b.compare(CompareOp::Ge, start, zero);
+        is_full = b.binary(BinaryOp::And, is_full, begins_inside);
+    }
     let mut first_iteration = Substitution::new();
     first_iteration.insert(index, around.lower);
     substitute(func, scratch, &first_iteration);
 
     let b = &mut Builder::new(func, scratch, loc);
-    let (middle, whole) = if let Some(ends_full) = all_are_full(b, around, &plan, &scales, facts) {
-        let (whole, cond) = (around.span(b), b.binary(BinaryOp::And, is_full, ends_full));
+    let middle = if !fixed.is_empty() {
+        // All iterations, or none.
+        plan.bounds.extend(fixed.into_iter().map(|bound| at_end(bound, around, index)));
+        let one = b.index(1);
+        let last = b.binary(BinaryOp::Sub, around.upper, one);
+        let ends_inside = last_is_inside(b, around, &plan, last, &scales);
+        let is_inside = b.binary(BinaryOp::And, is_full, ends_inside);
+        b.select(is_inside, around.upper, around.lower)
+    } else if let Some(ends_full) = all_are_full(b, around, &plan, &scales, facts) {
+        let cond = b.binary(BinaryOp::And, is_full, ends_full);
         let all = |_: &mut Builder<'_>| around.upper;
-        let middle = choose(b, cond, all, |b| {
+        choose(b, cond, all, |b| {
             let some = |b: &mut Builder<'_>| {
-                let slacks = slacks(b, &plan, index);
+                let (slacks, whole) = (slacks(b, &plan, index), around.span(b));
                 let span = full_span(b, slacks, whole);
                 around.iterations_end(b, span, 1)
             };
             choose(b, is_full, some, |_| around.lower)
-        });
-        (middle, whole)
+        })
     } else {
         let (slacks, whole) = (slacks(b, &plan, index), around.span(b));
         let (span, zero) = (full_span(b, slacks, whole), b.index(0));
         let span = b.select(is_full, span, zero);
-        (around.iterations_end(b, span, 1), whole)
+        around.iterations_end(b, span, 1)
     };
     substitute(func, scratch, &first_iteration);
     out.append(func.insts_mut(scratch));
@@ -290,8 +336,7 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut Af
     let b = &mut Builder::new(func, scratch, loc);
     let guarded = guarded_run(b.func, around, &plan).map(|run| {
         let has_begun = b.compare(CompareOp::Gt, middle, around.lower);
-        let is_single = b.compare(CompareOp::Le, whole, around.step);
-        Guarded::new(b, around, &plan, run, [has_begun, is_single], facts)
+        Guarded::new(b, around, &plan, run, has_begun, facts)
     });
     substitute(func, scratch, &first_iteration);
     let tests = std::mem::take(func.insts_mut(scratch));
@@ -384,12 +429,12 @@ fn all_are_full(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Polyn
     if !divides || !plan.masks.iter().all(|(_, test)| ends(test)) {
         return None;
     }
-    last_is_inside(b, around, plan, scales, facts)
+    let last = last_index(b, around, facts)?;
+    Some(last_is_inside(b, around, plan, last, scales))
 }
 
-/// Appends a test: are the accesses of the last iteration in bounds, and do the masks of the plan hold? If that is so in the first iteration, too, it is so in
-/// all of them: what the plan compares grows with the loop index, by `scales`.
-fn last_is_inside(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Polynomial], facts: &mut AffineFacts) -> Option<Value> {
+/// Appends a loop index that no iteration exceeds. `None` if the first one is not known.
+fn last_index(b: &mut Builder<'_>, around: &Loop, facts: &mut AffineFacts) -> Option<Value> {
     // No index exceeds the last multiple below `upper` of what divides all indices.
     let divisor = 1 << around.step_divisor(b.func).trailing_zeros().min(20);
     let lower = facts.get(b.func, around.lower)?;
@@ -399,6 +444,12 @@ fn last_is_inside(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Pol
         let multiples = b.index((-divisor).into());
         last = b.binary(BinaryOp::And, last, multiples);
     }
+    Some(last)
+}
+
+/// Appends a test: are the accesses of the last iteration in bounds, and do the masks of the plan hold? If that is so in the first iteration, too, it is so in
+/// all of them: what the plan compares grows with the loop index, by `scales`.
+fn last_is_inside(b: &mut Builder<'_>, around: &Loop, plan: &Plan, last: Value, scales: &[Polynomial]) -> Value {
     // From the first iteration to the last one, a sum grows by less than 2^62. So it cannot wrap and be inside again.
     let constants: Option<Vec<i64>> = scales.iter().map(Polynomial::as_constant).collect();
     let most = constants.map_or(MOST / LONGEST_STEP, |scales| MOST / scales.into_iter().max().unwrap_or(1).max(1));
@@ -415,7 +466,7 @@ fn last_is_inside(b: &mut Builder<'_>, around: &Loop, plan: &Plan, scales: &[Pol
     b.region = region;
     b.func.insts_mut(region).append(&mut ops);
     let is_near = b.binary(BinaryOp::And, is_natural, is_short);
-    Some(b.binary(BinaryOp::And, is_near, is_inside))
+    b.binary(BinaryOp::And, is_near, is_inside)
 }
 
 /// For each scale, the smallest slack: tensors that are accessed at the same places need one division together.

@@ -30,6 +30,33 @@ pub(super) fn run(func: &mut Function) {
     }
 }
 
+/// Is a tile cheap to compute once more?
+pub(super) fn is_cheap(func: &Function, value: Value) -> bool {
+    let (mut open, mut left) = (vec![value], MOST_OPS);
+    while let Some(value) = open.pop() {
+        let Some(operands) = operands(func, value, &mut left) else { return false };
+        open.extend(operands);
+    }
+    true
+}
+
+/// The tiles that the op of a tile takes, if that op may be copied. `left` is the number of ops that may still be.
+fn operands(func: &Function, value: Value, left: &mut usize) -> Option<Vec<Value>> {
+    *left = left.checked_sub(1)?;
+    let op = func.def_op(value)?;
+    match op {
+        Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, .. } => return None,
+        Op::Broadcast { .. } | Op::ExpandDims { .. } | Op::Permute { .. } => {}
+        Op::Const { .. } | Op::Arange { .. } | Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } | Op::Cast { .. } => {}
+        _ => return None,
+    }
+    let mut operands: Vec<Value> = Vec::new();
+    op.for_each_operand(&mut |operand| operands.push(operand));
+    operands.dedup();
+    operands.retain(|operand| func.ty(*operand).is_tile());
+    Some(operands)
+}
+
 /// Copies of the ops that compute a tile from scalars, in a layout. `None` if these are not cheap.
 fn copies(func: &mut Function, value: Value, layout: &Layout) -> Option<Vec<Inst>> {
     let (mut copies, mut left) = (Vec::new(), MOST_OPS);
@@ -38,19 +65,10 @@ fn copies(func: &mut Function, value: Value, layout: &Layout) -> Option<Vec<Inst
 }
 
 fn copy(func: &mut Function, value: Value, layout: &Layout, left: &mut usize, copies: &mut Vec<Inst>) -> Option<Value> {
-    *left = left.checked_sub(1)?;
     let Def::Result(inst, _) = func.def(value) else { return None };
     let (mut op, loc) = (func.inst(inst).op.clone(), func.inst(inst).loc);
-    let is_elementwise = match op {
-        Op::Broadcast { .. } | Op::ExpandDims { .. } | Op::Permute { .. } => false,
-        Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, .. } => return None,
-        Op::Const { .. } | Op::Arange { .. } | Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } | Op::Cast { .. } => true,
-        _ => return None,
-    };
-    let mut operands: Vec<Value> = Vec::new();
-    op.for_each_operand(&mut |operand| operands.push(operand));
-    operands.dedup();
-    for operand in operands.into_iter().filter(|operand| func.ty(*operand).is_tile()).collect::<Vec<_>>() {
+    let is_elementwise = !matches!(op, Op::Broadcast { .. } | Op::ExpandDims { .. } | Op::Permute { .. });
+    for operand in operands(func, value, left)? {
         let layout = if is_elementwise { layout.clone() } else { operand_layout(func, &op, operand, layout)? };
         let copied = copy(func, operand, &layout, left, copies)?;
         op.map_operands(&mut |other| if other == operand { copied } else { other });

@@ -26,7 +26,7 @@ use crate::ir::{Builder, CompareOp, Function, Inst, Region, Value};
 use crate::location::Loc;
 use crate::passes::flat_indices::is_index_tile;
 
-use super::{Plan, Sought, WIDEST};
+use super::{Plan, Ragged, Sought, WIDEST};
 
 /// A longer region gets no such version.
 const MAX_OPS: usize = 500;
@@ -40,7 +40,7 @@ pub(super) fn plan(func: &Function, ops: &[Inst], wide: &Plan, results: &[Value]
     }
     let widest = run(func, wide)?;
     // Of larger types, a wide access has only four elements itself.
-    let sought = (widest < WIDEST).then_some(Sought { widest, loops: None, is_ragged: true })?;
+    let sought = (widest < WIDEST).then_some(Sought { widest, loops: None, ragged: Ragged::Anywhere })?;
     super::plan(func, ops, facts, &|_| true, sought).filter(Plan::has_runs)
 }
 

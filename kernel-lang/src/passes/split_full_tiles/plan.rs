@@ -131,15 +131,41 @@ pub(in crate::passes) struct Sought<'a> {
     pub(super) widest: i64,
     /// The loops around the region. Without them, masks end at boundaries of runs.
     pub(super) loops: Option<&'a FxHashMap<Value, Loop>>,
-    /// May masks end within a tile, wherever it begins?
-    pub(super) is_ragged: bool,
+    /// The masks that may end within a tile, wherever it begins.
+    pub(super) ragged: Ragged,
+}
+
+/// Which masks may end within a tile.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ragged {
+    /// None.
+    Never,
+    /// Those that end at this scalar.
+    At(Value),
+    /// All.
+    Anywhere,
+}
+
+impl Ragged {
+    pub(super) fn includes(self, comparison: &Comparison) -> bool {
+        match self {
+            Ragged::Never => false,
+            Ragged::At(end) => comparison.limit.scalars().any(|scalar| scalar == end),
+            Ragged::Anywhere => true,
+        }
+    }
 }
 
 impl Sought<'_> {
     /// The widest accesses.
-    pub(in crate::passes) const WIDEST: Sought<'static> = Sought { widest: WIDEST, loops: None, is_ragged: false };
+    pub(in crate::passes) const WIDEST: Sought<'static> = Sought { widest: WIDEST, loops: None, ragged: Ragged::Never };
+    /// The widest accesses, with masks that may end anywhere if they end at this scalar.
+    pub(in crate::passes) fn ending_at(end: Value) -> Sought<'static> {
+        Sought { ragged: Ragged::At(end), ..Sought::WIDEST }
+    }
+
     /// Accesses of single elements, none of which is wide, with masks that may end anywhere.
-    pub(in crate::passes) const ELEMENTS: Sought<'static> = Sought { widest: 0, loops: None, is_ragged: true };
+    pub(in crate::passes) const ELEMENTS: Sought<'static> = Sought { widest: 0, loops: None, ragged: Ragged::Anywhere };
 }
 
 /// The conditions for a full straight-line region. The conditions use only values that are `usable`.

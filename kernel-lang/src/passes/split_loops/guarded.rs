@@ -21,15 +21,14 @@
 //! If an access has no mask, or one that does not end at a number, as in a table of flags, the accesses of the guarded loop are tested one by one.
 
 use crate::analysis::affine::AffineFacts;
-use crate::analysis::bounds::End;
 use crate::analysis::loops::{self, Loop};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Substitution, copy_regions};
-use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, Type, UnaryOp, Value, computation};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, Type, UnaryOp, Value, computation};
 use crate::passes::split_full_tiles::{Plan, Sought, WIDEST, has_aligned_runs, narrow_run, plan};
 use crate::passes::unroll_loops::{THREADS, carried_registers, rows};
 
-use super::{first_is_full, last_is_inside, only_grows, scales};
+use super::{first_is_full, last_index, last_is_inside, only_grows, scales, stays};
 
 /// Longer bodies have no guarded version.
 const MOST_GUARDED_OPS: usize = 200;
@@ -54,19 +53,22 @@ impl Guarded {
         around: &Loop,
         plan: &Plan,
         run: i64,
-        [has_begun, is_single]: [Value; 2],
+        has_begun: Value,
         facts: &mut AffineFacts,
     ) -> Guarded {
         let mut masked = masked_iterations(b.func, around, facts);
         let is_remainder = or_else(b, around, has_begun, |b| {
+            let whole = around.span(b);
+            let is_single = b.compare(CompareOp::Le, whole, around.step);
             let is_fast = remainder_is_fast(b, plan, run, is_single);
             let Some(plan) = &masked else { return is_fast };
             let scales = scales(plan, around.index(b.func));
             let first = first_is_full(b, plan, &scales);
-            let Some(last) = last_is_inside(b, around, plan, &scales, facts) else {
+            let Some(last) = last_index(b, around, facts) else {
                 masked = None;
                 return is_fast;
             };
+            let last = last_is_inside(b, around, plan, last, &scales);
             let are_inside = b.binary(BinaryOp::And, first, last);
             let may_leave = b.unary(UnaryOp::Not, are_inside);
             b.binary(BinaryOp::Or, is_fast, may_leave)
@@ -105,15 +107,8 @@ fn masked_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) ->
     let index = around.index(func);
     let inside = loops::defined_in(func, &[around.body]);
     let plan = plan(func, ops, facts, &|value| value == index || !inside[value], Sought::ELEMENTS)?;
-    let is_fine = plan.bounds.iter().all(|bound| {
-        // An end stays where it is, in the tile or in the tensor: the last element in front of it then does not move back.
-        let stays = |end: &End| {
-            let [scale, moves] = [&bound.index.start, &end.end].map(|number| number.coefficient(index));
-            let (scale, moves) = (scale?, moves?);
-            Some(moves.is(0) || bound.index.strides[end.axis].times(&moves)?.plus(&scale).is(0))
-        };
-        !bound.ends.is_empty() && bound.ends.iter().all(|end| stays(end) == Some(true))
-    });
+    let is_fine =
+        plan.bounds.iter().all(|bound| !bound.ends.is_empty() && bound.ends.iter().all(|end| stays(bound, end, index) == Some(true)));
     (is_fine && only_grows(&plan, index)).then_some(plan)
 }
 

@@ -13,6 +13,9 @@
 //!
 //! If `combine` is commutative, all register bits come first, so that each thread exchanges only one value.
 //!
+//! If the result is [scattered](crate::layout::Layout::scattered), a bit of the lane trades with a bit of the register that is not reduced: each lane
+//! sends the half of its results that the other lane keeps.
+//!
 //! A scan does the same. In addition, each element of the later run is combined with the earlier run.
 
 use std::collections::BTreeMap;
@@ -20,10 +23,10 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use crate::dtype::Dtype;
-use crate::ir::renaming::register_sources;
+use crate::ir::renaming::{register_sources, trades};
 use crate::ir::rewrite::use_counts;
 use crate::ir::{BinaryOp, Def, Function, Handle, Op, Region, SideTable, Value};
-use crate::layout::{Layout, Level};
+use crate::layout::{Layout, Level, Trade};
 
 use crate::backend::ptx::exchange::shared::WIDEST;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
@@ -34,6 +37,12 @@ use crate::backend::ptx::{Emitter, Lanes, Source};
 struct Bit {
     level: Level,
     bit: usize,
+}
+
+impl Bit {
+    fn is_lane(self, lane: usize) -> bool {
+        self == Bit { level: Level::Lane, bit: lane }
+    }
 }
 
 struct Cx<'a> {
@@ -83,15 +92,24 @@ impl Emitter<'_> {
                 cx.prefixes = (0..count).map(element).collect();
             }
         }
+        let trades = results.first().and_then(|result| trades(self.func, op, inputs[0], *result)).unwrap_or_default();
+        // Lanes that hold copies of the whole tile only choose what they keep.
+        let mut kept: Vec<Trade> = trades.iter().copied().filter(|trade| !bits.iter().any(|bit| bit.is_lane(trade.lane))).collect();
         let mut at = 0;
         while at < bits.len() {
             let Bit { level, bit } = bits[at];
+            if level != Level::Register {
+                kept.drain(..).for_each(|trade| self.keep_half(&mut cx, trade));
+            }
             let row = bits[at..].iter().take_while(|next| next.level == level).count();
             match level {
                 Level::Register => self.combine_registers(&mut cx, bit),
-                Level::Lane => self.combine_lanes(&mut cx, bit),
+                Level::Lane => match trades.iter().find(|trade| trade.lane == bit) {
+                    Some(trade) => self.trade_lanes(&mut cx, *trade),
+                    None => self.combine_lanes(&mut cx, bit),
+                },
                 Level::Warp => {
-                    let is_alike = lanes_alike(&layout, &bits[at..], axis as usize);
+                    let is_alike = trades.is_empty() && lanes_alike(&layout, &bits[at..], axis as usize);
                     self.combine_warps(&mut cx, &bits[at..at + row], is_alike);
                 }
                 Level::Block => {
@@ -101,6 +119,7 @@ impl Emitter<'_> {
             }
             at += if matches!(level, Level::Warp | Level::Block) { row } else { 1 };
         }
+        kept.drain(..).for_each(|trade| self.keep_half(&mut cx, trade));
         for (index, result) in results.iter().enumerate() {
             let lanes = if is_scan {
                 Lanes::Each(cx.prefixes.iter().map(|prefix| prefix[index]).collect())
@@ -188,6 +207,35 @@ impl Emitter<'_> {
             let (earlier, later) = if cx.reverse { (high, low) } else { (low, high) };
             cx.totals.insert(run, self.combined(cx.combine, &earlier, &later));
         }
+    }
+
+    /// Like [`Emitter::combine_lanes`], where each of two lanes keeps half of the results: those of the registers with its own bit.
+    fn trade_lanes(&mut self, cx: &mut Cx<'_>, Trade { lane, register }: Trade) {
+        let (is_later, kept) = (self.thread_bit(lane), 1 << register);
+        let runs: Vec<u32> = cx.totals.keys().copied().filter(|run| run & kept == 0).collect();
+        let mut totals = BTreeMap::new();
+        for run in runs {
+            let (low, high) = (cx.totals[&run].clone(), cx.totals[&(run | kept)].clone());
+            let (own, sent) = (self.choose(is_later, &high, &low), self.choose(is_later, &low, &high));
+            let other = self.of_other_lane(cx.inputs, &sent, lane);
+            let total = if cx.is_commutative {
+                self.combined(cx.combine, &own, &other)
+            } else {
+                let (earlier, later) = (self.choose(is_later, &other, &own), self.choose(is_later, &own, &other));
+                self.combined(cx.combine, &earlier, &later)
+            };
+            totals.insert(run, total);
+        }
+        cx.totals = totals;
+        cx.taken |= kept;
+    }
+
+    /// Keeps the results of the registers with the lane's own bit. The other lane holds the same results, and keeps the rest.
+    fn keep_half(&mut self, cx: &mut Cx<'_>, Trade { lane, register }: Trade) {
+        let (is_set, kept) = (self.thread_bit(lane), 1 << register);
+        let runs = cx.totals.keys().copied().filter(|run| run & kept == 0);
+        cx.totals = runs.map(|run| (run, self.choose(is_set, &cx.totals[&(run | kept)], &cx.totals[&run]))).collect();
+        cx.taken |= kept;
     }
 
     /// The values of the lane whose number differs in this bit.
