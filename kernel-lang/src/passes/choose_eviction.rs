@@ -33,8 +33,8 @@
 //! }
 //! ```
 //!
-//! `hint` is the whole rule. It takes how often elements are read ([`reuse`]) and whether the kernel mostly reads. Both are guesses, and a
-//! wrong hint costs time only. Loads from tensors that the kernel writes, volatile loads, loads with a cache operator and loads through
+//! `hint` is the whole rule. It takes how often elements are read ([`reuse`]), whether the kernel mostly reads, and whether it mostly moves wide elements. All are
+//! guesses, and a wrong hint costs time only. Loads from tensors that the kernel writes, volatile loads, loads with a cache operator and loads through
 //! computed pointers get no hint. Stores get none either: no hint on a store was faster than none in the measurements.
 
 use crate::analysis::affine::AffineFacts;
@@ -44,8 +44,8 @@ use crate::analysis::reuse::{self, Read, Reuse};
 use crate::ir::rewrite::Changed;
 use crate::ir::{Cache, Evict, Function, Inst, Op, Region, Stored, Value, computation};
 
-/// The priority for a load.
-fn hint(reuse: Reuse, reads_mostly: bool) -> Evict {
+/// The priority for a load. `moves_words` says whether the kernel mostly moves elements of 4 bytes or more.
+fn hint(reuse: Reuse, reads_mostly: bool, moves_words: bool) -> Evict {
     match (reuse, reads_mostly) {
         // The lines that other kernels wrote stay in the L2, and need not go to memory while this kernel reads.
         (Reuse::Once, true) => Evict::First,
@@ -54,6 +54,8 @@ fn hint(reuse: Reuse, reads_mostly: bool) -> Evict {
         // Another loop of the program reads the lines again, and nothing does after the last one.
         (Reuse::Again, _) => Evict::Last,
         (Reuse::Last, _) => Evict::First,
+        // Such a kernel waits for the memory, and gains as above. One that computes more waits for its instructions, and a hint costs some.
+        (Reuse::Shared, false) if moves_words => Evict::Last,
         // Lines that other programs read again must neither leave early nor drive out others.
         (Reuse::Parts | Reuse::Gathered, true) | (Reuse::Shared, _) => Evict::Unset,
     }
@@ -62,8 +64,8 @@ fn hint(reuse: Reuse, reads_mostly: bool) -> Evict {
 /// A kernel mostly reads if it reads at least so many bytes for each byte that it stores.
 const MOSTLY: u128 = 4;
 
-/// The bytes of a wide element. If masks leave out a part of each tile, a kernel takes about as many instructions for a loaded byte of narrow elements as
-/// the multiprocessors issue meanwhile. It then waits for instructions, and the hint costs more than it saves.
+/// The bytes of a wide element. A kernel of narrow elements takes twice as many instructions for a byte. If masks leave out a part of each tile, or if it computes
+/// where each element comes from, it waits for its instructions, and a hint costs more than it saves.
 const WORD: usize = 4;
 
 /// A loop whose number of iterations is unknown is taken to have so many.
@@ -124,18 +126,22 @@ pub fn decide(func: &Function) -> Vec<Decision> {
     let read = reads.iter().filter(|read| from_memory(read.reuse));
     let read = read.map(|read| bytes(func, func.result(read.inst), &read.loops)).fold(0, u128::saturating_add);
     let reads_mostly = read >= stored.saturating_mul(MOSTLY);
+    let loaded = reads.iter().map(|read| bytes(func, func.result(read.inst), &read.loops)).fold(0, u128::saturating_add);
+    let moves = loaded < stored.saturating_mul(2);
 
     let written = Stored::through(func, writes.iter().map(|write| write.base));
     let decision = |read: &Read| {
         let Op::Load { base, cache, evict, volatile, mask, .. } = func.inst(read.inst).op else { unreachable!("a read is a load") };
         let is_known = func.param_index(base).is_some() && !written.may_alias(func, base);
-        let is_part = || mask.is_some_and(|mask| func.ty(base).dtype().bytes() < WORD && ends_with_program(func, mask));
+        let is_wide = func.ty(base).dtype().bytes() >= WORD;
+        let moves_words = moves && is_wide && func.ty(func.result(read.inst)).is_tile();
+        let is_part = || mask.is_some_and(|mask| !is_wide && ends_with_program(func, mask));
         let (evict, reason) = if (cache, evict, volatile) != (Cache::Default, Evict::Unset, false) {
             (evict, Reason::Named)
         } else if is_known && !reads_mostly && read.reuse == Reuse::Once && is_part() {
             (Evict::Unset, Reason::PartOfTile)
         } else if is_known {
-            (hint(read.reuse, reads_mostly), Reason::Guess { reuse: read.reuse, reads_mostly })
+            (hint(read.reuse, reads_mostly, moves_words), Reason::Guess { reuse: read.reuse, reads_mostly })
         } else {
             (Evict::Unset, if func.param_index(base).is_some() { Reason::Written } else { Reason::ComputedPointer })
         };

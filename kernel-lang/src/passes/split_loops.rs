@@ -72,52 +72,64 @@
 //!     %47 = const {value = 4611686018427387904} : u64
 //!     %48 = bitcast %n : u64
 //!     %49 = lt %48, %47 : bool
-//!     %50 = and %45, %49 : bool
-//!     %51 = sub %n, %16 : i64
-//!     %52 = const {value = -64} : i64
-//!     %53 = and %51, %52 : i64
-//!     %54 = lt %n, %46 : bool
-//!     %55 = ge %53, %0 : bool
-//!     %56 = sub %n, %53 : i64
-//!     %57 = min %56, %1 : i64
-//!     %58 = sub %3, %57 : i64
-//!     %59 = le %53, %58 : bool
-//!     %60 = bitcast %53 : u64
-//!     %61 = lt %60, %47 : bool
-//!     %62 = and %55, %59 : bool
-//!     %63 = and %62, %61 : bool
-//!     %64 = and %63, %49 : bool
-//!     %65 = and %54, %64 : bool
-//!     %66 = and %50, %65 : bool
-//!     %67 = not %66 : bool
-//!     %68 = or %42, %67 : bool
-//!     %69 = or %40, %68 : bool
-//!     %90 = if %69 () {
-//!         %79 = for %32, %n, %1, %39 {num_stages = 1, remainder = true} (%70: i64, %71: tile<f32, [64]>) {
-//!             %72 = broadcast %70 : tile<i64, [64]>
-//!             %73 = add %72, %2 : tile<i64, [64]>
-//!             %74 = sub %22, %70 : i64
-//!             %75 = broadcast %74 : tile<i64, [64]>
-//!             %76 = lt %2, %75 : tile<bool, [64]>
-//!             %77 = load %x, %73 {mask = %76} : tile<f32, [64]>
-//!             %78 = add %71, %77 : tile<f32, [64]>
-//!             yield %78
-//!         } : tile<f32, [64]>
-//!         yield %79
-//!     } () {
-//!         %89 = for %0, %n, %1, %acc {num_stages = 1, guarded = true} (%80: i64, %81: tile<f32, [64]>) {
-//!             %82 = sub %n, %80 : i64
-//!             %83 = broadcast %82 : tile<i64, [64]>
-//!             %84 = lt %2, %83 : tile<bool, [64]>
-//!             %85 = broadcast %80 : tile<i64, [64]>
-//!             %86 = add %85, %2 : tile<i64, [64]>
-//!             %87 = load %x, %86 {mask = %84, in_bounds = true} : tile<f32, [64]>
+//!     %50 = const {value = 2147483648} : i64
+//!     %51 = add %n, %50 : i64
+//!     %52 = bitcast %51 : u64
+//!     %53 = const {value = 4294967296} : u64
+//!     %54 = lt %52, %53 : bool
+//!     %55 = and %45, %49 : bool
+//!     %56 = and %55, %54 : bool
+//!     %57 = sub %n, %16 : i64
+//!     %58 = const {value = -64} : i64
+//!     %59 = and %57, %58 : i64
+//!     %60 = lt %n, %46 : bool
+//!     %61 = ge %59, %0 : bool
+//!     %62 = sub %n, %59 : i64
+//!     %63 = min %62, %1 : i64
+//!     %64 = sub %3, %63 : i64
+//!     %65 = le %59, %64 : bool
+//!     %66 = bitcast %59 : u64
+//!     %67 = lt %66, %47 : bool
+//!     %68 = add %62, %50 : i64
+//!     %69 = bitcast %68 : u64
+//!     %70 = lt %69, %53 : bool
+//!     %71 = and %61, %65 : bool
+//!     %72 = and %71, %67 : bool
+//!     %73 = and %72, %49 : bool
+//!     %74 = and %73, %70 : bool
+//!     %75 = and %60, %74 : bool
+//!     %76 = and %56, %75 : bool
+//!     %77 = not %76 : bool
+//!     %78 = or %42, %77 : bool
+//!     %79 = or %40, %78 : bool
+//!     %102 = if %79 () {
+//!         %89 = for %32, %n, %1, %39 {num_stages = 1, remainder = true} (%80: i64, %81: tile<f32, [64]>) {
+//!             %82 = broadcast %80 : tile<i64, [64]>
+//!             %83 = add %82, %2 : tile<i64, [64]>
+//!             %84 = sub %22, %80 : i64
+//!             %85 = broadcast %84 : tile<i64, [64]>
+//!             %86 = lt %2, %85 : tile<bool, [64]>
+//!             %87 = load %x, %83 {mask = %86} : tile<f32, [64]>
 //!             %88 = add %81, %87 : tile<f32, [64]>
 //!             yield %88
 //!         } : tile<f32, [64]>
 //!         yield %89
+//!     } () {
+//!         %101 = for %0, %n, %1, %acc {num_stages = 1, guarded = true} (%90: i64, %91: tile<f32, [64]>) {
+//!             %92 = sub %n, %90 : i64
+//!             %93 = cast %92 : i32
+//!             %94 = cast %93 : i64
+//!             %95 = broadcast %94 : tile<i64, [64]>
+//!             %96 = lt %2, %95 : tile<bool, [64]>
+//!             %97 = broadcast %90 : tile<i64, [64]>
+//!             %98 = add %97, %2 : tile<i64, [64]>
+//!             %99 = load %x, %98 {mask = %96, in_bounds = true} : tile<f32, [64]>
+//!             %100 = add %91, %99 : tile<f32, [64]>
+//!             yield %100
+//!         } : tile<f32, [64]>
+//!         yield %101
 //!     } : tile<f32, [64]>
-//!     store %y, %2, %90
+//!     store %y, %2, %102
 //!     return
 //! }
 //! ```
@@ -215,6 +227,7 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
             masked.accesses != full.accesses || masked.divisible.iter().any(|(number, _)| number.scalars().any(|scalar| scalar == around.upper))
         };
         full = masked.filter(|masked| !costs_width(masked)).unwrap_or(full);
+        full.has_short_distances = true;
     }
     let mut plan = full;
     let keeps_ends = plan.bounds.iter().all(|bound| bound.ends.iter().all(|end| stays(bound, end, index) == Some(true)));

@@ -39,6 +39,13 @@ fn distances_are_small(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
             parts.push(bounds::is_below(b, number, SMALL));
         }
     }
+    if plan.has_short_distances {
+        for comparison in plan.distances() {
+            let (distance, half) = (comparison.distance().value(b), b.index(1 << 31));
+            let distance = b.binary(BinaryOp::Add, distance, half);
+            parts.push(bounds::is_below(b, distance, 1 << 32));
+        }
+    }
     parts
 }
 

@@ -71,7 +71,12 @@ pub(super) fn mask_by_position(func: &mut Function, region: Region, plan: &Plan,
     for (mask, comparison) in &plan.distances {
         let shape = func.ty(*mask).shape().to_vec();
         let b = &mut Builder::new(func, scratch, Loc::NONE);
-        let distance = comparison.distance().value(b);
+        let mut distance = comparison.distance().value(b);
+        if plan.has_short_distances {
+            // Says that it fits.
+            distance = b.cast(distance, Dtype::I32);
+            distance = b.cast(distance, Dtype::I64);
+        }
         let (lhs, rhs) = (comparison.index.strides_value(b, &shape), b.broadcast(distance, &shape));
         with.insert(map.get(*mask), b.compare(CompareOp::Lt, lhs, rhs));
     }

@@ -30,6 +30,8 @@ pub(in crate::passes) struct Plan {
     pub(super) holding: Vec<Value>,
     /// Comparisons that end within the tile. Their starts and limits must be small, so that the distances between them do not overflow.
     pub(super) distances: Vec<(Value, Comparison)>,
+    /// Must the distances of these ends fit in 32 bits? A loop then needs no 64-bit arithmetic for its masks.
+    pub(in crate::passes) has_short_distances: bool,
     /// Numbers that must be divisible by others, so that masks end, and rows begin, at boundaries of wide accesses.
     pub(in crate::passes) divisible: Vec<(Polynomial, i64)>,
     /// The accesses, and how each may move its elements.

@@ -106,7 +106,8 @@ fn masked_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) ->
     let (_, ops) = func.region(around.body).insts.split_last()?;
     let index = around.index(func);
     let inside = loops::defined_in(func, &[around.body]);
-    let plan = plan(func, ops, facts, &|value| value == index || !inside[value], Sought::ELEMENTS)?;
+    let mut plan = plan(func, ops, facts, &|value| value == index || !inside[value], Sought::ELEMENTS)?;
+    plan.has_short_distances = true;
     let is_fine =
         plan.bounds.iter().all(|bound| !bound.ends.is_empty() && bound.ends.iter().all(|end| stays(bound, end, index) == Some(true)));
     (is_fine && only_grows(&plan, index)).then_some(plan)
