@@ -38,10 +38,13 @@ const NAMED: &str = "the kernel names it";
 fn of_load(func: &Function, Decision { inst, evict, reason }: &Decision) -> Hint {
     let Op::Load { cache, volatile, .. } = func.inst(*inst).op else { unreachable!("a decision is about a load") };
     let reason = match reason {
+        Reason::Guess { reuse: Reuse::Shared, .. } if *evict == Evict::Last => {
+            "other programs may read the elements, too, and the output should leave the L2 first"
+        }
         Reason::Named => NAMED,
         Reason::Written => "the kernel also writes the tensor",
         Reason::ComputedPointer => "the pointer is computed",
-        Reason::PartOfTile => "the mask leaves out a part of the tile that differs between programs",
+        Reason::PartOfTile => "the elements are narrow, and the mask leaves out a part of the tile that differs between programs",
         Reason::Guess { reuse, reads_mostly } => match (reuse, reads_mostly) {
             (Reuse::Once, true) => "each element is read once, and the kernel mostly reads",
             (Reuse::Once, false) => "each element is read once, and the output should leave the L2 first",

@@ -222,11 +222,11 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     // Of a loop up to a loaded number, such as over the tokens of a sequence, the last iteration is hardly ever full. If its masks cost no width, they stay,
     // and no program waits for memory once more in a remainder loop.
     if is_loaded(func, around.upper) {
-        let masked = plan(func, ops, facts, &usable, Sought::ending_at(around.upper));
-        let costs_width = |masked: &Plan| {
-            masked.accesses != full.accesses || masked.divisible.iter().any(|(number, _)| number.scalars().any(|scalar| scalar == around.upper))
-        };
-        full = masked.filter(|masked| !costs_width(masked)).unwrap_or(full);
+        let end = facts.get(func, around.upper)?.start.clone();
+        let masked = plan(func, ops, facts, &usable, Sought::ending_at(&end));
+        let is_as_wide =
+            |masked: &Plan| masked.accesses == full.accesses && masked.divisible.iter().all(|number| full.divisible.contains(number));
+        full = masked.filter(is_as_wide).unwrap_or(full);
         full.has_short_distances = true;
     }
     let mut plan = full;
@@ -278,9 +278,9 @@ fn is_fixed(bound: &Bound, index: Value) -> bool {
     bound.ends.iter().any(|end| end.end.coefficient(index).is_some_and(|moves| !moves.is(0)))
 }
 
-/// The bound of the elements in front of the ends if the loop index is the last number in front of the loop's end.
-fn at_end(mut bound: Bound, around: &Loop, index: Value) -> Bound {
-    let to_last = Polynomial::scalar(around.upper).minus(&Polynomial::constant(1)).minus(&Polynomial::scalar(index));
+/// The bound of the elements in front of the ends if the loop index is the last number in front of `end`, the end of the loop.
+fn at_end(mut bound: Bound, end: &Polynomial, index: Value) -> Bound {
+    let to_last = end.minus(&Polynomial::constant(1)).minus(&Polynomial::scalar(index));
     let Bound { extents, ends, .. } = &mut bound;
     ends.retain(|end| {
         let moved = end.end.coefficient(index).and_then(|moves| moves.times(&to_last));
@@ -319,7 +319,8 @@ fn split(func: &mut Function, around: &Loop, mut plan: Plan, (facts, bits): (&mu
     let b = &mut Builder::new(func, scratch, loc);
     let middle = if !fixed.is_empty() {
         // All iterations, or none.
-        plan.bounds.extend(fixed.into_iter().map(|bound| at_end(bound, around, index)));
+        let end = facts.get(b.func, around.upper).map_or(Polynomial::scalar(around.upper), |affine| affine.start.clone());
+        plan.bounds.extend(fixed.into_iter().map(|bound| at_end(bound, &end, index)));
         let one = b.index(1);
         let last = b.binary(BinaryOp::Sub, around.upper, one);
         let ends_inside = last_is_inside(b, around, &plan, last, &scales);

@@ -21,7 +21,7 @@ pub(super) struct Parts<'a> {
     /// Present if the last run that the mask keeps may be partial.
     loops: Option<&'a FxHashMap<Value, Loop>>,
     /// The masks that may end within the tile, wherever the tile begins. None if absent.
-    ragged: Option<Ragged>,
+    ragged: Option<Ragged<'a>>,
     /// Are there no runs, so that it does not matter where between two elements a mask ends?
     is_by_element: bool,
     /// The masks that end at a distance from the start of the tile. This needs a test that the distance does not overflow.

@@ -134,25 +134,25 @@ pub(in crate::passes) struct Sought<'a> {
     /// The loops around the region. Without them, masks end at boundaries of runs.
     pub(super) loops: Option<&'a FxHashMap<Value, Loop>>,
     /// The masks that may end within a tile, wherever it begins.
-    pub(super) ragged: Ragged,
+    pub(super) ragged: Ragged<'a>,
 }
 
 /// Which masks may end within a tile.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ragged {
+pub(super) enum Ragged<'a> {
     /// None.
     Never,
-    /// Those that end at this scalar.
-    At(Value),
+    /// Those that end at this number.
+    At(&'a Polynomial),
     /// All.
     Anywhere,
 }
 
-impl Ragged {
+impl Ragged<'_> {
     pub(super) fn includes(self, comparison: &Comparison) -> bool {
         match self {
             Ragged::Never => false,
-            Ragged::At(end) => comparison.limit.scalars().any(|scalar| scalar == end),
+            Ragged::At(end) => comparison.limit == *end,
             Ragged::Anywhere => true,
         }
     }
@@ -161,8 +161,8 @@ impl Ragged {
 impl Sought<'_> {
     /// The widest accesses.
     pub(in crate::passes) const WIDEST: Sought<'static> = Sought { widest: WIDEST, loops: None, ragged: Ragged::Never };
-    /// The widest accesses, with masks that may end anywhere if they end at this scalar.
-    pub(in crate::passes) fn ending_at(end: Value) -> Sought<'static> {
+    /// The widest accesses, with masks that may end within a tile if they end at this number.
+    pub(in crate::passes) fn ending_at(end: &Polynomial) -> Sought<'_> {
         Sought { ragged: Ragged::At(end), ..Sought::WIDEST }
     }
 
