@@ -147,7 +147,7 @@ fn simplify_binary(func: &Function, op: BinaryOp, lhs: Value, rhs: Value) -> Opt
     if matches!(op, Sub | Xor) && lhs == rhs && !dtype.is_float() {
         return Some(Simpler::Op(Op::Const { value: Scalar::from_bits(dtype, 0).to_const() }));
     }
-    // The distance of a number from one in front of it.
+    // `x - (x - y)` is `y`, because integers wrap.
     if let (Sub, false, Some(Op::Binary { op: Sub, lhs: from, rhs: distance })) = (op, dtype.is_float(), func.def_op(rhs))
         && *from == lhs
     {

@@ -44,7 +44,7 @@ use crate::analysis::reuse::{self, Read, Reuse};
 use crate::ir::rewrite::Changed;
 use crate::ir::{Cache, Evict, Function, Inst, Op, Region, Stored, Value, computation};
 
-/// The priority for a load. `moves_words` says whether the kernel mostly moves elements of 4 bytes or more.
+/// The priority for a load. `moves_words` says whether it loads elements of 4 bytes or more in a kernel that mostly moves elements.
 fn hint(reuse: Reuse, reads_mostly: bool, moves_words: bool) -> Evict {
     match (reuse, reads_mostly) {
         // The lines that other kernels wrote stay in the L2, and need not go to memory while this kernel reads.
@@ -54,7 +54,7 @@ fn hint(reuse: Reuse, reads_mostly: bool, moves_words: bool) -> Evict {
         // Another loop of the program reads the lines again, and nothing does after the last one.
         (Reuse::Again, _) => Evict::Last,
         (Reuse::Last, _) => Evict::First,
-        // Such a kernel waits for the memory, and gains as above. One that computes more waits for its instructions, and a hint costs some.
+        // A kernel that only moves wide elements waits for the memory. One that computes more waits for its instructions, and a hint costs more than it saves.
         (Reuse::Shared, false) if moves_words => Evict::Last,
         // Lines that other programs read again must neither leave early nor drive out others.
         (Reuse::Parts | Reuse::Gathered, true) | (Reuse::Shared, _) => Evict::Unset,
@@ -64,8 +64,7 @@ fn hint(reuse: Reuse, reads_mostly: bool, moves_words: bool) -> Evict {
 /// A kernel mostly reads if it reads at least so many bytes for each byte that it stores.
 const MOSTLY: u128 = 4;
 
-/// The bytes of a wide element. A kernel of narrow elements takes twice as many instructions for a byte. If masks leave out a part of each tile, or if it computes
-/// where each element comes from, it waits for its instructions, and a hint costs more than it saves.
+/// The bytes of a wide element. A kernel of narrower elements takes more instructions for each byte.
 const WORD: usize = 4;
 
 /// A loop whose number of iterations is unknown is taken to have so many.

@@ -1,4 +1,4 @@
-//! Order of conjuncts: of a condition, what is known early comes first.
+//! Order of conjuncts: in a condition, conjuncts that are known early come before those that wait for a load.
 //!
 //! ```text
 //! ; before
@@ -61,7 +61,7 @@ enum Known {
     Uniform,
     /// At launch, for each program.
     AtLaunch,
-    /// When the program runs.
+    /// When the program runs. Values that a loop carries count as these.
     Running,
     /// When a load has arrived.
     Loaded,
@@ -116,7 +116,7 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// The last op of each chain of `and`s whose other results nothing else uses, and the conjuncts of the chain, in their order.
+/// The last op of each chain of `and`s, and the conjuncts of the chain, in their order. Only the next `and` uses the result of an `and` inside of a chain.
 fn chains(func: &Function) -> Vec<(Inst, Vec<Value>)> {
     let uses = use_counts(func);
     let sides = |inst: Inst| match func.inst(inst).op {

@@ -155,12 +155,13 @@
 //! It also shows that the last tile ends a row, so that accesses are wide if `n` is a whole number of wide accesses.
 
 mod guarded;
+mod moving_ends;
 mod positions;
 mod reductions;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bits::Bits;
-use crate::analysis::bounds::{self, Bound, End, LONGEST_STEP};
+use crate::analysis::bounds::{self, Bound, LONGEST_STEP};
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::Comparison;
 use crate::analysis::polynomial::Polynomial;
@@ -226,12 +227,11 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
         let masked = plan(func, ops, facts, &usable, Sought::ending_at(&end));
         let is_as_wide =
             |masked: &Plan| masked.accesses == full.accesses && masked.divisible.iter().all(|number| full.divisible.contains(number));
-        full = masked.filter(is_as_wide).unwrap_or(full);
+        full = masked.filter(|masked| is_as_wide(masked) && only_grows(masked, index)).unwrap_or(full);
         full.has_short_distances = true;
     }
     let mut plan = full;
-    let keeps_ends = plan.bounds.iter().all(|bound| bound.ends.iter().all(|end| stays(bound, end, index) == Some(true)));
-    let is_fine = keeps_ends && only_grows(&plan, index);
+    let is_fine = only_grows(&plan, index);
     // An access stays wide only if its address keeps its alignment from one iteration to the next.
     let step = around.step_divisor(func);
     let distance = |affine: &Affine, bytes: i64| affine.start.coefficient(index).map(|scale| scale.scaled(step.wrapping_mul(bytes)));
@@ -254,42 +254,18 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     is_fine.then_some(plan)
 }
 
-/// Does the loop index only add to what a plan compares? The ends of bounds do not count.
+/// Does the loop index only add to what a plan compares, and do the ends of bounds stay where they are?
 fn only_grows(plan: &Plan, index: Value) -> bool {
     let grows = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| !scale.looks_negative());
     let order_grows = |comparison: &Comparison| grows(&comparison.index.start) && is_same(&comparison.limit, index);
     let bounds_grow =
         plan.bounds.iter().all(|bound| grows(&bound.index.start) && bound.index.strides.iter().all(|stride| is_same(stride, index)));
+    let ends_stay = plan.bounds.iter().all(|bound| moving_ends::stay(bound, index));
     let masks_grow = plan.masks.iter().all(|(_, test)| match test {
         Test::Order(comparison, _) => order_grows(comparison),
         Test::Uniform(_) => true,
     });
-    bounds_grow && masks_grow && plan.distances().all(order_grows) && plan.divisible.iter().all(|(number, _)| is_same(number, index))
-}
-
-/// Does an end stay where it is, in the tile or in the tensor? The last element in front of it then does not move back.
-fn stays(bound: &Bound, end: &End, index: Value) -> Option<bool> {
-    let (scale, moves) = (bound.index.start.coefficient(index)?, end.end.coefficient(index)?);
-    Some(moves.is(0) || bound.index.strides[end.axis].times(&moves)?.plus(&scale).is(0))
-}
-
-/// Does an end stay where it is in the tensor? The elements that all iterations access in front of it are then in bounds if the last ones are.
-fn is_fixed(bound: &Bound, index: Value) -> bool {
-    bound.ends.iter().any(|end| end.end.coefficient(index).is_some_and(|moves| !moves.is(0)))
-}
-
-/// The bound of the elements in front of the ends if the loop index is the last number in front of `end`, the end of the loop.
-fn at_end(mut bound: Bound, end: &Polynomial, index: Value) -> Bound {
-    let to_last = end.minus(&Polynomial::constant(1)).minus(&Polynomial::scalar(index));
-    let Bound { extents, ends, .. } = &mut bound;
-    ends.retain(|end| {
-        let moved = end.end.coefficient(index).and_then(|moves| moves.times(&to_last));
-        let Some(count) = moved.and_then(|moved| end.end.plus(&moved).as_constant()) else { return true };
-        // If there is no element, the first one is tested.
-        extents[end.axis] = extents[end.axis].min(count.max(1) as usize);
-        false
-    });
-    bound
+    bounds_grow && ends_stay && masks_grow && plan.distances().all(order_grows) && plan.divisible.iter().all(|(number, _)| is_same(number, index))
 }
 
 /// Is a number the same in all iterations?
@@ -303,11 +279,11 @@ fn split(func: &mut Function, around: &Loop, mut plan: Plan, (facts, bits): (&mu
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let scales = scales(&plan, index);
-    // Where masks end at the end of the loop, what the last iteration accesses in front of it comes last.
-    let (fixed, bounds): (Vec<Bound>, Vec<Bound>) = std::mem::take(&mut plan.bounds).into_iter().partition(|bound| is_fixed(bound, index));
+    // Where a mask ends at the end of the loop, the last iteration accesses the last element that the mask keeps.
+    let (moving, bounds): (Vec<Bound>, Vec<Bound>) = std::mem::take(&mut plan.bounds).into_iter().partition(|bound| moving_ends::has(bound, index));
     plan.bounds = bounds;
     let mut is_full = first_is_full(b, &plan, &scales);
-    for bound in &fixed {
+    for bound in &moving {
         let (start, zero) = (bound.index.uniform_value(b), b.index(0));
         let begins_inside = b.compare(CompareOp::Ge, start, zero);
         is_full = b.binary(BinaryOp::And, is_full, begins_inside);
@@ -317,10 +293,10 @@ fn split(func: &mut Function, around: &Loop, mut plan: Plan, (facts, bits): (&mu
     substitute(func, scratch, &first_iteration);
 
     let b = &mut Builder::new(func, scratch, loc);
-    let middle = if !fixed.is_empty() {
-        // All iterations, or none.
+    let middle = if !moving.is_empty() || plan.distances().next().is_some() {
+        // All iterations, or none: the slacks say nothing about the distances of ends.
         let end = facts.get(b.func, around.upper).map_or(Polynomial::scalar(around.upper), |affine| affine.start.clone());
-        plan.bounds.extend(fixed.into_iter().map(|bound| at_end(bound, &end, index)));
+        plan.bounds.extend(moving.into_iter().map(|bound| moving_ends::at_last(bound, &end, index)));
         let one = b.index(1);
         let last = b.binary(BinaryOp::Sub, around.upper, one);
         let ends_inside = last_is_inside(b, around, &plan, last, &scales);

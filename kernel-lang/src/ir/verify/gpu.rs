@@ -171,6 +171,9 @@ impl Verifier<'_> {
             _ => return,
         };
         let is_scan = matches!(data.op, Op::Scan { .. });
+        if matches!(data.op, Op::Reduce { .. }) && data.results.iter().any(|result| func.layouts[*result] != func.layouts[data.results[0]]) {
+            return self.broken(inst, "has results in several layouts");
+        }
         for result in data.results.iter().filter(|result| !is_scan && func.ty(**result).is_tile()) {
             if register_sources(func, &data.op, x, *result).is_none() {
                 self.broken(inst, format!("{result} has a layout that needs elements of other threads"));

@@ -30,7 +30,7 @@ pub(in crate::passes) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     all_of(b, parts)
 }
 
-/// Appends tests of the comparisons that end within the tile: their distances must not overflow.
+/// Appends tests of the comparisons that end within the tile: their distances must not overflow, and must fit in 32 bits if the plan says so.
 fn distances_are_small(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
     let (mut small, mut parts): (FxHashSet<&Polynomial>, _) = (FxHashSet::default(), Vec::new());
     for number in plan.distances().flat_map(|Comparison { index, limit, .. }| [&index.start, limit]) {
@@ -40,8 +40,9 @@ fn distances_are_small(b: &mut Builder<'_>, plan: &Plan) -> Vec<Value> {
         }
     }
     if plan.has_short_distances {
-        for comparison in plan.distances() {
-            let (distance, half) = (comparison.distance().value(b), b.index(1 << 31));
+        let mut seen: FxHashSet<Polynomial> = FxHashSet::default();
+        for distance in plan.distances().map(Comparison::distance).filter(|distance| seen.insert(distance.clone())) {
+            let (distance, half) = (distance.value(b), b.index(1 << 31));
             let distance = b.binary(BinaryOp::Add, distance, half);
             parts.push(bounds::is_below(b, distance, 1 << 32));
         }

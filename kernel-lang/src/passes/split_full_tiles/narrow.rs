@@ -73,7 +73,7 @@ pub(super) fn mask_by_position(func: &mut Function, region: Region, plan: &Plan,
         let b = &mut Builder::new(func, scratch, Loc::NONE);
         let mut distance = comparison.distance().value(b);
         if plan.has_short_distances {
-            // Says that it fits.
+            // The casts tell later passes that the distance fits in 32 bits, which the condition tests.
             distance = b.cast(distance, Dtype::I32);
             distance = b.cast(distance, Dtype::I64);
         }

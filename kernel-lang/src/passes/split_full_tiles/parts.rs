@@ -20,8 +20,8 @@ const MOST_SCALARS: usize = 64;
 pub(super) struct Parts<'a> {
     /// Present if the last run that the mask keeps may be partial.
     loops: Option<&'a FxHashMap<Value, Loop>>,
-    /// The masks that may end within the tile, wherever the tile begins. None if absent.
-    ragged: Option<Ragged<'a>>,
+    /// The masks that may end within the tile, wherever the tile begins.
+    ragged: Ragged<'a>,
     /// Are there no runs, so that it does not matter where between two elements a mask ends?
     is_by_element: bool,
     /// The masks that end at a distance from the start of the tile. This needs a test that the distance does not overflow.
@@ -46,7 +46,7 @@ impl<'a> Parts<'a> {
         sought: Sought<'a>,
     ) -> Parts<'a> {
         let Sought { loops, ragged, widest } = sought;
-        let (mut parts, extents) = (Parts { loops, ragged: Some(ragged), is_by_element: widest == 0, ..Parts::default() }, func.ty(mask).extents());
+        let (mut parts, extents) = (Parts { loops, ragged, is_by_element: widest == 0, ..Parts::default() }, func.ty(mask).extents());
         let mut kept = FxHashSet::default();
         for conjunct in masks::conjuncts(func, facts, mask) {
             if !parts.tests.iter().any(|(known, _)| *known == conjunct.mask) {
@@ -78,9 +78,7 @@ impl<'a> Parts<'a> {
             {
                 self.ends.push(End { is_inclusive: op == CompareOp::Le, ..End::below(axis, limit) });
             }
-            (Some(Test::Order(comparison @ Comparison { op: CompareOp::Lt, .. }, _)), Some((_, axis)))
-                if self.ragged.is_some_and(|ragged| ragged.includes(&comparison)) =>
-            {
+            (Some(Test::Order(comparison @ Comparison { op: CompareOp::Lt, .. }, _)), Some((_, axis))) if self.ragged.includes(&comparison) => {
                 self.ends.push(End::below(axis, comparison.distance()));
                 self.distances.push((conjunct.mask, comparison));
             }

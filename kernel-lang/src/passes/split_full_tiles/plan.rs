@@ -138,9 +138,10 @@ pub(in crate::passes) struct Sought<'a> {
 }
 
 /// Which masks may end within a tile.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Ragged<'a> {
     /// None.
+    #[default]
     Never,
     /// Those that end at this number.
     At(&'a Polynomial),

@@ -28,7 +28,7 @@ use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Reg
 use crate::passes::split_full_tiles::{Plan, Sought, WIDEST, has_aligned_runs, narrow_run, plan};
 use crate::passes::unroll_loops::{THREADS, carried_registers, rows};
 
-use super::{first_is_full, last_index, last_is_inside, only_grows, scales, stays};
+use super::{first_is_full, last_index, last_is_inside, only_grows, scales};
 
 /// Longer bodies have no guarded version.
 const MOST_GUARDED_OPS: usize = 200;
@@ -47,7 +47,7 @@ pub(super) struct Guarded {
 
 impl Guarded {
     /// Appends the test that chooses between the guarded loop and the remainder loop. `has_begun` says whether the main loop runs an iteration; then the
-    /// remainder loop follows. `run` and `is_single` are those of [`remainder_is_fast`].
+    /// remainder loop follows. `run` is that of [`remainder_is_fast`].
     pub(super) fn new(
         b: &mut Builder<'_>,
         around: &Loop,
@@ -108,9 +108,8 @@ fn masked_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) ->
     let inside = loops::defined_in(func, &[around.body]);
     let mut plan = plan(func, ops, facts, &|value| value == index || !inside[value], Sought::ELEMENTS)?;
     plan.has_short_distances = true;
-    let is_fine =
-        plan.bounds.iter().all(|bound| !bound.ends.is_empty() && bound.ends.iter().all(|end| stays(bound, end, index) == Some(true)));
-    (is_fine && only_grows(&plan, index)).then_some(plan)
+    let has_ends = plan.bounds.iter().all(|bound| !bound.ends.is_empty());
+    (has_ends && only_grows(&plan, index)).then_some(plan)
 }
 
 /// The bytes of the shortest runs for which the remainder loop moves several elements at once, if a guarded version of the loop is worth its code
