@@ -47,7 +47,8 @@ impl Layout {
         if to.bits(Level::Lane) != lanes.len() {
             return None;
         }
-        for (lane, (own, basis)) in lanes.iter_mut().zip(to.flat_bases(Level::Lane)).enumerate().filter(|(_, (own, basis))| *own != *basis) {
+        for (lane, (own, basis)) in lanes.iter_mut().zip(to.flat_bases(Level::Lane)).enumerate().filter(|(_, (own, basis))| *own != *basis)
+        {
             let register = registers.iter().position(|register| register == basis).filter(|_| *own == 0)?;
             (*own, registers[register]) = (*basis, 0);
             trades.push(Trade { lane, register });

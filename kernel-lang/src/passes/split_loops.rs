@@ -265,7 +265,11 @@ fn only_grows(plan: &Plan, index: Value) -> bool {
         Test::Order(comparison, _) => order_grows(comparison),
         Test::Uniform(_) => true,
     });
-    bounds_grow && ends_stay && masks_grow && plan.distances().all(order_grows) && plan.divisible.iter().all(|(number, _)| is_same(number, index))
+    bounds_grow
+        && ends_stay
+        && masks_grow
+        && plan.distances().all(order_grows)
+        && plan.divisible.iter().all(|(number, _)| is_same(number, index))
 }
 
 /// Is a number the same in all iterations?
@@ -280,7 +284,8 @@ fn split(func: &mut Function, around: &Loop, mut plan: Plan, (facts, bits): (&mu
     let b = &mut Builder::new(func, scratch, loc);
     let scales = scales(&plan, index);
     // Where a mask ends at the end of the loop, the last iteration accesses the last element that the mask keeps.
-    let (moving, bounds): (Vec<Bound>, Vec<Bound>) = std::mem::take(&mut plan.bounds).into_iter().partition(|bound| moving_ends::has(bound, index));
+    let (moving, bounds): (Vec<Bound>, Vec<Bound>) =
+        std::mem::take(&mut plan.bounds).into_iter().partition(|bound| moving_ends::has(bound, index));
     plan.bounds = bounds;
     let mut is_full = first_is_full(b, &plan, &scales);
     for bound in &moving {

@@ -171,7 +171,8 @@ impl Verifier<'_> {
             _ => return,
         };
         let is_scan = matches!(data.op, Op::Scan { .. });
-        if matches!(data.op, Op::Reduce { .. }) && data.results.iter().any(|result| func.layouts[*result] != func.layouts[data.results[0]]) {
+        if matches!(data.op, Op::Reduce { .. }) && data.results.iter().any(|result| func.layouts[*result] != func.layouts[data.results[0]])
+        {
             return self.broken(inst, "has results in several layouts");
         }
         for result in data.results.iter().filter(|result| !is_scan && func.ty(**result).is_tile()) {

@@ -78,7 +78,9 @@ impl<'a> Parts<'a> {
             {
                 self.ends.push(End { is_inclusive: op == CompareOp::Le, ..End::below(axis, limit) });
             }
-            (Some(Test::Order(comparison @ Comparison { op: CompareOp::Lt, .. }, _)), Some((_, axis))) if self.ragged.includes(&comparison) => {
+            (Some(Test::Order(comparison @ Comparison { op: CompareOp::Lt, .. }, _)), Some((_, axis)))
+                if self.ragged.includes(&comparison) =>
+            {
                 self.ends.push(End::below(axis, comparison.distance()));
                 self.distances.push((conjunct.mask, comparison));
             }

@@ -48,14 +48,7 @@ pub(super) struct Guarded {
 impl Guarded {
     /// Appends the test that chooses between the guarded loop and the remainder loop. `has_begun` says whether the main loop runs an iteration; then the
     /// remainder loop follows. `run` is that of [`remainder_is_fast`].
-    pub(super) fn new(
-        b: &mut Builder<'_>,
-        around: &Loop,
-        plan: &Plan,
-        run: i64,
-        has_begun: Value,
-        facts: &mut AffineFacts,
-    ) -> Guarded {
+    pub(super) fn new(b: &mut Builder<'_>, around: &Loop, plan: &Plan, run: i64, has_begun: Value, facts: &mut AffineFacts) -> Guarded {
         let mut masked = masked_iterations(b.func, around, facts);
         let is_remainder = or_else(b, around, has_begun, |b| {
             let whole = around.span(b);
