@@ -225,9 +225,7 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     if is_loaded(func, around.upper) {
         let end = facts.get(func, around.upper)?.start.clone();
         let masked = plan(func, ops, facts, &usable, Sought::ending_at(&end));
-        let is_as_wide =
-            |masked: &Plan| masked.accesses == full.accesses && masked.divisible.iter().all(|number| full.divisible.contains(number));
-        full = masked.filter(|masked| is_as_wide(masked) && only_grows(masked, index)).unwrap_or(full);
+        full = masked.filter(|masked| masked.accesses == full.accesses && only_grows(masked, index)).unwrap_or(full);
         full.has_short_distances = true;
     }
     let mut plan = full;

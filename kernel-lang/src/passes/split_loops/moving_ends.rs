@@ -14,7 +14,7 @@ pub(super) fn has(bound: &Bound, index: Value) -> bool {
 
 /// Does every end of a bound stay where it is, in the tile or in the tensor? Of ends that move along two axes, both would move the last element back.
 pub(super) fn stay(bound: &Bound, index: Value) -> bool {
-    let (scale, mut moving_axis) = (bound.index.start.coefficient(index), None);
+    let (scale, mut moving_axis): (_, Option<usize>) = (bound.index.start.coefficient(index), None);
     bound.ends.iter().all(|end| {
         let (Some(scale), Some(moves)) = (&scale, end.end.coefficient(index)) else { return false };
         if moves.is(0) {
