@@ -158,6 +158,7 @@ mod guarded;
 mod moving_ends;
 mod positions;
 mod reductions;
+mod slacks;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bits::Bits;
@@ -172,6 +173,7 @@ use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region
 use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, is_inside, is_loaded, is_plain, make_full, plan};
 use guarded::{Guarded, guarded_run};
 use positions::mask_by_position;
+use slacks::{full_span, slacks};
 
 /// Longer bodies are not duplicated.
 const MAX_OPS: usize = 1000;
@@ -201,12 +203,6 @@ pub fn run(func: &mut Function) -> Changed {
         reductions::sink(func);
     }
     changed
-}
-
-/// A limit of the loop index: `slack` must be more than `scale` times the distance of the index from the first one.
-struct Slack {
-    slack: Value,
-    scale: Polynomial,
 }
 
 /// The conditions for a full iteration, if the loop index only adds to them.
@@ -394,23 +390,6 @@ fn choose(
     b.func.inst(branch).results[0]
 }
 
-/// Appends the span of the loop index over full iterations, by the slacks of the first iteration. `span` is that of the whole loop.
-fn full_span(b: &mut Builder<'_>, slacks: Vec<Slack>, mut span: Value) -> Value {
-    for Slack { slack, scale } in smallest(b, slacks) {
-        let one = b.index(1);
-        let mut iterations = slack;
-        if !scale.is(1) {
-            // The condition holds for distances of the index below `slack / scale`, rounded up. If `scale` is an argument that is 0, it holds
-            // for any distance; but `x / 0` is 0 here, so the limit is 1, and only the first iteration counts as full.
-            let (before, scale) = (b.binary(BinaryOp::Sub, slack, one), scale.value(b));
-            let whole = b.binary(BinaryOp::Div, before, scale);
-            iterations = b.binary(BinaryOp::Add, whole, one);
-        }
-        span = b.binary(BinaryOp::Min, span, iterations);
-    }
-    span
-}
-
 /// Appends a test: if the first iteration is full, are all others full, too? `None` if it costs as much as to compute where full iterations end.
 ///
 /// That takes a division for each distance or step that is an argument, which many programs of a launch would wait for. The test divides nothing. It looks at
@@ -462,60 +441,10 @@ fn last_is_inside(b: &mut Builder<'_>, around: &Loop, plan: &Plan, last: Value, 
     b.binary(BinaryOp::And, is_near, is_inside)
 }
 
-/// For each scale, the smallest slack: tensors that are accessed at the same places need one division together.
-fn smallest(b: &mut Builder<'_>, slacks: Vec<Slack>) -> Vec<Slack> {
-    let mut smallest: Vec<Slack> = Vec::new();
-    for next in slacks {
-        match smallest.iter_mut().find(|known| known.scale == next.scale) {
-            Some(known) => known.slack = b.binary(BinaryOp::Min, known.slack, next.slack),
-            None => smallest.push(next),
-        }
-    }
-    smallest
-}
-
 /// By how much each condition's number grows with the loop index.
 fn scales(plan: &Plan, index: Value) -> Vec<Polynomial> {
     let bounds = plan.bounds.iter().map(|bound| &bound.index.start);
     let masks = plan.masks.iter().filter_map(|(_, test)| if let Test::Order(order, _) = test { Some(&order.index.start) } else { None });
     let distances = plan.distances().map(|comparison| &comparison.index.start);
     bounds.chain(masks).chain(distances).filter_map(|start| start.coefficient(index)).filter(|scale| !scale.is(0)).collect()
-}
-
-/// The slack that each condition leaves the loop index in the first iteration. The slack is positive if all conditions hold.
-fn slacks(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Slack> {
-    let mut slacks = Vec::new();
-    for bound in &plan.bounds {
-        if let Some(scale) = bound.index.start.coefficient(index).filter(|scale| !scale.is(0)) {
-            let start = bound.index.uniform_value(b);
-            let length = b.length(bound.base);
-            let (span, one) = (bound.span(b), b.index(1));
-            let last = b.binary(BinaryOp::Sub, length, span);
-            let steps = b.binary(BinaryOp::Sub, last, start);
-            slacks.push(Slack { slack: b.binary(BinaryOp::Add, steps, one), scale });
-        }
-    }
-    for (_, test) in &plan.masks {
-        let Test::Order(Comparison { op, index: at, limit, .. }, maximum) = test else { continue };
-        if let Some(scale) = at.start.coefficient(index).filter(|scale| !scale.is(0)) {
-            let start = at.uniform_value(b);
-            let (slack, is_closed) = match op {
-                CompareOp::Lt | CompareOp::Le => {
-                    let limit = limit.value(b);
-                    (b.binary(BinaryOp::Sub, limit, start), *op == CompareOp::Le)
-                }
-                _ => {
-                    // The sum with the stride terms must not wrap.
-                    let (zero, most) = (b.index(0), b.index(i64::MAX.into()));
-                    let start = b.binary(BinaryOp::Max, start, zero);
-                    (b.binary(BinaryOp::Sub, most, start), true)
-                }
-            };
-            // The slack of a tile of one index must not wrap, either: its last iteration is left to the remainder loop.
-            let last = maximum - i64::from(is_closed);
-            let less = b.index(last.max(0).into());
-            slacks.push(Slack { slack: b.binary(BinaryOp::Sub, slack, less), scale });
-        }
-    }
-    slacks
 }
