@@ -38,14 +38,11 @@ const NAMED: &str = "the kernel names it";
 fn of_load(func: &Function, Decision { inst, evict, reason }: &Decision) -> Hint {
     let Op::Load { cache, volatile, .. } = func.inst(*inst).op else { unreachable!("a decision is about a load") };
     let reason = match reason {
-        Reason::Guess { reuse: Reuse::Shared, .. } if *evict == Evict::Last => {
-            "other programs may read the elements, too, and the output should leave the L2 first"
-        }
         Reason::Named => NAMED,
         Reason::Written => "the kernel also writes the tensor",
         Reason::ComputedPointer => "the pointer is computed",
         Reason::PartOfTile => "the elements are narrow, and the mask leaves out a part of the tile that differs between programs",
-        Reason::Guess { reuse, reads_mostly } => match (reuse, reads_mostly) {
+        Reason::Guess { reuse, reads_mostly, moves_words } => match (reuse, reads_mostly) {
             (Reuse::Once, true) => "each element is read once, and the kernel mostly reads",
             (Reuse::Once, false) => "each element is read once, and the output should leave the L2 first",
             (Reuse::Parts, true) => "other programs or iterations read the rest of the cache lines",
@@ -54,6 +51,7 @@ fn of_load(func: &Function, Decision { inst, evict, reason }: &Decision) -> Hint
             (Reuse::Gathered, false) => "the index was loaded, and the output should leave the L2 first",
             (Reuse::Again, _) => "a later loop of the program reads the elements again",
             (Reuse::Last, _) => "an earlier loop has read the elements, and none does later",
+            (Reuse::Shared, false) if *moves_words => "other programs may read the elements, too, and the output should leave the L2 first",
             (Reuse::Shared, _) => "other programs, iterations or loads may read the elements, too",
         },
     };

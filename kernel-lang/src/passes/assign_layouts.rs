@@ -90,7 +90,6 @@ fn choose(
     order.sort_by_cached_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access()));
     let mut chosen: Vec<Option<Layout>> = vec![None; func.value_count()];
     let work = Work::of(func, components, wishes, target);
-    let is_scattered = scatter::components(func, components);
     for value in order {
         let component = components.find(value);
         if chosen[component].is_some() {
@@ -106,7 +105,7 @@ fn choose(
             if cheapest.is_some() && !access_cost::suits(&wish, &layout) {
                 break;
             }
-            let derived = derive(func, components, (&work, &is_scattered), edges, &chosen, (component, layout), &own);
+            let derived = derive(func, components, &work, edges, &chosen, (component, layout), &own);
             let is_last = wish.vector == 1 || !derived.has_converts;
             if cheapest.as_ref().is_none_or(|cheapest| derived.cost < cheapest.cost) {
                 cheapest = Some(derived);
@@ -120,7 +119,7 @@ fn choose(
         if let (Some(wider), Some(known)) = (access_cost::wider(&wishes[component]), &cheapest)
             && !known.has_converts
         {
-            let derived = derive(func, components, (&work, &is_scattered), edges, &chosen, (component, own(&shape, &wider)), &own);
+            let derived = derive(func, components, &work, edges, &chosen, (component, own(&shape, &wider)), &own);
             if !derived.has_converts && derived.cost < known.cost {
                 cheapest = Some(derived);
             }
@@ -135,7 +134,7 @@ fn choose(
             let mut enough = known.cycles(&work) * 9 / 10;
             while wish.vector > 1 {
                 wish.vector /= 2;
-                let derived = derive(func, components, (&work, &is_scattered), edges, &chosen, (component, own(&shape, &wish)), &own);
+                let derived = derive(func, components, &work, edges, &chosen, (component, own(&shape, &wish)), &own);
                 let cycles = derived.cycles(&work);
                 if !derived.has_converts && cycles <= enough {
                     (enough, cheapest) = (cycles.saturating_sub(1), Some(derived));
@@ -175,7 +174,7 @@ impl Derived {
 fn derive(
     func: &Function,
     components: &mut Components,
-    (work, is_scattered): (&Work<'_>, &[bool]),
+    work: &Work<'_>,
     edges: &[Vec<Edge>],
     chosen: &[Option<Layout>],
     first: (usize, Layout),
@@ -202,7 +201,7 @@ fn derive(
                 _ => operand_layout(func, op, to, &layout),
             };
             let Some(mut layout) = layout else { continue };
-            if is_scattered[follower] {
+            if work.is_scattered[follower] {
                 layout = layout.scattered();
             }
             let wish = &wishes[follower];

@@ -110,6 +110,8 @@ pub enum Reason {
         reuse: Reuse,
         /// Whether the kernel reads far more bytes than it stores.
         reads_mostly: bool,
+        /// Whether the load is of wide elements, in a kernel that mostly moves elements.
+        moves_words: bool,
     },
 }
 
@@ -140,7 +142,7 @@ pub fn decide(func: &Function) -> Vec<Decision> {
         } else if is_known && !reads_mostly && read.reuse == Reuse::Once && is_part() {
             (Evict::Unset, Reason::PartOfTile)
         } else if is_known {
-            (hint(read.reuse, reads_mostly, moves_words), Reason::Guess { reuse: read.reuse, reads_mostly })
+            (hint(read.reuse, reads_mostly, moves_words), Reason::Guess { reuse: read.reuse, reads_mostly, moves_words })
         } else {
             (Evict::Unset, if func.param_index(base).is_some() { Reason::Written } else { Reason::ComputedPointer })
         };

@@ -43,8 +43,9 @@
 //! }
 //! ```
 //!
-//! A program computes a condition by a chain of `and`s. If a loaded number is in its first link, the whole chain waits for the load. What is the same in all
-//! programs comes first, so that [`super::compute_at_launch`] can make one launch value of it. A condition that the launch knows as a whole stays as it is.
+//! A program computes a condition by a chain of `and`s. If a loaded number is in the first link, the whole chain waits for the load. So conjuncts that wait for a
+//! load come last. Conjuncts that are the same in all programs come first: [`super::compute_at_launch`] makes one launch value of them. If the host can compute
+//! the whole condition at launch, the pass does not change the condition.
 
 use rustc_hash::FxHashSet;
 

@@ -219,7 +219,7 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     // Of a loop up to a loaded number, such as over the tokens of a sequence, the last iteration is hardly ever full. If its masks cost no width, they stay,
     // and no program waits for memory once more in a remainder loop.
     if is_loaded(func, around.upper) {
-        let end = facts.get(func, around.upper)?.start.clone();
+        let end = end(func, around, facts);
         let masked = plan(func, ops, facts, &usable, Sought::ending_at(&end));
         full = masked.filter(|masked| masked.accesses == full.accesses && only_grows(masked, index)).unwrap_or(full);
         full.has_short_distances = true;
@@ -246,6 +246,11 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
         }
     }
     is_fine.then_some(plan)
+}
+
+/// The end of a loop, as masks that end there state it.
+fn end(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Polynomial {
+    facts.get(func, around.upper).map_or(Polynomial::scalar(around.upper), |affine| affine.start.clone())
 }
 
 /// Does the loop index only add to what a plan compares, and do the ends of bounds stay where they are?
@@ -294,7 +299,7 @@ fn split(func: &mut Function, around: &Loop, mut plan: Plan, (facts, bits): (&mu
     let b = &mut Builder::new(func, scratch, loc);
     let middle = if !moving.is_empty() || plan.distances().next().is_some() {
         // All iterations, or none: the slacks say nothing about the distances of ends.
-        let end = facts.get(b.func, around.upper).map_or(Polynomial::scalar(around.upper), |affine| affine.start.clone());
+        let end = end(b.func, around, facts);
         plan.bounds.extend(moving.into_iter().map(|bound| moving_ends::at_last(bound, &end, index)));
         let one = b.index(1);
         let last = b.binary(BinaryOp::Sub, around.upper, one);

@@ -21,6 +21,7 @@ use crate::target::{Asked, LINE, Target};
 use super::access_cost::vector;
 use super::accesses::{Width, Wish};
 use super::components::Components;
+use super::scatter;
 
 /// The bytes that the memory moves for a multiprocessor in a cycle, in which the L1 handles a wavefront: 4.8 TB/s for 132 of them at 1.98 GHz (H200).
 const BYTES_IN_A_CYCLE: u32 = 18;
@@ -34,6 +35,8 @@ const WAIT: u32 = 4;
 /// What the components do.
 pub(super) struct Work<'w> {
     pub(super) wishes: &'w [Wish],
+    /// Whether the tiles of each component are scattered if their layout follows from that of a larger tile.
+    pub(super) is_scattered: Vec<bool>,
     /// The number of arithmetic ops on the tiles of each component.
     arithmetic: Vec<u32>,
     lanes: u32,
@@ -50,7 +53,7 @@ impl Work<'_> {
                 arithmetic[components.find(*result)] += 1;
             }
         });
-        Work { wishes, arithmetic, lanes: target.ask(Target::warp_size) }
+        Work { wishes, is_scattered: scatter::components(func, components), arithmetic, lanes: target.ask(Target::warp_size) }
     }
 
     /// About the cycles that the accesses and the arithmetic of a component take for a warp.
