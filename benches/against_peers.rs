@@ -1,7 +1,7 @@
 //! Our kernels beside Triton's and torch's, in one run, on the same tensors, by one method.
 //!
 //! Each work is timed in rounds, in which ours and the peers (`peers.py`, a child process on the same GPU) alternate in order, so that all
-//! see the same clocks. A time is the median over rounds of the median of event-timed replays, the L2 cache flushed before each. Both sides
+//! see the same clocks. A time is the median over rounds of the mean of the middle half of event-timed replays, the L2 cache flushed before each. Both sides
 //! replay a CUDA graph, so no time includes what the host takes to launch. Every result is compared with a reference in f64.
 //!
 //! ```sh
@@ -29,7 +29,7 @@ const METHOD: &[&str] = &[
     "**Data.** Both sides use the same tensors, at the same addresses of the GPU's memory; the data are normally distributed. Every result of both \
      sides is compared with a reference in f64 in the same run.",
     "**Times.** Both sides replay CUDA graphs, alternating in order, with the L2 cache flushed before each replay. A time is the median over five rounds \
-     of the median of a round.",
+     of the mean of the middle half of a round.",
     "**Peers.** Triton's kernels use the algorithms of ours, and are tuned over block sizes, rows in a program, warps, CTAs in a cluster, stages and the \
      L2 hints of loads. \"torch\" is the eager function, \"torch compiled\" is `torch.compile` with `max-autotune`.",
     "**Copy.** \"copy\" is the faster of two copies that move as many bytes: a memcpy node of a CUDA graph, and a Triton kernel.",
@@ -386,7 +386,7 @@ impl Bench {
         launch(&mut state, What::Launch)?; // tunes
         let config = launch(&mut state, What::Config)?;
         let mut replay = Replay::capture(device.stream(), || launch(&mut state, What::Launch).map(drop))?;
-        let ours_us = || Ok::<f64, galatea::Error>(do_bench(device, || replay.launch(Lender(&mut state, &lend)))?.median_us);
+        let ours_us = || Ok::<f64, galatea::Error>(do_bench(device, || replay.launch(Lender(&mut state, &lend)))?.middle_us);
         let (ours, mut theirs) = time_in_rounds(&mut self.peers, ours_us)?;
         // An element that ours fails to write is NaN, not a peer's right one.
         self.peers.ask("clear")?;

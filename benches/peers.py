@@ -20,8 +20,8 @@ f64, and picks Triton's configuration by a sweep. `check` compares the outputs, 
 references. `time` times the work that was prepared last. A request that cannot be answered gives {"error": ".."} and the
 program goes on.
 
-Every peer runs as a CUDA graph, as ours does, so that no time includes what the host takes to launch. Times are medians in
-microseconds, taken as `galatea::bench::do_bench` takes them (see `median_us`).
+Every peer runs as a CUDA graph, as ours does, so that no time includes what the host takes to launch. Times are means of the middle half in
+microseconds, taken as `galatea::bench::do_bench` takes them (see `middle_us`).
 
 Triton's kernels have the means of ours: the same algorithms, cache hints, several rows in a program, several CTAs in a
 program, loads ahead of their use. `sweep` first varies the shape of a kernel, then the hints of the fastest shapes.
@@ -688,7 +688,7 @@ def zero(tensor):
         raise RuntimeError(f"a tensor was not zeroed: error {code} of the CUDA driver")
 
 
-def median_us(run, rep=100):
+def middle_us(run, rep=100):
     """Runs for `rep` ms, each with an empty L2 cache: triton.testing.do_bench with two changes, as in `galatea::bench::do_bench`.
 
     Lines that an `evict_last` kept do not outlive a run. Zeroes do not drive them out, so the GPU is idle when they lose their rank; short
@@ -718,7 +718,9 @@ def median_us(run, rep=100):
         once()
     times = [once() for _ in range(runs(rep))]
     driver.cuCtxResetPersistingL2Cache()
-    return statistics.median(times)
+    # As `galatea::bench::Stats::middle_us`.
+    times.sort()
+    return statistics.fmean(times[len(times) // 4 : len(times) - len(times) // 4])
 
 
 def graph_of(run):
@@ -803,7 +805,7 @@ def fastest(work, configs, key):
     times = []
     for config in configs:
         try:
-            times.append((median_us(graph_of(triton_run(work, config))[0].replay, rep=12), config))
+            times.append((middle_us(graph_of(triton_run(work, config))[0].replay, rep=12), config))
         except (triton.runtime.errors.OutOfResources, triton.compiler.errors.CompilationError, RuntimeError) as error:
             print(f"  triton {config}: {str(error).splitlines()[0]}", file=sys.stderr)
             if "illegal" in str(error) or "misaligned" in str(error):
@@ -889,7 +891,7 @@ def finish(work, runs, **more):
         graphs[who], results = graph_of(run)
         check_peer(work, who, graphs[who], results, limit)
     copies = [graph_of(copy)[0] for copy in copies_of(work.bytes)]
-    graphs["copy"] = min(copies, key=lambda graph: median_us(graph.replay, rep=12))
+    graphs["copy"] = min(copies, key=lambda graph: middle_us(graph.replay, rep=12))
     CURRENT = Prepared(work, graphs)
     return described(work, **more)
 
@@ -945,7 +947,7 @@ def check():
 
 
 def time():
-    return {who: median_us(graph.replay) for who, graph in CURRENT.graphs.items()}
+    return {who: middle_us(graph.replay) for who, graph in CURRENT.graphs.items()}
 
 
 @triton.jit

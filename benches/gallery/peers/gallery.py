@@ -93,7 +93,7 @@ def floor():
     programs = triton.cdiv(reads + writes, FLOOR_BLOCKS)
     most = {"MOST_READS": triton.cdiv(reads, programs), "MOST_WRITES": triton.cdiv(writes, programs)}
     run = lambda hint: lambda: floor_kernel[(programs,)](source, target, reads, writes, **most, BLOCK=FLOOR_BLOCK, LOAD=hint, num_warps=4)
-    return {"us": min(peers.median_us(peers.graph_of(run(hint))[0].replay, rep=50) for hint in peers.LOADS)}
+    return {"us": min(peers.middle_us(peers.graph_of(run(hint))[0].replay, rep=50) for hint in peers.LOADS)}
 
 
 def open_work(name, dtype, *words):

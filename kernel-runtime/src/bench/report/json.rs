@@ -39,6 +39,9 @@ struct FilePoint {
     p80_us: f64,
     min_us: f64,
     mean_us: f64,
+    /// Files of earlier versions do not have it.
+    #[serde(default)]
+    middle_us: Option<f64>,
     samples: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     roof: Option<FileRoof>,
@@ -80,6 +83,7 @@ impl Report {
             p80_us: stats.p80_us,
             min_us: stats.min_us,
             mean_us: stats.mean_us,
+            middle_us: Some(stats.middle_us),
             samples: stats.samples,
             roof: roof.map(|(least_us, bound)| FileRoof {
                 least_us,
@@ -120,7 +124,7 @@ impl Report {
         let unit = [Unit::GbPerS, Unit::Tflops, Unit::Us].into_iter().find(|unit| unit.name() == file.unit);
         let unit = unit.ok_or_else(|| no_report(format!("`{}` is no unit", file.unit)))?;
         let point = |point: FilePoint| {
-            let FilePoint { x, bytes, flops, median_us, p20_us, p80_us, min_us, mean_us, samples, .. } = point;
+            let FilePoint { x, bytes, flops, median_us, p20_us, p80_us, min_us, mean_us, middle_us, samples, .. } = point;
             let dtype = Dtype::ALL.into_iter().find(|dtype| dtype.name() == point.dtype);
             let dtype = dtype.ok_or_else(|| no_report(format!("`{}` is no element type", point.dtype)))?;
             let roof = point.roof.map(|FileRoof { least_us, bound }| match bound {
@@ -128,7 +132,7 @@ impl Report {
                 FileBound::Arithmetic => (least_us, Bound::Arithmetic),
             });
             let ahead = |FileAhead { speedup, low, high }| Ahead { speedup, low, high };
-            let stats = Stats { median_us, p20_us, p80_us, min_us, mean_us, samples };
+            let stats = Stats { median_us, p20_us, p80_us, min_us, mean_us, middle_us: middle_us.unwrap_or(median_us), samples };
             Ok(Point { x, work: Work { bytes, flops, dtype }, stats, roof, first: point.first.map(ahead) })
         };
         let series = file.series.into_iter().map(|series| {
@@ -150,7 +154,15 @@ pub(super) mod tests {
             x,
             work: Work::bytes(12 * x).and_flops(x as f64, Dtype::F32),
             // Numbers that need all their digits.
-            stats: Stats { median_us: us, p20_us: us / 1.1, p80_us: us * 1.3, min_us: us / 3.0, mean_us: us * 1.01, samples: 77 },
+            stats: Stats {
+                median_us: us,
+                p20_us: us / 1.1,
+                p80_us: us * 1.3,
+                min_us: us / 3.0,
+                mean_us: us * 1.01,
+                middle_us: us * 1.02,
+                samples: 77,
+            },
             roof: Some((us / 3.0, if x > 10_000 { Bound::Memory } else { Bound::Arithmetic })),
             first: None,
         };
@@ -185,9 +197,12 @@ pub(super) mod tests {
         let one = Report { series: vec![Series { name: "galatea".to_owned(), points: vec![report().series[0].points[0]] }], ..report() };
         let want = r#"{"schema":1,"name":"Vector add: f32","device":"a GPU","x":"elements","log_x":true,"unit":"GB/s","series":[{"name":"galatea",
             "points":[{"x":4096,"bytes":49152,"flops":4096.0,"dtype":"f32","median_us":2.0,"p20_us":1.8181818181818181,"p80_us":2.6,
-            "min_us":0.6666666666666666,"mean_us":2.02,"samples":77,"roof":{"least_us":0.6666666666666666,"bound":"arithmetic"}}]}]}"#;
+            "min_us":0.6666666666666666,"mean_us":2.02,"middle_us":2.04,"samples":77,"roof":{"least_us":0.6666666666666666,"bound":"arithmetic"}}]}]}"#;
         assert_eq!(Report::from_json(want).unwrap(), one);
         assert_eq!(one.to_json().split_whitespace().collect::<String>(), want.replace(char::is_whitespace, ""));
+        // An earlier version wrote no mean of the middle half.
+        let earlier = Report::from_json(&want.replace("\"middle_us\":2.04,", "")).unwrap();
+        assert_eq!(earlier.series[0].points[0].stats.middle_us, 2.0);
     }
 
     #[test]
