@@ -533,10 +533,10 @@ define_ops! {
     /// [`crate::launch_value`]. In the region and in front of it, only ops for which [`Op::is_known_at_launch`] holds compute them. A scalar that
     /// depends on program ids is a `bool`. Only in kernels for a GPU.
     LaunchValue = "launch_value" { compute: Region },
-    /// The tiles that `body` yields. Where `mask` does not hold, the elements of each equal a scalar that `otherwise` yields. The body has elementwise ops on
-    /// tiles of one layout. A warp executes it for a few neighbours of each thread at a time. For neighbours of which no thread has one where the mask holds,
-    /// it executes `otherwise`, which has ops on scalars. Only in kernels that have layouts.
-    IfAny = "if_any" { mask: Value, body: Region, otherwise: Region },
+    /// The tiles that `body` yields. The body has elementwise ops on tiles of one layout. Where `mask` does not hold, all elements of each tile that it takes from
+    /// outside are equal, and so are those that it yields. A warp executes the body for `group` elements of each thread at a time. Of a group in which the mask
+    /// holds for no element of a thread, it computes one element. Only in kernels that have layouts.
+    IfAny = "if_any" { mask: Value, group: u32, body: Region },
     /// As `if`, decided by specialisation; the other region is dropped unchecked.
     StaticIf = "static_if" { cond: ConstExpr, then_region: Region, else_region: Region },
     /// In a checked launch: fails with this message if the scalar `cond` is false. If `assumed`, other launches may take `cond` to be true.

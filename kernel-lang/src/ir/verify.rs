@@ -428,29 +428,26 @@ impl Verifier<'_> {
         }
     }
 
-    /// Invariant 3 of an `if_any`: it yields tiles, and otherwise scalars, which elementwise ops compute.
+    /// Invariant 3 of an `if_any`: elementwise ops compute the tiles that it yields.
     fn if_any(&mut self, inst: Inst, results: &[&Type]) {
         let func = self.func;
-        let Op::IfAny { mask, body, otherwise } = func.inst(inst).op else { return };
-        let scalars: Vec<Type> = results.iter().map(|result| Type::scalar(result.elem().clone())).collect();
-        let scalars: Vec<&Type> = scalars.iter().collect();
-        for (region, wanted, is_of_tiles) in [(body, results, true), (otherwise, &scalars, false)] {
-            self.region(region, Terminator::Yield);
-            if func.region(region).insts.is_empty() {
-                continue;
+        let Op::IfAny { mask, group, body } = func.inst(inst).op else { return };
+        if !group.is_power_of_two() {
+            self.broken(inst, format!("has groups of {group} elements, which is no power of two"));
+        }
+        self.region(body, Terminator::Yield);
+        if !func.region(body).insts.is_empty() {
+            let yielded: Vec<&Type> = func.yielded(body).iter().map(|value| func.ty(*value)).collect();
+            if yielded != results {
+                self.broken(inst, format!("yields {} for {}", list(&yielded), list(results)));
             }
-            let yielded: Vec<&Type> = func.yielded(region).iter().map(|value| func.ty(*value)).collect();
-            if yielded != wanted {
-                self.broken(inst, format!("yields {} for {}", list(&yielded), list(wanted)));
-            }
-            let is_own = |inner: &Inst| {
-                let data = func.inst(*inner);
-                let is_fine = |result: &Value| func.ty(*result).is_tile() == is_of_tiles;
-                data.op.is_terminator() || data.op.is_elementwise() && data.results.iter().all(is_fine)
-            };
-            if !func.region(region).insts.iter().all(is_own) || !func.region(region).params.is_empty() {
-                self.broken(inst, "computes tiles, and otherwise scalars, by elementwise ops only");
-            }
+        }
+        let is_own = |inner: &Inst| {
+            let data = func.inst(*inner);
+            data.op.is_terminator() || data.op.is_elementwise() && data.results.iter().all(|result| func.ty(*result).is_tile())
+        };
+        if !func.region(body).insts.iter().all(is_own) || !func.region(body).params.is_empty() {
+            self.broken(inst, "computes tiles by elementwise ops only");
         }
         let shape = func.ty(mask).shape();
         if results.iter().any(|result| result.shape() != shape) {

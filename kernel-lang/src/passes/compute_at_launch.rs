@@ -54,6 +54,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::analysis::loops;
+use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Function, Inst, Op, Region, SideTable, Type, Value, computation};
 use crate::launch_value::{Copies, MOST_PARAMETERS, axes, count, executed, is_uniform, known_scalars, parameters};
@@ -163,7 +164,7 @@ fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
     let mut launched: Vec<(Value, Vec<Value>)> = Vec::new();
     let mut seen: FxHashSet<Value> = FxHashSet::default();
     for value in order.into_iter().filter(|value| used[*value]) {
-        let value = multiplied(func, value);
+        let value = known_factor(func, value);
         if !seen.insert(value) {
             continue;
         }
@@ -197,10 +198,13 @@ fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
     substitute(func, func.body, &replaced)
 }
 
-/// What an integer is a constant multiple of, or the scalar itself. The kernel multiplies, so that later passes know that the product is a multiple.
-fn multiplied(func: &Function, value: Value) -> Value {
+/// What an integer is a constant multiple of or is widened from, or the scalar itself. The kernel multiplies and widens, so that later passes know its factors
+/// and its range.
+fn known_factor(func: &Function, value: Value) -> Value {
+    let is_int = |value: Value| func.ty(value).elem().dtype().is_some_and(Dtype::is_int);
     match func.def_op(value) {
         Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) if loops::constant(func, *rhs).is_some() => *lhs,
+        Some(Op::Cast { x }) if is_int(*x) && is_int(value) && func.ty(*x).dtype().bits() < func.ty(value).dtype().bits() => *x,
         _ => value,
     }
 }

@@ -3,6 +3,7 @@
 pub mod assign_layouts;
 pub mod canonicalize;
 pub mod choose_eviction;
+pub mod clamp_limits;
 pub mod compute_at_launch;
 pub mod contract;
 pub mod cse;
@@ -102,6 +103,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     short_circuit,     // after licm, which moves what is the same in all iterations out of the loop; cse would undo it
     hoist_loads,       // behind expand_math, whose formulas have no divisions
     sink_to_uses,      // last of the passes that move ops, because an op that moves may use a cast earlier
+    clamp_limits,      // before compute_at_launch, which makes a launch value of a clamped limit
     order_conjuncts,   // before compute_at_launch: what is the same in all programs becomes one launch value
     compute_at_launch, // after all passes that make tests, and after those that move ops out of regions
     dce,               // a test at launch holds copies of its ops: remove the originals

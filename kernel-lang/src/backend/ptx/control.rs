@@ -28,9 +28,11 @@ impl Emitter<'_> {
     pub(super) fn scoped(&mut self, region: Region) {
         self.addresses.push(FxHashMap::default());
         self.slacks.push(FxHashMap::default());
+        self.divisors.push(FxHashMap::default());
         self.region(region);
         self.addresses.pop();
         self.slacks.pop();
+        self.divisors.pop();
     }
 
     /// Registers for a value that is assigned in several branches or iterations.
@@ -252,6 +254,7 @@ impl Emitter<'_> {
         self.asm.define_label(&again);
         self.addresses.push(FxHashMap::default());
         self.slacks.push(FxHashMap::default());
+        self.divisors.push(FxHashMap::default());
         self.region(test);
         let tested = self.fork();
         let Op::Condition { cond, values } = &self.func.inst(self.func.terminator(test)).op else {
@@ -266,6 +269,7 @@ impl Emitter<'_> {
         self.scoped(body);
         self.addresses.pop();
         self.slacks.pop();
+        self.divisors.pop();
         self.end_loop(opened);
         self.join(tested);
         self.assign(&variables, self.func.yielded(body));

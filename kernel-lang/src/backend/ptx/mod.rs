@@ -89,6 +89,8 @@ struct Emitter<'a> {
     addresses: Vec<FxHashMap<index::AddressKey, Reg>>,
     /// The slack between a thread's indices and a limit, by the region in which it is valid.
     slacks: Vec<FxHashMap<arithmetic::compare::SlackKey, Reg>>,
+    /// The divisors that are prepared in front of the divisions that share them, by the region in which they are valid.
+    divisors: Vec<FxHashMap<(Reg, bool), arithmetic::shared_divisor::Divisor>>,
     /// The comparisons of blocks that are computed once.
     kept: FxHashSet<Value>,
     /// The index and the upper bound of each counted loop around this region.
@@ -172,6 +174,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         threads: index::ThreadParts::default(),
         addresses: vec![FxHashMap::default()],
         slacks: vec![FxHashMap::default()],
+        divisors: vec![FxHashMap::default()],
         loops: Vec::new(),
         group: None,
         runs: FxHashMap::default(),
@@ -538,7 +541,7 @@ impl Emitter<'_> {
             Op::LocalLoad { buffer, slot } => self.local_load(*buffer, *slot, data.results[0]),
             Op::IssueLoads { loads } => self.issue_loads(loads),
             Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
-            Op::IfAny { mask, body, otherwise } => self.if_any(*mask, [*body, *otherwise], &data.results),
+            Op::IfAny { mask, group, body } => self.if_any(*mask, *group as usize, *body, &data.results),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::LaunchValue { compute } => self.launch_value(*compute, &data.results),
             Op::Return {} => {

@@ -14,13 +14,13 @@
 //! least number that rounds to infinity. So if the low half of `q` is not in `0x7ffe ..= 0x8002`, no such number is between both quotients or
 //! equal to one. Infinities, zeros and NaN propagate.
 
+use rustc_hash::FxHashMap;
+
 use crate::dtype::Dtype;
-use crate::ir::{Function, Handle, Op};
+use crate::ir::{Function, Handle, Op, Value};
 
 use crate::backend::ptx::Emitter;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
-
-use super::shared_divisor::literal;
 
 /// The steps between a product with the reciprocal and the correctly rounded quotient.
 const STEPS: u32 = 2;
@@ -34,10 +34,31 @@ const HALFWAY: u32 = 0x8000;
 /// By value: whether casts to `bf16` are the only uses of a quotient.
 pub(crate) fn rounded_quotients(func: &Function) -> Vec<bool> {
     let (mut casts, mut others) = (vec![false; func.value_count()], vec![false; func.value_count()]);
+    // The values that an `if_any` yields are used where its results are.
+    let mut forwarded: FxHashMap<Value, Vec<Value>> = FxHashMap::default();
+    for inst in func.all_insts() {
+        let data = func.inst(inst);
+        if let Op::IfAny { body, .. } = data.op {
+            for (inner, result) in func.yielded(body).iter().zip(&data.results) {
+                forwarded.entry(*inner).or_default().push(*result);
+            }
+        }
+    }
     for inst in func.all_insts() {
         let data = func.inst(inst);
         let is_rounding = matches!(data.op, Op::Cast { .. }) && func.ty(data.results[0]).dtype() == Dtype::Bf16;
-        data.op.for_each_operand(&mut |value| if is_rounding { &mut casts } else { &mut others }[value.index()] = true);
+        data.op.for_each_operand(&mut |value| {
+            if !(data.op.is_terminator() && forwarded.contains_key(&value)) {
+                let uses = if is_rounding { &mut casts } else { &mut others };
+                uses[value.index()] = true;
+            }
+        });
+    }
+    for (inner, results) in forwarded {
+        for result in results {
+            casts[inner.index()] |= casts[result.index()];
+            others[inner.index()] |= others[result.index()];
+        }
     }
     casts.into_iter().zip(others).map(|(cast, other)| cast && !other).collect()
 }
@@ -45,9 +66,10 @@ pub(crate) fn rounded_quotients(func: &Function) -> Vec<bool> {
 impl Emitter<'_> {
     /// Computes quotients by `s` that round to the same `bf16` as the correctly rounded ones. The pairs are dividends and quotients.
     pub(super) fn rounded_quotients(&mut self, s: Reg, elements: &[(Reg, Reg)]) {
-        let above = self.also(None, "ge", "f32", s, literal(2f32.powi(-126)));
-        let in_range = self.also(Some(above), "le", "f32", s, literal(2f32.powi(125)));
-        let r = self.reciprocal(s);
+        let (in_range, r) = match self.prepared(s, true) {
+            Some(divisor) => (divisor.in_range, divisor.reciprocal),
+            None => (self.divisor_in_range(None, s), self.reciprocal(s)),
+        };
         for part in elements.chunks(TOGETHER) {
             let mut distances = Vec::new();
             for (x, quotient) in part {

@@ -193,8 +193,11 @@ impl Emitter<'_> {
         // computes one from 64-bit extrema, and the slack's own minimum follows, it negates the slack.
         if let Some(limit) = test.limit.as_constant().filter(|_| test.begin.is(0)) {
             asm!(self, "mov.b32 {slack}, {}", limit.clamp(-1, i32::MAX.into()));
-        } else if let Some(limit) = self.before_widening(&test.limit).filter(|_| test.begin.is(0)) {
-            asm!(self, "max.s32 {slack}, {limit}, -1");
+        } else if let Some((limit, dtype)) = self.before_widening(&test.limit).filter(|_| test.begin.is(0)) {
+            match dtype {
+                Dtype::U32 => asm!(self, "min.u32 {slack}, {limit}, {}", i32::MAX),
+                _ => asm!(self, "max.s32 {slack}, {limit}, -1"),
+            }
         } else {
             let mut limit = self.step(&test.limit, 1);
             if !test.begin.is(0) {
@@ -244,11 +247,14 @@ impl Emitter<'_> {
     }
 
     /// A limit that was widened from 32 bits, before that.
-    fn before_widening(&mut self, limit: &Polynomial) -> Option<Reg> {
+    fn before_widening(&mut self, limit: &Polynomial) -> Option<(Reg, Dtype)> {
         let [(factors, 1)] = &limit.terms[..] else { return None };
         let &[wide] = &factors[..] else { return None };
         match self.func.def_op(wide) {
-            Some(Op::Cast { x }) if limit.constant == 0 && self.func.ty(*x).dtype() == Dtype::I32 => Some(self.scalar(*x)),
+            Some(Op::Cast { x }) if limit.constant == 0 => {
+                let dtype = self.func.ty(*x).dtype();
+                matches!(dtype, Dtype::I32 | Dtype::U32).then(|| (self.scalar(*x), dtype))
+            }
             _ => None,
         }
     }

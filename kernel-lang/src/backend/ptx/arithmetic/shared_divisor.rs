@@ -39,10 +39,10 @@ use rustc_hash::FxHashMap;
 use std::fmt::Display;
 
 use crate::dtype::Dtype;
-use crate::ir::{ConstExpr, Function, Op, Value};
+use crate::ir::{BinaryOp, ConstExpr, Function, Handle, Op, Region, Value};
 
-use crate::backend::ptx::Emitter;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
+use crate::backend::ptx::{Emitter, Lanes, Source};
 
 /// With fewer elements, the reciprocal and the test take longer than they save.
 const LEAST_SHARERS: usize = 4;
@@ -68,6 +68,15 @@ impl Dividends {
     }
 }
 
+/// What divisions by a register share: see [`Emitter::prepare_divisors`].
+#[derive(Clone, Copy)]
+pub(crate) struct Divisor {
+    pub(super) in_range: Reg,
+    /// The least magnitude of a dividend but 0, and one that all are below. Quotients that are only rounded to `bf16` need none.
+    limits: Option<[Reg; 2]>,
+    pub(super) reciprocal: Reg,
+}
+
 /// The elements that are divided by one register.
 struct Sharers {
     divisor: Reg,
@@ -78,8 +87,10 @@ impl Emitter<'_> {
     /// The `f32` quotients of a thread's elements. If they are only rounded to `bf16`, they may be others that round alike.
     pub(crate) fn float_quotients(&mut self, pairs: &[(Reg, Reg)], dividends: Dividends, are_rounded: bool) -> Vec<Reg> {
         let quotients: Vec<Reg> = pairs.iter().map(|_| self.reg(Class::F32)).collect();
+        let are_rounded = are_rounded && dividends == Dividends::Any;
+        let is_prepared = |group: &Sharers| dividends == Dividends::Any && self.prepared(group.divisor, are_rounded).is_some();
         let (groups, alone): (Vec<Sharers>, Vec<Sharers>) =
-            sharers(pairs).into_iter().partition(|group| group.elements.len() >= LEAST_SHARERS);
+            sharers(pairs).into_iter().partition(|group| group.elements.len() >= LEAST_SHARERS || is_prepared(group));
         let divide = |emitter: &mut Self, groups: &[Sharers]| {
             for element in groups.iter().flat_map(|group| &group.elements) {
                 let ((x, s), quotient) = (pairs[*element], quotients[*element]);
@@ -92,7 +103,7 @@ impl Emitter<'_> {
         divide(self, &alone);
 
         let mut holds: Option<Reg> = None;
-        if are_rounded && dividends == Dividends::Any {
+        if are_rounded {
             for group in &groups {
                 let elements: Vec<(Reg, Reg)> = group.elements.iter().map(|element| (pairs[*element].0, quotients[*element])).collect();
                 self.rounded_quotients(group.divisor, &elements);
@@ -108,7 +119,7 @@ impl Emitter<'_> {
             asm!(self, "@!{holds} bra {slow}");
             for group in &groups {
                 let s = group.divisor;
-                let r = self.reciprocal(s);
+                let r = self.prepared(s, false).map_or_else(|| self.reciprocal(s), |divisor| divisor.reciprocal);
                 let minus_r = self.reg(Class::F32);
                 asm!(self, "neg.f32 {minus_r}, {r}");
                 for element in &group.elements {
@@ -136,6 +147,27 @@ impl Emitter<'_> {
         quotients
     }
 
+    /// Prepares the divisors of a region that is emitted several times.
+    pub(in crate::backend::ptx) fn prepare_divisors(&mut self, body: Region) {
+        for inst in &self.func.region(body).insts {
+            let Op::Binary { op: BinaryOp::Div, lhs, rhs } = self.func.inst(*inst).op else { continue };
+            let result = self.func.result(*inst);
+            let is_plain = self.func.ty(result).dtype() == Dtype::F32 && Dividends::of(self.func, lhs) == Dividends::Any;
+            if let (true, Some(Source::Registers(Lanes::Splat(s)))) = (is_plain, self.sources[rhs].clone()) {
+                let is_rounded = self.rounded_quotients[result.index()];
+                let limits = (!is_rounded).then(|| self.limits(s));
+                let (in_range, reciprocal) = (self.divisor_in_range(None, s), self.reciprocal(s));
+                let divisors = self.divisors.last_mut().expect("a kernel is a region");
+                divisors.insert((s, is_rounded), Divisor { in_range, limits, reciprocal });
+            }
+        }
+    }
+
+    /// A divisor that was prepared.
+    pub(super) fn prepared(&self, s: Reg, is_rounded: bool) -> Option<Divisor> {
+        self.divisors.iter().rev().find_map(|divisors| divisors.get(&(s, is_rounded))).copied()
+    }
+
     /// The reciprocal of a divisor in range. Its last rounding is to nearest, after a step of third order. The rounding up in that step
     /// decides the one reciprocal that is next to a number halfway between two floats, that of `2 - 2^-23`.
     pub(super) fn reciprocal(&mut self, s: Reg) -> Reg {
@@ -154,12 +186,21 @@ impl Emitter<'_> {
             let above = self.also(holds, "ge", "f32", s, literal(power(-100)));
             return self.also(Some(above), "le", "f32", s, literal(power(100)));
         }
-        let [scaled, low, high] = [0; 3].map(|_| self.reg(Class::F32));
-        asm!(self, "mul.rn.f32 {scaled}, {s}, {}", literal(power(-124)));
-        asm!(self, "max.f32 {low}, {scaled}, {}", literal(power(-100)));
-        asm!(self, "mul.rn.f32 {high}, {s}, {}", literal(power(126)));
-        holds = Some(self.also(holds, "ge", "f32", s, literal(power(-126))));
-        holds = Some(self.also(holds, "le", "f32", s, literal(power(125))));
+        let (in_range, [low, high]) = match self.prepared(s, false) {
+            Some(Divisor { in_range, limits: Some(limits), .. }) => {
+                let both = holds.map(|holds| {
+                    let both = self.reg(Class::Pred);
+                    asm!(self, "and.pred {both}, {holds}, {in_range}");
+                    both
+                });
+                (both.unwrap_or(in_range), limits)
+            }
+            _ => {
+                let limits = self.limits(s);
+                (self.divisor_in_range(holds, s), limits)
+            }
+        };
+        holds = Some(in_range);
 
         let magnitudes: Vec<Reg> = elements
             .iter()
@@ -177,6 +218,21 @@ impl Emitter<'_> {
         let least = self.extreme("min.u32", Class::B32, ranks);
         let low = self.rank(low);
         self.also(holds, "ge", "u32", least, low)
+    }
+
+    /// Whether a divisor is in its range, and `holds` holds.
+    pub(super) fn divisor_in_range(&mut self, holds: Option<Reg>, s: Reg) -> Reg {
+        let above = self.also(holds, "ge", "f32", s, literal(power(-126)));
+        self.also(Some(above), "le", "f32", s, literal(power(125)))
+    }
+
+    /// The least magnitude of a dividend but 0, and one that all are below.
+    fn limits(&mut self, s: Reg) -> [Reg; 2] {
+        let [scaled, low, high] = [0; 3].map(|_| self.reg(Class::F32));
+        asm!(self, "mul.rn.f32 {scaled}, {s}, {}", literal(power(-124)));
+        asm!(self, "max.f32 {low}, {scaled}, {}", literal(power(-100)));
+        asm!(self, "mul.rn.f32 {high}, {s}, {}", literal(power(126)));
+        [low, high]
     }
 
     /// An integer that orders floats by their magnitudes, and 0 above all others.

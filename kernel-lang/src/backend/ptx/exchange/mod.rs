@@ -7,5 +7,6 @@ pub(crate) mod lookup;
 pub(crate) mod parts;
 pub(crate) mod reduce;
 pub(crate) mod relayout;
+mod scan;
 pub(crate) mod shared;
 pub(crate) mod slices;

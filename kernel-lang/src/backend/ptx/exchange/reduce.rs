@@ -16,7 +16,7 @@
 //! If the result is [scattered](crate::layout::Layout::scattered), a bit of the lane trades with a bit of the register that is not reduced: each lane
 //! sends the half of its results that the other lane keeps.
 //!
-//! A scan does the same. In addition, each element of the later run is combined with the earlier run.
+//! A scan does the same, and knows for each run of a thread's neighbours what comes before it: see `scan.rs`.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +28,7 @@ use crate::ir::rewrite::use_counts;
 use crate::ir::{BinaryOp, Def, Function, Handle, Op, Region, SideTable, Value};
 use crate::layout::{Layout, Level, Trade};
 
+use crate::backend::ptx::exchange::scan::Scan;
 use crate::backend::ptx::exchange::shared::WIDEST;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes, Source};
@@ -45,16 +46,19 @@ impl Bit {
     }
 }
 
-struct Cx<'a> {
+pub(super) struct Cx<'a> {
     inputs: &'a [Value],
-    combine: Region,
+    pub(super) combine: Region,
+    /// Do the two sides of `combine` give the same result when they are exchanged?
+    is_symmetric: bool,
+    /// May the runs of a thread be combined in any order? Those of a scan may not.
     is_commutative: bool,
     /// Whether the run with the bit 1 is the earlier one.
     reverse: bool,
     /// The result of each run, by its first register: a value for each input.
     totals: BTreeMap<u32, Vec<Reg>>,
-    /// Of a scan: for each register, the result of its element and of the elements before it in its run.
-    prefixes: Vec<Vec<Reg>>,
+    /// Of a scan: the results of prefixes.
+    scan: Option<Scan>,
     /// The register bits that are combined already.
     taken: u32,
     /// The results of other warps or CTAs, for runs of which not all inputs have been exchanged yet.
@@ -70,15 +74,17 @@ impl Emitter<'_> {
         };
         let layout = self.layout(inputs[0]).expect("tiles have layouts").clone();
         let count = layout.registers_per_thread();
-        let is_commutative = !is_scan && is_commutative(self.func, combine);
+        let is_symmetric = is_symmetric(self.func, combine);
+        let is_commutative = !is_scan && is_symmetric;
         let mut bits = index_bits(&layout, axis as usize, is_commutative);
         let mut cx = Cx {
             inputs,
             combine,
+            is_symmetric,
             is_commutative,
             reverse,
             totals: BTreeMap::new(),
-            prefixes: Vec::new(),
+            scan: None,
             taken: 0,
             parts: FxHashMap::default(),
         };
@@ -89,7 +95,7 @@ impl Emitter<'_> {
             let element = |register: u32| -> Vec<Reg> { lanes.iter().map(|lanes| lanes.get(register as usize)).collect() };
             cx.totals = (0..count).map(|register| (register, element(register))).collect();
             if is_scan {
-                cx.prefixes = (0..count).map(element).collect();
+                cx.scan = Some(Scan::of((0..count).map(element).collect()));
             }
         }
         let trades = results.first().and_then(|result| trades(self.func, op, inputs[0], *result)).unwrap_or_default();
@@ -120,9 +126,10 @@ impl Emitter<'_> {
             at += if matches!(level, Level::Warp | Level::Block) { row } else { 1 };
         }
         kept.drain(..).for_each(|trade| self.keep_half(&mut cx, trade));
+        let prefixes = cx.scan.take().map(|scan| self.prefixes(combine, scan));
         for (index, result) in results.iter().enumerate() {
-            let lanes = if is_scan {
-                Lanes::Each(cx.prefixes.iter().map(|prefix| prefix[index]).collect())
+            let lanes = if let Some(prefixes) = &prefixes {
+                Lanes::Each(prefixes.iter().map(|prefix| prefix[index]).collect())
             } else if self.func.ty(*result).is_tile() {
                 let sources = register_sources(self.func, op, inputs[0], *result).expect("a verified op moves nothing between threads");
                 Lanes::Each(sources.into_iter().map(|register| cx.totals[&(register & !cx.taken)][index]).collect())
@@ -156,13 +163,19 @@ impl Emitter<'_> {
     }
 
     /// The result of two neighbouring runs.
-    fn combined(&mut self, combine: Region, earlier: &[Reg], later: &[Reg]) -> Vec<Reg> {
+    pub(super) fn combined(&mut self, combine: Region, earlier: &[Reg], later: &[Reg]) -> Vec<Reg> {
         let func = self.func;
         for (param, reg) in func.region(combine).params.iter().zip(earlier.iter().chain(later)) {
             self.define(*param, Lanes::Splat(*reg));
         }
         self.scoped(combine);
         func.yielded(combine).iter().map(|value| self.scalar(*value)).collect()
+    }
+
+    /// The result of a lane's run and of another lane's, which comes first if the lane is the later one.
+    fn combined_in_order(&mut self, combine: Region, own: &[Reg], other: &[Reg], is_later: Reg) -> Vec<Reg> {
+        let (earlier, later) = (self.choose(is_later, other, own), self.choose(is_later, own, other));
+        self.combined(combine, &earlier, &later)
     }
 
     /// The result of a row of neighbouring runs, combined as a tree for short dependence chains.
@@ -176,10 +189,9 @@ impl Emitter<'_> {
     fn combine_registers(&mut self, cx: &mut Cx<'_>, bit: usize) {
         let bit = 1 << bit;
         let (early, late) = if cx.reverse { (bit, 0) } else { (0, bit) };
-        for register in (0..cx.prefixes.len() as u32).filter(|register| register & bit == late) {
-            let earlier = cx.totals[&(register & !cx.taken & !bit | early)].clone();
-            let own = cx.prefixes[register as usize].clone();
-            cx.prefixes[register as usize] = self.combined(cx.combine, &earlier, &own);
+        if let Some(scan) = &mut cx.scan {
+            let (totals, taken) = (&cx.totals, cx.taken);
+            self.scan_registers(cx.combine, scan, bit, late, |register| &totals[&(register & !taken & !bit | early)]);
         }
         let runs: Vec<u32> = cx.totals.keys().copied().filter(|run| run & bit == 0).collect();
         let totals = runs.into_iter().map(|run| (run, self.combined(cx.combine, &cx.totals[&(run | early)], &cx.totals[&(run | late)])));
@@ -193,19 +205,16 @@ impl Emitter<'_> {
         for run in runs {
             let own = cx.totals[&run].clone();
             let other = self.of_other_lane(cx.inputs, &own, bit);
-            if cx.is_commutative {
+            if let Some(scan) = &mut cx.scan {
+                let is_later = *is_later.get_or_insert_with(|| self.is_later_lane(bit, cx.reverse));
+                self.scan_others(cx.combine, scan, (run, cx.taken), &other, is_later);
+            }
+            if cx.is_symmetric {
                 cx.totals.insert(run, self.combined(cx.combine, &own, &other));
                 continue;
             }
-            let is_set = *is_later.get_or_insert_with(|| self.thread_bit(bit));
-            for register in (0..cx.prefixes.len()).filter(|register| *register as u32 & !cx.taken == run) {
-                let own = cx.prefixes[register].clone();
-                let longer = self.combined(cx.combine, &other, &own);
-                cx.prefixes[register] = if cx.reverse { self.choose(is_set, &own, &longer) } else { self.choose(is_set, &longer, &own) };
-            }
-            let (low, high) = (self.choose(is_set, &other, &own), self.choose(is_set, &own, &other));
-            let (earlier, later) = if cx.reverse { (high, low) } else { (low, high) };
-            cx.totals.insert(run, self.combined(cx.combine, &earlier, &later));
+            let is_later = *is_later.get_or_insert_with(|| self.is_later_lane(bit, cx.reverse));
+            cx.totals.insert(run, self.combined_in_order(cx.combine, &own, &other, is_later));
         }
     }
 
@@ -221,8 +230,7 @@ impl Emitter<'_> {
             let total = if cx.is_commutative {
                 self.combined(cx.combine, &own, &other)
             } else {
-                let (earlier, later) = (self.choose(is_later, &other, &own), self.choose(is_later, &own, &other));
-                self.combined(cx.combine, &earlier, &later)
+                self.combined_in_order(cx.combine, &own, &other, is_later)
             };
             totals.insert(run, total);
         }
@@ -306,7 +314,7 @@ impl Emitter<'_> {
                 let mine: Vec<Option<Reg>> = order
                     .iter()
                     .enumerate()
-                    .map(|(index, part)| (!cx.prefixes.is_empty() && index > 0).then(|| self.is_part(number, mask, warp_of(*part))))
+                    .map(|(index, part)| (cx.scan.is_some() && index > 0).then(|| self.is_part("eq", number, mask, warp_of(*part))))
                     .collect();
                 known = Some((addresses, mine));
             }
@@ -327,7 +335,7 @@ impl Emitter<'_> {
                     continue;
                 }
                 let (first, parts) = (runs[run], cx.parts.remove(&run).unwrap_or_default());
-                if cx.prefixes.is_empty() {
+                if cx.scan.is_none() {
                     let mut total = self.combined_row(cx.combine, parts);
                     for bit in 0..if by_lanes { bits.len() } else { 0 } {
                         let other = self.of_other_lane(cx.inputs, &total, bit);
@@ -343,11 +351,9 @@ impl Emitter<'_> {
                     }
                     total = self.combined(cx.combine, &total, next);
                 }
-                let is_first = self.is_part(number, mask, warp_of(order[0]));
-                for register in (0..cx.prefixes.len()).filter(|register| *register as u32 & !cx.taken == first) {
-                    let own = cx.prefixes[register].clone();
-                    let longer = self.combined(cx.combine, &before, &own);
-                    cx.prefixes[register] = self.choose(is_first, &own, &longer);
+                let is_later = self.is_part("ne", number, mask, warp_of(order[0]));
+                if let Some(scan) = &mut cx.scan {
+                    self.scan_others(cx.combine, scan, (first, cx.taken), &before, is_later);
                 }
                 cx.totals.insert(first, total);
             }
@@ -436,12 +442,12 @@ impl Emitter<'_> {
         self.shared_address(Some(offset))
     }
 
-    /// A predicate: whether the masked bits of the number equal `value`.
-    fn is_part(&mut self, number: Reg, mask: u32, value: u32) -> Reg {
-        let (masked, is_equal) = (self.reg(Class::B32), self.reg(Class::Pred));
+    /// A predicate: whether the masked bits of the number equal `value`, or not.
+    fn is_part(&mut self, comparison: &str, number: Reg, mask: u32, value: u32) -> Reg {
+        let (masked, holds) = (self.reg(Class::B32), self.reg(Class::Pred));
         asm!(self, "and.b32 {masked}, {number}, {mask}");
-        asm!(self, "setp.eq.s32 {is_equal}, {masked}, {value}");
-        is_equal
+        asm!(self, "setp.{comparison}.s32 {holds}, {masked}, {value}");
+        holds
     }
 }
 
@@ -464,7 +470,7 @@ pub(crate) fn summed_products(func: &Function) -> Vec<bool> {
         let is_product = matches!(func.def_op(input), Some(Op::Binary { op: BinaryOp::Mul, .. })) && uses[input.index()] == 1;
         let is_float = matches!(func.ty(input).dtype(), Dtype::F32 | Dtype::F64);
         let [first, _] = func.region(*combine).insts[..] else { continue };
-        let is_sum = matches!(func.inst(first).op, Op::Binary { op: BinaryOp::Add, .. }) && is_commutative(func, *combine);
+        let is_sum = matches!(func.inst(first).op, Op::Binary { op: BinaryOp::Add, .. }) && is_symmetric(func, *combine);
         summed[input.index()] = is_product && is_float && is_sum;
     }
     summed
@@ -494,7 +500,7 @@ fn index_bits(layout: &Layout, axis: usize, is_commutative: bool) -> Vec<Bit> {
 }
 
 /// Whether `combine` gives the same result with its two sides exchanged. This is detected if every result is the same formula.
-fn is_commutative(func: &Function, combine: Region) -> bool {
+fn is_symmetric(func: &Function, combine: Region) -> bool {
     let mut formulas = Formulas { func, combine, numbers: FxHashMap::default(), known: [SideTable::new(), SideTable::new()] };
     func.yielded(combine).iter().all(|value| formulas.number(*value, false) == formulas.number(*value, true))
 }
