@@ -535,7 +535,7 @@ define_ops! {
     LaunchValue = "launch_value" { compute: Region },
     /// The tiles that `body` yields. The body has elementwise ops on tiles of one layout. Where `mask` does not hold, all elements of each tile that it takes from
     /// outside are equal, and so are those that it yields. A warp executes the body for `group` elements of each thread at a time. Of a group in which the mask
-    /// holds for no element of a thread, it computes one element. Only in kernels that have layouts.
+    /// holds for no element of any of its threads, it computes one element. Only in kernels that have layouts.
     IfAny = "if_any" { mask: Value, group: u32, body: Region },
     /// As `if`, decided by specialisation; the other region is dropped unchecked.
     StaticIf = "static_if" { cond: ConstExpr, then_region: Region, else_region: Region },

@@ -29,7 +29,8 @@
 //! ```
 //!
 //! A kernel compares positions in 32 bits. A limit of 64 bits is clamped before: five to eight instructions, one after the other, in front of the first load. The
-//! casts tell the backend that the limit fits. The host computes it, because [`super::compute_at_launch`] makes it a launch value.
+//! casts tell the backend that the limit fits. The host computes it, because [`super::compute_at_launch`] makes it a launch value
+//! if any is left.
 
 use rustc_hash::FxHashMap;
 

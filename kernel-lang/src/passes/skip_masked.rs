@@ -187,6 +187,9 @@ fn group(func: &Function, mask: Value, cost: u32, bytes: u32) -> Option<u32> {
     let layout = func.layouts[mask].as_ref()?;
     let neighbours = (0..layout.shape().len()).map(|axis| layout.contiguous_per_thread(axis).elements()).max()?;
     let elements = layout.registers_per_thread();
+    if elements < LEAST_GROUP {
+        return None;
+    }
     if cost >= COST_OF_GROUPS * bytes {
         Some(neighbours.max(LEAST_GROUP).min(elements))
     } else {

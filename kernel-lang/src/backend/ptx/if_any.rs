@@ -24,13 +24,14 @@ impl Emitter<'_> {
     /// the whole group.
     pub(super) fn if_any(&mut self, mask: Value, group: usize, body: Region, results: &[Value]) {
         let count = self.lane_count(mask);
-        let size = group.min(count);
         let variables: Vec<Lanes> = results.iter().map(|result| self.variable(*result)).collect();
         let taken = self.taken(body);
         let tests = match &self.sources[mask] {
             Some(Source::Tests(tests)) => Some(tests.clone()),
             _ => None,
         };
+        // Of a mask without tests, nothing is known before it is computed.
+        let size = if tests.is_some() { group.min(count) } else { count };
         self.prepare_divisors(body);
         for first in (0..count).step_by(size) {
             let group = first..first + size;
@@ -49,7 +50,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Computes the first `size` elements of a group. The others equal the last of these.
+    /// Computes the first `size` elements of a group. If that is one, the others equal it.
     fn compute(&mut self, body: Region, taken: &[(Value, Vec<Reg>)], variables: &[Lanes], group: Range<usize>, size: usize) {
         for (value, regs) in taken {
             self.define(*value, Lanes::Each(regs[group.start..group.start + size].to_vec()));
