@@ -243,6 +243,15 @@ impl Function {
         }
     }
 
+    /// Is a tile a constant, or a broadcast scalar? Then all its elements are equal.
+    pub fn is_splat(&self, tile: Value) -> bool {
+        match self.def_op(tile) {
+            Some(Op::Const { .. }) => true,
+            Some(Op::Broadcast { x }) => self.ty(*x).is_scalar(),
+            _ => false,
+        }
+    }
+
     /// The constant value of a scalar, or of every element of a tile, looking through a limited number of element-moving ops. (After
     /// `canonicalize` one such op suffices.)
     pub fn splat(&self, value: Value) -> Option<&ConstExpr> {

@@ -203,7 +203,7 @@ fn gather(func: &Function, region: Region, eligible: &FxHashSet<Value>, uses: &[
     for inst in func.region(region).insts.iter().copied() {
         match func.inst(inst).op {
             Op::Load { mask: Some(mask), other, volatile: false, .. }
-                if eligible.contains(&mask) && other.is_none_or(|other| is_uniform(func, other)) =>
+                if eligible.contains(&mask) && other.is_none_or(|other| func.is_splat(other)) =>
             {
                 let bytes = func.ty(func.result(inst)).dtype().bytes() as u32;
                 gather.filled.insert(func.result(inst), Filled { mask, bytes });
@@ -229,15 +229,6 @@ fn gather(func: &Function, region: Region, eligible: &FxHashSet<Value>, uses: &[
     gather.out
 }
 
-/// Do all elements of a tile equal one scalar?
-fn is_uniform(func: &Function, tile: Value) -> bool {
-    match func.def_op(tile) {
-        Some(Op::Const { .. }) => true,
-        Some(Op::Broadcast { x }) => func.ty(*x).is_scalar(),
-        _ => false,
-    }
-}
-
 impl Gather<'_> {
     /// Does an op compute a filled tile?
     fn fills(&self, inst: Inst) -> Option<Filled> {
@@ -255,7 +246,7 @@ impl Gather<'_> {
                 is_known &= *mask.get_or_insert(own.mask) == own.mask;
                 bytes = own.bytes.max(bytes);
             }
-            None => is_known &= is_uniform(func, operand),
+            None => is_known &= func.is_splat(operand),
         });
         Some(Filled { mask: mask.filter(|_| is_known)?, bytes })
     }
@@ -313,7 +304,7 @@ fn in_groups(func: &mut Function, chain: &Chain, group: u32, with: &mut Substitu
 fn is_for_each(func: &Function, inst: Inst) -> bool {
     let data = func.inst(inst);
     match data.op {
-        Op::Binary { op: BinaryOp::Div, rhs, .. } => func.ty(rhs).dtype() == Dtype::F32 && is_uniform(func, rhs),
+        Op::Binary { op: BinaryOp::Div, rhs, .. } => func.ty(rhs).dtype() == Dtype::F32 && func.is_splat(rhs),
         Op::Binary { .. }
         | Op::Unary { .. }
         | Op::Compare { .. }

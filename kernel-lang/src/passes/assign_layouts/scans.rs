@@ -110,7 +110,7 @@ fn behind(func: &Function, region: Region, scan: Inst, uses: &[u32]) -> Vec<Inst
         let (mut is_user, mut is_alone) = (false, true);
         op.for_each_operand(&mut |operand| match operand == last {
             true => is_user = true,
-            false => is_alone &= func.ty(operand).is_scalar() || is_splat(func, operand),
+            false => is_alone &= func.ty(operand).is_scalar() || func.is_splat(operand),
         });
         if is_user {
             if uses[last.index()] != 1 || !is_alone || !op.is_elementwise() || bytes(*inst) > bytes(chain[chain.len() - 1]) {
@@ -121,14 +121,6 @@ fn behind(func: &Function, region: Region, scan: Inst, uses: &[u32]) -> Vec<Inst
         }
     }
     chain
-}
-
-fn is_splat(func: &Function, tile: Value) -> bool {
-    match func.def_op(tile) {
-        Some(Op::Const { .. }) => true,
-        Some(Op::Broadcast { x }) => func.ty(*x).is_scalar(),
-        _ => false,
-    }
 }
 
 /// Moves an op to a layout. The last one of a chain becomes a convert of its result. `moved` has the values of that layout.
