@@ -8,7 +8,7 @@ fn kernel(y: PtrMut<i32>, n: i64, m: i64) {
     let at = program_id(0) * 16 + lane;
     let below = select(at < n, 1, 0) + select(at <= n, 2, 0);
     let above = select(at > n, 4, 0) + select(n <= at, 8, 0);
-    let beside = select(at + 3 < n, 16, 0) + select(program_id(0) * 32 + at * 2 > n, 32, 0);
+    let beside = select(at + 3 < n, 16, 0) + select(program_id(0) * 32 + at * 2 > n, 32, 0) + select(program_id(0) * 48 + lane < n, 512, 0);
     let wide = select(program_id(0) * 144115188075855872 + lane < n, 64, 0) + select(lane - program_id(0) * 16 < n, 128, 0);
     store(y + at, (below + above + beside + wide + select(lane < n, 256, 0)) as i32);
     let far = program_id(0) * 33554432 + lane;
@@ -24,7 +24,7 @@ fn reference(y: PtrMut<i32>, n: i64, m: i64) {
         let at = program_id(0) * 16 + lane;
         let below = select(at < n, 1, 0) + select(at <= n, 2, 0);
         let above = select(at > n, 4, 0) + select(n <= at, 8, 0);
-        let beside = select(at + 3 < n, 16, 0) + select(program_id(0) * 32 + at * 2 > n, 32, 0);
+        let beside = select(at + 3 < n, 16, 0) + select(program_id(0) * 32 + at * 2 > n, 32, 0) + select(program_id(0) * 48 + lane < n, 512, 0);
         let wide = select(program_id(0) * 144115188075855872 + lane < n, 64, 0) + select(lane - program_id(0) * 16 < n, 128, 0);
         store(y + at, (below + above + beside + wide + select(lane < n, 256, 0)) as i32);
         let far = program_id(0) * 33554432 + lane;
