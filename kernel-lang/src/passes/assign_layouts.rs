@@ -8,7 +8,8 @@
 //! row hold the row. The pass chooses the layouts of the largest tiles first, and derives those of smaller tiles as [`crate::ir::renaming`]
 //! says. Where two ops or two accesses require different layouts, the pass inserts a `convert`, or computes a cheap tile once more. An access
 //! takes a layout in which it is narrower if that costs less than the `convert`: see `access_cost.rs`. Sums that no larger tile needs are scattered among
-//! lanes: see `scatter.rs`. A store of sums can get a layout of its own: see `reduced_stores.rs`, and so can a scan: see `scans.rs`. A region with a guarded loop has layouts of its own: see `boundaries.rs`.
+//! lanes: see `scatter.rs`. A store of sums can get a layout of its own: see `reduced_stores.rs`, and so can a scan: see `scans.rs`. A region with a
+//! guarded loop has layouts of its own: see `boundaries.rs`.
 //!
 //! ```text
 //! ; before

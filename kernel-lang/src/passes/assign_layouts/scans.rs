@@ -1,7 +1,7 @@
 //! Scans of tiles that are accessed element by element: a scan gets a layout of its own, in which each thread holds neighbours along the axis.
 //!
-//! Neighbours in a thread take an op each, and neighbours in lanes about three for each of five steps. Rows that are not aligned are loaded and stored element by
-//! element, by neighbouring lanes. Then two converts through shared memory cost less than a scan of such a tile:
+//! Neighbours in a thread take an op each, and neighbours in lanes about three for each of five steps. Rows that are not aligned are loaded and stored element
+//! by element, by neighbouring lanes. Then two converts through shared memory cost less than a scan of such a tile:
 //!
 //! ```text
 //! %v = load %x ..                      : neighbours in lanes
@@ -39,9 +39,12 @@ pub(super) fn convert(func: &mut Function, own: &dyn Fn(&[u32], &Wish) -> Layout
         // By op: the layout to which it moves, and whether it is the last one of a chain.
         let mut chains: FxHashMap<Inst, (Layout, bool)> = FxHashMap::default();
         for inst in &func.region(region).insts {
-            if let Some(layout) = better(func, *inst, &chains, own) {
-                let chain = behind(func, region, *inst, &uses);
-                let last = chain[chain.len() - 1];
+            if !matches!(func.inst(*inst).op, Op::Scan { .. }) {
+                continue;
+            }
+            let chain = behind(func, region, *inst, &uses);
+            let last = chain[chain.len() - 1];
+            if let Some(layout) = better(func, *inst, func.result(last), &chains, own) {
                 chains.extend(chain.into_iter().map(|inst| (inst, (layout.clone(), inst == last))));
             }
         }
@@ -64,12 +67,18 @@ pub(super) fn convert(func: &mut Function, own: &dyn Fn(&[u32], &Wish) -> Layout
     }
 }
 
-/// The layout that a scan should have instead, if any.
-fn better(func: &Function, inst: Inst, chains: &FxHashMap<Inst, (Layout, bool)>, own: &dyn Fn(&[u32], &Wish) -> Layout) -> Option<Layout> {
+/// The layout that a scan should have instead, if any. `moved_back` is the tile that moves back to the given layout.
+fn better(
+    func: &Function,
+    inst: Inst,
+    moved_back: Value,
+    chains: &FxHashMap<Inst, (Layout, bool)>,
+    own: &dyn Fn(&[u32], &Wish) -> Layout,
+) -> Option<Layout> {
     let Op::Scan { inputs, axis, .. } = &func.inst(inst).op else { return None };
     let (&[input], axis) = (&inputs[..], *axis as usize) else { return None };
     let given = func.layouts[input].as_ref()?;
-    let bytes = func.ty(narrowest(func, input)).dtype().bytes() as u32;
+    let [bytes, bytes_back] = [narrowest(func, input), moved_back].map(|tile| func.ty(tile).dtype().bytes() as u32);
     let wish = Wish { accesses: Vec::new(), axis: Some(axis), vector: WIDEST / bytes.clamp(1, WIDEST), reduced: Vec::new() };
     let layout = own(given.shape(), &wish);
     // A scan of what another one gives takes its layout, so that nothing is converted between them.
@@ -79,8 +88,8 @@ fn better(func: &Function, inst: Inst, chains: &FxHashMap<Inst, (Layout, bool)>,
     {
         return Some(known.clone());
     }
-    let with_converts = of_scan(&layout, axis) + of_convert(given, &layout, bytes) + of_convert(&layout, given, bytes);
-    let is_possible = is_convertible(given, &layout, bytes as usize) && is_convertible(&layout, given, bytes as usize);
+    let with_converts = of_scan(&layout, axis) + of_convert(given, &layout, bytes) + of_convert(&layout, given, bytes_back);
+    let is_possible = is_convertible(given, &layout, bytes as usize) && is_convertible(&layout, given, bytes_back as usize);
     (with_converts < of_scan(given, axis) && is_possible).then_some(layout)
 }
 

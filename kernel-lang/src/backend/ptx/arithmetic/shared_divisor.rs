@@ -155,6 +155,9 @@ impl Emitter<'_> {
             let is_plain = self.func.ty(result).dtype() == Dtype::F32 && Dividends::of(self.func, lhs) == Dividends::Any;
             if let (true, Some(Source::Registers(Lanes::Splat(s)))) = (is_plain, self.sources[rhs].clone()) {
                 let is_rounded = self.rounded_quotients[result.index()];
+                if self.prepared(s, is_rounded).is_some() {
+                    continue;
+                }
                 let limits = (!is_rounded).then(|| self.limits(s));
                 let (in_range, reciprocal) = (self.divisor_in_range(None, s), self.reciprocal(s));
                 let divisors = self.divisors.last_mut().expect("a kernel is a region");

@@ -9,4 +9,5 @@ pub(crate) mod reduce;
 pub(crate) mod relayout;
 mod scan;
 pub(crate) mod shared;
+mod shared_runs;
 pub(crate) mod slices;

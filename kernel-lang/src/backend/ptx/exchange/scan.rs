@@ -1,7 +1,7 @@
 //! Scans: the results of prefixes, in addition to those of whole runs that `reduce.rs` computes.
 //!
-//! A thread scans its own runs of neighbours first. What comes before a run is elsewhere: in other lanes, in other warps, or in registers further on. It is the same
-//! for all elements of the run, so it is gathered for the run, level by level, and combined with each element once at the end.
+//! A thread scans its own runs of neighbours first. What comes before a run is elsewhere: in other lanes, in other warps, or in registers further on. It is the
+//! same for all elements of the run, so it is gathered for the run, level by level, and combined with each element once at the end.
 //!
 //! ```text
 //! elements             a b c d | e f g h        two lanes, runs of 4
@@ -50,7 +50,7 @@ impl Scan {
 }
 
 impl Emitter<'_> {
-    /// Combines runs whose registers differ in a bit: `earlier` gives the result of the one in front of that of a register. In later runs, the bit equals `late`.
+    /// Combines runs whose registers differ in a bit, which is `late` in the later run. `earlier` gives the result of the run in front of that of a register.
     pub(super) fn scan_registers<'r>(
         &mut self,
         combine: Region,
@@ -113,16 +113,5 @@ impl Emitter<'_> {
             }
         }
         prefixes
-    }
-
-    /// Whether the lane is in the later one of two runs that differ in a bit.
-    pub(super) fn is_later_lane(&mut self, bit: usize, reverse: bool) -> Reg {
-        let is_set = self.thread_bit(bit);
-        if !reverse {
-            return is_set;
-        }
-        let is_clear = self.reg(Class::Pred);
-        asm!(self, "not.pred {is_clear}, {is_set}");
-        is_clear
     }
 }
