@@ -14,7 +14,7 @@ fn kernel(x: Ptr<f16>, ends: Ptr<i64>, y: PtrMut<f32>, z: PtrMut<f32>, at: usize
     let product = (v + 1.0) * 3.0 - t * v + (v - 2.0) * (v + 4.0);
     store(y + column, w + max(product));
     let both = u - v;
-    store(z + column, (both * both - t) * 16.0 + (both + 2.0) * t - abs(both - 1.0) * both - product);
+    store(z + column, (both * both - t) * 16.0 + (both + 2.0) * t - abs(both - 1.0) * both - max(both * t, 3.0 - both) * abs(both + t) - product);
 }
 
 fn reference(x: Ptr<f16>, ends: Ptr<i64>, y: PtrMut<f32>, z: PtrMut<f32>, at: usize, scale: usize, t: f32) {
@@ -30,6 +30,6 @@ fn reference(x: Ptr<f16>, ends: Ptr<i64>, y: PtrMut<f32>, z: PtrMut<f32>, at: us
         let product = (v + 1.0) * 3.0 - t * v + (v - 2.0) * (v + 4.0);
         store(y + j, w + most);
         let both = u - v;
-        store(z + j, (both * both - t) * 16.0 + (both + 2.0) * t - abs(both - 1.0) * both - product);
+        store(z + j, (both * both - t) * 16.0 + (both + 2.0) * t - abs(both - 1.0) * both - max(both * t, 3.0 - both) * abs(both + t) - product);
     }
 }
