@@ -8,15 +8,13 @@
 //!
 //! Arithmetic is modulo 2^64, like that of `i64`. So a polynomial equals the value of the ops, whatever values the scalars have.
 
-use smallvec::{SmallVec, smallvec};
-
-use crate::ir::{BinaryOp, Builder, Value};
+use crate::ir::{BinaryOp, Builder, Few, Value};
 
 /// Products of more factors are not tracked.
 const MOST_FACTORS: usize = 4;
 
-/// The scalars of a product, sorted.
-pub type Product = SmallVec<[Value; MOST_FACTORS]>;
+/// The scalars of a product, sorted. Nearly all products are of one scalar.
+pub type Product = Few<Value>;
 
 /// A sum of products. Polynomials with equal parts are equal, whatever values the scalars have.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -43,7 +41,7 @@ impl Polynomial {
 
     /// A scalar.
     pub fn scalar(value: Value) -> Polynomial {
-        Polynomial { terms: vec![(smallvec![value], 1)], constant: 0 }
+        Polynomial { terms: vec![(Few::One(value), 1)], constant: 0 }
     }
 
     /// The value, if it is a constant.
@@ -135,14 +133,14 @@ impl Polynomial {
     }
 
     fn add_term(&mut self, factors: &[Value], coefficient: i64) {
-        match self.terms.binary_search_by(|(known, _)| known.as_slice().cmp(factors)) {
+        match self.terms.binary_search_by(|(known, _)| known[..].cmp(factors)) {
             Ok(found) => {
                 self.terms[found].1 = self.terms[found].1.wrapping_add(coefficient);
                 if self.terms[found].1 == 0 {
                     self.terms.remove(found);
                 }
             }
-            Err(index) if coefficient != 0 => self.terms.insert(index, (Product::from_slice(factors), coefficient)),
+            Err(index) if coefficient != 0 => self.terms.insert(index, (factors.iter().copied().collect(), coefficient)),
             Err(_) => {}
         }
     }

@@ -462,7 +462,7 @@ fn extents(func: &Function, tile: Value) -> Vec<i128> {
 /// A coefficient, if it is a single product: its scalars and the magnitude of its number.
 fn product(coefficient: &Polynomial) -> Option<(Product, i128)> {
     let (scalars, number) = match &coefficient.terms[..] {
-        [] => (Product::new(), coefficient.constant),
+        [] => (Product::Empty, coefficient.constant),
         [(scalars, number)] if coefficient.constant == 0 => (scalars.clone(), *number),
         _ => return None,
     };
@@ -494,7 +494,7 @@ fn is_apart(index: &Index, distance: &Polynomial) -> bool {
         return false;
     }
     let constant = (distance.constant != 0).then_some((&[][..], distance.constant));
-    let products = distance.terms.iter().map(|(scalars, number)| (scalars.as_slice(), *number)).chain(constant);
+    let products = distance.terms.iter().map(|(scalars, number)| (&scalars[..], *number)).chain(constant);
     products.into_iter().any(|(scalars, number)| {
         let terms = index.terms.iter().filter_map(|term| match &term.factor {
             Some((own, number)) => (own[..] == *scalars).then_some((*number, term.extent)),

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use smallvec::SmallVec;
-
 use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, Region, Value};
 use crate::ir::constexpr::ConstExpr;
@@ -35,8 +33,12 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// A violated type rule.
     pub fn try_op(&mut self, op: Op, given: &[Type]) -> Result<Inst, String> {
-        let types = rules::result_types(self.func, &op, &given.iter().collect::<SmallVec<[_; 1]>>())?;
-        let types: SmallVec<[Type; 1]> = types.into_iter().map(Cow::into_owned).collect();
+        let types = match given {
+            [] => rules::result_types(self.func, &op, &[])?,
+            [ty] => rules::result_types(self.func, &op, &[ty])?,
+            types => rules::result_types(self.func, &op, &types.iter().collect::<Vec<_>>())?,
+        };
+        let types = types.into_map(Cow::into_owned);
         Ok(self.func.append(self.region, op, types, self.loc))
     }
 

@@ -2,11 +2,10 @@
 
 mod compact;
 
-use smallvec::{SmallVec, smallvec};
-
 use crate::dtype::Dtype;
 use crate::ir::arena::{Arena, Handle, Inst, Region, SideTable, Value};
 use crate::ir::constexpr::ConstExpr;
+use crate::ir::few::Few;
 use crate::ir::ops::Op;
 use crate::ir::types::Type;
 use crate::layout::Layout;
@@ -81,8 +80,8 @@ struct ValueData {
     def: Def,
 }
 
-/// The results of an op. Few ops have more than one, so the list needs no memory of its own.
-pub type Results = SmallVec<[Value; 2]>;
+/// The results of an op. Few ops have more than one.
+pub type Results = Few<Value>;
 
 /// An op with its results and source position.
 #[derive(Clone, Debug)]
@@ -185,7 +184,7 @@ impl Function {
 
     /// Makes an op with results of those types, outside any region.
     pub fn make_inst(&mut self, op: Op, types: impl IntoIterator<Item = Type>, loc: Loc) -> Inst {
-        let inst = self.insts.push(InstData { op, results: Results::new(), loc });
+        let inst = self.insts.push(InstData { op, results: Few::Empty, loc });
         for (index, ty) in types.into_iter().enumerate() {
             let value = self.values.push(ValueData { ty, def: Def::Result(inst, index) });
             self.insts[inst].results.push(value);
@@ -218,7 +217,7 @@ impl Function {
     /// Replaces an op and makes an existing value its only result.
     pub fn redefine(&mut self, inst: Inst, op: Op, result: Value) {
         self.insts[inst].op = op;
-        self.insts[inst].results = smallvec![result];
+        self.insts[inst].results = Few::One(result);
         self.values[result].def = Def::Result(inst, 0);
     }
 

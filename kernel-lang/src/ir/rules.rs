@@ -5,12 +5,11 @@
 
 use std::borrow::Cow;
 
-use smallvec::{SmallVec, smallvec};
-
 use crate::dtype::Dtype;
 use crate::ir::arena::Value;
 use crate::ir::assembly;
 use crate::ir::constexpr::{ConstBinary, ConstExpr};
+use crate::ir::few::Few;
 use crate::ir::function::Function;
 use crate::ir::ops::{Domain, Op};
 use crate::ir::padding;
@@ -22,7 +21,7 @@ pub const MAX_STAGES: i128 = 16;
 pub const MAX_UNROLL: i128 = 64;
 
 /// The types of an op's results: few ops have more than one.
-pub type ResultTypes<'a> = SmallVec<[Cow<'a, Type>; 1]>;
+pub type ResultTypes<'a> = Few<Cow<'a, Type>>;
 
 /// The result types that `op` must have. `given` are the types in the text or requested by the builder: an op such as `cast`, whose operands
 /// do not determine the result type, keeps them if they are allowed. Most returned types borrow from an operand or from `given`.
@@ -33,8 +32,8 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
     let ty = |value: Value| func.ty(value);
     let wanted = || given.first().copied().ok_or_else(|| format!("`{}` needs a result type", op.name()));
     let all_given = || given.iter().copied().map(Cow::Borrowed).collect();
-    let same = |ty: &'a Type| Ok(smallvec![Cow::Borrowed(ty)]);
-    let one = |ty: Type| Ok(smallvec![Cow::Owned(ty)]);
+    let same = |ty: &'a Type| Ok(Few::One(Cow::Borrowed(ty)));
+    let one = |ty: Type| Ok(Few::One(Cow::Owned(ty)));
     padding::check(func, op, given)?;
     match op {
         Op::Unary { op, x } => {
@@ -177,7 +176,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             if ty(*x).elem() != &Elem::Dtype(Dtype::F32) {
                 return Err(format!("`reduce_pio2` takes `f32`, not `{}`", ty(*x)));
             }
-            Ok(smallvec![Cow::Borrowed(ty(*x)), Cow::Owned(ty(*x).with_elem(Dtype::I32))])
+            Ok(Few::Many(vec![Cow::Borrowed(ty(*x)), Cow::Owned(ty(*x).with_elem(Dtype::I32))]))
         }
         Op::InlinePtx { inputs, text, pack, .. } => {
             let types: Vec<&Type> = given.iter().copied().chain(inputs.iter().map(|input| ty(*input))).collect();
@@ -205,7 +204,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             if ty(*value) != &expected {
                 return Err(format!("cannot store `{}` where `{expected}` is expected", ty(*value)));
             }
-            Ok(SmallVec::new())
+            Ok(Few::Empty)
         }
         Op::Atomic { base, offset, values, op: atomic, mask, .. } => {
             let builtin = atomic.builtin();
@@ -224,14 +223,12 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             if let Some(value) = values.iter().find(|value| ty(**value) != &expected) {
                 return Err(format!("`{builtin}` takes `{expected}` here, not `{}`", ty(*value)));
             }
-            Ok(if atomic.has_result() { smallvec![Cow::Owned(expected)] } else { SmallVec::new() })
+            Ok(if atomic.has_result() { Few::One(Cow::Owned(expected)) } else { Few::Empty })
         }
-        Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } => {
-            Ok(SmallVec::new())
-        }
+        Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } => Ok(Few::Empty),
         Op::IssueLoads { loads } => {
             let are_loads = loads.iter().all(|load| matches!(func.def_op(*load), Some(Op::Load { .. })));
-            if are_loads { Ok(SmallVec::new()) } else { Err("takes results of `load` only".to_string()) }
+            if are_loads { Ok(Few::Empty) } else { Err("takes results of `load` only".to_string()) }
         }
         Op::AsyncBuffer { slots } => {
             let wanted = wanted()?;
@@ -248,13 +245,13 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
                 && ty(*base).elem() == tile.elem()
                 && *ty(*offset) == tile.with_elem(Dtype::I64)
                 && mask.is_none_or(|mask| *ty(mask) == tile.with_elem(Dtype::Bool));
-            if is_fine { Ok(SmallVec::new()) } else { Err(format!("cannot copy `{tile}` from `{}` at `{}`", ty(*base), ty(*offset))) }
+            if is_fine { Ok(Few::Empty) } else { Err(format!("cannot copy `{tile}` from `{}` at `{}`", ty(*base), ty(*offset))) }
         }
         Op::LocalLoad { buffer, slot } => {
             expect_scalar(func, "the slot of an async buffer", *slot, Dtype::I32)?;
             same(ty(*buffer))
         }
-        Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| SmallVec::new()),
+        Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| Few::Empty),
         Op::Length { base } | Op::Address { base } => {
             if !ty(*base).is_pointer() {
                 return Err(format!("`{}` takes a pointer, not `{}`", op.name(), ty(*base)));
@@ -299,20 +296,20 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
         Op::StaticIf { .. } => Ok(all_given()),
         Op::Condition { cond, .. } => {
             expect_scalar(func, "the condition of a `while`", *cond, Dtype::Bool)?;
-            Ok(SmallVec::new())
+            Ok(Few::Empty)
         }
         Op::Assert { cond, .. } => {
             expect_scalar(func, "the condition of an `assert`", *cond, Dtype::Bool)?;
-            Ok(SmallVec::new())
+            Ok(Few::Empty)
         }
         Op::Print { values, .. } => {
             for value in values {
                 same_shapes(func, "print", values[0], *value)?;
                 check_domain(func, "print", Domain::Any, *value)?;
             }
-            Ok(SmallVec::new())
+            Ok(Few::Empty)
         }
-        Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Yield { .. } | Op::Return {} => Ok(SmallVec::new()),
+        Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Yield { .. } | Op::Return {} => Ok(Few::Empty),
     }
 }
 

@@ -43,8 +43,6 @@ mod gpu;
 use std::borrow::Cow;
 use std::fmt;
 
-use smallvec::SmallVec;
-
 use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, Region, SideTable, Value};
 use crate::ir::atomic::AtomicOp;
@@ -184,7 +182,7 @@ impl Verifier<'_> {
     fn inst(&mut self, inst: Inst) {
         self.op(inst);
         let func = self.func;
-        let given: SmallVec<[&Type; 2]> = func.inst(inst).results.iter().map(|value| func.ty(*value)).collect();
+        let given = func.inst(inst).results.map(|value| func.ty(*value));
         self.regions(inst, &given);
     }
 
@@ -202,14 +200,14 @@ impl Verifier<'_> {
         for value in undefined {
             self.broken(inst, format!("uses {value} where it is not defined"));
         }
-        let given: SmallVec<[&Type; 2]> = data.results.iter().map(|value| func.ty(*value)).collect();
+        let given = data.results.map(|value| func.ty(*value));
         let before = self.violations.len();
         match rules::result_types(func, &data.op, &given) {
             Err(message) => self.broken(inst, message),
             Ok(types) => {
-                let types: SmallVec<[&Type; 2]> = types.iter().map(Cow::as_ref).collect();
-                if types != given {
-                    self.broken(inst, format!("has results {} by its rule", list(&types)));
+                let are_given = types.len() == given.len() && types.iter().zip(&given).all(|(ty, given)| ty.as_ref() == *given);
+                if !are_given {
+                    self.broken(inst, format!("has results {} by its rule", list(&types.map(Cow::as_ref))));
                 }
             }
         }

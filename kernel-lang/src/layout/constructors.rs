@@ -1,6 +1,6 @@
 //! Layout constructors: blocked layouts, and the layouts of sliced, reshaped and permuted tiles.
 
-use super::{Index, Layout, LayoutError, Level, check_shape, flatten};
+use super::{Layout, LayoutError, Level, check_shape, flatten};
 
 impl Layout {
     /// Triton's blocked layout. Each thread holds `size_per_thread` adjacent elements along each axis; `threads_per_warp` threads are
@@ -116,11 +116,10 @@ impl Layout {
     pub fn slice(&self, axis: usize) -> Result<Layout, LayoutError> {
         self.check_axis(axis, self.rank())?;
         let mut shape = self.shape().to_vec();
+        shape[axis] = 1;
+        let bases = self.collapsed(&shape);
         shape.remove(axis);
-        self.map_indices(&shape, |mut index| {
-            index.remove(axis);
-            index
-        })
+        Self::from_flat(&shape, bases)
     }
 
     /// The layout with a new axis of extent 1 before `axis`.
@@ -140,8 +139,11 @@ impl Layout {
     /// [`LayoutError::NotAPermutation`].
     pub fn permute(&self, order: &[usize]) -> Result<Layout, LayoutError> {
         check_order(order, self.rank())?;
-        let pick = |from: &[u32]| order.iter().map(|&axis| from[axis]).collect::<Index>();
-        self.map_indices(&pick(self.shape()), |index| pick(&index))
+        let pick = |from: &[u32]| order.iter().map(|&axis| from[axis]).collect::<Vec<_>>();
+        let shape = pick(self.shape());
+        let bases =
+            Level::ALL.map(|level| self.flat_bases(level).iter().map(|&flat| flatten(&shape, &pick(&self.unflatten(flat)))).collect());
+        Self::from_flat(&shape, bases)
     }
 
     /// The layout of the transposed tile: the last two axes swapped.
@@ -189,15 +191,21 @@ impl Layout {
         if shape.iter().zip(self.shape()).any(|(small, large)| *small != 1 && small != large) {
             return Err(LayoutError::ShapesDiffer);
         }
-        self.map_indices(shape, |mut index| {
-            index.iter_mut().zip(shape).for_each(|(at, extent)| *at &= extent - 1);
-            index
-        })
+        Self::from_flat(shape, self.collapsed(shape))
     }
 
-    fn map_indices(&self, shape: &[u32], map: impl Fn(Index) -> Index) -> Result<Layout, LayoutError> {
-        let bases = Level::ALL.map(|level| self.flat_bases(level).iter().map(|&flat| flatten(shape, &map(self.unflatten(flat)))).collect());
-        Self::from_flat(shape, bases)
+    /// The bases in a tile of `shape`, where every index is zero along an axis that has extent 1 there.
+    fn collapsed(&self, shape: &[u32]) -> [Vec<u64>; 4] {
+        let mut bases = self.0.bases.clone();
+        for basis in bases.iter_mut().flatten() {
+            let (mut left, mut below) = (std::mem::take(basis), 0);
+            for (axis, extent) in self.shape().iter().enumerate().rev() {
+                *basis |= (left & u64::from(shape[axis] - 1)) << below;
+                left >>= extent.trailing_zeros();
+                below += shape[axis].trailing_zeros();
+            }
+        }
+        bases
     }
 
     fn check_axis(&self, axis: usize, end: usize) -> Result<(), LayoutError> {

@@ -66,8 +66,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use smallvec::{SmallVec, smallvec};
-
 mod constructors;
 mod conversion;
 mod error;
@@ -246,7 +244,21 @@ impl Layout {
 
     /// The index of bit `bit` of `level`, with one entry per axis; `None` beyond the level's bits.
     pub fn basis(&self, level: Level, bit: usize) -> Option<Vec<u32>> {
-        self.flat_bases(level).get(bit).map(|&flat| self.unflatten(flat).into_vec())
+        self.flat_bases(level).get(bit).map(|&flat| self.unflatten(flat))
+    }
+
+    /// The entry for `axis` of a basis, without the others; 0 beyond the level's bits.
+    pub fn basis_along(&self, level: Level, bit: usize, axis: usize) -> u32 {
+        self.flat_bases(level).get(bit).map_or(0, |&flat| self.index_along(axis, flat))
+    }
+
+    /// The index along `axis` of the element with this row-major index.
+    pub fn index_along(&self, axis: usize, flat: u64) -> u32 {
+        let mut below = 0;
+        for extent in &self.shape()[axis + 1..] {
+            below += extent.trailing_zeros();
+        }
+        (flat >> below) as u32 & (self.shape()[axis] - 1)
     }
 
     /// The bases of `level` as row-major indices.
@@ -256,7 +268,7 @@ impl Layout {
 
     /// The index, along each axis, of the element at this hardware coordinate. Bits beyond a level's count are ignored.
     pub fn apply(&self, register: u32, lane: u32, warp: u32, block: u32) -> Vec<u32> {
-        self.unflatten(self.flat_index(Coordinate { register, lane, warp, block })).into_vec()
+        self.unflatten(self.flat_index(Coordinate { register, lane, warp, block }))
     }
 
     /// The row-major index of the element at this hardware coordinate. Bits beyond a level's count are ignored.
@@ -412,8 +424,8 @@ impl Layout {
     }
 
     /// Splits a row-major index of this tile's shape into the indices along each axis.
-    fn unflatten(&self, mut flat: u64) -> Index {
-        let mut index: Index = smallvec![0; self.rank()];
+    fn unflatten(&self, mut flat: u64) -> Vec<u32> {
+        let mut index = vec![0; self.rank()];
         for (value, extent) in index.iter_mut().zip(self.shape()).rev() {
             *value = (flat & u64::from(extent - 1)) as u32;
             flat >>= extent.trailing_zeros();
@@ -421,9 +433,6 @@ impl Layout {
         index
     }
 }
-
-/// An index along each axis of a tile. Few tiles have more than four axes, so it needs no memory of its own.
-type Index = SmallVec<[u32; 4]>;
 
 /// The row-major index of `index`; each entry is below its extent.
 fn flatten(shape: &[u32], index: &[u32]) -> u64 {

@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::analysis::affine::Affine;
 use crate::analysis::polynomial::{Polynomial, Product};
 use crate::ir::Value;
-use crate::layout::{Layout, Level};
+use crate::layout::{Coordinate, Layout, Level};
 
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes};
@@ -105,7 +105,7 @@ impl Emitter<'_> {
     fn thread_part(&mut self, layout: &Layout, axis: usize, thread: Reg) -> Option<Reg> {
         let bases: Vec<u32> = [Level::Lane, Level::Warp, Level::Block]
             .into_iter()
-            .flat_map(|level| (0..layout.bits(level)).map(move |bit| layout.basis(level, bit).map_or(0, |basis| basis[axis])))
+            .flat_map(|level| (0..layout.bits(level)).map(move |bit| layout.basis_along(level, bit, axis)))
             .collect();
         let (bits, basis) = (bases.len(), |bit: usize| bases[bit]);
         let mut sum: Option<Reg> = None;
@@ -175,9 +175,14 @@ impl Emitter<'_> {
     /// The offset that register `register` adds to an index, as far as the strides are constants. It is the same for every thread.
     pub(super) fn register_part(layout: Option<&Layout>, affine: &Affine, register: usize) -> i64 {
         let Some(layout) = layout else { return 0 };
-        let position = layout.apply(register as u32, 0, 0, 0);
-        let known = affine.strides.iter().map(|stride| stride.as_constant().unwrap_or(0));
-        position.iter().zip(known).map(|(at, lane)| i64::from(*at).wrapping_mul(lane)).fold(0, i64::wrapping_add)
+        let element = layout.flat_index(Coordinate { register: register as u32, ..Coordinate::default() });
+        let mut part = 0i64;
+        for (axis, stride) in affine.strides.iter().enumerate() {
+            if let Some(stride) = stride.as_constant().filter(|stride| *stride != 0) {
+                part = part.wrapping_add(i64::from(layout.index_along(axis, element)).wrapping_mul(stride));
+            }
+        }
+        part
     }
 
     /// `base + bytes * (uniform + thread part)`, computed once per region and shared by all accesses. The caller adds the constants.
@@ -266,8 +271,8 @@ impl Emitter<'_> {
         let axes: Vec<usize> = (0..affine.strides.len()).filter(|axis| affine.strides[*axis].as_constant().is_none()).collect();
         let indices: Vec<Vec<u32>> = (0..count)
             .map(|register| {
-                let index = layout.apply(register as u32, 0, 0, 0);
-                axes.iter().map(|axis| index[*axis]).collect()
+                let element = layout.flat_index(Coordinate { register: register as u32, ..Coordinate::default() });
+                axes.iter().map(|axis| layout.index_along(*axis, element)).collect()
             })
             .collect();
         let mut addresses = vec![first];

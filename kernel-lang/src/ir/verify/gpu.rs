@@ -236,9 +236,9 @@ fn crosses_ctas(func: &Function, inst: Inst, gpu: &Gpu) -> Option<&'static str> 
     let data = func.inst(inst);
     let layout = |value: Value| func.layouts[value].as_ref();
     let is_spread = |layout: &Layout, axis: Option<u32>| {
-        (0..layout.bits(Level::Block)).any(|bit| {
-            let along = |basis: Vec<u32>| axis.map_or(basis.iter().any(|step| *step != 0), |axis| basis[axis as usize] != 0);
-            layout.basis(Level::Block, bit).is_some_and(along)
+        (0..layout.bits(Level::Block)).any(|bit| match axis {
+            None => layout.flat_bases(Level::Block)[bit] != 0,
+            Some(axis) => layout.basis_along(Level::Block, bit, axis as usize) != 0,
         })
     };
     // Every thread holds a scalar.

@@ -39,9 +39,8 @@ fn obstacle(func: &Function, readers: &SideTable<Value, Reader>, uses: &[u32], i
     let data = func.inst(inst);
     let layout = |value| func.layouts[value].as_ref();
     let is_spread = |layout: &Layout| layout.flat_bases(Level::Block).iter().any(|basis| *basis != 0);
-    let is_spread_along = |layout: &Layout, axis: usize| {
-        (0..layout.bits(Level::Block)).any(|bit| layout.basis(Level::Block, bit).is_some_and(|basis| basis[axis] != 0))
-    };
+    let is_spread_along =
+        |layout: &Layout, axis: usize| (0..layout.bits(Level::Block)).any(|bit| layout.basis_along(Level::Block, bit, axis) != 0);
     let is_shared = |value| layout(value).is_none_or(|layout| layout.free_bits().block != 0);
     let name = data.op.name();
     match &data.op {

@@ -96,7 +96,7 @@ fn better(
 /// The instructions of a scan: an op for each element, and the steps between lanes for each run of neighbours in a thread.
 fn of_scan(layout: &Layout, axis: usize) -> u32 {
     let registers = layout.registers_per_thread();
-    let lanes = (0..layout.bits(Level::Lane)).filter(|bit| layout.basis(Level::Lane, *bit).is_some_and(|basis| basis[axis] != 0));
+    let lanes = (0..layout.bits(Level::Lane)).filter(|bit| layout.basis_along(Level::Lane, *bit, axis) != 0);
     registers + registers / layout.contiguous_per_thread(axis).elements() * STEP * lanes.count() as u32
 }
 

@@ -1,7 +1,5 @@
 //! Elementwise ops: one or a few instructions per register.
 
-use smallvec::SmallVec;
-
 use crate::dtype::Dtype;
 use crate::float8::Format;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Handle, Op, UnaryOp, Value};
@@ -34,33 +32,37 @@ impl Emitter<'_> {
 
     /// Emits the op for each element, or once if every operand is a splat.
     fn each(&mut self, op: &Op, result: Value, dtype: Dtype) {
-        let mut operands: SmallVec<[Value; 3]> = SmallVec::new();
-        op.for_each_operand(&mut |value| operands.push(value));
+        let (mut sources, mut from) = (Vec::with_capacity(3), None);
         let shift = match op {
             Op::Binary { op: BinaryOp::Shl | BinaryOp::Shr, rhs, .. } => self.func.splat(*rhs).and_then(ConstExpr::as_int),
             _ => None,
         };
-        if shift.is_some() {
-            operands.pop(); // it is a part of the instruction
-        }
-        let sources: SmallVec<[Source; 3]> = operands.iter().map(|value| self.source(*value)).collect();
-        let from = self.func.ty(operands[0]).dtype();
+        op.for_each_operand(&mut |value| {
+            from = from.or(Some(self.func.ty(value).dtype()));
+            // The number of a shift is a part of the instruction.
+            if sources.is_empty() || shift.is_none() {
+                sources.push(self.source(value));
+            }
+        });
+        let from = from.expect("an elementwise op has an operand");
         let one = |emitter: &mut Self, register: usize| {
-            let regs: SmallVec<[Reg; 3]> = sources.iter().map(|source| emitter.at(source, register)).collect();
-            match op {
-                Op::Binary { op, .. } if let Some(amount) = shift => emitter.shift(*op, dtype, regs[0], amount),
-                Op::Unary { op, .. } => emitter.unary(*op, dtype, regs[0]),
-                Op::Binary { op, .. } => emitter.binary(*op, dtype, regs[0], regs[1]),
-                Op::Compare { op, rhs, .. } => match high_word_of_limit(emitter.func, *op, *rhs, from) {
-                    Some(limit) => emitter.compare_high_word(*op, from, regs[0], limit),
-                    None => emitter.compare(*op, from, regs[0], regs[1]),
+            let first = emitter.at(&sources[0], register);
+            let second = sources.get(1).map(|source| emitter.at(source, register));
+            let third = sources.get(2).map(|source| emitter.at(source, register));
+            match (op, second, third) {
+                (Op::Binary { op, .. }, ..) if let Some(amount) = shift => emitter.shift(*op, dtype, first, amount),
+                (Op::Unary { op, .. }, ..) => emitter.unary(*op, dtype, first),
+                (Op::Binary { op, .. }, Some(second), _) => emitter.binary(*op, dtype, first, second),
+                (Op::Compare { op, rhs, .. }, Some(second), _) => match high_word_of_limit(emitter.func, *op, *rhs, from) {
+                    Some(limit) => emitter.compare_high_word(*op, from, first, limit),
+                    None => emitter.compare(*op, from, first, second),
                 },
-                Op::Fma { .. } => emitter.fma(dtype, regs[0], regs[1], regs[2]),
-                Op::Select { on_true, on_false, .. } => {
+                (Op::Fma { .. }, Some(second), Some(third)) => emitter.fma(dtype, first, second, third),
+                (Op::Select { on_true, on_false, .. }, Some(second), Some(third)) => {
                     let by_bits = dtype == Dtype::F32 && [on_true, on_false].into_iter().any(|arm| is_negative_zero(emitter.func, *arm));
-                    emitter.select(dtype, by_bits, regs[0], regs[1], regs[2])
+                    emitter.select(dtype, by_bits, first, second, third)
                 }
-                Op::Bitcast { .. } => emitter.bitcast(from, dtype, regs[0]),
+                (Op::Bitcast { .. }, ..) => emitter.bitcast(from, dtype, first),
                 _ => unreachable!("`{}` is not elementwise", op.name()),
             }
         };

@@ -138,7 +138,7 @@ impl Emitter<'_> {
         };
         let dtype = self.func.ty(x).dtype();
         let layout = self.tile_layout(x);
-        let holds = |level: &Level, at: usize| layout.basis(*level, at).is_some_and(|basis| basis[axis] == 1 << bit);
+        let holds = |level: &Level, at: usize| layout.basis_along(*level, at, axis) == 1 << bit;
         let bits = Level::ALL.into_iter().flat_map(|level| (0..layout.bits(level)).map(move |at| (level, at)));
         let (level, at) = bits.into_iter().find(|(level, at)| holds(level, *at)).expect("a bitwise layout holds every bit of an index");
         let turned = match level {

@@ -305,7 +305,7 @@ pub(crate) fn summed_products(func: &Function) -> Vec<bool> {
 /// Whether all lanes of a warp hold the same values when these bits of the index along the axis remain to be combined.
 fn lanes_alike(layout: &Layout, left: &[Bit], axis: usize) -> bool {
     (0..layout.bits(Level::Lane)).all(|bit| {
-        let is_along = |at: usize| layout.basis(Level::Lane, bit).is_some_and(|basis| basis[at] != 0);
+        let is_along = |at: usize| layout.basis_along(Level::Lane, bit, at) != 0;
         !left.contains(&Bit { level: Level::Lane, bit }) && (0..layout.shape().len()).all(|at| at == axis || !is_along(at))
     })
 }
@@ -315,7 +315,7 @@ fn index_bits(layout: &Layout, axis: usize, is_commutative: bool) -> Vec<Bit> {
     let mut bits = Vec::new();
     for level in Level::ALL {
         for bit in 0..layout.bits(level) {
-            let step = layout.basis(level, bit).map_or(0, |basis| basis[axis]);
+            let step = layout.basis_along(level, bit, axis);
             if step != 0 {
                 bits.push((if is_commutative { level as u32 } else { 0 }, step, Bit { level, bit }));
             }
