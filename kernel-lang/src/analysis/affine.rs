@@ -377,10 +377,9 @@ fn reshaped(strides: &[Polynomial], from: &[ConstExpr], to: &[ConstExpr]) -> Opt
 #[cfg(test)]
 mod tests {
     use rustc_hash::FxHashSet;
-    use smallvec::smallvec;
 
     use super::*;
-    use crate::ir::{Handle, parse};
+    use crate::ir::{Few, Handle, parse};
 
     #[test]
     fn sums_products_and_broadcasts_are_affine() {
@@ -407,10 +406,10 @@ mod tests {
         let affine = facts.get(&func, offsets[0]).unwrap();
         assert_eq!(
             *affine,
-            Affine { start: Polynomial { terms: vec![(smallvec![n], 3)], constant: 8 }, strides: vec![Polynomial::constant(4)] }
+            Affine { start: Polynomial { terms: vec![(Few::One(n), 3)], constant: 8 }, strides: vec![Polynomial::constant(4)] }
         );
         assert_eq!(affine.maximum_offset(&[64]), Some(252));
-        let square = Affine::uniform(Polynomial { terms: vec![(smallvec![n, n], 1)], constant: 0 }, 1);
+        let square = Affine::uniform(Polynomial { terms: vec![(Few::Many(vec![n, n]), 1)], constant: 0 }, 1);
         assert_eq!(facts.get(&func, offsets[1]), Some(Rc::new(square)));
     }
 
@@ -432,7 +431,7 @@ mod tests {
         let find = |inst| if let Op::Load { offset, .. } = func.inst(inst).op { Some(offset) } else { None };
         let offsets: Vec<Value> = func.all_insts().into_iter().filter_map(find).collect();
         let mut facts = AffineFacts::new();
-        let start = Polynomial { terms: vec![(smallvec![row, stride], 1), (smallvec![stride], 1)], constant: 0 };
+        let start = Polynomial { terms: vec![(Few::Many(vec![row, stride]), 1), (Few::One(stride), 1)], constant: 0 };
         let affine = Affine { start, strides: vec![Polynomial::scalar(stride)] };
         assert_eq!(facts.get(&func, offsets[0]), Some(Rc::new(affine)));
         assert_eq!(facts.get(&func, offsets[1]), None);

@@ -1,8 +1,6 @@
 //! The ops that compute a scalar from the kernel's parameters.
 
-use rustc_hash::FxHashSet;
-
-use crate::ir::arena::{Inst, Value};
+use crate::ir::arena::{Inst, SideTable, Value};
 use crate::ir::function::{Def, Function};
 use crate::ir::ops::Op;
 
@@ -13,7 +11,7 @@ const MOST_OPS: usize = 1024;
 /// the scalar is computed otherwise.
 pub fn computation(func: &Function, value: Value, is_allowed: &dyn Fn(&Op) -> bool) -> Option<Vec<Inst>> {
     let mut ops: Vec<Inst> = Vec::new();
-    let mut seen: FxHashSet<Value> = FxHashSet::default();
+    let (mut seen, mut count): (SideTable<Value, bool>, usize) = (SideTable::new(), 0);
     // A value is visited twice: before its operands, and after them.
     let mut open = vec![(value, false)];
     while let Some((value, has_operands)) = open.pop() {
@@ -26,11 +24,13 @@ pub fn computation(func: &Function, value: Value, is_allowed: &dyn Fn(&Op) -> bo
             ops.push(inst);
             continue;
         }
-        if !seen.insert(value) {
+        if seen[value] {
             continue;
         }
+        seen[value] = true;
+        count += 1;
         let op = &func.inst(inst).op;
-        if seen.len() > MOST_OPS || !is_allowed(op) || op.has_regions() || !func.ty(value).is_scalar() {
+        if count > MOST_OPS || !is_allowed(op) || op.has_regions() || !func.ty(value).is_scalar() {
             return None;
         }
         open.push((value, true));

@@ -32,6 +32,8 @@ pub enum AttributeValue {
 
 /// One field of an op.
 pub trait Field: Sized {
+    /// May it hold values?
+    const HAS_VALUES: bool = false;
     /// Does it hold a region?
     const IS_REGION: bool = false;
     /// Calls `visit` with each value that it holds.
@@ -68,6 +70,7 @@ pub trait Field: Sized {
 }
 
 impl Field for Value {
+    const HAS_VALUES: bool = true;
     fn values(&self, visit: &mut dyn FnMut(Value)) {
         visit(*self);
     }
@@ -83,8 +86,11 @@ impl Field for Value {
 }
 
 impl Field for Option<Value> {
+    const HAS_VALUES: bool = true;
     fn values(&self, visit: &mut dyn FnMut(Value)) {
-        self.iter().copied().for_each(visit);
+        if let Some(value) = self {
+            visit(*value);
+        }
     }
     fn map_values(&mut self, map: &mut dyn FnMut(Value) -> Value) {
         *self = self.map(map);
@@ -100,8 +106,11 @@ impl Field for Option<Value> {
 
 /// All remaining operands; this must be the last field with values.
 impl Field for Vec<Value> {
+    const HAS_VALUES: bool = true;
     fn values(&self, visit: &mut dyn FnMut(Value)) {
-        self.iter().copied().for_each(visit);
+        for value in self {
+            visit(*value);
+        }
     }
     fn map_values(&mut self, map: &mut dyn FnMut(Value) -> Value) {
         self.iter_mut().for_each(|value| *value = map(*value));

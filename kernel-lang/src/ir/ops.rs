@@ -342,8 +342,13 @@ macro_rules! define_ops {
             pub fn for_each_operand(&self, visit: &mut dyn FnMut(Value)) {
                 match self {
                     Op::Unary { x, .. } => visit(*x),
-                    Op::Binary { lhs, rhs, .. } | Op::Compare { lhs, rhs, .. } => [*lhs, *rhs].into_iter().for_each(visit),
-                    $(Op::$variant { $($field),* } => { $(Field::values($field, visit);)* })*
+                    Op::Binary { lhs, rhs, .. } | Op::Compare { lhs, rhs, .. } => {
+                        visit(*lhs);
+                        visit(*rhs);
+                    }
+                    $(Op::$variant { $($field),* } => {
+                        $(if const { <$ty as Field>::HAS_VALUES } { Field::values($field, visit); })*
+                    })*
                 }
             }
 
@@ -355,7 +360,9 @@ macro_rules! define_ops {
                         *lhs = map(*lhs);
                         *rhs = map(*rhs);
                     }
-                    $(Op::$variant { $($field),* } => { $(Field::map_values($field, map);)* })*
+                    $(Op::$variant { $($field),* } => {
+                        $(if const { <$ty as Field>::HAS_VALUES } { Field::map_values($field, map); })*
+                    })*
                 }
             }
 
@@ -372,7 +379,9 @@ macro_rules! define_ops {
             pub fn for_each_region(&self, visit: &mut dyn FnMut(Region)) {
                 match self {
                     Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } => {}
-                    $(Op::$variant { $($field),* } => { $(Field::regions($field, visit);)* })*
+                    $(Op::$variant { $($field),* } => {
+                        $(if const { <$ty as Field>::IS_REGION } { Field::regions($field, visit); })*
+                    })*
                 }
             }
 
@@ -380,7 +389,9 @@ macro_rules! define_ops {
             pub fn map_regions(&mut self, map: &mut dyn FnMut(Region) -> Region) {
                 match self {
                     Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } => {}
-                    $(Op::$variant { $($field),* } => { $(Field::map_regions($field, map);)* })*
+                    $(Op::$variant { $($field),* } => {
+                        $(if const { <$ty as Field>::IS_REGION } { Field::map_regions($field, map); })*
+                    })*
                 }
             }
 

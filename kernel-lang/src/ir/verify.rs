@@ -113,7 +113,7 @@ impl<'a> Verified<'a> {
 /// All violations, in the order of the text.
 pub fn verify(func: &Function, stage: Stage) -> Result<Verified<'_>, Vec<Violation>> {
     let gpu = if let Stage::Gpu(schedule) = stage { Some(Gpu::of(func, schedule)) } else { None };
-    let mut cx = Verifier { func, stage, gpu, defined: SideTable::new(), violations: Vec::new() };
+    let mut cx = Verifier { func, stage, gpu, defined: SideTable::new(), has_async_buffers: false, violations: Vec::new() };
     if stage != Stage::Generic && !(func.types.is_empty() && func.consts.is_empty()) {
         cx.violations.push(Violation { loc: Loc::NONE, op: "kernel", message: "has generics after specialisation".to_string() });
     }
@@ -140,6 +140,8 @@ struct Verifier<'a> {
     /// State for the invariants of the GPU stage; `None` at other stages.
     gpu: Option<Gpu>,
     defined: SideTable<Value, bool>,
+    /// Is an op on an async buffer among those that were checked?
+    has_async_buffers: bool,
     violations: Vec<Violation>,
 }
 
@@ -175,7 +177,9 @@ impl Verifier<'_> {
         if data.insts.is_empty() {
             self.violations.push(Violation { loc: Loc::NONE, op: "region", message: "is empty".to_string() });
         }
-        self.copies(region);
+        if self.has_async_buffers {
+            self.copies(region);
+        }
         scope.into_iter().for_each(|value| self.defined[value] = false);
     }
 
@@ -322,6 +326,17 @@ impl Verifier<'_> {
     /// Invariant 13 for one op: an async buffer is the result of an `async_buffer`, and no other op names it.
     fn buffers(&mut self, inst: Inst) {
         let func = self.func;
+        let is_of_copies = |op: &Op| {
+            matches!(
+                op,
+                Op::AsyncBuffer { .. } | Op::AsyncCopy { .. } | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } | Op::LocalLoad { .. }
+            )
+        };
+        self.has_async_buffers |= is_of_copies(&func.inst(inst).op);
+        // No op names a buffer that is not defined before.
+        if !self.has_async_buffers {
+            return;
+        }
         let own = match func.inst(inst).op {
             Op::AsyncCopy { buffer, .. } | Op::LocalLoad { buffer, .. } => {
                 if !matches!(func.def_op(buffer), Some(Op::AsyncBuffer { .. })) {

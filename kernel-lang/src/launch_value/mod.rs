@@ -169,6 +169,9 @@ pub(crate) fn known_scalars(func: &Function, executed: &[Region], is_allowed: &d
         for inst in &func.region(*region).insts {
             let data = func.inst(*inst);
             let mut is_known = is_allowed(&data.op) && data.results.iter().all(|result| func.ty(*result).is_scalar());
+            if !is_known {
+                continue;
+            }
             data.op.for_each_operand(&mut |operand| is_known &= known[operand] || func.param_index(operand).is_some());
             if is_known {
                 data.results.iter().for_each(|result| known[*result] = true);
@@ -203,7 +206,7 @@ pub(crate) fn comment(func: &Function) -> String {
     let mut copies = Copies::new(compute);
     for param in &func.params {
         let copy = host.add_param(param.name.clone(), func.ty(param.value).clone());
-        copies.values.insert(param.value, copy);
+        copies.values[param.value] = Some(copy);
     }
     let yielded = || all.iter().map(|(_, value)| value);
     for inst in yielded().flat_map(|value| computation(func, *value, &|_| true).unwrap_or_default()) {
@@ -230,12 +233,12 @@ pub(crate) struct Copies {
     /// By their hash.
     ops: FxHashMap<u64, Vec<Inst>>,
     /// By original.
-    values: FxHashMap<Value, Value>,
+    values: SideTable<Value, Option<Value>>,
 }
 
 impl Copies {
     pub(crate) fn new(region: Region) -> Copies {
-        Copies { region, ops: FxHashMap::default(), values: FxHashMap::default() }
+        Copies { region, ops: FxHashMap::default(), values: SideTable::new() }
     }
 
     /// Copies the ops that compute a scalar from the kernel's parameters.
@@ -249,7 +252,7 @@ impl Copies {
     /// Copies an op with one result, whose operands are copied or parameters of the kernel.
     pub(crate) fn add(&mut self, to: &mut Function, data: &InstData, ty: &Type) {
         let result = data.results[0];
-        if self.values.contains_key(&result) {
+        if self.values[result].is_some() {
             return;
         }
         let mut op = data.op.clone();
@@ -261,12 +264,12 @@ impl Copies {
             alike.push(copy);
             copy
         });
-        self.values.insert(result, to.result(copy));
+        self.values[result] = Some(to.result(copy));
     }
 
     /// The copy of a value.
     pub(crate) fn copy(&self, value: Value) -> Value {
-        self.values.get(&value).copied().unwrap_or(value)
+        self.values[value].unwrap_or(value)
     }
 
     /// Ends the region: it yields the copies of these values.

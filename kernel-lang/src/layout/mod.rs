@@ -64,7 +64,10 @@
 //! `LinearLayout`, which uses the same bases.
 
 use std::fmt;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
+
+use rustc_hash::FxBuildHasher;
 
 mod constructors;
 mod conversion;
@@ -147,11 +150,25 @@ pub struct Coordinate {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Layout(Arc<Data>);
 
-#[derive(PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq)]
 struct Data {
+    /// The hash of the other fields, which is compared first: layouts are keys of many tables.
+    hash: u64,
     shape: Vec<u32>,
     /// By level: the row-major index of each bit.
     bases: [Vec<u64>; 4],
+}
+
+impl Data {
+    fn new(shape: Vec<u32>, bases: [Vec<u64>; 4]) -> Data {
+        Data { hash: FxBuildHasher.hash_one((&shape, &bases)), shape, bases }
+    }
+}
+
+impl Hash for Data {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.hash);
+    }
 }
 
 impl fmt::Debug for Layout {
@@ -209,7 +226,7 @@ impl Layout {
                 return Err(LayoutError::TooManyBits { level, bits, most });
             }
         }
-        Ok(Layout(Arc::new(Data { shape: shape.to_vec(), bases })))
+        Ok(Layout(Arc::new(Data::new(shape.to_vec(), bases))))
     }
 
     /// The extents of the tile, in elements; powers of two.
@@ -380,7 +397,7 @@ impl Layout {
         let kept: Vec<u32> = (0..self.bits(Level::Register) as u32).filter(|bit| free >> bit & 1 == 0).collect();
         let mut bases = self.0.bases.clone();
         bases[0] = kept.iter().map(|&bit| self.flat_bases(Level::Register)[bit as usize]).collect();
-        (Layout(Arc::new(Data { shape: self.shape().to_vec(), bases })), kept)
+        (Layout(Arc::new(Data::new(self.shape().to_vec(), bases))), kept)
     }
 
     /// The map from the row-major index to a hardware coordinate that holds the element, for a surjective layout. Of several coordinates,

@@ -155,8 +155,9 @@ pub struct Module {
 pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     let Stage::Gpu(schedule) = func.stage() else { panic!("only a kernel that is verified with its layouts is emitted") };
     let func = func.func();
-    let kept = arithmetic::compare::of_several_blocks(func);
-    let needed = needed(func, &kept);
+    let mut facts = AffineFacts::new();
+    let kept = arithmetic::compare::of_several_blocks(func, &mut facts);
+    let needed = needed(func, &mut facts, &kept);
     let launch_values = launch_value::parameters(func);
     let launch_types = launch_value::parameter_types(&launch_values);
     let param_bytes = exchange::budget::param_bytes(func, &launch_types);
@@ -170,7 +171,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         kept,
         summed: exchange::reduce::summed_products(func),
         rounded_quotients: arithmetic::bf16_quotient::rounded_quotients(func),
-        facts: AffineFacts::new(),
+        facts,
         threads: index::ThreadParts::default(),
         addresses: vec![FxHashMap::default()],
         slacks: vec![FxHashMap::default()],
@@ -285,8 +286,7 @@ fn arithmetic_type(dtype: Dtype) -> &'static str {
 }
 
 /// The values that must be in registers: all operands except offsets of accesses that are affine.
-fn needed(func: &Function, kept: &FxHashSet<Value>) -> Vec<bool> {
-    let mut facts = AffineFacts::new();
+fn needed(func: &Function, facts: &mut AffineFacts, kept: &FxHashSet<Value>) -> Vec<bool> {
     let mut needed = vec![false; func.value_count()];
     let mut insts = func.all_insts();
     insts.reverse();
@@ -313,20 +313,20 @@ fn needed(func: &Function, kept: &FxHashSet<Value>) -> Vec<bool> {
             match &data.op {
                 Op::Load { offset, mask, other, .. } => {
                     [*mask, *other].into_iter().flatten().for_each(&mut need);
-                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                    offset_parts(func, facts, *offset).into_iter().for_each(need);
                 }
                 Op::Store { offset, value, mask, .. } => {
                     need(*value);
                     mask.iter().copied().for_each(&mut need);
-                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                    offset_parts(func, facts, *offset).into_iter().for_each(need);
                 }
                 Op::Atomic { offset, values, mask, .. } => {
                     values.iter().copied().chain(*mask).for_each(&mut need);
-                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                    offset_parts(func, facts, *offset).into_iter().for_each(need);
                 }
                 Op::AsyncCopy { slot, on, offset, mask, .. } => {
                     [*slot, *on].into_iter().chain(*mask).for_each(&mut need);
-                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                    offset_parts(func, facts, *offset).into_iter().for_each(need);
                 }
                 Op::Report { offset, outside, .. } => {
                     need(*outside);
@@ -336,10 +336,10 @@ fn needed(func: &Function, kept: &FxHashSet<Value>) -> Vec<bool> {
                         None => need(*offset),
                     }
                 }
-                op if let Some(test) = data.results.first().and_then(|result| PositionTest::of(func, &mut facts, op, *result, kept)) => {
+                op if let Some(test) = data.results.first().and_then(|result| PositionTest::of(func, facts, op, *result, kept)) => {
                     test.operands().for_each(need);
                 }
-                op if let Some((_, index, length)) = arithmetic::compare::bounds_test(func, &mut facts, op) => {
+                op if let Some((_, index, length)) = arithmetic::compare::bounds_test(func, facts, op) => {
                     index.scalars().for_each(&mut need);
                     need(length);
                 }

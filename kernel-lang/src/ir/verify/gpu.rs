@@ -1,5 +1,7 @@
 //! The invariants of kernels with layouts, [`Stage::Gpu`](super::Stage::Gpu), on which the GPU backend relies.
 
+use rustc_hash::FxHashSet;
+
 use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, SideTable, Value};
 use crate::ir::atomic::AtomicOp;
@@ -21,6 +23,8 @@ pub(super) struct Gpu {
     is_used: SideTable<Value, bool>,
     /// Layouts already known to fit the schedule and to hold every element; a kernel has few different ones.
     known: Vec<Layout>,
+    /// The layouts between which elements of so many bits are known to be convertible.
+    convertible: FxHashSet<(Layout, Layout, u32)>,
 }
 
 impl Gpu {
@@ -38,7 +42,7 @@ impl Gpu {
                 is_index[*result] = from_index;
             }
         }
-        Gpu { schedule, is_index, is_used, known: Vec::new() }
+        Gpu { schedule, is_index, is_used, known: Vec::new(), convertible: FxHashSet::default() }
     }
 }
 
@@ -61,7 +65,7 @@ impl Verifier<'_> {
         }
         self.same_layouts(inst);
         self.carried_layouts(inst);
-        self.moves_nothing(inst);
+        self.moves_nothing(inst, gpu);
         self.bitwise_layouts(inst, gpu);
         if gpu.schedule.num_ctas > 1
             && let Some(what) = crosses_ctas(func, inst, gpu)
@@ -139,15 +143,19 @@ impl Verifier<'_> {
     }
 
     /// Invariant 8: only a `convert` moves elements between threads.
-    fn moves_nothing(&mut self, inst: Inst) {
+    fn moves_nothing(&mut self, inst: Inst, gpu: &mut Gpu) {
         let func = self.func;
         let data = func.inst(inst);
         let x = match &data.op {
             Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } if func.ty(*x).numel() > 1 => *x,
             Op::Convert { x } => {
                 let bits = 8 * func.ty(*x).dtype().bytes() as u32;
-                let layouts = func.layouts[*x].as_ref().zip(func.layouts[data.results[0]].as_ref());
-                if layouts.is_none_or(|(from, to)| conversion(from, to, bits).is_err()) {
+                let layouts = func.layouts[*x].clone().zip(func.layouts[data.results[0]].clone());
+                let mut is_possible = |(from, to): (Layout, Layout)| {
+                    let is_known = gpu.convertible.contains(&(from.clone(), to.clone(), bits));
+                    is_known || conversion(&from, &to, bits).is_ok() && gpu.convertible.insert((from, to, bits))
+                };
+                if !layouts.is_some_and(&mut is_possible) {
                     self.broken(inst, "converts to a layout that needs what no thread of the program holds");
                 }
                 return;

@@ -55,13 +55,13 @@ impl PositionTest {
 
 /// The comparisons of blocks of which a mask combines several, such as the rows and the columns of a tile at any place. Tested at each use, they let the driver's
 /// compiler load the whole tile at once: a transpose of 64 x 64 elements then took 95 registers instead of 56.
-pub(crate) fn of_several_blocks(func: &Function) -> FxHashSet<Value> {
-    let (mut facts, mut several, none) = (AffineFacts::new(), FxHashSet::default(), FxHashSet::default());
+pub(crate) fn of_several_blocks(func: &Function, facts: &mut AffineFacts) -> FxHashSet<Value> {
+    let (mut several, none) = (FxHashSet::default(), FxHashSet::default());
     let masks: FxHashSet<Value> = func.all_insts().into_iter().filter_map(|inst| func.inst(inst).op.access()?.mask).collect();
     for mask in masks {
-        let conjuncts = masks::conjuncts(func, &mut facts, mask).into_iter().map(|conjunct| conjunct.mask);
+        let conjuncts = masks::conjuncts(func, facts, mask).into_iter().map(|conjunct| conjunct.mask);
         let blocks = conjuncts.filter(|mask| {
-            let test = func.def_op(*mask).and_then(|op| PositionTest::of(func, &mut facts, op, *mask, &none));
+            let test = func.def_op(*mask).and_then(|op| PositionTest::of(func, facts, op, *mask, &none));
             test.is_some_and(|test| !test.begin.is(0))
         });
         let blocks: Vec<Value> = blocks.collect();
