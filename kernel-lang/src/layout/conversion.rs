@@ -10,6 +10,11 @@
 //!
 //! If two of them apply, the cheaper one in issue slots is used.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
 use super::matrix::Span;
 use super::{Layout, LayoutError, Level, SharedPlan, ShufflePlan};
 
@@ -61,6 +66,24 @@ pub fn conversion(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Conve
         Some(shuffle) if shuffle.cost() <= shared.cost() => Ok(Conversion::Shuffle(shuffle)),
         _ => Ok(Conversion::Shared(shared)),
     }
+}
+
+/// The most conversions that are remembered.
+const MOST_KNOWN: usize = 4096;
+
+/// What [`conversion`] returns. It is planned once a thread: compilations ask for few conversions, and for each of them many times.
+pub fn known_conversion(src: &Layout, dst: &Layout, element_bits: u32) -> Rc<Result<Conversion, LayoutError>> {
+    type Known = FxHashMap<(Layout, Layout, u32), Rc<Result<Conversion, LayoutError>>>;
+    thread_local! {
+        static KNOWN: RefCell<Known> = RefCell::default();
+    }
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        let plan = || Rc::new(conversion(src, dst, element_bits));
+        known.entry((src.clone(), dst.clone(), element_bits)).or_insert_with(plan).clone()
+    })
 }
 
 /// The requirements of every plan on its layouts.

@@ -79,7 +79,7 @@ mod shared;
 mod shuffle;
 mod text;
 
-pub use conversion::{Conversion, XorTable, conversion, renaming};
+pub use conversion::{Conversion, XorTable, conversion, known_conversion, renaming};
 pub use error::LayoutError;
 pub use matrix::Matrix;
 pub use scatter::Trade;

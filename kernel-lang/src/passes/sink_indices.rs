@@ -77,11 +77,14 @@ pub fn run(func: &mut Function) -> Changed {
         let is_branch = branches.contains(&region);
         let mut cx = Cx { func, facts, home, sizes, region, is_branch, copies, owner, out: Vec::new(), changed: false };
         for inst in cx.func.region(region).insts.clone() {
-            let mut op = cx.func.inst(inst).op.clone();
+            let user = &cx.func.inst(inst).op;
+            let mut takes_tiles = false;
+            user.for_each_operand(&mut |value| takes_tiles |= cx.func.ty(value).is_tile());
             // A value that a region yields keeps its layout, because it becomes a value of the surrounding region.
-            if !op.is_terminator() {
+            if takes_tiles && !user.is_terminator() {
+                let user = user.clone();
                 let is_index = cx.func.inst(inst).results.clone().into_iter().any(|result| cx.is_index(result));
-                let (user, mut own) = (op.clone(), FxHashMap::default());
+                let (mut op, mut own) = (user.clone(), FxHashMap::default());
                 op.map_operands(&mut |value| {
                     if !is_index && cx.is_owned(&user, value) { cx.own(inst, value, &mut own) } else { cx.here(value) }
                 });

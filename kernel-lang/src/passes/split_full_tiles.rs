@@ -181,8 +181,9 @@ fn planned(func: &Function, whole: &[Inst], loops: &FxHashMap<Value, Loop>, fact
 }
 
 fn flat(func: &Function, Planned { ops, plan, .. }: &Planned, loops: &FxHashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Flat> {
-    let late: FxHashSet<Inst> = ops.iter().copied().filter(|inst| !plan.before.contains(inst)).collect();
-    let is_usable = |value: Value| !matches!(func.def(value), Def::Result(inst, _) if late.contains(&inst));
+    let mut late: SideTable<Inst, bool> = SideTable::new();
+    ops.iter().filter(|inst| !plan.before.contains(inst)).for_each(|inst| late[*inst] = true);
+    let is_usable = |value: Value| !matches!(func.def(value), Def::Result(inst, _) if late[inst]);
     flat_indices::find(func, &full(ops, plan, false), loops, facts, &is_usable)
 }
 

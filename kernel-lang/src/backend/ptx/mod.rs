@@ -394,9 +394,12 @@ impl Emitter<'_> {
     /// The source of the elements of a value, for [`Emitter::at`].
     fn source(&self, value: Value) -> Source {
         let source = self.sources[value].clone().unwrap_or_else(|| panic!("{value} is used before it is emitted"));
-        match (source, self.runs.get(&value)) {
-            (Source::Tests(tests), Some(run)) => Source::Tests(tests.of_runs(*run)),
-            (source, _) => source,
+        match source {
+            Source::Tests(tests) => Source::Tests(match self.runs.get(&value) {
+                Some(run) => tests.of_runs(*run),
+                None => tests,
+            }),
+            source => source,
         }
     }
 

@@ -1,14 +1,12 @@
 //! The invariants of kernels with layouts, [`Stage::Gpu`](super::Stage::Gpu), on which the GPU backend relies.
 
-use rustc_hash::FxHashSet;
-
 use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, SideTable, Value};
 use crate::ir::atomic::AtomicOp;
 use crate::ir::function::Function;
 use crate::ir::ops::{BinaryOp, Op, UnaryOp};
 use crate::ir::renaming::register_sources;
-use crate::layout::{Conversion, Layout, Level, XorTable, conversion};
+use crate::layout::{Conversion, Layout, Level, XorTable, known_conversion};
 use crate::location::Loc;
 use crate::schedule::Schedule;
 
@@ -23,8 +21,6 @@ pub(super) struct Gpu {
     is_used: SideTable<Value, bool>,
     /// Layouts already known to fit the schedule and to hold every element; a kernel has few different ones.
     known: Vec<Layout>,
-    /// The layouts between which elements of so many bits are known to be convertible.
-    convertible: FxHashSet<(Layout, Layout, u32)>,
 }
 
 impl Gpu {
@@ -42,7 +38,7 @@ impl Gpu {
                 is_index[*result] = from_index;
             }
         }
-        Gpu { schedule, is_index, is_used, known: Vec::new(), convertible: FxHashSet::default() }
+        Gpu { schedule, is_index, is_used, known: Vec::new() }
     }
 }
 
@@ -65,7 +61,7 @@ impl Verifier<'_> {
         }
         self.same_layouts(inst);
         self.carried_layouts(inst);
-        self.moves_nothing(inst, gpu);
+        self.moves_nothing(inst);
         self.bitwise_layouts(inst, gpu);
         if gpu.schedule.num_ctas > 1
             && let Some(what) = crosses_ctas(func, inst, gpu)
@@ -143,19 +139,15 @@ impl Verifier<'_> {
     }
 
     /// Invariant 8: only a `convert` moves elements between threads.
-    fn moves_nothing(&mut self, inst: Inst, gpu: &mut Gpu) {
+    fn moves_nothing(&mut self, inst: Inst) {
         let func = self.func;
         let data = func.inst(inst);
         let x = match &data.op {
             Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } if func.ty(*x).numel() > 1 => *x,
             Op::Convert { x } => {
                 let bits = 8 * func.ty(*x).dtype().bytes() as u32;
-                let layouts = func.layouts[*x].clone().zip(func.layouts[data.results[0]].clone());
-                let mut is_possible = |(from, to): (Layout, Layout)| {
-                    let is_known = gpu.convertible.contains(&(from.clone(), to.clone(), bits));
-                    is_known || conversion(&from, &to, bits).is_ok() && gpu.convertible.insert((from, to, bits))
-                };
-                if !layouts.is_some_and(&mut is_possible) {
+                let layouts = func.layouts[*x].as_ref().zip(func.layouts[data.results[0]].as_ref());
+                if layouts.is_none_or(|(from, to)| known_conversion(from, to, bits).is_err()) {
                     self.broken(inst, "converts to a layout that needs what no thread of the program holds");
                 }
                 return;
@@ -221,8 +213,12 @@ fn wrong_layout(func: &Function, value: Value, gpu: &mut Gpu) -> Option<String> 
     if !ty.is_tile() {
         return layout.map(|_| "has a layout and is no tile".to_string());
     }
-    let extents: Vec<u32> = ty.extents().iter().map(|extent| *extent as u32).collect();
-    let Some(layout) = layout.filter(|layout| layout.shape() == extents) else { return Some("has no layout of its extents".to_string()) };
+    let shape = ty.shape();
+    let fits = |layout: &&Layout| {
+        let mut extents = shape.iter().zip(layout.shape());
+        shape.len() == layout.rank() && extents.all(|(dim, extent)| dim.as_int() == Some((*extent).into()))
+    };
+    let Some(layout) = layout.filter(fits) else { return Some("has no layout of its extents".to_string()) };
     if gpu.known.contains(layout) {
         return None;
     }
@@ -262,7 +258,7 @@ fn crosses_ctas(func: &Function, inst: Inst, gpu: &Gpu) -> Option<&'static str> 
         Op::Convert { x } => {
             let (from, to) = (layout(*x)?, layout(data.results[0])?);
             let uses_block = |tables: &[&XorTable]| tables.iter().any(|table| table.block.iter().any(|value| *value != 0));
-            match conversion(from, to, 8 * func.ty(*x).dtype().bytes() as u32) {
+            match known_conversion(from, to, 8 * func.ty(*x).dtype().bytes() as u32).as_ref() {
                 Ok(Conversion::Shuffle(plan)) => uses_block(&[&plan.source_lane, &plan.send, &plan.receive]),
                 Ok(Conversion::Shared(plan)) => uses_block(&[&plan.store.thread, &plan.load.thread]),
                 _ => false,

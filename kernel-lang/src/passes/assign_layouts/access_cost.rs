@@ -8,7 +8,7 @@
 //! If a thread has enough elements, two of its loads can be neighbours: together they load a sector, the second one from the L1. The store of the
 //! example then moves 16 bytes.
 
-use crate::layout::{Conversion, Layout, Level, conversion};
+use crate::layout::{Conversion, Layout, Level, known_conversion};
 use crate::target::SECTOR;
 
 use super::accesses::{Width, Wish};
@@ -43,7 +43,7 @@ pub(super) fn wider(wish: &Wish) -> Option<Wish> {
 /// The instructions of a convert of elements of `bytes` bytes.
 pub(super) fn of_convert(from: &Layout, to: &Layout, bytes: u32) -> u32 {
     let size = |layout: &Layout| (layout.registers_per_thread() * bytes).div_ceil(WIDEST);
-    match conversion(from, to, 8 * bytes) {
+    match known_conversion(from, to, 8 * bytes).as_ref() {
         Ok(Conversion::None | Conversion::Registers(_)) => 0,
         Ok(Conversion::Shuffle(plan)) => 2 * plan.rounds.len() as u32,
         Ok(Conversion::Shared(_)) | Err(_) => size(from) + size(to) + BARRIER,

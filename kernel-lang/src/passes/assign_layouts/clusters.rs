@@ -7,7 +7,7 @@ use crate::analysis::uniform_loads::{self, Reader};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::use_counts;
 use crate::ir::{AtomicOp, Function, Handle, Inst, Op, SideTable, Value};
-use crate::layout::{Conversion, Layout, Level, XorTable, conversion};
+use crate::layout::{Conversion, Layout, Level, XorTable, known_conversion};
 
 /// Reports the ops of a kernel with layouts that its CTAs cannot share.
 pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
@@ -27,7 +27,7 @@ pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
 /// Is there a convert that moves no element of so many bytes to another CTA?
 pub(super) fn is_convertible(from: &Layout, to: &Layout, bytes: usize) -> bool {
     let crosses = |tables: &[&XorTable]| tables.iter().any(|table| table.block.iter().any(|value| *value != 0));
-    match conversion(from, to, 8 * bytes as u32) {
+    match known_conversion(from, to, 8 * bytes as u32).as_ref() {
         Ok(Conversion::Shuffle(plan)) => !crosses(&[&plan.source_lane, &plan.send, &plan.receive]),
         Ok(Conversion::Shared(plan)) => !crosses(&[&plan.store.thread, &plan.load.thread]),
         Ok(_) => true,

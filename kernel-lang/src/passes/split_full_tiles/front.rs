@@ -7,8 +7,6 @@
 //! %y = load %table, %next * %n + (arange ..)
 //! ```
 
-use rustc_hash::FxHashSet;
-
 use crate::ir::{Def, Function, Inst, Op, SideTable, Type, Value};
 
 /// Splits a straight-line region into two lists of ops. The first has loads of scalars, such as of a length or an address, and the ops that they
@@ -25,7 +23,7 @@ pub(super) fn scalars_in_front(func: &Function, ops: &[Inst]) -> (Vec<Inst>, Vec
     for (at, inst) in ops.iter().enumerate().rev() {
         let data = func.inst(*inst);
         let is_needed = data.results.iter().any(|result| needed[*result]);
-        if is_needed || later.contains(inst) || at < last && !data.op.is_pure() {
+        if is_needed || later[*inst] || at < last && !data.op.is_pure() {
             let mut need = |op: &Op| op.for_each_operand(&mut |value| needed[value] = true);
             need(&data.op);
             data.op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inst| need(&func.inst(inst).op)));
@@ -33,16 +31,18 @@ pub(super) fn scalars_in_front(func: &Function, ops: &[Inst]) -> (Vec<Inst>, Vec
         }
     }
     front.reverse();
-    let is_front: FxHashSet<Inst> = front.iter().copied().collect();
-    let behind = ops.iter().copied().filter(|inst| !is_front.contains(inst)).collect();
+    let mut is_front: SideTable<Inst, bool> = SideTable::new();
+    front.iter().for_each(|inst| is_front[*inst] = true);
+    let behind = ops.iter().copied().filter(|inst| !is_front[*inst]).collect();
     (front, behind)
 }
 
 /// The loads of scalars from memory that nothing writes, whose operands are computed from such scalars alone. Behind an op that may wait for
 /// other programs, there is none.
-fn movable_loads(func: &Function, ops: &[Inst]) -> FxHashSet<Inst> {
-    let own: FxHashSet<Inst> = ops.iter().copied().collect();
-    let (mut movable, mut loads) = (FxHashSet::default(), FxHashSet::default());
+fn movable_loads(func: &Function, ops: &[Inst]) -> SideTable<Inst, bool> {
+    // The ops that stay, of those that were not visited all.
+    let (mut stays, mut loads): (SideTable<Inst, bool>, SideTable<Inst, bool>) = (SideTable::new(), SideTable::new());
+    ops.iter().for_each(|inst| stays[*inst] = true);
     for inst in ops {
         let data = func.inst(*inst);
         let is_load =
@@ -52,12 +52,15 @@ fn movable_loads(func: &Function, ops: &[Inst]) -> FxHashSet<Inst> {
         }
         let is_plain = (is_load || data.op.is_pure()) && !data.op.has_regions();
         let mut can_move = is_plain && data.results.iter().all(|result| func.ty(*result).is_scalar());
+        if !can_move {
+            continue;
+        }
         data.op.for_each_operand(&mut |value| {
-            can_move &= !matches!(func.def(value), Def::Result(inst, _) if own.contains(&inst) && !movable.contains(&inst));
+            can_move &= !matches!(func.def(value), Def::Result(inst, _) if stays[inst]);
         });
         if can_move {
-            movable.insert(*inst);
-            loads.extend(is_load.then_some(*inst));
+            stays[*inst] = false;
+            loads[*inst] = is_load;
         }
     }
     loads

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::dtype::Dtype;
 use crate::ir::renaming::register_sources;
 use crate::ir::{Op, Value};
-use crate::layout::{Access, Conversion, SharedPlan, ShufflePlan, XorTable, conversion};
+use crate::layout::{Access, Conversion, SharedPlan, ShufflePlan, XorTable, known_conversion};
 
 use crate::backend::ptx::exchange::parts::Parts;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
@@ -91,12 +91,12 @@ impl Emitter<'_> {
             return self.define(result, lanes);
         };
         let dtype = self.func.ty(x).dtype();
-        let plan = conversion(from, to, 8 * dtype.bytes() as u32).expect("a verified conversion finds every element");
-        let regs = match plan {
+        let plan = known_conversion(from, to, 8 * dtype.bytes() as u32);
+        let regs = match plan.as_ref().as_ref().expect("a verified conversion finds every element") {
             Conversion::None => regs,
-            Conversion::Registers(from) => from.into_iter().map(|register| regs[register as usize]).collect(),
-            Conversion::Shuffle(plan) => self.by_shuffles(&plan, dtype, &regs),
-            Conversion::Shared(plan) => self.through_shared(&plan, dtype, &regs),
+            Conversion::Registers(from) => from.iter().map(|register| regs[*register as usize]).collect(),
+            Conversion::Shuffle(plan) => self.by_shuffles(plan, dtype, &regs),
+            Conversion::Shared(plan) => self.through_shared(plan, dtype, &regs),
         };
         self.define(result, Lanes::Each(regs));
     }

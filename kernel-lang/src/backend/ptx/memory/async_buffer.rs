@@ -30,7 +30,9 @@ impl AsyncBuffers {
     /// The state before anything is emitted.
     pub(crate) fn of(func: &Function) -> AsyncBuffers {
         let (mut homes, mut last_users) = (FxHashMap::default(), FxHashMap::default());
-        note_users(func, func.body, &mut Vec::new(), &mut homes, &mut last_users);
+        if func.all_insts().iter().any(|inst| matches!(func.inst(*inst).op, Op::AsyncBuffer { .. })) {
+            note_users(func, func.body, &mut Vec::new(), &mut homes, &mut last_users);
+        }
         AsyncBuffers { alive: Vec::new(), last_users }
     }
 }
