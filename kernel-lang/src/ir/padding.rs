@@ -50,7 +50,6 @@ pub fn keeps_order(from: &[usize], to: &[usize]) -> bool {
 
 /// Does the type have an extent that is known not to be a power of two?
 fn is_odd(ty: &Type) -> bool {
-    // A loop, because this runs for every operand of every op.
     for dim in ty.shape() {
         if let ConstExpr::Int(extent) = dim
             && *extent > 0
@@ -67,49 +66,54 @@ fn is_odd(ty: &Type) -> bool {
 /// # Errors
 /// A message in the terms of the language: the op needs powers of two.
 pub fn check(func: &Function, op: &Op, given: &[&Type]) -> Result<(), String> {
-    let mut odd = None;
-    op.for_each_operand(&mut |value| {
-        if odd.is_none() && is_odd(func.ty(value)) {
-            odd = Some(func.ty(value));
-        }
-    });
-    let Some(odd) = odd.or(given.iter().copied().find(|ty| is_odd(ty))) else { return Ok(()) };
-    match op {
-        Op::Reshape { .. }
-        | Op::Unary { .. }
-        | Op::Binary { .. }
-        | Op::Compare { .. }
-        | Op::Const { .. }
-        | Op::Arange { .. }
-        | Op::Broadcast { .. }
-        | Op::ExpandDims { .. }
-        | Op::Permute { .. }
-        | Op::Reduce { .. }
-        | Op::Scan { .. }
-        | Op::Flip { .. }
-        | Op::Gather { .. }
-        | Op::Histogram { .. }
-        | Op::Sort { .. }
-        | Op::Fma { .. }
-        | Op::Select { .. }
-        | Op::Cast { .. }
-        | Op::Bitcast { .. }
-        | Op::ReducePio2 { .. }
-        | Op::InlinePtx { .. }
-        | Op::Load { .. }
-        | Op::Store { .. }
-        | Op::Atomic { .. }
-        | Op::Print { .. }
-        | Op::If { .. }
-        | Op::For { .. }
-        | Op::While { .. }
-        | Op::StaticIf { .. }
-        | Op::StaticFor { .. }
-        | Op::Yield { .. }
-        | Op::Condition { .. } => Ok(()),
-        // A new op is rejected until this match defines its behaviour on padding.
-        op => Err(format!("`{}` takes extents that are powers of two, not `{odd}`", op.name())),
+    if has_padding(op) {
+        return Ok(());
     }
+    let mut odd = None;
+    op.for_each_operand(&mut |value| odd = odd.or(Some(func.ty(value)).filter(|ty| is_odd(ty))));
+    match odd.or(given.iter().copied().find(|ty| is_odd(ty))) {
+        None => Ok(()),
+        Some(odd) => Err(format!("`{}` takes extents that are powers of two, not `{odd}`", op.name())),
+    }
+}
+
+/// Is the op's behaviour on padding defined? That of a new op is not, until it is added here.
+fn has_padding(op: &Op) -> bool {
+    matches!(
+        op,
+        Op::Reshape { .. }
+            | Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Compare { .. }
+            | Op::Const { .. }
+            | Op::Arange { .. }
+            | Op::Broadcast { .. }
+            | Op::ExpandDims { .. }
+            | Op::Permute { .. }
+            | Op::Reduce { .. }
+            | Op::Scan { .. }
+            | Op::Flip { .. }
+            | Op::Gather { .. }
+            | Op::Histogram { .. }
+            | Op::Sort { .. }
+            | Op::Fma { .. }
+            | Op::Select { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. }
+            | Op::ReducePio2 { .. }
+            | Op::InlinePtx { .. }
+            | Op::Load { .. }
+            | Op::Store { .. }
+            | Op::Atomic { .. }
+            | Op::Print { .. }
+            | Op::If { .. }
+            | Op::For { .. }
+            | Op::While { .. }
+            | Op::StaticIf { .. }
+            | Op::StaticFor { .. }
+            | Op::Yield { .. }
+            | Op::Condition { .. }
+    )
 }
 
 #[cfg(test)]
