@@ -33,6 +33,7 @@ mod minimise;
 #[path = "../conformance/number.rs"]
 mod number;
 mod pairs;
+mod ragged;
 mod rows;
 mod shapes;
 mod sweeps;

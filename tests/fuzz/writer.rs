@@ -5,7 +5,7 @@ use galatea::Dtype;
 use crate::kernel::{Kernel, ROOM, Sizes, Tensor};
 use crate::lab::Lab;
 use crate::tile::{Value, exact_below, flat, index, is_float};
-use crate::{accesses, control, elements, flat, pairs, rows, shapes, sweeps, transposes, walks};
+use crate::{accesses, control, elements, flat, pairs, ragged, rows, shapes, sweeps, transposes, walks};
 
 pub(crate) struct Writer<'a> {
     pub(crate) lab: &'a mut Lab,
@@ -106,6 +106,7 @@ pub(crate) fn write(lab: &mut Lab) -> Kernel {
         0..=3 => return flat::write(writer),
         4 => return transposes::write(writer),
         5 => return pairs::write(writer),
+        6 | 7 => return ragged::write(writer),
         _ => {}
     }
     writer.declare();
