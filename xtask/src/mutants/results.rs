@@ -73,12 +73,13 @@ struct Counts {
 
 impl Counts {
     fn add(&mut self, defect: &Defect, outcome: &Outcome) {
+        let is_explained = !matches!(outcome, Outcome::Noticed(_)) && defect.survives.is_some();
         self.all += 1;
         self.noticed += usize::from(matches!(outcome, Outcome::Noticed(_)));
         self.by_its_own +=
             usize::from(matches!(outcome, Outcome::Noticed(test) if test.split(' ').next() != Some(run::WRITTEN_FOR_SURVIVORS)));
-        self.with_goldens += usize::from(*outcome != Outcome::Survived);
-        self.explained += usize::from(!matches!(outcome, Outcome::Noticed(_)) && defect.survives.is_some());
+        self.with_goldens += usize::from(*outcome != Outcome::Survived && !is_explained);
+        self.explained += usize::from(is_explained);
     }
 
     /// The percentage of `of` among the actual defects.
