@@ -69,7 +69,7 @@ pub fn conversion(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Conve
 }
 
 /// The most conversions that are remembered.
-const MOST_KNOWN: usize = 4096;
+const MOST_KNOWN: usize = 1024;
 
 /// What [`conversion`] returns. It is planned once a thread: compilations ask for few conversions, and for each of them many times.
 pub fn known_conversion(src: &Layout, dst: &Layout, element_bits: u32) -> Rc<Result<Conversion, LayoutError>> {

@@ -1,8 +1,8 @@
 //! Index comparisons: indices within a tile against a limit, in 32 bits, and indices against a length. They are recomputed at each use,
 //! because a thread has seven predicate registers and a tile has dozens of elements.
 
+mod conjunction;
 mod position_test;
-mod tests;
 
 use std::rc::Rc;
 
@@ -14,9 +14,9 @@ use crate::dtype::Dtype;
 use crate::ir::{Op, Value};
 use crate::layout::Layout;
 
+use conjunction::Test;
+pub(crate) use conjunction::Tests;
 pub(crate) use position_test::{PositionTest, bounds_test, of_several_blocks};
-use tests::Test;
-pub(crate) use tests::Tests;
 
 /// The key of a slack: the limit and where the positions begin, the strides of the index, and the layout that distributes the elements over threads.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
