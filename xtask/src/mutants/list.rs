@@ -303,6 +303,37 @@ mod tests {
         assert!(wrong.is_empty(), "these planted defects do not apply; mend xtask/mutants:\n{}", wrong.join("\n"));
     }
 
+    /// A filter that matches no test passes, and so would notice nothing.
+    #[test]
+    fn the_tests_that_notice_defects_exist() {
+        let root = process::root();
+        let file_of = |path: &str| {
+            [format!("{path}.rs"), format!("{path}/mod.rs")].map(|path| root.join(path)).into_iter().find(|path| path.exists())
+        };
+        let exists = |tests: &Tests| match (tests.executable.as_str(), tests.filter.split_once("::")) {
+            // The name of a kernel is that of its file, of which a filter may be a part.
+            ("kernels", Some(("sim", kernel))) => {
+                let (folder, name) = kernel.rsplit_once("::").unwrap_or(("", kernel));
+                let entries = root.join("tests/kernels").join(folder.replace("::", "/")).read_dir();
+                entries.is_ok_and(|mut entries| entries.any(|entry| entry.unwrap().file_name().to_string_lossy().contains(name)))
+            }
+            ("kernel_lang", _) if let Some((module, test)) = tests.filter.split_once("::tests::") => {
+                let module = format!("kernel-lang/src/{}", module.replace("::", "/"));
+                let files = [file_of(&module), file_of(&format!("{module}/tests"))];
+                files.into_iter().flatten().any(|file| std::fs::read_to_string(file).unwrap().contains(&format!("fn {test}(")))
+            }
+            _ => true,
+        };
+        let defects = read(&root.join("xtask/mutants")).unwrap();
+        let wrong: Vec<String> = defects
+            .iter()
+            .flat_map(|defect| defect.first.iter().chain(&defect.noticed_by).map(move |tests| (defect, tests)))
+            .filter(|(_, tests)| !exists(tests))
+            .map(|(defect, tests)| format!("{}: {} {}", defect.name, tests.executable, tests.filter))
+            .collect();
+        assert!(wrong.is_empty(), "there are no such tests; mend xtask/mutants:\n{}", wrong.join("\n"));
+    }
+
     /// Files in which a planted defect would not change executed code.
     const WITHOUT_DEFECTS: [&str; 1] = ["kernel-lang/src/passes/mod.rs"];
 
