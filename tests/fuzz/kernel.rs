@@ -43,6 +43,16 @@ pub(crate) struct Kernel {
 }
 
 impl Tensor {
+    /// A tensor of small whole numbers that all programs read.
+    pub(crate) fn input(name: &'static str, dtype: Dtype, len: usize) -> Tensor {
+        Tensor { name, dtype, is_whole: true, is_written: false, is_shared: false, len }
+    }
+
+    /// A tensor in which each program writes its own part.
+    pub(crate) fn output(name: &'static str, dtype: Dtype) -> Tensor {
+        Tensor { is_written: true, ..Tensor::input(name, dtype, 0) }
+    }
+
     /// Does each program write its own part?
     pub(crate) fn is_own(&self) -> bool {
         self.is_written && !self.is_shared

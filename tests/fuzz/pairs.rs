@@ -19,7 +19,7 @@ pub(crate) fn write(mut writer: Writer<'_>) -> Kernel {
     for (name, is_written) in [("x0", false), ("x1", false), ("y0", true), ("y1", true)] {
         let dtype = if name == "x1" { I32 } else { writer.pick(&[F16, Bf16, F32, I8, I16, I32, U8]) };
         let len = if is_written { 0 } else { writer.pick(&[301, 1024, 4096]) };
-        writer.tensors.push(Tensor { name, dtype, is_whole: true, is_written, is_shared: false, len });
+        writer.tensors.push(Tensor { is_written, ..Tensor::input(name, dtype, len) });
     }
     let (block, channels) = (writer.pick(&BLOCKS), writer.pick(&[2, 2, 4]));
     writer.line(format!("let i = arange(0, {block});"));

@@ -19,11 +19,11 @@ pub(crate) fn write(mut writer: Writer<'_>) -> Kernel {
     writer.is_unchecked = false;
     for (name, dtypes) in [("x0", &[F16, Bf16, F32][..]), ("x1", &[F16, Bf16, F32, I8, U8, I16]), ("x2", &[I16, I32, I64])] {
         let (dtype, len) = (writer.pick(dtypes), writer.pick(&[301, 1024, 4096]));
-        writer.tensors.push(Tensor { name, dtype, is_whole: true, is_written: false, is_shared: false, len });
+        writer.tensors.push(Tensor::input(name, dtype, len));
     }
     for name in ["y0", "y1"] {
         let dtype = writer.pick(&[F16, Bf16, F32, F32, I32]);
-        writer.tensors.push(Tensor { name, dtype, is_whole: true, is_written: true, is_shared: false, len: 0 });
+        writer.tensors.push(Tensor::output(name, dtype));
     }
     let block = writer.pick(&BLOCKS);
     writer.line(format!("let i = arange(0, {block});"));

@@ -18,7 +18,7 @@ pub(crate) fn write(mut writer: Writer<'_>) -> Kernel {
     writer.is_unchecked = false;
     for (name, is_written) in [("x0", false), ("x1", false), ("y0", true)] {
         let (dtype, len) = (writer.pick(&[F16, Bf16, F32, I8, I32]), if is_written { 0 } else { writer.pick(&[300, 4096, 9000]) });
-        writer.tensors.push(Tensor { name, dtype, is_whole: true, is_written, is_shared: false, len });
+        writer.tensors.push(Tensor { is_written, ..Tensor::input(name, dtype, len) });
     }
     let block = writer.pick(&BLOCKS);
     writer.line(format!("let o = pid * {block} + arange(0, {block});"));

@@ -274,18 +274,18 @@ impl Writer<'_> {
         for (name, dtypes) in [("x0", &[F16, Bf16, F32, F32][..]), ("x1", &[U8, I8, I16, I32, U32, I64]), ("x2", &Dtype::ALL)] {
             let (dtype, len) = (self.pick(dtypes), self.pick(&[300, 1000, 2048]));
             let is_whole = self.chance(70);
-            self.tensors.push(Tensor { name, dtype, is_whole, is_written: false, is_shared: false, len });
+            self.tensors.push(Tensor { is_whole, ..Tensor::input(name, dtype, len) });
         }
         for (name, dtypes) in [("y0", &[F16, Bf16, F32, F64][..]), ("y1", &[I16, I32, U32, I64]), ("y2", &[U8, I8, U16, F16, F32, I32])] {
             let dtype = self.pick(dtypes);
-            self.tensors.push(Tensor { name, dtype, is_whole: true, is_written: true, is_shared: false, len: 0 });
+            self.tensors.push(Tensor::output(name, dtype));
         }
         if self.chance(50) {
             let dtype = self.pick(&[I32, U32, I64, F32]);
             let word = if dtype == F32 { "add" } else { self.pick(&["add", "add", "max", "min", "and", "or", "xor"]) };
             self.combined = Some((word, dtype));
             let len = sweeps::SHARED + 8;
-            self.tensors.push(Tensor { name: "z", dtype, is_whole: true, is_written: true, is_shared: true, len });
+            self.tensors.push(Tensor { is_shared: true, len, ..Tensor::output("z", dtype) });
         }
         self.declare_value("n".to_string(), Dtype::I64, &[], None);
     }

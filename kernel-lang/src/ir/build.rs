@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, Region, Value};
 use crate::ir::constexpr::ConstExpr;
+use crate::ir::few::Few;
 use crate::ir::function::Function;
 use crate::ir::ops::{BinaryOp, CompareOp, Op, UnaryOp};
 use crate::ir::rules;
@@ -33,11 +34,7 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// A violated type rule.
     pub fn try_op(&mut self, op: Op, given: &[Type]) -> Result<Inst, String> {
-        let types = match given {
-            [] => rules::result_types(self.func, &op, &[])?,
-            [ty] => rules::result_types(self.func, &op, &[ty])?,
-            types => rules::result_types(self.func, &op, &types.iter().collect::<Vec<_>>())?,
-        };
+        let types = rules::result_types(self.func, &op, &given.iter().collect::<Few<_>>())?;
         let types = types.into_map(Cow::into_owned);
         Ok(self.func.append(self.region, op, types, self.loc))
     }
