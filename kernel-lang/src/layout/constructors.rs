@@ -24,10 +24,25 @@ impl Layout {
         warps: &[u32],
         order: &[usize],
     ) -> Result<Layout, LayoutError> {
+        Layout::nested(shape, &[(Level::Register, size_per_thread), (Level::Lane, threads_per_warp), (Level::Warp, warps)], order)
+    }
+
+    /// The layout in which the units of each level lie side by side, so many along each axis, in blocks of those of the levels before it. Within a
+    /// level, they lie along the axes in the order of `order`. The rest of the tile is in further registers.
+    ///
+    /// ```
+    /// use kernel_lang::layout::{Layout, Level};
+    /// // Each of two warps has 64 neighbours, of which each lane holds every 32nd.
+    /// let layout = Layout::nested(&[128], &[(Level::Lane, &[32]), (Level::Register, &[2]), (Level::Warp, &[2])], &[0]).unwrap();
+    /// assert_eq!(layout.apply(1, 3, 1, 0), [32 + 3 + 64]);
+    /// ```
+    ///
+    /// # Errors
+    /// If the lists differ in length, an entry is not a power of two, or `order` is not a permutation of the axes.
+    pub fn nested(shape: &[u32], levels: &[(Level, &[u32])], order: &[usize]) -> Result<Layout, LayoutError> {
         check_order(order, shape.len())?;
         let mut tiler = Tiler::new(shape)?;
-        let counts = [(Level::Register, size_per_thread), (Level::Lane, threads_per_warp), (Level::Warp, warps)];
-        for (level, counts) in counts {
+        for &(level, counts) in levels {
             if counts.len() != shape.len() {
                 return Err(LayoutError::Rank { expected: shape.len(), found: counts.len() });
             }

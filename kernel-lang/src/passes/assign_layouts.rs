@@ -45,7 +45,7 @@ use std::cmp::Reverse;
 use crate::diagnostic::Diagnostics;
 use crate::ir::renaming::{operand_layout, result_layout};
 use crate::ir::{Function, Inst, Op, SideTable, Value};
-use crate::layout::Layout;
+use crate::layout::{Layout, Level};
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
@@ -266,30 +266,54 @@ fn edges(func: &Function, components: &mut Components, boundaries: &SideTable<In
     edges
 }
 
-/// A blocked layout. Lanes lie side by side along the axis of consecutive addresses, each with a vector of elements; then along the other
+/// The layout that suits accesses. Lanes lie side by side along the axis of consecutive addresses, each with a vector of elements; then along the other
 /// axes, the last one first. Warps prefer axes that nothing is reduced along if reductions then stay within a warp. The CTAs of a cluster
 /// prefer these axes, too, and each holds its own part of the tile.
+///
+/// A warp that accesses single elements moves a part of a row, whose first and last sector also hold elements of the parts beside it. So a warp accesses
+/// several parts that lie side by side, one after the other, while these sectors are in the L1: the row, divided among the warps, or all of it if a
+/// reduction over rows crosses warps in return.
 fn layout_of(whole: &[u32], wish: &Wish, target: &Asked, schedule: Schedule) -> Layout {
     let rank = whole.len();
     let fastest = wish.axis.unwrap_or(rank - 1);
     let order: Vec<usize> = [fastest].into_iter().chain((0..rank).rev().filter(|axis| *axis != fastest)).collect();
-    let mut warp_order = order.clone();
-    warp_order.sort_by_key(|axis| wish.reduced.contains(axis));
-    let ctas = spread(schedule.num_ctas, whole, &warp_order);
+    let mut unreduced_first = order.clone();
+    unreduced_first.sort_by_key(|axis| wish.reduced.contains(axis));
+    let ctas = spread(schedule.num_ctas, whole, &unreduced_first);
     let shape: Vec<u32> = whole.iter().zip(&ctas).map(|(extent, ctas)| (extent / ctas).max(1)).collect();
     let share = (shape.iter().product::<u32>() / schedule.threads()).max(1);
-    let mut size_per_thread = vec![1; rank];
-    size_per_thread[fastest] = wish.vector.min(share).min(shape[fastest]);
-    let room: Vec<u32> = (0..rank).map(|axis| (shape[axis] / size_per_thread[axis]).max(1)).collect();
+
+    let mut room = shape.clone();
+    let mut vector = vec![1; rank];
+    vector[fastest] = wish.vector.min(share).min(room[fastest]);
+    take(&mut room, &vector);
     let lanes = spread(target.ask(Target::warp_size), &room, &order);
-    let room: Vec<u32> = (0..rank).map(|axis| (room[axis] / lanes[axis]).max(1)).collect();
-    // If a reduction crosses warps in any case, they lie along the consecutive addresses, so that a thread holds one part of several rows, and
-    // needs one part of what is the same for these rows.
-    let others: u32 = (0..rank).filter(|axis| !wish.reduced.contains(axis)).map(|axis| room[axis]).product();
-    let warps = spread(schedule.num_warps, &room, if others < schedule.num_warps { &order } else { &warp_order });
-    Layout::blocked(&shape, &size_per_thread, &lanes, &warps, &order)
+    take(&mut room, &lanes);
+    let hold_all_warps = |axes: &[usize]| axes.iter().map(|axis| room[*axis]).product::<u32>() >= schedule.num_warps;
+    let unreduced: Vec<usize> = order.iter().copied().filter(|axis| !wish.reduced.contains(axis)).collect();
+    let others = &order[1..];
+    let warp_order = if wish.is_narrow() && others.iter().any(|axis| wish.reduced.contains(axis)) && hold_all_warps(others) {
+        [others, &order[..1]].concat()
+    } else if hold_all_warps(&unreduced) {
+        unreduced_first
+    } else {
+        // A reduction crosses warps in any case. A thread holds one part of several rows, and needs one part of what is the same for these rows.
+        order.clone()
+    };
+    let warps = spread(schedule.num_warps, &room, &warp_order);
+    let mut row = vec![1; rank];
+    if wish.is_narrow() {
+        row[fastest] = (room[fastest] / warps[fastest]).clamp(1, share);
+    }
+    let levels = [(Level::Register, &vector[..]), (Level::Lane, &lanes), (Level::Register, &row), (Level::Warp, &warps)];
+    Layout::nested(&shape, &levels, &order)
         .and_then(|layout| layout.over_blocks(whole, &ctas))
         .expect("extents of verified tiles are powers of two")
+}
+
+/// Takes so many units of each axis from what is left of it.
+fn take(room: &mut [u32], counts: &[u32]) {
+    room.iter_mut().zip(counts).for_each(|(room, count)| *room = (*room / count).max(1));
 }
 
 /// The number of units along each axis, of `count` units in total: as many as `room` allows, in the order of `order`. The last axis takes

@@ -30,6 +30,11 @@ impl Wish {
     pub(super) fn is_access(&self) -> bool {
         !self.accesses.is_empty()
     }
+
+    /// Do its accesses move single elements of rows, because these are not aligned?
+    pub(super) fn is_narrow(&self) -> bool {
+        self.axis.is_some() && self.vector == 1 && self.accesses.iter().all(|access| access.vector == 1)
+    }
 }
 
 /// How wide an access can be.

@@ -32,8 +32,9 @@ use super::{first_is_full, last_index, last_is_inside, only_grows, scales};
 
 /// Longer bodies have no guarded version.
 const MOST_GUARDED_OPS: usize = 200;
-/// The most registers of a thread, of the usual four warps, for what the loop carries and loads element by element: all versions share the register count.
-const MOST_REGISTERS: usize = 40;
+/// The most registers of a thread, of the usual four warps, for what the loop carries and loads element by element. All versions share the register count,
+/// and with large tiles that of the main loop is as large.
+const MOST_REGISTERS: usize = 128;
 /// The registers for a row of a tile: its address, and what advances that.
 const OF_ROW: usize = 3;
 
