@@ -1,6 +1,7 @@
 //! Each element of two rows is stored 512 further on in its row, where another lane, of the same thread, has loaded; masks leave a part of each row.
 //! x: any 5600
 //! n: 0, 1, 524, 1212, 2047
+//! warps: 1
 fn kernel(x: PtrMut<i32>, n: usize) {
     let column = arange(0, 2048);
     let at = arange(0, 2).col() * 2800 + column.row();

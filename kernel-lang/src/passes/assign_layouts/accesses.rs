@@ -23,6 +23,8 @@ pub(super) struct Wish {
     pub(super) vector: u32,
     /// The axes along which it is reduced or scanned.
     pub(super) reduced: Vec<usize>,
+    /// Whether ops take its axes apart, or join or exchange them.
+    pub(super) is_reshaped: bool,
 }
 
 impl Wish {
@@ -31,9 +33,10 @@ impl Wish {
         !self.accesses.is_empty()
     }
 
-    /// Do its accesses move single elements of rows, because these are not aligned?
+    /// Do its accesses move single elements of rows, because these are not aligned? A tile whose axes change has other neighbours, which should stay in a
+    /// warp.
     pub(super) fn is_narrow(&self) -> bool {
-        self.axis.is_some() && self.vector == 1 && self.accesses.iter().all(|access| access.vector == 1)
+        self.axis.is_some() && self.vector == 1 && !self.is_reshaped && self.accesses.iter().all(|access| access.vector == 1)
     }
 }
 
@@ -64,7 +67,7 @@ pub(super) struct Access {
 
 /// The preference of each component.
 pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Components) -> Vec<Wish> {
-    let mut wishes = vec![Wish { accesses: Vec::new(), axis: None, vector: 1, reduced: Vec::new() }; func.value_count()];
+    let mut wishes = vec![Wish { accesses: Vec::new(), axis: None, vector: 1, reduced: Vec::new(), is_reshaped: false }; func.value_count()];
     let mut strength = vec![(0, 0); func.value_count()];
     for access in accesses {
         let component = components.find(access.offset);
@@ -95,8 +98,16 @@ pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Comp
         wish.vector = whole_sectors(wish);
     }
     for inst in func.all_insts() {
-        if let Op::Reduce { inputs, axis, .. } | Op::Scan { inputs, axis, .. } = &func.inst(inst).op {
-            wishes[components.find(inputs[0])].reduced.push(*axis as usize);
+        match &func.inst(inst).op {
+            Op::Reduce { inputs, axis, .. } | Op::Scan { inputs, axis, .. } => {
+                wishes[components.find(inputs[0])].reduced.push(*axis as usize);
+            }
+            Op::Reshape { x } | Op::Permute { x, .. } => {
+                for tile in [*x, func.result(inst)] {
+                    wishes[components.find(tile)].is_reshaped = true;
+                }
+            }
+            _ => {}
         }
     }
     wishes

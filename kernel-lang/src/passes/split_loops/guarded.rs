@@ -32,9 +32,10 @@ use super::{first_is_full, last_index, last_is_inside, only_grows, scales};
 
 /// Longer bodies have no guarded version.
 const MOST_GUARDED_OPS: usize = 200;
-/// The most registers of a thread, of the usual four warps, for what the loop carries and loads element by element. All versions share the register count,
-/// and with large tiles that of the main loop is as large.
-const MOST_REGISTERS: usize = 128;
+/// The most registers of a thread, of the usual four warps, for what the loop carries and loads element by element: all versions share the register count.
+const MOST_REGISTERS: usize = 40;
+/// The same if the loop carries tiles of several rows, of which the main loop needs as many. Their accesses gain more: each row has ends of its own.
+const MOST_REGISTERS_OF_ROWS: usize = 128;
 /// The registers for a row of a tile: its address, and what advances that.
 const OF_ROW: usize = 3;
 
@@ -126,9 +127,11 @@ fn fits_registers(func: &Function, around: &Loop) -> bool {
     let loaded: usize = insts.iter().map(elements).sum();
     // The loads of the next iteration wait in registers.
     let ahead = if exchanges(func, around.body) { loaded } else { 0 };
-    let rows = insts.iter().flat_map(|inst| &func.inst(*inst).results).map(|tile| rows(func, *tile)).max().unwrap_or(0);
+    let most_rows = insts.iter().flat_map(|inst| &func.inst(*inst).results).map(|tile| rows(func, *tile)).max().unwrap_or(0);
     let carried = carried_registers(func, around);
-    carried > 0 && carried + loaded + ahead + OF_ROW * rows <= MOST_REGISTERS
+    let carries_rows = func.region(around.body).params.iter().any(|tile| rows(func, *tile) > 0);
+    let most = if carries_rows { MOST_REGISTERS_OF_ROWS } else { MOST_REGISTERS };
+    carried > 0 && carried + loaded + ahead + OF_ROW * most_rows <= most
 }
 
 /// Do threads wait for each other in an iteration?
