@@ -67,7 +67,8 @@ pub(super) struct Access {
 
 /// The preference of each component.
 pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Components) -> Vec<Wish> {
-    let mut wishes = vec![Wish { accesses: Vec::new(), axis: None, vector: 1, reduced: Vec::new(), is_reshaped: false }; func.value_count()];
+    let mut wishes =
+        vec![Wish { accesses: Vec::new(), axis: None, vector: 1, reduced: Vec::new(), is_reshaped: false }; func.value_count()];
     let mut strength = vec![(0, 0); func.value_count()];
     for access in accesses {
         let component = components.find(access.offset);
