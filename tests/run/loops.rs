@@ -8,7 +8,7 @@ use crate::tolerance::{Class, check, check_bits};
 use crate::value::{FloatValue, Value};
 
 tests![
-    written_out_loops,columns_add_up<f16, bf16, f32, f64>, rows_of_odd_lengths_take_whole_sectors, pointers_walk, ranges, ends_of_types, counters_beyond_half_of_64_bits, breaks_and_continues, whiles, early_returns, finds_and_returns, branches, a_loop_over_tiles_in_place,
+    written_out_loops,columns_add_up<f16, bf16, f32, f64>, rows_of_odd_lengths_take_whole_sectors, large_blocks_of_odd_rows_take_whole_sectors, pointers_walk, ranges, ends_of_types, counters_beyond_half_of_64_bits, breaks_and_continues, whiles, early_returns, finds_and_returns, branches, a_loop_over_tiles_in_place,
     from_behind, what_a_rust_programmer_writes];
 
 /// Each lane adds up a column, in f32.
@@ -74,7 +74,39 @@ fn rows_of_odd_lengths_take_whole_sectors(lab: &mut Lab) {
     }
 }
 
-/// As above, with pointers that move on, forwards and backwards, and a second value that the loop carries.
+/// Each program adds up 128 columns, from blocks of 32 rows.
+#[kernel]
+fn sums_of_blocks(x: Ptr<f32>, y: PtrMut<f32>, rows: usize, columns: usize) {
+    let column = program_id(0) * 128 + arange(0, 128);
+    let mut total = zeros::<f32>([32, 128]);
+    for first in range(0, rows, 32) {
+        let row = first + arange(0, 32);
+        let mask = (row < rows)[(.., None)] & (column < columns)[(None, ..)];
+        total += load(x + row[(.., None)] * columns + column[(None, ..)], mask = mask);
+    }
+    store(y + column, sum(total, axis = 0), mask = column < columns);
+}
+
+fn large_blocks_of_odd_rows_take_whole_sectors(lab: &mut Lab) {
+    const ROWS: usize = 107;
+    let mut sectors = Vec::new();
+    for columns in [512, 509] {
+        let host = lab.numbers::<f32>(ROWS * columns, 0.0, 4.0);
+        let x = lab.input_at(&host, 0);
+        let mut y = lab.output::<f32>(columns);
+        sums_of_blocks(x.slice(), &mut y.slice(), ROWS, columns).grid(cdiv(columns, 128)).launch().unwrap();
+        check(&y.read(), Class::Chain(ROWS), |column| (0..ROWS).map(|row| host[row * columns + column].wide()).sum());
+        if let Some(report) = lab.device.sim_report() {
+            sectors.push(report.kernel("sums_of_blocks").expect("it was launched").total().global.load_sectors);
+        }
+    }
+    if let [even, both] = sectors[..] {
+        // A warp's access of 128 bytes at an odd element touches five sectors, not four.
+        assert!(both - even <= even * 3 / 2, "{even} sectors for aligned rows, {} for others", both - even);
+    }
+}
+
+/// A loop with pointers that move on, forwards and backwards, and a second value that it carries.
 #[kernel(B = 64)]
 fn walk<const B: usize>(x: Ptr<i32>, y: PtrMut<i32>, n: usize) {
     let mut sum = full::<i32>([B], 5);

@@ -52,7 +52,8 @@ pub struct Trial<C> {
 pub enum Outcome {
     /// The configuration was timed. Few samples mean that it was far behind.
     Measured {
-        /// The median time in microseconds; on a simulated GPU the estimate of its clock.
+        /// The median time in microseconds; on a simulated GPU the estimate of its clock. Short kernels with equal medians can differ: the choice compares
+        /// means, see [`tune`](crate::tune).
         median_us: f64,
         /// The number of timed runs.
         samples: usize,

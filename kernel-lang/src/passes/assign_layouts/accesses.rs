@@ -28,6 +28,11 @@ pub(super) struct Wish {
 }
 
 impl Wish {
+    /// The wish of these accesses alone.
+    pub(super) fn new(accesses: Vec<Width>, axis: Option<usize>, vector: u32) -> Wish {
+        Wish { accesses, axis, vector, reduced: Vec::new(), is_reshaped: false }
+    }
+
     /// Does the component access memory?
     pub(super) fn is_access(&self) -> bool {
         !self.accesses.is_empty()
@@ -67,8 +72,7 @@ pub(super) struct Access {
 
 /// The preference of each component.
 pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Components) -> Vec<Wish> {
-    let mut wishes =
-        vec![Wish { accesses: Vec::new(), axis: None, vector: 1, reduced: Vec::new(), is_reshaped: false }; func.value_count()];
+    let mut wishes = vec![Wish::new(Vec::new(), None, 1); func.value_count()];
     let mut strength = vec![(0, 0); func.value_count()];
     for access in accesses {
         let component = components.find(access.offset);

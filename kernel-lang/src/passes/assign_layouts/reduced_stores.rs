@@ -54,7 +54,7 @@ fn better(given: &Layout, width: Width, own: &dyn Fn(&[u32], &Wish) -> Layout) -
     if !is_reduced || bytes < u64::from(LINE) || !splits_sectors(&width, given) {
         return None;
     }
-    let wish = Wish { accesses: vec![width], axis: width.axis, vector: width.vector, reduced: Vec::new(), is_reshaped: false };
+    let wish = Wish::new(vec![width], width.axis, width.vector);
     let is_possible = |layout: &Layout| !splits_sectors(&width, layout) && is_convertible(given, layout, width.bytes as usize);
     Some(own(given.shape(), &wish)).filter(is_possible)
 }

@@ -79,8 +79,7 @@ fn better(
     let (&[input], axis) = (&inputs[..], *axis as usize) else { return None };
     let given = func.layouts[input].as_ref()?;
     let [bytes, bytes_back] = [narrowest(func, input), moved_back].map(|tile| func.ty(tile).dtype().bytes() as u32);
-    let wish =
-        Wish { accesses: Vec::new(), axis: Some(axis), vector: WIDEST / bytes.clamp(1, WIDEST), reduced: Vec::new(), is_reshaped: false };
+    let wish = Wish::new(Vec::new(), Some(axis), WIDEST / bytes.clamp(1, WIDEST));
     let layout = own(given.shape(), &wish);
     // A scan of what another one gives takes its layout, so that nothing is converted between them.
     if let Def::Result(before, _) = func.def(input)
