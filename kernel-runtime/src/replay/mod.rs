@@ -184,12 +184,34 @@ impl Replay {
     }
 
     fn run(&mut self, stream: &Stream, items: &[Item<'_>]) -> Result<()> {
-        let device = self.device();
         let known = match self.known.take() {
             Some(known) if known.iter().eq(items.iter().map(Item::known)) => known,
-            _ => lent::cover(&self.uses, items, device)?,
+            _ => lent::cover(&self.uses, items, self.device())?,
         };
-        let known = &*self.known.insert(known);
+        // SAFETY: `cover` has checked that all memory that the nodes use is among the items. These are borrowed until this function returns, mutably
+        // if written.
+        let outcome = unsafe { self.queue(stream, items, &known) };
+        self.known = Some(known);
+        outcome
+    }
+
+    /// [`Replay::launch`] without a check of the tensors, for tuning.
+    ///
+    /// # Safety
+    /// The caller has borrowed all tensors that the work uses, mutably if it writes them. The stream of the capture waits for all earlier uses of them,
+    /// and the caller synchronizes it before the borrows end.
+    pub(crate) unsafe fn launch_borrowed(&mut self) -> Result<()> {
+        let stream = self.stream.clone();
+        // SAFETY: by the contract of this function.
+        unsafe { self.queue(&stream, &[], &[]) }
+    }
+
+    /// Queues the operations on a GPU, ordered with other uses of the items; runs them on other devices.
+    ///
+    /// # Safety
+    /// All memory that the nodes use belongs to items, which are borrowed, or [`Replay::launch_borrowed`] has borrowed it.
+    unsafe fn queue(&mut self, stream: &Stream, items: &[Item<'_>], known: &[Known]) -> Result<()> {
+        let device = self.device();
         match (device.backend(), stream.queue()) {
             (Backend::Cuda(cuda), Some(stream)) => {
                 let executable = match &mut self.executable {
@@ -202,8 +224,7 @@ impl Replay {
                 let gpu = SimGpu { device, sim };
                 self.nodes.iter().try_for_each(|node| node.simulate(gpu))
             }
-            // SAFETY: `cover` has checked that all memory that the nodes use is among the items. These are borrowed until this function returns,
-            // mutably if written.
+            // SAFETY: by the contract of this function.
             (Backend::Cpu, _) => self.nodes.iter().try_for_each(|node| unsafe { node.run_on_cpu() }),
             (Backend::Cuda(_), None) => Err(Error::NoStream { device }),
         }

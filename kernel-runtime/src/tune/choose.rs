@@ -15,7 +15,7 @@ use crate::cache::Programs;
 use crate::kernel::gpu::Gpu;
 use crate::launch::call::Mode;
 use crate::launch::grid::HasGridOf;
-use crate::replay::{self, Forbidden};
+use crate::replay::{self, Forbidden, Replay};
 use crate::{Error, Result, kernel::cpu, launch::prints, profile};
 
 impl<'a, const WORDS: usize, const KEY: usize, C, F> AutotunedLaunch<'a, WORDS, KEY, C, F>
@@ -72,15 +72,23 @@ where
         let flush_bytes = FLUSH_BYTES.max(2 * gpu.cache_bytes());
         let timer = Timer::new(&gpu.stream(), flush_bytes)?;
         let outcomes = configs.iter().map(|_| Outcome::Pruned).collect();
-        let mut run = |timer: &mut Timer, n: usize, index: usize, grid: [u32; 3]| {
+        let launch = |index: usize, grid: [u32; 3]| self.run_grid(configs[index], grid, Mode::default(), gpu);
+        let capture = |index: usize, grid: [u32; 3]| Replay::capture(&gpu.stream(), || launch(index, grid));
+        let run = |timer: &mut Timer, n: usize, index: usize, grid: [u32; 3], replay: Option<&mut Replay>| {
             let (config, words) = (configs[index], self.args.words());
             self.rules.before(words, config);
-            let outcome = timer.run(n, &mut || self.run_grid(config, grid, Mode::default(), gpu));
+            let outcome = match replay {
+                // SAFETY: `self.args` borrows the tensors, and `first_runs` has launched the kernel on them, on this stream. All runs are settled
+                // before this function returns.
+                Some(replay) => timer.run(n, &mut || unsafe { replay.launch_borrowed() }),
+                None => timer.run(n, &mut || launch(index, grid)),
+            };
             self.rules.after(words, config);
             outcome
         };
         let limits_ms = (self.tuner.warmup_ms, self.tuner.rep_ms);
-        let mut contest = Contest { run: &mut run, limits_ms, grids, outcomes, memory, reference, timer, progress, gpu };
+        let replays = configs.iter().map(|_| None).collect();
+        let mut contest = Contest { run: &run, capture: &capture, limits_ms, grids, outcomes, replays, memory, reference, timer, progress, gpu };
         let chosen = contest.winner(&likely, &others);
         let restored = contest.memory.restore_all(gpu).and_then(|()| contest.settle());
         // Report the first error.
@@ -147,16 +155,23 @@ where
     }
 }
 
-/// Queues a run of a configuration, by index, on a grid, between the events of a pair.
-type Run<'r> = dyn FnMut(&mut Timer, usize, usize, [u32; 3]) -> Result<()> + 'r;
+/// Queues a run of a configuration, by index, on a grid, between the events of a pair: its replay if there is one, else a launch.
+type Run<'r> = dyn Fn(&mut Timer, usize, usize, [u32; 3], Option<&mut Replay>) -> Result<()> + 'r;
+
+/// Captures the launch of a configuration, by index, on a grid.
+type Capture<'r> = dyn Fn(usize, [u32; 3]) -> Result<Replay> + 'r;
 
 /// The state while configurations are timed. It names no type of the kernel, so that a program compiles it once for all kernels.
 struct Contest<'c, P> {
-    run: &'c mut Run<'c>,
+    run: &'c Run<'c>,
+    capture: &'c Capture<'c>,
     /// The milliseconds of `warmup` and `rep`.
     limits_ms: (u32, u32),
     grids: Vec<Result<[u32; 3]>>,
     outcomes: Vec<Outcome>,
+    /// The configurations that passed their first run, as replays of one launch. A short kernel takes another time in a replay than launched from
+    /// the host, and the fastest configuration may be another one. What is launched often enough to be tuned is replayed where speed matters.
+    replays: Vec<Option<Replay>>,
     memory: Memory,
     /// The results to compare with, if `verify` is given.
     reference: Option<Reference>,
@@ -182,6 +197,7 @@ impl<P: Gpu> Contest<'_, P> {
         } else {
             let warmup_us = f64::from(warmup_ms) * 1e3 - start.elapsed().as_secs_f64() * 1e6;
             let budget = Budget { warmup_us, rep_us: f64::from(rep_ms) * 1e3 };
+            self.capture(&able);
             race(able.len(), budget, &mut |alive| {
                 let indices: Vec<usize> = alive.iter().map(|&candidate| able[candidate]).collect();
                 self.round(&indices)
@@ -260,7 +276,19 @@ impl<P: Gpu> Contest<'_, P> {
     fn timed_run(&mut self, n: usize, index: usize) -> Result<()> {
         let Ok(grid) = self.grids[index] else { return Ok(()) };
         self.memory.restore(self.gpu)?;
-        (self.run)(&mut self.timer, n, index, grid)
+        (self.run)(&mut self.timer, n, index, grid, self.replays[index].as_mut())
+    }
+
+    /// Captures the configurations at these indices. If one of them cannot be captured, such as for lack of memory, all are timed as launches.
+    fn capture(&mut self, indices: &[usize]) {
+        for &index in indices {
+            let Ok(grid) = self.grids[index] else { continue };
+            let Ok(replay) = (self.capture)(index, grid) else {
+                self.replays.fill_with(|| None);
+                return;
+            };
+            self.replays[index] = Some(replay);
+        }
     }
 
     fn settle(&self) -> Result<()> {
