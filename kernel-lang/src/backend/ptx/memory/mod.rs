@@ -6,6 +6,7 @@ pub(crate) mod barrier_state;
 pub(crate) mod checked_report;
 pub(crate) mod hazards;
 mod partial_runs;
+mod whole_warps;
 pub(crate) mod width;
 
 use std::rc::Rc;
@@ -67,18 +68,30 @@ impl Emitter<'_> {
         let (owner, copies) = held.as_ref().map_or((None, 0), |held| (held.owner, held.copies));
         let is_partial = partial && mask.is_some() && access.group > 1;
         let (mut regs, mut runs) = (Vec::new(), Vec::new());
-        for first in (0..self.lane_count(result)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
+        let firsts = (0..self.lane_count(result)).step_by(access.group).filter(|first| *first as u32 & copies == 0);
+        // Loaded bools become predicates beside each load.
+        let may_be_whole = held.is_none() && dtype != Dtype::Bool;
+        let mut whole = Vec::new();
+        let end = self.in_whole_warps(mask.as_ref().filter(|_| may_be_whole), &access, firsts.clone(), |emitter, first| {
+            let address = emitter.address_operand(&access, first);
+            whole.push(emitter.load_words(&instruction, &address, dtype, None, &[None]));
+        });
+        for (number, first) in firsts.enumerate() {
             let own = mask.as_ref().map(|mask| self.at(mask, first));
             let pred = self.both(own, owner);
             let fill: Vec<Option<Reg>> =
                 (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
             let address = self.address_operand(&access, first);
-            let words = self.load_words(&instruction, &address, dtype, pred, &fill);
+            let words = whole.get(number).cloned().unwrap_or_else(|| self.word_registers(dtype, access.group));
+            self.load_into(&words, &instruction, &address, dtype, pred, &fill);
             if is_partial {
                 runs.push(LoadedRun { first, words, fill });
             } else {
                 regs.extend(self.loaded_elements(&words, dtype, access.group));
             }
+        }
+        if let Some(end) = end {
+            self.asm.define_label(&end);
         }
         if let Some(mask) = mask.as_ref().filter(|_| is_partial) {
             self.fill_partial_runs(mask, dtype, &runs);
@@ -128,6 +141,10 @@ impl Emitter<'_> {
         let (mask, values) = (mask.map(|mask| self.source(mask)), self.lanes(value));
         let is_partial = partial && access.group > 1;
         let runs = (0..self.lane_count(offset)).step_by(access.group).filter(|first| *first as u32 & copies == 0);
+        let end = self.in_whole_warps(mask.as_ref().filter(|_| owner.is_none()), &access, runs.clone(), |emitter, first| {
+            let address = emitter.address_operand(&access, first);
+            emitter.store_group(&instruction, &address, dtype, None, &[values.get(first)]);
+        });
         for first in runs.clone() {
             // The mask of a run that may be partial holds for all its elements if it holds for the last one.
             let own = mask.as_ref().map(|mask| self.at(mask, if is_partial { first + access.group - 1 } else { first }));
@@ -135,6 +152,9 @@ impl Emitter<'_> {
             let regs: Vec<Reg> = (first..first + access.group).map(|register| values.get(register)).collect();
             let address = self.address_operand(&access, first);
             self.store_group(&instruction, &address, dtype, pred, &regs);
+        }
+        if let Some(end) = end {
+            self.asm.define_label(&end);
         }
         if let Some(mask) = mask.as_ref().filter(|_| is_partial) {
             let stored = StoredRuns { access: &access, instruction: &instruction, dtype, values: &values, owner };
@@ -236,31 +256,40 @@ impl Emitter<'_> {
         self.loaded_elements(&words, dtype, fill.len())
     }
 
-    /// Loads elements as [`Emitter::loaded_elements`] finds them: several in a word of 32 bits, or one in each register.
+    /// Loads elements as [`Emitter::loaded_elements`] finds them.
     fn load_words(&mut self, instruction: &str, address: &str, dtype: Dtype, pred: Option<Reg>, fill: &[Option<Reg>]) -> Vec<Reg> {
+        let words = self.word_registers(dtype, fill.len());
+        self.load_into(&words, instruction, address, dtype, pred, fill);
+        words
+    }
+
+    /// The registers for elements that one instruction loads: for several in a word of 32 bits, or for one in each register.
+    fn word_registers(&mut self, dtype: Dtype, group: usize) -> Vec<Reg> {
+        let (class, count) = match dtype {
+            _ if are_packed(dtype, group) => (Class::B32, group.div_ceil(4 / dtype.bytes())),
+            Dtype::Bool => (Class::B32, group),
+            _ => (Class::of(dtype), group),
+        };
+        (0..count).map(|_| self.reg(class)).collect()
+    }
+
+    /// Loads elements into their [`Emitter::word_registers`]. If `pred` does not hold, the elements are those of `fill`.
+    fn load_into(&mut self, words: &[Reg], instruction: &str, address: &str, dtype: Dtype, pred: Option<Reg>, fill: &[Option<Reg>]) {
         let policy = self.policy_operand(instruction);
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
-        if are_packed(dtype, fill.len()) {
-            let parts = fill.chunks(4 / dtype.bytes());
-            let words: Vec<Reg> = parts.clone().map(|_| self.reg(Class::B32)).collect();
-            if pred.is_some() {
-                for (word, fill) in words.iter().zip(parts) {
-                    let fill = self.word_of(fill, dtype);
-                    asm!(self, "mov.b32 {word}, {fill}");
-                }
+        let is_packed = are_packed(dtype, fill.len());
+        if pred.is_some() && is_packed {
+            for (word, fill) in words.iter().zip(fill.chunks(4 / dtype.bytes())) {
+                let fill = self.word_of(fill, dtype);
+                asm!(self, "mov.b32 {word}, {fill}");
             }
-            asm!(self, "{guard}{instruction}{}.b32 {}, {address}{policy}", vector(words.len()), list(&words));
-            return words;
-        }
-        let class = if dtype == Dtype::Bool { Class::B32 } else { Class::of(dtype) };
-        let regs: Vec<Reg> = fill.iter().map(|_| self.reg(class)).collect();
-        if pred.is_some() {
-            for (reg, fill) in regs.iter().zip(fill) {
+        } else if pred.is_some() {
+            for (reg, fill) in words.iter().zip(fill) {
                 self.fill("", *reg, dtype, *fill);
             }
         }
-        asm!(self, "{guard}{instruction}{}.{} {}, {address}{policy}", vector(regs.len()), memory_type(dtype), list(&regs));
-        regs
+        let element = if is_packed { "b32" } else { memory_type(dtype) };
+        asm!(self, "{guard}{instruction}{}.{element} {}, {address}{policy}", vector(words.len()), list(words));
     }
 
     /// The elements of words that [`Emitter::load_words`] has loaded for `group` elements.

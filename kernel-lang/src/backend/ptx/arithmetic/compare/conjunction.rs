@@ -30,6 +30,20 @@ impl Test {
         matches!(self, Test::Position { parts, .. } if parts.iter().all(|part| *part == parts[0]))
     }
 
+    /// The comparison of the register, of these, whose index the limit excludes last, or first.
+    fn of_extreme(&self, registers: Range<usize>, is_last: bool) -> Option<Test> {
+        let Test::Position { op, slack, parts } = self else { return None };
+        let parts = parts[registers].iter().copied();
+        let part = match op {
+            CompareOp::Gt | CompareOp::Ge if is_last => parts.min(),
+            CompareOp::Lt | CompareOp::Le if is_last => parts.max(),
+            CompareOp::Gt | CompareOp::Ge => parts.max(),
+            CompareOp::Lt | CompareOp::Le => parts.min(),
+            CompareOp::Eq | CompareOp::Ne => None,
+        };
+        Some(Test::Position { op: *op, slack: *slack, parts: vec![part?] })
+    }
+
     fn moved(self, sources: &[u32]) -> Test {
         let parts = |parts: Vec<i64>| sources.iter().map(|at| parts[*at as usize]).collect();
         match self {
@@ -58,17 +72,13 @@ impl Tests {
 
     /// A test that holds if a mask may hold for an element of one of these registers: that of the register whose index the limit excludes last.
     pub(crate) fn of_any(&self, registers: Range<usize>) -> Option<Tests> {
-        let first = self.all.iter().find_map(|test| {
-            let Test::Position { op, slack, parts } = test else { return None };
-            let parts = parts[registers.clone()].iter().copied();
-            let part = match op {
-                CompareOp::Gt | CompareOp::Ge => parts.min(),
-                CompareOp::Lt | CompareOp::Le => parts.max(),
-                CompareOp::Eq | CompareOp::Ne => None,
-            };
-            Some(Test::Position { op: *op, slack: *slack, parts: vec![part?] })
-        });
-        Some(Tests { all: vec![first?] })
+        Some(Tests { all: vec![self.all.iter().find_map(|test| test.of_extreme(registers.clone(), true))?] })
+    }
+
+    /// The tests that hold if a mask holds for the elements of all of these registers: those of the registers whose indices the limits exclude first.
+    pub(crate) fn of_all(&self, registers: Range<usize>) -> Option<Tests> {
+        let all = self.all.iter().map(|test| test.of_extreme(registers.clone(), false));
+        Some(Tests { all: all.collect::<Option<_>>()? })
     }
 
     /// The tests of a tile whose elements are those of other registers.
