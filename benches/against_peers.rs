@@ -20,7 +20,7 @@ use galatea::bench::do_bench;
 use galatea::prelude::*;
 use galatea::{Lent, Replay, Tensors};
 use peers::Peers;
-use rounds::{commit, shape_text, time_in_rounds};
+use rounds::{ROUNDS, Rounds, commit, shape_text};
 use serde_json::{Value, json};
 use shared::Shared;
 
@@ -386,8 +386,11 @@ impl Bench {
         launch(&mut state, What::Launch)?; // tunes
         let config = launch(&mut state, What::Config)?;
         let mut replay = Replay::capture(device.stream(), || launch(&mut state, What::Launch).map(drop))?;
-        let ours_us = || Ok::<f64, galatea::Error>(do_bench(device, || replay.launch(Lender(&mut state, &lend)))?.middle_us);
-        let (ours, mut theirs) = time_in_rounds(&mut self.peers, ours_us)?;
+        let mut rounds = Rounds::default();
+        for _ in 0..ROUNDS {
+            rounds.time(&mut self.peers, || Ok(do_bench(device, || replay.launch(Lender(&mut state, &lend)))?.middle_us))?;
+        }
+        let (ours, mut theirs) = rounds.medians();
         // An element that ours fails to write is NaN, not a peer's right one.
         self.peers.ask("clear")?;
         replay.launch(Lender(&mut state, &lend))?;

@@ -6,26 +6,35 @@ use std::process::Command;
 
 use crate::peers::Peers;
 
-const ROUNDS: usize = 5;
+pub(crate) const ROUNDS: usize = 5;
 
-/// Times ours and the peers in rounds, in which they alternate in order: the medians in microseconds, of ours and of each peer.
-pub(crate) fn time_in_rounds(
-    peers: &mut Peers,
-    mut ours_us: impl FnMut() -> galatea::Result<f64>,
-) -> Result<(f64, BTreeMap<String, f64>), Box<dyn Error>> {
-    let (mut ours, mut theirs) = (Vec::new(), BTreeMap::<String, Vec<f64>>::new());
-    for round in 0..ROUNDS {
-        if round % 2 == 0 {
-            ours.push(ours_us()?);
+/// The times of ours and of the peers, by round.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    ours: Vec<f64>,
+    theirs: BTreeMap<String, Vec<f64>>,
+}
+
+impl Rounds {
+    /// Times ours and the peers once. Who is first alternates.
+    pub(crate) fn time(&mut self, peers: &mut Peers, mut ours_us: impl FnMut() -> galatea::Result<f64>) -> Result<(), Box<dyn Error>> {
+        let is_first = self.ours.len().is_multiple_of(2);
+        if is_first {
+            self.ours.push(ours_us()?);
         }
         for (peer, us) in peers.ask("time")?.as_object().ok_or("the peers gave no times")? {
-            theirs.entry(peer.clone()).or_default().push(us.as_f64().ok_or("a peer gave no time")?);
+            self.theirs.entry(peer.clone()).or_default().push(us.as_f64().ok_or("a peer gave no time")?);
         }
-        if round % 2 == 1 {
-            ours.push(ours_us()?);
+        if !is_first {
+            self.ours.push(ours_us()?);
         }
+        Ok(())
     }
-    Ok((median(ours), theirs.into_iter().map(|(peer, times)| (peer, median(times))).collect()))
+
+    /// The medians in microseconds, of ours and of each peer.
+    pub(crate) fn medians(self) -> (f64, BTreeMap<String, f64>) {
+        (median(self.ours), self.theirs.into_iter().map(|(peer, times)| (peer, median(times))).collect())
+    }
 }
 
 /// `2^27`, `2^27+3`, `8192x4096`.

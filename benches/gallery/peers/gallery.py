@@ -2,12 +2,15 @@
 
     prepare bias_relu bf16 8192 4096      {"tensors": {..}, "bytes": .., "seed": .., "triton_config": {..}, "hinted_config": {..}}
     time                                  {"triton": us, "triton hinted": us, "copy": us}
+    move                                  as `prepare`
     floor                                 {"us": us}
     open bias_relu bf16 8192 4096 {..}    {"tensors": {..}, "bytes": .., "seed": .., "process": .., "kernels": ["bias_relu_kernel"]}
     launch                                {}
 
 `open` makes the tensors of a work, and launches its kernels once in the configuration, which is JSON without spaces. `launch` launches them once more,
 between `cuProfilerStart` and `cuProfilerStop`, so that `ncu --profile-from-start off` counts only this launch.
+
+`move` makes the tensors of the prepared work anew, at other addresses, and keeps its configurations. Our side has closed the tensors before.
 
 `floor` times a kernel that reads and writes as many bytes as the prepared work, each in its share: a copy reads half of them.
 
@@ -21,6 +24,7 @@ To add a kernel: write it in the file of its theme, with a function that makes i
 import inspect
 import json
 import os
+import random
 
 import elementwise
 import layout_moves
@@ -59,12 +63,33 @@ def sweep(work, key):
 
 
 def prepare(name, dtype, *sizes):
+    global PREPARED
     work, key = peers.begin(name, dtype, sizes)
     times = sweep(work, key)
     best = times[0][1]
     plain = next(config for _, config in times if not config["LOAD"])
+    PREPARED = (name, dtype, sizes, plain, best)
+    PADS.clear()
+    return finish(work, plain, best)
+
+
+def finish(work, plain, best):
     runs = {"triton": (peers.triton_run(work, plain), None), "triton hinted": (peers.triton_run(work, best), None)}
     return peers.finish(work, runs, triton_config=plain, hinted_config=best)
+
+
+# The words of the last `prepare`, and its configurations.
+PREPARED = None
+# What lies where tensors lay before a `move`.
+PADS = []
+
+
+def move():
+    name, dtype, sizes, plain, best = PREPARED
+    peers.end()
+    PADS.append(torch.empty(random.randrange(1, 64) << 20, device="cuda", dtype=torch.uint8))
+    work, _ = peers.begin(name, dtype, sizes)
+    return finish(work, plain, best)
 
 
 # The words that a program of `floor_kernel` reads or writes at once, a vector for each thread, and how often it does that.
@@ -120,7 +145,7 @@ def launch():
     return {}
 
 
-peers.REQUESTS |= {"prepare": prepare, "floor": floor, "open": open_work, "launch": launch}
+peers.REQUESTS |= {"prepare": prepare, "move": move, "floor": floor, "open": open_work, "launch": launch}
 
 if __name__ == "__main__":
     peers.main()
