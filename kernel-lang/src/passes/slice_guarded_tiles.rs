@@ -78,12 +78,17 @@ const MOST: usize = 8;
 /// The elements of a slice for each thread of the usual four warps, unless there are more slices than [`MOST`]. Each slice waits for memory once, and the
 /// last program of a launch is often one whose tile is not full: the launch ends only after all of its slices, one after the other.
 const GUARDED_ELEMENTS: usize = 4;
-/// The same for the ops behind the last reduction of a row. Their loads wait for memory once in each slice, and where rows are not aligned, every program
+/// The same in a loop, where every iteration is guarded if rows are not aligned. Longer slices still would take more registers than full tiles of 16 warps.
+const ELEMENTS_IN_LOOPS: usize = 8;
+const MOST_IN_LOOPS: usize = 4;
+/// The most slices for the ops behind the last reduction of a row. Their loads wait for memory once in each slice, and where rows are not aligned, every program
 /// takes them. Slices of several rows stay short: a layer norm would take up to 16 registers more for them, also where its rows are aligned.
 const MOST_BEHIND: usize = 4;
-/// The same for tiles with divided indices: the guarded copy computes these in 64 bits, so that already a few elements of a thread would take more
+/// The most slices of tiles with divided indices: the guarded copy computes these in 64 bits, so that already a few elements of a thread would take more
 /// registers than the fast copy.
 const MOST_DIVIDED: usize = 32;
+/// The same in a loop.
+const MOST_DIVIDED_IN_LOOPS: usize = 8;
 /// The most elements that a thread of the usual four warps loads one by one at a time, in the fastest version of a full tile, in any other, and in the
 /// version for ragged tiles.
 const MOST_LOADS: usize = 64;
@@ -97,6 +102,8 @@ const RAGGED_ELEMENTS: usize = 4;
 enum Version {
     /// Each access is guarded.
     Guarded,
+    /// The same, in a loop.
+    Iteration,
     /// The same, beside a version for tiles in bounds, so that it hardly ever runs.
     Rare,
     /// Of rows in bounds that are not aligned: as frequent as the fast version.
@@ -115,9 +122,11 @@ impl Version {
         let limited = |loads: usize| narrow_loads(func, region) / SHORTEST / loads;
         match self {
             Version::Guarded | Version::Rare if divides(func, region) => MOST_DIVIDED,
-            Version::Guarded if first > 0 && !has_rows(func, region) => MOST_BEHIND,
+            Version::Iteration if divides(func, region) => MOST_DIVIDED_IN_LOOPS,
+            Version::Guarded | Version::Iteration if first > 0 && !has_rows(func, region) => MOST_BEHIND,
             Version::Rare => MOST,
             Version::Guarded => (extent / SHORTEST / GUARDED_ELEMENTS).clamp(1, MOST),
+            Version::Iteration => (extent / SHORTEST / ELEMENTS_IN_LOOPS).clamp(1, MOST_IN_LOOPS),
             Version::Ragged => limited(RAGGED_LOADS).max(extent / SHORTEST / RAGGED_ELEMENTS).next_power_of_two(),
             Version::ByElement => MOST_BEHIND,
             Version::Fastest => limited(MOST_LOADS).next_power_of_two(),
@@ -130,6 +139,7 @@ impl Version {
 pub fn run(func: &mut Function) -> Changed {
     let mut facts = AffineFacts::new();
     let mut changed = false;
+    let in_loops = in_loops(func);
     for inst in func.all_insts() {
         let data = func.inst(inst);
         let Op::If { then_region, else_region, rare, .. } = data.op else { continue };
@@ -143,10 +153,13 @@ pub fn run(func: &mut Function) -> Changed {
             true if selects(func, then_region) => vec![(then_region, Version::Slower), (else_region, Version::Slower)],
             true => vec![(then_region, Version::Fastest), (else_region, Version::Slower)],
         };
-        for (region, version) in regions {
+        for (region, mut version) in regions {
+            if version == Version::Guarded && in_loops.contains(&inst) {
+                version = Version::Iteration;
+            }
             let first = behind_reductions(func, region);
             let Some(plan) = plan(func, region, first, &mut facts) else {
-                changed |= matches!(version, Version::Guarded | Version::Rare) && groups::slice(func, region, loc, &mut facts);
+                changed |= matches!(version, Version::Guarded | Version::Iteration | Version::Rare) && groups::slice(func, region, loc, &mut facts);
                 continue;
             };
             if version == Version::ByElement && shares_indices(func, region, first, &plan.late) {
@@ -155,7 +168,7 @@ pub fn run(func: &mut Function) -> Changed {
             let slices = version.slices(func, region, first, plan.extent);
             let length = SHORTEST.max(plan.extent / slices.min(plan.extent));
             // Any other version than the guarded one has too few slices to prefetch.
-            let num_stages = (!matches!(version, Version::Guarded)).then(|| ConstExpr::Int(1).into());
+            let num_stages = (!matches!(version, Version::Guarded | Version::Iteration)).then(|| ConstExpr::Int(1).into());
             if length < plan.extent {
                 slice(func, region, first, &plan, &Slices { length, num_stages }, loc, &mut facts);
                 changed = true;
@@ -163,6 +176,17 @@ pub fn run(func: &mut Function) -> Changed {
         }
     }
     changed
+}
+
+/// The ops in loops.
+fn in_loops(func: &Function) -> FxHashSet<Inst> {
+    let mut inside = FxHashSet::default();
+    for inst in func.all_insts() {
+        if matches!(func.inst(inst).op, Op::For { .. } | Op::While { .. }) {
+            func.inst(inst).op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inner| inside.extend([inner])));
+        }
+    }
+    inside
 }
 
 /// Are all loads of the ops behind the reductions at indices of other loads? Then they need no addresses and no comparisons of their own, and fit beside the
