@@ -159,7 +159,8 @@ pub fn run(func: &mut Function) -> Changed {
             }
             let first = behind_reductions(func, region);
             let Some(plan) = plan(func, region, first, &mut facts) else {
-                changed |= matches!(version, Version::Guarded | Version::Iteration | Version::Rare) && groups::slice(func, region, loc, &mut facts);
+                changed |= matches!(version, Version::Guarded | Version::Iteration | Version::Rare)
+                    && groups::slice(func, region, loc, &mut facts);
                 continue;
             };
             if version == Version::ByElement && shares_indices(func, region, first, &plan.late) {

@@ -88,7 +88,8 @@ where
         };
         let limits_ms = (self.tuner.warmup_ms, self.tuner.rep_ms);
         let replays = configs.iter().map(|_| None).collect();
-        let mut contest = Contest { run: &run, capture: &capture, limits_ms, grids, outcomes, replays, memory, reference, timer, progress, gpu };
+        let mut contest =
+            Contest { run: &run, capture: &capture, limits_ms, grids, outcomes, replays, memory, reference, timer, progress, gpu };
         let chosen = contest.winner(&likely, &others);
         let restored = contest.memory.restore_all(gpu).and_then(|()| contest.settle());
         // Report the first error.

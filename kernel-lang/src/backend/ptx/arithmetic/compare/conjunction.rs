@@ -35,11 +35,9 @@ impl Test {
         let Test::Position { op, slack, parts } = self else { return None };
         let parts = parts[registers].iter().copied();
         let part = match op {
-            CompareOp::Gt | CompareOp::Ge if is_last => parts.min(),
-            CompareOp::Lt | CompareOp::Le if is_last => parts.max(),
-            CompareOp::Gt | CompareOp::Ge => parts.max(),
-            CompareOp::Lt | CompareOp::Le => parts.min(),
             CompareOp::Eq | CompareOp::Ne => None,
+            _ if matches!(op, CompareOp::Gt | CompareOp::Ge) == is_last => parts.min(),
+            _ => parts.max(),
         };
         Some(Test::Position { op: *op, slack: *slack, parts: vec![part?] })
     }
