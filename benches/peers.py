@@ -871,17 +871,12 @@ class Prepared:
 CURRENT: Prepared | None = None
 
 
-def end():
-    """Frees the tensors of the last `prepare`."""
+def begin(name, dtype, sizes):
+    """The work of a `prepare`, with its tensors, and the key by which other processes make it."""
     global CURRENT
     CURRENT = None
     make.cache_clear()
     torch.cuda.empty_cache()
-
-
-def begin(name, dtype, sizes):
-    """The work of a `prepare`, with its tensors, and the key by which other processes make it."""
-    end()
     torch._dynamo.reset()
     key = (name, dtype, tuple(int(size) for size in sizes))
     print(" ".join([name, dtype, *sizes]), file=sys.stderr)

@@ -16,7 +16,7 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Times ours and the peers once. Who is first alternates.
+    /// Times ours and the peers once. The order alternates.
     pub(crate) fn time(&mut self, peers: &mut Peers, mut ours_us: impl FnMut() -> galatea::Result<f64>) -> Result<(), Box<dyn Error>> {
         let is_first = self.ours.len().is_multiple_of(2);
         if is_first {

@@ -38,9 +38,9 @@ const SCRIPT: &str = "gallery/peers/gallery.py";
 /// The names of the sizes of a work, in their order.
 const SIZES: [&str; 3] = ["aligned", "odd", "small"];
 
-/// A work of fewer bytes has its tensors at other addresses in each round. Where they lie changes the time of a short kernel by up to 1 us, for each process
+/// A work of fewer bytes than this has its tensors at other addresses in each round. Where they lie changes the time of a short kernel by up to 1 us, for each process
 /// in its own way.
-const MOVED: u64 = 16 << 20;
+const MOVED_BELOW: u64 = 16 << 20;
 
 /// How this program measures.
 const METHOD: &[&str] = &[
@@ -49,7 +49,7 @@ const METHOD: &[&str] = &[
      in f64 in the same run.",
     "**Times.** Both sides replay CUDA graphs, alternating in order, with the L2 cache flushed before each replay. A time is the median over five rounds of \
      the mean of the middle half of a round. (The times of short kernels have two modes some 0.2 us apart, between which a median jumps.) Works of \
-     less than 16 MiB have their tensors at other addresses in each round, because these change the time of a short kernel by up to 1 us.",
+     less than 16 MiB have their tensors at other addresses in each round, because these change the time of a short kernel by up to 1 us; scratch memory and the buffers of the copy may stay.",
     "**Peers.** Both sides are tuned over the same block sizes and warps. \"triton\" is the kernel as it is written; \"triton hinted\" has the best eviction \
      hint for its loads, too.",
     "**Copy.** \"copy\" is the faster of two copies that move as many bytes: a memcpy node of a CUDA graph, and a Triton kernel.",
@@ -208,7 +208,7 @@ fn measure(
     let bytes = prepared["bytes"].as_u64().ok_or("the peers did not say how many bytes the work moves")?;
     let mut rounds = Rounds::default();
     for round in 0..ROUNDS {
-        if round > 0 && bytes < MOVED {
+        if round > 0 && bytes < MOVED_BELOW {
             drop(case);
             let moved = peers.ask("move")?;
             case = self::case(device, work, dtype, sizes, &moved["tensors"], Memory::Shared)?;

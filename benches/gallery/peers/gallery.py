@@ -24,7 +24,6 @@ To add a kernel: write it in the file of its theme, with a function that makes i
 import inspect
 import json
 import os
-import random
 
 import elementwise
 import layout_moves
@@ -64,12 +63,12 @@ def sweep(work, key):
 
 def prepare(name, dtype, *sizes):
     global PREPARED
+    MOVED.clear()
     work, key = peers.begin(name, dtype, sizes)
     times = sweep(work, key)
     best = times[0][1]
     plain = next(config for _, config in times if not config["LOAD"])
     PREPARED = (name, dtype, sizes, plain, best)
-    PADS.clear()
     return finish(work, plain, best)
 
 
@@ -80,15 +79,21 @@ def finish(work, plain, best):
 
 # The words of the last `prepare`, and its configurations.
 PREPARED = None
-# What lies where tensors lay before a `move`.
-PADS = []
+# The works before each `move`, whose tensors keep their addresses from being used again.
+MOVED = []
+
+
+def tensors_of(work):
+    return (work.inputs | work.outputs | work.joined).values()
 
 
 def move():
     name, dtype, sizes, plain, best = PREPARED
-    peers.end()
-    PADS.append(torch.empty(random.randrange(1, 64) << 20, device="cuda", dtype=torch.uint8))
+    MOVED.append(peers.CURRENT.work)
     work, _ = peers.begin(name, dtype, sizes)
+    places = {tensor.data_ptr() for before in MOVED for tensor in tensors_of(before) if tensor.numel()}
+    if places & {tensor.data_ptr() for tensor in tensors_of(work)}:
+        raise RuntimeError("a tensor was not moved")
     return finish(work, plain, best)
 
 

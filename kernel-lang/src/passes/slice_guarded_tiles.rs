@@ -78,8 +78,10 @@ const MOST: usize = 8;
 /// The elements of a slice for each thread of the usual four warps, unless there are more slices than [`MOST`]. Each slice waits for memory once, and the
 /// last program of a launch is often one whose tile is not full: the launch ends only after all of its slices, one after the other.
 const GUARDED_ELEMENTS: usize = 4;
-/// The same in a loop, where every iteration is guarded if rows are not aligned. Longer slices still would take more registers than full tiles of 16 warps.
+/// The same in a loop, where every iteration is guarded if rows are not aligned. With longer slices, the guarded version of a tile of 16 warps needs more
+/// registers than the fast one.
 const ELEMENTS_IN_LOOPS: usize = 8;
+/// The largest number of slices in a loop.
 const MOST_IN_LOOPS: usize = 4;
 /// The most slices for the ops behind the last reduction of a row. Their loads wait for memory once in each slice, and where rows are not aligned, every program
 /// takes them. Slices of several rows stay short: a layer norm would take up to 16 registers more for them, also where its rows are aligned.
@@ -104,7 +106,7 @@ enum Version {
     Guarded,
     /// The same, in a loop.
     Iteration,
-    /// The same, beside a version for tiles in bounds, so that it hardly ever runs.
+    /// Guarded, beside a version for tiles in bounds, so that it hardly ever runs.
     Rare,
     /// Of rows in bounds that are not aligned: as frequent as the fast version.
     ByElement,
@@ -183,7 +185,7 @@ pub fn run(func: &mut Function) -> Changed {
 fn in_loops(func: &Function) -> FxHashSet<Inst> {
     let mut inside = FxHashSet::default();
     for inst in func.all_insts() {
-        if matches!(func.inst(inst).op, Op::For { .. } | Op::While { .. }) {
+        if matches!(func.inst(inst).op, Op::For { .. } | Op::While { .. }) && !inside.contains(&inst) {
             func.inst(inst).op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inner| inside.extend([inner])));
         }
     }

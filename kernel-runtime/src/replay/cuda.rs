@@ -168,8 +168,8 @@ impl Executable {
             }
         }
         cuda.bind()?;
-        // SAFETY: the graph and the stream are alive. The memory that the nodes use is among the items, which are borrowed until the launch is
-        // ordered before every later use, or is complete.
+        // SAFETY: the graph and the stream are alive. The memory that the nodes use is among the items, or tuning has borrowed it. It stays borrowed
+        // until the launch is ordered before every later use, or is complete.
         check(unsafe { sys::cuGraphLaunch(self.executable, stream.raw()) }, doing)?;
         let ordered = cuda_slice::record(guards, stream).and_then(|()| used().try_for_each(|(owner, writes)| owner.after(writes, stream)));
         ordered.map_err(|error| stream.finish(error))

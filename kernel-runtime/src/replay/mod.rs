@@ -209,7 +209,7 @@ impl Replay {
     /// Queues the operations on a GPU, ordered with other uses of the items; runs them on other devices.
     ///
     /// # Safety
-    /// All memory that the nodes use belongs to items, which are borrowed, or [`Replay::launch_borrowed`] has borrowed it.
+    /// All memory that the nodes use belongs to items, which are borrowed, or the caller of [`Replay::launch_borrowed`] has borrowed it.
     unsafe fn queue(&mut self, stream: &Stream, items: &[Item<'_>], known: &[Known]) -> Result<()> {
         let device = self.device();
         match (device.backend(), stream.queue()) {

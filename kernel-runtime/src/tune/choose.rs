@@ -78,8 +78,8 @@ where
             let (config, words) = (configs[index], self.args.words());
             self.rules.before(words, config);
             let outcome = match replay {
-                // SAFETY: `self.args` borrows the tensors, and `first_runs` has launched the kernel on them, on this stream. All runs are settled
-                // before this function returns.
+                // SAFETY: `self.args` borrows the tensors, and `first_runs` has launched the kernel on them, on this stream. Before the function returns,
+                // it waits for the runs, or, after an error or a panic, `Memory::drop` does.
                 Some(replay) => timer.run(n, &mut || unsafe { replay.launch_borrowed() }),
                 None => timer.run(n, &mut || launch(index, grid)),
             };
@@ -170,8 +170,8 @@ struct Contest<'c, P> {
     limits_ms: (u32, u32),
     grids: Vec<Result<[u32; 3]>>,
     outcomes: Vec<Outcome>,
-    /// The configurations that passed their first run, as replays of one launch. A short kernel takes another time in a replay than launched from
-    /// the host, and the fastest configuration may be another one. What is launched often enough to be tuned is replayed where speed matters.
+    /// The launches of the configurations that passed their first run, as replays: programs that need speed replay their launches, and the fastest
+    /// configuration can differ. Launches are timed where this has none.
     replays: Vec<Option<Replay>>,
     memory: Memory,
     /// The results to compare with, if `verify` is given.
@@ -280,15 +280,16 @@ impl<P: Gpu> Contest<'_, P> {
         (self.run)(&mut self.timer, n, index, grid, self.replays[index].as_mut())
     }
 
-    /// Captures the configurations at these indices. If one of them cannot be captured, such as for lack of memory, all are timed as launches.
+    /// Captures the configurations at these indices, and runs each replay once, because its first launch takes longer. If one of them fails, such as for
+    /// lack of memory, all are timed as launches.
     fn capture(&mut self, indices: &[usize]) {
-        for &index in indices {
-            let Ok(grid) = self.grids[index] else { continue };
-            let Ok(replay) = (self.capture)(index, grid) else {
-                self.replays.fill_with(|| None);
-                return;
-            };
-            self.replays[index] = Some(replay);
+        let captured = indices.iter().try_for_each(|&index| {
+            let Ok(grid) = self.grids[index] else { return Ok(()) };
+            self.replays[index] = Some((self.capture)(index, grid)?);
+            self.timed_run(0, index)
+        });
+        if captured.and_then(|()| self.settle()).is_err() {
+            self.replays.fill_with(|| None);
         }
     }
 

@@ -69,7 +69,7 @@ impl Emitter<'_> {
         let is_partial = partial && mask.is_some() && access.group > 1;
         let (mut regs, mut runs) = (Vec::new(), Vec::new());
         let firsts = (0..self.lane_count(result)).step_by(access.group).filter(|first| *first as u32 & copies == 0);
-        // Loaded bools become predicates beside each load.
+        // The masked accesses convert each loaded bool to a predicate, which the others would skip.
         let may_be_whole = held.is_none() && dtype != Dtype::Bool;
         let mut whole = Vec::new();
         let end = self.in_whole_warps(mask.as_ref().filter(|_| may_be_whole), &access, firsts.clone(), |emitter, first| {

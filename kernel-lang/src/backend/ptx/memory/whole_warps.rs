@@ -1,5 +1,5 @@
-//! Whole warps: where a row ends within a block, the mask still holds for all elements of most warps. Such a warp accesses its elements without a test of
-//! each, and without the numbers that stand in for masked ones.
+//! Whole warps: a warp accesses its elements without tests, and without their `other` values, if its mask holds for all of them. Where a row ends within a
+//! block, that is most warps.
 //!
 //! A warp decides by one vote, and the accesses are written twice. So this is for elements that are accessed one by one, of which each takes a comparison.
 //! In a counted loop it is slower: the driver's assembler does not move loads over the branch, among the arithmetic of other elements.

@@ -30,7 +30,7 @@ impl Test {
         matches!(self, Test::Position { parts, .. } if parts.iter().all(|part| *part == parts[0]))
     }
 
-    /// The comparison of the register, of these, whose index the limit excludes last, or first.
+    /// The test of one of these registers: the last to fail as the limit tightens, or the first.
     fn of_extreme(&self, registers: Range<usize>, is_last: bool) -> Option<Test> {
         let Test::Position { op, slack, parts } = self else { return None };
         let parts = parts[registers].iter().copied();
@@ -73,7 +73,7 @@ impl Tests {
         Some(Tests { all: vec![self.all.iter().find_map(|test| test.of_extreme(registers.clone(), true))?] })
     }
 
-    /// The tests that hold if a mask holds for the elements of all of these registers: those of the registers whose indices the limits exclude first.
+    /// Tests that hold only if the mask holds for the elements of all of these registers.
     pub(crate) fn of_all(&self, registers: Range<usize>) -> Option<Tests> {
         let all = self.all.iter().map(|test| test.of_extreme(registers.clone(), false));
         Some(Tests { all: all.collect::<Option<_>>()? })
