@@ -43,6 +43,7 @@ mod rows;
 mod scalars;
 mod scans;
 mod schedules;
+mod sectors;
 mod shapes;
 mod stages;
 mod statistics;
@@ -118,6 +119,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         scalars,
         scans,
         schedules,
+        sectors,
         shapes,
         stages,
         statistics,

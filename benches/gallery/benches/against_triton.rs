@@ -38,8 +38,8 @@ const SCRIPT: &str = "gallery/peers/gallery.py";
 /// The names of the sizes of a work, in their order.
 const SIZES: [&str; 3] = ["aligned", "odd", "small"];
 
-/// A work of fewer bytes than this has its tensors at other addresses in each round. Where they lie changes the time of a short kernel by up to 1 us, for each process
-/// in its own way.
+/// A work of fewer bytes than this has its tensors at other addresses in each round. Their addresses change the time of a short kernel by up to 1 us, and
+/// not by the same time in two processes.
 const MOVED_BELOW: u64 = 16 << 20;
 
 /// How this program measures.
@@ -49,7 +49,8 @@ const METHOD: &[&str] = &[
      in f64 in the same run.",
     "**Times.** Both sides replay CUDA graphs, alternating in order, with the L2 cache flushed before each replay. A time is the median over five rounds of \
      the mean of the middle half of a round. (The times of short kernels have two modes some 0.2 us apart, between which a median jumps.) Works of \
-     less than 16 MiB have their tensors at other addresses in each round, because these change the time of a short kernel by up to 1 us; scratch memory and the buffers of the copy may stay.",
+     less than 16 MiB have their tensors at other addresses in each round, because these change the time of a short kernel by up to 1 us; \
+     scratch memory and the buffers of the copy may stay.",
     "**Peers.** Both sides are tuned over the same block sizes and warps. \"triton\" is the kernel as it is written; \"triton hinted\" has the best eviction \
      hint for its loads, too.",
     "**Copy.** \"copy\" is the faster of two copies that move as many bytes: a memcpy node of a CUDA graph, and a Triton kernel.",

@@ -103,9 +103,7 @@ const RAGGED_ELEMENTS: usize = 4;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
     /// Each access is guarded.
-    Guarded,
-    /// The same, in a loop.
-    Iteration,
+    Guarded { in_loop: bool },
     /// Guarded, beside a version for tiles in bounds, so that it hardly ever runs.
     Rare,
     /// Of rows in bounds that are not aligned: as frequent as the fast version.
@@ -123,12 +121,12 @@ impl Version {
     fn slices(self, func: &Function, region: Region, first: usize, extent: usize) -> usize {
         let limited = |loads: usize| narrow_loads(func, region) / SHORTEST / loads;
         match self {
-            Version::Guarded | Version::Rare if divides(func, region) => MOST_DIVIDED,
-            Version::Iteration if divides(func, region) => MOST_DIVIDED_IN_LOOPS,
-            Version::Guarded | Version::Iteration if first > 0 && !has_rows(func, region) => MOST_BEHIND,
+            Version::Guarded { in_loop: true } if divides(func, region) => MOST_DIVIDED_IN_LOOPS,
+            Version::Guarded { .. } | Version::Rare if divides(func, region) => MOST_DIVIDED,
+            Version::Guarded { .. } if first > 0 && !has_rows(func, region) => MOST_BEHIND,
             Version::Rare => MOST,
-            Version::Guarded => (extent / SHORTEST / GUARDED_ELEMENTS).clamp(1, MOST),
-            Version::Iteration => (extent / SHORTEST / ELEMENTS_IN_LOOPS).clamp(1, MOST_IN_LOOPS),
+            Version::Guarded { in_loop: true } => (extent / SHORTEST / ELEMENTS_IN_LOOPS).clamp(1, MOST_IN_LOOPS),
+            Version::Guarded { in_loop: false } => (extent / SHORTEST / GUARDED_ELEMENTS).clamp(1, MOST),
             Version::Ragged => limited(RAGGED_LOADS).max(extent / SHORTEST / RAGGED_ELEMENTS).next_power_of_two(),
             Version::ByElement => MOST_BEHIND,
             Version::Fastest => limited(MOST_LOADS).next_power_of_two(),
@@ -151,18 +149,14 @@ pub fn run(func: &mut Function) -> Changed {
         let loc = data.loc;
         // The guarded copy, or two versions of the full one, of which the first is the fastest.
         let regions = match is_full(func, else_region) {
-            false => slower(func, else_region),
+            false => slower(func, else_region, Version::Guarded { in_loop: in_loops.contains(&inst) }),
             true if selects(func, then_region) => vec![(then_region, Version::Slower), (else_region, Version::Slower)],
             true => vec![(then_region, Version::Fastest), (else_region, Version::Slower)],
         };
-        for (region, mut version) in regions {
-            if version == Version::Guarded && in_loops.contains(&inst) {
-                version = Version::Iteration;
-            }
+        for (region, version) in regions {
             let first = behind_reductions(func, region);
             let Some(plan) = plan(func, region, first, &mut facts) else {
-                changed |= matches!(version, Version::Guarded | Version::Iteration | Version::Rare)
-                    && groups::slice(func, region, loc, &mut facts);
+                changed |= matches!(version, Version::Guarded { .. } | Version::Rare) && groups::slice(func, region, loc, &mut facts);
                 continue;
             };
             if version == Version::ByElement && shares_indices(func, region, first, &plan.late) {
@@ -171,7 +165,7 @@ pub fn run(func: &mut Function) -> Changed {
             let slices = version.slices(func, region, first, plan.extent);
             let length = SHORTEST.max(plan.extent / slices.min(plan.extent));
             // Any other version than the guarded one has too few slices to prefetch.
-            let num_stages = (!matches!(version, Version::Guarded | Version::Iteration)).then(|| ConstExpr::Int(1).into());
+            let num_stages = (!matches!(version, Version::Guarded { .. })).then(|| ConstExpr::Int(1).into());
             if length < plan.extent {
                 slice(func, region, first, &plan, &Slices { length, num_stages }, loc, &mut facts);
                 changed = true;
@@ -244,23 +238,23 @@ fn is_full(func: &Function, region: Region) -> bool {
 }
 
 /// The copy that is guarded: the region, or the part of it that runs for tiles that are not empty, or beside a version for ragged tiles.
-fn slower(func: &Function, region: Region) -> Vec<(Region, Version)> {
+fn slower(func: &Function, region: Region, guarded: Version) -> Vec<(Region, Version)> {
     if let [.., test, _] = *func.region(region).insts
         && let Op::If { then_region, else_region, rare, .. } = func.inst(test).op
         && func.inst(test).results.is_empty()
     {
         if func.region(else_region).insts.len() == 1 {
-            return vec![(then_region, Version::Guarded)];
+            return vec![(then_region, guarded)];
         }
         if is_full(func, then_region) {
             return if rare {
                 vec![(then_region, Version::ByElement), (else_region, Version::Rare)]
             } else {
-                vec![(then_region, Version::Ragged), (else_region, Version::Guarded)]
+                vec![(then_region, Version::Ragged), (else_region, guarded)]
             };
         }
     }
-    vec![(region, Version::Guarded)]
+    vec![(region, guarded)]
 }
 
 /// The position of the first op after the last reduction.

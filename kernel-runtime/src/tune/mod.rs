@@ -32,11 +32,12 @@
 //! | rounds | `rep` ms, default 100 | each configuration once a round, in another order each time, after an L2 flush |
 //! | final | at the end | the two best configurations alternate again; the faster in these runs wins |
 //!
-//! GPU events time each run. All runs after the first are replays of the launch, as in a [`Replay`](crate::Replay): launched from the host, a kernel of a few
-//! microseconds takes another time. If one of them cannot be captured, all are launched from the host. The time of a configuration is the mean of the middle half of its runs. It drops out if its best run is far
-//! above the leader's time, by 100% after the first round, 25% after the second, 8% after the fifth, or if its own time is 4% above after
-//! the 16th. There are at most 100 rounds for each 100 ms of `rep`. `warmup` and `rep` bound the whole tuning, not each configuration. If
-//! the environment variable `GALATEA_PRINT_TUNING` is set, each tuning writes its trials to standard error.
+//! GPU events time each run. All runs after the first are replays of the launch, as in a [`Replay`](crate::Replay): launched from the
+//! host, a kernel of a few microseconds takes another time. If one of them cannot be captured, all are launched from the host. The time of
+//! a configuration is the mean of the middle half of its runs. It drops out if its best run is far above the leader's time, by 100% after
+//! the first round, 25% after the second, 8% after the fifth, or if its own time is 4% above after the 16th. There are at most 100 rounds
+//! for each 100 ms of `rep`. `warmup` and `rep` bound the whole tuning, not each configuration. If the environment variable
+//! `GALATEA_PRINT_TUNING` is set, each tuning writes its trials to standard error.
 //!
 //! One thread tunes at a time in a process, so that measurements do not disturb each other. Another thread with the same key waits and uses
 //! the result. Threads whose keys are known or on record do not wait. A launch of another tuned kernel inside a tuning, for example in a
