@@ -5,7 +5,7 @@ use kernel_lang::ir::{Stage, parse, verify};
 use kernel_lang::launch_value::LaunchValues;
 use kernel_lang::layout::Layout;
 use kernel_lang::{
-    Bindings, Options, Schedule, compile,
+    Bindings, Compiled, Options, Schedule, compile,
     target::{Asked, Target},
 };
 use kernel_sim::{Gpu, Launch, Machine};
@@ -108,7 +108,11 @@ pub(crate) fn compiled(text: &str, num_warps: u32) -> Module {
 pub(crate) fn compiled_for(target: Target, text: &str, schedule: Schedule) -> Module {
     let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let options = Options { schedule, ..Options::new(Bindings::new(), target) };
-    let compiled = compile(&func, &options).unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
+    module(compile(&func, &options).unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[]))))
+}
+
+/// What a compilation made, as a module that runs.
+pub(crate) fn module(compiled: Compiled) -> Module {
     Module {
         text: compiled.ptx,
         entry: compiled.entry,
@@ -165,7 +169,12 @@ pub(crate) fn run(module: &Module, num_warps: u32, grid: [u32; 3], args: &mut [A
         words.extend(values.bytes(&words, grid).unwrap());
     }
     let params: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-    let mut launch = Launch::new(grid, [32 * num_warps, 1, 1], &params);
+    // Each program of a kernel for clusters is a cluster.
+    let ctas =
+        module.text.split_once(".reqnctapercluster ").and_then(|(_, rest)| rest.split_once(',')).map(|(ctas, _)| ctas.parse().unwrap());
+    let [programs, rows, layers] = grid;
+    let mut launch = Launch::new([programs * ctas.unwrap_or(1), rows, layers], [32 * num_warps, 1, 1], &params);
+    launch.cluster = ctas.map(|ctas| [ctas, 1, 1]);
     launch.shared_bytes = module.shared_bytes;
     launch.options.seed = seed;
     machine.launch(&kernel, &launch).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}", module.text));

@@ -1,6 +1,9 @@
 //! Whole kernels through the compiler: matrices of odd sizes, reduced, transposed, reshaped, in loops and branches.
 
-use crate::harness::{Arg, Random, compiled, run};
+use kernel_lang::target::Target;
+use kernel_lang::{Bindings, Prepared, Schedule, ir::parse};
+
+use crate::harness::{Arg, Random, compiled, emitted, module, run};
 
 fn scalar(value: i64) -> Arg {
     Arg::Scalar(value.to_le_bytes().to_vec())
@@ -307,4 +310,53 @@ fn trip_counts_of_any_step() {
         run(&module, 1, [1; 3], &mut args, 0);
         assert_eq!(args[0].elements(), [trip_count.to_le_bytes()], "from {lower} to {upper} by {step}");
     }
+}
+
+/// One preparation serves schedules of one CTA and of clusters in turn: only the former scan the groups of a tile in slices, which
+/// CTAs of a cluster would have to share.
+#[test]
+fn a_kernel_that_is_prepared_once_runs_as_one_cta_and_as_clusters() {
+    let text = "kernel @groups(%x: ptr<u32>, %y: ptr_mut<u32>, %n: i64) {
+        %pid = program_id {axis = 0} : i64
+        %block = const {value = 2048} : i64
+        %first = mul %pid, %block : i64
+        %firsts = broadcast %first : tile<i64, [2048]>
+        %i = arange {start = 0, end = 2048} : tile<i64, [2048]>
+        %o = add %firsts, %i : tile<i64, [2048]>
+        %ns = broadcast %n : tile<i64, [2048]>
+        %mask = lt %o, %ns : tile<bool, [2048]>
+        %v = load %x, %o {mask = %mask} : tile<u32, [2048]>
+        %g = reshape %v : tile<u32, [32, 64]>
+        %s = scan %g {axis = 1} (%a: u32, %b: u32) {\n%ab = add %a, %b : u32\nyield %ab\n} : tile<u32, [32, 64]>
+        %r = reshape %s : tile<u32, [2048]>
+        store %y, %o, %r {mask = %mask}
+        return\n}";
+    let mut random = Random::new(13);
+    let x: Vec<u32> = (0..4000).map(|_| random.next() as u32).collect();
+    let mut expected = x.clone();
+    for group in expected.chunks_mut(64) {
+        (1..group.len()).for_each(|at| group[at] = group[at].wrapping_add(group[at - 1]));
+    }
+    let prepared = Prepared::new(&parse(text).unwrap(), &Bindings::new(), Target::SM_90A, false).unwrap();
+    for num_ctas in [1, 8, 1] {
+        let (compiled, _) = prepared
+            .compile(Schedule { num_ctas, ..Schedule::DEFAULT })
+            .unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
+        let mut args = [words(&x), poison(x.len()), scalar(x.len() as i64)];
+        run(&module(compiled), Schedule::DEFAULT.num_warps, [2, 1, 1], &mut args, 3);
+        assert_eq!(found(&args[1]), expected, "{num_ctas} CTAs");
+    }
+}
+
+#[test]
+fn the_length_of_a_view_counts_its_own_elements() {
+    let text = "kernel @lengths(%x: ptr<u8>, %y: ptr_mut<i64>) {
+        %v = view %x : ptr<u32>
+        %length = length %v : i64
+        %at = const {value = 0} : i64
+        store %y, %at, %length {in_bounds = true}
+        return\n}";
+    let mut args = [Arg::tensor((0..20u8).map(|v| [v])), Arg::tensor([[0u8; 8]])];
+    run(&emitted(text, 1), 1, [1; 3], &mut args, 0);
+    assert_eq!(args[1].elements(), [5i64.to_le_bytes()]);
 }
