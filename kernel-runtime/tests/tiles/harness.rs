@@ -169,12 +169,7 @@ pub(crate) fn run(module: &Module, num_warps: u32, grid: [u32; 3], args: &mut [A
         words.extend(values.bytes(&words, grid).unwrap());
     }
     let params: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-    // Each program of a kernel for clusters is a cluster.
-    let ctas =
-        module.text.split_once(".reqnctapercluster ").and_then(|(_, rest)| rest.split_once(',')).map(|(ctas, _)| ctas.parse().unwrap());
-    let [programs, rows, layers] = grid;
-    let mut launch = Launch::new([programs * ctas.unwrap_or(1), rows, layers], [32 * num_warps, 1, 1], &params);
-    launch.cluster = ctas.map(|ctas| [ctas, 1, 1]);
+    let mut launch = Launch::new(grid, [32 * num_warps, 1, 1], &params);
     launch.shared_bytes = module.shared_bytes;
     launch.options.seed = seed;
     machine.launch(&kernel, &launch).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}", module.text));

@@ -343,7 +343,7 @@ fn a_kernel_that_is_prepared_once_runs_as_one_cta_and_as_clusters() {
             .compile(Schedule { num_ctas, ..Schedule::DEFAULT })
             .unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
         let mut args = [words(&x), poison(x.len()), scalar(x.len() as i64)];
-        run(&module(compiled), Schedule::DEFAULT.num_warps, [2, 1, 1], &mut args, 3);
+        run(&module(compiled), Schedule::DEFAULT.num_warps, [2 * num_ctas, 1, 1], &mut args, 3);
         assert_eq!(found(&args[1]), expected, "{num_ctas} CTAs");
     }
 }
