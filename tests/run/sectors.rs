@@ -1,4 +1,4 @@
-//! Sectors of rows that are not aligned: loops over such rows load few more than over aligned ones, and add up the same.
+//! Rows that are not aligned: loops over such rows load few more sectors than over aligned ones, take no shared memory, and add up the same.
 
 use galatea::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::tests;
 use crate::tolerance::{Class, check};
 use crate::value::FloatValue;
 
-tests![rows_of_odd_lengths_take_whole_sectors, large_blocks_of_odd_rows_take_whole_sectors];
+tests![rows_of_odd_lengths_take_whole_sectors, large_blocks_of_odd_rows_take_whole_sectors, rows_of_odd_lengths_take_no_shared_memory];
 
 /// Carries the sums of columns, and reduces each row.
 #[kernel]
@@ -75,5 +75,34 @@ fn large_blocks_of_odd_rows_take_whole_sectors(lab: &mut Lab) {
     if let [even, both] = sectors[..] {
         // A warp's access of 128 bytes at an odd element touches five sectors, not four.
         assert!(both - even <= even * 3 / 2, "{even} sectors for aligned rows, {} for others", both - even);
+    }
+}
+
+/// Each program adds up 512 columns, from rows that are `stride` elements apart.
+#[kernel]
+fn sums_of_columns(x: Ptr<f32>, y: PtrMut<f32>, rows: usize, stride: usize, columns: usize) {
+    let column = program_id(0) * 512 + arange(0, 512);
+    let mask = column < columns;
+    let mut total = zeros::<f32>([512]);
+    for row in 0..rows {
+        total += load(x + row * stride + column, mask = mask);
+    }
+    store(y + column, total, mask = mask);
+}
+
+fn rows_of_odd_lengths_take_no_shared_memory(lab: &mut Lab) {
+    const ROWS: usize = 37;
+    // Aligned rows of whole tiles, of two whole tiles and a part of one, and rows that are not aligned.
+    for (columns, stride, is_shared) in [(1024, 1024, true), (1500, 1500, true), (1024, 1037, false)] {
+        lab.device.reset_sim_report();
+        let host = lab.numbers::<f32>(ROWS * stride, 0.0, 4.0);
+        let x = lab.input_at(&host, 0);
+        let mut y = lab.output::<f32>(columns);
+        sums_of_columns(x.slice(), &mut y.slice(), ROWS, stride, columns).grid(cdiv(columns, 512)).launch().unwrap();
+        check(&y.read(), Class::Chain(ROWS), |column| (0..ROWS).map(|row| host[row * stride + column].wide()).sum());
+        if let Some(report) = lab.device.sim_report() {
+            let bytes = report.kernel("sums_of_columns").expect("it was launched").shared_bytes;
+            assert_eq!(bytes > 0, is_shared, "{columns} columns of {stride} take {bytes} bytes");
+        }
     }
 }

@@ -55,6 +55,7 @@ mod tests {
         Run {
             programs: 1,
             programs_run: 1,
+            shared_bytes: 0,
             accesses: Vec::new(),
             least_bytes: memory_bytes / 2.0,
             memory_bytes,

@@ -96,7 +96,7 @@ impl Explain {
         let explained = explain(&func, &request.options, &|name| request.known(name)).map_err(|errors| rendered(errors, &func))?;
         let run = simulate::run(&explained, &request, self.grid, self.programs.0, self.gpu)?;
         let target = card.target.to_string();
-        let cta = report::cta(&explained, &request);
+        let cta = report::cta(&request, &run);
         let assemble = |ptxas: PathBuf| occupancy::usage(&ptxas, &explained.compiled.ptx, &target, card.multiprocessor, cta);
         let usage = ptxas::find(self.ptxas.as_deref())?.map(assemble).transpose()?;
         let report = report::of(&explained, &request, &run, usage.as_ref(), &card, &func.name);

@@ -88,14 +88,14 @@ pub(super) struct Bytes {
 }
 
 /// What a CTA of the kernel takes.
-pub(super) fn cta(explained: &Explained, request: &Request) -> Cta {
-    Cta { warps: request.options.schedule.num_warps, shared_bytes: explained.compiled.shared_bytes }
+pub(super) fn cta(request: &Request, run: &Run) -> Cta {
+    Cta { warps: request.options.schedule.num_warps, shared_bytes: run.shared_bytes }
 }
 
 /// Puts the parts together.
 pub(super) fn of(explained: &Explained, request: &Request, run: &Run, usage: Option<&Usage>, card: &Card, name: &str) -> Report {
     let schedule = request.options.schedule;
-    let (cta, ctas) = (cta(explained, request), run.programs * u64::from(schedule.num_ctas));
+    let (cta, ctas) = (cta(request, run), run.programs * u64::from(schedule.num_ctas));
     let occupancy = Occupancy::of(card.multiprocessor, cta, usage.map(|usage| usage.registers));
     Report {
         format: "galatea explain 1",

@@ -16,6 +16,8 @@ pub(super) const SECTOR: f64 = kernel_lang::target::SECTOR as f64;
 pub(super) struct Run {
     pub(super) programs: u64,
     pub(super) programs_run: u64,
+    /// The shared memory that the launch asks for, for each CTA.
+    pub(super) shared_bytes: u32,
     /// The accesses that were executed, in the order of [`Explained::accesses`].
     pub(super) accesses: Vec<Traffic>,
     /// The bytes of different elements that were asked for, loaded or stored: the least that memory moves.
@@ -79,8 +81,12 @@ pub(super) fn run(explained: &Explained, request: &Request, grid: [u32; 3], most
             }
         }
     }
+    let mut shared_bytes = explained.compiled.shared_bytes;
     if let Some(values) = LaunchValues::of_ptx(&explained.compiled.ptx)? {
-        params.extend(values.bytes(&params, grid)?);
+        let added = values.bytes(&params, grid)?;
+        let word = |bytes: &Vec<u8>| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        shared_bytes = values.shared_bytes(&added.iter().map(word).collect::<Vec<_>>()).unwrap_or(shared_bytes);
+        params.extend(added);
     }
     let params: Vec<&[u8]> = params.iter().map(Vec::as_slice).collect();
     let ctas = grid[0].checked_mul(schedule.num_ctas).ok_or("the grid has too many CTAs")?;
@@ -89,7 +95,7 @@ pub(super) fn run(explained: &Explained, request: &Request, grid: [u32; 3], most
         grid: [ctas, grid[1], grid[2]],
         block: [schedule.threads(), 1, 1],
         cluster: None,
-        shared_bytes: explained.compiled.shared_bytes,
+        shared_bytes,
         params: &params,
         arguments: &described,
         options,
@@ -102,7 +108,7 @@ pub(super) fn run(explained: &Explained, request: &Request, grid: [u32; 3], most
         let help = if waits && is_part { "\nhelp: only a part of the programs ran; run all of them by `--programs all`" } else { "" };
         format!("{error}{help}")
     })?;
-    Ok(add_up(explained, &counters, &tensors, (programs, options.clusters_run(programs))))
+    Ok(Run { shared_bytes, ..add_up(explained, &counters, &tensors, (programs, options.clusters_run(programs))) })
 }
 
 fn add_up(explained: &Explained, counters: &Counters, tensors: &[Tensor], (programs, programs_run): (u64, u64)) -> Run {
@@ -113,6 +119,7 @@ fn add_up(explained: &Explained, counters: &Counters, tensors: &[Tensor], (progr
     Run {
         programs,
         programs_run,
+        shared_bytes: 0,
         accesses: explained.accesses.iter().map(|access| traffic(access, counters, scale)).collect(),
         least_bytes,
         memory_bytes,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::known::Known;
-use super::{END, HEADER, axes, count};
+use super::{END, HEADER, Unused, axes, count};
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, Function, Op, Region, Stage, Type, UnaryOp, Value, parse, verify};
 use crate::scalar::Scalar;
@@ -17,6 +17,16 @@ pub struct LaunchValues {
     values: Vec<Requested>,
     /// For each argument word, the bits on which the values depend.
     asked: Vec<u64>,
+    /// What the PTX states of the shared memory.
+    shared: Vec<Shared>,
+}
+
+/// The shared memory of a CTA if some conditions are false in all programs.
+#[derive(Clone, PartialEq, Debug)]
+struct Shared {
+    bytes: u32,
+    /// The parameters of each condition.
+    conditions: Vec<Range<usize>>,
 }
 
 /// A value that a launch passes.
@@ -57,13 +67,14 @@ impl LaunchValues {
     /// # Errors
     /// If the comment is not one that the compiler writes.
     pub fn of_ptx(ptx: &str) -> Result<Option<LaunchValues>, String> {
-        let Some((_, below)) = ptx.split_once(HEADER) else { return Ok(None) };
+        let Some((above, below)) = ptx.split_once(HEADER) else { return Ok(None) };
         let mut text = String::new();
         for line in below.lines().skip(1) {
             let content = line.strip_prefix("// ").ok_or("the comment with the launch values has no end")?;
             let _ = writeln!(text, "{content}");
             if line == END {
-                return LaunchValues::of_kernel(&text).map(Some).map_err(|error| format!("the comment with the launch values: {error}"));
+                let values = LaunchValues::of_kernel(&text).map_err(|error| format!("the comment with the launch values: {error}"))?;
+                return Ok(Some(values.with_unused(above)));
             }
         }
         Err("the comment with the launch values has no end".to_owned())
@@ -79,7 +90,7 @@ impl LaunchValues {
     }
 
     fn of_region(func: &Function, compute: Region) -> LaunchValues {
-        let mut values = LaunchValues { steps: Vec::new(), values: Vec::new(), asked: Vec::new() };
+        let mut values = LaunchValues { steps: Vec::new(), values: Vec::new(), asked: Vec::new(), shared: Vec::new() };
         let mut words = 0;
         // The step of a scalar; for a pointer, the number of its first word.
         let mut steps: HashMap<Value, usize> = HashMap::new();
@@ -131,6 +142,39 @@ impl LaunchValues {
         values.values = func.yielded(compute).iter().map(requested).collect();
         values.asked = values.asked_bits(words);
         values
+    }
+
+    /// Adds what the text in front of the values states of the shared memory.
+    fn with_unused(mut self, above: &str) -> LaunchValues {
+        let mut first = 0;
+        let parameters: Vec<Option<Range<usize>>> = self
+            .values
+            .iter()
+            .map(|value| {
+                let own = first..first + count(&value.axes);
+                first = own.end;
+                Some(own).filter(|_| value.dtype == Dtype::Bool)
+            })
+            .collect();
+        let stated = above.lines().filter_map(|line| Unused::of_line(line.strip_prefix("// ")?));
+        let of_parameters = |Unused { bytes, falses }: Unused| {
+            let conditions = falses.iter().map(|number| parameters.get(*number).cloned().flatten()).collect::<Option<_>>()?;
+            Some(Shared { bytes, conditions })
+        };
+        self.shared = stated.filter_map(of_parameters).collect();
+        self
+    }
+
+    /// The bytes of shared memory that a CTA uses in a launch with these [`LaunchValues::parameters`], if they are fewer than those of the variant.
+    #[must_use]
+    pub fn shared_bytes(&self, parameters: &[u64]) -> Option<u32> {
+        let is_false = |condition: &Range<usize>| match parameters.get(condition.clone()) {
+            Some([value]) => *value == 0,
+            // False in every program that is not below the bounds, and no program is below them.
+            Some([bounds @ .., 1]) => bounds.contains(&0),
+            _ => false,
+        };
+        self.shared.iter().filter(|shared| shared.conditions.iter().all(is_false)).map(|shared| shared.bytes).min()
     }
 
     /// `x` and `y` if the difference is `x - x / y * y`, which is the remainder. As a difference, its range would be that of `x`.

@@ -29,6 +29,7 @@ mod known;
 pub(crate) mod sizes;
 #[cfg(test)]
 mod tests;
+mod unused;
 
 use rustc_hash::FxHashMap;
 use std::fmt::Write as _;
@@ -39,6 +40,7 @@ use crate::location::Loc;
 
 pub use evaluate::LaunchValues;
 pub(crate) use known::Known;
+pub(crate) use unused::Unused;
 
 /// The first line of the comment in the PTX.
 const HEADER: &str = "// launch values:";

@@ -52,6 +52,12 @@ impl LaunchValues {
         Cow::Owned(self.compute(words, grid))
     }
 
+    /// The bytes of shared memory that a CTA uses in a launch with these parameters, if they are fewer than those of the variant.
+    #[inline]
+    pub(crate) fn shared_bytes(&self, parameters: &[u64]) -> Option<u32> {
+        self.values.shared_bytes(parameters)
+    }
+
     #[inline]
     fn is_alike(&self, launch: &Launch, words: &[&u64], grid: [u32; 3]) -> bool {
         launch.grid == grid && self.asked.iter().zip(&launch.asked).all(|((word, bits), asked)| *words[*word] & bits == *asked)

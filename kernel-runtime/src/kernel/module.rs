@@ -31,6 +31,7 @@ pub(crate) struct CudaGpu<'a> {
 pub(crate) struct Loaded {
     pub(crate) function: sys::CUfunction,
     pub(crate) schedule: Schedule,
+    /// The most bytes of shared memory that a CTA uses.
     pub(crate) shared_bytes: u32,
     /// Whether the function waits for the previous launch, so that it may begin earlier.
     pub(super) waits: bool,
@@ -126,7 +127,7 @@ impl Gpu for CudaGpu<'_> {
     unsafe fn start<const WORDS: usize>(&self, args: &Args<'_, WORDS>, loaded: &Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
         let Some(values) = loaded.launch_values else {
             // SAFETY: as the caller promises.
-            return unsafe { self.start_with(args, loaded, grid, params) };
+            return unsafe { self.start_with(args, loaded, grid, params, loaded.shared_bytes) };
         };
         let added = values.parameters(params, grid);
         let count = params.len() + added.len();
@@ -142,7 +143,7 @@ impl Gpu for CudaGpu<'_> {
         };
         all.iter_mut().zip(params.iter().copied().chain(added.iter())).for_each(|(slot, word)| *slot = word);
         // SAFETY: as the caller promises, and the function takes these as its last parameters.
-        unsafe { self.start_with(args, loaded, grid, all) }
+        unsafe { self.start_with(args, loaded, grid, all, loaded.shared_bytes_of(&added)) }
     }
 }
 
@@ -158,8 +159,9 @@ impl CudaGpu<'_> {
         loaded: &Loaded,
         grid: [u32; 3],
         params: &[&u64],
+        shared_bytes: u32,
     ) -> Result<()> {
-        let Loaded { function, schedule, shared_bytes, .. } = *loaded;
+        let Loaded { function, schedule, .. } = *loaded;
         let threads = schedule.threads();
         let [x, y, z] = grid::of_ctas(grid, schedule.num_ctas, args.kernel().name())?;
         let in_order = args.are_in_order(self.stream);
@@ -189,6 +191,12 @@ impl Loaded {
     /// The values that the function takes after the kernel's own parameters.
     pub(crate) fn launch_values(&self) -> Option<&'static LaunchValues> {
         self.launch_values
+    }
+
+    /// The bytes of shared memory that a CTA uses in a launch with these parameters of its launch values.
+    #[inline]
+    pub(crate) fn shared_bytes_of(&self, added: &[u64]) -> u32 {
+        self.launch_values.and_then(|values| values.shared_bytes(added)).unwrap_or(self.shared_bytes)
     }
 }
 

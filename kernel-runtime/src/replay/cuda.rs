@@ -196,11 +196,11 @@ impl Drop for Executable {
 fn with_params(node: &KernelNode, call: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> CUresult) -> Result<()> {
     let KernelNode { kernel, code, words, grid, .. } = node;
     let Code::Cuda(loaded) = code else { return Err(Error::NotCuda { what: "a captured launch" }) };
-    let (threads, shared_bytes) = (loaded.schedule.threads(), loaded.shared_bytes);
     let [x, y, z] = grid::of_ctas(*grid, loaded.schedule.num_ctas, kernel.name())?;
     let given: Vec<&u64> = words.iter().collect();
     let added = loaded.launch_values().map(|values| values.parameters(&given, *grid));
     let added = added.as_deref().unwrap_or_default();
+    let (threads, shared_bytes) = (loaded.schedule.threads(), loaded.shared_bytes_of(added));
     let mut params: Vec<*mut c_void> = words.iter().chain(added).map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
     let params = sys::CUDA_KERNEL_NODE_PARAMS {
         func: loaded.function,

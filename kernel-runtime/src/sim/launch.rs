@@ -119,9 +119,10 @@ impl SimGpu {
         regions: impl Iterator<Item = Region>,
     ) -> Result<()> {
         let Loaded { function, schedule, shared_bytes, launch_values } = loaded;
-        let (threads, shared_bytes) = (schedule.threads(), *shared_bytes);
         let added = launch_values.as_ref().map(|values| values.parameters(&words.iter().collect::<Vec<_>>(), grid));
         let added = added.as_deref().unwrap_or_default();
+        let unused = launch_values.as_ref().and_then(|values| values.shared_bytes(added));
+        let (threads, shared_bytes) = (schedule.threads(), unused.unwrap_or(*shared_bytes));
         let grid = grid::of_ctas(grid, schedule.num_ctas, kernel)?;
         let words: Vec<[u8; 8]> = words.iter().chain(added).map(|word| word.to_le_bytes()).collect();
         // A parameter is the low bytes of its word.
@@ -142,7 +143,7 @@ impl SimGpu {
         })?;
         let warps = grid.iter().map(|&ctas| u64::from(ctas)).product::<u64>() * u64::from(schedule.num_warps);
         clock::advance(clock::estimate(&counters.total(), warps, self.sim.multiprocessors() as u64));
-        self.sim.ledger.lock().unwrap_or_else(PoisonError::into_inner).add(kernel, function.files(), &counters);
+        self.sim.ledger.lock().unwrap_or_else(PoisonError::into_inner).add(kernel, function.files(), shared_bytes, &counters);
         report::write_if_asked(self.device)
     }
 }

@@ -26,6 +26,8 @@ pub struct KernelReport {
     pub kernel: &'static str,
     /// The number of launches.
     pub launches: usize,
+    /// The most shared memory that a launch asked for, in bytes a CTA.
+    pub shared_bytes: u32,
     /// The sums over all launches, by source line.
     pub counters: Counters,
     /// The source files: the number by which lines refer to a file, and its name.
@@ -75,14 +77,17 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Adds a launch. Kernels of one name in two source files are counted separately, because their lines differ.
-    pub(super) fn add(&mut self, kernel: &'static str, files: &[(u32, String)], counters: &Counters) {
+    pub(super) fn add(&mut self, kernel: &'static str, files: &[(u32, String)], shared_bytes: u32, counters: &Counters) {
         let same = |report: &&mut KernelReport| report.kernel == kernel && report.files == files;
         match self.kernels.iter_mut().find(same) {
             Some(report) => {
                 report.launches += 1;
+                report.shared_bytes = report.shared_bytes.max(shared_bytes);
                 report.counters.merge(counters);
             }
-            None => self.kernels.push(KernelReport { kernel, launches: 1, counters: counters.clone(), files: files.to_vec() }),
+            None => {
+                self.kernels.push(KernelReport { kernel, launches: 1, shared_bytes, counters: counters.clone(), files: files.to_vec() })
+            }
         }
     }
 }

@@ -161,6 +161,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     let needed = needed::needed(func, &mut facts, &kept);
     let launch_values = launch_value::parameters(func);
     let launch_types = launch_value::parameter_types(&launch_values);
+    let in_order: Vec<Value> = launch_values.iter().map(|(value, _)| *value).collect();
     let param_bytes = exchange::budget::param_bytes(func, &launch_types);
     let mut emitter = Emitter {
         func,
@@ -214,6 +215,9 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     }
     if emitter.shared.bytes > 0 {
         text.push_str(&format!("// shared memory: {} bytes a CTA\n", emitter.shared.bytes));
+        for unused in exchange::launch::unused(func, &emitter.shared.ends, &in_order) {
+            text.push_str(&format!("// {unused}\n"));
+        }
         text.push_str(&format!(".extern .shared .align 16 .b8 {}[];\n\n", exchange::shared::NAME));
     }
     text.push_str(&launch_value::comment(func));

@@ -3,6 +3,7 @@
 
 pub(crate) mod budget;
 pub(crate) mod cluster;
+pub(crate) mod launch;
 pub(crate) mod lookup;
 pub(crate) mod parts;
 pub(crate) mod reduce;

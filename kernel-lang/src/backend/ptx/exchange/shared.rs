@@ -25,6 +25,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use crate::ir::Inst;
 use crate::target::Target;
 
@@ -50,6 +52,8 @@ pub(crate) struct Shared {
     held: Vec<Allocation>,
     /// The allocations that were live when the maximum was reached.
     pub(crate) peak: Vec<Allocation>,
+    /// The end of the last bytes that each op has used; of no op: those that the exchanges of a cluster use.
+    pub(crate) ends: FxHashMap<Option<Inst>, u32>,
     /// The op that is being emitted; `None` before the first.
     pub(crate) op: Option<Inst>,
 }
@@ -122,6 +126,8 @@ impl Emitter<'_> {
         });
         let range = start..start + bytes;
         let shared = &mut self.shared;
+        let end = shared.ends.entry(shared.op).or_default();
+        *end = range.end.max(*end);
         if range.end > shared.bytes {
             shared.bytes = range.end;
             shared.peak.clone_from(&shared.held);
