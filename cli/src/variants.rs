@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::{Args, ValueEnum};
+use kernel_lang::Schedule;
 use kernel_runtime::assembler::Usage;
 use serde_json::{Value, json};
 
@@ -54,7 +55,12 @@ enum Outcome {
 }
 
 /// The default schedule. The number of warps is always shown.
-const USUAL: [(&str, Option<u64>); 4] = [("num_warps", None), ("num_ctas", Some(1)), ("num_stages", Some(3)), ("maxnreg", None)];
+const USUAL: [(&str, Option<u64>); 4] = [
+    ("num_warps", None),
+    ("num_ctas", Some(Schedule::DEFAULT.num_ctas as u64)),
+    ("num_stages", Some(Schedule::DEFAULT.num_stages as u64)),
+    ("maxnreg", None),
+];
 
 /// Reports the variants in these folders and `variants.jsonl` files. `is_wanted` selects them by package and crate.
 pub(crate) fn report(paths: &[PathBuf], is_wanted: &dyn Fn(&str, &str) -> bool, report: &Report) -> Result<String, String> {

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const LINES: &str = r#"{"kernel":"add","file":"src/a.rs","values":{"T":"f32","B":"512"},"num_warps":4,"num_ctas":1,"num_stages":3,"maxnreg":null,"target":"sm_80","shared_bytes":0,"compile_us":2301,"name":"add-11-512-w4-sm_80.ptx","ptx":"// twenty registers\n.target sm_80\n"}
-{"kernel":"add","file":"src/a.rs","values":{"T":"f32","B":"4096"},"num_warps":8,"num_ctas":2,"num_stages":3,"maxnreg":64,"target":"sm_90a","shared_bytes":128,"compile_us":901,"name":"add-11-4096-w8-sm_90a.ptx","ptx":"// forty\n.target sm_90a\n"}
-{"kernel":"add","file":"src/a.rs","values":{"T":"f32","B":"4096"},"num_warps":8,"num_ctas":2,"num_stages":3,"maxnreg":64,"target":"sm_80","pruned":"sm_80 has no clusters of 2 CTAs"}
-{"kernel":"add","file":"src/a.rs","values":{"T":"f32","B":"512"},"num_warps":4,"num_ctas":1,"num_stages":3,"maxnreg":null,"target":"sm_80","shared_bytes":0,"compile_us":2800,"name":"add-11-512-w4-sm_80.ptx","ptx":"// twenty registers\n.target sm_80\n"}
+const LINES: &str = r#"{"kernel":"add","file":"src/a.rs","values":{"T":"f32","B":"512"},"num_warps":4,"num_ctas":1,"num_stages":8,"maxnreg":null,"target":"sm_80","shared_bytes":0,"compile_us":2301,"name":"add-11-512-w4-sm_80.ptx","ptx":"// twenty registers\n.target sm_80\n"}
+{"kernel":"add","file":"src/a.rs","values":{"T":"f32","B":"4096"},"num_warps":8,"num_ctas":2,"num_stages":8,"maxnreg":64,"target":"sm_90a","shared_bytes":128,"compile_us":901,"name":"add-11-4096-w8-sm_90a.ptx","ptx":"// forty\n.target sm_90a\n"}
+{"kernel":"add","file":"src/a.rs","values":{"T":"f32","B":"4096"},"num_warps":8,"num_ctas":2,"num_stages":8,"maxnreg":64,"target":"sm_80","pruned":"sm_80 has no clusters of 2 CTAs"}
+{"kernel":"add","file":"src/a.rs","values":{"T":"f32","B":"512"},"num_warps":4,"num_ctas":1,"num_stages":8,"maxnreg":null,"target":"sm_80","shared_bytes":0,"compile_us":2800,"name":"add-11-512-w4-sm_80.ptx","ptx":"// twenty registers\n.target sm_80\n"}
 "#;
 
 /// Its arguments are those of `ptxas`: the last is the file.

@@ -14,8 +14,9 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The default schedule; warps and stages as in Triton.
-    pub const DEFAULT: Schedule = Schedule { num_warps: 4, num_ctas: 1, num_stages: 3, maxnreg: None };
+    /// The default schedule; warps as in Triton. A loop has as many stages as its loads need, up to 8 ([`crate::passes::prefetch_loads`]): where the grid fills a
+    /// multiprocessor with few warps, the bandwidth of memory needs many bytes of each thread on their way.
+    pub const DEFAULT: Schedule = Schedule { num_warps: 4, num_ctas: 1, num_stages: 8, maxnreg: None };
 
     /// Maximum number of CTAs per cluster, on every GPU so far. Sizes above 8 need an opt-in at launch.
     pub const MOST_CTAS: u32 = 16;

@@ -27,11 +27,11 @@ impl Records {
     ///
     /// let text = r#"{ "format": "galatea tuning records 2", "records": [{
     ///     "kernel": "add", "content": "3f1c", "device": "NVIDIA H200", "driver": "13.0", "programs": "a few waves", "key": [4096],
-    ///     "chosen": "Config { BLOCK_SIZE: 1024, num_warps: 4, num_stages: 3 }",
-    ///     "tried": [{ "config": "Config { BLOCK_SIZE: 1024, num_warps: 4, num_stages: 3 }", "median_us": 12.5, "samples": 20 }]
+    ///     "chosen": "Config { BLOCK_SIZE: 1024, num_warps: 4, num_stages: 8 }",
+    ///     "tried": [{ "config": "Config { BLOCK_SIZE: 1024, num_warps: 4, num_stages: 8 }", "median_us": 12.5, "samples": 20 }]
     /// }] }"#;
     /// let records = Records::parse(text)?;
-    /// assert_eq!(records.iter().next().unwrap().chosen().config, "Config { BLOCK_SIZE: 1024, num_warps: 4, num_stages: 3 }");
+    /// assert_eq!(records.iter().next().unwrap().chosen().config, "Config { BLOCK_SIZE: 1024, num_warps: 4, num_stages: 8 }");
     /// assert_eq!(Records::parse(&records.to_string())?, records);
     /// # Ok::<(), kernel_runtime::cache::RecordsError>(())
     /// ```

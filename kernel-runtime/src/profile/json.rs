@@ -139,7 +139,7 @@ mod tests {
         let trace = trace(vec![launch(0, 10..30, 50..60)]);
         let parsed: Value = serde_json::from_str(&trace.to_json()).unwrap();
         let args = json!({
-            "grid": [2, 1, 1], "parameters": "BLOCK_SIZE = 64", "tensor_bytes": 12, "num_warps": 4, "num_stages": 3, "num_ctas": 1,
+            "grid": [2, 1, 1], "parameters": "BLOCK_SIZE = 64", "tensor_bytes": 12, "num_warps": 4, "num_stages": 8, "num_ctas": 1,
         });
         let want = json!([
             { "ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": { "name": "host" } },
