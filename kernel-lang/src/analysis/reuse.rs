@@ -18,6 +18,8 @@
 //! The answer is a guess that selects cache hints, and no result may depend on it: the analysis ignores masks, takes numbers to be
 //! positive, and takes an extent such as `%n` of `%row * %n + %column` to be larger than the columns.
 //!
+//! A load that reads a small part of what another load of the tensor reads, such as one element of a row, does not count beside it.
+//!
 //! Forms are short (see [`Polynomial`]), an index is taken apart into at most `MOST_PARTS` values, and at most `MOST_READS` loads of a
 //! tensor are compared. So the analysis takes time linear in the size of the kernel.
 
@@ -36,6 +38,12 @@ const MOST_PARTS: usize = 64;
 
 /// Loads of a tensor that has more of them are taken to be shared.
 const MOST_READS: usize = 32;
+
+/// A loop whose number of iterations is unknown is taken to have so many.
+const ITERATIONS: u128 = 16;
+
+/// A load of a tensor does not count beside one that reads at least so many times as many bytes.
+const FEW: u128 = 64;
 
 /// How often the elements of a load are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,11 +87,33 @@ pub fn compute(func: &Function) -> Vec<Read> {
         let Op::Load { base, .. } = func.inst(read.inst).op else { continue };
         tensors.entry(base).or_default().push(at);
     }
-    for group in tensors.into_values().filter(|group| group.len() > 1) {
+    for mut group in tensors.into_values() {
+        let bytes = |at: &usize| bytes(func, func.result(reads[*at].inst), &reads[*at].loops);
+        let most = group.iter().map(bytes).max().unwrap_or_default();
+        let few: Vec<usize> = group.extract_if(.., |at| bytes(at).saturating_mul(FEW) <= most).collect();
+        few.into_iter().for_each(|at| reads[at].reuse = Reuse::Shared);
+        if group.len() < 2 {
+            continue;
+        }
         let found = indices.together(&reads, &forms, &group);
         group.into_iter().zip(found).for_each(|(at, reuse)| reads[at].reuse = reuse);
     }
     reads
+}
+
+/// The bytes of a tile that is read or stored in all iterations of these loops.
+pub fn bytes(func: &Function, tile: Value, loops: &[Inst]) -> u128 {
+    let ty = func.ty(tile);
+    let once = ty.numel() as u128 * ty.dtype().bytes() as u128;
+    loops.iter().fold(once, |bytes, inst| bytes.saturating_mul(iterations(func, *inst)))
+}
+
+fn iterations(func: &Function, inst: Inst) -> u128 {
+    let counted = Loop::of(func, inst).and_then(|around| {
+        let (first, last) = around.index_range(func)?;
+        u128::try_from((last - first) / around.constant_step(func)? + 1).ok()
+    });
+    counted.unwrap_or(ITERATIONS)
 }
 
 fn collect(func: &Function, region: Region, loops: &mut Vec<Inst>, reads: &mut Vec<Read>) {

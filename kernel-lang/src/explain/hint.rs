@@ -43,7 +43,9 @@ fn of_load(func: &Function, Decision { inst, evict, reason }: &Decision) -> Hint
         Reason::ComputedPointer => "the pointer is computed",
         Reason::PartOfTile => "the elements are narrow, and the mask leaves out a part of the tile that differs between programs",
         Reason::Guess { reuse, reads_mostly, moves_words } => match (reuse, reads_mostly) {
-            (Reuse::Once, true) => "each element is read once, and the kernel mostly reads",
+            (Reuse::Once, true) => {
+                "each element is read once, and the kernel mostly reads; a launch that reads more than 500 MB has no hint"
+            }
             (Reuse::Once, false) => "each element is read once, and the output should leave the L2 first",
             (Reuse::Parts, true) => "other programs or iterations read the rest of the cache lines",
             (Reuse::Parts, false) => "the rest of the cache lines is read later, and the output should leave the L2 first",
@@ -62,6 +64,7 @@ fn name(cache: Cache, evict: Evict, volatile: bool) -> &'static str {
     match (volatile, cache, evict) {
         (true, ..) => "volatile",
         (_, Cache::Default, Evict::Unset) => "",
+        (_, Cache::Default, Evict::FirstIfSmall) => Evict::First.text(),
         (_, Cache::Default, evict) => evict.text(),
         (_, cache, _) => cache.text(),
     }

@@ -249,6 +249,9 @@ modifier! {
         Normal = "evict_normal",
         /// Evict early.
         First = "evict_first",
+        /// Evict early if the tensors of all accesses with this priority are small together, which the launch decides. Only the compiler chooses it, for loads through
+        /// pointers that are parameters.
+        FirstIfSmall = "evict_first_if_small",
         /// Evict late.
         Last = "evict_last",
         /// Do not allocate it in the L1.

@@ -23,7 +23,7 @@
 //!     %2 = broadcast %1 : tile<i64, [512]>
 //!     %3 = arange {start = 0, end = 512} : tile<i64, [512]>
 //!     %4 = add %2, %3 : tile<i64, [512]>
-//!     %5 = load %x, %4 {evict = "evict_first"} : tile<f32, [512]>
+//!     %5 = load %x, %4 {evict = "evict_first_if_small"} : tile<f32, [512]>
 //!     %9 = reduce %5 (%6: f32, %7: f32) {
 //!         %8 = max %6, %7 : f32
 //!         yield %8
@@ -38,7 +38,6 @@
 //! computed pointers get no hint. Stores get none either: no hint on a store was faster than none in the measurements.
 
 use crate::analysis::affine::AffineFacts;
-use crate::analysis::loops::Loop;
 use crate::analysis::masks::{self, Condition};
 use crate::analysis::reuse::{self, Read, Reuse};
 use crate::ir::rewrite::Changed;
@@ -47,8 +46,8 @@ use crate::ir::{Cache, Evict, Function, Inst, Op, Region, Stored, Value, computa
 /// The priority for a load. `moves_words` says whether it loads elements of 4 bytes or more in a kernel that mostly moves elements.
 fn hint(reuse: Reuse, reads_mostly: bool, moves_words: bool) -> Evict {
     match (reuse, reads_mostly) {
-        // The lines that other kernels wrote stay in the L2, and need not go to memory while this kernel reads.
-        (Reuse::Once, true) => Evict::First,
+        // The lines that other kernels wrote stay in the L2, and need not go to memory while this kernel reads. While it reads much, they do not matter.
+        (Reuse::Once, true) => Evict::FirstIfSmall,
         // The lines that the kernel writes leave the L2 first, and in longer runs.
         (Reuse::Once | Reuse::Parts | Reuse::Gathered, false) => Evict::Last,
         // Another loop of the program reads the lines again, and nothing does after the last one.
@@ -66,9 +65,6 @@ const MOSTLY: u128 = 4;
 
 /// The bytes of a wide element. A kernel of narrower elements takes more instructions for each byte.
 const WORD: usize = 4;
-
-/// A loop whose number of iterations is unknown is taken to have so many.
-const ITERATIONS: u128 = 16;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -125,9 +121,9 @@ pub fn decide(func: &Function) -> Vec<Decision> {
     let stored: u128 = stores.map(|write| write.bytes).fold(0, u128::saturating_add);
     let from_memory = |reuse: Reuse| matches!(reuse, Reuse::Once | Reuse::Parts | Reuse::Gathered | Reuse::Again);
     let read = reads.iter().filter(|read| from_memory(read.reuse));
-    let read = read.map(|read| bytes(func, func.result(read.inst), &read.loops)).fold(0, u128::saturating_add);
+    let read = read.map(|read| reuse::bytes(func, func.result(read.inst), &read.loops)).fold(0, u128::saturating_add);
     let reads_mostly = read >= stored.saturating_mul(MOSTLY);
-    let loaded = reads.iter().map(|read| bytes(func, func.result(read.inst), &read.loops)).fold(0, u128::saturating_add);
+    let loaded = reads.iter().map(|read| reuse::bytes(func, func.result(read.inst), &read.loops)).fold(0, u128::saturating_add);
     let moves = loaded < stored.saturating_mul(2);
 
     let written = Stored::through(func, writes.iter().map(|write| write.base));
@@ -173,7 +169,7 @@ struct Write {
 fn collect_writes(func: &Function, region: Region, loops: &mut Vec<Inst>, writes: &mut Vec<Write>) {
     for &inst in &func.region(region).insts {
         match func.inst(inst).op {
-            Op::Store { base, value, .. } => writes.push(Write { inst, base, bytes: bytes(func, value, loops) }),
+            Op::Store { base, value, .. } => writes.push(Write { inst, base, bytes: reuse::bytes(func, value, loops) }),
             Op::Atomic { base, .. } => writes.push(Write { inst, base, bytes: 0 }),
             _ => {}
         }
@@ -182,19 +178,4 @@ fn collect_writes(func: &Function, region: Region, loops: &mut Vec<Inst>, writes
         func.inst(inst).op.for_each_region(&mut |inner| collect_writes(func, inner, loops, writes));
         loops.truncate(loops.len() - usize::from(is_loop));
     }
-}
-
-/// The bytes of a tile that is read or stored in all iterations of these loops.
-fn bytes(func: &Function, tile: Value, loops: &[Inst]) -> u128 {
-    let ty = func.ty(tile);
-    let once = ty.numel() as u128 * ty.dtype().bytes() as u128;
-    loops.iter().fold(once, |bytes, inst| bytes.saturating_mul(iterations(func, *inst)))
-}
-
-fn iterations(func: &Function, inst: Inst) -> u128 {
-    let counted = Loop::of(func, inst).and_then(|around| {
-        let (first, last) = around.index_range(func)?;
-        u128::try_from((last - first) / around.constant_step(func)? + 1).ok()
-    });
-    counted.unwrap_or(ITERATIONS)
 }

@@ -26,7 +26,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::uniform_loads::{self, Reader};
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, InstData, Op, Region, SideTable, Stage, Type, Value, Verified};
+use crate::ir::{BinaryOp, Function, Handle, Inst, InstData, Op, Region, SideTable, Stage, Type, Value, Verified};
 use crate::launch_value;
 use crate::layout::Layout;
 use crate::location::Loc;
@@ -113,7 +113,7 @@ struct Emitter<'a> {
     /// The threads that perform each load of elements that several threads hold.
     readers: SideTable<Value, Reader>,
     /// The L2 cache policies for these eviction priorities.
-    policies: Vec<(Evict, Reg)>,
+    policies: Vec<memory::policies::Policy>,
     sites: Vec<Site>,
     /// The PTX ISA version, major and minor: the lowest that supports the target and every instruction, so that old drivers accept the
     /// module.

@@ -6,6 +6,7 @@ pub(crate) mod barrier_state;
 pub(crate) mod checked_report;
 pub(crate) mod hazards;
 mod partial_runs;
+pub(crate) mod policies;
 mod whole_warps;
 pub(crate) mod width;
 
@@ -32,9 +33,6 @@ pub(crate) struct Access {
     /// The number of adjacent registers that one instruction moves.
     pub(crate) group: usize,
 }
-
-/// The modifier of an access whose last operand is an L2 cache policy.
-const HINT: &str = ".L2::cache_hint";
 
 impl Emitter<'_> {
     /// A pointer that was loaded from memory or computed.
@@ -424,51 +422,6 @@ impl Emitter<'_> {
         match cache {
             Cache::Default => format!("st.global{}", self.priority(evict)),
             cache => format!("st.global.{}", cache.text()),
-        }
-    }
-
-    /// The suffix for an eviction priority. An instruction has a cache operator or a priority, not both. The priority applies to both cache
-    /// levels; a policy operand carries that of the L2.
-    fn priority(&mut self, evict: Evict) -> String {
-        if matches!(evict, Evict::Unset | Evict::Normal) {
-            return String::new();
-        }
-        self.ptx_version = self.ptx_version.max((7, 4));
-        let hint = if self.policies.iter().any(|(known, _)| *known == evict) { HINT } else { "" };
-        format!(".L1::{}{hint}", evict.text())
-    }
-
-    /// The L2 policy of a copy to shared memory: a part of the instruction, and its last operand.
-    pub(crate) fn copy_policy(&mut self, cache: Cache, evict: Evict) -> (&'static str, String) {
-        match self.policies.iter().find(|(known, _)| *known == evict) {
-            Some((_, policy)) if cache == Cache::Default => {
-                self.ptx_version = self.ptx_version.max((7, 4));
-                (HINT, format!(", {policy}"))
-            }
-            _ => ("", String::new()),
-        }
-    }
-
-    /// The last operand of an access: the policy that its instruction requires.
-    fn policy_operand(&self, instruction: &str) -> String {
-        let Some(instruction) = instruction.strip_suffix(HINT) else { return String::new() };
-        let policy = self.policies.iter().find(|(evict, _)| instruction.ends_with(evict.text()));
-        policy.map_or(String::new(), |(_, policy)| format!(", {policy}"))
-    }
-
-    /// Creates the policies that the accesses of the kernel use, before all other code.
-    pub(crate) fn policies(&mut self) {
-        for evict in [Evict::First, Evict::Last] {
-            let names_it = |op: &Op| match *op {
-                Op::Load { cache, evict: own, volatile, .. } => own == evict && cache == Cache::Default && !volatile,
-                Op::Store { cache, evict: own, .. } | Op::AsyncCopy { cache, evict: own, .. } => own == evict && cache == Cache::Default,
-                _ => false,
-            };
-            if self.func.all_insts().into_iter().any(|inst| names_it(&self.func.inst(inst).op)) {
-                let policy = self.reg(Class::B64);
-                asm!(self, "createpolicy.fractional.L2::{}.b64 {policy}", evict.text());
-                self.policies.push((evict, policy));
-            }
         }
     }
 }
