@@ -19,26 +19,26 @@ pub struct Hint {
 /// The hints of all accesses of a kernel in which none has been chosen yet.
 pub(super) fn all(func: &Function) -> Hints {
     let decisions = choose_eviction::decide(func).into_iter();
-    let mut hints: Hints = decisions.map(|decision| (decision.inst, of_load(func, &decision))).collect();
+    let mut hints: Hints = decisions.map(|decision| (decision.inst, of_access(func, &decision))).collect();
     for inst in func.all_insts() {
         let op = &func.inst(inst).op;
-        if let Op::Store { cache, evict, .. } = op {
-            let text = name(*cache, *evict, false);
-            let reason = if text.is_empty() { "no hint makes stores faster" } else { NAMED };
-            hints.insert(inst, Hint { text, reason });
-        } else if let Op::Atomic { .. } = op {
+        if let Op::Atomic { .. } = op {
             hints.insert(inst, Hint { text: "", reason: "atomics work in the L2" });
         }
     }
     hints
 }
 
-const NAMED: &str = "the kernel names it";
-
-fn of_load(func: &Function, Decision { inst, evict, reason }: &Decision) -> Hint {
-    let Op::Load { cache, volatile, .. } = func.inst(*inst).op else { unreachable!("a decision is about a load") };
+fn of_access(func: &Function, Decision { inst, evict, reason }: &Decision) -> Hint {
+    let (cache, volatile) = match func.inst(*inst).op {
+        Op::Load { cache, volatile, .. } => (cache, volatile),
+        Op::Store { cache, .. } => (cache, false),
+        _ => unreachable!("a decision is about a load or a store"),
+    };
     let reason = match reason {
-        Reason::Named => NAMED,
+        Reason::Named => "the kernel names it",
+        Reason::Output { reads_again: true } => "the output should leave the L2 before the elements that a later loop reads again",
+        Reason::Output { reads_again: false } => "no hint makes this store faster",
         Reason::Written => "the kernel also writes the tensor",
         Reason::ComputedPointer => "the pointer is computed",
         Reason::PartOfTile => "the elements are narrow, and the mask leaves out a part of the tile that differs between programs",

@@ -1,4 +1,4 @@
-//! Cache eviction hints: gives a priority to loads for which the user names none.
+//! Cache eviction hints: gives a priority to loads and stores for which the user names none.
 //!
 //! ```text
 //! ; before
@@ -35,7 +35,8 @@
 //!
 //! `hint` is the whole rule. It takes how often elements are read ([`reuse`]), whether the kernel mostly reads, and whether it mostly moves wide elements. All are
 //! guesses, and a wrong hint costs time only. Loads from tensors that the kernel writes, volatile loads, loads with a cache operator and loads through
-//! computed pointers get no hint. Stores get none either: no hint on a store was faster than none in the measurements.
+//! computed pointers get no hint. A store gets one if a loop of the kernel reads again what an earlier loop has read, which its output would drive out of the L2. For other
+//! stores, no hint was faster than none in the measurements.
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::masks::{self, Condition};
@@ -70,7 +71,7 @@ const WORD: usize = 4;
 pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
     for Decision { inst, evict: chosen, .. } in decide(func) {
-        if let Op::Load { evict, .. } = &mut func.inst_mut(inst).op {
+        if let Op::Load { evict, .. } | Op::Store { evict, .. } = &mut func.inst_mut(inst).op {
             changed |= *evict != chosen;
             *evict = chosen;
         }
@@ -78,10 +79,10 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// The priority of a load.
+/// The priority of a load or a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Decision {
-    /// The load.
+    /// The load or the store.
     pub inst: Inst,
     /// Its priority.
     pub evict: Evict,
@@ -89,7 +90,7 @@ pub struct Decision {
     pub reason: Reason,
 }
 
-/// The reason for the priority of a load.
+/// The reason for the priority of a load or a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reason {
     /// The user names a priority or a cache operator, or the load is volatile.
@@ -100,6 +101,11 @@ pub enum Reason {
     ComputedPointer,
     /// The kernel mostly writes, the elements are narrow, and the mask leaves out a part of the tile that differs between programs.
     PartOfTile,
+    /// A store, and whether the kernel reads elements again that its output might drive out of the L2.
+    Output {
+        /// Does a loop read what an earlier loop has read?
+        reads_again: bool,
+    },
     /// How often the elements are read, and whether the kernel mostly reads.
     Guess {
         /// How often the elements are read.
@@ -111,7 +117,7 @@ pub enum Reason {
     },
 }
 
-/// The priorities of all loads of a kernel, in order.
+/// The priorities of all loads and of all stores of a kernel, each in order.
 pub fn decide(func: &Function) -> Vec<Decision> {
     let reads = reuse::compute(func);
     let mut writes = Vec::new();
@@ -144,7 +150,16 @@ pub fn decide(func: &Function) -> Vec<Decision> {
         };
         Decision { inst: read.inst, evict, reason }
     };
-    reads.iter().map(decision).collect()
+    let reads_again = reads.iter().any(|read| read.reuse == Reuse::Again);
+    let output = |write: &Write| {
+        let Op::Store { cache, evict, .. } = func.inst(write.inst).op else { return None };
+        let (evict, reason) = match (cache, evict) {
+            (Cache::Default, Evict::Unset) => (if reads_again { Evict::First } else { Evict::Unset }, Reason::Output { reads_again }),
+            _ => (evict, Reason::Named),
+        };
+        Some(Decision { inst: write.inst, evict, reason })
+    };
+    reads.iter().map(decision).chain(writes.iter().filter_map(output)).collect()
 }
 
 /// Does a mask end at a number that each program computes from its own ids, as in `column <= row`?

@@ -1,6 +1,4 @@
 //! Losses of the rows of a matrix: cross entropy, with its gradient.
-//!
-//! With `STREAM` the L2 gives up first what is read: what the fastest does depends on how much there is to read.
 
 use galatea::prelude::*;
 
@@ -30,21 +28,19 @@ use crate::kernels::online::finite;
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 512, STREAM: false, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, STREAM: false, num_warps: 2 },
-        Config { BLOCK_SIZE: 2048, STREAM: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STREAM: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STREAM: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, STREAM: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, STREAM: false, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STREAM: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 512, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 16 },
     ],
     key = [classes],
     prune = |config| config.BLOCK_SIZE >= 2 * classes.max(257),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(
+pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
     logits: Ptr<T>,
     targets: Ptr<i64>,
     losses: PtrMut<f32>,
@@ -66,8 +62,7 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(
         let at = first + class;
         let lowest = f32::NEG_INFINITY as T;
         let mask = at < classes;
-        let v = load(logits + row * classes + at, mask = mask, other = lowest, evict = if STREAM { "evict_first" } else { "evict_normal" })
-            as f32;
+        let v = load(logits + row * classes + at, mask = mask, other = lowest) as f32;
         let eights = reshape(v, [2, BLOCK_SIZE / 8, 4]);
         let next = max(largest, max(max(eights, axis = 2), axis = 0));
         let base = finite(next);

@@ -1,6 +1,7 @@
 //! Reductions of the rows and of the columns of a matrix.
 //!
-//! With `STREAM` the L2 gives up first what is read here, and so keeps what others wrote: up to some 200 MB that is faster, beyond it is slower.
+//! With `STREAM`, the L2 gives up first what `block_sum` and `block_max` read, and so keeps what others wrote: up to some 400 MB that is faster, beyond it is slower. For the
+//! others, the compiler chooses.
 
 use galatea::prelude::*;
 
@@ -22,39 +23,36 @@ use galatea::prelude::*;
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 1024, ONCE: false, STREAM: true, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, ONCE: false, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, ONCE: false, STREAM: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, ONCE: false, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, ONCE: false, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, ONCE: false, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, ONCE: false, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, ONCE: false, STREAM: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 2048, ONCE: true, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, ONCE: true, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, ONCE: true, STREAM: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, ONCE: true, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 8192, ONCE: true, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, ONCE: true, STREAM: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, ONCE: true, STREAM: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, ONCE: true, STREAM: true, num_warps: 32 },
-        Config { BLOCK_SIZE: 16384, ONCE: true, STREAM: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 1024, ONCE: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, ONCE: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, ONCE: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, ONCE: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, ONCE: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ONCE: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ONCE: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 2048, ONCE: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, ONCE: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, ONCE: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 16384, ONCE: true, num_warps: 32 },
     ],
     key = [columns],
     prune = |config| config.BLOCK_SIZE >= 2 * columns.max(1024) || (config.ONCE && config.BLOCK_SIZE < columns),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn row_sum<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const STREAM: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
+pub fn row_sum<T: Float, const BLOCK_SIZE: usize, const ONCE: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);
     let mut total = zeros::<f32>([BLOCK_SIZE]);
     if ONCE {
-        total =
-            load(x + row * columns + column, mask = column < columns, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
+        total = load(x + row * columns + column, mask = column < columns) as f32;
     } else {
         for first in range(0, columns, BLOCK_SIZE) {
             let at = first + column;
-            total += load(x + row * columns + at, mask = at < columns, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
+            total += load(x + row * columns + at, mask = at < columns) as f32;
         }
     }
     store(y + row, sum(total) as T);
@@ -77,21 +75,19 @@ pub fn row_sum<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const STREAM
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 1024, STREAM: true, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, STREAM: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, STREAM: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STREAM: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 1024, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 16 },
     ],
     key = [columns],
     prune = |config| config.BLOCK_SIZE >= 2 * columns.max(1024),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn row_max<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
+pub fn row_max<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
     static_assert!(T != f64, "elements are compared as f32, in which different numbers of f64 are equal");
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);
@@ -100,8 +96,7 @@ pub fn row_max<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(x: Ptr<T>,
         let at = first + column;
         let lowest = f32::NEG_INFINITY as T;
         let mask = at < columns;
-        let v =
-            load(x + row * columns + at, mask = mask, other = lowest, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
+        let v = load(x + row * columns + at, mask = mask, other = lowest) as f32;
         largest = max(largest, v);
     }
     store(y + row, max(largest) as T);

@@ -110,7 +110,7 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool>(x: Ptr<T>, y
             let at = first + lane;
             // Read for the last time.
             let v = load(x + start + at, mask = at < columns) as f32;
-            store(y + start + at, (fast_exp(v - top) * scale) as T, mask = at < columns, evict = "evict_first");
+            store(y + start + at, (fast_exp(v - top) * scale) as T, mask = at < columns);
         }
     }
 }

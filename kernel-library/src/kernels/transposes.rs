@@ -20,35 +20,21 @@ use galatea::prelude::*;
 /// ```
 #[autotune(
     configs = [
-        Config { ROWS: 32, COLUMNS: 32, KEEP: false, num_warps: 4 },
-        Config { ROWS: 32, COLUMNS: 128, KEEP: false, num_warps: 2 },
-        Config { ROWS: 32, COLUMNS: 128, KEEP: false, num_warps: 4 },
-        Config { ROWS: 64, COLUMNS: 64, KEEP: false, num_warps: 4 },
-        Config { ROWS: 64, COLUMNS: 64, KEEP: false, num_warps: 8 },
-        Config { ROWS: 64, COLUMNS: 128, KEEP: false, num_warps: 4 },
-        Config { ROWS: 32, COLUMNS: 128, KEEP: true, num_warps: 4 },
-        Config { ROWS: 64, COLUMNS: 64, KEEP: true, num_warps: 4 },
-        Config { ROWS: 64, COLUMNS: 64, KEEP: true, num_warps: 8 },
-        Config { ROWS: 64, COLUMNS: 128, KEEP: true, num_warps: 4 },
+        Config { ROWS: 32, COLUMNS: 32, num_warps: 4 },
+        Config { ROWS: 32, COLUMNS: 128, num_warps: 2 },
+        Config { ROWS: 32, COLUMNS: 128, num_warps: 4 },
+        Config { ROWS: 64, COLUMNS: 64, num_warps: 4 },
+        Config { ROWS: 64, COLUMNS: 64, num_warps: 8 },
+        Config { ROWS: 64, COLUMNS: 128, num_warps: 4 },
     ],
     key = [rows, columns],
 )]
 #[kernel(T = [f32, f16, bf16])]
-pub fn transpose<T: Element, const ROWS: usize, const COLUMNS: usize, const KEEP: bool>(
-    x: Ptr<T>,
-    y: PtrMut<T>,
-    rows: usize,
-    columns: usize,
-) {
+pub fn transpose<T: Element, const ROWS: usize, const COLUMNS: usize>(x: Ptr<T>, y: PtrMut<T>, rows: usize, columns: usize) {
     let row = program_id(0) * ROWS + arange(0, ROWS);
     let column = program_id(1) * COLUMNS + arange(0, COLUMNS);
     let from = (row * columns)[(.., None)] + column[(None, ..)];
-    // Inputs that the L2 keeps leave the memory's time to the writes.
-    let v = load(
-        x + from,
-        mask = (row < rows)[(.., None)] & (column < columns)[(None, ..)],
-        evict = if KEEP { "evict_last" } else { "evict_normal" },
-    );
+    let v = load(x + from, mask = (row < rows)[(.., None)] & (column < columns)[(None, ..)]);
     let to = (column * rows)[(.., None)] + row[(None, ..)];
     store(y + to, trans(v), mask = (column < columns)[(.., None)] & (row < rows)[(None, ..)]);
 }
