@@ -1,5 +1,6 @@
 //! Passes: each file holds one function that rewrites a kernel. [`PIPELINE`] lists the passes for a GPU in order.
 
+pub mod align_loops;
 pub mod assign_layouts;
 pub mod canonicalize;
 pub mod choose_eviction;
@@ -82,6 +83,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     choose_eviction,       // after split_carried_indices, which shows the loop's index in an index; before split_loops, which copies loads
     tile_transposes, // after choose_eviction, which takes the loads of a copy for more reads; before split_full_tiles, which tests its tiles
     pair_accesses, // after tile_transposes, which knows no branches; before split_loops and split_full_tiles, which make its accesses wide
+    align_loops,   // before split_loops, which makes the accesses of aligned loops wide
     split_loops,   // before split_full_tiles, which handles the iterations of the remainder loop
     unroll_loops,  // after split_loops: remainder loops are not unrolled
     split_full_tiles, // before guard_accesses: full tiles need no guards
