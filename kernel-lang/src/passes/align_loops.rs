@@ -90,6 +90,7 @@
 //!
 //! Each program may have a row, and rows whose length is no multiple of 16 bytes begin anywhere. A thread then moves one element by an instruction, in all iterations. With the part
 //! in front, the other iterations are aligned, if all tensors have the rows at the same distance from a multiple of 16 bytes. [`super::split_loops`] tests that, as for any loop.
+//! A row that is aligned keeps its loop, whose first index is known: where it is a multiple of 8, a weight for runs of 8 positions is loaded once for each run.
 //!
 //! The loop may begin anywhere if it computes each position on its own: it carries nothing, its index appears only in the sum of index and position in the tile, the tiles of
 //! successive iterations are next to each other, and the masks of all accesses end where the loop ends. A sum that a loop carries would add up other elements in each lane,
