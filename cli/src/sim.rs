@@ -149,7 +149,7 @@ impl Sim {
             // A program is a CTA, or a cluster of them.
             let ctas = self.cluster.or(kernel.cluster()).unwrap_or([1; 3]);
             let programs = std::array::from_fn(|axis| self.grid[axis] / ctas[axis].max(1));
-            params.extend(values.bytes(&params, programs).map_err(broken)?);
+            params.extend(values.bytes(&params, programs).map_err(broken)?.0);
         }
         let params: Vec<&[u8]> = params.iter().map(Vec::as_slice).collect();
         let Sim { seed, allow_uninitialised, allow_races, .. } = *self;

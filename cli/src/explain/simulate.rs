@@ -83,10 +83,9 @@ pub(super) fn run(explained: &Explained, request: &Request, grid: [u32; 3], most
     }
     let mut shared_bytes = explained.compiled.shared_bytes;
     if let Some(values) = LaunchValues::of_ptx(&explained.compiled.ptx)? {
-        let added = values.bytes(&params, grid)?;
-        let word = |bytes: &Vec<u8>| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
-        shared_bytes = values.shared_bytes(&added.iter().map(word).collect::<Vec<_>>()).unwrap_or(shared_bytes);
+        let (added, fewer) = values.bytes(&params, grid)?;
         params.extend(added);
+        shared_bytes = fewer.unwrap_or(shared_bytes);
     }
     let params: Vec<&[u8]> = params.iter().map(Vec::as_slice).collect();
     let ctas = grid[0].checked_mul(schedule.num_ctas).ok_or("the grid has too many CTAs")?;

@@ -206,19 +206,21 @@ impl LaunchValues {
         self.values.iter().flat_map(types)
     }
 
-    /// The bytes of these parameters, for code that launches PTX without the runtime. `params` are the bytes of the kernel's own parameters;
-    /// `grid` is the number of programs along each axis.
+    /// The bytes of these parameters, and their [`LaunchValues::shared_bytes`], for code that launches PTX without the runtime. `params` are the bytes of the kernel's
+    /// own parameters; `grid` is the number of programs along each axis.
     ///
     /// # Errors
     /// If `params` are fewer than the kernel has.
-    pub fn bytes(&self, params: &[Vec<u8>], grid: [u32; 3]) -> Result<Vec<Vec<u8>>, String> {
+    pub fn bytes(&self, params: &[Vec<u8>], grid: [u32; 3]) -> Result<(Vec<Vec<u8>>, Option<u32>), String> {
         if params.len() < self.asked.len() {
             return Err(format!("the launch values are about {} parameters, and {} are given", self.asked.len(), params.len()));
         }
         let word = |bytes: &Vec<u8>| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
         let words: Vec<u64> = params.iter().map(word).collect();
         let bytes = |(word, dtype): (u64, Dtype)| word.to_le_bytes()[..dtype.bytes()].to_vec();
-        Ok(self.parameters(&words, grid).into_iter().zip(self.parameter_types()).map(bytes).collect())
+        let parameters = self.parameters(&words, grid);
+        let shared_bytes = self.shared_bytes(&parameters);
+        Ok((parameters.into_iter().zip(self.parameter_types()).map(bytes).collect(), shared_bytes))
     }
 
     /// For each argument word, the bits on which the values depend. Launches that agree in these and in the grid have the same parameters.

@@ -51,17 +51,17 @@
 //!         %24 = arange {start = 0, end = 8} : tile<i64, [8]>
 //!         %25 = broadcast %21 : tile<i64, [8]>
 //!         %26 = lt %24, %25 : tile<bool, [8]>
-//!         %27 = broadcast %2 : tile<i64, [8]>
-//!         %28 = arange {start = 0, end = 8} : tile<i64, [8]>
-//!         %29 = add %27, %28 : tile<i64, [8]>
-//!         %30 = broadcast %1 : tile<i64, [8]>
-//!         %31 = add %30, %29 : tile<i64, [8]>
-//!         %32 = broadcast %n : tile<i64, [8]>
-//!         %33 = lt %29, %32 : tile<bool, [8]>
+//!         %27 = arange {start = 0, end = 8} : tile<i64, [8]>
+//!         %28 = broadcast %1 : tile<i64, [8]>
+//!         %29 = broadcast %n : tile<i64, [8]>
+//!         %30 = broadcast %2 : tile<i64, [8]>
+//!         %31 = add %30, %27 : tile<i64, [8]>
+//!         %32 = add %28, %31 : tile<i64, [8]>
+//!         %33 = lt %31, %29 : tile<bool, [8]>
 //!         %34 = and %33, %26 : tile<bool, [8]>
-//!         %35 = load %x, %31 {mask = %34} : tile<f16, [8]>
+//!         %35 = load %x, %32 {mask = %34} : tile<f16, [8]>
 //!         %36 = and %33, %26 : tile<bool, [8]>
-//!         store %y, %31, %35 {mask = %36}
+//!         store %y, %32, %35 {mask = %36}
 //!         for %22, %n, %3 (%37: i64) {
 //!             %38 = broadcast %37 : tile<i64, [512]>
 //!             %39 = add %38, %4 : tile<i64, [512]>
@@ -96,20 +96,20 @@
 //! successive iterations are next to each other, and the masks of all accesses end where the loop ends. A sum that a loop carries would add up other elements in each lane,
 //! and so round differently.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::{self, Condition};
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::rewrite::{Changed, Substitution, copy_regions};
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, postorder};
 
 use super::split_full_tiles::WIDEST;
 
 /// Longer bodies are not copied.
 const MOST_OPS: usize = 64;
-/// Smaller tiles gain less than the part in front costs.
+/// The part in front takes a warp's instructions for each op, and so must be small beside an iteration: it was measured for tiles of 2048 elements and more.
 const FEWEST: usize = 256;
 
 /// Runs the pass.
@@ -145,6 +145,8 @@ struct Plan {
     bytes: i64,
     /// The elements of a tile, and the step of the loop.
     elements: i64,
+    /// What computes the tiles that the loop takes from in front of it, in order.
+    tiles: Vec<Inst>,
 }
 
 impl Plan {
@@ -168,11 +170,12 @@ impl Plan {
             let start = positions.start(offset)?;
             let bytes = func.ty(base).dtype().bytes() as i64;
             if plan.as_ref().is_none_or(|plan| bytes < plan.bytes) {
-                plan = Some(Plan { base, start, bytes, elements: positions.elements as i64 });
+                plan = Some(Plan { base, start, bytes, elements: positions.elements as i64, tiles: Vec::new() });
             }
         }
         let plan = plan.filter(|plan| plan.bytes < WIDEST && !plan.start.is_multiple_of(WIDEST / plan.bytes))?;
-        insts.iter().all(|inst| positions.is_independent(*inst, &stores)).then_some(plan)
+        let tiles = insts.iter().all(|inst| positions.is_independent(*inst, &stores)).then(|| positions.tiles(insts))??;
+        Some(Plan { tiles, ..plan })
     }
 }
 
@@ -262,6 +265,32 @@ impl<'a> Positions<'a> {
         found
     }
 
+    /// The ops in front of the loop that compute the tiles for these ops, in order; `None` if they are many.
+    fn tiles(&self, insts: &[Inst]) -> Option<Vec<Inst>> {
+        let func = self.func;
+        let mut walk = (FxHashSet::default(), Vec::new());
+        for inst in insts {
+            let mut operands = Vec::new();
+            func.inst(*inst).op.for_each_operand(&mut |operand| operands.push(operand));
+            for operand in operands.into_iter().filter(|operand| !self.inside[*operand]) {
+                let enter = |(seen, _): &mut (FxHashSet<Value>, Vec<Inst>), value: Value, before: &mut Vec<Value>| {
+                    let Def::Result(inst, _) = func.def(value) else { return false };
+                    let is_new = func.ty(value).is_tile() && seen.len() <= MOST_OPS && seen.insert(value);
+                    func.inst(inst).op.for_each_operand(&mut |operand| before.push(operand));
+                    is_new
+                };
+                let leave = |(_, found): &mut (FxHashSet<Value>, Vec<Inst>), value: Value| {
+                    if let Def::Result(inst, _) = func.def(value) {
+                        found.push(inst);
+                    }
+                };
+                postorder(&mut walk, operand, enter, leave);
+            }
+        }
+        let is_short = walk.1.len() <= MOST_OPS;
+        is_short.then_some(walk.1)
+    }
+
     fn is_computed(&mut self, value: Value) -> bool {
         let Def::Result(inst, _) = self.func.def(value) else { return false };
         match self.func.inst(inst).op {
@@ -270,7 +299,8 @@ impl<'a> Positions<'a> {
             // `is_independent` asks about its operands.
             Op::Load { .. } => self.inside[value],
             Op::Arange { .. } => false,
-            ref op if op.is_elementwise() => {
+            // A body is short, so it is not deep.
+            ref op if op.is_elementwise() && self.inside[value] => {
                 let mut operands = Vec::new();
                 op.for_each_operand(&mut |operand| operands.push(operand));
                 operands.into_iter().all(|operand| self.is_positional(operand))
@@ -308,7 +338,7 @@ fn align(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
     if let Op::For { lower, .. } = &mut aligned {
         *lower = begin;
     }
-    Front { func, region: then_region, around, elements: WIDEST / plan.bytes, copies: FxHashMap::default() }.fill(ahead);
+    Front { func, region: then_region, around, elements: WIDEST / plan.bytes, copies: FxHashMap::default() }.fill(ahead, &plan.tiles);
     func.append(then_region, aligned, [], loc);
     Builder::new(func, then_region, loc).yield_values(Vec::new());
     let else_region = func.add_region();
@@ -330,7 +360,7 @@ struct Front<'a> {
 
 impl Front<'_> {
     /// Appends the ops for the first `ahead` positions.
-    fn fill(&mut self, ahead: Value) {
+    fn fill(&mut self, ahead: Value, tiles: &[Inst]) {
         self.copies.insert(self.around.index(self.func), self.around.lower);
         let loc = self.func.inst(self.around.inst).loc;
         let shape = [ConstExpr::Int(self.elements.into())];
@@ -339,7 +369,7 @@ impl Front<'_> {
         let ahead = b.broadcast(ahead, &shape);
         let is_ahead = b.compare(CompareOp::Lt, positions, ahead);
         let insts = self.func.region(self.around.body).insts.clone();
-        for inst in &insts[..insts.len() - 1] {
+        for inst in tiles.iter().chain(&insts[..insts.len() - 1]) {
             self.copy(*inst, is_ahead);
         }
     }
@@ -347,9 +377,6 @@ impl Front<'_> {
     fn copy(&mut self, inst: Inst, is_ahead: Value) {
         let data = self.func.inst(inst).clone();
         let mut op = data.op;
-        let mut operands = Vec::new();
-        op.for_each_operand(&mut |value| operands.push(value));
-        operands.into_iter().for_each(|value| self.copy_from_outside(value, is_ahead));
         op.map_operands(&mut |value| self.copies.get(&value).copied().unwrap_or(value));
         match &mut op {
             Op::Load { mask: Some(mask), .. } | Op::Store { mask: Some(mask), .. } => {
@@ -366,15 +393,5 @@ impl Front<'_> {
         let copy = self.func.append(self.region, op, types, data.loc);
         let results = self.func.inst(copy).results.clone();
         self.copies.extend(data.results.into_iter().zip(results));
-    }
-
-    /// Copies what computes a tile in front of the loop.
-    fn copy_from_outside(&mut self, value: Value, is_ahead: Value) {
-        if self.func.ty(value).is_tile()
-            && !self.copies.contains_key(&value)
-            && let Def::Result(inst, _) = self.func.def(value)
-        {
-            self.copy(inst, is_ahead);
-        }
     }
 }

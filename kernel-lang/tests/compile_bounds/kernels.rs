@@ -176,6 +176,30 @@ pub(crate) fn chain_of_scalars(length: usize) -> String {
     kernel(&format!("{VECTOR}, {}", params.join(", ")), &lines)
 }
 
+/// Ops in front of a loop over rows from any address: its bound, a tile of indices, and a factor of what it stores.
+pub(crate) fn chains_in_front_of_a_loop(length: usize) -> String {
+    let mut lines = String::from("%p = program_id : i64\n%e0 = mul %p, %m : i64\n%row = broadcast %e0 : tile<i64, [512]>\n");
+    lines += "%lanes = arange {start = 0, end = 512} : tile<i64, [512]>\n%t0 = add %row, %lanes : tile<i64, [512]>\n%v0 = cast %lanes : tile<f32, [512]>\n";
+    for at in 0..length {
+        let next = at + 1;
+        let _ = writeln!(lines, "%e{next} = add %e{at}, %n : i64\n%b{at} = broadcast %e{at} : tile<i64, [512]>");
+        let _ = writeln!(lines, "%t{next} = add %t{at}, %b{at} : tile<i64, [512]>\n%v{next} = mul %v{at}, %v{at} : tile<f32, [512]>");
+    }
+    let _ = writeln!(
+        lines,
+        "%zero = const {{value = 0}} : i64\n%step = const {{value = 512}} : i64\nfor %zero, %e{length}, %step (%i: i64) {{"
+    );
+    lines += "%first = broadcast %i : tile<i64, [512]>\n%at = add %first, %lanes : tile<i64, [512]>\n";
+    let _ = writeln!(lines, "%end = broadcast %e{length} : tile<i64, [512]>\n%c = lt %at, %end : tile<bool, [512]>");
+    let _ = writeln!(lines, "%to = add %t{length}, %first : tile<i64, [512]>\n%w = load %x, %to {{mask = %c}} : tile<f32, [512]>");
+    let _ = writeln!(lines, "%scaled = mul %w, %v{length} : tile<f32, [512]>\nstore %y, %to, %scaled {{mask = %c}}\nyield\n}}");
+    let _ = writeln!(lines, "for %zero, %e{length}, %step (%j: i64) {{\n%from = broadcast %j : tile<i64, [512]>");
+    let _ = writeln!(lines, "%u = add %t{length}, %from : tile<i64, [512]>\n%d = add %from, %lanes : tile<i64, [512]>");
+    let _ = writeln!(lines, "%stop = broadcast %e{length} : tile<i64, [512]>\n%f = lt %d, %stop : tile<bool, [512]>");
+    lines += "%a = load %x, %u {mask = %f} : tile<f32, [512]>\nstore %y, %u, %a {mask = %f}\nyield\n}\n";
+    kernel(VECTOR, &lines)
+}
+
 /// A chain of offsets, each of which is stored to.
 pub(crate) fn chain_of_offsets(length: usize) -> String {
     let mut lines = format!("{LANES}%at0 = add %lanes, %limit : tile<i64, [64]>\n%v = cast %lanes : tile<f32, [64]>\n");

@@ -102,6 +102,7 @@ cases! {
     linear {
         chain_of_floats: 20_000,
         chain_of_scalars: 20_000,
+        chains_in_front_of_a_loop: 5_000,
         chain_of_conditions: 12_000,
         conditions_of_a_remainder_loop: 12_000,
         chain_of_offsets: 6_000,

@@ -166,7 +166,7 @@ pub(crate) fn run(module: &Module, num_warps: u32, grid: [u32; 3], args: &mut [A
         }
     }
     if let Some(values) = LaunchValues::of_ptx(&module.text).unwrap() {
-        words.extend(values.bytes(&words, grid).unwrap());
+        words.extend(values.bytes(&words, grid).unwrap().0);
     }
     let params: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
     let mut launch = Launch::new(grid, [32 * num_warps, 1, 1], &params);

@@ -13,6 +13,9 @@ use crate::ir::{Def, Function, Inst, Op, Region, Value};
 use crate::launch_value::Unused;
 use crate::scalar::{self, Scalar};
 
+/// The bound of a loop is followed through so many ops.
+const MOST_NESTED: u32 = 64;
+
 /// Launch values: code that they guard does not run if all of them are false.
 type Guard = Rc<[usize]>;
 
@@ -22,8 +25,8 @@ pub(crate) fn unused(func: &Function, ends: &FxHashMap<Option<Inst>, u32>, value
     let numbers = values.iter().zip(0..).map(|(value, number)| (*value, number)).collect();
     let mut guards = Guards { func, numbers, around: Vec::new(), of: FxHashMap::default(), known: FxHashMap::default() };
     guards.region(func.body);
-    let mut all: Vec<Guard> = ends.keys().flatten().filter_map(|op| guards.of.get(op)).flatten().cloned().collect();
-    all.push(all.iter().flat_map(|guard| guard.iter().copied()).collect());
+    let mut all: BTreeSet<Guard> = ends.keys().flatten().filter_map(|op| guards.of.get(op)).flatten().cloned().collect();
+    all.insert(all.iter().flat_map(|guard| guard.iter().copied()).collect());
     let bytes = |falses: &[usize]| {
         let is_skipped =
             |op: &Inst| guards.of.get(op).is_some_and(|own| own.iter().any(|guard| guard.iter().all(|one| falses.contains(one))));
@@ -85,40 +88,40 @@ impl Guards<'_> {
 
     /// The guard of a loop that ends where it begins if some launch values are false, as the fast version of a loop does.
     fn of_loop(&mut self, lower: Value, upper: Value) -> Option<Guard> {
-        let ((begins, begin), (ends, end)) = (self.folded(lower)?, self.folded(upper)?);
+        let ((begins, begin), (ends, end)) = (self.folded(lower, MOST_NESTED)?, self.folded(upper, MOST_NESTED)?);
         Some(union(&begin, &end)).filter(|falses| begins == ends && !falses.is_empty())
     }
 
     /// A scalar if the launch values that choose it are false, and those launch values.
-    fn folded(&mut self, value: Value) -> Option<(Scalar, Guard)> {
+    fn folded(&mut self, value: Value, depth: u32) -> Option<(Scalar, Guard)> {
         if let Some(known) = self.known.get(&value) {
             return known.clone();
         }
-        let found = self.fold(value);
+        let found = depth.checked_sub(1).and_then(|depth| self.fold(value, depth));
         self.known.insert(value, found.clone());
         found
     }
 
-    fn fold(&mut self, value: Value) -> Option<(Scalar, Guard)> {
+    fn fold(&mut self, value: Value, depth: u32) -> Option<(Scalar, Guard)> {
         let Def::Result(inst, number) = self.func.def(value) else { return None };
         match self.func.inst(inst).op {
             Op::Const { value: ref constant } => Some((Scalar::from_const(constant, self.func.ty(value).dtype())?, Rc::default())),
             Op::If { cond, else_region, .. } => {
                 let cond = *self.numbers.get(&cond)?;
-                let (scalar, falses) = self.folded(self.func.yielded(else_region)[number])?;
+                let (scalar, falses) = self.folded(self.func.yielded(else_region)[number], depth)?;
                 Some((scalar, union(&falses, &[cond])))
             }
             Op::Binary { op, lhs, rhs } => {
-                let ((lhs, left), (rhs, right)) = (self.folded(lhs)?, self.folded(rhs)?);
+                let ((lhs, left), (rhs, right)) = (self.folded(lhs, depth)?, self.folded(rhs, depth)?);
                 Some((scalar::binary(op, lhs, rhs)?, union(&left, &right)))
             }
             Op::Compare { op, lhs, rhs } => {
-                let ((lhs, left), (rhs, right)) = (self.folded(lhs)?, self.folded(rhs)?);
+                let ((lhs, left), (rhs, right)) = (self.folded(lhs, depth)?, self.folded(rhs, depth)?);
                 Some((scalar::compare(op, lhs, rhs)?, union(&left, &right)))
             }
             Op::Select { cond, on_true, on_false } => {
                 let ((cond, falses), (on_true, left), (on_false, right)) =
-                    (self.folded(cond)?, self.folded(on_true)?, self.folded(on_false)?);
+                    (self.folded(cond, depth)?, self.folded(on_true, depth)?, self.folded(on_false, depth)?);
                 Some((scalar::select(cond, on_true, on_false)?, union(&falses, &union(&left, &right))))
             }
             _ => None,
