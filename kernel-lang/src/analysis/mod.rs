@@ -10,6 +10,7 @@ pub mod masks;
 pub mod polynomial;
 pub mod ranges;
 pub mod reuse;
+pub mod symmetry;
 pub mod uniform_loads;
 pub mod unit_strides;
 pub mod updates;

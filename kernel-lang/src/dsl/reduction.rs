@@ -2,8 +2,9 @@
 //!
 //! A reduction takes `axis = k`, a literal, counted from the end if negative. Without it, all axes are combined and the result is a scalar.
 //! With `keep_dims = true` the axis stays with extent 1, so that the result broadcasts to the input tile. The order in which elements are
-//! combined is fixed for a compiled kernel, but unspecified. All are available as methods: `x.sum(axis = 1)`, `x.max()`. The largest and the
-//! smallest element are [`max`](super::max)`(x, axis = k)` and [`min`](super::min)`(x, axis = k)`.
+//! combined is unspecified. Launches of a kernel with the same shapes, and tensors at the same distance from a multiple of 16 bytes, have
+//! the same order. All are available as methods: `x.sum(axis = 1)`, `x.max()`. The largest and the smallest element are
+//! [`max`](super::max)`(x, axis = k)` and [`min`](super::min)`(x, axis = k)`.
 
 use super::{Value, only_in_a_kernel};
 

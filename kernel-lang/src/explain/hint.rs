@@ -44,7 +44,7 @@ fn of_access(func: &Function, Decision { inst, evict, reason }: &Decision) -> Hi
         Reason::PartOfTile => "the elements are narrow, and the mask leaves out a part of the tile that differs between programs",
         Reason::Guess { reuse, reads_mostly, moves_words } => match (reuse, reads_mostly) {
             (Reuse::Once, true) => {
-                "each element is read once, and the kernel mostly reads; a launch that reads more than 500 MB has no hint"
+                "each element is read once, and the kernel mostly reads; a launch that reads more than 268 MB has no hint"
             }
             (Reuse::Once, false) => "each element is read once, and the output should leave the L2 first",
             (Reuse::Parts, true) => "other programs or iterations read the rest of the cache lines",

@@ -175,6 +175,16 @@ impl ConstExpr {
         if let ConstExpr::Int(value) = self { Some(*value) } else { None }
     }
 
+    /// The value, if it is a literal: 1 for `true`. It is rounded if no `f64` is equal to it.
+    pub fn as_number(&self) -> Option<f64> {
+        match *self {
+            ConstExpr::Int(value) => Some(value as f64),
+            ConstExpr::Float(value) => Some(value),
+            ConstExpr::Bool(value) => Some(u8::from(value).into()),
+            _ => None,
+        }
+    }
+
     /// Is it a literal?
     pub fn is_literal(&self) -> bool {
         matches!(self, ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_))

@@ -188,6 +188,13 @@ family! {
     }
 }
 
+impl BinaryOp {
+    /// Is the result the same with the operands exchanged?
+    pub fn is_commutative(self) -> bool {
+        matches!(self, BinaryOp::Add | BinaryOp::Mul | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Min | BinaryOp::Max)
+    }
+}
+
 family! {
     /// A comparison; the result is `bool`. Only `ne` is true when an operand is NaN.
     CompareOp {

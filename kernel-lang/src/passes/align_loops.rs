@@ -46,34 +46,34 @@
 //!     %20 = and %18, %19 : bool
 //!     %21 = select %20, %16, %11 : i64
 //!     %22 = add %2, %21 : i64
-//!     %23 = gt %21, %11 : bool
+//!     %23 = eq %21, %11 : bool
 //!     if %23 () {
-//!         %24 = arange {start = 0, end = 8} : tile<i64, [8]>
-//!         %25 = broadcast %21 : tile<i64, [8]>
-//!         %26 = lt %24, %25 : tile<bool, [8]>
-//!         %27 = arange {start = 0, end = 8} : tile<i64, [8]>
-//!         %28 = broadcast %1 : tile<i64, [8]>
-//!         %29 = broadcast %n : tile<i64, [8]>
-//!         %30 = broadcast %2 : tile<i64, [8]>
-//!         %31 = add %30, %27 : tile<i64, [8]>
-//!         %32 = add %28, %31 : tile<i64, [8]>
-//!         %33 = lt %31, %29 : tile<bool, [8]>
-//!         %34 = and %33, %26 : tile<bool, [8]>
-//!         %35 = load %x, %32 {mask = %34} : tile<f16, [8]>
-//!         %36 = and %33, %26 : tile<bool, [8]>
-//!         store %y, %32, %35 {mask = %36}
-//!         for %22, %n, %3 (%37: i64) {
-//!             %38 = broadcast %37 : tile<i64, [512]>
-//!             %39 = add %38, %4 : tile<i64, [512]>
-//!             %40 = add %5, %39 : tile<i64, [512]>
-//!             %41 = lt %39, %6 : tile<bool, [512]>
-//!             %42 = load %x, %40 {mask = %41} : tile<f16, [512]>
-//!             store %y, %40, %42 {mask = %41}
+//!         for %2, %n, %3 (%24: i64) {
+//!             %25 = broadcast %24 : tile<i64, [512]>
+//!             %26 = add %25, %4 : tile<i64, [512]>
+//!             %27 = add %5, %26 : tile<i64, [512]>
+//!             %28 = lt %26, %6 : tile<bool, [512]>
+//!             %29 = load %x, %27 {mask = %28} : tile<f16, [512]>
+//!             store %y, %27, %29 {mask = %28}
 //!             yield
 //!         }
 //!         yield
 //!     } () {
-//!         for %2, %n, %3 (%43: i64) {
+//!         %30 = arange {start = 0, end = 8} : tile<i64, [8]>
+//!         %31 = broadcast %21 : tile<i64, [8]>
+//!         %32 = lt %30, %31 : tile<bool, [8]>
+//!         %33 = arange {start = 0, end = 8} : tile<i64, [8]>
+//!         %34 = broadcast %1 : tile<i64, [8]>
+//!         %35 = broadcast %n : tile<i64, [8]>
+//!         %36 = broadcast %2 : tile<i64, [8]>
+//!         %37 = add %36, %33 : tile<i64, [8]>
+//!         %38 = add %34, %37 : tile<i64, [8]>
+//!         %39 = lt %37, %35 : tile<bool, [8]>
+//!         %40 = and %39, %32 : tile<bool, [8]>
+//!         %41 = load %x, %38 {mask = %40} : tile<f16, [8]>
+//!         %42 = and %39, %32 : tile<bool, [8]>
+//!         store %y, %38, %41 {mask = %42}
+//!         for %22, %n, %3 (%43: i64) {
 //!             %44 = broadcast %43 : tile<i64, [512]>
 //!             %45 = add %44, %4 : tile<i64, [512]>
 //!             %46 = add %5, %45 : tile<i64, [512]>
@@ -92,9 +92,11 @@
 //! in front, the other iterations are aligned, if all tensors have the rows at the same distance from a multiple of 16 bytes. [`super::split_loops`] tests that, as for any loop.
 //! A row that is aligned keeps its loop, whose first index is known: where it is a multiple of 8, a weight for runs of 8 positions is loaded once for each run.
 //!
-//! The loop may begin anywhere if it computes each position on its own: it carries nothing, its index appears only in the sum of index and position in the tile, the tiles of
-//! successive iterations are next to each other, and the masks of all accesses end where the loop ends. A sum that a loop carries would add up other elements in each lane,
-//! and so round differently.
+//! The loop may begin anywhere if it computes each position on its own: its index appears only in the sum of index and position in the tile, the tiles of successive iterations are
+//! next to each other, and the masks of all accesses end where the loop ends. It carries nothing, or tiles that it accumulates and that only reductions use (`accumulators`).
+//! Then its loads are aligned.
+
+mod accumulators;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -102,10 +104,11 @@ use crate::analysis::affine::AffineFacts;
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::{self, Condition};
 use crate::analysis::polynomial::Polynomial;
-use crate::ir::rewrite::{Changed, Substitution, copy_regions};
+use crate::ir::rewrite::{Changed, Substitution, copy_regions, use_counts};
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, postorder};
 
-use super::split_full_tiles::WIDEST;
+use super::reductions::{self, Versions};
+use super::split_full_tiles::{WIDEST, takes_partial_runs};
 
 /// Longer bodies are not copied.
 const MOST_OPS: usize = 64;
@@ -118,21 +121,28 @@ pub fn run(func: &mut Function) -> Changed {
     if func.reports {
         return false;
     }
-    let mut changed = false;
+    let uses = use_counts(func);
+    let (mut changed, mut accumulated) = (false, Vec::new());
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
-            if let Some(around) = Loop::of(func, inst)
-                && let Some(plan) = Plan::of(func, &around)
-            {
-                out.extend(align(func, &around, &plan));
-                changed = true;
-            } else {
-                out.push(inst);
+            let before = out.len();
+            if let Some(around) = Loop::of(func, inst) {
+                if let Some(plan) = Plan::of(func, &around) {
+                    out.extend(align(func, &around, &plan));
+                } else if let Some(plan) = accumulators::Plan::of(func, &around, &uses) {
+                    let (insts, versions) = plan.align(func, &around);
+                    out.extend(insts);
+                    accumulated.push(versions);
+                }
             }
+            let is_same = out.len() == before;
+            changed |= !is_same;
+            out.extend(is_same.then_some(inst));
         }
         *func.insts_mut(region) = out;
     }
+    reductions::sink_into_versions(func, accumulated);
     changed
 }
 
@@ -158,13 +168,12 @@ impl Plan {
             return None;
         }
         let mut positions = Positions::new(func, around)?;
-        let mut stores: FxHashMap<Value, Value> = FxHashMap::default();
+        let mut stores = FxHashMap::default();
         let mut plan: Option<Plan> = None;
         for inst in insts {
             let Op::Store { base, offset, .. } = func.inst(*inst).op else { continue };
-            let base = func.viewed(base);
-            func.param_index(base)?;
-            if stores.insert(base, offset).is_some() {
+            func.param_index(func.viewed(base))?;
+            if stores.insert(func.viewed(base), (base, offset)).is_some() {
                 return None;
             }
             let start = positions.start(offset)?;
@@ -210,18 +219,18 @@ impl<'a> Positions<'a> {
         (stride.is(1) && self.is_sum(offset)).then(|| form.start.minus(&own).plus(&self.lower))
     }
 
-    /// Does the op do the same for each position, whatever iteration it is in? `stores` has the offset of each pointer that is stored through.
-    fn is_independent(&mut self, inst: Inst, stores: &FxHashMap<Value, Value>) -> bool {
+    /// Does the op do the same for each position, whatever iteration it is in? `stores` has the pointer and the offset of the store to each tensor.
+    fn is_independent(&mut self, inst: Inst, stores: &FxHashMap<Value, (Value, Value)>) -> bool {
         let data = self.func.inst(inst);
         let has_tile = data.results.iter().map(|value| self.func.ty(*value)).all(|ty| !ty.is_tile() || ty.extents()[..] == [self.elements]);
         has_tile
             && match data.op {
                 Op::Load { base, offset, mask: Some(mask), other, volatile: false, in_bounds: false, align: 0, .. } => {
-                    let base = self.func.viewed(base);
+                    let tensor = self.func.viewed(base);
                     // A load of what an iteration stores is of the same position, and in front of the store.
-                    let is_apart = match stores.get(&base) {
-                        Some(stored) => *stored == offset,
-                        None => self.func.param_index(base).is_some(),
+                    let is_apart = match stores.get(&tensor) {
+                        Some(stored) => *stored == (base, offset),
+                        None => self.func.param_index(tensor).is_some(),
                     };
                     is_apart && self.ends_with_loop(mask) && [offset, mask].into_iter().chain(other).all(|value| self.is_positional(value))
                 }
@@ -244,6 +253,11 @@ impl<'a> Positions<'a> {
             }
             Condition::Uniform(_) | Condition::Unknown => false,
         })
+    }
+
+    /// Does a mask exclude nothing but the positions from the end of the loop on?
+    fn is_only_end(&mut self, mask: Value) -> bool {
+        self.ends_with_loop(mask) && masks::conjuncts(self.func, &mut self.facts, mask).len() == 1
     }
 
     /// Is it `start + stride * position`, and the rest the same in all iterations?
@@ -330,21 +344,20 @@ fn align(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
     let is_fine = b.binary(BinaryOp::And, fits, runs);
     let ahead = b.select(is_fine, ahead, zero);
     let begin = b.binary(BinaryOp::Add, around.lower, ahead);
-    let is_unaligned = b.compare(CompareOp::Gt, ahead, zero);
+    let is_aligned = b.compare(CompareOp::Eq, ahead, zero);
 
-    let then_region = func.add_region();
+    let [given, shifted] = [0; 2].map(|_| func.add_region());
+    func.insts_mut(given).push(around.inst);
+    Builder::new(func, given, loc).yield_values(Vec::new());
     let mut aligned = func.inst(around.inst).op.clone();
     copy_regions(func, &mut aligned, &mut Substitution::new());
     if let Op::For { lower, .. } = &mut aligned {
         *lower = begin;
     }
-    Front { func, region: then_region, around, elements: WIDEST / plan.bytes, copies: FxHashMap::default() }.fill(ahead, &plan.tiles);
-    func.append(then_region, aligned, [], loc);
-    Builder::new(func, then_region, loc).yield_values(Vec::new());
-    let else_region = func.add_region();
-    func.insts_mut(else_region).push(around.inst);
-    Builder::new(func, else_region, loc).yield_values(Vec::new());
-    func.append(front, Op::If { cond: is_unaligned, then_region, else_region, rare: false }, [], loc);
+    Front { func, region: shifted, around, elements: WIDEST / plan.bytes, copies: FxHashMap::default() }.fill(ahead, &plan.tiles);
+    func.append(shifted, aligned, [], loc);
+    Builder::new(func, shifted, loc).yield_values(Vec::new());
+    func.append(front, Op::If { cond: is_aligned, then_region: given, else_region: shifted, rare: false }, [], loc);
     std::mem::take(func.insts_mut(front))
 }
 

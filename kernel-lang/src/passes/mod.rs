@@ -23,6 +23,7 @@ pub mod order_conjuncts;
 pub mod pad_tiles;
 pub mod pair_accesses;
 pub mod prefetch_loads;
+mod reductions;
 pub mod relax_atomics;
 pub mod report_accesses;
 pub mod short_circuit;

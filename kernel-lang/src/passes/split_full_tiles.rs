@@ -94,6 +94,7 @@ use crate::passes::flat_indices::{self, Flat, Full};
 pub(super) use condition::{condition, has_aligned_runs, is_inside};
 pub(super) use empty_tiles::is_loaded;
 pub(super) use narrow::run as narrow_run;
+pub(super) use parts::takes_partial_runs;
 pub(super) use plan::{Plan, Sought, Test, Width, plan};
 
 use condition::all_of;

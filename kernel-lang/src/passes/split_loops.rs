@@ -149,7 +149,7 @@
 //! ends there, if accesses are as wide with it, and runs all iterations or none: a test shows whether the last elements in front of the end are in the tensor.
 //!
 //! If rows are not aligned, or a block of columns ends behind the last column, the main loop runs no iteration. So a loop that carries tiles has a third
-//! version, the guarded loop, which runs all iterations then (`guarded`). Reductions of these tiles move into the branch of both versions (`reductions`).
+//! version, the guarded loop, which runs all iterations then (`guarded`). Reductions of these tiles move into the branch of both versions ([`super::reductions`]).
 //!
 //! The remainder loop masks by position: `start + columns < n` becomes `columns < n - start`, which needs no 64-bit arithmetic per element.
 //! It also shows that the last tile ends a row, so that accesses are wide if `n` is a whole number of wide accesses.
@@ -157,7 +157,6 @@
 mod guarded;
 mod moving_ends;
 mod positions;
-mod reductions;
 mod slacks;
 
 use crate::analysis::affine::{Affine, AffineFacts};
@@ -170,6 +169,7 @@ use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for, substitute};
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value};
 
+use super::reductions::{Versions, sink_into_versions};
 use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, is_inside, is_loaded, is_plain, make_full, plan};
 use guarded::{Guarded, guarded_run};
 use positions::mask_by_position;
@@ -200,7 +200,12 @@ pub fn run(func: &mut Function) -> Changed {
         *func.insts_mut(region) = out;
     }
     if changed {
-        reductions::sink(func);
+        let branches = func
+            .all_insts()
+            .into_iter()
+            .filter_map(|branch| Some(Versions { branch, regions: guarded::versions(func, branch)? }))
+            .collect();
+        sink_into_versions(func, branches);
     }
     changed
 }

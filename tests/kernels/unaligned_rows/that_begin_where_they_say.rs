@@ -7,7 +7,7 @@
 //! moved: any 6000
 //! twice: zeros 6000
 //! n: 1037, 1001
-fn kernel(x: Ptr<i16>, blocks: PtrMut<i16>, lanes: PtrMut<i16>, beyond: PtrMut<i16>, moved: PtrMut<i16>, twice: PtrMut<i16>, n: usize) {
+fn kernel(x: Ptr<i16>, blocks: PtrMut<i16>, lanes: PtrMut<i64>, beyond: PtrMut<i16>, moved: PtrMut<i16>, twice: PtrMut<i16>, n: usize) {
     let row = 3 * n;
     for from in range(0, n, 256) {
         let at = from + arange(0, 256);
@@ -15,7 +15,7 @@ fn kernel(x: Ptr<i16>, blocks: PtrMut<i16>, lanes: PtrMut<i16>, beyond: PtrMut<i
     }
     for from in range(0, n, 256) {
         let at = from + arange(0, 256);
-        store(lanes + row + at, arange(0, 256) as i16, mask = at < n);
+        store(lanes + row + at, arange(0, 256), mask = at < n);
     }
     for from in range(0, n, 256) {
         let at = from + arange(0, 256);

@@ -137,7 +137,7 @@ fn is_of_arguments(func: &Function, loops: &FxHashMap<Value, Loop>, end: &Polyno
 
 /// Can an access have partial runs? A load reads the elements of such a run that its mask excludes, too: that needs a test of their bounds,
 /// and must not meet the writes of other programs.
-pub(super) fn takes_partial_runs(func: &Function, op: &Op) -> bool {
+pub(in crate::passes) fn takes_partial_runs(func: &Function, op: &Op) -> bool {
     match op {
         Op::Load { base, volatile: false, .. } => {
             matches!(func.ty(*base), Type::Pointer { mutable: false, .. }) && func.ty(*base).dtype() != Dtype::Bool && !func.unchecked

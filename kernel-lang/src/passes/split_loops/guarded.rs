@@ -179,3 +179,10 @@ fn remainder_is_fast(b: &mut Builder<'_>, plan: &Plan, run: i64, is_single: Valu
     let has_runs = has_aligned_runs(b, plan, run);
     b.binary(BinaryOp::And, has_runs, is_wanted)
 }
+
+/// The two regions of an op that chooses between the remainder loop and the guarded loop.
+pub(super) fn versions(func: &Function, inst: Inst) -> Option<[Region; 2]> {
+    let Op::If { then_region, else_region, .. } = func.inst(inst).op else { return None };
+    let is_guarded = func.region(else_region).insts.iter().any(|inst| matches!(func.inst(*inst).op, Op::For { guarded: true, .. }));
+    is_guarded.then_some([then_region, else_region])
+}

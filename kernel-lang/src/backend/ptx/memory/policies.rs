@@ -8,9 +8,9 @@ use crate::backend::ptx::text::registers::{Class, Reg, asm};
 /// The modifier of an access whose last operand is an L2 cache policy.
 const HINT: &str = ".L2::cache_hint";
 
-/// The most bytes of the tensors that [`Evict::FirstIfSmall`] evicts early. Sums of rows of 32 KiB take 37.4 us for 134 MB, and 41.7 us without a priority; 100.9 and
-/// 100.1 us for 402 MB, 131.8 and 129.0 us for 537 MB, 255.1 and 245.3 us for 1074 MB (`f32`, H200).
-const SMALL: u64 = 500_000_000;
+/// The most bytes of the tensors that [`Evict::FirstIfSmall`] evicts early. Sums of rows of 32 KiB take 38.2 us for 134 MB, and 42.1 us without a priority; 54.5 and
+/// 56.7 us for 201 MB, 70.9 and 71.2 us for 268 MB, 86.7 and 85.8 us for 335 MB, 102.6 and 100.0 us for 402 MB (`f32`, H200).
+const SMALL: u64 = 1 << 28;
 
 /// An L2 cache policy of a kernel.
 pub(crate) struct Policy {

@@ -21,16 +21,23 @@ use crate::analysis::loops::captured;
 use crate::ir::rewrite::{Substitution, copy_regions, substitute, use_counts};
 use crate::ir::{Function, Handle, Inst, Op, Region, Value};
 
-/// Moves the reductions of what the versions of a loop carry into the branch that chooses between them, if nothing else uses it.
-pub(super) fn sink(func: &mut Function) {
+/// A branch that chooses between versions of a loop.
+pub(super) struct Versions {
+    /// The branch, whose results are those of the loop.
+    pub(super) branch: Inst,
+    /// Its two regions.
+    pub(super) regions: [Region; 2],
+}
+
+/// Moves the reductions of what the versions of loops carry into the branches that choose between them, if nothing else uses it.
+pub(super) fn sink_into_versions(func: &mut Function, branches: Vec<Versions>) {
     let insts = func.all_insts();
-    let branches: Vec<(Inst, [Region; 2])> = insts.iter().filter_map(|inst| Some((*inst, versions(func, *inst)?))).collect();
     let mut reduces = reduced_alone(func, &insts);
     let (mut with, mut sunk) = (Substitution::new(), FxHashSet::default());
-    for (branch, versions) in branches {
+    for Versions { branch, regions } in branches {
         let results = func.inst(branch).results.to_vec();
         let moved: Vec<(Value, Vec<Inst>)> = results.iter().filter_map(|result| Some((*result, reduces.remove(result)?))).collect();
-        sink_into(func, branch, versions, &moved, &mut with);
+        sink_into(func, branch, regions, &moved, &mut with);
         sunk.extend(moved.into_iter().flat_map(|(_, reduces)| reduces));
     }
     let body = func.body;
@@ -39,13 +46,6 @@ pub(super) fn sink(func: &mut Function) {
     for region in func.regions_under(body) {
         func.insts_mut(region).retain(|inst| !sunk.contains(inst));
     }
-}
-
-/// The two regions of an op that chooses between the remainder loop and the guarded loop.
-fn versions(func: &Function, inst: Inst) -> Option<[Region; 2]> {
-    let Op::If { then_region, else_region, .. } = func.inst(inst).op else { return None };
-    let is_guarded = func.region(else_region).insts.iter().any(|inst| matches!(func.inst(*inst).op, Op::For { guarded: true, .. }));
-    is_guarded.then_some([then_region, else_region])
 }
 
 /// The tiles that nothing but reductions use, and their reductions. A tile that something else uses crosses the branch in any case.

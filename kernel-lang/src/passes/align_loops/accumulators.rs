@@ -1,0 +1,320 @@
+//! Loops that accumulate: which may begin elsewhere, and their first iteration.
+//!
+//! Such a loop adds each position to an element of a tile, which a reduction adds up behind the loop. If the row begins `behind` elements behind a multiple of 16 bytes, the tiles of the
+//! loop begin at that multiple, and each position goes to the element `behind` places after its own:
+//!
+//! ```text
+//! tile of 8, row of 20      rotated by 3
+//!  0  1  2  3  4  5  6  7    .  .  .  0  1  2  3  4     the first iteration: loads what is in front of the row, too, and does not add that
+//!  8  9 10 11 12 13 14 15    5  6  7  8  9 10 11 12     the main loop: no masks
+//! 16 17 18 19               13 14 15 16 17 18 19  .     the remainder loop
+//! ```
+//!
+//! Every element accumulates the same positions in the same order, and only the reduction takes the elements in another order. It may, if its two sides can be exchanged.
+//! How often a masked position is added to an element may differ, so it must change nothing.
+//!
+//! The row must be so long that the first iteration is full, all loads must be aligned where one is, and what they load must lie in the tensors. A program for which one of these
+//! does not hold runs the loop as it was.
+
+use rustc_hash::FxHashMap;
+
+use crate::analysis::loops::Loop;
+use crate::analysis::polynomial::Polynomial;
+use crate::analysis::symmetry::is_symmetric;
+use crate::dtype::Dtype;
+use crate::ir::rewrite::{Substitution, copy_insts, copy_regions, split_for, substitute};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Handle, Inst, Op, Region, Type, UnaryOp, Value};
+
+use super::{MOST_OPS, Positions, Versions, WIDEST, takes_partial_runs};
+
+/// The first iteration takes instructions of its own, and a short loop takes few in all.
+const FEWEST_TILES: i64 = 4;
+
+/// A loop that may begin elsewhere.
+pub(super) struct Plan {
+    /// The loads, of which the first has the shortest elements.
+    rows: Vec<Row>,
+    /// The elements of a tile, and the step of the loop.
+    elements: i64,
+}
+
+/// What a load reads in all iterations.
+struct Row {
+    base: Value,
+    /// The index of the first element.
+    start: Polynomial,
+    /// The bytes of an element.
+    bytes: i64,
+}
+
+impl Plan {
+    /// `None` if the loop may not begin elsewhere, or gains nothing by that. `uses` counts the uses of each value.
+    pub(super) fn of(func: &Function, around: &Loop, uses: &[u32]) -> Option<Plan> {
+        let (last, insts) = func.region(around.body).insts.split_last()?;
+        let divides = |inst: &Inst| matches!(func.inst(*inst).op, Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, .. });
+        // What divides an index is cheaper if the first index is known.
+        if insts.len() > MOST_OPS || !matches!(func.inst(*last).op, Op::Yield { .. }) || insts.iter().any(divides) {
+            return None;
+        }
+        let mut positions = Positions::new(func, around)?;
+        let elements = positions.elements as i64;
+        let mut rows = Vec::new();
+        for inst in insts {
+            match func.inst(*inst).op {
+                Op::Load { base, offset, mask: Some(mask), .. }
+                    if positions.is_only_end(mask) && takes_partial_runs(func, &func.inst(*inst).op) =>
+                {
+                    rows.push(Row { base, start: positions.start(offset)?, bytes: func.ty(base).dtype().bytes() as i64 });
+                }
+                Op::Load { .. } | Op::Store { .. } => return None,
+                _ => {}
+            }
+        }
+        rows.sort_by_key(|row| row.bytes);
+        rows.dedup_by(|row, before| row.base == before.base && row.start == before.start);
+        let shortest = rows.first()?;
+        let gains = shortest.bytes < WIDEST && !shortest.start.is_multiple_of(WIDEST / shortest.bytes);
+        let is_fine = elements.count_ones() == 1
+            && gains
+            && insts.iter().all(|inst| positions.is_independent(*inst, &FxHashMap::default()))
+            && may_rotate(func, around, uses, &mut positions);
+        is_fine.then_some(Plan { rows, elements })
+    }
+
+    /// Makes a version of the loop that begins where its loads are aligned. Returns the branch with both, and the ops in front of it.
+    pub(super) fn align(&self, func: &mut Function, around: &Loop) -> (Vec<Inst>, Versions) {
+        let loc = func.inst(around.inst).loc;
+        let results = func.inst(around.inst).results.to_vec();
+        let types: Vec<Type> = results.iter().map(|result| func.ty(*result).clone()).collect();
+        let front = func.add_region();
+        let (keeps, behind) = self.test(&mut Builder::new(func, front, loc), around);
+        let [given, shifted] = [0; 2].map(|_| func.add_region());
+        let then_region = given;
+        let branch = func.append(front, Op::If { cond: keeps, then_region, else_region: shifted, rare: false }, types.clone(), loc);
+        // The branch is not in the kernel yet, so what it holds keeps the results of the loop.
+        let mut with = Substitution::new();
+        for (of_loop, of_branch) in results.iter().zip(&func.inst(branch).results) {
+            with.insert(*of_loop, *of_branch);
+        }
+        let body = func.body;
+        substitute(func, body, &with);
+        func.insts_mut(given).push(around.inst);
+        Builder::new(func, given, loc).yield_values(results);
+
+        let (begin, first) = self.first_iteration(func, around, shifted, behind);
+        let mut rest = func.inst(around.inst).op.clone();
+        copy_regions(func, &mut rest, &mut Substitution::new());
+        if let Op::For { lower, init, .. } = &mut rest {
+            (*lower, *init) = (begin, first);
+        }
+        let b = &mut Builder::new(func, shifted, loc);
+        let left = b.binary(BinaryOp::Sub, around.upper, begin);
+        let whole = b.index((-self.elements).into());
+        let left = b.binary(BinaryOp::And, left, whole);
+        let middle = b.binary(BinaryOp::Add, begin, left);
+        let full = full_body(func, around);
+        if let Op::For { body, .. } = rest {
+            in_bounds(func, body, 0, Part::Masked);
+        }
+        let rest = func.make_inst(rest, types, loc);
+        let main = split_for(func, rest, middle, (full, around.step), false);
+        func.insts_mut(shifted).extend(main.into_iter().chain([rest]));
+        let of_rest = func.inst(rest).results.to_vec();
+        Builder::new(func, shifted, loc).yield_values(of_rest);
+        (std::mem::take(func.insts_mut(front)), Versions { branch, regions: [given, shifted] })
+    }
+
+    /// Appends whether the loop keeps its begin, and by how many elements the rows begin behind a multiple of 16 bytes.
+    fn test(&self, b: &mut Builder<'_>, around: &Loop) -> (Value, Value) {
+        let (span, few) = (around.span(b), b.index((FEWEST_TILES * self.elements).into()));
+        let is_short = b.compare(CompareOp::Lt, span, few);
+        let [then_region, else_region] = [0; 2].map(|_| b.func.add_region());
+        let short = &mut Builder::new(b.func, then_region, b.loc);
+        let values = vec![short.constant(ConstExpr::Bool(true), Type::scalar(Dtype::Bool)), short.index(0)];
+        short.yield_values(values);
+        let long = &mut Builder::new(b.func, else_region, b.loc);
+        let values = self.test_long(long, span);
+        long.yield_values(values);
+        let test = Op::If { cond: is_short, then_region, else_region, rare: false };
+        let test = b.func.append(b.region, test, [Dtype::Bool, Dtype::I64].map(Type::scalar), b.loc);
+        let results = &b.func.inst(test).results;
+        (results[0], results[1])
+    }
+
+    /// The same, for a loop of `span` positions, which are many.
+    fn test_long(&self, b: &mut Builder<'_>, span: Value) -> Vec<Value> {
+        let (zero, low_bits) = (b.index(0), b.index((WIDEST - 1).into()));
+        let (mut behind, mut keeps) = (None, None);
+        for row in &self.rows {
+            let (address, start, log) = (b.address(row.base), row.start.value(b), b.index(row.bytes.trailing_zeros().into()));
+            let offset = b.binary(BinaryOp::Shl, start, log);
+            let address = b.binary(BinaryOp::Add, address, offset);
+            let low = b.binary(BinaryOp::And, address, low_bits);
+            let behind = *behind.get_or_insert_with(|| b.binary(BinaryOp::Shr, low, log));
+            let distance = b.binary(BinaryOp::Shl, behind, log);
+            let is_elsewhere = b.compare(CompareOp::Ne, low, distance);
+            // What is in front of the row is loaded, too. A difference that overflows belongs to a row that does not begin in its tensor.
+            let begins_outside = b.compare(CompareOp::Lt, start, behind);
+            let length = b.length(row.base);
+            let room = b.binary(BinaryOp::Sub, length, start);
+            let ends_outside = b.compare(CompareOp::Lt, room, span);
+            for test in [is_elsewhere, begins_outside, ends_outside] {
+                keeps = Some(keeps.map_or(test, |keeps| b.binary(BinaryOp::Or, keeps, test)));
+            }
+        }
+        let behind = behind.unwrap_or(zero);
+        let is_aligned = b.compare(CompareOp::Eq, behind, zero);
+        vec![keeps.map_or(is_aligned, |keeps| b.binary(BinaryOp::Or, keeps, is_aligned)), behind]
+    }
+
+    /// Appends the first iteration. Returns where the second one begins, and what the first one accumulates.
+    fn first_iteration(&self, func: &mut Function, around: &Loop, region: Region, behind: Value) -> (Value, Vec<Value>) {
+        let loc = func.inst(around.inst).loc;
+        let Op::For { init: given, .. } = func.inst(around.inst).op.clone() else { return (around.lower, Vec::new()) };
+        let b = &mut Builder::new(func, region, loc);
+        let first = b.binary(BinaryOp::Sub, around.lower, behind);
+        let elements = b.index(self.elements.into());
+        let begin = b.binary(BinaryOp::Add, first, elements);
+        let mut copies = Substitution::new();
+        copies.insert(around.index(b.func), first);
+        for (param, given) in b.func.region(around.body).params[1..].to_vec().into_iter().zip(&given) {
+            copies.insert(param, *given);
+        }
+        let before = b.func.region(region).insts.len();
+        copy_insts(func, around.body, region, &mut copies);
+        func.insts_mut(region).pop();
+        in_bounds(func, region, before, Part::Whole);
+        let next: Vec<Value> = func.yielded(around.body).iter().map(|value| copies.get(*value)).collect();
+        let b = &mut Builder::new(func, region, loc);
+        let end = ConstExpr::Int(self.elements.into());
+        let positions = b.op(Op::Arange { start: ConstExpr::Int(0), end: end.clone() }, &[]);
+        let before = b.broadcast(behind, &[end]);
+        let is_of_row = b.compare(CompareOp::Ge, positions, before);
+        (begin, given.into_iter().zip(next).map(|(given, next)| b.select(is_of_row, next, given)).collect())
+    }
+}
+
+/// A copy of the loop's body for iterations whose loads are full, aligned and in bounds.
+fn full_body(func: &mut Function, around: &Loop) -> Region {
+    let params = func.region(around.body).params.clone();
+    let (copy, mut map) = (func.add_region(), Substitution::new());
+    for param in params {
+        let ty = func.ty(param).clone();
+        let of_copy = func.add_region_param(copy, ty);
+        map.insert(param, of_copy);
+    }
+    copy_insts(func, around.body, copy, &mut map);
+    in_bounds(func, copy, 0, Part::Whole);
+    copy
+}
+
+/// Which elements the loads of an iteration read.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    /// Those of a whole tile, in wide accesses.
+    Whole,
+    /// Those that the mask keeps.
+    Masked,
+}
+
+/// Marks the loads of a region as in bounds, from one of its ops on.
+fn in_bounds(func: &mut Function, region: Region, from: usize, part: Part) {
+    for inst in func.region(region).insts[from..].to_vec() {
+        let op = &mut func.inst_mut(inst).op;
+        if let Op::Load { mask, .. } = *op {
+            op.set_lanes(mask.filter(|_| part == Part::Masked), true);
+            op.set_align(if part == Part::Whole { WIDEST as u32 } else { 0 });
+        }
+    }
+}
+
+/// May the elements of the carried tiles change places?
+fn may_rotate<'a>(func: &'a Function, around: &Loop, uses: &[u32], positions: &mut Positions<'a>) -> bool {
+    let (body, results) = (func.region(around.body), &func.inst(around.inst).results);
+    let mut reduced = vec![0; results.len()];
+    for inst in func.all_insts() {
+        if let Op::Reduce { inputs, combine, .. } = &func.inst(inst).op
+            && let [input] = inputs[..]
+            && let Some(at) = results.iter().position(|result| *result == input)
+            && is_symmetric(func, *combine)
+        {
+            reduced[at] += 1;
+        }
+    }
+    let is_reduced = |at: usize| uses.get(results[at].index()) == Some(&reduced[at]);
+    let carried = body.params[1..].iter().zip(func.yielded(around.body)).enumerate();
+    let mut masked = Masked { func, positions, known: FxHashMap::default() };
+    !results.is_empty()
+        && carried.into_iter().all(|(at, (param, next))| {
+            func.ty(*param).extents()[..] == [masked.positions.elements] && is_reduced(at) && masked.accumulates(*param, *next)
+        })
+}
+
+/// What the tiles of a loop hold where its loads are masked.
+struct Masked<'a, 'b> {
+    func: &'a Function,
+    positions: &'b mut Positions<'a>,
+    known: FxHashMap<Value, Option<f64>>,
+}
+
+impl Masked<'_, '_> {
+    /// Is a value the carried tile, combined with functions of the position that change nothing where a position is masked?
+    fn accumulates(&mut self, param: Value, value: Value) -> bool {
+        let mut at = value;
+        while at != param {
+            let Some(&Op::Binary { op, lhs, rhs }) = self.func.def_op(at) else { return false };
+            at = match () {
+                () if self.changes_nothing(op, rhs) => lhs,
+                () if op.is_commutative() && self.changes_nothing(op, lhs) => rhs,
+                () => return false,
+            };
+        }
+        true
+    }
+
+    fn changes_nothing(&mut self, op: BinaryOp, value: Value) -> bool {
+        let neutral = match op {
+            BinaryOp::Add | BinaryOp::Sub | BinaryOp::Or | BinaryOp::Xor => 0.0,
+            BinaryOp::Max => f64::NEG_INFINITY,
+            BinaryOp::Min => f64::INFINITY,
+            _ => return false,
+        };
+        self.positions.is_positional(value) && self.number(value) == Some(neutral)
+    }
+
+    /// What a tile holds there, if it is a constant, zero or infinite.
+    fn number(&mut self, value: Value) -> Option<f64> {
+        if let Some(known) = self.known.get(&value) {
+            return *known;
+        }
+        let found = self.computed(value);
+        self.known.insert(value, found);
+        found
+    }
+
+    fn computed(&mut self, value: Value) -> Option<f64> {
+        let func = self.func;
+        let constant = |value: Value| func.splat(value)?.as_number();
+        // Whatever the type, products and negations of these numbers are what they are in `f64`.
+        let is_exact = |number: &f64| *number == 0.0 || number.is_infinite();
+        if !self.positions.inside[value] {
+            return constant(value);
+        }
+        match *func.def_op(value)? {
+            Op::Load { other: None, .. } => Some(0.0),
+            Op::Load { other: Some(other), .. } => constant(other),
+            Op::Const { .. } | Op::Broadcast { .. } => constant(value),
+            Op::Cast { x } => {
+                let keeps_infinity = matches!(func.ty(value).dtype(), Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64);
+                self.number(x).filter(|number| *number == 0.0 || number.is_infinite() && keeps_infinity)
+            }
+            Op::Unary { op: UnaryOp::Neg, x } => self.number(x).filter(is_exact).map(|number| -number),
+            Op::Unary { op: UnaryOp::Abs, x } => self.number(x).filter(is_exact).map(f64::abs),
+            Op::Binary { op: BinaryOp::Mul, lhs, rhs } => {
+                let factors = [self.number(lhs)?, self.number(rhs)?];
+                factors.iter().any(is_exact).then(|| factors[0] * factors[1])
+            }
+            _ => None,
+        }
+    }
+}
