@@ -149,7 +149,7 @@
 //! ends there, if accesses are as wide with it, and runs all iterations or none: a test shows whether the last elements in front of the end are in the tensor.
 //!
 //! If rows are not aligned, or a block of columns ends behind the last column, the main loop runs no iteration. So a loop that carries tiles has a third
-//! version, the guarded loop, which runs all iterations then (`guarded`). Reductions of these tiles move into the branch of both versions ([`super::reductions`]).
+//! version, the guarded loop, which runs all iterations then (`guarded`). Reductions of these tiles move into the branch of both versions (`reductions`).
 //!
 //! The remainder loop masks by position: `start + columns < n` becomes `columns < n - start`, which needs no 64-bit arithmetic per element.
 //! It also shows that the last tile ends a row, so that accesses are wide if `n` is a whole number of wide accesses.

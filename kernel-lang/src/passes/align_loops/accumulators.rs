@@ -102,8 +102,8 @@ impl Plan {
         Builder::new(func, given, loc).yield_values(results);
 
         let (begin, first) = self.first_iteration(func, around, shifted, behind);
-        let mut rest = func.inst(around.inst).op.clone();
-        copy_regions(func, &mut rest, &mut Substitution::new());
+        let (_, full) = copied(func, around, Part::Whole);
+        let (mut rest, _) = copied(func, around, Part::Masked);
         if let Op::For { lower, init, .. } = &mut rest {
             (*lower, *init) = (begin, first);
         }
@@ -112,10 +112,6 @@ impl Plan {
         let whole = b.index((-self.elements).into());
         let left = b.binary(BinaryOp::And, left, whole);
         let middle = b.binary(BinaryOp::Add, begin, left);
-        let full = full_body(func, around);
-        if let Op::For { body, .. } = rest {
-            in_bounds(func, body, 0, Part::Masked);
-        }
         let rest = func.make_inst(rest, types, loc);
         let main = split_for(func, rest, middle, (full, around.step), false);
         func.insts_mut(shifted).extend(main.into_iter().chain([rest]));
@@ -177,8 +173,8 @@ impl Plan {
         let begin = b.binary(BinaryOp::Add, first, elements);
         let mut copies = Substitution::new();
         copies.insert(around.index(b.func), first);
-        for (param, given) in b.func.region(around.body).params[1..].to_vec().into_iter().zip(&given) {
-            copies.insert(param, *given);
+        for (param, given) in b.func.region(around.body).params[1..].iter().zip(&given) {
+            copies.insert(*param, *given);
         }
         let before = b.func.region(region).insts.len();
         copy_insts(func, around.body, region, &mut copies);
@@ -194,18 +190,13 @@ impl Plan {
     }
 }
 
-/// A copy of the loop's body for iterations whose loads are full, aligned and in bounds.
-fn full_body(func: &mut Function, around: &Loop) -> Region {
-    let params = func.region(around.body).params.clone();
-    let (copy, mut map) = (func.add_region(), Substitution::new());
-    for param in params {
-        let ty = func.ty(param).clone();
-        let of_copy = func.add_region_param(copy, ty);
-        map.insert(param, of_copy);
-    }
-    copy_insts(func, around.body, copy, &mut map);
-    in_bounds(func, copy, 0, Part::Whole);
-    copy
+/// A copy of a loop, whose loads read these elements.
+fn copied(func: &mut Function, around: &Loop, part: Part) -> (Op, Region) {
+    let mut copy = func.inst(around.inst).op.clone();
+    copy_regions(func, &mut copy, &mut Substitution::new());
+    let Op::For { body, .. } = copy else { unreachable!("a `Loop` is a `for`") };
+    in_bounds(func, body, 0, part);
+    (copy, body)
 }
 
 /// Which elements the loads of an iteration read.
@@ -219,7 +210,8 @@ enum Part {
 
 /// Marks the loads of a region as in bounds, from one of its ops on.
 fn in_bounds(func: &mut Function, region: Region, from: usize, part: Part) {
-    for inst in func.region(region).insts[from..].to_vec() {
+    let insts = func.region(region).insts[from..].to_vec();
+    for inst in insts {
         let op = &mut func.inst_mut(inst).op;
         if let Op::Load { mask, .. } = *op {
             op.set_lanes(mask.filter(|_| part == Part::Masked), true);
