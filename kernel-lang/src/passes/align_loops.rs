@@ -93,8 +93,8 @@
 //! A row that is aligned keeps its loop, whose first index is known: where it is a multiple of 8, a weight for runs of 8 positions is loaded once for each run.
 //!
 //! The loop may begin anywhere if it computes each position on its own: its index appears only in the sum of index and position in the tile, the tiles of successive iterations are
-//! next to each other, and the masks of all accesses end where the loop ends. It carries nothing, or tiles that it accumulates and that only reductions use (`accumulators`).
-//! Then its loads are aligned.
+//! next to each other, and the masks of all accesses end where the loop ends. Such a loop carries no values, or it carries accumulators that only reductions use: then the pass aligns
+//! the loads instead of a store (`accumulators`).
 
 mod accumulators;
 

@@ -315,8 +315,8 @@ fn every_pass_leaves_verified_ir() {
     }
 }
 
-/// A pass says whether it changed the kernel, and finds nothing to do in what it has made. But for four: a guarded branch could be split
-/// again, as could the one that divides in 64 bits, a loop be aligned again, and an access be reported twice.
+/// A pass reports whether it changed the kernel, and a second run of the same pass changes nothing. Four passes are exceptions: a second run would
+/// split a guarded branch again, align a loop again, split the branch that divides in 64 bits again, and report an access twice.
 #[test]
 fn a_second_run_changes_nothing() {
     const NOT_AGAIN: &[&str] = &["split_full_tiles", "align_loops", "divide", "report_accesses"];

@@ -1,20 +1,20 @@
-//! Loops that accumulate: which may begin elsewhere, and their first iteration.
+//! Alignment of loops that carry accumulators: a peeled first iteration starts at an aligned address, so the main loop loads 16 bytes a thread.
 //!
-//! Such a loop adds each position to an element of a tile, which a reduction adds up behind the loop. If the row begins `behind` elements behind a multiple of 16 bytes, the tiles of the
-//! loop begin at that multiple, and each position goes to the element `behind` places after its own:
+//! Each iteration adds a tile of positions to an accumulator tile, and a reduction consumes the accumulator behind the loop. If a row starts `behind` elements after a multiple of
+//! 16 bytes, the shifted loop starts at that multiple. Each position then belongs to the element `behind` to the right of its old one:
 //!
 //! ```text
-//! tile of 8, row of 20      rotated by 3
-//!  0  1  2  3  4  5  6  7    .  .  .  0  1  2  3  4     the first iteration: loads what is in front of the row, too, and does not add that
-//!  8  9 10 11 12 13 14 15    5  6  7  8  9 10 11 12     the main loop: no masks
-//! 16 17 18 19               13 14 15 16 17 18 19  .     the remainder loop
+//! tile of 8, row of 20      shifted by 3
+//!  0  1  2  3  4  5  6  7    .  .  .  0  1  2  3  4     first iteration: it loads the elements in front of the row, and does not add them
+//!  8  9 10 11 12 13 14 15    5  6  7  8  9 10 11 12     main loop: no masks
+//! 16 17 18 19               13 14 15 16 17 18 19  .     remainder loop
 //! ```
 //!
-//! Every element accumulates the same positions in the same order, and only the reduction takes the elements in another order. It may, if its two sides can be exchanged.
-//! How often a masked position is added to an element may differ, so it must change nothing.
+//! Each element accumulates the same positions in the same order. Only the reduction sees the elements in another order, so its operator must be symmetric. The number of masked
+//! positions that an element accumulates may differ, so a masked position must not change the accumulator.
 //!
-//! The row must be so long that the first iteration is full, all loads must be aligned where one is, and what they load must lie in the tensors. A program for which one of these
-//! does not hold runs the loop as it was.
+//! A program runs the shifted loop if the row fills at least [`FEWEST_TILES`] tiles, all loads are aligned at the same position, and all loaded elements are in bounds. Otherwise it
+//! runs the original loop.
 
 use rustc_hash::FxHashMap;
 
@@ -27,7 +27,7 @@ use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Handle, Inst,
 
 use super::{MOST_OPS, Positions, Versions, WIDEST, takes_partial_runs};
 
-/// The first iteration takes instructions of its own, and a short loop takes few in all.
+/// A shorter loop saves fewer instructions than the tests and the first iteration cost.
 const FEWEST_TILES: i64 = 4;
 
 /// A loop that may begin elsewhere.
@@ -38,7 +38,7 @@ pub(super) struct Plan {
     elements: i64,
 }
 
-/// What a load reads in all iterations.
+/// The elements that a load reads in all iterations.
 struct Row {
     base: Value,
     /// The index of the first element.
@@ -91,7 +91,7 @@ impl Plan {
         let [given, shifted] = [0; 2].map(|_| func.add_region());
         let then_region = given;
         let branch = func.append(front, Op::If { cond: keeps, then_region, else_region: shifted, rare: false }, types.clone(), loc);
-        // The branch is not in the kernel yet, so what it holds keeps the results of the loop.
+        // The branch is not part of the kernel yet, so this substitution does not replace the loop's results inside of the branch.
         let mut with = Substitution::new();
         for (of_loop, of_branch) in results.iter().zip(&func.inst(branch).results) {
             with.insert(*of_loop, *of_branch);
@@ -120,7 +120,7 @@ impl Plan {
         (std::mem::take(func.insts_mut(front)), Versions { branch, regions: [given, shifted] })
     }
 
-    /// Appends whether the loop keeps its begin, and by how many elements the rows begin behind a multiple of 16 bytes.
+    /// Appends the test for the original loop, and the number of elements between the rows and the multiple of 16 bytes in front of them.
     fn test(&self, b: &mut Builder<'_>, around: &Loop) -> (Value, Value) {
         let (span, few) = (around.span(b), b.index((FEWEST_TILES * self.elements).into()));
         let is_short = b.compare(CompareOp::Lt, span, few);
@@ -137,7 +137,7 @@ impl Plan {
         (results[0], results[1])
     }
 
-    /// The same, for a loop of `span` positions, which are many.
+    /// The same values for a loop of `span` positions that fill enough tiles.
     fn test_long(&self, b: &mut Builder<'_>, span: Value) -> Vec<Value> {
         let (zero, low_bits) = (b.index(0), b.index((WIDEST - 1).into()));
         let (mut behind, mut keeps) = (None, None);
@@ -149,7 +149,7 @@ impl Plan {
             let behind = *behind.get_or_insert_with(|| b.binary(BinaryOp::Shr, low, log));
             let distance = b.binary(BinaryOp::Shl, behind, log);
             let is_elsewhere = b.compare(CompareOp::Ne, low, distance);
-            // What is in front of the row is loaded, too. A difference that overflows belongs to a row that does not begin in its tensor.
+            // The first iteration also loads the elements in front of the row. `room` overflows only if `start` is negative, which `begins_outside` excludes.
             let begins_outside = b.compare(CompareOp::Lt, start, behind);
             let length = b.length(row.base);
             let room = b.binary(BinaryOp::Sub, length, start);
@@ -242,7 +242,7 @@ fn may_rotate<'a>(func: &'a Function, around: &Loop, uses: &[u32], positions: &m
         })
 }
 
-/// What the tiles of a loop hold where its loads are masked.
+/// The values of a loop's tiles at positions where its loads are masked.
 struct Masked<'a, 'b> {
     func: &'a Function,
     positions: &'b mut Positions<'a>,
@@ -274,7 +274,7 @@ impl Masked<'_, '_> {
         self.positions.is_positional(value) && self.number(value) == Some(neutral)
     }
 
-    /// What a tile holds there, if it is a constant, zero or infinite.
+    /// The value of a tile at a masked position, if it is a constant, zero or infinite.
     fn number(&mut self, value: Value) -> Option<f64> {
         if let Some(known) = self.known.get(&value) {
             return *known;
@@ -287,7 +287,7 @@ impl Masked<'_, '_> {
     fn computed(&mut self, value: Value) -> Option<f64> {
         let func = self.func;
         let constant = |value: Value| func.splat(value)?.as_number();
-        // Whatever the type, products and negations of these numbers are what they are in `f64`.
+        // For these numbers, `f64` arithmetic gives the result of every element type.
         let is_exact = |number: &f64| *number == 0.0 || number.is_infinite();
         if !self.positions.inside[value] {
             return constant(value);
