@@ -9,13 +9,14 @@
 //! | `o / 12` | 1 1 1 1 | the same |
 //! | `o % 12` | 8 9 10 11 | steps of 1, from a multiple of 4 |
 //! | `2 * (o % 12) - 1` | 15 17 19 21 | steps of 2 |
-//! | `o / 5` | 4 4 4 4 or 4 4 5 5 | varied: 5 is not a multiple of 4 |
+//! | `o / 5` | 4 4 4 4 or 4 4 5 5 | two values: 5 is no multiple of 4, but at least 4 |
+//! | `o / 3` | 6 6 7 7 or 6 7 7 7 or 7 7 7 8 | varied |
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::ranges::{Divisor, divisor};
-use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, UnaryOp, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op, Type, UnaryOp, Value};
 
 use super::{Full, WIDEST, are_multiples, is_index_tile};
 
@@ -39,6 +40,8 @@ pub(super) enum Run {
         /// Is the first one a multiple of the run's length?
         is_aligned: bool,
     },
+    /// The first elements have one value, and the others have another one, if there are others: a quotient by a divisor that is at least the run's length.
+    Ends,
     /// Nothing is known.
     Varied,
 }
@@ -52,7 +55,9 @@ pub(super) struct Demands {
     inner: Demand,
     /// Strides such as `s` in `row * s + column`: what more makes further accesses wide.
     strides: Demand,
-    /// Is a version worth its code that only needs divisors of flat indices which are at least the run's length?
+    /// The divisors of flat indices, which may begin anywhere.
+    flat: Vec<Divisor>,
+    /// Is a version worth its code that only needs these divisors to be at least the run's length?
     takes_long: bool,
 }
 
@@ -95,9 +100,11 @@ impl Demands {
     /// Appends the test for a grant.
     pub(super) fn test(&self, b: &mut Builder<'_>, grant: Grant, run: usize) -> Value {
         if grant == Grant::Long {
+            let scalars = self.flat.iter().filter_map(|divisor| if let Divisor::Scalar(scalar) = divisor { Some(*scalar) } else { None });
+            let least = scalars.reduce(|least, divisor| b.binary(BinaryOp::Min, least, divisor));
             let run = b.index(run as i128);
-            let least = self.divisors.multiples.iter().copied().reduce(|least, divisor| b.binary(BinaryOp::Min, least, divisor));
-            return b.compare(CompareOp::Ge, least.expect("a divisor is demanded"), run);
+            // A constant divisor is long, or it is none of these.
+            return b.compare(CompareOp::Ge, least.unwrap_or(run), run);
         }
         let tests: Vec<Value> = self.granted(grant).filter(|demand| !demand.is_empty()).map(|demand| demand.test(b, run)).collect();
         tests.into_iter().reduce(|all, test| b.binary(BinaryOp::And, all, test)).expect("something is demanded")
@@ -118,13 +125,21 @@ impl Demands {
     pub(super) fn is_long(&self, divisor: Divisor, run: usize) -> bool {
         match divisor {
             Divisor::Constant(constant) => constant >= run as i64,
-            Divisor::Scalar(scalar) => self.divisors.multiples.contains(&scalar),
+            Divisor::Scalar(_) => self.flat.contains(&divisor),
         }
     }
 
     /// The number of divisors.
     fn count(&self) -> usize {
         self.divisors.multiples.len() + self.inner.multiples.len()
+    }
+
+    /// Adds the divisor of a flat index, if it may be at least the run's length.
+    fn add_flat(&mut self, divisor: Divisor, run: usize) {
+        let may_be_long = !matches!(divisor, Divisor::Constant(constant) if constant < run as i64);
+        if may_be_long && self.flat.len() < MOST_DIVISORS && !self.flat.contains(&divisor) {
+            self.flat.push(divisor);
+        }
     }
 }
 
@@ -150,7 +165,7 @@ pub(super) enum Grant {
     Inner,
     /// The divisors of flat indices that were demanded are.
     Divisors,
-    /// The divisors of flat indices that were demanded are at least the run's length.
+    /// The divisors of flat indices are at least the run's length.
     Long,
     /// Nothing.
     None,
@@ -197,15 +212,18 @@ impl Runs<'_> {
         if demands.strides.bases.is_empty() {
             demands.strides = Demand::default();
         }
-        demands.takes_long = !demands.divisors.multiples.is_empty() && self.saves_divisions(full.ops);
+        demands.takes_long = self.gains_from_ends(full, facts, &mut demands);
         demands
     }
 
-    /// Does it save enough to divide once for a run? A single division takes little more than to select a quotient. Masks are computed for each
-    /// element: those of quotients take what the quotients save.
-    fn saves_divisions(&self, ops: &[Inst]) -> bool {
+    /// Is it worth a version to compute the two quotients of each run, instead of one for each element? A single division takes little more than to select a
+    /// quotient, so this must save divisions or loads. Masks are computed for each element: those of quotients take what the quotients save.
+    fn gains_from_ends(&self, full: &Full<'_>, facts: &mut AffineFacts, demands: &mut Demands) -> bool {
+        if demands.flat.is_empty() {
+            return false;
+        }
         let mut divisions: FxHashSet<(Value, Divisor)> = FxHashSet::default();
-        for inst in ops {
+        for inst in full.ops {
             match self.func.inst(*inst).op {
                 Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, lhs, rhs } if self.indices.contains(&lhs) => {
                     divisions.extend(divisor(self.func, rhs).map(|divisor| (lhs, divisor)));
@@ -214,7 +232,14 @@ impl Runs<'_> {
                 _ => {}
             }
         }
-        divisions.len() > 1
+        let mut saves_loads = || {
+            let runs = Runs { grant: Grant::Long, ..*self }.known(full, facts, demands);
+            full.ops.iter().any(|inst| {
+                let data = self.func.inst(*inst);
+                matches!(data.op, Op::Load { .. }) && runs.get(&data.results[0]) == Some(&Run::Ends)
+            })
+        };
+        divisions.len() > 1 || saves_loads()
     }
 
     /// Is one of these indices computed from a quotient?
@@ -333,7 +358,7 @@ impl Runs<'_> {
     }
 
     fn combined(&self, op: BinaryOp, (x, lhs): (Run, Value), (y, rhs): (Run, Value)) -> Run {
-        use Run::{Same, Steps, Varied};
+        use Run::{Ends, Same, Steps, Varied};
         let number = |value: Value| self.func.splat(value).and_then(|constant| i64::try_from(constant.as_int()?).ok());
         let steps = |by: i64, is_aligned: bool| if by == 0 { Same { is_aligned } } else { Steps { by, is_aligned } };
         match (op, x, y) {
@@ -351,6 +376,7 @@ impl Runs<'_> {
                 steps(by.wrapping_mul(factor), is_aligned)
             }
             (_, Same { .. }, Same { .. }) => Same { is_aligned: false },
+            (_, Ends, Same { .. }) | (_, Same { .. }, Ends) => Ends,
             _ => Varied,
         }
     }
@@ -450,13 +476,19 @@ impl Search<'_> {
                 let (dividend, divisor) = (look(lhs), divisor(func, rhs));
                 match (dividend, divisor) {
                     (Run::Same { .. }, Some(_)) => same,
-                    (Run::Steps { by: 1, is_aligned: true }, Some(divisor)) if runs.indices.contains(&value) => {
-                        let demanded = match self.facts.get(func, lhs) {
-                            Some(_) => Some(Grant::Divisors),
-                            None => self.taken_apart.contains(&(lhs, divisor)).then_some(Grant::Inner),
+                    (Run::Ends, Some(_)) => Run::Ends,
+                    (Run::Steps { by: 1, is_aligned }, Some(divisor)) if runs.indices.contains(&value) => {
+                        let is_flat = self.facts.get(func, lhs).is_some();
+                        if is_flat && runs.grant == Grant::Collect {
+                            self.demands.add_flat(divisor, runs.run);
+                        }
+                        let demanded = match is_flat {
+                            true => Some(Grant::Divisors),
+                            false => self.taken_apart.contains(&(lhs, divisor)).then_some(Grant::Inner),
                         };
-                        if !runs.is_multiple_divisor(divisor, demanded, self.demands) {
-                            Run::Varied
+                        if !is_aligned || !runs.is_multiple_divisor(divisor, demanded, self.demands) {
+                            let has_ends = op == BinaryOp::Div && is_flat && runs.grant == Grant::Long;
+                            if has_ends && self.demands.is_long(divisor, runs.run) { Run::Ends } else { Run::Varied }
                         } else if op == BinaryOp::Div {
                             same
                         } else {
@@ -476,9 +508,14 @@ impl Search<'_> {
                 }
                 _ => Run::Varied,
             },
-            Op::Load { offset, mask, other, .. } => {
-                let all = [Some(offset), mask, other].into_iter().flatten().all(|operand| matches!(look(operand), Run::Same { .. }));
-                if all && self.facts.get(func, offset).is_none() { same } else { Run::Varied }
+            Op::Load { base, offset, mask, other, .. } => {
+                let is_same = [mask, other].into_iter().flatten().all(|operand| matches!(look(operand), Run::Same { .. }));
+                match look(offset) {
+                    Run::Same { .. } if is_same && self.facts.get(func, offset).is_none() => same,
+                    // Nothing writes such a tensor between two loads.
+                    Run::Ends if is_same && matches!(func.ty(base), Type::Pointer { mutable: false, .. }) => Run::Ends,
+                    _ => Run::Varied,
+                }
             }
             Op::Store { .. } | Op::Atomic { .. } => Run::Varied,
             ref op => {
