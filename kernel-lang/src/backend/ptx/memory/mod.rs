@@ -319,11 +319,14 @@ impl Emitter<'_> {
     pub(crate) fn store_group(&mut self, instruction: &str, address: &str, dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
         let policy = self.policy_operand(instruction);
-        let regs: Vec<Reg> = regs.iter().map(|reg| if dtype == Dtype::Bool { self.byte(*reg) } else { *reg }).collect();
+        let mut regs: Vec<Reg> = regs.iter().map(|reg| if dtype == Dtype::Bool { self.byte(*reg) } else { *reg }).collect();
         if dtype.bytes() < 4 && regs.len() * dtype.bytes() >= 4 {
             let words: Vec<Reg> = regs.chunks(4 / dtype.bytes()).map(|part| self.pack(part)).collect();
             asm!(self, "{guard}{instruction}{}.b32 {address}, {}{policy}", vector(words.len()), list(&words));
         } else {
+            for reg in &mut regs {
+                *reg = self.clamp_low(*reg, dtype);
+            }
             asm!(self, "{guard}{instruction}{}.{} {address}, {}{policy}", vector(regs.len()), memory_type(dtype), list(&regs));
         }
     }
@@ -391,6 +394,17 @@ impl Emitter<'_> {
             word = Some(d);
         }
         word
+    }
+
+    /// A register with an element in its low bits, for a store that ignores the high bits. If the element is clamped to its type, one instruction clamps it in
+    /// place of two: the assembler merges it with a cast from a float.
+    fn clamp_low(&mut self, element: Reg, dtype: Dtype) -> Reg {
+        let Some((_, wide)) = self.clamped.get(&element).copied().filter(|(of, _)| *of == dtype) else { return element };
+        let d = self.reg(Class::B32);
+        let above = if dtype.bytes() == 1 { ".b32" } else { "" };
+        let zero = if dtype.bytes() == 1 { ", 0" } else { "" };
+        asm!(self, "cvt.pack.sat.{}.s32{above} {d}, {wide}, {wide}{zero}", memory_type(dtype));
+        d
     }
 
     pub(crate) fn predicate(&mut self, byte: Reg) -> Reg {
