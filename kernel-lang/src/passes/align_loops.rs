@@ -123,7 +123,7 @@ pub fn run(func: &mut Function) -> Changed {
     }
     let uses = use_counts(func);
     let (mut changed, mut accumulated) = (false, Vec::new());
-    for region in func.regions_under(func.body) {
+    for region in func.frequent_regions() {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
             let before = out.len();
