@@ -232,8 +232,8 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
         }
         Op::AsyncBuffer { slots } => {
             let wanted = wanted()?;
-            if *slots == 0 || !wanted.is_tile() {
-                return Err(format!("an async buffer holds tiles, not {slots} of `{wanted}`"));
+            if *slots == 0 || wanted.is_pointer() {
+                return Err(format!("an async buffer holds tiles or numbers, not {slots} of `{wanted}`"));
             }
             same(wanted)
         }

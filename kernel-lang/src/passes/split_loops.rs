@@ -220,12 +220,12 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     let index = around.index(func);
     let inside = loops::defined_in(func, &[around.body]);
     let usable = |value: Value| value == index || !inside[value];
-    let mut full = plan(func, ops, facts, &usable, Sought::WIDEST)?;
+    let mut full = plan(func, ops, facts, &usable, Sought::WIDEST.and_scalars())?;
     // Of a loop up to a loaded number, such as over the tokens of a sequence, the last iteration is hardly ever full. If its masks cost no width, they stay,
     // and no program waits for memory once more in a remainder loop.
     if is_loaded(func, around.upper) {
         let end = end(func, around, facts);
-        let masked = plan(func, ops, facts, &usable, Sought::ending_at(&end));
+        let masked = plan(func, ops, facts, &usable, Sought::ending_at(&end).and_scalars());
         full = masked.filter(|masked| masked.accesses == full.accesses && only_grows(masked, index)).unwrap_or(full);
         full.has_short_distances = true;
     }

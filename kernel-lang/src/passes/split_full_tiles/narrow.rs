@@ -40,7 +40,7 @@ pub(super) fn plan(func: &Function, ops: &[Inst], wide: &Plan, results: &[Value]
     }
     let widest = run(func, wide)?;
     // Of larger types, a wide access has only four elements itself.
-    let sought = (widest < WIDEST).then_some(Sought { widest, loops: None, ragged: Ragged::Anywhere })?;
+    let sought = (widest < WIDEST).then_some(Sought { widest, ragged: Ragged::Anywhere, ..Sought::WIDEST })?;
     super::plan(func, ops, facts, &|_| true, sought).filter(Plan::has_runs)
 }
 

@@ -45,7 +45,7 @@ impl<'a> Parts<'a> {
         is_early: &dyn Fn(Value) -> bool,
         sought: Sought<'a>,
     ) -> Parts<'a> {
-        let Sought { loops, ragged, widest } = sought;
+        let Sought { loops, ragged, widest, .. } = sought;
         let (mut parts, extents) = (Parts { loops, ragged, is_by_element: widest == 0, ..Parts::default() }, func.ty(mask).extents());
         let mut kept = FxHashSet::default();
         for conjunct in masks::conjuncts(func, facts, mask) {

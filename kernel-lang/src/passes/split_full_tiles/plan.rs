@@ -135,6 +135,8 @@ pub(in crate::passes) struct Sought<'a> {
     pub(super) loops: Option<&'a FxHashMap<Value, Loop>>,
     /// The masks that may end within a tile, wherever it begins.
     pub(super) ragged: Ragged<'a>,
+    /// Are scalars that are accessed to be in bounds, too? One test in front of a loop then replaces a test in each iteration.
+    pub(super) scalars: bool,
 }
 
 /// Which masks may end within a tile.
@@ -161,14 +163,19 @@ impl Ragged<'_> {
 
 impl Sought<'_> {
     /// The widest accesses.
-    pub(in crate::passes) const WIDEST: Sought<'static> = Sought { widest: WIDEST, loops: None, ragged: Ragged::Never };
+    pub(in crate::passes) const WIDEST: Sought<'static> = Sought { widest: WIDEST, loops: None, ragged: Ragged::Never, scalars: false };
     /// The widest accesses, with masks that may end within a tile if they end at this number.
     pub(in crate::passes) fn ending_at(end: &Polynomial) -> Sought<'_> {
         Sought { ragged: Ragged::At(end), ..Sought::WIDEST }
     }
 
+    /// The same, with accesses of one element in bounds.
+    pub(in crate::passes) fn and_scalars(self) -> Self {
+        Sought { scalars: true, ..self }
+    }
+
     /// Accesses of single elements, none of which is wide, with masks that may end anywhere.
-    pub(in crate::passes) const ELEMENTS: Sought<'static> = Sought { widest: 0, loops: None, ragged: Ragged::Anywhere };
+    pub(in crate::passes) const ELEMENTS: Sought<'static> = Sought { widest: 0, loops: None, ragged: Ragged::Anywhere, scalars: false };
 }
 
 /// The conditions for a full straight-line region. The conditions use only values that are `usable`.
@@ -192,7 +199,8 @@ pub(in crate::passes) fn plan(
             continue;
         }
         let ty = func.ty(offset);
-        let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && affine.scalars().all(is_early)) else { continue };
+        let is_sought = ty.is_tile() || sought.scalars && mask.is_none();
+        let Some(affine) = facts.get(func, offset).filter(|affine| is_sought && affine.scalars().all(is_early)) else { continue };
         let extents = ty.extents();
         let loops = sought.loops.filter(|_| takes_partial_runs(func, &func.inst(*inst).op));
         let mut parts = mask.map_or(Parts::default(), |mask| Parts::of(func, facts, mask, &is_early, Sought { loops, ..sought }));
