@@ -6,6 +6,7 @@ pub mod bounds;
 pub mod factors;
 pub mod index_overlap;
 pub mod loops;
+pub mod magnitudes;
 pub mod masks;
 pub mod polynomial;
 pub mod ranges;

@@ -73,13 +73,13 @@ impl Emitter<'_> {
         let count = if is_splat { 1 } else { self.lane_count(result) };
         let lanes = |mut all: Vec<Reg>| if is_splat { Lanes::Splat(all.remove(0)) } else { Lanes::Each(all) };
         let all: Vec<Reg> = match op {
-            Op::Binary { op: BinaryOp::Div, lhs, .. } if dtype.is_int() || dtype == Dtype::F32 => {
+            Op::Binary { op: BinaryOp::Div, lhs, rhs } if dtype.is_int() || dtype == Dtype::F32 => {
                 let pairs: Vec<(Reg, Reg)> =
                     (0..count).map(|register| (self.at(&sources[0], register), self.at(&sources[1], register))).collect();
                 if dtype.is_int() {
                     self.quotients(dtype, &pairs)
                 } else {
-                    self.float_quotients(&pairs, Dividends::of(self.func, *lhs), self.rounded_quotients[result.index()])
+                    self.float_quotients(&pairs, Dividends::of(self.func, *lhs, *rhs), self.rounded_quotients[result.index()])
                 }
             }
             Op::Binary { op, .. } if let Some(other) = self.other_halves.get(&result).copied() => {

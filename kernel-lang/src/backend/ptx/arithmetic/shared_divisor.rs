@@ -32,12 +32,15 @@
 //! | `x` | 0, or `>= s * 2^-124` | `q` is normal |
 //! | `x` | `< s * 2^126` | `q0` is finite |
 //!
+//! The last row needs no test if the divisor comes from the largest magnitude of the dividends ([`magnitudes::are_scaled`]), as in quantisation.
+//!
 //! NaN needs no test, as it propagates. A value that was `f16` needs no test either: it is 0, or at least `2^-24` and less than `2^16`, or
 //! infinite. For an infinite value, the residual is NaN. The maximum with the least float makes it finite, and the quotient is `q0`.
 
 use rustc_hash::FxHashMap;
 use std::fmt::Display;
 
+use crate::analysis::magnitudes;
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, ConstExpr, Function, Handle, Op, Region, Value};
 
@@ -54,17 +57,25 @@ pub(crate) enum Dividends {
     Any,
     /// They are values of `f16`.
     Halves,
+    /// They are not much larger than the divisor, which comes from their largest magnitude.
+    Scaled,
     /// They are 1: a reciprocal takes fewer instructions than a division.
     Ones,
 }
 
 impl Dividends {
-    pub(crate) fn of(func: &Function, value: Value) -> Dividends {
-        match func.def_op(func.unmoved(value)) {
+    pub(crate) fn of(func: &Function, dividend: Value, divisor: Value) -> Dividends {
+        match func.def_op(func.unmoved(dividend)) {
             Some(Op::Const { value: ConstExpr::Float(1.0) | ConstExpr::Int(1) }) => Dividends::Ones,
             Some(Op::Cast { x }) if func.ty(*x).dtype() == Dtype::F16 => Dividends::Halves,
+            _ if magnitudes::are_scaled(func, dividend, divisor) => Dividends::Scaled,
             _ => Dividends::Any,
         }
+    }
+
+    /// May they be any floats?
+    fn are_floats(self) -> bool {
+        matches!(self, Dividends::Any | Dividends::Scaled)
     }
 }
 
@@ -87,8 +98,8 @@ impl Emitter<'_> {
     /// The `f32` quotients of a thread's elements. If they are only rounded to `bf16`, they may be others that round alike.
     pub(crate) fn float_quotients(&mut self, pairs: &[(Reg, Reg)], dividends: Dividends, are_rounded: bool) -> Vec<Reg> {
         let quotients: Vec<Reg> = pairs.iter().map(|_| self.reg(Class::F32)).collect();
-        let are_rounded = are_rounded && dividends == Dividends::Any;
-        let is_prepared = |group: &Sharers| dividends == Dividends::Any && self.prepared(group.divisor, are_rounded).is_some();
+        let are_rounded = are_rounded && dividends.are_floats();
+        let is_prepared = |group: &Sharers| dividends.are_floats() && self.prepared(group.divisor, are_rounded).is_some();
         let (groups, alone): (Vec<Sharers>, Vec<Sharers>) =
             sharers(pairs).into_iter().partition(|group| group.elements.len() >= LEAST_SHARERS || is_prepared(group));
         let divide = |emitter: &mut Self, groups: &[Sharers]| {
@@ -129,7 +140,7 @@ impl Emitter<'_> {
                     asm!(self, "neg.f32 {minus_x}, {x}");
                     asm!(self, "fma.rn.f32 {residual}, {first}, {s}, {minus_x}");
                     let residual = match dividends {
-                        Dividends::Any | Dividends::Ones => residual,
+                        Dividends::Any | Dividends::Scaled | Dividends::Ones => residual,
                         Dividends::Halves => {
                             let finite = self.reg(Class::F32);
                             asm!(self, "max.f32 {finite}, {residual}, {}", literal(f32::MIN));
@@ -152,7 +163,7 @@ impl Emitter<'_> {
         for inst in &self.func.region(body).insts {
             let Op::Binary { op: BinaryOp::Div, lhs, rhs } = self.func.inst(*inst).op else { continue };
             let result = self.func.result(*inst);
-            let is_plain = self.func.ty(result).dtype() == Dtype::F32 && Dividends::of(self.func, lhs) == Dividends::Any;
+            let is_plain = self.func.ty(result).dtype() == Dtype::F32 && Dividends::of(self.func, lhs, rhs).are_floats();
             if let (true, Some(Source::Registers(Lanes::Splat(s)))) = (is_plain, self.sources[rhs].clone()) {
                 let is_rounded = self.rounded_quotients[result.index()];
                 if self.prepared(s, is_rounded).is_some() {
@@ -205,17 +216,19 @@ impl Emitter<'_> {
         };
         holds = Some(in_range);
 
-        let magnitudes: Vec<Reg> = elements
-            .iter()
-            .map(|x| {
-                let magnitude = self.reg(Class::F32);
-                asm!(self, "abs.f32 {magnitude}, {x}");
-                magnitude
-            })
-            .collect();
-        // `max.f32` ignores NaN.
-        let largest = self.extreme("max.f32", Class::F32, magnitudes);
-        holds = Some(self.also(holds, "lt", "f32", largest, high));
+        if dividends != Dividends::Scaled {
+            let magnitudes: Vec<Reg> = elements
+                .iter()
+                .map(|x| {
+                    let magnitude = self.reg(Class::F32);
+                    asm!(self, "abs.f32 {magnitude}, {x}");
+                    magnitude
+                })
+                .collect();
+            // `max.f32` ignores NaN.
+            let largest = self.extreme("max.f32", Class::F32, magnitudes);
+            holds = Some(self.also(holds, "lt", "f32", largest, high));
+        }
 
         let ranks: Vec<Reg> = elements.iter().map(|x| self.rank(*x)).collect();
         let least = self.extreme("min.u32", Class::B32, ranks);
@@ -299,6 +312,7 @@ pub(super) fn literal(value: f32) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Dividends, power};
+    use crate::analysis::magnitudes::MOST_BITS;
 
     /// `fma.rp`, if the exact result fits in `f64`.
     fn fma_up(a: f32, b: f32, c: f32) -> f32 {
@@ -323,9 +337,10 @@ mod tests {
         let rank = |x: f32| x.to_bits().wrapping_mul(2).wrapping_sub(1);
         match dividends {
             Dividends::Halves => s >= power(-100) && s <= power(100),
-            Dividends::Any | Dividends::Ones => {
+            Dividends::Any | Dividends::Scaled | Dividends::Ones => {
                 let low = (s * power(-124)).max(power(-100));
-                s >= power(-126) && s <= power(125) && x.abs().max(0.0) < s * power(126) && rank(x) >= rank(low)
+                let is_below = dividends == Dividends::Scaled || x.abs().max(0.0) < s * power(126);
+                s >= power(-126) && s <= power(125) && is_below && rank(x) >= rank(low)
             }
         }
     }
@@ -396,7 +411,7 @@ mod tests {
         let ends: Vec<f32> =
             [-149, -127, -126, -124, -102, -101, -100, -99, -1, 0, 23, 24, 25, 26, 100, 124, 125, 126, 127].map(power).into();
         let special = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN];
-        let mut in_range = [0; 2];
+        let mut in_range = [0; 3];
         for turn in 0..400_000u32 {
             let mut value = || match random() % 8 {
                 0 => special[random() as usize % special.len()],
@@ -409,7 +424,10 @@ mod tests {
             let (x, s) = (value(), value());
             // Sometimes a quotient near the ends of its range.
             let x = if turn % 4 == 0 { s * ends[turn as usize / 4 % ends.len()] } else { x };
-            for (dividends, x) in [(Dividends::Any, x), (Dividends::Halves, f32::from(half::f16::from_f32(x)))] {
+            // The divisor of an infinite dividend is infinite.
+            let scaled = if x.is_infinite() || x.abs() > s * power(MOST_BITS) { s } else { x };
+            let half = f32::from(half::f16::from_f32(x));
+            for (dividends, x) in [(Dividends::Any, x), (Dividends::Halves, half), (Dividends::Scaled, scaled)] {
                 if is_in_range(x, s, dividends) {
                     in_range[dividends as usize] += 1;
                     reciprocals(s).into_iter().for_each(|r| check(x, s, r, dividends));
