@@ -55,9 +55,9 @@ pub(super) struct Demands {
     inner: Demand,
     /// Strides such as `s` in `row * s + column`: what more makes further accesses wide.
     strides: Demand,
-    /// The divisors of flat indices, which may begin anywhere.
-    flat: Vec<Divisor>,
-    /// Is a version worth its code that only needs these divisors to be at least the run's length?
+    /// Further divisors of flat indices: constants, and those of runs that begin anywhere, which have several quotients also by a multiple.
+    others: Vec<Divisor>,
+    /// Is a version worth its code that only needs the divisors of flat indices to be at least the run's length?
     takes_long: bool,
 }
 
@@ -100,7 +100,8 @@ impl Demands {
     /// Appends the test for a grant.
     pub(super) fn test(&self, b: &mut Builder<'_>, grant: Grant, run: usize) -> Value {
         if grant == Grant::Long {
-            let scalars = self.flat.iter().filter_map(|divisor| if let Divisor::Scalar(scalar) = divisor { Some(*scalar) } else { None });
+            let others = self.others.iter().filter_map(|divisor| if let Divisor::Scalar(scalar) = divisor { Some(*scalar) } else { None });
+            let scalars = self.divisors.multiples.iter().copied().chain(others);
             let least = scalars.reduce(|least, divisor| b.binary(BinaryOp::Min, least, divisor));
             let run = b.index(run as i128);
             // A constant divisor is long, or it is none of these.
@@ -125,7 +126,7 @@ impl Demands {
     pub(super) fn is_long(&self, divisor: Divisor, run: usize) -> bool {
         match divisor {
             Divisor::Constant(constant) => constant >= run as i64,
-            Divisor::Scalar(_) => self.flat.contains(&divisor),
+            Divisor::Scalar(scalar) => self.divisors.multiples.contains(&scalar) || self.others.contains(&divisor),
         }
     }
 
@@ -134,11 +135,11 @@ impl Demands {
         self.divisors.multiples.len() + self.inner.multiples.len()
     }
 
-    /// Adds the divisor of a flat index, if it may be at least the run's length.
-    fn add_flat(&mut self, divisor: Divisor, run: usize) {
+    /// Adds a further divisor of a flat index, if it may be at least the run's length.
+    fn add_other(&mut self, divisor: Divisor, run: usize) {
         let may_be_long = !matches!(divisor, Divisor::Constant(constant) if constant < run as i64);
-        if may_be_long && self.flat.len() < MOST_DIVISORS && !self.flat.contains(&divisor) {
-            self.flat.push(divisor);
+        if may_be_long && self.others.len() < MOST_DIVISORS && !self.others.contains(&divisor) {
+            self.others.push(divisor);
         }
     }
 }
@@ -219,7 +220,7 @@ impl Runs<'_> {
     /// Is it worth a version to compute the two quotients of each run, instead of one for each element? A single division takes little more than to select a
     /// quotient, so this must save divisions or loads. Masks are computed for each element: those of quotients take what the quotients save.
     fn gains_from_ends(&self, full: &Full<'_>, facts: &mut AffineFacts, demands: &mut Demands) -> bool {
-        if demands.flat.is_empty() {
+        if demands.divisors.multiples.is_empty() && demands.others.is_empty() {
             return false;
         }
         let mut divisions: FxHashSet<(Value, Divisor)> = FxHashSet::default();
@@ -479,8 +480,8 @@ impl Search<'_> {
                     (Run::Ends, Some(_)) => Run::Ends,
                     (Run::Steps { by: 1, is_aligned }, Some(divisor)) if runs.indices.contains(&value) => {
                         let is_flat = self.facts.get(func, lhs).is_some();
-                        if is_flat && runs.grant == Grant::Collect {
-                            self.demands.add_flat(divisor, runs.run);
+                        if is_flat && runs.grant == Grant::Collect && (!is_aligned || matches!(divisor, Divisor::Constant(_))) {
+                            self.demands.add_other(divisor, runs.run);
                         }
                         let demanded = match is_flat {
                             true => Some(Grant::Divisors),

@@ -239,7 +239,8 @@ pub(in crate::passes) fn plan(
         plan.holding.extend(parts.holding);
     }
     plan.forget_partial_runs(&partial);
-    (!plan.accesses.is_empty()).then_some(plan)
+    let is_tile = |inst: &Inst| func.inst(*inst).op.access().is_some_and(|access| func.ty(access.offset).is_tile());
+    plan.accesses.keys().any(is_tile).then_some(plan)
 }
 
 /// The innermost axis along which addresses are consecutive and that has at least one wide access. The strides of all other axes must be
