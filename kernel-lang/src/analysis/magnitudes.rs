@@ -1,4 +1,4 @@
-//! Magnitudes beside divisors: does a divisor come from the largest magnitude of its dividends?
+//! Scales of tiles: is a divisor computed from the largest magnitude of its dividends?
 //!
 //! ```text
 //! %m = reduce (abs %x) (%a: f32, %b: f32) { %c = max %a, %b; yield %c }
@@ -6,27 +6,28 @@
 //! %q = div %x, (broadcast %s)                no |%x| exceeds 127 * %s
 //! ```
 //!
-//! Quantisation divides in this way. Such a quotient cannot overflow, so nothing has to test for that.
+//! Quantisation divides by such a scale. The quotient cannot overflow, so the division needs no overflow test.
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Function, Op, Region, UnaryOp, Value};
 
-/// The most ops between a divisor and the reduction.
-const MOST_STEPS: u32 = 16;
+/// The most ops that are visited between a divisor and the reduction.
+const MOST_STEPS: u32 = 32;
 /// The logarithm of the largest ratio of a dividend to its divisor.
 pub const MOST_BITS: i32 = 100;
 
 /// Is no magnitude of `x` larger than `s * 2^MOST_BITS`, if `s` is a number and neither infinite nor negative?
 pub fn are_scaled(func: &Function, x: Value, s: Value) -> bool {
-    func.ty(x).dtype() == Dtype::F32 && is_scale(func, unconverted(func, x), s, None, 0, MOST_STEPS)
+    func.ty(x).dtype() == Dtype::F32 && is_scale(func, unconverted(func, x), s, None, 0, &mut { MOST_STEPS })
 }
 
 /// Is `s` at least `2^(bits - MOST_BITS)` times the largest magnitude of the elements of `x` beside it? `axis` is an axis along which `s` repeats.
-fn is_scale(func: &Function, x: Value, s: Value, axis: Option<u32>, bits: i32, steps: u32) -> bool {
-    if steps == 0 || bits > MOST_BITS {
+fn is_scale(func: &Function, x: Value, s: Value, axis: Option<u32>, bits: i32, steps: &mut u32) -> bool {
+    if *steps == 0 || bits > MOST_BITS {
         return false;
     }
-    let next = |s: Value, axis: Option<u32>, bits: i32| is_scale(func, x, s, axis, bits, steps - 1);
+    *steps -= 1;
+    let mut next = |s: Value, axis: Option<u32>, bits: i32| is_scale(func, x, s, axis, bits, steps);
     // The power of two above a factor, or above its reciprocal.
     let log = |factor: Value| {
         let factor = func.splat(factor)?.as_number().filter(|factor| *factor > 0.0 && factor.is_finite())?;
@@ -113,6 +114,14 @@ mod tests {
         for scale in ["div %m, %k", "mul %m, %k", "max %m, %least", "max %least, %m"] {
             assert!(is_scaled(&format!("{rows} %scale = {scale} : tile<f32, [4]> {BESIDE}")), "{scale}");
         }
+    }
+
+    /// Each maximum has twice the paths of the one before it.
+    #[test]
+    fn a_search_ends_after_a_few_ops() {
+        let maxima: String = (1..60).map(|at| format!("%m{at} = max %m{0}, %m{0} : tile<f32, [4]> ", at - 1)).collect();
+        let paths = format!("%m0 = min %k, %least : tile<f32, [4]> {maxima}");
+        assert!(!is_scaled(&format!("{paths} %scale = max %m59, %m59 : tile<f32, [4]> {BESIDE}")));
     }
 
     #[test]

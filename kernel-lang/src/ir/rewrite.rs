@@ -121,6 +121,28 @@ pub fn split_for(func: &mut Function, inst: Inst, middle: Value, (first, step): 
     Some(head)
 }
 
+/// Appends to `front` a branch that takes the place of the op `inst`, and returns it with its two arms, which are empty. The results of the branch replace those
+/// of the op in the whole kernel, to which the branch does not belong yet: an arm may hold the op.
+pub fn replace_by_branch(func: &mut Function, inst: Inst, front: Region, cond: Value, rare: bool) -> (Inst, [Region; 2]) {
+    let data = func.inst(inst).clone();
+    let types: Vec<_> = data.results.iter().map(|result| func.ty(*result).clone()).collect();
+    let arms = [0; 2].map(|_| func.add_region());
+    let branch = func.append(front, Op::If { cond, then_region: arms[0], else_region: arms[1], rare }, types, data.loc);
+    let mut with = Substitution::new();
+    for (old, new) in data.results.iter().zip(&func.inst(branch).results) {
+        with.insert(*old, *new);
+    }
+    substitute(func, func.body, &with);
+    (branch, arms)
+}
+
+/// Appends an op to an arm of a branch, which yields the op's results.
+pub fn yield_op(func: &mut Function, arm: Region, inst: Inst) {
+    let (values, loc) = (func.inst(inst).results.to_vec(), func.inst(inst).loc);
+    func.insts_mut(arm).push(inst);
+    func.append(arm, Op::Yield { values }, [], loc);
+}
+
 /// The number of uses of each value, by its index.
 pub fn use_counts(func: &Function) -> Vec<u32> {
     let mut counts = vec![0; func.value_count()];

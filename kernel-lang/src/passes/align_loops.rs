@@ -104,7 +104,7 @@ use crate::analysis::affine::AffineFacts;
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::{self, Condition};
 use crate::analysis::polynomial::Polynomial;
-use crate::ir::rewrite::{Changed, Substitution, copy_regions, use_counts};
+use crate::ir::rewrite::{Changed, Substitution, copy_regions, replace_by_branch, use_counts, yield_op};
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, postorder};
 
 use super::reductions::{self, Versions};
@@ -346,18 +346,16 @@ fn align(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
     let begin = b.binary(BinaryOp::Add, around.lower, ahead);
     let is_aligned = b.compare(CompareOp::Eq, ahead, zero);
 
-    let [given, shifted] = [0; 2].map(|_| func.add_region());
-    func.insts_mut(given).push(around.inst);
-    Builder::new(func, given, loc).yield_values(Vec::new());
+    let (_, [given, shifted]) = replace_by_branch(func, around.inst, front, is_aligned, false);
+    yield_op(func, given, around.inst);
     let mut aligned = func.inst(around.inst).op.clone();
     copy_regions(func, &mut aligned, &mut Substitution::new());
     if let Op::For { lower, .. } = &mut aligned {
         *lower = begin;
     }
     Front { func, region: shifted, around, elements: WIDEST / plan.bytes, copies: FxHashMap::default() }.fill(ahead, &plan.tiles);
-    func.append(shifted, aligned, [], loc);
-    Builder::new(func, shifted, loc).yield_values(Vec::new());
-    func.append(front, Op::If { cond: is_aligned, then_region: given, else_region: shifted, rare: false }, [], loc);
+    let aligned = func.make_inst(aligned, [], loc);
+    yield_op(func, shifted, aligned);
     std::mem::take(func.insts_mut(front))
 }
 

@@ -83,7 +83,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     widen_loops,           // before split_carried_indices: an index is a sum of 64-bit scalars
     split_carried_indices, // before split_full_tiles, which knows only sums of scalars and stride terms
     choose_eviction,       // after split_carried_indices, which shows the loop's index in an index; before split_loops, which copies loads
-    narrow_carried, // after split_carried_indices, which carries as scalars what it can; after choose_eviction, which takes the loads of a copy for more reads; before align_loops and split_loops, which would copy the test
+    narrow_carried, // after choose_eviction, which takes the loads of a copy for more reads; before align_loops and split_loops, which copy loops
     tile_transposes, // after choose_eviction, which takes the loads of a copy for more reads; before split_full_tiles, which tests its tiles
     pair_accesses, // after tile_transposes, which knows no branches; before split_loops and split_full_tiles, which make its accesses wide
     align_loops,   // before split_loops, which makes the accesses of aligned loops wide

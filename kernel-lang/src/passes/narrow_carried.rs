@@ -54,11 +54,13 @@
 //! }
 //! ```
 //!
-//! Such loops find the position of an extreme: `best_row = select(v > best, row, best_row)`. An index of 64 bits takes two registers and two selections for
-//! each element. The pass narrows a carried tile if each iteration selects between the tile itself, the loop's index plus constants, and scalars from in front
-//! of the loop. A test in front of the loop decides whether all of these fit in 32 bits. If they do not, the rare original loop runs.
+//! Such a loop finds the position of an extreme: `best_row = select(v > best, row, best_row)`. A 64-bit index takes two registers and two selections for each
+//! element. The pass narrows a carried tile if each iteration selects among three kinds of indices: the tile itself, the loop index plus constants, and scalars
+//! that are defined before the loop. A test before the loop checks that all of them fit in 32 bits. If the test fails, the original loop runs. That arm is rare,
+//! so the later passes do not optimise it.
 //!
-//! A loop whose tiles are reduced stays as it is: the wide tiles of both loops would meet in front of the reduction, and take more registers than the loop.
+//! The pass does not narrow a tile that a reduction consumes after the loop. Both arms of the branch would yield wide tiles to the reduction, and these take more
+//! registers than the loop itself.
 
 use std::ops::RangeInclusive;
 
@@ -67,7 +69,7 @@ use rustc_hash::FxHashSet;
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::loops::{Loop, defined_in};
 use crate::dtype::Dtype;
-use crate::ir::rewrite::{Changed, Substitution, copy_regions, substitute, use_counts};
+use crate::ir::rewrite::{Changed, Substitution, copy_regions, replace_by_branch, use_counts, yield_op};
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Handle, Inst, Op, SideTable, Type, Value};
 
 /// Longer chains of selections stay wide.
@@ -154,17 +156,8 @@ impl Plan {
     fn apply(&self, func: &mut Function, around: &Loop, out: &mut Vec<Inst>) {
         let data = func.inst(around.inst).clone();
         let (front, loc) = (func.add_region(), data.loc);
-        let cond = self.test(&mut Builder::new(func, front, loc), around);
-        let types: Vec<Type> = data.results.iter().map(|result| func.ty(*result).clone()).collect();
-        let [then_region, else_region] = [0; 2].map(|_| func.add_region());
-        let branch = func.append(front, Op::If { cond, then_region, else_region, rare: true }, types.clone(), loc);
-        // The branch is not part of the kernel yet, so this substitution does not replace the loop's results inside of the branch.
-        let mut with = Substitution::new();
-        for (of_loop, of_branch) in data.results.iter().zip(&func.inst(branch).results) {
-            with.insert(*of_loop, *of_branch);
-        }
-        let body = func.body;
-        substitute(func, body, &with);
+        let fits = self.test(&mut Builder::new(func, front, loc), around);
+        let (_, [narrow_arm, wide_arm]) = replace_by_branch(func, around.inst, front, fits, true);
         out.append(func.insts_mut(front));
 
         // The original loop, in its simplest form.
@@ -173,23 +166,23 @@ impl Plan {
         if let Op::For { num_stages, remainder, .. } = &mut wide {
             (*num_stages, *remainder) = (Some(ConstExpr::Int(1).into()), true);
         }
-        let wide = func.append(else_region, wide, types, loc);
-        let results = func.inst(wide).results.to_vec();
-        Builder::new(func, else_region, loc).yield_values(results);
+        let types: Vec<Type> = data.results.iter().map(|result| func.ty(*result).clone()).collect();
+        let wide = func.make_inst(wide, types, loc);
+        yield_op(func, wide_arm, wide);
 
         self.narrow_body(func, around);
         let mut results = data.results.to_vec();
         for position in &self.positions {
             let Op::For { init, .. } = &func.inst(around.inst).op else { continue };
             let first = init[*position];
-            let first = Builder::new(func, then_region, loc).cast(first, Dtype::I32);
+            let first = Builder::new(func, narrow_arm, loc).cast(first, Dtype::I32);
             if let Op::For { init, .. } = &mut func.inst_mut(around.inst).op {
                 init[*position] = first;
             }
             narrow(func, results[*position]);
         }
-        func.insts_mut(then_region).push(around.inst);
-        let b = &mut Builder::new(func, then_region, loc);
+        func.insts_mut(narrow_arm).push(around.inst);
+        let b = &mut Builder::new(func, narrow_arm, loc);
         for position in &self.positions {
             results[*position] = b.cast(results[*position], Dtype::I64);
         }

@@ -22,7 +22,7 @@ use crate::analysis::loops::Loop;
 use crate::analysis::polynomial::Polynomial;
 use crate::analysis::symmetry::is_symmetric;
 use crate::dtype::Dtype;
-use crate::ir::rewrite::{Substitution, copy_insts, copy_regions, split_for, substitute};
+use crate::ir::rewrite::{Substitution, copy_insts, copy_regions, replace_by_branch, split_for, yield_op};
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Handle, Inst, Op, Region, Type, UnaryOp, Value};
 
 use super::{MOST_OPS, Positions, Versions, WIDEST, takes_partial_runs};
@@ -84,22 +84,10 @@ impl Plan {
     /// Makes a version of the loop that begins where its loads are aligned. Returns the branch with both, and the ops in front of it.
     pub(super) fn align(&self, func: &mut Function, around: &Loop) -> (Vec<Inst>, Versions) {
         let loc = func.inst(around.inst).loc;
-        let results = func.inst(around.inst).results.to_vec();
-        let types: Vec<Type> = results.iter().map(|result| func.ty(*result).clone()).collect();
         let front = func.add_region();
         let (keeps, behind) = self.test(&mut Builder::new(func, front, loc), around);
-        let [given, shifted] = [0; 2].map(|_| func.add_region());
-        let then_region = given;
-        let branch = func.append(front, Op::If { cond: keeps, then_region, else_region: shifted, rare: false }, types.clone(), loc);
-        // The branch is not part of the kernel yet, so this substitution does not replace the loop's results inside of the branch.
-        let mut with = Substitution::new();
-        for (of_loop, of_branch) in results.iter().zip(&func.inst(branch).results) {
-            with.insert(*of_loop, *of_branch);
-        }
-        let body = func.body;
-        substitute(func, body, &with);
-        func.insts_mut(given).push(around.inst);
-        Builder::new(func, given, loc).yield_values(results);
+        let (branch, [given, shifted]) = replace_by_branch(func, around.inst, front, keeps, false);
+        yield_op(func, given, around.inst);
 
         let (begin, first) = self.first_iteration(func, around, shifted, behind);
         let (_, full) = copied(func, around, Part::Whole);
@@ -112,6 +100,7 @@ impl Plan {
         let whole = b.index((-self.elements).into());
         let left = b.binary(BinaryOp::And, left, whole);
         let middle = b.binary(BinaryOp::Add, begin, left);
+        let types: Vec<Type> = func.inst(around.inst).results.iter().map(|result| func.ty(*result).clone()).collect();
         let rest = func.make_inst(rest, types, loc);
         let main = split_for(func, rest, middle, (full, around.step), false);
         func.insts_mut(shifted).extend(main.into_iter().chain([rest]));

@@ -32,7 +32,7 @@
 //! | `x` | 0, or `>= s * 2^-124` | `q` is normal |
 //! | `x` | `< s * 2^126` | `q0` is finite |
 //!
-//! The last row needs no test if the divisor comes from the largest magnitude of the dividends ([`magnitudes::are_scaled`]), as in quantisation.
+//! The last row needs no test if the divisor is computed from the largest magnitude of the dividends, as in quantisation ([`magnitudes::are_scaled`]).
 //!
 //! NaN needs no test, as it propagates. A value that was `f16` needs no test either: it is 0, or at least `2^-24` and less than `2^16`, or
 //! infinite. For an infinite value, the residual is NaN. The maximum with the least float makes it finite, and the quotient is `q0`.
@@ -57,7 +57,7 @@ pub(crate) enum Dividends {
     Any,
     /// They are values of `f16`.
     Halves,
-    /// They are not much larger than the divisor, which comes from their largest magnitude.
+    /// No magnitude is larger than the divisor times a known constant, because the divisor is computed from the largest of them.
     Scaled,
     /// They are 1: a reciprocal takes fewer instructions than a division.
     Ones,
