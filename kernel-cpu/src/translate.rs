@@ -157,7 +157,9 @@ impl Translator<'_> {
             Op::Histogram { x, mask, .. } => self.histogram(*x, *mask, data.results[0]),
             Op::Sort { x, descending, .. } => self.sort(*x, *descending, data.results[0]),
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
-            Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. } => unreachable!("a kernel for the CPU has no layouts"),
+            Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. } | Op::AnyInWarp { .. } => {
+                unreachable!("a kernel for the CPU has no layouts")
+            }
             Op::InlinePtx { .. } => unreachable!("a kernel for the CPU computes what the text stands for"),
             Op::View { .. } => unreachable!("a kernel for the CPU accesses elements as it names them"),
             Op::AsyncBuffer { .. } | Op::AsyncCopy { .. } | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } | Op::LocalLoad { .. } => {

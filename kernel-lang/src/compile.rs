@@ -8,7 +8,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Function, Op, Stage, Value, Verified, Violation, verify};
 use crate::location::Loc;
 use crate::passes::{
-    self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, group_loads, issue_loads, prefetch_loads, skip_masked, specialize::Bindings,
+    self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, group_loads, issue_loads, prefetch_loads, skip_masked, skip_selections,
+    specialize::Bindings,
 };
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
@@ -187,6 +188,8 @@ fn schedule_and_emit(prepared: &Function, mut schedule: Schedule, target: &Asked
         after("issue_loads", &func, changed);
         let changed = skip_masked::run(&mut func);
         after("skip_masked", &func, changed);
+        let changed = skip_selections::run(&mut func);
+        after("skip_selections", &func, changed);
         let verified = verify(&func, Stage::Gpu(schedule)).map_err(|violations| defect(&violations))?;
         let module = backend::ptx::emit(verified, target);
         backend::ptx::check_params(module.param_bytes)?;

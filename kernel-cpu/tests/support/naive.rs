@@ -188,7 +188,7 @@ impl Naive<'_, '_> {
                 runs.into_iter().map(lasts).collect()
             }
             Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, *axis, *reverse, *combine),
-            Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. } => panic!("the CPU has no layouts"),
+            Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. } | Op::AnyInWarp { .. } => panic!("the CPU has no layouts"),
             Op::Broadcast { x } => vec![self.broadcast(*x, results[0])],
             Op::Length { base } => i64s(vec![self.length(*base)]),
             Op::Address { base } => i64s(vec![self.tensor(*base).args()[0] as i64]),

@@ -2,7 +2,9 @@
 
 use crate::ir::arena::Handle;
 use crate::ir::constexpr::ConstExpr;
+use crate::ir::function::Function;
 use crate::ir::ops::{BinaryOp, Op, UnaryOp};
+use crate::ir::types::Type;
 
 impl Op {
     /// Does it end a region?
@@ -77,6 +79,15 @@ impl Op {
                 | Op::Cast { .. }
                 | Op::Bitcast { .. }
         )
+    }
+
+    /// Does no thread wait for another in this op, also where other warps do not execute it? A load is of a constant tensor, which each thread reads for itself.
+    pub fn stays_in_threads(&self, func: &Function) -> bool {
+        match self {
+            Op::ExpandDims { .. } | Op::Broadcast { .. } => true,
+            Op::Load { base, volatile: false, .. } => matches!(func.ty(*base), Type::Pointer { mutable: false, .. }),
+            op => op.is_elementwise(),
+        }
     }
 
     /// Are two ops equal, so that they compute the same from the same operands? Floats are compared by their bits: 0 is not -0, and NaN is NaN.

@@ -143,6 +143,26 @@ pub fn yield_op(func: &mut Function, arm: Region, inst: Inst) {
     func.append(arm, Op::Yield { values }, [], loc);
 }
 
+/// Appends copies of ops, with the layouts of their results, to a region.
+pub fn copy_laid_out(func: &mut Function, insts: &[Inst], to: Region, map: &mut Substitution) {
+    let scratch = func.add_region();
+    *func.insts_mut(scratch) = insts.to_vec();
+    copy_insts(func, scratch, to, map);
+    for inst in insts {
+        let result = func.result(*inst);
+        func.layouts[map.get(result)] = func.layouts[result].clone();
+    }
+}
+
+/// The results of some ops that other ops use. `uses` are the [`use_counts`].
+pub fn used_elsewhere(func: &Function, insts: &[Inst], uses: &[u32]) -> Vec<Value> {
+    let mut own: SideTable<Value, u32> = SideTable::new();
+    for inst in insts {
+        func.inst(*inst).op.for_each_operand(&mut |operand| own[operand] += 1);
+    }
+    insts.iter().map(|inst| func.result(*inst)).filter(|result| uses[result.index()] > own[*result]).collect()
+}
+
 /// The number of uses of each value, by its index.
 pub fn use_counts(func: &Function) -> Vec<u32> {
     let mut counts = vec![0; func.value_count()];

@@ -273,10 +273,12 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
         }
         Op::LaunchValue { .. } => Ok(all_given()),
         Op::IfAny { mask, .. } => {
-            if !ty(*mask).is_tile() || ty(*mask).elem().dtype() != Some(Dtype::Bool) {
-                return Err(format!("takes a tile of `bool` for its mask, not `{}`", ty(*mask)));
-            }
+            expect_mask(ty(*mask))?;
             Ok(all_given())
+        }
+        Op::AnyInWarp { mask } => {
+            expect_mask(ty(*mask))?;
+            Ok(Few::One(Cow::Owned(Type::scalar(Dtype::Bool))))
         }
         Op::For { lower, upper, step, init, num_stages, unroll, .. } => {
             for bound in [lower, upper, step] {
@@ -355,6 +357,11 @@ fn is_view(view: &Type, of: &Type) -> bool {
 fn expect_scalar(func: &Function, what: &str, value: Value, dtype: Dtype) -> Result<(), String> {
     let ty = func.ty(value);
     if *ty == Type::scalar(dtype) { Ok(()) } else { Err(format!("{what} is `{ty}`, not `{dtype}`")) }
+}
+
+fn expect_mask(ty: &Type) -> Result<(), String> {
+    let is_mask = ty.is_tile() && ty.elem().dtype() == Some(Dtype::Bool);
+    if is_mask { Ok(()) } else { Err(format!("takes a tile of `bool` for its mask, not `{ty}`")) }
 }
 
 fn check_access(func: &Function, name: &str, base: Value, offset: Value, mask: Option<Value>) -> Result<(), String> {

@@ -5,6 +5,7 @@
 //! 1. A region ends in its only terminator: `return` ends the body, `condition` the test of a `while`, `yield` every other region.
 //! 2. A value is used only where its definition dominates: later in the same region, or in a region nested there.
 //! 3. The values that a region yields have the types that the surrounding op needs: its results, or the carried values of a loop.
+//!    The regions of an `if` whose condition is an `any_in_warp` contain only ops in which no thread waits for another, and no other op uses such a scalar.
 //! 4. The region of a `reduce` or `scan` contains pure ops on scalars only.
 //!
 //! Launch values:
@@ -229,13 +230,20 @@ impl Verifier<'_> {
         }
         self.modifiers(inst);
         self.buffers(inst);
+        if !matches!(data.op, Op::If { .. }) {
+            data.op.for_each_operand(&mut |operand| {
+                if differs_between_warps(func, operand) {
+                    self.broken(inst, format!("uses {operand}, which may differ between warps"));
+                }
+            });
+        }
         if let Some(mut gpu) = self.gpu.take() {
             // Layouts of tiles without a valid type mean nothing.
             if is_typed {
                 self.gpu_invariants(inst, &mut gpu);
             }
             self.gpu = Some(gpu);
-        } else if matches!(data.op, Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. }) {
+        } else if matches!(data.op, Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. } | Op::AnyInWarp { .. }) {
             self.broken(inst, "stands only in kernels with layouts");
         }
     }
@@ -308,6 +316,9 @@ impl Verifier<'_> {
                     }
                     if !func.region(*region).params.is_empty() {
                         self.broken(inst, "has region parameters");
+                    }
+                    if matches!(func.inst(inst).op, Op::If { cond, .. } if differs_between_warps(func, cond)) {
+                        self.stays_in_threads(*region);
                     }
                 }
             }
@@ -400,6 +411,17 @@ impl Verifier<'_> {
         }
     }
 
+    /// Invariant 3 of a region that some warps of a program skip.
+    fn stays_in_threads(&mut self, region: Region) {
+        let func = self.func;
+        for inst in &func.region(region).insts {
+            let op = &func.inst(*inst).op;
+            if !op.is_terminator() && !op.stays_in_threads(func) {
+                self.broken(*inst, "may wait for warps that skip it");
+            }
+        }
+    }
+
     /// Invariant 5.
     fn known_at_launch(&mut self, launch_value: Inst, compute: Region) {
         let func = self.func;
@@ -449,4 +471,9 @@ impl Verifier<'_> {
 fn list(types: &[&Type]) -> String {
     let words: Vec<String> = types.iter().map(|ty| format!("`{ty}`")).collect();
     format!("({})", words.join(", "))
+}
+
+/// Is a scalar the same only for the threads of a warp?
+fn differs_between_warps(func: &Function, scalar: Value) -> bool {
+    matches!(func.def_op(scalar), Some(Op::AnyInWarp { .. }))
 }

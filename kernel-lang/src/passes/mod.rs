@@ -31,6 +31,7 @@ pub mod short_circuit;
 pub mod sink_indices;
 pub mod sink_to_uses;
 pub mod skip_masked;
+pub mod skip_selections;
 pub mod slice_guarded_tiles;
 pub mod specialize;
 pub mod split_carried_indices;

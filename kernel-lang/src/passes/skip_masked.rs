@@ -50,8 +50,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::masks::{self, Condition};
 use crate::dtype::Dtype;
-use crate::ir::rewrite::{Changed, Substitution, copy_insts, substitute, use_counts};
-use crate::ir::{BinaryOp, CompareOp, Function, Handle, Inst, Op, Region, SideTable, Type, UnaryOp, Value};
+use crate::ir::rewrite::{Changed, Substitution, copy_laid_out, substitute, use_counts, used_elsewhere};
+use crate::ir::{BinaryOp, CompareOp, Function, Inst, Op, Region, Type, UnaryOp, Value};
 
 /// The instructions for an element, for each byte that is loaded, that one test of all elements of a thread is worth, and tests of groups. With fewer, the memory
 /// takes as long as they do.
@@ -266,12 +266,7 @@ impl Gather<'_> {
     fn close(&mut self) {
         let insts = std::mem::take(&mut self.chain);
         let Some(Filled { mask, .. }) = self.pending.values().next().copied() else { return };
-        let mut inner: SideTable<Value, u32> = SideTable::new();
-        for inst in &insts {
-            self.func.inst(*inst).op.for_each_operand(&mut |operand| inner[operand] += 1);
-        }
-        let results = insts.iter().map(|inst| self.func.result(*inst));
-        let yielded: Vec<Value> = results.filter(|result| self.uses[result.index()] > inner[*result]).collect();
+        let yielded = used_elsewhere(self.func, &insts, self.uses);
         let cost = insts.iter().map(|inst| cost(&self.func.inst(*inst).op)).sum();
         let bytes = yielded.iter().map(|value| self.filled[value].bytes).max().unwrap_or(0);
         self.out.push(Item::Chain(Chain { mask, insts, yielded, cost, bytes }));
@@ -282,13 +277,8 @@ impl Gather<'_> {
 /// Moves the ops of a chain into an `if_any`, and adds its results to `with`.
 fn in_groups(func: &mut Function, chain: &Chain, group: u32, with: &mut Substitution) -> Inst {
     let loc = func.inst(chain.insts[0]).loc;
-    let (scratch, body, mut map) = (func.add_region(), func.add_region(), Substitution::new());
-    *func.insts_mut(scratch) = chain.insts.clone();
-    copy_insts(func, scratch, body, &mut map);
-    for inst in &chain.insts {
-        let result = func.result(*inst);
-        func.layouts[map.get(result)] = func.layouts[result].clone();
-    }
+    let (body, mut map) = (func.add_region(), Substitution::new());
+    copy_laid_out(func, &chain.insts, body, &mut map);
     let values = chain.yielded.iter().map(|value| map.get(*value)).collect();
     func.append(body, Op::Yield { values }, [], loc);
     let types: Vec<Type> = chain.yielded.iter().map(|value| func.ty(*value).clone()).collect();
@@ -301,7 +291,7 @@ fn in_groups(func: &mut Function, chain: &Chain, group: u32, with: &mut Substitu
 }
 
 /// Does an op compute each element from the operands' elements alone? A quotient of integers takes a test of all dividends.
-fn is_for_each(func: &Function, inst: Inst) -> bool {
+pub(super) fn is_for_each(func: &Function, inst: Inst) -> bool {
     let data = func.inst(inst);
     match data.op {
         Op::Binary { op: BinaryOp::Div, rhs, .. } => func.ty(rhs).dtype() == Dtype::F32 && func.is_splat(rhs),

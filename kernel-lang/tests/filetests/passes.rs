@@ -15,7 +15,8 @@
 use kernel_lang::diagnostic::Diagnostics;
 use kernel_lang::ir::{self, Function, Op, Stage};
 use kernel_lang::passes::{
-    self, PIPELINE, Pass, SIMPLIFY, UNCHECKED, assign_layouts, group_loads, issue_loads, prefetch_loads, skip_masked, specialize,
+    self, PIPELINE, Pass, SIMPLIFY, UNCHECKED, assign_layouts, group_loads, issue_loads, prefetch_loads, skip_masked, skip_selections,
+    specialize,
 };
 use kernel_lang::target::{Asked, Target};
 use kernel_lang::{Bindings, Compiled, Options, Prepared, Schedule, compile};
@@ -23,7 +24,8 @@ use kernel_lang::{Bindings, Compiled, Options, Prepared, Schedule, compile};
 use crate::support::{each, expect_file};
 
 /// The passes that are in no table.
-const OUTSIDE: [&str; 6] = ["specialize", "prefetch_loads", "assign_layouts", "group_loads", "issue_loads", "skip_masked"];
+const OUTSIDE: [&str; 7] =
+    ["specialize", "prefetch_loads", "assign_layouts", "group_loads", "issue_loads", "skip_masked", "skip_selections"];
 
 const EXPECT: &str = "; --- expect ---\n";
 
@@ -97,12 +99,13 @@ fn apply(name: &str, func: &Function, header: &Header) -> Result<String, String>
     let mut stage = Stage::Tile;
     match name {
         "specialize" => {}
-        "assign_layouts" | "group_loads" | "issue_loads" | "skip_masked" => {
+        "assign_layouts" | "group_loads" | "issue_loads" | "skip_masked" | "skip_selections" => {
             assign_layouts::run(&mut func, &Asked::new(options.target), options.schedule).map_err(|errors| errors.render(&[]))?;
             match name {
                 "group_loads" => _ = group_loads::run(&mut func),
                 "issue_loads" => _ = issue_loads::run(&mut func),
                 "skip_masked" => _ = skip_masked::run(&mut func),
+                "skip_selections" => _ = skip_selections::run(&mut func),
                 _ => {}
             }
             stage = Stage::Gpu(options.schedule);
@@ -301,7 +304,7 @@ fn compilation_is_deterministic() {
 fn every_pass_leaves_verified_ir() {
     for (func, options) in specialised() {
         let mut verified = |name: &str, func: &Function, _: bool| {
-            let stage = if matches!(name, "assign_layouts" | "group_loads" | "issue_loads" | "skip_masked") {
+            let stage = if matches!(name, "assign_layouts" | "group_loads" | "issue_loads" | "skip_masked" | "skip_selections") {
                 Stage::Gpu(options.schedule)
             } else {
                 Stage::Tile

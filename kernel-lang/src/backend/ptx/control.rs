@@ -1,4 +1,5 @@
-//! Branches and loops. Conditions are scalars with the same value in every thread, so no branch diverges.
+//! Branches and loops. Conditions are scalars with the same value in every thread of a warp, so no branch diverges. Only that of an `any_in_warp` differs
+//! between warps, and nothing in its regions waits for other warps.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -13,7 +13,8 @@
 use std::ops::Range;
 
 use crate::analysis::loops::captured;
-use crate::ir::{Region, Value};
+use crate::dtype::Dtype;
+use crate::ir::{BinaryOp, Region, Value};
 
 use crate::backend::ptx::arithmetic::compare::Tests;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
@@ -74,6 +75,18 @@ impl Emitter<'_> {
             Lanes::Each(regs) => Some((value, regs)),
         });
         registers.collect()
+    }
+
+    /// Does a mask hold for an element of any thread of the warp?
+    pub(super) fn any_in_warp(&mut self, mask: Value, result: Value) {
+        let lanes = self.lanes(mask);
+        let mut own = lanes.get(0);
+        for register in 1..self.lane_count(mask) {
+            own = self.binary(BinaryOp::Or, Dtype::Bool, own, lanes.get(register));
+        }
+        let warp = self.reg(Class::Pred);
+        asm!(self, "vote.sync.any.pred {warp}, {own}, 0xffffffff");
+        self.define(result, Lanes::Splat(warp));
     }
 
     /// Jumps to a label, which it returns, if the tests hold in no thread of the warp.

@@ -472,6 +472,7 @@ impl Emitter<'_> {
             Op::IssueLoads { loads } => self.issue_loads(loads),
             Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
             Op::IfAny { mask, group, body } => self.if_any(*mask, *group as usize, *body, &data.results),
+            Op::AnyInWarp { mask } => self.any_in_warp(*mask, data.results[0]),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::LaunchValue { compute } => self.launch_value(*compute, &data.results),
             Op::Return {} => {

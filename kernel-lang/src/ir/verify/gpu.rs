@@ -96,6 +96,7 @@ impl Verifier<'_> {
                 | Op::Histogram { .. }
                 | Op::Convert { .. }
                 | Op::IssueLoads { .. }
+                | Op::AnyInWarp { .. }
                 | Op::If { .. }
                 | Op::For { .. }
                 | Op::While { .. }
