@@ -518,8 +518,8 @@ define_ops! {
     LocalLoad = "local_load" { buffer: Value, slot: Value },
     /// All `loads`, which are results of `load`, are issued before an op behind this one begins. Only in kernels that have layouts.
     IssueLoads = "issue_loads" { loads: Vec<Value> },
-    /// Does `mask` hold for an element of any thread of the warp? The scalar may differ between warps, so it is only the condition of an `if` whose regions
-    /// compute elementwise. Only in kernels that have layouts.
+    /// Does `mask` hold for an element of any thread of the warp? The scalar may differ between warps, so it is only the condition of an `if` in whose
+    /// regions no thread waits for another. Only in kernels that have layouts.
     AnyInWarp = "any_in_warp" { mask: Value },
     /// Waits for all threads of the program: after it, every thread sees what any thread stored before it.
     Barrier = "barrier" {},

@@ -43,7 +43,7 @@
 //!   most elements.
 //! - The ops that the mask leaves out take longer than the memory takes for the elements.
 //!
-//! It is the last pass: the passes before it see the ops in one region.
+//! It runs late: the passes before it see the ops in one region.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

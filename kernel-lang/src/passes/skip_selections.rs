@@ -83,9 +83,9 @@
 //! the runs that cross, and selects a weight for each element. Few runs cross, and a warp without any skips the second loads and the selections. In a group norm
 //! over 4095 pixels, of 233 instructions of an iteration 162 are left (`f16`, blocks of 4096, 8 warps).
 //!
-//! The pass handles `select(position >= end, second, first)`, where `second` was loaded under the mask `end < n`, and no position exceeds `n - 1`. Where the mask does
-//! not hold, no position is behind the end. What only the selection needs moves into the branch. The elementwise ops that use what was selected follow it there, because
-//! the driver's compiler copies a register for each element that a branch yields unless an op computes it. Threads of a warp take one path, so nothing diverges.
+//! The pass handles `select(position >= end, second, first)`, where a load with the mask `end < n` loads `second`, and no position exceeds `n - 1`. Where the mask does
+//! not hold, each position is less than the end. Ops that only the selection needs move into the branch. Elementwise ops on the selected tile follow it: for a
+//! branch that yields the selected tile itself, the driver's compiler would copy a register for each element. All threads of a warp take the same side of the branch.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -100,6 +100,9 @@ const LEAST_ELEMENTS: u32 = 8;
 
 /// The most ops that spread the elements of one tile over another.
 const MOST_STEPS: usize = 8;
+
+/// Of so many ops in front of a selection, those that only the selection needs move into its branch. Each selection searches them.
+const MOST_OPS: usize = 512;
 
 /// Runs the pass. All tiles have layouts.
 pub fn run(func: &mut Function) -> Changed {
@@ -122,7 +125,7 @@ struct Selection {
     first: Value,
 }
 
-/// Selections under one mask, and elementwise ops on what they select. They stand in one region, and no op between them needs their results.
+/// Selections under one mask, and elementwise ops on the selected tiles. They stand in one region, and no op between them needs their results.
 #[derive(Default)]
 struct Chain {
     insts: Vec<Inst>,
@@ -154,7 +157,7 @@ struct Selections<'a> {
     out: Vec<Inst>,
     /// The chain that grows.
     chain: Chain,
-    /// What replaces the results of the chains.
+    /// The results of the branches in place of those of the chains.
     with: &'a mut Substitution,
 }
 
@@ -221,7 +224,7 @@ impl Selections<'_> {
             }
         }
         let mut taken = Vec::new();
-        for at in (0..self.out.len()).rev() {
+        for at in (self.out.len().saturating_sub(MOST_OPS)..self.out.len()).rev() {
             let data = func.inst(self.out[at]);
             let [result] = data.results[..] else { continue };
             let is_needed_only = needed.get(&result).is_some_and(|needed| *needed == self.uses[result.index()]);

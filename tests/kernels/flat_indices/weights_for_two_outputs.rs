@@ -1,4 +1,4 @@
-//! What selects the weights of one output also selects those of another, which is stored later.
+//! One comparison of positions selects the weights of two outputs. The kernel stores the first output before it selects for the second one.
 //! x: whole 9000
 //! w: whole 12
 //! b: whole 12

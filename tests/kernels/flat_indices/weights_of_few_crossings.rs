@@ -1,4 +1,4 @@
-//! A warp whose runs have one weight each selects none, beside warps that select: some runs cross two channels, at any element of the run, and in any warp.
+//! Few runs of neighbours cross from one channel to the next, and only the warps of such runs select weights. A run crosses at any of its elements.
 //! x: whole 26000
 //! w: whole 40
 //! b: whole 40

@@ -1,4 +1,4 @@
-//! Regions for the elements that a mask keeps: a group of each thread's elements at a time.
+//! Code that a warp skips where a mask holds for none of its elements. An `if_any` is emitted for a group of each thread's elements at a time:
 //!
 //! ```text
 //! setp.ge.s32 %p, %slack, 0;      does the mask hold for the first element of the group?
@@ -9,6 +9,8 @@
 //! $one:
 //! ..                              the body, for one element
 //! ```
+//!
+//! An `any_in_warp` is the same vote on all elements, for a branch.
 
 use std::ops::Range;
 
@@ -84,15 +86,21 @@ impl Emitter<'_> {
         for register in 1..self.lane_count(mask) {
             own = self.binary(BinaryOp::Or, Dtype::Bool, own, lanes.get(register));
         }
+        let warp = self.vote(own);
+        self.define(result, Lanes::Splat(warp));
+    }
+
+    /// Does a predicate hold in any thread of the warp?
+    fn vote(&mut self, own: Reg) -> Reg {
         let warp = self.reg(Class::Pred);
         asm!(self, "vote.sync.any.pred {warp}, {own}, 0xffffffff");
-        self.define(result, Lanes::Splat(warp));
+        warp
     }
 
     /// Jumps to a label, which it returns, if the tests hold in no thread of the warp.
     fn skip_unless(&mut self, any: &Tests) -> String {
-        let (own, warp, one) = (self.test(any, 0), self.reg(Class::Pred), self.asm.label());
-        asm!(self, "vote.sync.any.pred {warp}, {own}, 0xffffffff");
+        let own = self.test(any, 0);
+        let (warp, one) = (self.vote(own), self.asm.label());
         asm!(self, "@!{warp} bra.uni {one}");
         one
     }
