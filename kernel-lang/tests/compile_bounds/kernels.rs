@@ -361,6 +361,44 @@ pub(crate) fn many_flattened_accesses(count: usize) -> String {
     kernel(VECTOR, &lines)
 }
 
+/// Selections between the two weights of runs, of which each needs a load of its own.
+pub(crate) fn many_selections(count: usize) -> String {
+    let mut lines = String::from(
+        "%run = arange {start = 0, end = 128} : tile<i64, [128]>
+%end = load %ends, %run {in_bounds = true} : tile<i32, [128]>
+%eight = const {value = 8} : tile<i32, [128]>
+%crosses = lt %end, %eight : tile<bool, [128]>
+%w0 = load %w, %run {in_bounds = true} : tile<f32, [128]>
+%f0 = expand_dims %w0 {axis = 1} : tile<f32, [128, 1]>
+%first = broadcast %f0 : tile<f32, [128, 8]>
+%e0 = expand_dims %end {axis = 1} : tile<i32, [128, 1]>
+%e1 = broadcast %e0 : tile<i32, [128, 8]>
+%p0 = arange {start = 0, end = 8} : tile<i64, [8]>
+%p1 = expand_dims %p0 {axis = 0} : tile<i64, [1, 8]>
+%p2 = broadcast %p1 : tile<i64, [128, 8]>
+%position = cast %p2 : tile<i32, [128, 8]>
+%r0 = expand_dims %run {axis = 1} : tile<i64, [128, 1]>
+%r1 = broadcast %r0 : tile<i64, [128, 8]>
+%stride = const {value = 8} : tile<i64, [128, 8]>
+%r2 = mul %r1, %stride : tile<i64, [128, 8]>
+%at = add %r2, %p2 : tile<i64, [128, 8]>
+",
+    );
+    for at in 0..count / 10 {
+        let _ = writeln!(lines, "%k{at} = const {{value = {at}}} : tile<i64, [128]>\n%o{at} = add %run, %k{at} : tile<i64, [128]>");
+        let _ = writeln!(lines, "%s{at} = load %w, %o{at} {{mask = %crosses, in_bounds = true}} : tile<f32, [128]>");
+        let _ = writeln!(
+            lines,
+            "%t{at} = expand_dims %s{at} {{axis = 1}} : tile<f32, [128, 1]>\n%u{at} = broadcast %t{at} : tile<f32, [128, 8]>"
+        );
+        let _ = writeln!(lines, "%c{at} = ge %position, %e1 : tile<bool, [128, 8]>");
+        let _ = writeln!(lines, "%v{at} = select %c{at}, %u{at}, %first : tile<f32, [128, 8]>");
+        let _ = writeln!(lines, "%d{at} = add %v{at}, %v{at} : tile<f32, [128, 8]>\n%h{at} = cast %d{at} : tile<f16, [128, 8]>");
+        let _ = writeln!(lines, "store %y, %at, %h{at} {{in_bounds = true, align = 16}}");
+    }
+    kernel("%ends: ptr<i32>, %w: ptr<f32>, %y: ptr_mut<f16>", &lines)
+}
+
 /// Reductions of tiles, one behind the other.
 pub(crate) fn many_reductions(count: usize) -> String {
     let mut lines = format!("{LANES}%v = load %x, %lanes {{mask = %inside}} : tile<f32, [64]>\n%s0 = const {{value = 0.0}} : f32\n");

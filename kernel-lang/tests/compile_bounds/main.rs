@@ -119,6 +119,7 @@ cases! {
         many_assumptions: 3_000,
         many_divisions: 4_000,
         many_reductions: 8_000,
+        many_selections: 4_000,
         many_loops: 3_000,
         many_branches: 6_000,
         carried_scalars: 2_000,
