@@ -46,7 +46,8 @@ impl Elaborator<'_> {
             return self.emit(Op::Const { value: ConstExpr::Param("mistake".into()) }, &[Type::tile(elem, shape)], span).into();
         }
         let loaded = self.decide(&modifiers, span, &mut |cx, ((cache, evict), volatile)| {
-            let op = Op::Load { base, offset, mask, other, cache, evict, volatile, in_bounds: false, align: 0, partial: false };
+            let op =
+                Op::Load { base, offset, mask, other, cache, evict, volatile, in_bounds: false, align: 0, partial: false, shifted: false };
             Vec::from_iter(cx.emit(op, &[], span))
         });
         loaded.first().copied().into()
@@ -92,7 +93,10 @@ impl Elaborator<'_> {
         let shape = self.func.ty(offset).shape().to_vec();
         let Some(value) = self.element(value, &elem, &shape, written, "the value of a `store`") else { return Meaning::UNIT };
         self.decide(&modifiers, span, &mut |cx, (cache, evict)| {
-            cx.append(Op::Store { base, offset, value, mask, cache, evict, in_bounds: false, align: 0, partial: false }, span);
+            cx.append(
+                Op::Store { base, offset, value, mask, cache, evict, in_bounds: false, align: 0, partial: false, shifted: false },
+                span,
+            );
             Vec::new()
         });
         Meaning::UNIT

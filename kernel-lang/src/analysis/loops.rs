@@ -70,6 +70,11 @@ impl Loop {
         i64::try_from(Factors::of(func, self.step).constant()).unwrap_or(1)
     }
 
+    /// The step as a polynomial.
+    pub fn step_form(&self, func: &Function) -> Polynomial {
+        self.constant_step(func).map_or(Polynomial::scalar(self.step), Polynomial::constant)
+    }
+
     /// The first and the last index, if the bounds are constants and the loop has iterations.
     pub fn index_range(&self, func: &Function) -> Option<(i64, i64)> {
         self.indices_below(func, constant(func, self.upper)?)

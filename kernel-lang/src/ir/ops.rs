@@ -481,16 +481,18 @@ define_ops! {
     /// Elements at `base + offset` (offsets count elements). Elements whose `mask` is false or that lie outside the tensor read as `other`,
     /// or 0. `align` is 0, or the access width in bytes: along the contiguous axis, each run of that many bytes has one mask, and an unmasked
     /// run starts at a multiple of `align`. With `partial`, the mask may also hold for only the first elements of a run. The whole run is then
-    /// inside the tensor, which no program writes. `in_bounds` states that no unmasked element is outside the tensor.
+    /// inside the tensor, which no program writes. `in_bounds` states that no unmasked element is outside the tensor. A `shifted` access belongs to
+    /// a tile that begins at a multiple of 16 bytes in front of its row, so it may also be partial at the start of the row: its mask keeps at least
+    /// one end of each run of which it keeps an element.
     Load = "load" {
         base: Value, offset: Value, mask: Option<Value>, other: Option<Value>,
-        cache: Cache, evict: Evict, volatile: bool, in_bounds: bool, align: u32, partial: bool,
+        cache: Cache, evict: Evict, volatile: bool, in_bounds: bool, align: u32, partial: bool, shifted: bool,
     },
     /// Stores `value` at `base + offset`. Elements whose `mask` is false or that lie outside the tensor are not stored. Attributes as in
     /// `load`, but elements of a partial run that the mask excludes may be outside the tensor.
     Store = "store" {
         base: Value, offset: Value, value: Value, mask: Option<Value>,
-        cache: Cache, evict: Evict, in_bounds: bool, align: u32, partial: bool,
+        cache: Cache, evict: Evict, in_bounds: bool, align: u32, partial: bool, shifted: bool,
     },
     /// Updates each element at `base + offset` atomically by `op`, and gives its old value. Two updates of one element happen one after the
     /// other. Elements whose `mask` is false or that lie outside the tensor are not accessed and give 0. `values` are the operands of `op`;
@@ -505,17 +507,19 @@ define_ops! {
     /// This op and the next four are only in kernels for a GPU.
     AsyncBuffer = "async_buffer" { slots: u32 },
     /// If the scalar `on` is true, starts an asynchronous copy of the elements at `base + offset` to slot number `slot` of an async buffer;
-    /// elements whose `mask` is false become 0. Every element is in bounds or masked. The other attributes are as in `load`.
+    /// elements whose `mask` is false become 0. Every element is in bounds or masked. The other attributes are as in `load`, but a `partial` copy may be
+    /// partial at both ends of its row, and leaves whole runs in the buffer.
     AsyncCopy = "async_copy" {
         buffer: Value, slot: Value, on: Value, base: Value, offset: Value, mask: Option<Value>,
-        cache: Cache, evict: Evict, align: u32,
+        cache: Cache, evict: Evict, align: u32, partial: bool,
     },
     /// Groups the copies since the last commit.
     AsyncCommitGroup = "async_commit_group" {},
     /// Waits until all groups but the last `pending` have completed.
     AsyncWait = "async_wait" { pending: u32 },
-    /// Reads the elements in slot number `slot` of an async buffer; their copies have completed.
-    LocalLoad = "local_load" { buffer: Value, slot: Value },
+    /// Reads the elements in slot number `slot` of an async buffer; their copies have completed. If these were `partial`, `mask` is theirs, and the elements
+    /// that it excludes read as 0.
+    LocalLoad = "local_load" { buffer: Value, slot: Value, mask: Option<Value> },
     /// All `loads`, which are results of `load`, are issued before an op behind this one begins. Only in kernels that have layouts.
     IssueLoads = "issue_loads" { loads: Vec<Value> },
     /// Does `mask` hold for an element of any thread of the warp? The scalar may differ between warps, so it is only the condition of an `if` in whose

@@ -247,8 +247,12 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
                 && mask.is_none_or(|mask| *ty(mask) == tile.with_elem(Dtype::Bool));
             if is_fine { Ok(Few::Empty) } else { Err(format!("cannot copy `{tile}` from `{}` at `{}`", ty(*base), ty(*offset))) }
         }
-        Op::LocalLoad { buffer, slot } => {
+        Op::LocalLoad { buffer, slot, mask } => {
             expect_scalar(func, "the slot of an async buffer", *slot, Dtype::I32)?;
+            let fits = |mask: Value| *ty(mask) == ty(*buffer).with_elem(Dtype::Bool);
+            if !mask.is_none_or(fits) {
+                return Err("takes a mask of the shape of the buffer's tiles".to_string());
+            }
             same(ty(*buffer))
         }
         Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| Few::Empty),

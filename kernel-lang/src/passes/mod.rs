@@ -1,6 +1,7 @@
 //! Passes: each file holds one function that rewrites a kernel. [`PIPELINE`] lists the passes for a GPU in order.
 
 pub mod align_loops;
+pub mod align_tiles;
 pub mod assign_layouts;
 pub mod canonicalize;
 pub mod choose_eviction;
@@ -88,10 +89,11 @@ pub const PIPELINE: &[Pass] = pipeline![
     tile_transposes, // after choose_eviction, which takes the loads of a copy for more reads; before split_full_tiles, which tests its tiles
     pair_accesses, // after tile_transposes, which knows no branches; before split_loops and split_full_tiles, which make its accesses wide
     align_loops,   // before split_loops, which makes the accesses of aligned loops wide
-    split_loops,   // before split_full_tiles, which handles the iterations of the remainder loop
-    unroll_loops,  // after split_loops: remainder loops are not unrolled
+    align_tiles, // after align_loops, which needs no copy of the kernel; before split_loops, which makes the accesses of shifted tiles wide
+    split_loops, // before split_full_tiles, which handles the iterations of the remainder loop
+    unroll_loops, // after split_loops: remainder loops are not unrolled
     split_full_tiles, // before guard_accesses: full tiles need no guards
-    dce,           // the branches hold copies of ops in front of them: remove the originals before cse merges both
+    dce,         // the branches hold copies of ops in front of them: remove the originals before cse merges both
     slice_guarded_tiles, // after dce, so that unused ops are not sliced
     report_accesses, // before guard_accesses: it reports accesses as the user wrote them
     guard_accesses,

@@ -276,7 +276,10 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
 /// iteration too early.
 fn fits_buffer(func: &Function, load: Inst, threads: u32) -> bool {
     let ty = func.ty(func.result(load));
-    let Op::Load { cache, align, partial: false, .. } = func.inst(load).op else { return false };
+    let Op::Load { cache, align, partial, shifted, .. } = func.inst(load).op else { return false };
+    if partial && !shifted {
+        return false;
+    }
     ty.is_tile()
         && i64::from(align) == WIDEST
         && (ty.numel() as u32 / threads).max(1) * ty.dtype().bytes() as u32 >= NARROWEST
@@ -383,7 +386,8 @@ fn iteration_buffers(func: &mut Function, cx: &Cx<'_>, iteration: &mut Iteration
     let mut insts = Vec::new();
     for inst in std::mem::take(func.insts_mut(cx.around.body)) {
         if let Some(buffer) = buffers.get(&inst) {
-            insts.extend(take_out(func, inst, Op::LocalLoad { buffer: *buffer, slot: read }));
+            let mask = partial_mask(func, inst);
+            insts.extend(take_out(func, inst, Op::LocalLoad { buffer: *buffer, slot: read, mask }));
         }
         insts.push(inst);
     }
@@ -446,6 +450,14 @@ fn take_out(func: &mut Function, load: Inst, local_load: Op) -> Option<Inst> {
     }
 }
 
+/// The mask of a load that may have partial runs.
+fn partial_mask(func: &Function, load: Inst) -> Option<Value> {
+    match func.inst(load).op {
+        Op::Load { mask, partial: true, .. } => mask,
+        _ => None,
+    }
+}
+
 fn is_zero(func: &Function, value: Value) -> bool {
     match func.def_op(value) {
         Some(Op::Const { value }) => matches!(value, ConstExpr::Int(0)) || matches!(value, ConstExpr::Float(zero) if zero.to_bits() == 0),
@@ -460,12 +472,12 @@ fn async_copy(func: &mut Function, cx: &Cx<'_>, iteration: &mut Iteration, slot:
     }
     for (load, buffer) in &cx.buffers {
         let (op, loc) = (func.inst(*load).op.clone(), func.inst(*load).loc);
-        let Op::Load { base, offset, mask, cache, evict, align, .. } = op else { continue };
+        let Op::Load { base, offset, mask, cache, evict, align, partial, .. } = op else { continue };
         let offset = iteration.get(func, offset);
         let mask = mask.map(|mask| iteration.get(func, mask));
         func.append(
             iteration.region,
-            Op::AsyncCopy { buffer: *buffer, slot, on: iteration.on, base, offset, mask, cache, evict, align },
+            Op::AsyncCopy { buffer: *buffer, slot, on: iteration.on, base, offset, mask, cache, evict, align, partial },
             [],
             loc,
         );

@@ -95,7 +95,7 @@ pub(super) use condition::{condition, has_aligned_runs, is_inside};
 pub(super) use empty_tiles::is_loaded;
 pub(super) use narrow::run as narrow_run;
 pub(super) use parts::takes_partial_runs;
-pub(super) use plan::{Plan, Sought, Test, Width, plan};
+pub(super) use plan::{Plan, Sought, Test, Width, is_shifted, plan};
 
 use condition::all_of;
 use front::scalars_in_front;
@@ -160,7 +160,8 @@ struct Planned {
 }
 
 fn planned(func: &Function, whole: &[Inst], loops: &FxHashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Planned> {
-    if whole.len() > MAX_OPS {
+    // Of the iterations for shifted tiles, those with full accesses are in a main loop.
+    if whole.len() > MAX_OPS || whole.iter().any(|inst| is_shifted(&func.inst(*inst).op)) {
         return None;
     }
     let (front, behind) = scalars_in_front(func, whole);

@@ -170,7 +170,7 @@ use crate::ir::rewrite::{Changed, Substitution, copy_insts, split_for, substitut
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region, Type, Value};
 
 use super::reductions::{Versions, sink_into_versions};
-use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, is_inside, is_loaded, is_plain, make_full, plan};
+use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, is_inside, is_loaded, is_plain, is_shifted, make_full, plan};
 use guarded::{Guarded, guarded_run};
 use positions::mask_by_position;
 use slacks::{full_span, slacks};
@@ -232,8 +232,9 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     let mut plan = full;
     let is_fine = only_grows(&plan, index);
     // An access stays wide only if its address keeps its alignment from one iteration to the next.
-    let step = around.step_divisor(func);
-    let distance = |affine: &Affine, bytes: i64| affine.start.coefficient(index).map(|scale| scale.scaled(step.wrapping_mul(bytes)));
+    // Programs that take every so many rows: each row of a shifted tile is at one distance from a multiple of 16 bytes, though rows are not aligned.
+    let step = if has_shifted(func, around) { around.step_form(func) } else { Polynomial::constant(around.step_divisor(func)) };
+    let distance = |affine: &Affine, bytes: i64| affine.start.coefficient(index)?.scaled(bytes).times(&step);
     let keeps = |distance: &Polynomial| distance.as_constant().is_none_or(|distance| distance % WIDEST == 0);
     let mut rows = Vec::new();
     plan.aligned.retain(|(_, affine, bytes)| {
@@ -279,6 +280,11 @@ fn only_grows(plan: &Plan, index: Value) -> bool {
 /// Is a number the same in all iterations?
 fn is_same(number: &Polynomial, index: Value) -> bool {
     number.coefficient(index).is_some_and(|scale| scale.is(0))
+}
+
+/// Does the loop access shifted tiles?
+fn has_shifted(func: &Function, around: &Loop) -> bool {
+    func.region(around.body).insts.iter().any(|inst| is_shifted(&func.inst(*inst).op))
 }
 
 fn split(func: &mut Function, around: &Loop, mut plan: Plan, (facts, bits): (&mut AffineFacts, &mut Bits), out: &mut Vec<Inst>) {

@@ -468,7 +468,7 @@ impl Emitter<'_> {
             Op::AsyncCopy { .. } => self.async_copy(&data.op),
             Op::AsyncCommitGroup {} => asm!(self, "cp.async.commit_group"),
             Op::AsyncWait { pending } => asm!(self, "cp.async.wait_group {pending}"),
-            Op::LocalLoad { buffer, slot } => self.local_load(*buffer, *slot, data.results[0]),
+            Op::LocalLoad { .. } => self.local_load(&data.op, data.results[0]),
             Op::IssueLoads { loads } => self.issue_loads(loads),
             Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
             Op::IfAny { mask, group, body } => self.if_any(*mask, *group as usize, *body, &data.results),

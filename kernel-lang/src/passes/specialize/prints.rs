@@ -130,6 +130,6 @@ fn store(b: &mut Builder<'_>, buffer: Value, offset: Value, value: Value) {
     let length = b.broadcast(length, &shape);
     let mask = Some(b.compare(CompareOp::Lt, offset, length));
     let (cache, evict) = (Cache::Default, Evict::Unset);
-    let op = Op::Store { base: buffer, offset, value, mask, cache, evict, in_bounds: true, align: 0, partial: false };
+    let op = Op::Store { base: buffer, offset, value, mask, cache, evict, in_bounds: true, align: 0, partial: false, shifted: false };
     b.func.append(b.region, op, [], b.loc);
 }

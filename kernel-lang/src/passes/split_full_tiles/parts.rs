@@ -78,6 +78,8 @@ impl<'a> Parts<'a> {
             {
                 self.ends.push(End { is_inclusive: op == CompareOp::Le, ..End::below(axis, limit) });
             }
+            // A shifted tile begins in front of its row. The elements there are in bounds like the others, and stay masked.
+            (Some(Test::Order(Comparison { op: CompareOp::Ge, .. }, _)), Some(_)) if self.ragged == Ragged::Shifted => {}
             (Some(Test::Order(comparison @ Comparison { op: CompareOp::Lt, .. }, _)), Some((_, axis)))
                 if self.ragged.includes(&comparison) =>
             {
@@ -91,7 +93,7 @@ impl<'a> Parts<'a> {
 
     /// May the last run before an end be partial, and is that to be expected?
     pub(super) fn is_partial(&self, func: &Function, end: &Polynomial) -> bool {
-        self.loops.is_some_and(|loops| !is_of_arguments(func, loops, end))
+        self.ragged == Ragged::Shifted || self.loops.is_some_and(|loops| !is_of_arguments(func, loops, end))
     }
 
     /// Adds a conjunct of which only the axes are known.

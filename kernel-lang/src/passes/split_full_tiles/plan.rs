@@ -149,6 +149,8 @@ pub(super) enum Ragged<'a> {
     At(&'a Polynomial),
     /// All.
     Anywhere,
+    /// All, and those at the start of a row that a shifted tile holds.
+    Shifted,
 }
 
 impl Ragged<'_> {
@@ -156,7 +158,7 @@ impl Ragged<'_> {
         match self {
             Ragged::Never => false,
             Ragged::At(end) => comparison.limit == *end,
-            Ragged::Anywhere => true,
+            Ragged::Anywhere | Ragged::Shifted => true,
         }
     }
 }
@@ -203,7 +205,8 @@ pub(in crate::passes) fn plan(
         let Some(affine) = facts.get(func, offset).filter(|affine| is_sought && affine.scalars().all(is_early)) else { continue };
         let extents = ty.extents();
         let loops = sought.loops.filter(|_| takes_partial_runs(func, &func.inst(*inst).op));
-        let mut parts = mask.map_or(Parts::default(), |mask| Parts::of(func, facts, mask, &is_early, Sought { loops, ..sought }));
+        let ragged = if is_shifted(&func.inst(*inst).op) && widest > 0 { Ragged::Shifted } else { sought.ragged };
+        let mut parts = mask.map_or(Parts::default(), |mask| Parts::of(func, facts, mask, &is_early, Sought { loops, ragged, ..sought }));
         let bytes = func.ty(base).dtype().bytes() as i64;
         let run = run_axis(&affine, &extents, bytes, widest).filter(|axis| parts.is_whole_along(*axis) && access.can_be_wide(func));
         let mut width = if run.is_some() { Width::Runs } else { Width::Elements };
@@ -241,6 +244,11 @@ pub(in crate::passes) fn plan(
     plan.forget_partial_runs(&partial);
     let is_tile = |inst: &Inst| func.inst(*inst).op.access().is_some_and(|access| func.ty(access.offset).is_tile());
     plan.accesses.keys().any(is_tile).then_some(plan)
+}
+
+/// Is it an access of a shifted tile?
+pub(in crate::passes) fn is_shifted(op: &Op) -> bool {
+    matches!(op, Op::Load { shifted: true, .. } | Op::Store { shifted: true, .. })
 }
 
 /// The innermost axis along which addresses are consecutive and that has at least one wide access. The strides of all other axes must be

@@ -28,7 +28,7 @@ use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Reg
 use crate::passes::split_full_tiles::{Plan, Sought, WIDEST, has_aligned_runs, narrow_run, plan};
 use crate::passes::unroll_loops::{THREADS, carried_registers, rows};
 
-use super::{first_is_full, last_index, last_is_inside, only_grows, scales};
+use super::{first_is_full, has_shifted, last_index, last_is_inside, only_grows, scales};
 
 /// Longer bodies have no guarded version.
 const MOST_GUARDED_OPS: usize = 200;
@@ -111,6 +111,10 @@ fn masked_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) ->
 /// for rows that are not aligned even to these.
 pub(super) fn guarded_run(func: &Function, around: &Loop, plan: &Plan) -> Option<i64> {
     let insts = &func.region(around.body).insts;
+    // Shifted tiles are aligned already.
+    if has_shifted(func, around) {
+        return None;
+    }
     let is_small = insts.len() <= MOST_GUARDED_OPS && fits_registers(func, around);
     let has_rows = !plan.aligned.is_empty() || !plan.divisible.is_empty();
     // A program of several CTAs cannot move elements between layouts.

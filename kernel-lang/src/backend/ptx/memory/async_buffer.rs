@@ -13,6 +13,8 @@ use crate::ir::{Cache, Function, Inst, Op, Region, Value};
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes};
 
+use super::partial_runs::{LoadedRun, Partial};
+
 /// The widest copy of a thread, in bytes.
 const CHUNK: u32 = 16;
 /// The narrowest copy that `cp.async` supports, in bytes.
@@ -114,7 +116,7 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn async_copy(&mut self, op: &Op) {
-        let &Op::AsyncCopy { buffer, slot, on, base, offset, mask, cache, evict, align } = op else { return };
+        let &Op::AsyncCopy { buffer, slot, on, base, offset, mask, cache, evict, align, partial } = op else { return };
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, align, dtype);
         let (address, start) = self.slot(buffer, slot);
@@ -122,7 +124,9 @@ impl Emitter<'_> {
         let owner = if self.readers[buffer] != Reader::Each { self.owner_of(self.layout(offset).cloned().as_ref()) } else { None };
         let on = self.both(Some(on), owner).unwrap_or(on);
         for first in (0..self.lane_count(offset)).step_by(access.group) {
-            let own = mask.as_ref().map(|mask| self.at(mask, first));
+            let own = mask
+                .as_ref()
+                .map(|mask| if partial { self.keeps_any(mask, first, access.group, Partial::AnyEnd) } else { self.at(mask, first) });
             let from = self.address_operand(&access, first);
             let to = format!("[{address}+{}]", start + self.slot_address(buffer, first, dtype));
             let bytes = (access.group * dtype.bytes()) as u32;
@@ -145,15 +149,27 @@ impl Emitter<'_> {
         }
     }
 
-    pub(crate) fn local_load(&mut self, buffer: Value, slot: Value, result: Value) {
+    pub(crate) fn local_load(&mut self, op: &Op, result: Value) {
+        let &Op::LocalLoad { buffer, slot, mask } = op else { return };
         let dtype = self.func.ty(result).dtype();
         let (address, start) = self.slot(buffer, slot);
         let count = self.lane_count(result);
         let group = (CHUNK as usize / dtype.bytes()).min(count);
-        let mut regs = Vec::new();
+        let (mut regs, mut runs) = (Vec::new(), Vec::new());
         for first in (0..count).step_by(group) {
             let operand = format!("[{address}+{}]", start + self.slot_address(buffer, first, dtype));
-            regs.extend(self.load_group("ld.shared", &operand, dtype, None, &vec![None; group]));
+            let fill = vec![None; group];
+            let words = self.load_words("ld.shared", &operand, dtype, None, &fill);
+            if mask.is_some() {
+                runs.push(LoadedRun { first, words, fill });
+            } else {
+                regs.extend(self.loaded_elements(&words, dtype, group));
+            }
+        }
+        if let Some(mask) = mask {
+            let mask = self.source(mask);
+            self.fill_partial_runs(&mask, dtype, &runs, Partial::AnyEnd);
+            regs.extend(runs.iter().flat_map(|run| self.loaded_elements(&run.words, dtype, group)));
         }
         let lanes = if self.readers[result] == Reader::Broadcast {
             // Only the owning threads' slots hold the elements.

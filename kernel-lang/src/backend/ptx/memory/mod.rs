@@ -23,7 +23,7 @@ use crate::layout::Layout;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes, memory_type};
 
-use partial_runs::{LoadedRun, StoredRuns};
+use partial_runs::{LoadedRun, Partial, StoredRuns};
 
 /// The addresses of the elements of an access.
 pub(crate) struct Access {
@@ -53,7 +53,7 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn load(&mut self, op: &Op, result: Value) {
-        let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, partial, .. } = op else { return };
+        let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, partial, shifted, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, align, dtype);
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
@@ -64,7 +64,7 @@ impl Emitter<'_> {
         let reader = if volatile { Reader::Broadcast } else { self.readers[result] };
         let held = (reader != Reader::Each).then(|| self.held(offset));
         let (owner, copies) = held.as_ref().map_or((None, 0), |held| (held.owner, held.copies));
-        let is_partial = partial && mask.is_some() && access.group > 1;
+        let partial = (partial && mask.is_some() && access.group > 1).then(|| Partial::of(shifted));
         let (mut regs, mut runs) = (Vec::new(), Vec::new());
         let firsts = (0..self.lane_count(result)).step_by(access.group).filter(|first| *first as u32 & copies == 0);
         // The masked accesses convert each loaded bool to a predicate, which the others would skip.
@@ -75,14 +75,17 @@ impl Emitter<'_> {
             whole.push(emitter.load_words(&instruction, &address, dtype, None, &[None]));
         });
         for (number, first) in firsts.enumerate() {
-            let own = mask.as_ref().map(|mask| self.at(mask, first));
+            let own = mask.as_ref().map(|mask| match partial {
+                Some(partial) => self.keeps_any(mask, first, access.group, partial),
+                None => self.at(mask, first),
+            });
             let pred = self.both(own, owner);
             let fill: Vec<Option<Reg>> =
                 (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
             let address = self.address_operand(&access, first);
             let words = whole.get(number).cloned().unwrap_or_else(|| self.word_registers(dtype, access.group));
             self.load_into(&words, &instruction, &address, dtype, pred, &fill);
-            if is_partial {
+            if partial.is_some() {
                 runs.push(LoadedRun { first, words, fill });
             } else {
                 regs.extend(self.loaded_elements(&words, dtype, access.group));
@@ -91,8 +94,8 @@ impl Emitter<'_> {
         if let Some(end) = end {
             self.asm.define_label(&end);
         }
-        if let Some(mask) = mask.as_ref().filter(|_| is_partial) {
-            self.fill_partial_runs(mask, dtype, &runs);
+        if let (Some(mask), Some(partial)) = (&mask, partial) {
+            self.fill_partial_runs(mask, dtype, &runs, partial);
             regs.extend(runs.iter().flat_map(|run| self.loaded_elements(&run.words, dtype, access.group)));
         }
         let lanes = match held {
@@ -129,7 +132,7 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn store(&mut self, op: &Op) {
-        let &Op::Store { base, offset, value, mask, cache, evict, align, partial, .. } = op else { return };
+        let &Op::Store { base, offset, value, mask, cache, evict, align, partial, shifted, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, align, dtype);
         let instruction = self.store_instruction(cache, evict);
@@ -137,15 +140,17 @@ impl Emitter<'_> {
         let owner = self.owner_of(layout.as_ref());
         let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
         let (mask, values) = (mask.map(|mask| self.source(mask)), self.lanes(value));
-        let is_partial = partial && access.group > 1;
+        let partial = (partial && access.group > 1).then(|| Partial::of(shifted));
         let runs = (0..self.lane_count(offset)).step_by(access.group).filter(|first| *first as u32 & copies == 0);
         let end = self.in_whole_warps(mask.as_ref().filter(|_| owner.is_none()), &access, runs.clone(), |emitter, first| {
             let address = emitter.address_operand(&access, first);
             emitter.store_group(&instruction, &address, dtype, None, &[values.get(first)]);
         });
         for first in runs.clone() {
-            // The mask of a run that may be partial holds for all its elements if it holds for the last one.
-            let own = mask.as_ref().map(|mask| self.at(mask, if is_partial { first + access.group - 1 } else { first }));
+            let own = mask.as_ref().map(|mask| match partial {
+                Some(partial) => self.keeps_all(mask, first, access.group, partial),
+                None => self.at(mask, first),
+            });
             let pred = self.both(own, owner);
             let regs: Vec<Reg> = (first..first + access.group).map(|register| values.get(register)).collect();
             let address = self.address_operand(&access, first);
@@ -154,8 +159,8 @@ impl Emitter<'_> {
         if let Some(end) = end {
             self.asm.define_label(&end);
         }
-        if let Some(mask) = mask.as_ref().filter(|_| is_partial) {
-            let stored = StoredRuns { access: &access, instruction: &instruction, dtype, values: &values, owner };
+        if let (Some(mask), Some(partial)) = (&mask, partial) {
+            let stored = StoredRuns { access: &access, instruction: &instruction, dtype, values: &values, owner, partial };
             self.store_partial_runs(mask, &stored, runs);
         }
     }

@@ -1,7 +1,8 @@
-//! Partial runs: wide accesses whose mask holds for only the first elements of a run, as before the end of a causal row.
+//! Partial runs: wide accesses whose mask holds for only the first elements of a run, as before the end of a causal row, or for only the last ones, as
+//! at the start of a row in a shifted tile.
 //!
-//! A run is loaded as a whole if its first element is kept, and stored as a whole if its last one is. One branch, which only the thread with
-//! the partial run takes, replaces the loaded elements behind the end, or stores the elements before it.
+//! A run is loaded as a whole if an element is kept, and stored as a whole if all are. One branch, which only a thread with a partial run takes,
+//! replaces the loaded elements that the mask excludes, or stores those that it keeps.
 
 use crate::dtype::Dtype;
 
@@ -9,6 +10,22 @@ use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes, Source};
 
 use super::Access;
+
+/// Which elements the mask of a partial run may exclude.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Partial {
+    /// The last ones.
+    End,
+    /// The first ones or the last ones, but not both.
+    AnyEnd,
+}
+
+impl Partial {
+    /// The kind of an access that is `partial`.
+    pub(super) fn of(shifted: bool) -> Partial {
+        if shifted { Partial::AnyEnd } else { Partial::End }
+    }
+}
 
 /// Adjacent registers that one instruction has loaded.
 pub(super) struct LoadedRun {
@@ -28,12 +45,46 @@ pub(super) struct StoredRuns<'a> {
     pub(super) values: &'a Lanes,
     /// Holds for the thread that stores, if several hold the elements.
     pub(super) owner: Option<Reg>,
+    pub(super) partial: Partial,
 }
 
 impl Emitter<'_> {
+    /// A predicate: does the mask keep an element of the run of `length` registers from `first` on?
+    pub(super) fn keeps_any(&mut self, mask: &Source, first: usize, length: usize, partial: Partial) -> Reg {
+        let begins = self.at(mask, first);
+        match partial {
+            Partial::End => begins,
+            Partial::AnyEnd => {
+                let ends = self.at(mask, first + length - 1);
+                self.combine("or.pred", begins, ends)
+            }
+        }
+    }
+
+    /// A predicate: does the mask keep all elements of the run of `length` registers from `first` on?
+    pub(super) fn keeps_all(&mut self, mask: &Source, first: usize, length: usize, partial: Partial) -> Reg {
+        let ends = self.at(mask, first + length - 1);
+        match partial {
+            Partial::End => ends,
+            Partial::AnyEnd => {
+                let begins = self.at(mask, first);
+                self.combine("and.pred", begins, ends)
+            }
+        }
+    }
+
+    fn combine(&mut self, instruction: &str, a: Reg, b: Reg) -> Reg {
+        if a == b {
+            return a;
+        }
+        let result = self.reg(Class::Pred);
+        asm!(self, "{instruction} {result}, {a}, {b}");
+        result
+    }
+
     /// Replaces the elements of partial runs that the mask excludes. Elements of one word stay packed: they are unpacked behind the branch, by
     /// instructions that also widen them.
-    pub(super) fn fill_partial_runs(&mut self, mask: &Source, dtype: Dtype, runs: &[LoadedRun]) {
+    pub(super) fn fill_partial_runs(&mut self, mask: &Source, dtype: Dtype, runs: &[LoadedRun], partial: Partial) {
         let bounds = runs.iter().map(|run| (run.first, run.fill.len()));
         let Some(skip) = self.unless_partial(mask, bounds) else { return };
         for run in runs {
@@ -42,19 +93,19 @@ impl Emitter<'_> {
                 1 => Vec::new(),
                 _ => run.fill.chunks(of_word).map(|fill| self.word_of(fill, dtype)).collect(),
             };
-            // The last element comes first: if the mask excludes an element, it excludes those behind it in the run.
-            for at in (1..run.fill.len()).rev() {
+            // The mask keeps the first element of a run that is partial at its end.
+            let first = usize::from(partial == Partial::End);
+            for at in (first..run.fill.len()).rev() {
                 let is_kept = self.at(mask, run.first + at);
                 let (word, part) = (run.words[at / of_word], at % of_word);
-                match part {
-                    0 if of_word == 1 => self.fill(&format!("@!{is_kept} "), word, dtype, run.fill[at]),
-                    0 => asm!(self, "@!{is_kept} mov.b32 {word}, {}", words[at / of_word]),
-                    _ => {
-                        let kept = 4 / of_word * part;
-                        let selector: usize = (0..4).map(|byte| (if byte < kept { byte } else { byte + 4 }) << (4 * byte)).sum();
-                        asm!(self, "@!{is_kept} prmt.b32 {word}, {word}, {}, {selector:#06x}", words[at / of_word]);
-                    }
+                if of_word == 1 {
+                    self.fill(&format!("@!{is_kept} "), word, dtype, run.fill[at]);
+                    continue;
                 }
+                let bytes = 4 / of_word;
+                let own = bytes * part..bytes * (part + 1);
+                let selector: usize = (0..4).map(|byte| (if own.contains(&byte) { byte + 4 } else { byte }) << (4 * byte)).sum();
+                asm!(self, "@!{is_kept} prmt.b32 {word}, {word}, {}, {selector:#06x}", words[at / of_word]);
             }
         }
         self.asm.define_label(&skip);
@@ -68,13 +119,8 @@ impl Emitter<'_> {
             if begins == ends {
                 continue;
             }
-            let is_partial = self.reg(Class::Pred);
-            asm!(self, "xor.pred {is_partial}, {begins}, {ends}");
-            any = Some(any.map_or(is_partial, |before| {
-                let either = self.reg(Class::Pred);
-                asm!(self, "or.pred {either}, {before}, {is_partial}");
-                either
-            }));
+            let is_partial = self.combine("xor.pred", begins, ends);
+            any = Some(any.map_or(is_partial, |before| self.combine("or.pred", before, is_partial)));
         }
         let (any, skip) = (any?, self.asm.label());
         asm!(self, "@!{any} bra {skip}");
@@ -85,11 +131,16 @@ impl Emitter<'_> {
     pub(super) fn store_partial_runs(&mut self, mask: &Source, stored: &StoredRuns<'_>, runs: impl Iterator<Item = usize> + Clone) {
         let group = stored.access.group;
         let Some(skip) = self.unless_partial(mask, runs.clone().map(|first| (first, group))) else { return };
+        // Of a run that is partial at its end, the last element is not kept.
+        let most = if stored.partial == Partial::End { group - 1 } else { group };
         for first in runs {
-            for register in first..first + group - 1 {
-                let [is_kept, is_whole] = [register, first + group - 1].map(|register| self.at(mask, register));
-                let own = self.reg(Class::Pred);
-                asm!(self, "xor.pred {own}, {is_kept}, {is_whole}");
+            let is_whole = self.keeps_all(mask, first, group, stored.partial);
+            for register in first..first + most {
+                let is_kept = self.at(mask, register);
+                if is_kept == is_whole {
+                    continue;
+                }
+                let own = self.combine("xor.pred", is_kept, is_whole);
                 let pred = self.both(Some(own), stored.owner);
                 let address = self.address_operand(stored.access, register);
                 self.store_group(stored.instruction, &address, stored.dtype, pred, &[stored.values.get(register)]);

@@ -1,0 +1,431 @@
+//! Alignment of tiles: where each iteration of a loop holds a row in one tile, the tile begins at the multiple of 16 bytes in front of the row.
+//!
+//! ```text
+//! ; before
+//! ; then canonicalize, cse, dce
+//! kernel @k(%x: ptr<f16>, %y: ptr_mut<f16>, %rows: i64, %n: i64) {
+//!     %0 = program_id : i64
+//!     %1 = num_programs : i64
+//!     %2 = arange {start = 0, end = 256} : tile<i64, [256]>
+//!     %3 = broadcast %n : tile<i64, [256]>
+//!     %4 = lt %2, %3 : tile<bool, [256]>
+//!     for %0, %rows, %1 (%5: i64) {
+//!         %6 = mul %5, %n : i64
+//!         %7 = broadcast %6 : tile<i64, [256]>
+//!         %8 = add %7, %2 : tile<i64, [256]>
+//!         %9 = load %x, %8 {mask = %4} : tile<f16, [256]>
+//!         store %y, %8, %9 {mask = %4}
+//!         yield
+//!     }
+//!     return
+//! }
+//! ; after
+//! kernel @k(%x: ptr<f16>, %y: ptr_mut<f16>, %rows: i64, %n: i64) {
+//!     %0 = program_id : i64
+//!     %1 = num_programs : i64
+//!     %2 = const {value = 15} : i64
+//!     %3 = mul %n, %0 : i64
+//!     %4 = address %x : i64
+//!     %5 = const {value = 2} : i64
+//!     %6 = mul %3, %5 : i64
+//!     %7 = add %4, %6 : i64
+//!     %8 = and %7, %2 : i64
+//!     %9 = const {value = 1} : i64
+//!     %10 = shr %8, %9 : i64
+//!     %11 = ge %3, %10 : bool
+//!     %12 = mul %10, %5 : i64
+//!     %13 = sub %7, %12 : i64
+//!     %14 = mul %n, %1 : i64
+//!     %15 = mul %14, %5 : i64
+//!     %16 = address %y : i64
+//!     %17 = add %16, %6 : i64
+//!     %18 = sub %17, %12 : i64
+//!     %19 = const {value = 0} : i64
+//!     %20 = or %13, %15 : i64
+//!     %21 = or %20, %18 : i64
+//!     %22 = or %21, %15 : i64
+//!     %23 = and %22, %2 : i64
+//!     %24 = eq %23, %19 : bool
+//!     %25 = or %10, %n : i64
+//!     %26 = const {value = 7} : i64
+//!     %27 = and %25, %26 : i64
+//!     %28 = ne %27, %19 : bool
+//!     %29 = const {value = 8} : i64
+//!     %30 = const {value = 256} : i64
+//!     %31 = ge %n, %29 : bool
+//!     %32 = sub %30, %10 : i64
+//!     %33 = le %n, %32 : bool
+//!     %34 = and %11, %11 : bool
+//!     %35 = and %34, %24 : bool
+//!     %36 = and %35, %28 : bool
+//!     %37 = and %36, %31 : bool
+//!     %38 = and %37, %33 : bool
+//!     if %38 () {
+//!         %39 = arange {start = 0, end = 256} : tile<i64, [256]>
+//!         %40 = broadcast %10 : tile<i64, [256]>
+//!         %41 = sub %39, %40 : tile<i64, [256]>
+//!         %42 = add %n, %10 : i64
+//!         %43 = ge %39, %40 : tile<bool, [256]>
+//!         %44 = broadcast %42 : tile<i64, [256]>
+//!         %45 = lt %39, %44 : tile<bool, [256]>
+//!         %46 = and %43, %45 : tile<bool, [256]>
+//!         for %0, %rows, %1 (%47: i64) {
+//!             %48 = mul %47, %n : i64
+//!             %49 = broadcast %48 : tile<i64, [256]>
+//!             %50 = add %49, %41 : tile<i64, [256]>
+//!             %51 = load %x, %50 {mask = %46, shifted = true} : tile<f16, [256]>
+//!             store %y, %50, %51 {mask = %46, shifted = true}
+//!             yield
+//!         }
+//!         yield
+//!     } () {
+//!         %52 = arange {start = 0, end = 256} : tile<i64, [256]>
+//!         %53 = broadcast %n : tile<i64, [256]>
+//!         %54 = lt %52, %53 : tile<bool, [256]>
+//!         for %0, %rows, %1 (%55: i64) {
+//!             %56 = mul %55, %n : i64
+//!             %57 = broadcast %56 : tile<i64, [256]>
+//!             %58 = add %57, %52 : tile<i64, [256]>
+//!             %59 = load %x, %58 {mask = %54} : tile<f16, [256]>
+//!             store %y, %58, %59 {mask = %54}
+//!             yield
+//!         }
+//!         yield
+//!     }
+//!     return
+//! }
+//! ```
+//!
+//! Rows whose length is no multiple of 16 bytes begin anywhere, and a thread then moves one element by an instruction. If a program takes every eighth row, or
+//! another number of rows that together are a multiple of 16 bytes, all of its rows begin at one distance from a multiple of 16 bytes. A tile that begins there
+//! is aligned, and only the runs at both ends of a row are partial. Each position of such a shifted tile belongs to the column `behind` to the left of it:
+//!
+//! ```text
+//! tile of 16, row of 11        shifted by 3
+//! 0 1 2 3 4 5 6 7              . . . 0 1 2 3 4
+//! 8 9 10 . . . . .             5 6 7 8 9 10 . .
+//! ```
+//!
+//! All tiles of the kernel shift by the same distance, also those that a loop carries, and what is loaded or stored outside of it. So each element of a shifted
+//! tile is what it was in the original one, if columns are only used as offsets of accesses, and compared with the end of the row. Of the elements that belong to
+//! no column, a tile has as many as before, and each is what it was. So a reduction combines the same elements in another order, and must be symmetric.
+//!
+//! A program runs this version if a test in front shows that rows keep their distance, and that a row fits in the shifted tile. [`super::split_loops`] then makes
+//! the accesses wide, as for any loop, and leaves the rows at both ends of a tensor, whose runs it may not read as a whole, in a remainder loop.
+
+use rustc_hash::FxHashSet;
+
+use crate::analysis::affine::AffineFacts;
+use crate::analysis::bounds;
+use crate::analysis::loops::Loop;
+use crate::analysis::masks::Comparison;
+use crate::analysis::polynomial::Polynomial;
+use crate::analysis::symmetry::is_symmetric;
+use crate::dtype::Dtype;
+use crate::ir::rewrite::{Changed, Substitution, copy_regions};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+
+use super::split_full_tiles::{WIDEST, takes_partial_runs};
+
+/// Longer kernels are not copied.
+const MOST_OPS: usize = 128;
+/// Smaller tiles gain less than the tests in front cost.
+const FEWEST: usize = 256;
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    // A launch that reports accesses reports them at their original positions. A launch without lengths may not read past the ends of a row.
+    if func.reports || func.unchecked || func.is_cluster {
+        return false;
+    }
+    let Some(plan) = Plan::of(func) else { return false };
+    plan.shift(func);
+    true
+}
+
+/// A kernel whose tiles may begin elsewhere.
+struct Plan {
+    around: Loop,
+    /// The rows that the loop accesses. The elements of the first are the shortest.
+    rows: Vec<Row>,
+    /// The comparisons of columns with the end of a row.
+    masks: Vec<Value>,
+    /// The number of columns of a row.
+    end: Polynomial,
+    /// The elements of a tile.
+    elements: i64,
+    /// The ops of the kernel that compute scalars, and the others.
+    front: Vec<Inst>,
+    rest: Vec<Inst>,
+}
+
+/// The elements that an access of the loop has in each iteration.
+struct Row {
+    base: Value,
+    /// The index of the first element.
+    start: Polynomial,
+    /// The distance between the rows of two iterations, in elements.
+    distance: Polynomial,
+    /// The bytes of an element.
+    bytes: i64,
+}
+
+impl Plan {
+    fn of(func: &Function) -> Option<Plan> {
+        let (_, insts) = func.region(func.body).insts.split_last()?;
+        let mut loops = insts.iter().filter_map(|inst| Loop::of(func, *inst));
+        let (around, None) = (loops.next()?, loops.next()) else { return None };
+        let (_, inner) = func.region(around.body).insts.split_last()?;
+        let mut columns = Columns::new(func, inner)?;
+        let is_short = insts.len() + inner.len() <= MOST_OPS;
+        if !is_short || !insts.iter().chain(inner).all(|inst| columns.allow(*inst, &around)) {
+            return None;
+        }
+        let Columns { mut facts, masks, end, elements, .. } = columns;
+        let (front, rest) = scalars_first(func, insts);
+        let mut rows = Vec::new();
+        for inst in inner {
+            let Some(access) = func.inst(*inst).op.access().filter(|access| func.ty(access.offset).is_tile()) else { continue };
+            let form = facts.get(func, access.offset)?;
+            let bytes = func.ty(access.base).dtype().bytes() as i64;
+            let scale = form.start.coefficient(around.index(func))?;
+            let is_row =
+                form.strides.len() == 1 && form.strides[0].is(1) && bytes <= WIDEST && takes_partial_runs(func, &func.inst(*inst).op);
+            if !is_row {
+                return None;
+            }
+            rows.push(Row { base: access.base, start: form.start.clone(), distance: scale.times(&around.step_form(func))?, bytes });
+        }
+        rows.sort_by_key(|row| row.bytes);
+        let shortest = rows.first()?;
+        let run = WIDEST / shortest.bytes;
+        let end = end?;
+        let known: FxHashSet<Value> = front.iter().flat_map(|inst| &func.inst(*inst).results).copied().collect();
+        let index = around.index(func);
+        let is_known = |value: Value| value == index || known.contains(&value) || func.params.iter().any(|param| param.value == value);
+        let scalars: Vec<Value> =
+            rows.iter().flat_map(|row| row.start.scalars().chain(row.distance.scalars())).chain(end.scalars()).collect();
+        let gains = run > 1 && !(shortest.start.is_multiple_of(run) && end.is_multiple_of(run));
+        let is_fine = gains && scalars.into_iter().chain([around.lower, around.step]).all(is_known);
+        is_fine.then_some(Plan { around, rows, masks, end, elements: elements as i64, front, rest })
+    }
+
+    /// Replaces the kernel's body by a branch with both versions.
+    fn shift(self, func: &mut Function) {
+        let loc = func.inst(self.around.inst).loc;
+        let [test, given, shifted] = [0; 3].map(|_| func.add_region());
+        let last = func.terminator(func.body);
+        let (cond, behind) = self.test(&mut Builder::new(func, test, loc));
+        *func.insts_mut(given) = self.rest.clone();
+        let mut map = Substitution::new();
+        self.copy(func, &self.rest, shifted, &mut map, behind);
+        [given, shifted].into_iter().for_each(|region| Builder::new(func, region, loc).yield_values(Vec::new()));
+        let branch = func.make_inst(Op::If { cond, then_region: shifted, else_region: given, rare: false }, [], loc);
+        let tests = std::mem::take(func.insts_mut(test));
+        *func.insts_mut(func.body) = self.front.into_iter().chain(tests).chain([branch, last]).collect();
+    }
+
+    /// Appends a test: is the shifted version right and faster? Also returns by how many elements tiles shift.
+    fn test(&self, b: &mut Builder<'_>) -> (Value, Value) {
+        let (index, lower) = (self.around.index(b.func), self.around.lower);
+        let low_bits = b.index((WIDEST - 1).into());
+        let (mut behind, mut parts, mut numbers) = (None, Vec::new(), Vec::new());
+        for row in &self.rows {
+            let start = row.start.map(&|value| if value == index { lower } else { value }).value(b);
+            let (base, bytes) = (b.address(row.base), b.index(row.bytes.into()));
+            let offset = b.binary(BinaryOp::Mul, start, bytes);
+            let address = b.binary(BinaryOp::Add, base, offset);
+            // The first row has the shortest elements.
+            let behind = *behind.get_or_insert_with(|| {
+                let (behind, log) = (b.binary(BinaryOp::And, address, low_bits), b.index(row.bytes.trailing_zeros().into()));
+                b.binary(BinaryOp::Shr, behind, log)
+            });
+            // Elements in front of the tensor would be read.
+            parts.push(b.compare(CompareOp::Ge, start, behind));
+            let behind = b.binary(BinaryOp::Mul, behind, bytes);
+            numbers.extend([b.binary(BinaryOp::Sub, address, behind), row.distance.scaled(row.bytes).value(b)]);
+        }
+        let behind = behind.expect("a plan has rows");
+        let (zero, end) = (b.index(0), self.end.value(b));
+        let run = WIDEST / self.rows[0].bytes;
+        // Tiles begin at multiples of 16 bytes in all iterations.
+        let bits = bounds::any_bit(b, numbers).expect("a plan has rows");
+        let bits = b.binary(BinaryOp::And, bits, low_bits);
+        parts.push(b.compare(CompareOp::Eq, bits, zero));
+        // An aligned row of whole runs has a faster version.
+        let (ends, in_run) = (b.binary(BinaryOp::Or, behind, end), b.index((run - 1).into()));
+        let ends = b.binary(BinaryOp::And, ends, in_run);
+        parts.push(b.compare(CompareOp::Ne, ends, zero));
+        // The row fits in the tile, and no run is partial at both ends.
+        let (run, elements) = (b.index(run.into()), b.index(self.elements.into()));
+        parts.push(b.compare(CompareOp::Ge, end, run));
+        let most = b.binary(BinaryOp::Sub, elements, behind);
+        parts.push(b.compare(CompareOp::Le, end, most));
+        let all = parts.into_iter().reduce(|all, part| b.binary(BinaryOp::And, all, part));
+        (all.expect("there are parts"), behind)
+    }
+
+    /// Appends copies of ops to a region, with shifted columns. `map` has the copies of values.
+    fn copy(&self, func: &mut Function, insts: &[Inst], to: Region, map: &mut Substitution, behind: Value) {
+        for inst in insts {
+            let data = func.inst(*inst).clone();
+            if let [mask] = data.results[..]
+                && self.masks.contains(&mask)
+            {
+                map.insert(mask, self.mask(&mut Builder::new(func, to, data.loc), behind));
+                continue;
+            }
+            let mut op = data.op;
+            op.map_operands(&mut |value| map.get(value));
+            match &mut op {
+                Op::For { body, .. } => {
+                    let (original, copy) = (func.region(*body).clone(), func.add_region());
+                    for param in original.params {
+                        let ty = func.ty(param).clone();
+                        map.insert(param, func.add_region_param(copy, ty));
+                    }
+                    self.copy(func, &original.insts, copy, map, behind);
+                    *body = copy;
+                }
+                Op::Load { offset, shifted, .. } | Op::Store { offset, shifted, .. } => *shifted = func.ty(*offset).is_tile(),
+                op => copy_regions(func, op, map),
+            }
+            let is_columns = matches!(op, Op::Arange { .. });
+            let types: Vec<Type> = data.results.iter().map(|value| func.ty(*value).clone()).collect();
+            let copy = func.append(to, op, types, data.loc);
+            for (value, copy) in data.results.into_iter().zip(func.inst(copy).results.clone()) {
+                let b = &mut Builder::new(func, to, data.loc);
+                map.insert(value, if is_columns { shifted(b, copy, behind) } else { copy });
+            }
+        }
+    }
+
+    /// Appends the positions of a shifted tile that hold a column of the row.
+    fn mask(&self, b: &mut Builder<'_>, behind: Value) -> Value {
+        let extent = ConstExpr::Int(self.elements.into());
+        let end = self.end.value(b);
+        let end = b.binary(BinaryOp::Add, end, behind);
+        let positions = b.op(Op::Arange { start: ConstExpr::Int(0), end: extent.clone() }, &[]);
+        let [begins, ends] = [(CompareOp::Ge, behind), (CompareOp::Lt, end)].map(|(op, limit)| {
+            let limit = b.broadcast(limit, std::slice::from_ref(&extent));
+            b.compare(op, positions, limit)
+        });
+        b.binary(BinaryOp::And, begins, ends)
+    }
+}
+
+/// How a kernel uses the columns of its tiles.
+struct Columns<'a> {
+    func: &'a Function,
+    facts: AffineFacts,
+    /// The elements of each tile.
+    elements: usize,
+    /// The end of a row.
+    end: Option<Polynomial>,
+    /// The comparisons of columns with that end.
+    masks: Vec<Value>,
+    /// Integers that depend on columns.
+    of_columns: SideTable<Value, bool>,
+    /// Does it hold for no element that belongs to no column?
+    is_mask: SideTable<Value, bool>,
+}
+
+impl<'a> Columns<'a> {
+    /// `inner` are the ops of the loop.
+    fn new(func: &'a Function, inner: &[Inst]) -> Option<Columns<'a>> {
+        let offset = inner
+            .iter()
+            .find_map(|inst| func.inst(*inst).op.access().map(|access| access.offset).filter(|offset| func.ty(*offset).is_tile()))?;
+        let elements = func.ty(offset).numel();
+        (elements >= FEWEST).then(|| Columns {
+            func,
+            facts: AffineFacts::through_products(),
+            elements,
+            end: None,
+            masks: Vec::new(),
+            of_columns: SideTable::new(),
+            is_mask: SideTable::new(),
+        })
+    }
+
+    /// Is an op right for shifted tiles? Ops are visited in order.
+    fn allow(&mut self, inst: Inst, around: &Loop) -> bool {
+        let func = self.func;
+        let data = func.inst(inst);
+        let is_own = |value: &Value| !func.ty(*value).is_tile() || func.ty(*value).extents()[..] == [self.elements];
+        if !data.results.iter().all(is_own) {
+            return false;
+        }
+        let mut uses_columns = false;
+        data.op.for_each_operand(&mut |value| uses_columns |= self.of_columns[value]);
+        match data.op {
+            Op::Arange { start: ConstExpr::Int(0), .. } => {
+                self.of_columns[data.results[0]] = true;
+                true
+            }
+            Op::Load { offset, mask, other, volatile: false, in_bounds: false, align: 0, .. } if func.ty(offset).is_tile() => {
+                self.is_of_row(offset, mask) && other.is_none_or(|other| !self.of_columns[other])
+            }
+            Op::Store { offset, value, mask, in_bounds: false, align: 0, .. } if func.ty(offset).is_tile() => {
+                self.is_of_row(offset, mask) && !self.of_columns[value]
+            }
+            // A scalar is loaded and stored as before.
+            Op::Load { offset, .. } | Op::Store { offset, .. } => func.ty(offset).is_scalar(),
+            Op::Reduce { combine, .. } => !uses_columns && is_symmetric(func, combine),
+            Op::For { .. } => inst == around.inst && !uses_columns,
+            Op::Yield { .. } => !uses_columns,
+            Op::Broadcast { x } => func.ty(x).is_scalar(),
+            Op::Compare { .. } if uses_columns => self.compares_with_end(data.results[0]),
+            ref op if op.is_elementwise() => self.note(op, &data.results),
+            _ => false,
+        }
+    }
+
+    /// Is it an access of columns, and of no others than those of a row?
+    fn is_of_row(&self, offset: Value, mask: Option<Value>) -> bool {
+        self.of_columns[offset] && mask.is_some_and(|mask| self.is_mask[mask])
+    }
+
+    /// Notes a comparison of each column with the end of a row.
+    fn compares_with_end(&mut self, result: Value) -> bool {
+        let Some(comparison) = self.func.def_op(result).and_then(|op| Comparison::of(self.func, &mut self.facts, op)) else { return false };
+        let Comparison { index, limit, .. } = &comparison;
+        let is_column = index.start.is(0) && index.strides.len() == 1 && index.strides[0].is(1);
+        let is_end = self.end.get_or_insert_with(|| limit.clone()) == limit;
+        self.masks.push(result);
+        self.is_mask[result] = true;
+        comparison.op == CompareOp::Lt && is_column && is_end
+    }
+
+    /// Notes what an elementwise op computes from columns.
+    fn note(&mut self, op: &Op, results: &[Value]) -> bool {
+        let mut uses_columns = false;
+        op.for_each_operand(&mut |value| uses_columns |= self.of_columns[value]);
+        if let Op::Binary { op: BinaryOp::And, lhs, rhs } = op {
+            let keeps_row = self.is_mask[*lhs] || self.is_mask[*rhs];
+            results.iter().for_each(|result| self.is_mask[*result] = keeps_row);
+        }
+        results.iter().for_each(|result| self.of_columns[*result] = uses_columns);
+        // Other than its columns, an element knows nothing of its position.
+        !uses_columns || results.iter().all(|result| self.func.ty(*result).is_tile() && self.func.ty(*result).dtype() == Dtype::I64)
+    }
+}
+
+/// Appends the columns of a shifted tile.
+fn shifted(b: &mut Builder<'_>, columns: Value, behind: Value) -> Value {
+    let shape = b.func.ty(columns).shape().to_vec();
+    let behind = b.broadcast(behind, &shape);
+    b.binary(BinaryOp::Sub, columns, behind)
+}
+
+/// Splits the ops of a kernel into those that compute scalars from arguments and the grid, and the others.
+fn scalars_first(func: &Function, insts: &[Inst]) -> (Vec<Inst>, Vec<Inst>) {
+    let mut stays: SideTable<Value, bool> = SideTable::new();
+    insts.iter().partition(|inst| {
+        let data = func.inst(**inst);
+        let mut is_scalar = data.op.is_pure() && !data.op.has_regions() && data.results.iter().all(|result| func.ty(*result).is_scalar());
+        data.op.for_each_operand(&mut |value| is_scalar &= !stays[value]);
+        data.results.iter().for_each(|result| stays[*result] = !is_scalar);
+        is_scalar
+    })
+}
