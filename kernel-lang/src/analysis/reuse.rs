@@ -6,6 +6,8 @@
 //! o = %pid * 1024 + i
 //! load %b, o % %n                             so do programs with the same remainder          shared
 //! load %x, (o % %n) * %m + o / %n             quotient and remainder differ between programs  once, in parts
+//! load %x, %pid * %n / 16 * 16 + i            a row that begins at a multiple of 16           once
+//! load %x, %pid / 16 * 16 + i                 16 programs read the same elements              shared
 //! load %x, (load %rows, %pid) * %n + i        a row whose number was loaded                   gathered
 //! for %k in 0 .. %n step 1024 { load %x, %pid * %n + %k + i }    the second loop reads ..     again
 //! for %k in 0 .. %n step 1024 { load %x, %pid * %n + %k + i }    .. what the first has read   last
@@ -14,6 +16,11 @@
 //! An element has one index for each coordinate of the work: the program ids that the kernel uses, the indices of the loops around the load,
 //! and the positions in the tile. A load reads each element once if its index contains all of them and no two different coordinates give
 //! one index. An index can contain a coordinate in pieces, by quotients and remainders.
+//!
+//! A scalar that is rounded to a multiple of a constant, up or down, counts as if it were not rounded. Rounding makes neighbouring rows overlap
+//! by less than the constant. The constant is a cache line at most, and rows that begin anywhere share a line with their neighbours, too. But
+//! if rows are nearer to each other than the constant, several begin at one multiple. So a distance of rows that is known must be a multiple of
+//! the constant. One that is not known, such as `%n`, is taken to be larger.
 //!
 //! The answer is a guess that selects cache hints, and no result may depend on it: the analysis ignores masks, takes numbers to be
 //! positive, and takes an extent such as `%n` of `%row * %n + %column` to be larger than the columns.
@@ -30,7 +37,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::loops::{Loop, carried_step};
 use crate::analysis::polynomial::{Polynomial, Product};
-use crate::ir::{BinaryOp, Def, Function, Inst, Op, Region, SideTable, Value, postorder};
+use crate::dtype::Dtype;
+use crate::ir::{BinaryOp, Def, Elem, Function, Inst, Op, Region, SideTable, Value, postorder};
 use crate::target::SECTOR;
 
 /// An index of more parts is taken to be shared.
@@ -166,6 +174,20 @@ struct Digit {
     high: Option<Polynomial>,
 }
 
+/// A scalar from which rounding follows: `unit` times the scalar is `number`, or less by less than `multiple`.
+///
+/// ```text
+/// scalar         unit    number
+/// %x / 16        16      %x
+/// %x & -16       1       %x
+/// %x % 16        -1      0          as in %x - %x % 16
+/// ```
+struct Rounded {
+    number: Polynomial,
+    multiple: i64,
+    unit: i64,
+}
+
 struct Indices<'a> {
     func: &'a Function,
     facts: AffineFacts,
@@ -194,14 +216,15 @@ impl Indices<'_> {
     fn index(&mut self, read: &Read) -> Option<Index> {
         let Op::Load { offset, .. } = self.func.inst(read.inst).op else { return None };
         let form = self.facts.get(self.func, offset)?;
+        let start = self.unrounded(&form.start, self.element_bytes(read));
         let mut terms = Vec::new();
         for (stride, extent) in form.strides.iter().zip(extents(self.func, offset)) {
             if extent > 1 && !stride.is(0) {
                 terms.push(Term { factor: product(stride), extent: Some(extent), is_innermost: true });
             }
         }
-        for part in self.parts(&form.start) {
-            let coefficient = form.start.coefficient(part)?;
+        for part in self.parts(&start) {
+            let coefficient = start.coefficient(part)?;
             if coefficient.scalars().any(|scalar| self.varies(scalar)) {
                 return None;
             }
@@ -227,6 +250,59 @@ impl Indices<'_> {
         Some(Term { factor: product(coefficient), extent, is_innermost })
     }
 
+    /// The start of an index of elements of so many bytes, as it is without rounding.
+    fn unrounded(&mut self, start: &Polynomial, bytes: i128) -> Polynomial {
+        let (mut unrounded, mut steps) = (start.clone(), Vec::new());
+        let parts = self.parts(start);
+        let factor = |part: Value| start.coefficient(part)?.as_constant();
+        for &part in &parts {
+            let Some((factor, rounded)) = factor(part).zip(self.rounded(part)) else { continue };
+            let times = factor.checked_div(rounded.unit).unwrap_or_default();
+            let is_near = (i128::from(times) * i128::from(rounded.multiple)).saturating_mul(bytes) <= LINE;
+            if times > 0 && times * rounded.unit == factor && is_near {
+                unrounded = unrounded.minus(&Polynomial::scalar(part).scaled(factor)).plus(&rounded.number.scaled(times));
+                steps.push(times * rounded.multiple);
+            }
+        }
+        // Rounding up adds one to the quotient if there is a remainder.
+        for &part in parts.iter().filter(|part| self.is_predicate(**part)) {
+            if let Some(step) = factor(part).filter(|step| steps.contains(step)) {
+                unrounded = unrounded.minus(&Polynomial::scalar(part).scaled(step));
+            }
+        }
+        unrounded
+    }
+
+    /// The number that a scalar rounds, unless rows are nearer to each other than numbers that are rounded alike.
+    fn rounded(&mut self, scalar: Value) -> Option<Rounded> {
+        let &Op::Binary { op, lhs, rhs } = self.func.def_op(scalar).filter(|_| self.func.ty(scalar).is_scalar())? else { return None };
+        let constant = self.facts.get(self.func, rhs)?.as_constant()?;
+        let number = self.facts.get(self.func, lhs)?.start.clone();
+        let rounded = match op {
+            BinaryOp::Div => Rounded { number: number.clone(), multiple: constant, unit: constant },
+            BinaryOp::Rem => Rounded { number: Polynomial::default(), multiple: constant, unit: -1 },
+            BinaryOp::And if constant.unsigned_abs().is_power_of_two() => {
+                Rounded { number: number.clone(), multiple: constant.checked_neg()?, unit: 1 }
+            }
+            _ => return None,
+        };
+        if rounded.multiple <= 0 {
+            return None;
+        }
+        for part in self.parts(&number) {
+            let term = self.term(part, &number.coefficient(part)?)?;
+            if term.factor.is_some_and(|(scalars, step)| scalars.is_empty() && step % i128::from(rounded.multiple) != 0) {
+                return None;
+            }
+        }
+        Some(rounded)
+    }
+
+    /// Is the value a comparison that counts as 0 or 1?
+    fn is_predicate(&self, value: Value) -> bool {
+        matches!(self.func.def_op(value), Some(Op::Cast { x }) if self.func.ty(*x).elem() == &Elem::Dtype(Dtype::Bool))
+    }
+
     /// The terms of a polynomial that differ between programs, iterations or elements.
     fn parts(&mut self, sum: &Polynomial) -> Vec<Value> {
         let mut parts: Vec<Value> = sum.scalars().filter(|scalar| self.varies(*scalar)).collect();
@@ -242,12 +318,12 @@ impl Indices<'_> {
         let mut needed: FxHashSet<Coordinate> = positions.map(|(axis, _)| Coordinate::Position(axis)).collect();
         needed.extend(self.programs.iter().map(|axis| Coordinate::Program(*axis)));
         needed.extend(read.loops.iter().map(|inst| Coordinate::Iteration(*inst)));
-        let bytes = self.func.ty(self.func.result(read.inst)).dtype().bytes() as i128;
+        let bytes = self.element_bytes(read);
         let is_small = (self.func.ty(offset).numel() as i128 * bytes) < LINE;
         if is_small {
             return Reuse::Shared;
         }
-        if !self.coordinates(offset).is_some_and(|found| found.is_superset(&needed)) || overlaps_itself(index) {
+        if !self.coordinates(offset, bytes).is_some_and(|found| found.is_superset(&needed)) || overlaps_itself(index) {
             let is_gathered = self.parts(&index.form.start).into_iter().any(|part| self.is_loaded(part));
             return if is_gathered { Reuse::Gathered } else { Reuse::Shared };
         }
@@ -264,6 +340,11 @@ impl Indices<'_> {
         if index.terms.iter().any(is_line) { Reuse::Once } else { Reuse::Parts }
     }
 
+    /// The bytes of an element.
+    fn element_bytes(&self, read: &Read) -> i128 {
+        self.func.ty(self.func.result(read.inst)).dtype().bytes() as i128
+    }
+
     /// Was the value loaded, and perhaps cast?
     fn is_loaded(&self, value: Value) -> bool {
         match self.func.def_op(value) {
@@ -273,8 +354,8 @@ impl Indices<'_> {
         }
     }
 
-    /// The coordinates that an index contains; `None` if it has too many parts.
-    fn coordinates(&mut self, offset: Value) -> Option<FxHashSet<Coordinate>> {
+    /// The coordinates that an index of elements of so many bytes contains; `None` if it has too many parts.
+    fn coordinates(&mut self, offset: Value, bytes: i128) -> Option<FxHashSet<Coordinate>> {
         let (mut found, mut digits) = (FxHashSet::default(), Vec::<Digit>::new());
         let (mut seen, mut open) = (FxHashSet::default(), vec![offset]);
         while let Some(index) = open.pop() {
@@ -291,7 +372,8 @@ impl Indices<'_> {
                 found.extend(strides.map(|(axis, _)| Coordinate::Position(axis)));
             }
             let known = digits.len();
-            for part in self.parts(&form.start) {
+            let start = self.unrounded(&form.start, bytes);
+            for part in self.parts(&start) {
                 match self.func.def_op(part) {
                     Some(Op::ProgramId { axis }) => _ = found.insert(Coordinate::Program(*axis)),
                     Some(_) => digits.extend(self.digit(part)),
