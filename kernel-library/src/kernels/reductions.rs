@@ -1,7 +1,4 @@
 //! Reductions of the rows and of the columns of a matrix.
-//!
-//! With `STREAM`, the L2 gives up first what `block_sum` and `block_max` read, and so keeps what others wrote: up to some 400 MB that is faster, beyond it is slower. For the
-//! others, the compiler chooses.
 
 use galatea::prelude::*;
 
@@ -225,17 +222,15 @@ pub fn column_max<T: Float, const ROWS: usize, const BLOCK_SIZE: usize>(x: Ptr<T
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 1024, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, STREAM: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, STREAM: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STREAM: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 1024, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 16 },
     ],
     key = [n],
 )]
 #[kernel(S = [f32, f16, bf16], T = [f32, f16, bf16], contract)]
-pub fn block_sum<S: Float, T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(x: Ptr<S>, y: PtrMut<T>, n: usize) {
+pub fn block_sum<S: Float, T: Float, const BLOCK_SIZE: usize>(x: Ptr<S>, y: PtrMut<T>, n: usize) {
     let (group, groups, row) = (program_id(0), num_programs(0), program_id(1));
     let end = (row + 1) * n;
     // A row begins at any element, and its blocks at the next multiple of 16, for wide loads. The first group also sums the elements before its blocks.
@@ -246,7 +241,7 @@ pub fn block_sum<S: Float, T: Float, const BLOCK_SIZE: usize, const STREAM: bool
     let mut total = zeros::<f32>([BLOCK_SIZE]);
     for block in range(group, cdiv(end - begin, BLOCK_SIZE), groups) {
         let at = begin + block * BLOCK_SIZE + element;
-        total += load(x + at, mask = at < end, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
+        total += load(x + at, mask = at < end) as f32;
     }
     store(y + row * groups + group, (sum(head) + sum(total)) as T);
 }
@@ -272,15 +267,14 @@ pub fn block_sum<S: Float, T: Float, const BLOCK_SIZE: usize, const STREAM: bool
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 2048, STREAM: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STREAM: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, STREAM: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STREAM: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 16 },
     ],
     key = [n],
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn block_max<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+pub fn block_max<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
     static_assert!(T != f64, "elements are compared as f32, in which different numbers of f64 are equal");
     let (group, groups, row) = (program_id(0), num_programs(0), program_id(1));
     let lowest = f32::NEG_INFINITY as T;
@@ -293,7 +287,7 @@ pub fn block_max<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(x: Ptr<T
     let mut largest = full([BLOCK_SIZE], f32::NEG_INFINITY);
     for block in range(group, cdiv(end - begin, BLOCK_SIZE), groups) {
         let at = begin + block * BLOCK_SIZE + element;
-        let v = load(x + at, mask = at < end, other = lowest, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
+        let v = load(x + at, mask = at < end, other = lowest) as f32;
         largest = max(largest, v);
     }
     // `largest` is never NaN, so a NaN of the elements before the blocks is dropped here.
