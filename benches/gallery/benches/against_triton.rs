@@ -1,7 +1,7 @@
 //! The gallery's kernels beside the same kernels in Triton, in one run, on the same tensors, by the method of `against_peers`.
 //!
-//! Each work is timed for its three sizes. Triton's kernel is timed twice: as it is written, and with its best eviction hints. Both sides are tuned over
-//! the same configurations. Every result is compared with a reference in f64.
+//! Each work is timed for its three sizes. Triton's kernel is timed twice: as it is written, and with its best eviction hints and numbers of stages. Both sides
+//! are tuned over the same configurations. Every result is compared with a reference in f64.
 //!
 //! ```sh
 //! cargo bench -p galatea-gallery --bench against_triton -- --out results.json    # where python3 has torch and triton; Cargo runs it in benches/gallery
@@ -52,7 +52,7 @@ const METHOD: &[&str] = &[
      less than 16 MiB have their tensors at other addresses in each round, because these change the time of a short kernel by up to 1 us; \
      scratch memory and the buffers of the copy may stay.",
     "**Peers.** Both sides are tuned over the same block sizes and warps. \"triton\" is the kernel as it is written; \"triton hinted\" has the best eviction \
-     hint for its loads, too.",
+     hint for its loads and the best number of stages for its loops, too.",
     "**Copy.** \"copy\" is the faster of two copies that move as many bytes: a memcpy node of a CUDA graph, and a Triton kernel.",
     "**Floor.** \"floor\" is a Triton kernel that only reads and writes, as many bytes as the work reads and as many as it writes, with the best eviction hint for \
      its loads. It is timed for the aligned sizes, behind the rounds.",

@@ -15,7 +15,7 @@ between `cuProfilerStart` and `cuProfilerStop`, so that `ncu --profile-from-star
 `floor` times a kernel that reads and writes as many bytes as the prepared work, each in its share: a copy reads half of them.
 
 "triton" is the kernel as it is written, with the best of the configurations that ours has. "triton hinted" is the same kernel with the best eviction hint
-for its loads, too.
+for its loads, and with the best number of stages for its loops, too.
 
 To add a kernel: write it in the file of its theme, with a function that makes its work and has the name of the Rust work. Each function of the modules
 `THEMES` whose first parameter is `dtype` is one.
@@ -67,7 +67,7 @@ def prepare(name, dtype, *sizes):
     work, key = peers.begin(name, dtype, sizes)
     times = sweep(work, key)
     best = times[0][1]
-    plain = next(config for _, config in times if not config["LOAD"])
+    plain = next(config for _, config in times if not config["LOAD"] and not config.get("STAGES"))
     PREPARED = (name, dtype, sizes, plain, best)
     return finish(work, plain, best)
 

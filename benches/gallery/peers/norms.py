@@ -5,26 +5,28 @@ import functools
 import torch
 import triton
 import triton.language as tl
-from row import TILES, Launch, blocks_of, empty, normal, peers, work
+from row import STAGES, TILES, Launch, blocks_of, empty, normal, peers, work
 
 EPS = 1e-5
 
 
 @triton.jit
-def group_norm_kernel(x_ptr, weight_ptr, bias_ptr, y_ptr, channels, pixels, groups, eps, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr):
+def group_norm_kernel(
+    x_ptr, weight_ptr, bias_ptr, y_ptr, channels, pixels, groups, eps, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr, STAGES: tl.constexpr
+):
     first_channel = tl.program_id(0) % groups * (channels // groups)
     n = channels // groups * pixels
     start = tl.program_id(0) * n
     total = tl.zeros([BLOCK_SIZE], tl.float32)
     squares = tl.zeros([BLOCK_SIZE], tl.float32)
-    for first in range(0, n, BLOCK_SIZE):
+    for first in tl.range(0, n, BLOCK_SIZE, num_stages=STAGES):
         at = first + tl.arange(0, BLOCK_SIZE)
         v = tl.load(x_ptr + start + at, mask=at < n, other=0.0, eviction_policy=LOAD).to(tl.float32)
         total += v
         squares += v * v
     mean = tl.sum(total) / n
     rstd = tl.rsqrt(tl.sum(squares) / n - mean * mean + eps)
-    for first in range(0, n, BLOCK_SIZE):
+    for first in tl.range(0, n, BLOCK_SIZE, num_stages=STAGES):
         at = first + tl.arange(0, BLOCK_SIZE)
         mask = at < n
         channel = first_channel + at // pixels
@@ -43,18 +45,20 @@ def group_norm(dtype, images, channels, pixels, groups):
         {"y": lambda: torch.nn.functional.group_norm(x.double(), groups, weight.double(), bias.double(), EPS)},
         lambda config: [Launch(group_norm_kernel, (images * groups,), args, config)],
         [{"BLOCK_SIZE": block, "num_warps": warps} for block in (1024, 2048, 4096, 8192) for warps in (4, 8)],
+        variants=STAGES,
     )
 
 
 @triton.jit
 def rms_norm_backward_kernel(
-    dy_ptr, x_ptr, weight_ptr, rstd_ptr, dx_ptr, parts_ptr, rows, columns, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr
+    dy_ptr, x_ptr, weight_ptr, rstd_ptr, dx_ptr, parts_ptr, rows, columns,
+    BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr, STAGES: tl.constexpr,
 ):
     column = tl.arange(0, BLOCK_SIZE)
     mask = column < columns
     w = tl.load(weight_ptr + column, mask=mask, other=0.0).to(tl.float32)
     dw = tl.zeros([BLOCK_SIZE], tl.float32)
-    for row in range(tl.program_id(0), rows, tl.num_programs(0)):
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=STAGES):
         g = tl.load(dy_ptr + row * columns + column, mask=mask, other=0.0, eviction_policy=LOAD).to(tl.float32)
         scale = tl.load(rstd_ptr + row)
         normal = tl.load(x_ptr + row * columns + column, mask=mask, other=0.0, eviction_policy=LOAD).to(tl.float32) * scale
@@ -101,5 +105,5 @@ def rms_norm_backward(dtype, rows, columns):
     return work(
         {"dy": dy, "x": x, "weight": weight, "rstd": rstd}, {"dx": dx, "dweight": dweight},
         {"dx": lambda: gradients()[0], "dweight": lambda: gradients()[1]},
-        launches, blocks_of(columns), variants={"LAST": tuple(TILES)},
+        launches, blocks_of(columns), variants={"LAST": tuple(TILES), **STAGES},
     )

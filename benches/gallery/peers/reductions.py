@@ -3,7 +3,7 @@
 import torch
 import triton
 import triton.language as tl
-from row import TILES, blocks_of, empty, flat, normal, peers, rows_of, tiles_of, uneven_lengths, work
+from row import STAGES, TILES, blocks_of, empty, flat, normal, peers, rows_of, tiles_of, uneven_lengths, work
 
 
 @triton.jit
@@ -52,10 +52,10 @@ def row_topk(dtype, rows, columns):
 
 
 @triton.jit
-def row_cumsum_kernel(x_ptr, y_ptr, columns, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr):
+def row_cumsum_kernel(x_ptr, y_ptr, columns, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr, STAGES: tl.constexpr):
     start = tl.program_id(0) * columns
     before = 0.0
-    for first in range(0, columns, BLOCK_SIZE):
+    for first in tl.range(0, columns, BLOCK_SIZE, num_stages=STAGES):
         column = first + tl.arange(0, BLOCK_SIZE)
         v = tl.load(x_ptr + start + column, mask=column < columns, other=0.0, eviction_policy=LOAD).to(tl.float32)
         tl.store(y_ptr + start + column, tl.cumsum(v, axis=0) + before, mask=column < columns)
@@ -67,19 +67,19 @@ def row_cumsum(dtype, rows, columns):
     return work(
         {"x": x}, {"y": y}, {"y": lambda: x.double().cumsum(1)}, rows_of(row_cumsum_kernel, rows, x, y, columns),
         [{"BLOCK_SIZE": block, "num_warps": warps} for block in (1024, 2048, 4096, 8192) for warps in (4, 8)],
-        relative={"y": 4e-6} if dtype == torch.float32 else {},
+        relative={"y": 4e-6} if dtype == torch.float32 else {}, variants=STAGES,
     )
 
 
 @triton.jit
 def middle_moments_kernel(
-    x_ptr, means_ptr, variances_ptr, middle, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LOAD: tl.constexpr
+    x_ptr, means_ptr, variances_ptr, middle, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LOAD: tl.constexpr, STAGES: tl.constexpr
 ):
     outer = tl.program_id(1)
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     total = tl.zeros([ROWS, COLUMNS], tl.float32)
     squares = tl.zeros([ROWS, COLUMNS], tl.float32)
-    for first in range(0, middle, ROWS):
+    for first in tl.range(0, middle, ROWS, num_stages=STAGES):
         row = first + tl.arange(0, ROWS)
         mask = (row < middle)[:, None] & (column < columns)[None, :]
         at = (outer * middle + row)[:, None] * columns + column[None, :]
@@ -98,17 +98,17 @@ def middle_moments(dtype, outer, middle, columns):
     return work(
         {"x": x}, {"means": means, "variances": variances},
         {"means": lambda: x.double().mean(1), "variances": lambda: x.double().var(1, unbiased=False)},
-        tiles_of(middle_moments_kernel, outer, columns, x, means, variances, middle, columns), TILES,
+        tiles_of(middle_moments_kernel, outer, columns, x, means, variances, middle, columns), TILES, variants=STAGES,
     )
 
 
 @triton.jit
-def first_axis_argmax_kernel(x_ptr, y_ptr, rows, columns, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr):
+def first_axis_argmax_kernel(x_ptr, y_ptr, rows, columns, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr, STAGES: tl.constexpr):
     column = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = column < columns
     best = tl.full([BLOCK_SIZE], -float("inf"), tl.float32)
     best_row = tl.zeros([BLOCK_SIZE], tl.int32)
-    for row in range(rows):
+    for row in tl.range(rows, num_stages=STAGES):
         v = tl.load(x_ptr + row * columns + column, mask=mask, eviction_policy=LOAD).to(tl.float32)
         best_row = tl.where(v > best, row, best_row)
         best = tl.maximum(best, v)
@@ -119,18 +119,18 @@ def first_axis_argmax(dtype, rows, columns):
     x, y = normal(dtype, rows, columns), empty(torch.int64, columns)
     return work(
         {"x": x}, {"y": y}, {"y": lambda: first_largest(x, 0).double()}, flat(first_axis_argmax_kernel, columns, x, y, rows, columns),
-        [{"BLOCK_SIZE": block, "num_warps": warps} for block in (128, 256, 512, 1024) for warps in (4, 8)],
+        [{"BLOCK_SIZE": block, "num_warps": warps} for block in (128, 256, 512, 1024) for warps in (4, 8)], variants=STAGES,
     )
 
 
 @triton.jit
-def ragged_mean_kernel(x_ptr, starts_ptr, y_ptr, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LOAD: tl.constexpr):
+def ragged_mean_kernel(x_ptr, starts_ptr, y_ptr, columns, ROWS: tl.constexpr, COLUMNS: tl.constexpr, LOAD: tl.constexpr, STAGES: tl.constexpr):
     sequence = tl.program_id(1)
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     start = tl.load(starts_ptr + sequence)
     end = tl.load(starts_ptr + sequence + 1)
     total = tl.zeros([ROWS, COLUMNS], tl.float32)
-    for first in range(start, end, ROWS):
+    for first in tl.range(start, end, ROWS, num_stages=STAGES):
         token = first + tl.arange(0, ROWS)
         mask = (token < end)[:, None] & (column < columns)[None, :]
         total += tl.load(x_ptr + token[:, None] * columns + column[None, :], mask=mask, other=0.0, eviction_policy=LOAD).to(tl.float32)
@@ -144,5 +144,5 @@ def ragged_mean(dtype, sequences, longest, columns):
     x, y = normal(dtype, sum(lengths), columns), empty(dtype, sequences, columns)
     return work(
         {"x": x, "starts": starts}, {"y": y}, {"y": lambda: torch.stack([part.double().mean(0) for part in x.split(lengths)])},
-        tiles_of(ragged_mean_kernel, sequences, columns, x, starts, y, columns), TILES,
+        tiles_of(ragged_mean_kernel, sequences, columns, x, starts, y, columns), TILES, variants=STAGES,
     )

@@ -54,6 +54,8 @@ def work(inputs, outputs, references, triton, configs, bytes=None, variants=None
     )
 
 
+# How many iterations ahead the loads of a loop run, as `tl.range` takes it. Triton's default is none in loops without a product of matrices.
+STAGES = {"STAGES": (None, 2, 3, 4, 5)}
 # Those of our kernels with tiles of rows and columns.
 TILES = [{"ROWS": rows, "COLUMNS": columns, "num_warps": warps} for rows in (16, 32) for columns in (32, 64, 128) for warps in (4, 8)]
 

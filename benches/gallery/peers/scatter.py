@@ -3,7 +3,7 @@
 import torch
 import triton
 import triton.language as tl
-from row import FLAT, Launch, Zeros, empty, flat, indices, normal, peers, work
+from row import FLAT, STAGES, Launch, Zeros, empty, flat, indices, normal, peers, work
 
 
 @triton.jit
@@ -42,12 +42,12 @@ def index_select(dtype, rows_of_y, rows_of_x, columns):
 
 
 @triton.jit
-def embedding_bag_kernel(table_ptr, index_ptr, y_ptr, in_bag, columns, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr):
+def embedding_bag_kernel(table_ptr, index_ptr, y_ptr, in_bag, columns, BLOCK_SIZE: tl.constexpr, LOAD: tl.constexpr, STAGES: tl.constexpr):
     bag = tl.program_id(1)
     column = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = column < columns
     total = tl.zeros([BLOCK_SIZE], tl.float32)
-    for i in range(in_bag):
+    for i in tl.range(in_bag, num_stages=STAGES):
         row = tl.load(index_ptr + bag * in_bag + i)
         total += tl.load(table_ptr + row * columns + column, mask=mask, other=0.0, eviction_policy=LOAD).to(tl.float32)
     tl.store(y_ptr + bag * columns + column, total, mask=mask)
@@ -64,7 +64,7 @@ def embedding_bag(dtype, bags, in_bag, rows, columns):
             Launch(embedding_bag_kernel, (triton.cdiv(columns, config["BLOCK_SIZE"]), bags), (table, index, y, in_bag, columns), config)
         ],
         [{"BLOCK_SIZE": block, "num_warps": warps} for block in (128, 256, 512, 1024) for warps in (1, 4)],
-        bytes=read + y.numel() * y.element_size(),
+        bytes=read + y.numel() * y.element_size(), variants=STAGES,
     )
 
 

@@ -2,6 +2,9 @@
 //! writes and reads, so no barrier is needed: a thread waits only for its own copies.
 //!
 //! A thread's elements form chunks of 16 bytes. Chunks of adjacent threads are adjacent, so that neighbours copy neighbouring chunks.
+//!
+//! A number has one slot for each warp, which the warp's first thread fills. A copy by each thread takes a multiprocessor as long as one of a row: the gradient of an
+//! RMS norm of 4096 x 1024 halves with 8 warps takes 16.9 us with such copies, and 12.8 us without the number (H200).
 
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -72,21 +75,39 @@ struct AsyncBuffer {
     /// The address of the thread's first chunk in the first slot.
     own: Reg,
     slot_bytes: u32,
+    /// Holds for the thread that copies, if the buffer has one slot for each warp.
+    leader: Option<Reg>,
 }
 
 impl Emitter<'_> {
     pub(crate) fn buffer(&mut self, slots: u32, result: Value) {
         let elements = self.lane_count(result) as u32 * self.func.ty(result).dtype().bytes() as u32;
-        let threads = self.schedule.threads();
+        let of_warps = !self.func.ty(result).is_tile();
         let chunk = elements.min(CHUNK);
-        let slot_bytes = elements * threads;
+        let slot_bytes = elements * if of_warps { self.schedule.num_warps } else { self.schedule.threads() };
         let range = self.hold(slots * slot_bytes);
         let thread = self.thread();
         let own = self.reg(Class::B32);
         let base = self.shared_address(None);
-        asm!(self, "mad.lo.s32 {own}, {thread}, {chunk}, {base}");
+        let mut leader = None;
+        if of_warps {
+            let [warp, lane] = [0; 2].map(|_| self.reg(Class::B32));
+            let first = self.reg(Class::Pred);
+            asm!(self, "shr.u32 {warp}, {thread}, 5");
+            asm!(self, "and.b32 {lane}, {thread}, 31");
+            asm!(self, "setp.eq.s32 {first}, {lane}, 0");
+            asm!(self, "mad.lo.s32 {own}, {warp}, {chunk}, {base}");
+            leader = Some(first);
+        } else {
+            asm!(self, "mad.lo.s32 {own}, {thread}, {chunk}, {base}");
+        }
         let last = self.buffers.last_users[&result];
-        self.buffers.alive.push(AsyncBuffer { value: result, last, range, own, slot_bytes });
+        self.buffers.alive.push(AsyncBuffer { value: result, last, range, own, slot_bytes, leader });
+    }
+
+    /// The thread that copies for its warp, if the buffer has one slot for each warp.
+    fn leader(&self, buffer: Value) -> Option<Reg> {
+        self.buffers.alive.iter().find(|known| known.value == buffer)?.leader
     }
 
     /// After an op: frees the async buffers whose last user is this op.
@@ -122,7 +143,12 @@ impl Emitter<'_> {
         let (address, start) = self.slot(buffer, slot);
         let (on, mask) = (self.scalar(on), mask.map(|mask| self.source(mask)));
         let owner = if self.readers[buffer] != Reader::Each { self.owner_of(self.layout(offset).cloned().as_ref()) } else { None };
-        let on = self.both(Some(on), owner).unwrap_or(on);
+        let mut on = self.both(Some(on), owner).unwrap_or(on);
+        if let Some(leader) = self.leader(buffer) {
+            // The warp has read what the slot held.
+            self.warp_barrier();
+            on = self.both(Some(on), Some(leader)).unwrap_or(on);
+        }
         for first in (0..self.lane_count(offset)).step_by(access.group) {
             let own = mask
                 .as_ref()
@@ -153,6 +179,10 @@ impl Emitter<'_> {
         let &Op::LocalLoad { buffer, slot, mask } = op else { return };
         let dtype = self.func.ty(result).dtype();
         let (address, start) = self.slot(buffer, slot);
+        if self.leader(buffer).is_some() {
+            // The copy of the warp's first thread is visible to the others.
+            self.warp_barrier();
+        }
         let count = self.lane_count(result);
         let group = (CHUNK as usize / dtype.bytes()).min(count);
         let (mut regs, mut runs) = (Vec::new(), Vec::new());
