@@ -110,14 +110,13 @@ use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
 use super::split_full_tiles::WIDEST;
-use super::split_loops::exchanges;
 
 /// The most bytes per thread in the async buffers of a loop without `num_stages`. The buffers of 2048 threads, the most that a multiprocessor
 /// runs, then take at most 224 KiB, and an H100 has 227 KiB. A copy of 64 bytes a thread is not made ahead: group norm of `f16` takes 49.9 instead of
 /// 46.5 us with it (16 x 512 x 64 x 64, H200).
 const BYTES_PER_THREAD: u32 = 112;
-/// The same if programs share the iterations, as in `range(program_id(0), rows, num_programs(0))`, and threads wait for each other in each iteration. A grid then has
-/// only so many programs that each multiprocessor runs a few, and they do not load while they wait. Gradient of RMS norm, 4096 x 1024 halves, 256 programs
+/// The same if programs share the iterations, as in `range(program_id(0), rows, num_programs(0))`, and reduce a tile in each iteration. A grid then has
+/// only so many programs that each multiprocessor runs a few, and they do not load while threads wait for each other. Gradient of RMS norm, 4096 x 1024 halves, 256 programs
 /// of 4 warps, H200: 13.9 us with three stages, 13.5 us with four, 13.2 us with five.
 const BYTES_PER_THREAD_OF_FEW: u32 = 160;
 
@@ -211,7 +210,7 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
         None if holds_loops(func, around.body) => 1,
         None => {
             registers.clear();
-            let is_few = is_shared(func, around) && exchanges(func, around.body);
+            let is_few = is_shared(func, around) && reduces(func, around.body);
             let most = if is_few { BYTES_PER_THREAD_OF_FEW } else { BYTES_PER_THREAD };
             schedule.num_stages.min(most.checked_div(bytes).unwrap_or(1))
         }
@@ -242,6 +241,11 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
 fn is_shared(func: &Function, around: &Loop) -> bool {
     let counts_programs = |value: &Value| matches!(func.def_op(*value), Some(Op::NumPrograms { .. }));
     Factors::of(func, around.step).scalars().iter().any(counts_programs)
+}
+
+/// Is a tile reduced in each iteration?
+fn reduces(func: &Function, body: Region) -> bool {
+    func.region(body).insts.iter().any(|inst| matches!(func.inst(*inst).op, Op::Reduce { .. }))
 }
 
 fn holds_loops(func: &Function, body: Region) -> bool {

@@ -171,7 +171,6 @@ use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Region
 
 use super::reductions::{Versions, sink_into_versions};
 use super::split_full_tiles::{Plan, Sought, Test, WIDEST, Width, condition, is_inside, is_loaded, is_plain, is_shifted, make_full, plan};
-pub(super) use guarded::exchanges;
 use guarded::{Guarded, guarded_run};
 use positions::mask_by_position;
 use slacks::{full_span, slacks};

@@ -139,7 +139,7 @@ fn fits_registers(func: &Function, around: &Loop) -> bool {
 }
 
 /// Do threads wait for each other in an iteration?
-pub(in crate::passes) fn exchanges(func: &Function, body: Region) -> bool {
+fn exchanges(func: &Function, body: Region) -> bool {
     func.region(body).insts.iter().any(|inst| func.inst(*inst).op.exchanges())
 }
 
