@@ -1,4 +1,4 @@
-//! Alignment of tiles: where each iteration of a loop holds a row in one tile, the tile begins at the multiple of 16 bytes in front of the row.
+//! Shifted tiles: if each iteration of a loop holds a row in one tile, the tile begins at the last multiple of 16 bytes at or before the row.
 //!
 //! ```text
 //! ; before
@@ -96,9 +96,9 @@
 //! }
 //! ```
 //!
-//! Rows whose length is no multiple of 16 bytes begin anywhere, and a thread then moves one element by an instruction. If a program takes every eighth row, or
-//! another number of rows that together are a multiple of 16 bytes, all of its rows begin at one distance from a multiple of 16 bytes. A tile that begins there
-//! is aligned, and only the runs at both ends of a row are partial. Each position of such a shifted tile belongs to the column `behind` to the left of it:
+//! Rows whose length is no multiple of 16 bytes begin anywhere, and a thread then moves one element by an instruction. But if the rows between two iterations together
+//! are a multiple of 16 bytes, all rows of a program begin at one distance from such a multiple. A tile that begins there is aligned, and only the runs at both ends
+//! of a row are partial. With a shift of 3, position `p` holds column `p - 3`:
 //!
 //! ```text
 //! tile of 16, row of 11        shifted by 3
@@ -106,16 +106,17 @@
 //! 8 9 10 . . . . .             5 6 7 8 9 10 . .
 //! ```
 //!
-//! All tiles of the kernel shift by the same distance, also those that a loop carries, and what is loaded or stored outside of it. So each element of a shifted
-//! tile is what it was in the original one, if columns are only used as offsets of accesses, and compared with the end of the row. Of the elements that belong to
-//! no column, a tile has as many as before, and each is what it was. So a reduction combines the same elements in another order, and must be symmetric.
+//! All tiles of the kernel shift by the same distance: carried tiles, and tiles that are accessed outside of the loop, too. A column keeps its value, because columns are
+//! used only as offsets of accesses and in comparisons with the end of the row. The positions without a column all hold one value, and their number does not change.
+//! So a reduction combines the same elements in another order, and must be symmetric.
 //!
-//! A program runs this version if a test in front shows that rows keep their distance, and that a row fits in the shifted tile. [`super::split_loops`] then makes
-//! the accesses wide, as for any loop, and leaves the rows at both ends of a tensor, whose runs it may not read as a whole, in a remainder loop.
+//! A test before the branch selects the shifted version: the distance between rows is a multiple of 16 bytes, and a row fits in the shifted tile.
+//! [`super::split_loops`] then makes the accesses wide, as for any loop, and leaves the rows at both ends of a tensor, whose runs it may not read as a whole, in a
+//! remainder loop.
 
 use rustc_hash::FxHashSet;
 
-use crate::analysis::affine::AffineFacts;
+use crate::analysis::affine::{self, AffineFacts};
 use crate::analysis::bounds;
 use crate::analysis::loops::Loop;
 use crate::analysis::masks::Comparison;
@@ -139,7 +140,7 @@ pub fn run(func: &mut Function) -> Changed {
         return false;
     }
     let Some(plan) = Plan::of(func) else { return false };
-    plan.shift(func);
+    plan.apply(func);
     true
 }
 
@@ -148,6 +149,8 @@ struct Plan {
     around: Loop,
     /// The rows that the loop accesses. The elements of the first are the shortest.
     rows: Vec<Row>,
+    /// The elements of a run of 16 bytes, of the shortest elements that the kernel accesses.
+    run: i64,
     /// The comparisons of columns with the end of a row.
     masks: Vec<Value>,
     /// The number of columns of a row.
@@ -181,7 +184,7 @@ impl Plan {
         if !is_short || !insts.iter().chain(inner).all(|inst| columns.allow(*inst, &around)) {
             return None;
         }
-        let Columns { mut facts, masks, end, elements, .. } = columns;
+        let Columns { mut facts, masks, end, elements, shortest, .. } = columns;
         let (front, rest) = scalars_first(func, insts);
         let mut rows = Vec::new();
         for inst in inner {
@@ -197,82 +200,80 @@ impl Plan {
             rows.push(Row { base: access.base, start: form.start.clone(), distance: scale.times(&around.step_form(func))?, bytes });
         }
         rows.sort_by_key(|row| row.bytes);
-        let shortest = rows.first()?;
-        let run = WIDEST / shortest.bytes;
-        let end = end?;
+        let first = rows.first()?;
+        let (run, end) = (WIDEST / shortest, end?);
         let known: FxHashSet<Value> = front.iter().flat_map(|inst| &func.inst(*inst).results).copied().collect();
         let index = around.index(func);
         let is_known = |value: Value| value == index || known.contains(&value) || func.params.iter().any(|param| param.value == value);
         let scalars: Vec<Value> =
             rows.iter().flat_map(|row| row.start.scalars().chain(row.distance.scalars())).chain(end.scalars()).collect();
-        let gains = run > 1 && !(shortest.start.is_multiple_of(run) && end.is_multiple_of(run));
+        let gains = run > 1 && !(first.start.is_multiple_of(run) && end.is_multiple_of(run));
         let is_fine = gains && scalars.into_iter().chain([around.lower, around.step]).all(is_known);
-        is_fine.then_some(Plan { around, rows, masks, end, elements: elements as i64, front, rest })
+        is_fine.then_some(Plan { around, rows, run, masks, end, elements: elements as i64, front, rest })
     }
 
     /// Replaces the kernel's body by a branch with both versions.
-    fn shift(self, func: &mut Function) {
+    fn apply(self, func: &mut Function) {
         let loc = func.inst(self.around.inst).loc;
         let [test, given, shifted] = [0; 3].map(|_| func.add_region());
         let last = func.terminator(func.body);
-        let (cond, behind) = self.test(&mut Builder::new(func, test, loc));
+        let (cond, shift) = self.test(&mut Builder::new(func, test, loc));
         *func.insts_mut(given) = self.rest.clone();
         let mut map = Substitution::new();
-        self.copy(func, &self.rest, shifted, &mut map, behind);
+        self.copy(func, &self.rest, shifted, &mut map, shift);
         [given, shifted].into_iter().for_each(|region| Builder::new(func, region, loc).yield_values(Vec::new()));
         let branch = func.make_inst(Op::If { cond, then_region: shifted, else_region: given, rare: false }, [], loc);
         let tests = std::mem::take(func.insts_mut(test));
         *func.insts_mut(func.body) = self.front.into_iter().chain(tests).chain([branch, last]).collect();
     }
 
-    /// Appends a test: is the shifted version right and faster? Also returns by how many elements tiles shift.
+    /// Appends the test that selects the shifted version. Also returns the shift in elements.
     fn test(&self, b: &mut Builder<'_>) -> (Value, Value) {
         let (index, lower) = (self.around.index(b.func), self.around.lower);
         let low_bits = b.index((WIDEST - 1).into());
-        let (mut behind, mut parts, mut numbers) = (None, Vec::new(), Vec::new());
+        let (mut shift, mut parts, mut numbers) = (None, Vec::new(), Vec::new());
         for row in &self.rows {
             let start = row.start.map(&|value| if value == index { lower } else { value }).value(b);
             let (base, bytes) = (b.address(row.base), b.index(row.bytes.into()));
             let offset = b.binary(BinaryOp::Mul, start, bytes);
             let address = b.binary(BinaryOp::Add, base, offset);
             // The first row has the shortest elements.
-            let behind = *behind.get_or_insert_with(|| {
-                let (behind, log) = (b.binary(BinaryOp::And, address, low_bits), b.index(row.bytes.trailing_zeros().into()));
-                b.binary(BinaryOp::Shr, behind, log)
+            let shift = *shift.get_or_insert_with(|| {
+                let (shift, log) = (b.binary(BinaryOp::And, address, low_bits), b.index(row.bytes.trailing_zeros().into()));
+                b.binary(BinaryOp::Shr, shift, log)
             });
             // Elements in front of the tensor would be read.
-            parts.push(b.compare(CompareOp::Ge, start, behind));
-            let behind = b.binary(BinaryOp::Mul, behind, bytes);
-            numbers.extend([b.binary(BinaryOp::Sub, address, behind), row.distance.scaled(row.bytes).value(b)]);
+            parts.push(b.compare(CompareOp::Ge, start, shift));
+            let shift = b.binary(BinaryOp::Mul, shift, bytes);
+            numbers.extend([b.binary(BinaryOp::Sub, address, shift), row.distance.scaled(row.bytes).value(b)]);
         }
-        let behind = behind.expect("a plan has rows");
+        let shift = shift.expect("a plan has rows");
         let (zero, end) = (b.index(0), self.end.value(b));
-        let run = WIDEST / self.rows[0].bytes;
         // Tiles begin at multiples of 16 bytes in all iterations.
         let bits = bounds::any_bit(b, numbers).expect("a plan has rows");
         let bits = b.binary(BinaryOp::And, bits, low_bits);
         parts.push(b.compare(CompareOp::Eq, bits, zero));
         // An aligned row of whole runs has a faster version.
-        let (ends, in_run) = (b.binary(BinaryOp::Or, behind, end), b.index((run - 1).into()));
+        let (ends, in_run) = (b.binary(BinaryOp::Or, shift, end), b.index((self.run - 1).into()));
         let ends = b.binary(BinaryOp::And, ends, in_run);
         parts.push(b.compare(CompareOp::Ne, ends, zero));
         // The row fits in the tile, and no run is partial at both ends.
-        let (run, elements) = (b.index(run.into()), b.index(self.elements.into()));
+        let (run, elements) = (b.index(self.run.into()), b.index(self.elements.into()));
         parts.push(b.compare(CompareOp::Ge, end, run));
-        let most = b.binary(BinaryOp::Sub, elements, behind);
+        let most = b.binary(BinaryOp::Sub, elements, shift);
         parts.push(b.compare(CompareOp::Le, end, most));
         let all = parts.into_iter().reduce(|all, part| b.binary(BinaryOp::And, all, part));
-        (all.expect("there are parts"), behind)
+        (all.expect("there are parts"), shift)
     }
 
     /// Appends copies of ops to a region, with shifted columns. `map` has the copies of values.
-    fn copy(&self, func: &mut Function, insts: &[Inst], to: Region, map: &mut Substitution, behind: Value) {
+    fn copy(&self, func: &mut Function, insts: &[Inst], to: Region, map: &mut Substitution, shift: Value) {
         for inst in insts {
             let data = func.inst(*inst).clone();
             if let [mask] = data.results[..]
                 && self.masks.contains(&mask)
             {
-                map.insert(mask, self.mask(&mut Builder::new(func, to, data.loc), behind));
+                map.insert(mask, self.mask(&mut Builder::new(func, to, data.loc), shift));
                 continue;
             }
             let mut op = data.op;
@@ -284,7 +285,7 @@ impl Plan {
                         let ty = func.ty(param).clone();
                         map.insert(param, func.add_region_param(copy, ty));
                     }
-                    self.copy(func, &original.insts, copy, map, behind);
+                    self.copy(func, &original.insts, copy, map, shift);
                     *body = copy;
                 }
                 Op::Load { offset, shifted, .. } | Op::Store { offset, shifted, .. } => *shifted = func.ty(*offset).is_tile(),
@@ -295,19 +296,19 @@ impl Plan {
             let copy = func.append(to, op, types, data.loc);
             for (value, copy) in data.results.into_iter().zip(func.inst(copy).results.clone()) {
                 let b = &mut Builder::new(func, to, data.loc);
-                map.insert(value, if is_columns { shifted(b, copy, behind) } else { copy });
+                map.insert(value, if is_columns { shifted_columns(b, copy, shift) } else { copy });
             }
         }
     }
 
     /// Appends the positions of a shifted tile that hold a column of the row.
-    fn mask(&self, b: &mut Builder<'_>, behind: Value) -> Value {
-        let extent = ConstExpr::Int(self.elements.into());
+    fn mask(&self, b: &mut Builder<'_>, shift: Value) -> Value {
+        let shape = [ConstExpr::Int(self.elements.into())];
         let end = self.end.value(b);
-        let end = b.binary(BinaryOp::Add, end, behind);
-        let positions = b.op(Op::Arange { start: ConstExpr::Int(0), end: extent.clone() }, &[]);
-        let [begins, ends] = [(CompareOp::Ge, behind), (CompareOp::Lt, end)].map(|(op, limit)| {
-            let limit = b.broadcast(limit, std::slice::from_ref(&extent));
+        let end = b.binary(BinaryOp::Add, end, shift);
+        let positions = affine::positions(b, &shape, 0);
+        let [begins, ends] = [(CompareOp::Ge, shift), (CompareOp::Lt, end)].map(|(op, limit)| {
+            let limit = b.broadcast(limit, &shape);
             b.compare(op, positions, limit)
         });
         b.binary(BinaryOp::And, begins, ends)
@@ -320,13 +321,15 @@ struct Columns<'a> {
     facts: AffineFacts,
     /// The elements of each tile.
     elements: usize,
+    /// The bytes of the shortest elements that are accessed.
+    shortest: i64,
     /// The end of a row.
     end: Option<Polynomial>,
     /// The comparisons of columns with that end.
     masks: Vec<Value>,
     /// Integers that depend on columns.
     of_columns: SideTable<Value, bool>,
-    /// Does it hold for no element that belongs to no column?
+    /// Is the mask false at every position without a column?
     is_mask: SideTable<Value, bool>,
 }
 
@@ -341,6 +344,7 @@ impl<'a> Columns<'a> {
             func,
             facts: AffineFacts::through_products(),
             elements,
+            shortest: WIDEST,
             end: None,
             masks: Vec::new(),
             of_columns: SideTable::new(),
@@ -348,7 +352,7 @@ impl<'a> Columns<'a> {
         })
     }
 
-    /// Is an op right for shifted tiles? Ops are visited in order.
+    /// Does the op compute the same in a shifted tile? Ops are visited in order.
     fn allow(&mut self, inst: Inst, around: &Loop) -> bool {
         let func = self.func;
         let data = func.inst(inst);
@@ -358,11 +362,16 @@ impl<'a> Columns<'a> {
         }
         let mut uses_columns = false;
         data.op.for_each_operand(&mut |value| uses_columns |= self.of_columns[value]);
+        if let Some(access) = data.op.access().filter(|access| func.ty(access.offset).is_tile()) {
+            self.shortest = self.shortest.min(func.ty(access.base).dtype().bytes() as i64);
+        }
         match data.op {
             Op::Arange { start: ConstExpr::Int(0), .. } => {
                 self.of_columns[data.results[0]] = true;
                 true
             }
+            // The copies of all other ranges of positions would have to shift, too.
+            Op::Arange { .. } => false,
             Op::Load { offset, mask, other, volatile: false, in_bounds: false, align: 0, .. } if func.ty(offset).is_tile() => {
                 self.is_of_row(offset, mask) && other.is_none_or(|other| !self.of_columns[other])
             }
@@ -406,16 +415,16 @@ impl<'a> Columns<'a> {
             results.iter().for_each(|result| self.is_mask[*result] = keeps_row);
         }
         results.iter().for_each(|result| self.of_columns[*result] = uses_columns);
-        // Other than its columns, an element knows nothing of its position.
+        // Only tiles of `i64` may depend on the column.
         !uses_columns || results.iter().all(|result| self.func.ty(*result).is_tile() && self.func.ty(*result).dtype() == Dtype::I64)
     }
 }
 
 /// Appends the columns of a shifted tile.
-fn shifted(b: &mut Builder<'_>, columns: Value, behind: Value) -> Value {
+fn shifted_columns(b: &mut Builder<'_>, columns: Value, shift: Value) -> Value {
     let shape = b.func.ty(columns).shape().to_vec();
-    let behind = b.broadcast(behind, &shape);
-    b.binary(BinaryOp::Sub, columns, behind)
+    let shift = b.broadcast(shift, &shape);
+    b.binary(BinaryOp::Sub, columns, shift)
 }
 
 /// Splits the ops of a kernel into those that compute scalars from arguments and the grid, and the others.

@@ -160,7 +160,7 @@ struct Planned {
 }
 
 fn planned(func: &Function, whole: &[Inst], loops: &FxHashMap<Value, Loop>, facts: &mut AffineFacts) -> Option<Planned> {
-    // Of the iterations for shifted tiles, those with full accesses are in a main loop.
+    // `split_loops` has made shifted accesses wide where possible. Those outside of the loop, and those of the remainder loop, are too few for another version.
     if whole.len() > MAX_OPS || whole.iter().any(|inst| is_shifted(&func.inst(*inst).op)) {
         return None;
     }

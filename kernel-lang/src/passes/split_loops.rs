@@ -232,7 +232,7 @@ fn full_iterations(func: &Function, around: &Loop, facts: &mut AffineFacts) -> O
     let mut plan = full;
     let is_fine = only_grows(&plan, index);
     // An access stays wide only if its address keeps its alignment from one iteration to the next.
-    // Programs that take every so many rows: each row of a shifted tile is at one distance from a multiple of 16 bytes, though rows are not aligned.
+    // In a loop over shifted tiles, the step times the length of a row may be a multiple of 16 bytes though that length is not.
     let step = if has_shifted(func, around) { around.step_form(func) } else { Polynomial::constant(around.step_divisor(func)) };
     let distance = |affine: &Affine, bytes: i64| affine.start.coefficient(index)?.scaled(bytes).times(&step);
     let keeps = |distance: &Polynomial| distance.as_constant().is_none_or(|distance| distance % WIDEST == 0);

@@ -1,4 +1,4 @@
-//! A sum of columns is that of those which the row has not, too.
+//! A sum over column numbers includes the columns after the end of the row.
 //! x: whole 3000
 //! y: zeros 3000
 //! rows: 11, 11

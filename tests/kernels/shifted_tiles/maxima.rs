@@ -1,4 +1,4 @@
-//! What is loaded where the mask does not hold is the greatest of the elements of a row, or not.
+//! `other` may be the maximum of a row.
 //! x: whole 9000
 //! y: zeros 9000
 //! m: zeros 40

@@ -78,8 +78,9 @@ impl<'a> Parts<'a> {
             {
                 self.ends.push(End { is_inclusive: op == CompareOp::Le, ..End::below(axis, limit) });
             }
-            // A shifted tile begins in front of its row. The elements there are in bounds like the others, and stay masked.
-            (Some(Test::Order(Comparison { op: CompareOp::Ge, .. }, _)), Some(_)) if self.ragged == Ragged::Shifted => {}
+            // A shifted tile begins before its row. The elements there are in bounds like the others, and stay masked.
+            (Some(Test::Order(Comparison { op: CompareOp::Ge, index: positions, .. }, _)), Some(_))
+                if self.ragged == Ragged::Shifted && positions.start.is(0) => {}
             (Some(Test::Order(comparison @ Comparison { op: CompareOp::Lt, .. }, _)), Some((_, axis)))
                 if self.ragged.includes(&comparison) =>
             {

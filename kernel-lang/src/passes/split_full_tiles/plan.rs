@@ -76,7 +76,7 @@ pub(in crate::passes) enum Width {
     Elements,
     /// In runs of as many bytes as the plan says. The mask is the same for all elements of a run.
     Runs,
-    /// In runs, of which the last may be partial: the mask may hold for only its first elements.
+    /// In runs. The last run that the mask keeps may be partial: the mask may hold for only its first elements. In a shifted tile, the first run may be partial, too.
     PartialRuns,
 }
 
@@ -149,7 +149,7 @@ pub(super) enum Ragged<'a> {
     At(&'a Polynomial),
     /// All.
     Anywhere,
-    /// All, and those at the start of a row that a shifted tile holds.
+    /// All. A shifted tile also has a mask that begins within the tile.
     Shifted,
 }
 

@@ -1,0 +1,34 @@
+//! Columns are counted from 0 and from 1, so they cannot shift.
+//! x: whole 3000
+//! y: zeros 3000
+//! z: zeros 3000
+//! rows: 11, 11
+//! n: 249, 250
+//! grid: 8, 8
+fn kernel(x: Ptr<i64>, y: PtrMut<i64>, z: PtrMut<i64>, rows: usize, n: usize) {
+    let column = arange(0, 256);
+    let number = arange(1, 257);
+    for row in range(program_id(0), rows, num_programs(0)) {
+        let v = load(x + row * n + column, mask = column < n);
+        store(y + row * n + column, v + sum(v + number as i64), mask = column < n);
+        store(z + row * n + column, v, mask = (column < n) & (number < 3));
+    }
+}
+
+fn reference(x: Ptr<i64>, y: PtrMut<i64>, z: PtrMut<i64>, rows: usize, n: usize) {
+    for row in range(program_id(0), rows, num_programs(0)) {
+        let mut total = 0i64;
+        for column in 0..256 {
+            if column < n {
+                total += load(x + row * n + column);
+            }
+            total += column as i64 + 1;
+        }
+        for column in 0..n {
+            store(y + row * n + column, load(x + row * n + column) + total);
+            if column < 2 {
+                store(z + row * n + column, load(x + row * n + column));
+            }
+        }
+    }
+}
