@@ -199,9 +199,14 @@ impl Naive<'_, '_> {
                 self.slots.insert(results[0], vec![None; *slots as usize]);
                 vec![vec![nothing; ty.numel()]]
             }
-            Op::AsyncCopy { buffer, slot, on, base, offset, mask, align, .. } => {
+            Op::AsyncCopy { buffer, slot, on, base, offset, mask, align, partial, .. } => {
                 if self.get(*on)[0].bits() != 0 {
-                    let (slot, elements) = (self.get(*slot)[0].bits() as usize, self.load(*base, *offset, *mask, None, *align));
+                    let (slot, mut elements) = (self.get(*slot)[0].bits() as usize, self.load(*base, *offset, *mask, None, *align));
+                    if *partial {
+                        // A copy of whole runs leaves anything where the mask does not hold.
+                        let dtype = func.ty(*base).dtype();
+                        self.replace_masked(*mask, Scalar::from_bits(dtype, 0x55), &mut elements);
+                    }
                     // Until it arrives nobody may look.
                     self.slots.get_mut(buffer).unwrap()[slot] = None;
                     self.open.push((*buffer, slot, elements));
@@ -221,9 +226,11 @@ impl Naive<'_, '_> {
                 }
                 Vec::new()
             }
-            Op::LocalLoad { buffer, slot } => {
+            Op::LocalLoad { buffer, slot, mask } => {
                 let slot = self.get(*slot)[0].bits() as usize;
-                vec![self.slots[buffer][slot].clone().expect("what was local_load has arrived")]
+                let mut elements = self.slots[buffer][slot].clone().expect("what was local_load has arrived");
+                self.replace_masked(*mask, Scalar::from_bits(func.ty(results[0]).dtype(), 0), &mut elements);
+                vec![elements]
             }
             Op::Store { base, offset, value, mask, align, .. } => {
                 self.check_alignment(*base, *offset, *mask, *align);
@@ -363,6 +370,12 @@ impl Naive<'_, '_> {
             Scalar::from_bits(dtype, if dtype == Dtype::Bool { u64::from(bits != 0) } else { bits })
         });
         lanes.collect()
+    }
+
+    /// Replaces the elements that a mask excludes.
+    fn replace_masked(&self, mask: Option<Value>, by: Scalar, elements: &mut [Scalar]) {
+        let Some(mask) = mask.map(|mask| self.get(mask)) else { return };
+        elements.iter_mut().zip(mask).filter(|(_, kept)| kept.bits() == 0).for_each(|(element, _)| *element = by);
     }
 
     /// One element after the other.

@@ -220,6 +220,7 @@ impl Maker<'_> {
                     in_bounds: false,
                     align: 0,
                     partial: false,
+                    shifted: false,
                 };
                 self.push(plain, &[]);
             }
@@ -355,6 +356,7 @@ impl Maker<'_> {
             in_bounds: false,
             align: 0,
             partial: false,
+            shifted: false,
         };
         self.builder().try_op(op, &[]).unwrap();
     }
