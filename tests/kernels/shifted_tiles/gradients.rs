@@ -9,6 +9,7 @@
 //! n: 249, 250, 250, 252, 8, 9, 255, 256, 6, 249, 249, 249
 //! start: 0, 0, 6, 5, 3, 0, 1, 3, 1, 0, 2, 1
 //! grid: 8, 4, 4, 2, 8, 8, 8, 8, 8, 5, 8, 8
+//! warps: 1
 fn kernel(x: Ptr<f16>, g: Ptr<f16>, w: Ptr<f16>, y: PtrMut<f16>, parts: PtrMut<f32>, rows: usize, n: usize, start: usize) {
     let column = arange(0, 256);
     let mask = column < n;
