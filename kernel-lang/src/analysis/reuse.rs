@@ -17,10 +17,7 @@
 //! and the positions in the tile. A load reads each element once if its index contains all of them and no two different coordinates give
 //! one index. An index can contain a coordinate in pieces, by quotients and remainders.
 //!
-//! A scalar that is rounded to a multiple of a constant, up or down, counts as if it were not rounded. Rounding makes neighbouring rows overlap
-//! by less than the constant. The constant is a cache line at most, and rows that begin anywhere share a line with their neighbours, too. But
-//! if rows are nearer to each other than the constant, several begin at one multiple. So a distance of rows that is known must be a multiple of
-//! the constant. One that is not known, such as `%n`, is taken to be larger.
+//! A scalar that is rounded to a multiple of a constant counts as if it were not rounded (`rounding`).
 //!
 //! The answer is a guess that selects cache hints, and no result may depend on it: the analysis ignores masks, takes numbers to be
 //! positive, and takes an extent such as `%n` of `%row * %n + %column` to be larger than the columns.
@@ -30,6 +27,8 @@
 //! Forms are short (see [`Polynomial`]), an index is taken apart into at most `MOST_PARTS` values, and at most `MOST_READS` loads of a
 //! tensor are compared. So the analysis takes time linear in the size of the kernel.
 
+mod rounding;
+
 use std::rc::Rc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -37,8 +36,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::loops::{Loop, carried_step};
 use crate::analysis::polynomial::{Polynomial, Product};
-use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Def, Elem, Function, Inst, Op, Region, SideTable, Value, postorder};
+use crate::ir::{BinaryOp, Def, Function, Inst, Op, Region, SideTable, Value, postorder};
 use crate::target::SECTOR;
 
 /// An index of more parts is taken to be shared.
@@ -174,20 +172,6 @@ struct Digit {
     high: Option<Polynomial>,
 }
 
-/// A scalar from which rounding follows: `unit` times the scalar is `number`, or less by less than `multiple`.
-///
-/// ```text
-/// scalar         unit    number
-/// %x / 16        16      %x
-/// %x & -16       1       %x
-/// %x % 16        -1      0          as in %x - %x % 16
-/// ```
-struct Rounded {
-    number: Polynomial,
-    multiple: i64,
-    unit: i64,
-}
-
 struct Indices<'a> {
     func: &'a Function,
     facts: AffineFacts,
@@ -248,59 +232,6 @@ impl Indices<'_> {
         let ends = digit.and_then(|digit| Some((digit.low.as_constant()?, digit.high?.as_constant()?)));
         let extent = ends.and_then(|(low, high)| high.checked_div(low)).map(i128::from);
         Some(Term { factor: product(coefficient), extent, is_innermost })
-    }
-
-    /// The start of an index of elements of so many bytes, as it is without rounding.
-    fn unrounded(&mut self, start: &Polynomial, bytes: i128) -> Polynomial {
-        let (mut unrounded, mut steps) = (start.clone(), Vec::new());
-        let parts = self.parts(start);
-        let factor = |part: Value| start.coefficient(part)?.as_constant();
-        for &part in &parts {
-            let Some((factor, rounded)) = factor(part).zip(self.rounded(part)) else { continue };
-            let times = factor.checked_div(rounded.unit).unwrap_or_default();
-            let is_near = (i128::from(times) * i128::from(rounded.multiple)).saturating_mul(bytes) <= LINE;
-            if times > 0 && times * rounded.unit == factor && is_near {
-                unrounded = unrounded.minus(&Polynomial::scalar(part).scaled(factor)).plus(&rounded.number.scaled(times));
-                steps.push(times * rounded.multiple);
-            }
-        }
-        // Rounding up adds one to the quotient if there is a remainder.
-        for &part in parts.iter().filter(|part| self.is_predicate(**part)) {
-            if let Some(step) = factor(part).filter(|step| steps.contains(step)) {
-                unrounded = unrounded.minus(&Polynomial::scalar(part).scaled(step));
-            }
-        }
-        unrounded
-    }
-
-    /// The number that a scalar rounds, unless rows are nearer to each other than numbers that are rounded alike.
-    fn rounded(&mut self, scalar: Value) -> Option<Rounded> {
-        let &Op::Binary { op, lhs, rhs } = self.func.def_op(scalar).filter(|_| self.func.ty(scalar).is_scalar())? else { return None };
-        let constant = self.facts.get(self.func, rhs)?.as_constant()?;
-        let number = self.facts.get(self.func, lhs)?.start.clone();
-        let rounded = match op {
-            BinaryOp::Div => Rounded { number: number.clone(), multiple: constant, unit: constant },
-            BinaryOp::Rem => Rounded { number: Polynomial::default(), multiple: constant, unit: -1 },
-            BinaryOp::And if constant.unsigned_abs().is_power_of_two() => {
-                Rounded { number: number.clone(), multiple: constant.checked_neg()?, unit: 1 }
-            }
-            _ => return None,
-        };
-        if rounded.multiple <= 0 {
-            return None;
-        }
-        for part in self.parts(&number) {
-            let term = self.term(part, &number.coefficient(part)?)?;
-            if term.factor.is_some_and(|(scalars, step)| scalars.is_empty() && step % i128::from(rounded.multiple) != 0) {
-                return None;
-            }
-        }
-        Some(rounded)
-    }
-
-    /// Is the value a comparison that counts as 0 or 1?
-    fn is_predicate(&self, value: Value) -> bool {
-        matches!(self.func.def_op(value), Some(Op::Cast { x }) if self.func.ty(*x).elem() == &Elem::Dtype(Dtype::Bool))
     }
 
     /// The terms of a polynomial that differ between programs, iterations or elements.

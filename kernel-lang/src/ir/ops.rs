@@ -482,7 +482,7 @@ define_ops! {
     /// or 0. `align` is 0, or the access width in bytes: along the contiguous axis, each run of that many bytes has one mask, and an unmasked
     /// run starts at a multiple of `align`. With `partial`, the mask may also hold for only the first elements of a run. The whole run is then
     /// inside the tensor, which no program writes. `in_bounds` states that no unmasked element is outside the tensor. A `shifted` access belongs to
-    /// a tile that begins at a multiple of 16 bytes in front of its row, so it may also be partial at the start of the row: its mask keeps at least
+    /// a tile that begins at the last multiple of 16 bytes at or before its row, so it may also be partial at the start of the row: its mask keeps at least
     /// one end of each run of which it keeps an element.
     Load = "load" {
         base: Value, offset: Value, mask: Option<Value>, other: Option<Value>,

@@ -205,7 +205,7 @@ pub(in crate::passes) fn plan(
         let Some(affine) = facts.get(func, offset).filter(|affine| is_sought && affine.scalars().all(is_early)) else { continue };
         let extents = ty.extents();
         let loops = sought.loops.filter(|_| takes_partial_runs(func, &func.inst(*inst).op));
-        let ragged = if is_shifted(&func.inst(*inst).op) && widest > 0 { Ragged::Shifted } else { sought.ragged };
+        let ragged = if is_shifted(&func.inst(*inst).op) { Ragged::Shifted } else { sought.ragged };
         let mut parts = mask.map_or(Parts::default(), |mask| Parts::of(func, facts, mask, &is_early, Sought { loops, ragged, ..sought }));
         let bytes = func.ty(base).dtype().bytes() as i64;
         let run = run_axis(&affine, &extents, bytes, widest).filter(|axis| parts.is_whole_along(*axis) && access.can_be_wide(func));

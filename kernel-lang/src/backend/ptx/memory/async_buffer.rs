@@ -89,18 +89,13 @@ impl Emitter<'_> {
         let thread = self.thread();
         let own = self.reg(Class::B32);
         let base = self.shared_address(None);
-        let mut leader = None;
+        let (mut holder, mut leader) = (thread, None);
         if of_warps {
-            let [warp, lane] = [0; 2].map(|_| self.reg(Class::B32));
-            let first = self.reg(Class::Pred);
-            asm!(self, "shr.u32 {warp}, {thread}, 5");
-            asm!(self, "and.b32 {lane}, {thread}, 31");
-            asm!(self, "setp.eq.s32 {first}, {lane}, 0");
-            asm!(self, "mad.lo.s32 {own}, {warp}, {chunk}, {base}");
-            leader = Some(first);
-        } else {
-            asm!(self, "mad.lo.s32 {own}, {thread}, {chunk}, {base}");
+            holder = self.reg(Class::B32);
+            asm!(self, "shr.u32 {holder}, {thread}, 5");
+            leader = self.owner(31, thread);
         }
+        asm!(self, "mad.lo.s32 {own}, {holder}, {chunk}, {base}");
         let last = self.buffers.last_users[&result];
         self.buffers.alive.push(AsyncBuffer { value: result, last, range, own, slot_bytes, leader });
     }
