@@ -14,6 +14,7 @@ pub mod assembler;
 pub mod bench;
 pub mod cache;
 mod device;
+mod dim;
 mod error;
 mod kernel;
 mod launch;
@@ -31,6 +32,7 @@ pub use cudarc;
 pub use device::Device;
 pub use device::event::Event;
 pub use device::stream::Stream;
+pub use dim::{Comparison, Dim, DimError, DimValues, Proof};
 pub use error::{AssertionFailed, Error, FreeBytes, OutOfBounds, Result};
 /// The element type inside a kernel.
 pub use kernel_lang::dtype::Dtype;

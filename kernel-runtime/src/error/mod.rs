@@ -78,6 +78,9 @@ pub enum Error {
     },
 
     // Memory and shapes.
+    /// An expression of dims has no value, or a comparison of dims is not decided.
+    #[error(transparent)]
+    Dim(#[from] crate::dim::DimError),
     /// The device has not enough free memory.
     #[error("out of memory on `{device}`: {requested} bytes were asked for and {free} are free")]
     OutOfMemory {
