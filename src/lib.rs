@@ -35,10 +35,10 @@ pub use kernel_macros::{__device, __kernel, autotune, device, kernel};
 #[doc(hidden)]
 pub use kernel_runtime::private as __private;
 pub use kernel_runtime::{
-    AssertionFailed, Comparison, Device, Dim, DimError, DimValues, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int,
-    IntoGrid, IntoShape, Launch, Lent, MAX_RANK, NoGrid, Number, OutOfBounds, Proof, PtrArg, PtrMutArg, Replay, Result, Scalar, Shape,
+    AssertionFailed, Device, Dim, DimError, DimValues, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int, IntoGrid,
+    IntoShape, Launch, Lent, MAX_RANK, NoGrid, Number, OutOfBounds, Proof, PtrArg, PtrMutArg, Relation, Replay, Result, Scalar, Shape,
     Stream, Target, Tensor, TensorView, TensorViewMut, Tensors, Update, ViewArg, ViewMutArg, bench, bf16, cache, capture_prints, cdiv,
-    cudarc, f8e4m3, f8e5m2, f16, profile, sim, tune,
+    cudarc, f8e4m3, f8e5m2, f16, ops, profile, sim, tune,
 };
 
 /// Stands for every builtin where rustc looks for names that are similar to an unknown one.

@@ -218,6 +218,7 @@ impl Launcher<'_> {
                     let method = format_ident!("{}", if *mutable { "pointer_mut" } else { "pointer" });
                     quote!(#args.#method::<#elem>(#name, #ident);)
                 }
+                (_, Some(ty)) => quote!(#args.scalar::<#ty>(#ident);),
                 _ => quote!(#args.scalar(#ident);),
             }
         });
@@ -282,7 +283,7 @@ impl Launcher<'_> {
                     let (elem, argument) = (pointee(ty), format_ident!("{kind}{}", if *mutable { "MutArg" } else { "Arg" }));
                     quote!(impl #private::#argument<'a, #elem>)
                 }
-                (Some(_), Some(ty)) => quote!(#ty),
+                (Some(_), Some(ty)) => quote!(impl #private::ScalarArg<#ty>),
                 // A parameter whose type has been reported accepts any argument.
                 _ => quote!(impl ::core::marker::Sized),
             };

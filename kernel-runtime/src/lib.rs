@@ -18,6 +18,7 @@ mod dim;
 mod error;
 mod kernel;
 mod launch;
+pub mod ops;
 pub mod prelude;
 #[doc(hidden)]
 pub mod private;
@@ -32,7 +33,7 @@ pub use cudarc;
 pub use device::Device;
 pub use device::event::Event;
 pub use device::stream::Stream;
-pub use dim::{Comparison, Dim, DimError, DimValues, Proof};
+pub use dim::{Dim, DimError, DimValues, Proof, Relation};
 pub use error::{AssertionFailed, Error, FreeBytes, OutOfBounds, Result};
 /// The element type inside a kernel.
 pub use kernel_lang::dtype::Dtype;
@@ -40,6 +41,7 @@ pub use kernel_lang::dtype::Dtype;
 pub use kernel_lang::target::Target;
 pub use launch::grid::{Grid, GridDim, IntoGrid, cdiv};
 pub use launch::prints::capture_prints;
+pub use launch::scalar::ScalarArg;
 pub use launch::{Launch, NoGrid};
 pub use replay::{Lent, Replay, Tensors, Update};
 pub use tensor::Tensor;

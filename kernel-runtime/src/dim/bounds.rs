@@ -37,9 +37,9 @@ pub enum Proof {
     Unknown,
 }
 
-/// A comparison of two dims.
+/// A relation of two dims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Comparison {
+pub enum Relation {
     /// `==`
     Eq,
     /// `!=`
@@ -112,16 +112,16 @@ impl Sum {
     }
 
     /// Whether the sum compares so with 0.
-    pub(super) fn compares(&self, comparison: Comparison) -> Proof {
+    pub(super) fn compares(&self, comparison: Relation) -> Proof {
         let Interval { low, high } = self.bounds();
         let is_never_zero = low > 0 || high < 0 || !self.divides_constant();
         let (yes, no) = match comparison {
-            Comparison::Eq => (low == 0 && high == 0, is_never_zero),
-            Comparison::Ne => (is_never_zero, low == 0 && high == 0),
-            Comparison::Lt => (high < 0 || high == 0 && is_never_zero, low >= 0),
-            Comparison::Le => (high <= 0, low > 0 || low == 0 && is_never_zero),
-            Comparison::Gt => (low > 0 || low == 0 && is_never_zero, high <= 0),
-            Comparison::Ge => (low >= 0, high < 0 || high == 0 && is_never_zero),
+            Relation::Eq => (low == 0 && high == 0, is_never_zero),
+            Relation::Ne => (is_never_zero, low == 0 && high == 0),
+            Relation::Lt => (high < 0 || high == 0 && is_never_zero, low >= 0),
+            Relation::Le => (high <= 0, low > 0 || low == 0 && is_never_zero),
+            Relation::Gt => (low > 0 || low == 0 && is_never_zero, high <= 0),
+            Relation::Ge => (low >= 0, high < 0 || high == 0 && is_never_zero),
         };
         match (yes, no) {
             (true, _) => Proof::Yes,
@@ -137,29 +137,29 @@ impl Sum {
     }
 }
 
-impl Comparison {
+impl Relation {
     /// Whether two numbers compare so.
     pub fn holds(self, left: i64, right: i64) -> bool {
         let order = left.cmp(&right);
         match self {
-            Comparison::Eq => order == Ordering::Equal,
-            Comparison::Ne => order != Ordering::Equal,
-            Comparison::Lt => order == Ordering::Less,
-            Comparison::Le => order != Ordering::Greater,
-            Comparison::Gt => order == Ordering::Greater,
-            Comparison::Ge => order != Ordering::Less,
+            Relation::Eq => order == Ordering::Equal,
+            Relation::Ne => order != Ordering::Equal,
+            Relation::Lt => order == Ordering::Less,
+            Relation::Le => order != Ordering::Greater,
+            Relation::Gt => order == Ordering::Greater,
+            Relation::Ge => order != Ordering::Less,
         }
     }
 
     /// The operator in Rust.
     pub(super) fn operator(self) -> &'static str {
         match self {
-            Comparison::Eq => "==",
-            Comparison::Ne => "!=",
-            Comparison::Lt => "<",
-            Comparison::Le => "<=",
-            Comparison::Gt => ">",
-            Comparison::Ge => ">=",
+            Relation::Eq => "==",
+            Relation::Ne => "!=",
+            Relation::Lt => "<",
+            Relation::Le => "<=",
+            Relation::Gt => ">",
+            Relation::Ge => ">=",
         }
     }
 }

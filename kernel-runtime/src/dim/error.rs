@@ -55,6 +55,20 @@ pub enum DimError {
         super::sum::MOST_DEPTH
     )]
     TooComplex,
+    /// A tensor lacks an axis.
+    #[error("there is no axis {axis}: the tensor has {rank} {}", if *.rank == 1 { "axis" } else { "axes" })]
+    NoAxis {
+        /// The number that was asked for.
+        axis: isize,
+        /// The number of axes.
+        rank: usize,
+    },
+    /// A number of elements or of programs is below 0.
+    #[error("an extent is {value}, which is below 0")]
+    Negative {
+        /// The number.
+        value: i64,
+    },
     /// A value was asked for, but a dim has none.
     #[error("dim `{name}` has no value (declared in {declared})")]
     Unset {

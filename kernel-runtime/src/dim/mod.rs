@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use crate::{Error, Result};
 
-pub use bounds::{Comparison, Proof};
+pub use bounds::{Proof, Relation};
 pub use error::DimError;
 use sum::{Sum, Symbol};
 pub use values::DimValues;
@@ -41,7 +41,7 @@ pub use values::DimValues;
 /// value returns: [`Dim::value`] and the comparisons.
 ///
 /// ```
-/// # use kernel_runtime::{Comparison, Dim, DimValues, Proof, Result};
+/// # use kernel_runtime::{Relation, Dim, DimValues, Proof, Result};
 /// # fn main() -> Result<()> {
 /// let batch = Dim::new("batch", 1..=1024);
 /// let len = 64 * &batch;
@@ -50,7 +50,7 @@ pub use values::DimValues;
 /// assert_eq!(programs.bounds()?, 1..=64);
 ///
 /// // The programs cover all elements, for every batch.
-/// assert_eq!((&programs * 1024).compare(Comparison::Ge, &len), Proof::Yes);
+/// assert_eq!((&programs * 1024).compare(Relation::Ge, &len), Proof::Yes);
 /// assert!(programs.is_le(&batch)?);
 ///
 /// assert_eq!(programs.value(&DimValues::new().with(&batch, 100)?)?, 7);
@@ -85,6 +85,11 @@ impl Dim {
         }
         let symbol = Symbol { name: name.into(), low, high, declared: Location::caller() };
         Dim(Repr::Sum(Arc::new(Sum::symbol(Arc::new(symbol)))))
+    }
+
+    /// A dim with an error.
+    pub(crate) fn invalid(error: DimError) -> Dim {
+        Dim::of(Err(error))
     }
 
     fn of(sum: Result<Sum, DimError>) -> Dim {
@@ -137,6 +142,19 @@ impl Dim {
         }
     }
 
+    /// Returns whether the dim is a named dim, not an expression of some.
+    pub fn is_named(&self) -> bool {
+        matches!(&self.0, Repr::Sum(sum) if sum.as_symbol().is_some())
+    }
+
+    /// The name and the range of a named dim: `batch in 1..=1024`.
+    pub fn declaration(&self) -> Option<String> {
+        match &self.0 {
+            Repr::Sum(sum) => sum.as_symbol().map(|symbol| symbol.declaration()),
+            Repr::Known(_) | Repr::Invalid(_) => None,
+        }
+    }
+
     /// A range that contains all values of the expression. It is exact for a named dim, and may be wider for an expression.
     ///
     /// # Errors
@@ -151,7 +169,7 @@ impl Dim {
     pub fn cdiv(&self, divisor: impl Into<Dim>) -> Dim {
         let divisor = divisor.into();
         // For a positive divisor this is the form that has fewer signs.
-        if divisor.compare(Comparison::Gt, 0) == Proof::Yes { (self + &divisor - 1) / divisor } else { -(-self / divisor) }
+        if divisor.compare(Relation::Gt, 0) == Proof::Yes { (self + &divisor - 1) / divisor } else { -(-self / divisor) }
     }
 
     /// The smaller one of both.
@@ -165,7 +183,7 @@ impl Dim {
     }
 
     /// Whether the comparison holds for all values of the dims. The answer is [`Proof::Unknown`], too, if a dim has an error.
-    pub fn compare(&self, comparison: Comparison, other: impl Into<Dim>) -> Proof {
+    pub fn compare(&self, comparison: Relation, other: impl Into<Dim>) -> Proof {
         match (self - other.into()).sum() {
             Ok(difference) => difference.compares(comparison),
             Err(_) => Proof::Unknown,
@@ -174,7 +192,7 @@ impl Dim {
 
     /// Whether the dim is a multiple of a number, for all values of the dims.
     pub fn is_multiple_of(&self, divisor: i64) -> Proof {
-        (self % divisor).compare(Comparison::Eq, 0)
+        (self % divisor).compare(Relation::Eq, 0)
     }
 
     /// Whether `self == other`, for all values of the dims.
@@ -183,7 +201,7 @@ impl Dim {
     /// [`Error::Dim`] with the caller's line if the comparison is not decided, or if a dim has an error.
     #[track_caller]
     pub fn is_eq(&self, other: impl Into<Dim>) -> Result<bool> {
-        self.decide(Comparison::Eq, other.into(), Location::caller())
+        self.decide(Relation::Eq, other.into(), Location::caller())
     }
 
     /// Whether `self < other`, for all values of the dims.
@@ -192,7 +210,7 @@ impl Dim {
     /// [`Error::Dim`] with the caller's line if the comparison is not decided, or if a dim has an error.
     #[track_caller]
     pub fn is_lt(&self, other: impl Into<Dim>) -> Result<bool> {
-        self.decide(Comparison::Lt, other.into(), Location::caller())
+        self.decide(Relation::Lt, other.into(), Location::caller())
     }
 
     /// Whether `self <= other`, for all values of the dims.
@@ -201,7 +219,7 @@ impl Dim {
     /// [`Error::Dim`] with the caller's line if the comparison is not decided, or if a dim has an error.
     #[track_caller]
     pub fn is_le(&self, other: impl Into<Dim>) -> Result<bool> {
-        self.decide(Comparison::Le, other.into(), Location::caller())
+        self.decide(Relation::Le, other.into(), Location::caller())
     }
 
     /// Whether `self > other`, for all values of the dims.
@@ -217,7 +235,7 @@ impl Dim {
     /// ```
     #[track_caller]
     pub fn is_gt(&self, other: impl Into<Dim>) -> Result<bool> {
-        self.decide(Comparison::Gt, other.into(), Location::caller())
+        self.decide(Relation::Gt, other.into(), Location::caller())
     }
 
     /// Whether `self >= other`, for all values of the dims.
@@ -226,10 +244,10 @@ impl Dim {
     /// [`Error::Dim`] with the caller's line if the comparison is not decided, or if a dim has an error.
     #[track_caller]
     pub fn is_ge(&self, other: impl Into<Dim>) -> Result<bool> {
-        self.decide(Comparison::Ge, other.into(), Location::caller())
+        self.decide(Relation::Ge, other.into(), Location::caller())
     }
 
-    fn decide(&self, comparison: Comparison, other: Dim, location: &'static Location<'static>) -> Result<bool> {
+    fn decide(&self, comparison: Relation, other: Dim, location: &'static Location<'static>) -> Result<bool> {
         let difference = self.sum()?.minus(&other.sum()?)?;
         match difference.compares(comparison) {
             Proof::Yes => Ok(true),

@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use super::bounds::Comparison;
+use super::bounds::Relation;
 use super::sum::{Atom, Quotient, Sum, Symbol, Term};
 
 /// A summand of the text: a number times a product, or times a quotient or a remainder, which need parentheses as factors.
@@ -154,9 +154,9 @@ impl Symbol {
 
 impl Sum {
     /// The ranges of the only dim for which the sum compares so with 0, and does not, if that is decided by one bound. With its name.
-    pub(super) fn split(&self, comparison: Comparison) -> Option<(String, [(i64, i64); 2])> {
+    pub(super) fn split(&self, comparison: Relation) -> Option<(String, [(i64, i64); 2])> {
         let [symbol] = &self.symbols[..] else { return None };
-        let ([Term { factors, .. }], false) = (&self.terms[..], matches!(comparison, Comparison::Eq | Comparison::Ne)) else { return None };
+        let ([Term { factors, .. }], false) = (&self.terms[..], matches!(comparison, Relation::Eq | Relation::Ne)) else { return None };
         let [Atom::Symbol(_)] = &factors[..] else { return None };
         let holds = |value: i64| {
             let difference = self.evaluate(&|_| Ok(value)).ok()?;

@@ -103,7 +103,7 @@ fn trees() -> impl Strategy<Value = Tree> {
     })
 }
 
-const COMPARISONS: [Comparison; 6] = [Comparison::Eq, Comparison::Ne, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge];
+const COMPARISONS: [Relation; 6] = [Relation::Eq, Relation::Ne, Relation::Lt, Relation::Le, Relation::Gt, Relation::Ge];
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
@@ -225,20 +225,20 @@ fn expressions_have_one_form() {
 fn proofs_that_kernels_need_are_found() {
     let [n, m] = [Dim::new("n", 0..=4096), Dim::new("m", 1..=64)];
     let yes = |a: &Dim, comparison, b: &Dim| assert_eq!(a.compare(comparison, b), Proof::Yes, "{a} {} {b}", comparison.operator());
-    yes(&(n.cdiv(1024) * 1024), Comparison::Ge, &n);
-    yes(&(n.cdiv(1024) * 1024), Comparison::Lt, &(&n + 1024));
-    yes(&(&n / 8 * 8), Comparison::Le, &n);
-    yes(&(&n - &n / 2), Comparison::Ge, &Dim::from(0));
-    yes(&(&n % 8), Comparison::Lt, &Dim::from(8));
-    yes(&(&n % 8), Comparison::Le, &n);
-    yes(&n.min(&m), Comparison::Le, &n);
-    yes(&n.max(&m), Comparison::Ge, &m);
-    yes(&n.max(1), Comparison::Gt, &Dim::from(0));
-    yes(&n.min(&m), Comparison::Le, &n.max(&m));
-    yes(&(2 * &n + 1), Comparison::Ne, &(4 * &m));
-    yes(&(&n * &m), Comparison::Ge, &n);
-    assert_eq!(n.compare(Comparison::Lt, 4096), Proof::Unknown);
-    assert_eq!(n.compare(Comparison::Gt, 4096), Proof::No);
+    yes(&(n.cdiv(1024) * 1024), Relation::Ge, &n);
+    yes(&(n.cdiv(1024) * 1024), Relation::Lt, &(&n + 1024));
+    yes(&(&n / 8 * 8), Relation::Le, &n);
+    yes(&(&n - &n / 2), Relation::Ge, &Dim::from(0));
+    yes(&(&n % 8), Relation::Lt, &Dim::from(8));
+    yes(&(&n % 8), Relation::Le, &n);
+    yes(&n.min(&m), Relation::Le, &n);
+    yes(&n.max(&m), Relation::Ge, &m);
+    yes(&n.max(1), Relation::Gt, &Dim::from(0));
+    yes(&n.min(&m), Relation::Le, &n.max(&m));
+    yes(&(2 * &n + 1), Relation::Ne, &(4 * &m));
+    yes(&(&n * &m), Relation::Ge, &n);
+    assert_eq!(n.compare(Relation::Lt, 4096), Proof::Unknown);
+    assert_eq!(n.compare(Relation::Gt, 4096), Proof::No);
     assert_eq!((8 * &n + 16).is_multiple_of(8), Proof::Yes);
     assert_eq!((8 * &n + 15).is_multiple_of(8), Proof::No);
     assert_eq!((4 * &n).is_multiple_of(8), Proof::Unknown);
@@ -276,7 +276,7 @@ fn mistakes_are_errors_where_values_are_used() {
     assert!(text(&n).starts_with("dim `n` has no value (declared in kernel-runtime/src/dim/tests.rs:"));
     let large = (0..400).fold(n.clone(), |large, number| (large * &n + number).max(number));
     assert_eq!(text(&large), "an expression of dims is too complex: at most 1000 factors, nested 32 deep, are possible");
-    assert!(large.is_gt(4).is_err() && large.bounds().is_err() && large.compare(Comparison::Gt, 4) == Proof::Unknown);
+    assert!(large.is_gt(4).is_err() && large.bounds().is_err() && large.compare(Relation::Gt, 4) == Proof::Unknown);
 }
 
 #[test]

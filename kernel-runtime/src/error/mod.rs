@@ -77,6 +77,11 @@ pub enum Error {
         description: String,
     },
 
+    // Tensors of ops.
+    /// A mistake in the use of a tensor of [`ops`](crate::ops).
+    #[error(transparent)]
+    Ops(#[from] crate::ops::OpsError),
+
     // Memory and shapes.
     /// An expression of dims has no value, or a comparison of dims is not decided.
     #[error(transparent)]

@@ -23,7 +23,7 @@ use crate::kernel::append_only_table::Grown;
 use crate::kernel::background::Pending;
 use crate::kernel::gpu::{Gpu, Image};
 use crate::launch::fact::{Fact, Key};
-use crate::{Error, Result, cache, launch::prints};
+use crate::{Element, Error, Result, bf16, cache, f16, launch::prints};
 
 /// A kernel, as `#[kernel]` generates it for a function: a static that all launches of the kernel share.
 pub struct Kernel {
@@ -460,6 +460,26 @@ impl Kernel {
     /// The types and constants of a key, such as `T = f32, BLOCK_SIZE = 1024`.
     pub(crate) fn parameters(&self, key: &[u64]) -> String {
         self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key, self.facts))
+    }
+
+    /// The value of a scalar parameter with this argument word.
+    pub(crate) fn written(&self, name: &str, word: u64) -> String {
+        let dtype = self.parsed().ok().and_then(|func| {
+            let param = func.params.iter().find(|param| *param.name == *name)?;
+            func.ty(param.value).elem().dtype()
+        });
+        match dtype {
+            Some(Dtype::F32) => format!("{:?}", f32::of_bits(word)),
+            Some(Dtype::F64) => format!("{:?}", f64::of_bits(word)),
+            Some(Dtype::F16) => format!("{:?}", f16::of_bits(word)),
+            Some(Dtype::Bf16) => format!("{:?}", bf16::of_bits(word)),
+            Some(Dtype::Bool) => (word != 0).to_string(),
+            Some(dtype) if dtype.is_signed_int() => {
+                let unused = 64 - dtype.bits();
+                ((word << unused).cast_signed() >> unused).to_string()
+            }
+            _ => word.to_string(),
+        }
     }
 
     fn compile_error(&self, key: &[u64], diagnostics: String) -> Error {

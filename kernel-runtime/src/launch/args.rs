@@ -6,17 +6,21 @@
 //! | view     | the words of a pointer, one for each extent, and one for each stride but the last, which is 1 |
 //! | scalar   | its bits, zero-extended |
 
+use std::sync::PoisonError;
+
 use cudarc::driver::SyncOnDrop;
 use kernel_lang::dtype::Dtype;
 
 use crate::device::stream::Queue;
 use crate::kernel::Kernel;
 use crate::launch::fact::which_hold;
+use crate::launch::scalar::{ScalarArg, ScalarWord, ToWord};
+use crate::ops::{OpsError, Traced};
 use crate::tensor::cuda_slice;
 use crate::tensor::element::Scalar;
-use crate::tensor::pointer::{Owner, Pointer, PtrArg, PtrMutArg, ViewArg, ViewMutArg};
+use crate::tensor::pointer::{Deferred, Owner, Pointer, PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 use crate::tensor::shape::Shape;
-use crate::{Device, Element, Error, Result};
+use crate::{Device, Dim, Element, Error, Result};
 
 /// The arguments of one launch, in the order of the kernel's parameters.
 pub struct Args<'a, const WORDS: usize> {
@@ -30,8 +34,17 @@ pub struct Args<'a, const WORDS: usize> {
     shape_words: usize,
     /// A bit for each of the first 64 pointers, set if not all its rows begin at a multiple of 16 bytes.
     unaligned: u64,
-    /// The first error, which [`Launch::launch`](crate::Launch) reports.
-    error: Option<Box<Error>>,
+    /// Present if the launch cannot run: [`Launch::launch`](crate::Launch) reports the error, or records the launch.
+    side: Option<Box<Side>>,
+}
+
+/// What keeps a launch from running.
+#[derive(Default)]
+pub(crate) struct Side {
+    /// The first error.
+    pub(crate) error: Option<Error>,
+    /// The words that are expressions, by their indices, with the conversion of their values.
+    pub(crate) dims: Vec<(usize, Dim, ToWord)>,
 }
 
 /// A pointer argument.
@@ -66,7 +79,7 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// No arguments yet.
     #[inline]
     pub fn new(kernel: &'static Kernel) -> Args<'a, WORDS> {
-        Args { kernel, words: [0; WORDS], filled: 0, slots: [None; WORDS], pointers: 0, shape_words: 0, unaligned: 0, error: None }
+        Args { kernel, words: [0; WORDS], filled: 0, slots: [None; WORDS], pointers: 0, shape_words: 0, unaligned: 0, side: None }
     }
 
     /// Adds a tensor to read.
@@ -97,7 +110,9 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     #[inline]
     fn push_view<T: Element>(&mut self, name: &'static str, writes: bool, (pointer, shape): (Pointer<'a>, Shape), rank: usize) {
         let (dims, strides) = (shape.dims(), shape.strides());
-        if dims.len() != rank || strides.last() != Some(&1) {
+        if let Owner::Deferred(deferred) = pointer.owner {
+            self.check_rank(name, deferred, rank);
+        } else if dims.len() != rank || strides.last() != Some(&1) {
             let shape = dims.to_vec();
             self.fail(|kernel, _| Error::ViewRank { kernel, argument: name, expected: rank, shape });
         }
@@ -112,12 +127,17 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
 
     /// Adds a scalar.
     #[inline]
-    pub fn scalar(&mut self, argument: impl Scalar) {
-        match argument.word() {
-            Ok(word) => self.word(word),
-            Err(value) => {
+    pub fn scalar<T: Scalar>(&mut self, argument: impl ScalarArg<T>) {
+        match argument.argument() {
+            ScalarWord::Known(Ok(word)) => self.word(word),
+            ScalarWord::Known(Err(value)) => {
                 self.fail(|kernel, position| Error::ScalarTooLarge { kernel, position, value });
                 self.word(value);
+            }
+            ScalarWord::Dim(dim, to_word) => {
+                let word = self.filled;
+                self.side().dims.push((word, dim, to_word));
+                self.word(0);
             }
         }
     }
@@ -136,6 +156,9 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
 
     #[inline]
     fn push<T: Element>(&mut self, name: &'static str, writes: bool, pointer: Pointer<'a>) {
+        if let Owner::Deferred(deferred) = pointer.owner {
+            self.defer(name, T::DTYPE, deferred);
+        }
         self.unaligned |= u64::from(!pointer.address.is_multiple_of(ALIGNMENT)) << (self.pointers % 64);
         if let Some(slot) = self.slots.get_mut(self.pointers) {
             *slot = Some(Slot { name, writes, dtype: T::DTYPE, word: self.filled as u16, owner: pointer.owner });
@@ -155,10 +178,43 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
 
     #[cold]
     fn fail(&mut self, error: impl FnOnce(&'static str, usize) -> Error) {
-        if self.error.is_none() {
-            let position = 1 + self.filled - self.pointers - self.shape_words;
-            self.error = Some(Box::new(error(self.kernel.name(), position)));
+        let (kernel, position) = (self.kernel.name(), 1 + self.filled - self.pointers - self.shape_words);
+        self.side().error.get_or_insert_with(|| error(kernel, position));
+    }
+
+    #[cold]
+    fn side(&mut self) -> &mut Side {
+        self.side.get_or_insert_default()
+    }
+
+    /// Notes a tensor without memory.
+    #[cold]
+    fn defer(&mut self, argument: &'static str, expected: Dtype, deferred: Deferred<'_>) {
+        match deferred {
+            Deferred::Traced(_) => drop(self.side()),
+            Deferred::WrongDtype(found) => self.fail(|kernel, _| Error::Ops(OpsError::ArgumentDtype { kernel, argument, expected, found })),
+            Deferred::Failed(error) => {
+                let error = error.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(error) = error {
+                    self.fail(|_, _| error);
+                }
+            }
         }
+    }
+
+    #[cold]
+    fn check_rank(&mut self, argument: &'static str, deferred: Deferred<'_>, expected: usize) {
+        if let Deferred::Traced(traced) = deferred
+            && traced.ty.dims.len() != expected
+        {
+            let reason = format!("`{argument}` is {}, and the kernel takes {expected} axes", traced.ty);
+            self.fail(|kernel, _| Error::Ops(OpsError::NotRecorded { kernel, reason, help: "reshape the argument" }));
+        }
+    }
+
+    /// Takes what keeps the launch from running.
+    pub(crate) fn take_side(&mut self) -> Option<Box<Side>> {
+        self.side.take()
     }
 
     pub(crate) fn kernel(&self) -> &'static Kernel {
@@ -203,6 +259,14 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         self.slots().map(|slot| slot.word.into())
     }
 
+    /// The tensors of the pointer arguments, if they belong to a recording, with their names and whether they are written.
+    pub(crate) fn traced(&self) -> impl Iterator<Item = (&'static str, bool, Option<&'a Traced>)> {
+        self.slots().map(|slot| match slot.owner {
+            Owner::Deferred(Deferred::Traced(traced)) => (slot.name, slot.writes, Some(traced)),
+            _ => (slot.name, slot.writes, None),
+        })
+    }
+
     fn slots(&self) -> impl Iterator<Item = &Slot<'a>> {
         self.slots[..self.pointers].iter().flatten()
     }
@@ -210,13 +274,24 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// Returns an error if the arguments do not fit the kernel's parameters.
     #[inline]
     pub(crate) fn check(&mut self) -> Result<()> {
-        if let Some(error) = self.error.take() {
-            return Err(*error);
+        if self.side.is_some() {
+            return Err(self.refusal());
         }
         if self.filled != WORDS {
             return Err(Error::ArgumentCount { kernel: self.kernel.name(), expected: WORDS, given: self.filled });
         }
         Ok(())
+    }
+
+    /// The error of a launch that cannot run. A launch without a mistake can be recorded instead.
+    #[cold]
+    fn refusal(&mut self) -> Error {
+        if let Some(error) = self.side().error.take() {
+            self.side = None;
+            return error;
+        }
+        let (kernel, reason) = (self.kernel.name(), "it has configurations".to_owned());
+        Error::Ops(OpsError::NotRecorded { kernel, reason, help: "launch a kernel without `#[autotune]` and heuristics" })
     }
 
     /// The device and the stream of a launch for which the user names no stream: those of the first tensor that it writes, else of the first tensor

@@ -1,6 +1,6 @@
 //! Grids: the number of programs of a launch along each axis.
 
-use crate::{Error, Result};
+use crate::{Dim, DimValues, Error, Result};
 
 /// The maximum number of programs along each axis in CUDA. The CPU has the same limits.
 const LIMITS: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
@@ -23,18 +23,52 @@ pub const fn cdiv(a: usize, b: usize) -> usize {
 }
 
 /// The number of programs of a launch along each of the three axes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Grid([i64; 3]);
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Grid {
+    /// The numbers, or -1 where `dims` has an expression.
+    programs: [i64; 3],
+    /// Present if a number is an expression, which only a recorded launch can have.
+    dims: Option<Box<[Dim; 3]>>,
+}
 
 impl Grid {
+    #[inline]
+    fn new(programs: [std::result::Result<i64, Dim>; 3]) -> Grid {
+        match programs {
+            [Ok(x), Ok(y), Ok(z)] => Grid::of_numbers([x, y, z]),
+            programs => Grid::of_dims(programs.map(|programs| programs.map_or_else(|dim| dim, Dim::from))),
+        }
+    }
+
+    #[cold]
+    fn of_dims(dims: [Dim; 3]) -> Grid {
+        Grid { programs: dims.each_ref().map(|dim| dim.known().unwrap_or(-1)), dims: Some(Box::new(dims)) }
+    }
+
+    /// A grid of these numbers.
+    pub(crate) fn of_numbers(programs: [i64; 3]) -> Grid {
+        Grid { programs, dims: None }
+    }
+
+    /// The numbers of a recorded launch.
+    pub(crate) fn into_dims(self) -> [Dim; 3] {
+        self.dims.map_or_else(|| self.programs.map(Dim::from), |dims| *dims)
+    }
+
     /// The grid in the hardware's types, or an error if it is too large.
     #[inline]
     pub(crate) fn check(self, kernel: &'static str) -> Result<[u32; 3]> {
-        let fits = |axis: usize| (0..=LIMITS[axis]).contains(&self.0[axis]);
+        let fits = |axis: usize| (0..=LIMITS[axis]).contains(&self.programs[axis]);
         match (0..3).find(|axis| !fits(*axis)) {
-            None => Ok(self.0.map(|programs| programs as u32)),
-            Some(axis) => Err(Error::GridTooLarge { kernel, axis, programs: self.0[axis], limit: LIMITS[axis] }),
+            None => Ok(self.programs.map(|programs| programs as u32)),
+            Some(axis) => Err(self.misfit(kernel, axis)),
         }
+    }
+
+    #[cold]
+    fn misfit(&self, kernel: &'static str, axis: usize) -> Error {
+        let unknown = self.dims.as_ref().and_then(|dims| dims[axis].value(&DimValues::new()).err());
+        unknown.unwrap_or(Error::GridTooLarge { kernel, axis, programs: self.programs[axis], limit: LIMITS[axis] })
     }
 }
 
@@ -45,35 +79,52 @@ pub(crate) fn of_ctas(grid: [u32; 3], num_ctas: u32, kernel: &'static str) -> Re
         return Ok(grid);
     }
     let [x, y, z] = grid.map(i64::from);
-    Grid([x * i64::from(num_ctas), y, z]).check(kernel)
+    Grid::of_numbers([x * i64::from(num_ctas), y, z]).check(kernel)
 }
 
 /// One number in a grid.
 pub trait GridDim {
-    /// The number of programs.
-    fn programs(self) -> i64;
+    /// The number of programs, or an expression for it.
+    #[expect(clippy::missing_errors_doc, reason = "an expression is no error")]
+    fn programs(self) -> std::result::Result<i64, Dim>;
 }
 
 impl GridDim for usize {
-    fn programs(self) -> i64 {
-        i64::try_from(self).unwrap_or(i64::MAX)
+    #[inline]
+    fn programs(self) -> std::result::Result<i64, Dim> {
+        Ok(i64::try_from(self).unwrap_or(i64::MAX))
     }
 }
 
 impl GridDim for u32 {
-    fn programs(self) -> i64 {
-        self.into()
+    #[inline]
+    fn programs(self) -> std::result::Result<i64, Dim> {
+        Ok(self.into())
+    }
+}
+
+/// A launch whose grid has no value yet can only be recorded.
+impl GridDim for Dim {
+    fn programs(self) -> std::result::Result<i64, Dim> {
+        self.known().ok_or(self)
+    }
+}
+
+impl GridDim for &Dim {
+    fn programs(self) -> std::result::Result<i64, Dim> {
+        self.clone().programs()
     }
 }
 
 /// Allows a bare literal as a grid. A negative number is an error of the launch.
 impl GridDim for i32 {
-    fn programs(self) -> i64 {
-        self.into()
+    #[inline]
+    fn programs(self) -> std::result::Result<i64, Dim> {
+        Ok(self.into())
     }
 }
 
-/// A type that can be passed as a grid: `n`, `(a, b)`, `(a, b, c)`, `[a]`, `[a, b]`, `[a, b, c]`, of `usize`, `u32` or literals.
+/// A type that can be passed as a grid: `n`, `(a, b)`, `(a, b, c)`, `[a]`, `[a, b]`, `[a, b, c]`, of `usize`, `u32`, [`Dim`] or literals.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a grid",
     note = "a grid is a number, or a tuple or array of up to three; numbers are `usize`, `u32` or literals",
@@ -93,19 +144,19 @@ impl IntoGrid for Grid {
 #[diagnostic::do_not_recommend]
 impl<A: GridDim> IntoGrid for A {
     fn into_grid(self) -> Grid {
-        Grid([self.programs(), 1, 1])
+        Grid::new([self.programs(), Ok(1), Ok(1)])
     }
 }
 
 impl<A: GridDim, B: GridDim> IntoGrid for (A, B) {
     fn into_grid(self) -> Grid {
-        Grid([self.0.programs(), self.1.programs(), 1])
+        Grid::new([self.0.programs(), self.1.programs(), Ok(1)])
     }
 }
 
 impl<A: GridDim, B: GridDim, C: GridDim> IntoGrid for (A, B, C) {
     fn into_grid(self) -> Grid {
-        Grid([self.0.programs(), self.1.programs(), self.2.programs()])
+        Grid::new([self.0.programs(), self.1.programs(), self.2.programs()])
     }
 }
 
@@ -186,7 +237,7 @@ mod tests {
 
     #[test]
     fn grids_are_written_in_many_ways() {
-        for grid in [Grid([7, 1, 1]), 7.into_grid(), 7usize.into_grid(), 7u32.into_grid(), [7].into_grid()] {
+        for grid in [(7, 1).into_grid(), 7.into_grid(), 7usize.into_grid(), 7u32.into_grid(), [7].into_grid()] {
             assert_eq!(grid.check("k").unwrap(), [7, 1, 1]);
         }
         assert_eq!((cdiv(9, 2), 3).into_grid().check("k").unwrap(), [5, 3, 1]);

@@ -6,6 +6,10 @@ pub(crate) mod device_reports;
 pub(crate) mod fact;
 pub(crate) mod grid;
 pub(crate) mod prints;
+pub(crate) mod recording;
+pub(crate) mod scalar;
+
+use std::panic::Location;
 
 use crate::device::Backend;
 use crate::kernel::module::CudaGpu;
@@ -142,11 +146,15 @@ impl<const WORDS: usize, const KEY: usize, G> Launch<'_, WORDS, KEY, G> {
     /// [`Error::InCapture`]: crate::Error::InCapture
     /// [`Error::StreamCaptured`]: crate::Error::StreamCaptured
     #[inline]
+    #[track_caller]
     pub fn launch(mut self) -> Result<()>
     where
         G: HasGrid,
     {
-        let device = LaunchDevice::of(&mut self.args, self.stream)?;
+        let device = match LaunchDevice::of(&mut self.args, self.stream) {
+            Ok(device) => device,
+            Err(error) => return self.record(error, Location::caller()),
+        };
         let grid = self.grid.chosen().check(self.args.kernel().name())?;
         if grid.contains(&0) {
             return Ok(());

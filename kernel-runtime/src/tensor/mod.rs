@@ -109,6 +109,16 @@ impl<T: Element> Tensor<T> {
         Ok(Tensor { memory, shape, elements: PhantomData })
     }
 
+    /// The memory, all of which belongs to the tensor, and the shape.
+    pub(crate) fn into_parts(self) -> (Memory, Shape) {
+        (self.memory, self.shape)
+    }
+
+    /// The tensor of memory that holds the elements of the shape, and nothing else.
+    pub(crate) fn from_parts(memory: Memory, shape: Shape) -> Tensor<T> {
+        Tensor { memory, shape, elements: PhantomData }
+    }
+
     /// An uninitialised tensor, which this module fills before it returns it.
     fn uninit(device: &Device, shape: Shape) -> Result<Tensor<T>> {
         Tensor::new(device, shape, Init::Anything)

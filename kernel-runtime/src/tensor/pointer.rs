@@ -1,13 +1,17 @@
 //! Arguments for pointer and view parameters: an address, a length, and the owner of the memory.
 
+use std::sync::Mutex;
+
 use cudarc::driver::SyncOnDrop;
+use kernel_lang::dtype::Dtype;
 
 use crate::device::stream::{self, Queue};
+use crate::ops::Traced;
 use crate::tensor::cuda_slice::{self, CudaMemory};
 use crate::tensor::memory::{CudaBuffer, Memory};
 use crate::tensor::shape::Shape;
 use crate::tensor::view::{TensorView, TensorViewMut};
-use crate::{Device, Element, Result, Tensor};
+use crate::{Device, Element, Error, Result, Tensor};
 
 mod sealed {
     pub trait Sealed {}
@@ -74,9 +78,26 @@ pub(crate) enum Owner<'a> {
     Idle(Device),
     Tensor(&'a CudaBuffer),
     Slice(CudaMemory<'a>),
+    /// There is no memory, and [`Args`](crate::launch::args::Args) refuses or records the launch.
+    Deferred(Deferred<'a>),
+}
+
+/// An argument without memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Deferred<'a> {
+    /// A tensor of a recording.
+    Traced(&'a Traced),
+    /// A tensor with elements of this dtype, which is not that of the parameter.
+    WrongDtype(Dtype),
+    /// A tensor that could not be copied before it is written.
+    Failed(&'a Mutex<Option<Error>>),
 }
 
 impl<'a> Pointer<'a> {
+    pub(crate) fn deferred(deferred: Deferred<'a>) -> Pointer<'a> {
+        Pointer { address: 0, len: 0, owner: Owner::Deferred(deferred) }
+    }
+
     #[inline]
     fn new(address: u64, len: usize, memory: &'a Memory) -> Pointer<'a> {
         let owner = match memory {
@@ -157,7 +178,7 @@ impl<'a, T: Element> PtrMutArg<'a, T> for &'a mut TensorViewMut<'_, T> {
 impl<'a> Pointer<'a> {
     /// The memory of a view, and its shape and strides.
     #[inline]
-    fn shaped<T: Element>(view: TensorView<'a, T>) -> (Pointer<'a>, Shape) {
+    pub(crate) fn shaped<T: Element>(view: TensorView<'a, T>) -> (Pointer<'a>, Shape) {
         (Pointer::new(view.address(), view.len(), view.memory()), view.layout())
     }
 }
@@ -225,7 +246,7 @@ impl<'a> Owner<'a> {
         match self {
             Owner::Idle(_) => true,
             Owner::Tensor(buffer) => buffer.is_in_order(writes, stream),
-            Owner::Slice(_) => false,
+            Owner::Slice(_) | Owner::Deferred(_) => false,
         }
     }
 
@@ -235,14 +256,14 @@ impl<'a> Owner<'a> {
         match self {
             Owner::Idle(own) => *own == device,
             Owner::Tensor(buffer) => buffer.device() == device,
-            Owner::Slice(_) => self.device().is_ok_and(|own| own == device),
+            Owner::Slice(_) | Owner::Deferred(_) => self.device().is_ok_and(|own| own == device),
         }
     }
 
     /// Makes `stream` wait for the work on which a use there depends. The caller drops the guard after it has enqueued the use.
     pub(crate) fn before<'s>(&'s self, writes: bool, stream: Queue<'s>) -> Result<Option<SyncOnDrop<'s>>> {
         match self {
-            Owner::Idle(_) => Ok(None),
+            Owner::Idle(_) | Owner::Deferred(_) => Ok(None),
             Owner::Tensor(buffer) if writes => buffer.before_write(stream).map(|()| None),
             Owner::Tensor(buffer) => buffer.before_read(stream).map(|()| None),
             Owner::Slice(slice) => {
@@ -255,7 +276,7 @@ impl<'a> Owner<'a> {
     /// Orders later uses after a use on `stream`, which is now enqueued. On an error, the use is not ordered before later uses.
     pub(crate) fn after(&self, writes: bool, stream: Queue<'_>) -> Result<()> {
         match self {
-            Owner::Idle(_) => Ok(()),
+            Owner::Idle(_) | Owner::Deferred(_) => Ok(()),
             Owner::Tensor(buffer) if writes => buffer.after_write(stream),
             Owner::Tensor(buffer) => buffer.after_read(stream),
             Owner::Slice(slice) => {
@@ -274,13 +295,14 @@ impl<'a> Owner<'a> {
             Owner::Idle(device) => Ok(*device),
             Owner::Tensor(buffer) => Ok(buffer.device()),
             Owner::Slice(slice) => Device::of_context(slice.stream().context(), "a slice"),
+            Owner::Deferred(_) => Ok(Device::cpu()),
         }
     }
 
     #[inline]
     pub(crate) fn queue(&self) -> Option<Queue<'a>> {
         match self {
-            Owner::Idle(_) => None,
+            Owner::Idle(_) | Owner::Deferred(_) => None,
             Owner::Tensor(buffer) => buffer.home().ok(),
             Owner::Slice(slice) => Some(Queue::of_others(slice.stream())),
         }

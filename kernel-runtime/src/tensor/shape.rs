@@ -22,6 +22,9 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// The shape without dimensions, which has one element.
+    pub(crate) const SCALAR: Shape = Shape { dims: [0; MAX_RANK], strides: [0; MAX_RANK], rank: 0, len: 1 };
+
     /// The shape with these dimensions.
     ///
     /// # Errors

@@ -33,7 +33,12 @@ impl<'a, T: Element> TensorView<'a, T> {
     ///
     /// The constructors in this module guarantee that the elements are inside their memory.
     pub(crate) fn new(memory: &'a Memory, shape: Shape) -> TensorView<'a, T> {
-        TensorView { memory, offset: 0, shape, elements: PhantomData }
+        TensorView::part(memory, 0, shape)
+    }
+
+    /// A view of the elements of `shape` that start at `offset`.
+    pub(crate) fn part(memory: &'a Memory, offset: usize, shape: Shape) -> TensorView<'a, T> {
+        TensorView { memory, offset, shape, elements: PhantomData }
     }
 
     /// The number of elements.

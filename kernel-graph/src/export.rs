@@ -1,0 +1,204 @@
+//! Recording: a function is called with tensors without memory.
+
+use std::panic::Location;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, Recorder, TensorType, Value};
+use kernel_runtime::ops::{IntoDims, OpsError, Tensor};
+use kernel_runtime::{Dim, DimError, Dtype, Error};
+
+use crate::error::{GraphError, Result};
+use crate::graph::{Graph, GraphInput, Node, NodeOp};
+use crate::{passes, verify};
+
+/// An input of a recorded function: its name, extents and dtype. [`input`] makes it.
+#[derive(Clone, Debug)]
+pub struct Input(GraphInput);
+
+/// An input with this name, these extents and this dtype.
+pub fn input(name: &str, dims: impl IntoDims, dtype: Dtype) -> Input {
+    Input(GraphInput { name: name.to_owned(), ty: TensorType { dtype, dims: dims.into_dims() } })
+}
+
+/// The tensors that a recorded function returns: one, an array, a vector, or a tuple of two or three.
+pub trait Outputs {
+    /// The tensors, in order.
+    fn into_outputs(self) -> Vec<Tensor>;
+}
+
+impl Outputs for Tensor {
+    fn into_outputs(self) -> Vec<Tensor> {
+        vec![self]
+    }
+}
+
+impl<const N: usize> Outputs for [Tensor; N] {
+    fn into_outputs(self) -> Vec<Tensor> {
+        self.into()
+    }
+}
+
+impl Outputs for Vec<Tensor> {
+    fn into_outputs(self) -> Vec<Tensor> {
+        self
+    }
+}
+
+impl Outputs for (Tensor, Tensor) {
+    fn into_outputs(self) -> Vec<Tensor> {
+        vec![self.0, self.1]
+    }
+}
+
+impl Outputs for (Tensor, Tensor, Tensor) {
+    fn into_outputs(self) -> Vec<Tensor> {
+        vec![self.0, self.1, self.2]
+    }
+}
+
+/// Records a function: calls it once, with tensors without memory, and returns its allocations and launches as a graph. Launches whose results no
+/// output needs are left out.
+///
+/// ```
+/// use galatea::ops::Tensor;
+/// use galatea::prelude::*;
+/// use galatea::{Dim, Dtype};
+/// use kernel_graph::{Session, export, input};
+///
+/// #[kernel]
+/// fn double<T: Float, const BLOCK: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+///     let at = program_id(0) * BLOCK + arange(0, BLOCK);
+///     let v = load(x + at, mask = at < n);
+///     store(y + at, v + v, mask = at < n);
+/// }
+///
+/// fn quadruple(x: &Tensor) -> Result<Tensor> {
+///     let (n, mut y) = (x.numel(), x.empty_like()?);
+///     double::<f32, 256>(x, &mut y, &n).grid(n.cdiv(256)).launch()?;
+///     let mut z = x.empty_like()?;
+///     double::<f32, 256>(&y, &mut z, &n).grid(n.cdiv(256)).launch()?;
+///     Ok(z)
+/// }
+///
+/// # fn main() -> kernel_graph::Result<()> {
+/// let n = Dim::new("n", 0..=4096);
+/// let graph = export(|[x]| quadruple(x), [input("x", [&n], Dtype::F32)])?.named("quadruple");
+/// assert_eq!(
+///     graph.to_string(),
+///     "graph quadruple(x: f32[n]) where n in 0..=4096
+///   %0 = alloc : f32[n]
+///   %1 = launch double<T = f32, BLOCK = 256> [cdiv(n, 256), 1, 1] (x = %x, y = %0, n = n) : f32[n]
+///   %2 = alloc : f32[n]
+///   %3 = launch double<T = f32, BLOCK = 256> [cdiv(n, 256), 1, 1] (x = %1, y = %2, n = n) : f32[n]
+///   return %3
+/// "
+/// );
+/// let session = Session::new(graph, &Device::cpu());
+/// let x = Tensor::from(Device::cpu().tensor(&[1.0f32, 2.5, -3.0])?);
+/// assert_eq!(session.run([&x])?[0].to_vec::<f32>()?, [4.0, 10.0, -12.0]);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`GraphError::SameName`], [`GraphError::InputDim`] and [`GraphError::Undetermined`] for the inputs, [`GraphError::Runtime`] with the error that
+/// the function returns, and [`GraphError::ForeignOutput`].
+pub fn export<const N: usize, R: Outputs>(
+    body: impl FnOnce([&Tensor; N]) -> kernel_runtime::Result<R>,
+    inputs: [Input; N],
+) -> Result<Graph> {
+    let inputs = inputs.map(|input| input.0);
+    check_inputs(&inputs)?;
+    let recording = Arc::new(Recording {
+        state: Mutex::new(Some(State { nodes: Vec::new(), types: inputs.iter().map(|input| input.ty.clone()).collect() })),
+    });
+    let mut number = 0;
+    let tensors = inputs.each_ref().map(|input| {
+        number += 1;
+        Tensor::traced(recording.clone(), Value(number - 1), input.ty.clone())
+    });
+    let returned = body(tensors.each_ref());
+    // Later uses of a recorded tensor are errors.
+    let state = recording.state.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let State { nodes, types } = state.ok_or_else(|| GraphError::Invalid { reason: "the recording has ended twice".to_owned() })?;
+    let recorder: Arc<dyn Recorder> = recording;
+    let mut outputs = Vec::new();
+    for (number, tensor) in returned?.into_outputs().iter().enumerate() {
+        match tensor.recorded() {
+            Some((own, value)) if Arc::ptr_eq(own, &recorder) => outputs.push(value),
+            _ => return Err(GraphError::ForeignOutput { number }),
+        }
+    }
+    let mut graph = Graph { name: "graph".to_owned(), inputs: inputs.into(), nodes, types, outputs };
+    verify::run(&graph)?;
+    passes::dead_code::run(&mut graph);
+    verify::run(&graph)?;
+    Ok(graph)
+}
+
+/// Checks that the inputs have different names, and that their extents determine the dims.
+fn check_inputs(inputs: &[GraphInput]) -> Result<()> {
+    let mut total = Dim::from(0);
+    for (at, GraphInput { name, ty }) in inputs.iter().enumerate() {
+        if inputs[..at].iter().any(|other| other.name == *name) {
+            return Err(GraphError::SameName { name: name.clone() });
+        }
+        // A sum has all dims, so it shows two dims of one name.
+        for dim in &ty.dims {
+            total = total + dim;
+            if let Err(error) = total.bounds() {
+                let Error::Dim(error) = error else { return Err(error.into()) };
+                return Err(GraphError::InputDim { input: name.clone(), error });
+            }
+        }
+    }
+    let extents = || inputs.iter().flat_map(|input| &input.ty.dims);
+    let undetermined = extents().flat_map(Dim::named).find(|named| !extents().any(|extent| extent == named));
+    undetermined.map_or(Ok(()), |named| Err(GraphError::Undetermined { name: named.to_string() }))
+}
+
+/// The recorder of [`export`].
+struct Recording {
+    /// None once the function has returned.
+    state: Mutex<Option<State>>,
+}
+
+struct State {
+    nodes: Vec<Node>,
+    types: Vec<TensorType>,
+}
+
+impl Recording {
+    fn record(
+        &self,
+        op: NodeOp,
+        results: impl FnOnce(&[TensorType]) -> Vec<TensorType>,
+        location: &'static Location<'static>,
+    ) -> kernel_runtime::Result<Vec<Value>> {
+        let mut guard: MutexGuard<'_, Option<State>> = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(State { nodes, types }) = guard.as_mut() else { return Err(Error::Ops(OpsError::RecordingEnded { location })) };
+        let first = types.len();
+        let new = results(types);
+        types.extend(new);
+        let number = |at: usize| u32::try_from(at).map(Value).map_err(|_| Error::Dim(DimError::Overflow));
+        let results = (first..types.len()).map(number).collect::<kernel_runtime::Result<Vec<Value>>>()?;
+        nodes.push(Node { op, results: results.clone(), location });
+        Ok(results)
+    }
+}
+
+impl Recorder for Recording {
+    fn alloc(&self, ty: TensorType, location: &'static Location<'static>) -> kernel_runtime::Result<Value> {
+        self.record(NodeOp::Alloc, |_| vec![ty], location).map(|results| results[0])
+    }
+
+    fn view(&self, of: Value, offset: Dim, ty: TensorType, location: &'static Location<'static>) -> kernel_runtime::Result<Value> {
+        self.record(NodeOp::View { of, offset }, |_| vec![ty], location).map(|results| results[0])
+    }
+
+    fn launch(&self, launch: RecordedLaunch) -> kernel_runtime::Result<Vec<Value>> {
+        let written: Vec<Value> = launch.args.iter().filter_map(RecordedArg::written).collect();
+        let location = launch.location;
+        self.record(NodeOp::Launch(launch), |types| written.iter().map(|value| types[value.0 as usize].clone()).collect(), location)
+    }
+}

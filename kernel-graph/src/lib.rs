@@ -1,0 +1,22 @@
+//! Programs of kernels, recorded as graphs.
+//!
+//! [`export`] calls a function with tensors that have no memory. Each allocation and each launch of the function becomes a node of a [`Graph`], whose
+//! extents, grids and arguments are expressions of named dims. A [`Session`] runs the graph for any values of the dims.
+//!
+//! A graph runs its launches through the launch path that the function itself uses, with the same variants and the same tuning results. So the
+//! outputs are equal to the byte.
+
+#![deny(missing_docs)]
+
+mod error;
+mod export;
+mod graph;
+mod passes;
+mod print;
+mod session;
+mod verify;
+
+pub use error::{GraphError, Result};
+pub use export::{Input, Outputs, export, input};
+pub use graph::{Graph, GraphInput, Node, NodeOp};
+pub use session::Session;

@@ -1,0 +1,3 @@
+//! Rewrites of graphs, one a file.
+
+pub(crate) mod dead_code;

@@ -1,0 +1,160 @@
+//! Runs of a graph.
+
+use kernel_runtime::ops::Tensor;
+use kernel_runtime::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Value};
+use kernel_runtime::{Device, DimValues, Error};
+
+use crate::error::{GraphError, Result};
+use crate::graph::{Graph, NodeOp};
+
+/// A graph on a device.
+///
+/// Each run checks its inputs first: their number, dtypes, devices and extents. It then executes the nodes in order. A tensor is freed after its last use,
+/// and a launch writes a tensor in place where no later operation needs the older elements.
+#[derive(Debug)]
+pub struct Session {
+    graph: Graph,
+    device: Device,
+    /// For each node, the values that no later node and no output uses.
+    last_uses: Vec<Vec<Value>>,
+}
+
+impl Session {
+    /// A session of this graph.
+    pub fn new(graph: Graph, device: &Device) -> Session {
+        let mut is_used_later = vec![false; graph.types.len()];
+        graph.outputs.iter().for_each(|value| is_used_later[value.0 as usize] = true);
+        let mut last_uses = Vec::with_capacity(graph.nodes.len());
+        for node in graph.nodes.iter().rev() {
+            let mut ends = Vec::new();
+            let mut visit = |value: Value| {
+                if !std::mem::replace(&mut is_used_later[value.0 as usize], true) {
+                    ends.push(value);
+                }
+            };
+            node.op.each_operand(&mut |value, _| visit(value));
+            // A result may have no use at all.
+            node.results.iter().for_each(|result| visit(*result));
+            last_uses.push(ends);
+        }
+        last_uses.reverse();
+        Session { graph, device: *device, last_uses }
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Runs the graph, and returns its outputs.
+    ///
+    /// # Errors
+    /// An error that names the input, its axis, the value and the allowed ones if the inputs do not fit the graph, and the errors of launches.
+    pub fn run<'t>(&self, inputs: impl AsRef<[&'t Tensor]>) -> Result<Vec<Tensor>> {
+        let inputs = inputs.as_ref();
+        let dims = self.check(inputs)?;
+        let mut values: Vec<Option<Tensor>> = vec![None; self.graph.types.len()];
+        values.iter_mut().zip(inputs).for_each(|(value, input)| *value = Some((*input).clone()));
+        for (node, ends) in self.graph.nodes.iter().zip(&self.last_uses) {
+            let extents =
+                |value: Value| self.graph.ty(value).dims.iter().map(|dim| dim.value(&dims)).collect::<kernel_runtime::Result<Vec<i64>>>();
+            match &node.op {
+                NodeOp::Alloc => {
+                    let result = node.results[0];
+                    let tensor = Tensor::empty(&self.device, self.graph.ty(result).dtype, extents(result)?)?;
+                    values[result.0 as usize] = Some(tensor);
+                }
+                NodeOp::View { of, offset } => {
+                    let result = node.results[0];
+                    let part = defined(&values, *of)?.part_at(offset.value(&dims)?, extents(result)?)?;
+                    values[result.0 as usize] = Some(part);
+                }
+                NodeOp::Launch(launch) => run_launch(launch, &node.results, ends, &dims, &mut values)?,
+            }
+            ends.iter().for_each(|value| values[value.0 as usize] = None);
+        }
+        self.graph.outputs.iter().map(|value| defined(&values, *value).cloned()).collect()
+    }
+
+    /// Checks the inputs, and returns the values of the dims.
+    fn check(&self, inputs: &[&Tensor]) -> Result<DimValues> {
+        let expected = &self.graph.inputs;
+        if inputs.len() != expected.len() {
+            let names = expected.iter().map(|input| input.name.clone()).collect::<Vec<_>>().join(", ");
+            return Err(GraphError::InputCount { expected: expected.len(), names, given: inputs.len() });
+        }
+        let mut dims = DimValues::new();
+        for (tensor, graph) in inputs.iter().zip(expected) {
+            let input = || graph.name.clone();
+            if tensor.dtype() != graph.ty.dtype {
+                return Err(GraphError::InputDtype { input: input(), expected: graph.ty.dtype, found: tensor.dtype() });
+            }
+            if tensor.rank() != graph.ty.dims.len() {
+                return Err(GraphError::InputRank { input: input(), expected: graph.ty.dims.len(), found: tensor.rank() });
+            }
+            if let Some(found) = tensor.device().filter(|found| *found != self.device) {
+                return Err(GraphError::InputDevice { input: input(), expected: self.device, found });
+            }
+            for (axis, (extent, dim)) in tensor.dims().iter().zip(&graph.ty.dims).enumerate() {
+                if dim.is_named()
+                    && let Err(error) = dims.set(dim, extent.value(&DimValues::new())?)
+                {
+                    let Error::Dim(error) = error else { return Err(error.into()) };
+                    return Err(GraphError::InputExtent { input: input(), axis, error });
+                }
+            }
+        }
+        for (tensor, graph) in inputs.iter().zip(expected) {
+            for (axis, (extent, dim)) in tensor.dims().iter().zip(&graph.ty.dims).enumerate() {
+                let (expected, found) = (dim.value(&dims)?, extent.value(&DimValues::new())?);
+                if expected != found {
+                    return Err(GraphError::InputMismatch { input: graph.name.clone(), axis, dim: dim.to_string(), expected, found });
+                }
+            }
+        }
+        Ok(dims)
+    }
+}
+
+/// The tensor of a value.
+fn defined(values: &[Option<Tensor>], value: Value) -> Result<&Tensor> {
+    let tensor = values.get(value.0 as usize).and_then(Option::as_ref);
+    tensor.ok_or_else(|| GraphError::Invalid { reason: format!("value {} is used where it is not known", value.0) })
+}
+
+/// Runs a launch. A tensor that it writes is taken out of its value if that value is used no more; else the launch copies it.
+fn run_launch(launch: &RecordedLaunch, results: &[Value], ends: &[Value], dims: &DimValues, values: &mut [Option<Tensor>]) -> Result<()> {
+    let reads =
+        |wanted: Value| launch.args.iter().any(|arg| matches!(arg, RecordedArg::Tensor { value, writes: false, .. } if *value == wanted));
+    let mut written: Vec<Tensor> = Vec::with_capacity(results.len());
+    for value in launch.args.iter().filter_map(RecordedArg::written) {
+        let tensor = defined(values, value)?.clone();
+        if ends.contains(&value) && !reads(value) {
+            values[value.0 as usize] = None;
+        }
+        written.push(tensor);
+    }
+    let mut targets = written.iter_mut();
+    let mut arguments = Vec::with_capacity(launch.args.len());
+    for (at, arg) in launch.args.iter().enumerate() {
+        arguments.push(match arg {
+            RecordedArg::Tensor { writes: true, .. } => BoundArg::TensorMut(
+                targets.next().ok_or_else(|| GraphError::Invalid { reason: "a launch writes more tensors than it has".to_owned() })?,
+            ),
+            RecordedArg::Tensor { value, .. } => BoundArg::Tensor(defined(values, *value)?),
+            RecordedArg::Word { word, .. } => BoundArg::Word(*word),
+            RecordedArg::Dim { dim, word } => {
+                let value = dim.value(dims)?;
+                let too_large = |value| Error::ScalarTooLarge { kernel: launch.kernel.name(), position: at + 1, value };
+                BoundArg::Word(word(value).map_err(too_large)?)
+            }
+        });
+    }
+    let mut grid = [0; 3];
+    for (programs, dim) in grid.iter_mut().zip(&launch.grid) {
+        *programs = dim.value(dims)?;
+    }
+    launch.run(arguments, grid)?;
+    results.iter().zip(written).for_each(|(result, tensor)| values[result.0 as usize] = Some(tensor));
+    Ok(())
+}

@@ -1,0 +1,1 @@
+//! The errors of recordings and of runs.

@@ -1,0 +1,63 @@
+//! Kernels, and functions of tensors that launch them.
+
+use galatea::ops::Tensor;
+use galatea::prelude::*;
+
+/// y = x * sigmoid(x)
+#[kernel]
+pub(crate) fn silu_elements<T: Float, const BLOCK: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let v = load(x + at, mask = at < n) as f32;
+    store(y + at, (v * sigmoid(v)) as T, mask = at < n);
+}
+
+/// y = a * y + b, in place
+#[kernel]
+fn scale_elements(y: PtrMut<f32>, a: f32, b: i32, n: i32) {
+    let at = program_id(0) * 64 + arange(0, 64);
+    let inside = at < n;
+    store(y + at, load(y + at, mask = inside) * a + b as f32, mask = inside);
+}
+
+/// y[i] = the sum of row i
+#[kernel]
+fn sum_rows<const BLOCK: usize>(x: View<f32, 2>, y: PtrMut<f32>) {
+    let row = program_id(0);
+    let mut total = 0.0;
+    for first in range(0, extent(x, 1), BLOCK) {
+        total += sum(x.load([row, first], [1, BLOCK]));
+    }
+    store(y + row, total);
+}
+
+/// Two results of one launch.
+#[kernel]
+pub(crate) fn sum_and_difference(a: Ptr<f32>, b: Ptr<f32>, sum: PtrMut<f32>, difference: PtrMut<f32>, n: usize) {
+    let at = program_id(0) * 64 + arange(0, 64);
+    let (x, y) = (load(a + at, mask = at < n), load(b + at, mask = at < n));
+    store(sum + at, x + y, mask = at < n);
+    store(difference + at, x - y, mask = at < n);
+}
+
+pub(crate) fn silu(x: &Tensor) -> Result<Tensor> {
+    let (n, mut y) = (x.numel(), x.empty_like()?);
+    silu_elements::<f32, 64>(x, &mut y, &n).grid(n.cdiv(64)).launch()?;
+    Ok(y)
+}
+
+pub(crate) fn scale(y: &mut Tensor, a: f32, b: i32) -> Result<()> {
+    let n = y.numel();
+    scale_elements(y, a, b, &n).grid(n.cdiv(64)).launch()
+}
+
+pub(crate) fn row_sums(x: &Tensor) -> Result<Tensor> {
+    let mut y = x.new_empty(x.dtype(), [x.dim(0)])?;
+    sum_rows::<32>(x, &mut y).grid(x.dim(0)).launch()?;
+    Ok(y)
+}
+
+pub(crate) fn sum_difference(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
+    let (n, mut sum, mut difference) = (a.numel(), a.empty_like()?, a.empty_like()?);
+    sum_and_difference(a, b, &mut sum, &mut difference, &n).grid(n.cdiv(64)).launch()?;
+    Ok((sum, difference))
+}

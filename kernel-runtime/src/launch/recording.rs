@@ -1,0 +1,116 @@
+//! Launches that are recorded instead of run, and the launches of a recorded graph.
+
+use std::panic::Location;
+use std::sync::Arc;
+
+use kernel_lang::dtype::Dtype;
+
+use crate::kernel::ParamKind;
+use crate::launch::Launch;
+use crate::launch::args::{Args, Side};
+use crate::launch::grid::{Grid, HasGrid};
+use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Recorder};
+use crate::ops::{OpsError, with_element};
+use crate::{DimValues, Error, Result, bf16, f8e4m3, f8e5m2, f16};
+
+impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G> {
+    /// Records a launch without memory, or returns the error that keeps it from running.
+    #[cold]
+    pub(super) fn record(mut self, error: Error, location: &'static Location<'static>) -> Result<()> {
+        let Some(side) = self.args.take_side() else { return Err(error) };
+        let kernel = self.args.kernel();
+        let refused = |reason: String, help| Err(Error::Ops(OpsError::NotRecorded { kernel: kernel.name(), reason, help }));
+        let Some(recorder) = self.args.traced().find_map(|(_, _, traced)| traced).map(|traced| traced.recorder.clone()) else {
+            // No tensor is recorded, so an expression among the scalars has no value.
+            return match side.dims.first() {
+                Some((_, dim, _)) => dim.value(&DimValues::new()).and(Err(error)),
+                None => Err(error),
+            };
+        };
+        if kernel.parsed()?.unchecked {
+            return refused(
+                "it is `unchecked`".to_owned(),
+                "its caller vouches for the tensors of one launch, and a graph has others in each run",
+            );
+        }
+        if self.mode.checked || kernel.prints() {
+            return refused("it is checked or prints".to_owned(), "run the recorded graph on `Device::cpu()` to debug it");
+        }
+        if self.stream.is_some() || self.overlaps {
+            return refused("it names a stream or overlaps".to_owned(), "leave the order to the recorded graph");
+        }
+        let is_of_it = |other: &Arc<dyn Recorder>| Arc::ptr_eq(other, &recorder);
+        if let Some((name, ..)) = self.args.traced().find(|(_, _, traced)| !traced.is_some_and(|traced| is_of_it(&traced.recorder))) {
+            return refused(format!("`{name}` is no tensor of the recording"), "make the tensor an input or a parameter of the recording");
+        }
+        let written = || self.args.traced().filter_map(|(_, writes, traced)| if writes { traced } else { None });
+        let launch = RecordedLaunch {
+            kernel,
+            key: self.key.to_vec(),
+            args: recorded_args(&self.args, &side),
+            grid: self.grid.chosen().into_dims(),
+            location,
+            run: run::<WORDS, KEY>,
+        };
+        let values = recorder.launch(launch)?;
+        written().zip(values).for_each(|(traced, value)| traced.set_value(value));
+        Ok(())
+    }
+}
+
+/// The arguments for each parameter of a kernel: tensors without addresses, and the words of scalars.
+fn recorded_args<const WORDS: usize>(args: &Args<'_, WORDS>, side: &Side) -> Vec<RecordedArg> {
+    let (mut tensors, mut word) = (args.traced(), 0);
+    let mut recorded = Vec::new();
+    let kernel = args.kernel();
+    for param in kernel.params() {
+        let first = word;
+        word += match param.kind {
+            ParamKind::Pointer | ParamKind::PointerMut => 2,
+            ParamKind::View(rank) | ParamKind::ViewMut(rank) => 1 + 2 * rank,
+            ParamKind::Scalar => 1,
+        };
+        let dim = side.dims.iter().find(|(at, ..)| *at == first);
+        recorded.extend(match (param.kind, dim) {
+            (ParamKind::Scalar, Some((_, dim, word))) => Some(RecordedArg::Dim { dim: dim.clone(), word: *word }),
+            (ParamKind::Scalar, None) => {
+                args.words().get(first).map(|word| RecordedArg::Word { word: *word, text: kernel.written(param.name, *word) })
+            }
+            _ => tensors
+                .next()
+                .and_then(|(_, writes, traced)| Some(RecordedArg::Tensor { value: traced?.value(), dtype: traced?.ty.dtype, writes })),
+        });
+    }
+    recorded
+}
+
+/// Launches a recorded kernel with these arguments.
+fn run<const WORDS: usize, const KEY: usize>(launch: &RecordedLaunch, arguments: Vec<BoundArg<'_>>, grid: [i64; 3]) -> Result<()> {
+    let (kernel, params) = (launch.kernel, launch.kernel.params());
+    let mut args = Args::<WORDS>::new(kernel);
+    let wrong_count = |given| Err(Error::ArgumentCount { kernel: kernel.name(), expected: params.len(), given });
+    if arguments.len() != params.len() || launch.args.len() != params.len() {
+        return wrong_count(arguments.len());
+    }
+    for (at, (param, argument)) in params.iter().zip(arguments).enumerate() {
+        let (name, kind) = (param.name, param.kind);
+        let expected = if let RecordedArg::Tensor { dtype, .. } = &launch.args[at] { *dtype } else { Dtype::I64 };
+        // `Args` compares the dtype of the argument with the recorded one, for which the variant was compiled.
+        with_element!(expected, T => match (kind, argument) {
+            (ParamKind::Pointer, BoundArg::Tensor(tensor)) => args.pointer::<T>(name, tensor),
+            (ParamKind::PointerMut, BoundArg::TensorMut(tensor)) => args.pointer_mut::<T>(name, tensor),
+            (ParamKind::View(rank), BoundArg::Tensor(tensor)) => args.view::<T>(name, tensor, rank),
+            (ParamKind::ViewMut(rank), BoundArg::TensorMut(tensor)) => args.view_mut::<T>(name, tensor, rank),
+            (ParamKind::Scalar, BoundArg::Word(word)) => args.scalar::<u64>(word),
+            _ => return wrong_count(at),
+        });
+    }
+    let mut key = [0; KEY];
+    if launch.key.len() != KEY {
+        return wrong_count(0);
+    }
+    key.copy_from_slice(&launch.key);
+    // SAFETY: `record` made the launch from one with these numbers of words, whose caller guarantees that the key and the parameters are those of
+    // the kernel. The arguments follow the parameters and have the recorded dtypes. An unchecked kernel is not recorded.
+    unsafe { Launch::<WORDS, KEY>::new(args, key) }.grid(Grid::of_numbers(grid)).launch()
+}

@@ -1,0 +1,91 @@
+//! Errors of tensors of ops.
+
+use std::panic::Location;
+
+use kernel_lang::dtype::Dtype;
+
+use crate::Dim;
+
+/// A mistake in the use of a tensor of [`ops`](crate::ops).
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpsError {
+    /// Elements were to be used as those of another type.
+    #[error("the elements are `{found}`, not `{expected}`\nhelp: name the dtype of the tensor, or convert its elements")]
+    WrongDtype {
+        /// The type that was named.
+        expected: Dtype,
+        /// The dtype of the elements.
+        found: Dtype,
+    },
+    /// A launch was given a tensor of another dtype than that of its parameter.
+    #[error("kernel `{kernel}`: argument `{argument}` has elements of type `{found}`, and the launch expects `{expected}`")]
+    ArgumentDtype {
+        /// The kernel.
+        kernel: &'static str,
+        /// The parameter.
+        argument: &'static str,
+        /// The type of the parameter.
+        expected: Dtype,
+        /// The dtype of the argument.
+        found: Dtype,
+    },
+    /// A tensor that shares its memory was written where copies are denied.
+    #[error(
+        "writing a tensor that is shared copies {bytes} bytes, which is denied here ({location})\nhelp: drop the other handles before the tensor is written"
+    )]
+    CopyDenied {
+        /// The number of bytes.
+        bytes: usize,
+        /// Where the tensor was written.
+        location: &'static Location<'static>,
+    },
+    /// The number of elements in a new shape differs from that of the tensor.
+    #[error("a tensor of {} cannot have the dims {}", dims(.from), dims(.to))]
+    Reshape {
+        /// The dims of the tensor.
+        from: Vec<Dim>,
+        /// The new dims.
+        to: Vec<Dim>,
+    },
+    /// A range exceeds the axis that it slices.
+    #[error("range {start}..{end} does not fit an axis of {extent}")]
+    DimOutOfRange {
+        /// The first index.
+        start: Dim,
+        /// The index after the last one.
+        end: Dim,
+        /// The extent of the axis.
+        extent: Dim,
+    },
+    /// The elements of a tensor were asked for while the program is recorded.
+    #[error(
+        "a recorded tensor {tensor} has no elements to read ({location})\nhelp: compute with kernels; values are known when the recorded graph runs"
+    )]
+    RecordedData {
+        /// The type of the tensor.
+        tensor: String,
+        /// Where the elements were asked for.
+        location: &'static Location<'static>,
+    },
+    /// A tensor of a recording was used after the recorded function has returned.
+    #[error("the recording of this tensor has ended ({location})\nhelp: use recorded tensors only in the function that is recorded")]
+    RecordingEnded {
+        /// Where the tensor was used.
+        location: &'static Location<'static>,
+    },
+    /// A launch takes tensors of a recording and cannot be recorded.
+    #[error("kernel `{kernel}` cannot be recorded: {reason}\nhelp: {help}")]
+    NotRecorded {
+        /// The kernel.
+        kernel: &'static str,
+        /// Why not.
+        reason: String,
+        /// How to mend it.
+        help: &'static str,
+    },
+}
+
+fn dims(dims: &[Dim]) -> String {
+    format!("[{}]", dims.iter().map(Dim::to_string).collect::<Vec<_>>().join(", "))
+}

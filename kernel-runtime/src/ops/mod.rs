@@ -1,0 +1,36 @@
+//! Tensors as values: shared handles whose dtype is known when the program runs, and that a recording can hold.
+//!
+//! A [`Tensor`](crate::Tensor) of the runtime has a static element type and one owner, which suits launches. Models need more: a parameter is used
+//! several times, a batch is kept while a later one is computed, and a checkpoint decides the dtype. [`ops::Tensor`](Tensor) is for that.
+
+// In front of the modules, because macros are known from their line on.
+/// Evaluates an expression with the Rust type of a dtype.
+macro_rules! with_element {
+    ($dtype:expr, $T:ident => $value:expr) => {
+        with_element!(@match $dtype, $T => $value,
+            Bool bool, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, U64 u64,
+            F16 f16, Bf16 bf16, F32 f32, F64 f64, F8E4M3 f8e4m3, F8E5M2 f8e5m2)
+    };
+    (@match $dtype:expr, $T:ident => $value:expr, $($name:ident $ty:ty),*) => {
+        match $dtype {
+            $(Dtype::$name => {
+                type $T = $ty;
+                $value
+            })*
+        }
+    };
+}
+pub(crate) use with_element;
+
+mod arguments;
+mod copies;
+mod dims;
+mod error;
+pub mod recorder;
+mod tensor;
+
+pub use copies::{copies, deny_copies};
+pub use dims::IntoDims;
+pub use error::OpsError;
+pub use tensor::Tensor;
+pub(crate) use tensor::Traced;

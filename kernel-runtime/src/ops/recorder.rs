@@ -1,0 +1,139 @@
+//! The interface between tensors and launches, and the recording that they belong to.
+//!
+//! A program does three things: it allocates tensors, takes parts of them, and launches kernels. A [`Recorder`] is told of each instead of its effect.
+
+use std::panic::Location;
+
+use kernel_lang::dtype::Dtype;
+
+use super::Tensor;
+use crate::Dim;
+use crate::kernel::Kernel;
+
+/// The number of a tensor's value in a recording. A launch that writes a tensor gives it a new value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Value(pub u32);
+
+/// The dtype and the extents of a recorded tensor.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct TensorType {
+    /// The dtype of the elements.
+    pub dtype: Dtype,
+    /// The extents.
+    pub dims: Vec<Dim>,
+}
+
+/// The recording of a program.
+pub trait Recorder: Send + Sync {
+    /// Records new memory with arbitrary elements.
+    ///
+    /// # Errors
+    /// If the recording has ended.
+    fn alloc(&self, ty: TensorType, location: &'static Location<'static>) -> crate::Result<Value>;
+
+    /// Records a part of a value: the elements of `ty` from number `offset` on.
+    ///
+    /// # Errors
+    /// If the recording has ended.
+    fn view(&self, of: Value, offset: Dim, ty: TensorType, location: &'static Location<'static>) -> crate::Result<Value>;
+
+    /// Records a launch. Returns the new value of each tensor that it writes, in the order of the arguments.
+    ///
+    /// # Errors
+    /// If the recording has ended.
+    fn launch(&self, launch: RecordedLaunch) -> crate::Result<Vec<Value>>;
+}
+
+/// A launch without memory and without values of dims.
+pub struct RecordedLaunch {
+    /// The kernel.
+    pub kernel: &'static Kernel,
+    /// The words for its types and constants.
+    pub key: Vec<u64>,
+    /// The arguments, in the order of the kernel's parameters.
+    pub args: Vec<RecordedArg>,
+    /// The number of programs along each axis.
+    pub grid: [Dim; 3],
+    /// The caller of `launch`.
+    pub location: &'static Location<'static>,
+    pub(crate) run: Run,
+}
+
+/// Launches with an argument for each parameter. The key has as many words as that of the recorded launch, and the kernel is the same.
+pub(crate) type Run = fn(&RecordedLaunch, Vec<BoundArg<'_>>, [i64; 3]) -> crate::Result<()>;
+
+/// An argument of a recorded launch.
+#[derive(Clone, Debug)]
+pub enum RecordedArg {
+    /// A tensor.
+    Tensor {
+        /// Its value before the launch.
+        value: Value,
+        /// The dtype of its elements.
+        dtype: Dtype,
+        /// Whether the kernel may write it.
+        writes: bool,
+    },
+    /// A scalar.
+    Word {
+        /// The argument word.
+        word: u64,
+        /// The value as text.
+        text: String,
+    },
+    /// An integer that depends on dims.
+    Dim {
+        /// The expression.
+        dim: Dim,
+        /// The argument word for a value, or the value if it is not in the range of the parameter.
+        word: fn(i64) -> Result<u64, u64>,
+    },
+}
+
+/// An argument with memory.
+pub enum BoundArg<'a> {
+    /// A tensor to read.
+    Tensor(&'a Tensor),
+    /// A tensor to write.
+    TensorMut(&'a mut Tensor),
+    /// The argument word of a scalar.
+    Word(u64),
+}
+
+impl RecordedArg {
+    /// The value of a tensor that the launch writes.
+    pub fn written(&self) -> Option<Value> {
+        match self {
+            RecordedArg::Tensor { value, writes: true, .. } => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+impl RecordedLaunch {
+    /// The types and constants of the kernel, such as `T = f32, BLOCK = 1024`.
+    pub fn parameters(&self) -> String {
+        self.kernel.parameters(&self.key)
+    }
+
+    /// Launches with these arguments, as the recorded launch would have run with them.
+    ///
+    /// # Errors
+    /// [`Error::ArgumentCount`](crate::Error::ArgumentCount) for arguments of another number or kind, and those of a launch.
+    pub fn run(&self, arguments: Vec<BoundArg<'_>>, grid: [i64; 3]) -> crate::Result<()> {
+        (self.run)(self, arguments, grid)
+    }
+}
+
+impl std::fmt::Debug for RecordedLaunch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let RecordedLaunch { kernel, key, args, grid, location, run: _ } = self;
+        f.debug_struct("RecordedLaunch")
+            .field("kernel", &kernel.name())
+            .field("key", key)
+            .field("args", args)
+            .field("grid", grid)
+            .field("location", location)
+            .finish()
+    }
+}

@@ -1,0 +1,441 @@
+//! The tensor of ops: a shared handle with value semantics, real or recorded.
+
+use std::fmt;
+use std::ops::Range;
+use std::panic::Location;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use kernel_lang::dtype::Dtype;
+
+use super::recorder::{Recorder, TensorType, Value};
+use super::{IntoDims, OpsError, copies};
+use crate::tensor::memory::Memory;
+use crate::tensor::pointer::{Deferred, Pointer};
+use crate::tensor::shape::Shape;
+use crate::tensor::view::{TensorView, TensorViewMut};
+use crate::{Device, Dim, DimError, DimValues, Element, Error, Result, bf16, f8e4m3, f8e5m2, f16};
+
+/// A contiguous, row-major array whose dtype is known when the program runs. Clones and parts of a tensor share its memory.
+///
+/// A tensor is a value: writing one never changes another. A launch that writes a tensor copies its elements first if the memory is shared, and
+/// writes them in place otherwise. [`copies`](super::copies) counts the copies.
+///
+/// While a program is recorded, a tensor has no memory: its extents are expressions of dims, and launches that take it are recorded.
+///
+/// ```
+/// # use kernel_runtime::{Device, Dtype, Result, ops};
+/// # fn main() -> Result<()> {
+/// let x: ops::Tensor = Device::cpu().tensor(&[1, 2, 3, 4, 5, 6])?.into();
+/// let row = x.reshape([2, 3])?.slice(1..2)?;
+/// assert_eq!((row.dtype(), row.dims(), row.to_vec::<i32>()?), (Dtype::I32, vec![1.into(), 3.into()], vec![4, 5, 6]));
+/// assert_eq!(x.numel().cdiv(4), 2.into());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Tensor(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Real(Real),
+    Traced(Traced),
+}
+
+/// A tensor with memory.
+#[derive(Clone)]
+struct Real {
+    memory: Arc<Memory>,
+    /// The number of elements in the memory.
+    total: usize,
+    /// The index of the first element.
+    offset: usize,
+    shape: Shape,
+    dtype: Dtype,
+    /// The error of the copy before a launch that writes the tensor.
+    failed: Option<Arc<Mutex<Option<Error>>>>,
+}
+
+/// A tensor of a recording.
+pub(crate) struct Traced {
+    pub(crate) recorder: Arc<dyn Recorder>,
+    /// The number of the [`Value`]. A launch that borrows the tensor mutably changes it.
+    value: AtomicU32,
+    pub(crate) ty: TensorType,
+}
+
+impl Traced {
+    pub(crate) fn value(&self) -> Value {
+        Value(self.value.load(Ordering::Relaxed))
+    }
+
+    /// Sets the value after a launch that writes the tensor.
+    pub(crate) fn set_value(&self, value: Value) {
+        self.value.store(value.0, Ordering::Relaxed);
+    }
+
+    fn argument<T: Element>(&self) -> (Pointer<'_>, Shape) {
+        let deferred = if self.ty.dtype == T::DTYPE { Deferred::Traced(self) } else { Deferred::WrongDtype(self.ty.dtype) };
+        (Pointer::deferred(deferred), Shape::SCALAR)
+    }
+}
+
+impl Clone for Traced {
+    fn clone(&self) -> Traced {
+        Traced { recorder: self.recorder.clone(), value: AtomicU32::new(self.value().0), ty: self.ty.clone() }
+    }
+}
+
+impl<T: Element> From<crate::Tensor<T>> for Tensor {
+    fn from(tensor: crate::Tensor<T>) -> Tensor {
+        Tensor(Repr::Real(Real::whole(tensor)))
+    }
+}
+
+impl Tensor {
+    /// A tensor with arbitrary elements, for a kernel that writes them, see [`Device::empty`].
+    ///
+    /// # Errors
+    /// [`Error::Dim`] for dims without values, [`Error::ShapeTooLarge`], [`Error::OutOfMemory`], [`Error::InCapture`], or a CUDA driver error.
+    pub fn empty(device: &Device, dtype: Dtype, dims: impl IntoDims) -> Result<Tensor> {
+        let shape = known_shape(&dims.into_dims())?;
+        with_element!(dtype, T => device.empty::<T>(shape).map(Tensor::from))
+    }
+
+    /// A tensor of zeros (`false` for `bool`).
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`].
+    pub fn zeros(device: &Device, dtype: Dtype, dims: impl IntoDims) -> Result<Tensor> {
+        let shape = known_shape(&dims.into_dims())?;
+        with_element!(dtype, T => device.zeros::<T>(shape).map(Tensor::from))
+    }
+
+    /// A tensor of a recording. For recorders, which give each of their inputs a value.
+    pub fn traced(recorder: Arc<dyn Recorder>, value: Value, ty: TensorType) -> Tensor {
+        Tensor(Repr::Traced(Traced { recorder, value: AtomicU32::new(value.0), ty }))
+    }
+
+    /// The recorder and the value of a recorded tensor.
+    pub fn recorded(&self) -> Option<(&Arc<dyn Recorder>, Value)> {
+        match &self.0 {
+            Repr::Real(_) => None,
+            Repr::Traced(traced) => Some((&traced.recorder, traced.value())),
+        }
+    }
+
+    /// A tensor with arbitrary elements where this one is: on its device, or in its recording.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`].
+    #[track_caller]
+    pub fn new_empty(&self, dtype: Dtype, dims: impl IntoDims) -> Result<Tensor> {
+        match &self.0 {
+            Repr::Real(real) => Tensor::empty(&real.memory.device(), dtype, dims),
+            Repr::Traced(traced) => {
+                let ty = TensorType { dtype, dims: dims.into_dims() };
+                ty.dims.iter().try_for_each(|dim| dim.bounds().map(drop))?;
+                let value = traced.recorder.alloc(ty.clone(), Location::caller())?;
+                Ok(Tensor::traced(traced.recorder.clone(), value, ty))
+            }
+        }
+    }
+
+    /// [`Tensor::new_empty`] with the dtype and the dims of this tensor.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`].
+    #[track_caller]
+    pub fn empty_like(&self) -> Result<Tensor> {
+        self.new_empty(self.dtype(), self.dims())
+    }
+
+    /// The dtype of the elements.
+    pub fn dtype(&self) -> Dtype {
+        match &self.0 {
+            Repr::Real(real) => real.dtype,
+            Repr::Traced(traced) => traced.ty.dtype,
+        }
+    }
+
+    /// The extents.
+    pub fn dims(&self) -> Vec<Dim> {
+        match &self.0 {
+            Repr::Real(real) => real.shape.dims().iter().map(|extent| Dim::from(*extent)).collect(),
+            Repr::Traced(traced) => traced.ty.dims.clone(),
+        }
+    }
+
+    /// The number of axes.
+    pub fn rank(&self) -> usize {
+        match &self.0 {
+            Repr::Real(real) => real.shape.dims().len(),
+            Repr::Traced(traced) => traced.ty.dims.len(),
+        }
+    }
+
+    /// The extent of an axis. Axes below 0 count from the end: -1 is the last one. For an axis that the tensor lacks, the dim has an error.
+    pub fn dim(&self, axis: isize) -> Dim {
+        let dims = self.dims();
+        let index = if axis < 0 { axis.checked_add_unsigned(dims.len()) } else { Some(axis) };
+        let extent = index.and_then(|index| dims.get(usize::try_from(index).ok()?));
+        extent.cloned().unwrap_or_else(|| Dim::invalid(DimError::NoAxis { axis, rank: dims.len() }))
+    }
+
+    /// The number of elements.
+    pub fn numel(&self) -> Dim {
+        match &self.0 {
+            Repr::Real(real) => real.shape.len().into(),
+            Repr::Traced(traced) => traced.ty.numel(),
+        }
+    }
+
+    /// The device that holds the elements. A recorded tensor has none.
+    pub fn device(&self) -> Option<Device> {
+        match &self.0 {
+            Repr::Real(real) => Some(real.memory.device()),
+            Repr::Traced(_) => None,
+        }
+    }
+
+    /// Returns whether no other tensor shares the memory, so that a write copies nothing.
+    pub fn is_unique(&self) -> bool {
+        match &self.0 {
+            Repr::Real(real) => Arc::strong_count(&real.memory) == 1,
+            Repr::Traced(_) => true,
+        }
+    }
+
+    /// The same elements in another shape. Copies nothing.
+    ///
+    /// # Errors
+    /// [`OpsError::Reshape`] if the shape holds another number of elements, or [`Error::Dim`] if that is not decided.
+    #[track_caller]
+    pub fn reshape(&self, dims: impl IntoDims) -> Result<Tensor> {
+        let ty = TensorType { dtype: self.dtype(), dims: dims.into_dims() };
+        if !ty.numel().is_eq(self.numel())? {
+            return Err(Error::Ops(OpsError::Reshape { from: self.dims(), to: ty.dims }));
+        }
+        self.part(Dim::from(0), ty, Location::caller())
+    }
+
+    /// The part `range` of the first axis. Copies nothing.
+    ///
+    /// # Errors
+    /// [`OpsError::DimOutOfRange`] if the range does not fit the axis, or [`Error::Dim`] if that is not decided.
+    #[track_caller]
+    pub fn slice<D: Into<Dim>>(&self, range: Range<D>) -> Result<Tensor> {
+        let (start, end): (Dim, Dim) = (range.start.into(), range.end.into());
+        let mut ty = TensorType { dtype: self.dtype(), dims: self.dims() };
+        let extent = self.dim(0);
+        if !(start.is_ge(0)? && start.is_le(&end)? && end.is_le(&extent)?) {
+            return Err(Error::Ops(OpsError::DimOutOfRange { start, end, extent }));
+        }
+        let row = TensorType { dtype: ty.dtype, dims: ty.dims[1..].to_vec() }.numel();
+        ty.dims[0] = &end - &start;
+        self.part(start * row, ty, Location::caller())
+    }
+
+    /// The elements of a tensor with these extents that begin at an element. Copies nothing. For runs of recorded graphs.
+    ///
+    /// # Errors
+    /// [`OpsError::DimOutOfRange`] if there are fewer elements, or [`OpsError::RecordedData`] for a tensor of a recording.
+    #[track_caller]
+    pub fn part_at(&self, offset: i64, extents: Vec<i64>) -> Result<Tensor> {
+        let real = self.real()?;
+        let ty = TensorType { dtype: real.dtype, dims: extents.into_dims() };
+        let (start, extent) = (Dim::from(offset), Dim::from(real.shape.len()));
+        let end = &start + ty.numel();
+        if !(start.is_ge(0)? && end.is_le(&extent)?) {
+            return Err(Error::Ops(OpsError::DimOutOfRange { start, end, extent }));
+        }
+        self.part(start, ty, Location::caller())
+    }
+
+    /// The elements of `ty` from number `offset` on, which exist.
+    fn part(&self, offset: Dim, ty: TensorType, location: &'static Location<'static>) -> Result<Tensor> {
+        match &self.0 {
+            Repr::Real(real) => {
+                let skipped = known(&offset)?;
+                let shape = known_shape(&ty.dims)?;
+                Ok(Tensor(Repr::Real(Real { offset: real.offset + skipped, shape, failed: None, ..real.clone() })))
+            }
+            Repr::Traced(traced) => {
+                let value = traced.recorder.view(traced.value(), offset, ty.clone(), location)?;
+                Ok(Tensor::traced(traced.recorder.clone(), value, ty))
+            }
+        }
+    }
+
+    /// The elements, to read.
+    ///
+    /// # Errors
+    /// [`OpsError::WrongDtype`] if the elements are not of type `T`, or [`OpsError::RecordedData`] for a tensor of a recording.
+    #[track_caller]
+    pub fn view<T: Element>(&self) -> Result<TensorView<'_, T>> {
+        self.real()?.view()
+    }
+
+    /// The elements, to write. If the memory is shared, they are copied first, and other tensors keep theirs.
+    ///
+    /// # Errors
+    /// [`OpsError::WrongDtype`] if the elements are not of type `T`, [`OpsError::RecordedData`] for a tensor of a recording, [`OpsError::CopyDenied`] in
+    /// [`deny_copies`](super::deny_copies), [`Error::OutOfMemory`], [`Error::InCapture`], or a CUDA driver error.
+    #[track_caller]
+    pub fn view_mut<T: Element>(&mut self) -> Result<TensorViewMut<'_, T>> {
+        self.real()?;
+        match &mut self.0 {
+            Repr::Real(real) => real.view_mut(Location::caller()),
+            Repr::Traced(_) => unreachable!("it is real"),
+        }
+    }
+
+    /// The tensor with a static element type. Copies nothing if no other tensor shares the memory, and the tensor is all of it. Otherwise, the
+    /// elements are copied.
+    ///
+    /// # Errors
+    /// As [`Tensor::view_mut`].
+    #[track_caller]
+    pub fn into_typed<T: Element>(self) -> Result<crate::Tensor<T>> {
+        let real = self.real()?;
+        real.check::<T>()?;
+        if real.total != real.shape.len() {
+            return real.copied(Location::caller());
+        }
+        let Repr::Real(real) = self.0 else { unreachable!("it is real") };
+        match Arc::try_unwrap(real.memory) {
+            Ok(memory) => Ok(crate::Tensor::from_parts(memory, real.shape)),
+            Err(memory) => Real { memory, ..real }.copied(Location::caller()),
+        }
+    }
+
+    /// Copies the elements to the host, after waiting for the work that writes them.
+    ///
+    /// # Errors
+    /// As [`Tensor::view`], [`Error::InCapture`], or [`Error::Asynchronous`] if that work failed.
+    #[track_caller]
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        self.view::<T>()?.to_vec()
+    }
+
+    /// The tensor on a device. On its own device it shares the memory; on another one it is a copy.
+    ///
+    /// # Errors
+    /// [`OpsError::RecordedData`] for a tensor of a recording, [`Error::OutOfMemory`], [`Error::InCapture`], or a CUDA driver error.
+    #[track_caller]
+    pub fn to_device(&self, device: &Device) -> Result<Tensor> {
+        let real = self.real()?;
+        if real.memory.device() == *device {
+            return Ok(self.clone());
+        }
+        with_element!(real.dtype, T => real.view::<T>()?.to_device(device).map(Tensor::from))
+    }
+
+    /// The tensor as an argument that a kernel reads, with elements of type `T`.
+    #[inline]
+    pub(crate) fn argument<T: Element>(&self) -> (Pointer<'_>, Shape) {
+        match &self.0 {
+            Repr::Real(real) => match real.view::<T>() {
+                Ok(view) => Pointer::shaped(view),
+                Err(_) => (Pointer::deferred(Deferred::WrongDtype(real.dtype)), real.shape),
+            },
+            Repr::Traced(traced) => traced.argument::<T>(),
+        }
+    }
+
+    /// The tensor as an argument that a kernel writes, with elements of type `T`. Shared elements are copied.
+    #[track_caller]
+    pub(crate) fn argument_mut<T: Element>(&mut self) -> (Pointer<'_>, Shape) {
+        match &mut self.0 {
+            Repr::Real(real) => {
+                real.failed = match real.view_mut::<T>(Location::caller()) {
+                    Ok(_) => None,
+                    Err(error) => Some(Arc::new(Mutex::new(Some(error)))),
+                };
+                match &real.failed {
+                    Some(failed) if real.dtype == T::DTYPE => (Pointer::deferred(Deferred::Failed(failed)), real.shape),
+                    Some(_) => (Pointer::deferred(Deferred::WrongDtype(real.dtype)), real.shape),
+                    None => Pointer::shaped(TensorView::<T>::part(&real.memory, real.offset, real.shape)),
+                }
+            }
+            Repr::Traced(traced) => traced.argument::<T>(),
+        }
+    }
+
+    #[track_caller]
+    fn real(&self) -> Result<&Real> {
+        match &self.0 {
+            Repr::Real(real) => Ok(real),
+            Repr::Traced(traced) => Err(Error::Ops(OpsError::RecordedData { tensor: traced.ty.to_string(), location: Location::caller() })),
+        }
+    }
+}
+
+impl Real {
+    fn whole<T: Element>(tensor: crate::Tensor<T>) -> Real {
+        let (memory, shape) = tensor.into_parts();
+        Real { memory: Arc::new(memory), total: shape.len(), offset: 0, shape, dtype: T::DTYPE, failed: None }
+    }
+
+    fn check<T: Element>(&self) -> Result<()> {
+        if T::DTYPE == self.dtype { Ok(()) } else { Err(Error::Ops(OpsError::WrongDtype { expected: T::DTYPE, found: self.dtype })) }
+    }
+
+    fn view<T: Element>(&self) -> Result<TensorView<'_, T>> {
+        self.check::<T>()?;
+        Ok(TensorView::part(&self.memory, self.offset, self.shape))
+    }
+
+    fn view_mut<T: Element>(&mut self, location: &'static Location<'static>) -> Result<TensorViewMut<'_, T>> {
+        self.check::<T>()?;
+        if Arc::get_mut(&mut self.memory).is_none() {
+            *self = Real::whole(self.copied::<T>(location)?);
+        }
+        let (offset, shape) = (self.offset, self.shape);
+        let memory = Arc::get_mut(&mut self.memory).expect("no other handle of a copy exists");
+        Ok(TensorViewMut::part(memory, offset, shape))
+    }
+
+    /// A counted copy.
+    fn copied<T: Element>(&self, location: &'static Location<'static>) -> Result<crate::Tensor<T>> {
+        copies::count(self.shape.len() * self.dtype.bytes(), location)?;
+        self.view::<T>()?.to_device(&self.memory.device())
+    }
+}
+
+impl TensorType {
+    /// The number of elements.
+    pub fn numel(&self) -> Dim {
+        self.dims.iter().fold(Dim::from(1), |product, dim| product * dim)
+    }
+}
+
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dims: Vec<String> = self.dims.iter().map(Dim::to_string).collect();
+        write!(f, "{}[{}]", self.dtype, dims.join(", "))
+    }
+}
+
+/// The number that a dim is outside of a recording.
+fn known(dim: &Dim) -> Result<usize> {
+    let number = dim.value(&DimValues::new())?;
+    usize::try_from(number).map_err(|_| Error::Dim(DimError::Negative { value: number }))
+}
+
+fn known_shape(dims: &[Dim]) -> Result<Shape> {
+    Shape::new(&dims.iter().map(known).collect::<Result<Vec<usize>>>()?)
+}
+
+/// Shows a real tensor as a typed one, and the type of a recorded one.
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Real(real) => with_element!(real.dtype, T => match real.view::<T>() {
+                Ok(view) => view.fmt(f),
+                Err(error) => write!(f, "({error})"),
+            }),
+            Repr::Traced(traced) => write!(f, "Tensor {} of a recording", traced.ty),
+        }
+    }
+}
