@@ -22,6 +22,9 @@ const TESTS: &[Test] = &[
     ("copies_move_between_devices", copies_move_between_devices),
     ("mistakes_are_errors_that_name_the_sizes", mistakes_are_errors_that_name_the_sizes),
     ("a_tensor_prints_its_shape_and_its_first_values", a_tensor_prints_its_shape_and_its_first_values),
+    ("a_tensor_displays_its_elements_and_its_device", a_tensor_displays_its_elements_and_its_device),
+    ("a_summary_shows_the_elements_of_its_indices", a_summary_shows_the_elements_of_its_indices),
+    ("a_failed_copy_is_displayed_instead_of_the_elements", a_failed_copy_is_displayed_instead_of_the_elements),
 ];
 
 /// Tests that no device matters to.
@@ -236,6 +239,56 @@ fn a_tensor_prints_its_shape_and_its_first_values(device: Device) {
     assert_eq!(text, format!("Tensor<f32>[3, 5] on {device} [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, ..]"));
     let scalar = device.tensor_from(&[true], [0usize; 0]).unwrap();
     assert_eq!(format!("{scalar:?}"), format!("Tensor<bool>[] on {device} [true]"));
+}
+
+/// The suffix of the device in the text of a tensor.
+fn suffix(device: Device) -> String {
+    if device.is_cpu() { String::new() } else { format!(", device='{device}'") }
+}
+
+fn a_tensor_displays_its_elements_and_its_device(device: Device) {
+    let mut x = device.tensor(&[0.5f32, -2.0, 1.0, 8.25]).unwrap();
+    assert_eq!(x.to_string(), format!("tensor([ 0.5000, -2.0000,  1.0000,  8.2500]{})", suffix(device)));
+    assert_eq!(x.slice(2..).unwrap().to_string(), format!("tensor([1.0000, 8.2500]{})", suffix(device)));
+    assert_eq!(x.slice_mut(3..).unwrap().to_string(), format!("tensor([8.2500]{})", suffix(device)));
+    let empty = device.zeros::<u8>([0, 3]).unwrap();
+    assert_eq!(empty.to_string(), format!("tensor([]{}, size=(0, 3), dtype=u8)", suffix(device)));
+    // The dtype fits exactly into the line of the elements, and a device does not.
+    let x = device.full(5, 12345.5f64).unwrap();
+    let elements = ["12345.5000"; 5].join(", ");
+    let suffixes = if device.is_cpu() { ", dtype=f64".to_owned() } else { format!(",\n       device='{device}', dtype=f64") };
+    assert_eq!(x.to_string(), format!("tensor([{elements}]{suffixes})"));
+}
+
+/// The shown elements are far apart, so that several copies read them. The view starts inside its memory.
+fn a_summary_shows_the_elements_of_its_indices(device: Device) {
+    let x = device.tensor_from(&(0..8 * 5000).collect::<Vec<i64>>(), [8, 5000]).unwrap();
+    let view = x.slice(1..).unwrap().reshape([7, 2, 2500]).unwrap();
+    let row = |first: i64| {
+        let shown = |index: i64| format!("{:>5}", first + index);
+        let (start, end) = ([0, 1, 2].map(shown).join(", "), [2497, 2498, 2499].map(shown).join(", "));
+        format!("[{start},  ..., {end}]")
+    };
+    let matrix = |index: i64| format!("[{},\n         {}]", row(5000 * (index + 1)), row(5000 * (index + 1) + 2500));
+    let separator = ",\n\n        ";
+    let (start, end) = ([0, 1, 2].map(matrix).join(separator), [4, 5, 6].map(matrix).join(separator));
+    let expected = format!("tensor([{start}{separator}...{separator}{end}]{})", suffix(device));
+    // A long name of a device is on a line of its own.
+    assert_eq!(view.to_string().replace(",\n       device", ", device"), expected);
+}
+
+fn a_failed_copy_is_displayed_instead_of_the_elements(device: Device) {
+    let (x, empty) = (device.full([40, 50], 1i32).unwrap(), device.zeros::<f32>(0).unwrap());
+    let captured = Replay::capture(device.stream(), || {
+        let error = x.to_vec().unwrap_err();
+        assert!(matches!(error, Error::InCapture { .. }));
+        let text = x.to_string().replace(",\n       ", ", ");
+        assert_eq!(text, format!("tensor(<{error}>{}, dtype=i32)", suffix(device)));
+        // There is nothing to copy.
+        assert_eq!(empty.to_string(), format!("tensor([]{})", suffix(device)));
+        Ok(())
+    });
+    assert!(captured.is_ok_and(|replay| replay.is_empty()));
 }
 
 fn shapes_are_written_in_many_ways() {

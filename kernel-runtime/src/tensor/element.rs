@@ -76,9 +76,7 @@ impl<T: Element> Scalar for T {
 
     #[inline]
     fn extended_word(self) -> Result<u64, u64> {
-        let unused = 64 - 8 * T::DTYPE.bytes();
-        let extend = |bits: u64| ((bits << unused).cast_signed() >> unused).cast_unsigned();
-        Ok(if T::DTYPE.is_signed_int() { extend(self.bits()) } else { self.bits() })
+        Ok(if T::DTYPE.is_signed_int() { signed(T::DTYPE, self.bits()).cast_unsigned() } else { self.bits() })
     }
 }
 
@@ -158,6 +156,28 @@ impl Scalar for isize {
     }
 }
 
+/// The value of the element with these bits, zero-extended to 64. Exact, except that 64-bit integers are rounded.
+#[inline(always)]
+pub(crate) fn value(dtype: Dtype, bits: u64) -> f64 {
+    match dtype {
+        Dtype::F64 => f64::from_bits(bits),
+        Dtype::F32 => f32::from_bits(bits as u32).into(),
+        Dtype::F16 => f16::from_bits(bits as u16).into(),
+        Dtype::Bf16 => bf16::from_bits(bits as u16).into(),
+        Dtype::F8E4M3 => f8e4m3::from_bits(bits as u8).into(),
+        Dtype::F8E5M2 => f8e5m2::from_bits(bits as u8).into(),
+        _ if dtype.is_signed_int() => signed(dtype, bits) as f64,
+        _ => bits as f64,
+    }
+}
+
+/// The signed integer with these bits, of which those above the width of the dtype are ignored.
+#[inline(always)]
+pub(crate) fn signed(dtype: Dtype, bits: u64) -> i64 {
+    let unused = 64 - 8 * dtype.bytes();
+    (bits << unused).cast_signed() >> unused
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,6 +203,28 @@ mod tests {
         assert_eq!((-5isize).extended_word(), Ok((-5i64).cast_unsigned()));
         assert_eq!((-1.0f32).extended_word(), Ok(0xbf80_0000));
         assert_eq!(usize::MAX.extended_word(), Err(u64::MAX));
+    }
+
+    #[test]
+    fn bits_give_the_value_of_every_dtype() {
+        fn check<T: Element>(element: T, expected: f64) {
+            assert_eq!(value(T::DTYPE, element.bits()).to_bits(), expected.to_bits(), "{element:?} of {}", T::DTYPE);
+        }
+        check(true, 1.0);
+        check(-3i8, -3.0);
+        check(i16::MIN, -32768.0);
+        check(-5i32, -5.0);
+        check(i64::MIN, -9_223_372_036_854_775_808.0);
+        check(200u8, 200.0);
+        check(u16::MAX, 65535.0);
+        check(u32::MAX, 4_294_967_295.0);
+        check(1u64 << 63, 9_223_372_036_854_775_808.0);
+        check(f16::from_f32(-0.5), -0.5);
+        check(bf16::from_f32(3.0), 3.0);
+        check(0.1f32, f64::from(0.1f32));
+        check(-0.0f64, -0.0);
+        check(f8e4m3::MAX, 448.0);
+        check(f8e5m2::NEG_INFINITY, f64::NEG_INFINITY);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub(crate) mod constant;
 pub(crate) mod cuda_slice;
+mod display;
 pub(crate) mod element;
 pub(crate) mod float8;
 pub(crate) mod memory;

@@ -117,8 +117,20 @@ impl<'a, T: Element> TensorView<'a, T> {
     /// [`Error::LengthMismatch`], [`Error::InCapture`], or [`Error::Asynchronous`] if that work failed.
     pub fn copy_to_slice(&self, target: &mut [T]) -> Result<()> {
         same_length(self.len(), target.len())?;
-        // SAFETY: the elements are inside the memory and borrowed, and the target has as many.
-        unsafe { self.memory.read(self.offset * size_of::<T>(), bytes_of_mut(target)) }
+        self.read(0, target)
+    }
+
+    /// Copies the elements from `start` on, in row-major order, to `target` on the host, after waiting for the work that writes them.
+    ///
+    /// # Errors
+    /// As [`TensorView::copy_to_slice`].
+    ///
+    /// # Panics
+    /// If the view has fewer elements.
+    pub(crate) fn read(&self, start: usize, target: &mut [T]) -> Result<()> {
+        assert!(start <= self.len() && target.len() <= self.len() - start, "the elements are inside the view");
+        // SAFETY: the elements are inside the view, and thus inside the memory and borrowed.
+        unsafe { self.memory.read((self.offset + start) * size_of::<T>(), bytes_of_mut(target)) }
     }
 
     /// Copies the elements into a new tensor on a device, which may be their own.
@@ -302,8 +314,7 @@ impl<T: Element> fmt::Debug for TensorView<'_, T> {
         const SHOWN: usize = 8;
         write!(f, "Tensor<{}>{:?} on {} ", T::DTYPE.name(), self.shape, self.device())?;
         let mut first = vec![T::default(); self.len().min(SHOWN)];
-        // SAFETY: these elements are inside the memory and borrowed.
-        match unsafe { self.memory.read(self.offset * size_of::<T>(), bytes_of_mut(&mut first)) } {
+        match self.read(0, &mut first) {
             Ok(()) if self.len() > SHOWN => f.debug_list().entries(first).finish_non_exhaustive(),
             Ok(()) => f.debug_list().entries(first).finish(),
             Err(error) => write!(f, "({error})"),

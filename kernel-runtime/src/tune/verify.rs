@@ -5,11 +5,11 @@
 //! may write is compared element by element.
 
 use kernel_lang::dtype::Dtype;
-use kernel_lang::scalar;
 
 use super::memory::read;
 use crate::kernel::gpu::Gpu;
 use crate::launch::args::{Args, Region};
+use crate::tensor::element;
 use crate::{Element, Result, Scalar};
 
 /// The options of `verify`.
@@ -169,14 +169,14 @@ fn bits(bytes: &[u8]) -> u64 {
 }
 
 fn value(dtype: Dtype, bytes: &[u8]) -> f64 {
-    f64::from_bits(scalar::cast(scalar::Scalar::from_bits(dtype, bits(bytes)), Dtype::F64).bits())
+    element::value(dtype, bits(bytes))
 }
 
 fn shown(dtype: Dtype, bytes: &[u8]) -> String {
     let bits = bits(bytes);
     match dtype {
         Dtype::Bool => (bits & 1 == 1).to_string(),
-        _ if dtype.is_signed_int() => ((bits << (64 - dtype.bits())).cast_signed() >> (64 - dtype.bits())).to_string(),
+        _ if dtype.is_signed_int() => element::signed(dtype, bits).to_string(),
         _ if dtype.is_int() => bits.to_string(),
         Dtype::F32 => f32::from_bits(bits as u32).to_string(),
         _ => value(dtype, bytes).to_string(),
