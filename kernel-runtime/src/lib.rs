@@ -45,6 +45,7 @@ pub use launch::scalar::ScalarArg;
 pub use launch::{Launch, NoGrid};
 pub use replay::{Lent, Replay, Tensors, Update};
 pub use tensor::Tensor;
+pub use tensor::compare::{Comparison, FirstDifference, compare};
 pub use tensor::element::{Element, Float, Int, Number, Scalar, bf16, f8e4m3, f8e5m2, f16};
 pub use tensor::pointer::{PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 pub use tensor::shape::{IntoShape, MAX_RANK, Shape};

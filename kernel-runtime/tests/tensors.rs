@@ -7,7 +7,7 @@ mod trusted;
 use axpy::axpy;
 use kernel_runtime::prelude::*;
 use kernel_runtime::private::{Args, Kernel, Launch, Param, ParamKind, PtrMutArg, Schedule};
-use kernel_runtime::{Dtype, IntoShape};
+use kernel_runtime::{Dtype, FirstDifference, IntoShape, compare};
 use libtest_mimic::{Arguments, Trial};
 
 /// A test's name, and what it does on a device.
@@ -25,6 +25,7 @@ const TESTS: &[Test] = &[
     ("a_tensor_displays_its_elements_and_its_device", a_tensor_displays_its_elements_and_its_device),
     ("a_summary_shows_the_elements_of_its_indices", a_summary_shows_the_elements_of_its_indices),
     ("a_failed_copy_is_displayed_instead_of_the_elements", a_failed_copy_is_displayed_instead_of_the_elements),
+    ("tensors_and_views_of_any_devices_are_compared", tensors_and_views_of_any_devices_are_compared),
 ];
 
 /// Tests that no device matters to.
@@ -289,6 +290,20 @@ fn a_failed_copy_is_displayed_instead_of_the_elements(device: Device) {
         Ok(())
     });
     assert!(captured.is_ok_and(|replay| replay.is_empty()));
+}
+
+fn tensors_and_views_of_any_devices_are_compared(device: Device) {
+    for other in devices() {
+        let mut a = device.tensor_from(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2]).unwrap();
+        let b = other.tensor_from(&[1.0f32, 2.5, 3.0, 4.0, 5.0, 4.0], [3, 2]).unwrap();
+        let whole = compare(&a, b.view()).unwrap();
+        assert_eq!((whole.differing, whole.max_absolute_error, whole.max_relative_error, whole.max_ulp), (2, 2.0, 0.5, 1 << 22));
+        let first = FirstDifference { index: vec![0, 1], a: "2.0".to_owned(), b: "2.5".to_owned() };
+        assert_eq!(whole.first_difference, Some(first));
+        let last = compare(a.slice(1..).unwrap(), b.slice(1..).unwrap()).unwrap();
+        assert_eq!((last.shape, last.first_difference.unwrap().index), (vec![2, 2], vec![1, 1]));
+        assert!(compare(&a.slice_mut(1..2).unwrap(), b.slice(1..2).unwrap()).unwrap().bit_equal, "{device} and {other}");
+    }
 }
 
 fn shapes_are_written_in_many_ways() {

@@ -1,10 +1,12 @@
 //! Tensors: typed elements in a device's memory, with a shape.
 
+pub(crate) mod compare;
 pub(crate) mod constant;
 pub(crate) mod cuda_slice;
 mod display;
 pub(crate) mod element;
 pub(crate) mod float8;
+mod frontier;
 pub(crate) mod memory;
 pub(crate) mod pointer;
 pub(crate) mod shape;

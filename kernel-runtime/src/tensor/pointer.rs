@@ -41,15 +41,22 @@ pub trait PtrMutArg<'a, T: Element>: Sealed {
     fn pointer(self) -> Pointer<'a>;
 }
 
-/// An argument for a kernel parameter `View<T, RANK>`: `&Tensor<T>` or a [`TensorView`] with `RANK` axes.
+/// An argument for a kernel parameter `View<T, RANK>`: `&Tensor<T>` or a [`TensorView`] with `RANK` axes. [`compare`](crate::compare) takes two.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot read `{Self}` as a tensor of `{T}` with a shape",
     note = "pass `&Tensor<{T}>` or a `TensorView<{T}>`"
 )]
-pub trait ViewArg<'a, T: Element>: Sealed {
+pub trait ViewArg<'a, T: Element>: Sealed + Sized {
+    /// A view of the argument.
+    #[doc(hidden)]
+    fn tensor_view(self) -> TensorView<'a, T>;
+
     /// The memory of the argument, and its shape and strides.
     #[doc(hidden)]
-    fn shaped(self) -> (Pointer<'a>, Shape);
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.tensor_view())
+    }
 }
 
 /// An argument for a kernel parameter `ViewMut<T, RANK>`: `&mut Tensor<T>` or `&mut TensorViewMut<T>` with `RANK` axes.
@@ -185,36 +192,36 @@ impl<'a> Pointer<'a> {
 
 impl<'a, T: Element> ViewArg<'a, T> for &'a Tensor<T> {
     #[inline]
-    fn shaped(self) -> (Pointer<'a>, Shape) {
-        Pointer::shaped(self.view())
+    fn tensor_view(self) -> TensorView<'a, T> {
+        self.view()
     }
 }
 
 impl<'a, T: Element> ViewArg<'a, T> for &'a &Tensor<T> {
     #[inline]
-    fn shaped(self) -> (Pointer<'a>, Shape) {
-        Pointer::shaped(self.view())
+    fn tensor_view(self) -> TensorView<'a, T> {
+        self.view()
     }
 }
 
 impl<'a, T: Element> ViewArg<'a, T> for TensorView<'a, T> {
     #[inline]
-    fn shaped(self) -> (Pointer<'a>, Shape) {
-        Pointer::shaped(self)
+    fn tensor_view(self) -> TensorView<'a, T> {
+        self
     }
 }
 
 impl<'a, T: Element> ViewArg<'a, T> for &'a TensorView<'_, T> {
     #[inline]
-    fn shaped(self) -> (Pointer<'a>, Shape) {
-        Pointer::shaped(*self)
+    fn tensor_view(self) -> TensorView<'a, T> {
+        *self
     }
 }
 
 impl<'a, T: Element> ViewArg<'a, T> for &'a TensorViewMut<'_, T> {
     #[inline]
-    fn shaped(self) -> (Pointer<'a>, Shape) {
-        Pointer::shaped(self.as_view())
+    fn tensor_view(self) -> TensorView<'a, T> {
+        self.as_view()
     }
 }
 
