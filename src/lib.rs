@@ -30,6 +30,7 @@
 //! launches, [`profile`] shows what ran when, and [`tune`] tells what `#[autotune]` tried and chose. With the feature `sim`, a GPU can be simulated: `Device::sim(Target::SM_90A)?` runs
 //! the PTX itself, and checks every access of it, see [`sim`]. What is compiled and tuned at run time is kept on disk, see [`cache`].
 
+pub use kernel_graph as graph;
 pub use kernel_lang::dsl;
 pub use kernel_macros::{__device, __kernel, autotune, device, kernel};
 #[doc(hidden)]
@@ -38,7 +39,7 @@ pub use kernel_runtime::{
     AssertionFailed, Device, Dim, DimError, DimValues, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int, IntoGrid,
     IntoShape, Launch, Lent, MAX_RANK, NoGrid, Number, OutOfBounds, Proof, PtrArg, PtrMutArg, Relation, Replay, Result, Scalar, Shape,
     Stream, Target, Tensor, TensorView, TensorViewMut, Tensors, Update, ViewArg, ViewMutArg, bench, bf16, cache, capture_prints, cdiv,
-    cudarc, f8e4m3, f8e5m2, f16, ops, profile, sim, tune,
+    compare, cudarc, f8e4m3, f8e5m2, f16, ops, profile, sim, tune,
 };
 
 /// Stands for every builtin where rustc looks for names that are similar to an unknown one.
@@ -71,6 +72,7 @@ mod book {
         caches "../docs/caches.md"
         deployment "../docs/deployment.md"
         device_functions "../docs/device-functions.md"
+        graphs "../docs/graphs.md"
         introduction "../docs/introduction.md"
         profiling "../docs/profiling.md"
         replay "../docs/replay.md"

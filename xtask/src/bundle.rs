@@ -30,7 +30,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("galatea-tests", "cpu_speed"),
 ];
 /// Packages whose tests launch kernels. `run.sh sanitize` runs their integration tests. Tests of other packages do not use a GPU.
-const ON_THE_GPU: &[&str] = &["galatea-gallery", "galatea-tests", "kernel-library", "kernel-runtime"];
+const ON_THE_GPU: &[&str] = &["galatea-gallery", "galatea-tests", "kernel-graph", "kernel-library", "kernel-runtime"];
 /// Tests that the sanitizer skips: thousands of kernels, each launched once. The simulator checks all of their accesses.
 const NOT_SANITIZED: &[(&str, &str)] = &[("galatea-tests", "conformance"), ("galatea-tests", "fuzz")];
 /// Folders and files that are copied unchanged, if they exist.

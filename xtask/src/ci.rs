@@ -142,8 +142,8 @@ fn driver(Findings { tests, .. }: &mut Findings) -> Result<()> {
     }
     let json = "--message-format=json-render-diagnostics";
     let mut built = artifacts::executables(&mut process::command(&format!("cargo test --workspace --no-run --quiet {json}")))?;
-    built.retain(|exe| exe.is_test && exe.package == "kernel-runtime" && bundle::asks_for_gpu(exe));
-    ensure!(!built.is_empty(), "kernel-runtime has no tests");
+    built.retain(|exe| exe.is_test && ["kernel-graph", "kernel-runtime"].contains(&exe.package.as_str()) && bundle::asks_for_gpu(exe));
+    ensure!(!built.is_empty(), "kernel-graph and kernel-runtime have no tests");
     let mut failed = Vec::new();
     for exe in &built {
         // Some tests of the library are ignored without a driver.
@@ -151,8 +151,8 @@ fn driver(Findings { tests, .. }: &mut Findings) -> Result<()> {
         for arguments in [&[][..], &["--ignored"]].into_iter().take(1 + usize::from(is_library)) {
             println!("    {} {}", exe.target, arguments.join(" "));
             let mut command = std::process::Command::new(&exe.path);
-            command.args(arguments).current_dir(process::root().join("kernel-runtime")).env("LD_LIBRARY_PATH", &folder);
-            command.env("CARGO_MANIFEST_DIR", process::root().join("kernel-runtime"));
+            let package = process::root().join(&exe.package);
+            command.args(arguments).current_dir(&package).env("LD_LIBRARY_PATH", &folder).env("CARGO_MANIFEST_DIR", &package);
             let run = process::each_line(&mut command, |line| {
                 println!("{line}");
                 tests.take(line);

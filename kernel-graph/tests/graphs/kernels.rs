@@ -13,7 +13,7 @@ pub(crate) fn silu_elements<T: Float, const BLOCK: usize>(x: Ptr<T>, y: PtrMut<T
 
 /// y = a * y + b, in place
 #[kernel]
-fn scale_elements(y: PtrMut<f32>, a: f32, b: i32, n: i32) {
+pub(crate) fn scale_elements(y: PtrMut<f32>, a: f32, b: i32, n: i32) {
     let at = program_id(0) * 64 + arange(0, 64);
     let inside = at < n;
     store(y + at, load(y + at, mask = inside) * a + b as f32, mask = inside);

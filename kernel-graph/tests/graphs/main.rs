@@ -1,4 +1,5 @@
-//! Recorded graphs on every device without a GPU: their text, their runs beside the same function without recording, and their errors.
+//! Recorded graphs on the CPU, on simulated GPUs, and on a GPU where there is one: their runs beside the same function without recording, their text,
+//! and their errors.
 
 mod errors;
 mod kernels;
@@ -7,10 +8,70 @@ mod text;
 
 use galatea::ops::Tensor;
 use galatea::prelude::*;
+use libtest_mimic::{Arguments, Trial};
 
-/// The CPU, and simulated GPUs of two targets.
-fn devices() -> [Device; 3] {
-    [Device::cpu(), Device::sim(Target::SM_80).unwrap(), Device::sim(Target::SM_90A).unwrap()]
+/// The tests of each device.
+const ON_EACH: &[(&str, fn(Device))] = &[
+    ("runs::a_graph_runs_for_all_values_of_its_dims", runs::a_graph_runs_for_all_values_of_its_dims),
+    ("runs::views_bring_the_extents_of_the_run", runs::views_bring_the_extents_of_the_run),
+    ("runs::a_tensor_is_a_value", runs::a_tensor_is_a_value),
+    (
+        "runs::a_launch_writes_in_place_where_no_later_use_needs_the_elements",
+        runs::a_launch_writes_in_place_where_no_later_use_needs_the_elements,
+    ),
+    ("runs::an_input_that_the_function_writes_keeps_its_elements", runs::an_input_that_the_function_writes_keeps_its_elements),
+    ("runs::a_launch_may_have_several_results", runs::a_launch_may_have_several_results),
+    (
+        "runs::a_tensor_that_is_read_and_written_by_one_launch_is_two_values",
+        runs::a_tensor_that_is_read_and_written_by_one_launch_is_two_values,
+    ),
+    ("runs::threads_share_a_session", runs::threads_share_a_session),
+];
+
+/// Tests that no device matters to.
+const ONCE: &[(&str, fn())] = &[
+    ("text::the_text_shows_grids_arguments_and_types_as_expressions", text::the_text_shows_grids_arguments_and_types_as_expressions),
+    ("errors::the_elements_of_a_recorded_tensor_cannot_be_read", errors::the_elements_of_a_recorded_tensor_cannot_be_read),
+    ("errors::an_undecided_comparison_names_its_line", errors::an_undecided_comparison_names_its_line),
+    ("errors::a_launch_that_cannot_be_recorded_says_why", errors::a_launch_that_cannot_be_recorded_says_why),
+    ("errors::arguments_have_the_dtype_of_their_parameter", errors::arguments_have_the_dtype_of_their_parameter),
+    ("errors::expressions_have_no_value_outside_of_a_recording", errors::expressions_have_no_value_outside_of_a_recording),
+    ("errors::a_recorded_tensor_ends_with_its_recording", errors::a_recorded_tensor_ends_with_its_recording),
+    ("errors::inputs_determine_the_dims", errors::inputs_determine_the_dims),
+    ("errors::a_run_checks_its_inputs", errors::a_run_checks_its_inputs),
+    (
+        "errors::a_scalar_that_exceeds_its_parameter_is_an_error_of_the_run",
+        errors::a_scalar_that_exceeds_its_parameter_is_an_error_of_the_run,
+    ),
+    ("errors::sessions_and_graphs_are_shared_between_threads", errors::sessions_and_graphs_are_shared_between_threads),
+];
+
+fn main() {
+    let mut trials = Vec::new();
+    for name in ["cpu", "sim:sm_80", "sim:sm_90a", "cuda:0"] {
+        let device = match Device::parse(name) {
+            Ok(device) => Ok(device),
+            Err(Error::NoDriver | Error::NoDevice { .. }) => Err("skipped: no GPU"),
+            Err(error) => panic!("{error}"),
+        };
+        for (test_name, test) in ON_EACH {
+            let name = format!("{name}::{test_name}");
+            trials.push(match device {
+                Ok(device) => Trial::test(name, move || {
+                    test(device);
+                    Ok(())
+                }),
+                Err(reason) => Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind(reason),
+            });
+        }
+    }
+    trials.extend(ONCE.iter().map(|(name, test)| {
+        Trial::test(*name, || {
+            test();
+            Ok(())
+        })
+    }));
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
 /// A tensor of `n` numbers that differ.

@@ -6,39 +6,33 @@ use galatea::{Dim, Dtype};
 use kernel_graph::{Session, export, input};
 
 use crate::kernels::{row_sums, scale, silu, sum_difference};
-use crate::{devices, numbers};
+use crate::numbers;
 
 fn bits(tensor: &Tensor) -> Vec<u32> {
     tensor.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()
 }
 
-#[test]
-fn a_graph_runs_for_all_values_of_its_dims() {
+pub(crate) fn a_graph_runs_for_all_values_of_its_dims(device: Device) {
     let n = Dim::new("n", 0..=200);
-    for device in devices() {
-        let graph = export(|[x]| silu(&silu(x)?), [input("x", [&n], Dtype::F32)]).unwrap();
-        let session = Session::new(graph, &device);
-        for len in [0, 1, 2, 63, 64, 65, 128, 200] {
-            let x = numbers(&device, len);
-            let outputs = session.run([&x]).unwrap();
-            assert_eq!(bits(&outputs[0]), bits(&silu(&silu(&x).unwrap()).unwrap()), "{len} on {device:?}");
-            assert_eq!(bits(&x), bits(&numbers(&device, len)), "an input keeps its elements");
-        }
+    let graph = export(|[x]| silu(&silu(x)?), [input("x", [&n], Dtype::F32)]).unwrap();
+    let session = Session::new(graph, &device);
+    for len in [0, 1, 2, 63, 64, 65, 128, 200] {
+        let x = numbers(&device, len);
+        let outputs = session.run([&x]).unwrap();
+        assert_eq!(bits(&outputs[0]), bits(&silu(&silu(&x).unwrap()).unwrap()), "{len} on {device:?}");
+        assert_eq!(bits(&x), bits(&numbers(&device, len)), "an input keeps its elements");
     }
 }
 
-#[test]
-fn views_bring_the_extents_of_the_run() {
+pub(crate) fn views_bring_the_extents_of_the_run(device: Device) {
     let [rows, columns] = [Dim::new("rows", 1..=9), Dim::new("columns", 0..=100)];
-    for device in devices() {
-        let graph = export(|[x]| row_sums(x), [input("x", [&rows, &columns], Dtype::F32)]).unwrap();
-        let session = Session::new(graph, &device);
-        for (m, n) in [(1, 1), (3, 32), (9, 100), (2, 0), (5, 33)] {
-            let x = numbers(&device, m * n).reshape([m, n]).unwrap();
-            let sums = session.run([&x]).unwrap();
-            assert_eq!(sums[0].dims(), [Dim::from(m)]);
-            assert_eq!(bits(&sums[0]), bits(&row_sums(&x).unwrap()), "{m}x{n} on {device:?}");
-        }
+    let graph = export(|[x]| row_sums(x), [input("x", [&rows, &columns], Dtype::F32)]).unwrap();
+    let session = Session::new(graph, &device);
+    for (m, n) in [(1, 1), (3, 32), (9, 100), (2, 0), (5, 33)] {
+        let x = numbers(&device, m * n).reshape([m, n]).unwrap();
+        let sums = session.run([&x]).unwrap();
+        assert_eq!(sums[0].dims(), [Dim::from(m)]);
+        assert_eq!(bits(&sums[0]), bits(&row_sums(&x).unwrap()), "{m}x{n} on {device:?}");
     }
 }
 
@@ -54,29 +48,25 @@ fn changes(x: &Tensor) -> Result<[Tensor; 4]> {
     Ok([before, y, part, row_sums(&rows)?])
 }
 
-#[test]
-fn a_tensor_is_a_value() {
+pub(crate) fn a_tensor_is_a_value(device: Device) {
     let half = Dim::new("half", 1..=60);
-    for device in devices() {
-        let graph = export(|[x]| changes(x), [input("x", [2 * &half, 1.into()], Dtype::F32)]);
-        // The extent `2*half` alone does not determine `half`.
-        assert!(graph.is_err());
-        let graph = export(|[x, _]| changes(x), [input("x", [2 * &half], Dtype::F32), input("h", [&half], Dtype::F32)]).unwrap();
-        let session = Session::new(graph, &device);
-        for len in [1, 31, 60] {
-            let (x, h) = (numbers(&device, 2 * len), numbers(&device, len));
-            let expected = changes(&x).unwrap();
-            let outputs = session.run([&x, &h]).unwrap();
-            for (output, expected) in outputs.iter().zip(&expected) {
-                assert_eq!(bits(output), bits(expected), "{len} on {device:?}");
-            }
-            assert_ne!(bits(&outputs[0]), bits(&outputs[1]), "the old value is kept");
+    let graph = export(|[x]| changes(x), [input("x", [2 * &half, 1.into()], Dtype::F32)]);
+    // The extent `2*half` alone does not determine `half`.
+    assert!(graph.is_err());
+    let graph = export(|[x, _]| changes(x), [input("x", [2 * &half], Dtype::F32), input("h", [&half], Dtype::F32)]).unwrap();
+    let session = Session::new(graph, &device);
+    for len in [1, 31, 60] {
+        let (x, h) = (numbers(&device, 2 * len), numbers(&device, len));
+        let expected = changes(&x).unwrap();
+        let outputs = session.run([&x, &h]).unwrap();
+        for (output, expected) in outputs.iter().zip(&expected) {
+            assert_eq!(bits(output), bits(expected), "{len} on {device:?}");
         }
+        assert_ne!(bits(&outputs[0]), bits(&outputs[1]), "the old value is kept");
     }
 }
 
-#[test]
-fn a_launch_writes_in_place_where_no_later_use_needs_the_elements() {
+pub(crate) fn a_launch_writes_in_place_where_no_later_use_needs_the_elements(device: Device) {
     fn in_place(x: &Tensor) -> Result<Tensor> {
         let mut y = silu(x)?;
         scale(&mut y, 2.0, 1)?;
@@ -89,7 +79,7 @@ fn a_launch_writes_in_place_where_no_later_use_needs_the_elements() {
         scale(&mut y, 2.0, 1)?;
         Ok([before, y])
     }
-    let (n, device) = (Dim::new("n", 1..=64), Device::cpu());
+    let n = Dim::new("n", 1..=64);
     let x = numbers(&device, 64);
     let session = Session::new(export(|[x]| in_place(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device);
     let y = ops::deny_copies(|| session.run([&x])).unwrap();
@@ -100,9 +90,8 @@ fn a_launch_writes_in_place_where_no_later_use_needs_the_elements() {
     assert_eq!(bits(&session.run([&x]).unwrap()[1]), bits(&kept(&x).unwrap()[1]));
 }
 
-#[test]
-fn an_input_that_the_function_writes_keeps_its_elements() {
-    let (n, device) = (Dim::new("n", 1..=64), Device::cpu());
+pub(crate) fn an_input_that_the_function_writes_keeps_its_elements(device: Device) {
+    let n = Dim::new("n", 1..=64);
     let body = |x: &Tensor| {
         let mut y = x.clone();
         scale(&mut y, 2.0, 0)?;
@@ -114,29 +103,25 @@ fn an_input_that_the_function_writes_keeps_its_elements() {
     assert_eq!((bits(&x), bits(&y[0])), (bits(&numbers(&device, 7)), bits(&body(&x).unwrap())));
 }
 
-#[test]
-fn a_launch_may_have_several_results() {
+pub(crate) fn a_launch_may_have_several_results(device: Device) {
     let n = Dim::new("n", 0..=100);
-    for device in devices() {
-        let inputs = [input("a", [&n], Dtype::F32), input("b", [&n], Dtype::F32)];
-        let graph = export(
-            |[a, b]| {
-                let (sum, difference) = sum_difference(a, b)?;
-                sum_difference(&difference, &sum)
-            },
-            inputs,
-        )
-        .unwrap();
-        let (a, b) = (numbers(&device, 70), silu(&numbers(&device, 70)).unwrap());
-        let outputs = Session::new(graph, &device).run([&a, &b]).unwrap();
-        let (sum, difference) = sum_difference(&a, &b).unwrap();
-        let expected = sum_difference(&difference, &sum).unwrap();
-        assert_eq!((bits(&outputs[0]), bits(&outputs[1])), (bits(&expected.0), bits(&expected.1)));
-    }
+    let inputs = [input("a", [&n], Dtype::F32), input("b", [&n], Dtype::F32)];
+    let graph = export(
+        |[a, b]| {
+            let (sum, difference) = sum_difference(a, b)?;
+            sum_difference(&difference, &sum)
+        },
+        inputs,
+    )
+    .unwrap();
+    let (a, b) = (numbers(&device, 70), silu(&numbers(&device, 70)).unwrap());
+    let outputs = Session::new(graph, &device).run([&a, &b]).unwrap();
+    let (sum, difference) = sum_difference(&a, &b).unwrap();
+    let expected = sum_difference(&difference, &sum).unwrap();
+    assert_eq!((bits(&outputs[0]), bits(&outputs[1])), (bits(&expected.0), bits(&expected.1)));
 }
 
-#[test]
-fn a_tensor_that_is_read_and_written_by_one_launch_is_two_values() {
+pub(crate) fn a_tensor_that_is_read_and_written_by_one_launch_is_two_values(device: Device) {
     fn itself(x: &Tensor) -> Result<Tensor> {
         let n = x.numel();
         let mut y = x.clone();
@@ -146,18 +131,14 @@ fn a_tensor_that_is_read_and_written_by_one_launch_is_two_values() {
         Ok(y)
     }
     let n = Dim::new("n", 1..=100);
-    for device in devices() {
-        let session = Session::new(export(|[x]| itself(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device);
-        let x = numbers(&device, 99);
-        let doubled: Vec<u32> = x.to_vec::<f32>().unwrap().iter().map(|v| (v + v).to_bits()).collect();
-        assert_eq!((bits(&session.run([&x]).unwrap()[0]), bits(&itself(&x).unwrap())), (doubled.clone(), doubled));
-    }
+    let session = Session::new(export(|[x]| itself(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device);
+    let x = numbers(&device, 99);
+    let doubled: Vec<u32> = x.to_vec::<f32>().unwrap().iter().map(|v| (v + v).to_bits()).collect();
+    assert_eq!((bits(&session.run([&x]).unwrap()[0]), bits(&itself(&x).unwrap())), (doubled.clone(), doubled));
 }
 
-#[test]
-fn threads_share_a_session() {
+pub(crate) fn threads_share_a_session(device: Device) {
     let n = Dim::new("n", 0..=100);
-    let device = Device::cpu();
     let session = Session::new(export(|[x]| silu(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device);
     std::thread::scope(|scope| {
         for len in 0..8 {

@@ -6,8 +6,7 @@ use kernel_graph::{export, input};
 
 use crate::kernels::{row_sums, scale, silu, sum_difference};
 
-#[test]
-fn the_text_shows_grids_arguments_and_types_as_expressions() {
+pub(crate) fn the_text_shows_grids_arguments_and_types_as_expressions() {
     let [rows, columns] = [Dim::new("rows", 1..=9), Dim::new("columns", 0..=100)];
     let graph = export(
         |[x]| {

@@ -32,5 +32,5 @@ mod tensor;
 pub use copies::{copies, deny_copies};
 pub use dims::IntoDims;
 pub use error::OpsError;
-pub use tensor::Tensor;
 pub(crate) use tensor::Traced;
+pub use tensor::{Tensor, compare};

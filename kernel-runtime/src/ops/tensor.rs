@@ -14,7 +14,7 @@ use crate::tensor::memory::Memory;
 use crate::tensor::pointer::{Deferred, Pointer};
 use crate::tensor::shape::Shape;
 use crate::tensor::view::{TensorView, TensorViewMut};
-use crate::{Device, Dim, DimError, DimValues, Element, Error, Result, bf16, f8e4m3, f8e5m2, f16};
+use crate::{Comparison, Device, Dim, DimError, DimValues, Element, Error, Result, bf16, f8e4m3, f8e5m2, f16};
 
 /// A contiguous, row-major array whose dtype is known when the program runs. Clones and parts of a tensor share its memory.
 ///
@@ -355,7 +355,7 @@ impl Tensor {
                 match &real.failed {
                     Some(failed) if real.dtype == T::DTYPE => (Pointer::deferred(Deferred::Failed(failed)), real.shape),
                     Some(_) => (Pointer::deferred(Deferred::WrongDtype(real.dtype)), real.shape),
-                    None => Pointer::shaped(TensorView::<T>::part(&real.memory, real.offset, real.shape)),
+                    None => Pointer::shaped(real.elements::<T>()),
                 }
             }
             Repr::Traced(traced) => traced.argument::<T>(),
@@ -383,7 +383,12 @@ impl Real {
 
     fn view<T: Element>(&self) -> Result<TensorView<'_, T>> {
         self.check::<T>()?;
-        Ok(TensorView::part(&self.memory, self.offset, self.shape))
+        Ok(self.elements())
+    }
+
+    /// The elements, which are of type `T`.
+    fn elements<T: Element>(&self) -> TensorView<'_, T> {
+        TensorView::part(&self.memory, self.offset, self.shape)
     }
 
     fn view_mut<T: Element>(&mut self, location: &'static Location<'static>) -> Result<TensorViewMut<'_, T>> {
@@ -417,6 +422,25 @@ impl fmt::Display for TensorType {
     }
 }
 
+/// Compares two tensors of one dtype and shape, as [`compare`](crate::compare) does.
+///
+/// ```
+/// # use kernel_runtime::{Device, Result, ops};
+/// # fn main() -> Result<()> {
+/// let x: ops::Tensor = Device::cpu().tensor(&[1.0f32, 2.0])?.into();
+/// assert!(ops::compare(&x, &x.clone())?.bit_equal);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`OpsError::WrongDtype`] for tensors of two dtypes, [`OpsError::RecordedData`] for a tensor of a recording, and those of
+/// [`compare`](crate::compare).
+#[track_caller]
+pub fn compare(a: &Tensor, b: &Tensor) -> Result<Comparison> {
+    with_element!(a.dtype(), T => crate::compare(a.view::<T>()?, b.view::<T>()?))
+}
+
 /// The number that a dim is outside of a recording.
 fn known(dim: &Dim) -> Result<usize> {
     let number = dim.value(&DimValues::new())?;
@@ -431,11 +455,18 @@ fn known_shape(dims: &[Dim]) -> Result<Shape> {
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Repr::Real(real) => with_element!(real.dtype, T => match real.view::<T>() {
-                Ok(view) => view.fmt(f),
-                Err(error) => write!(f, "({error})"),
-            }),
+            Repr::Real(real) => with_element!(real.dtype, T => fmt::Debug::fmt(&real.elements::<T>(), f)),
             Repr::Traced(traced) => write!(f, "Tensor {} of a recording", traced.ty),
+        }
+    }
+}
+
+/// Shows a real tensor as PyTorch prints it, and the type of a recorded one.
+impl fmt::Display for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Repr::Real(real) => with_element!(real.dtype, T => fmt::Display::fmt(&real.elements::<T>(), f)),
+            Repr::Traced(traced) => write!(f, "tensor({}, recorded)", traced.ty),
         }
     }
 }

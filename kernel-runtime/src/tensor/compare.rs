@@ -8,7 +8,7 @@ use kernel_lang::dtype::Dtype;
 
 use crate::tensor::element::{signed, value};
 use crate::tensor::frontier::Frontier;
-use crate::tensor::pointer::ViewArg;
+use crate::tensor::view::TensorView;
 use crate::{Element, Error, Result};
 
 /// The differences between two tensors `a` and `b` of one element type and shape. [`compare`] makes it.
@@ -111,10 +111,10 @@ pub struct FirstDifference {
 ///
 /// # Errors
 /// [`Error::ArgumentShape`] for tensors of different shapes, [`Error::InCapture`], or [`Error::Asynchronous`] if the work that writes an element failed.
-pub fn compare<'a, 'b, T: Element>(a: impl ViewArg<'a, T>, b: impl ViewArg<'b, T>) -> Result<Comparison> {
+pub fn compare<'a, 'b, T: Element>(a: impl Into<TensorView<'a, T>>, b: impl Into<TensorView<'b, T>>) -> Result<Comparison> {
     /// The number of elements that are copied to the host at a time.
     const PART: usize = 1 << 18;
-    let (a, b) = (a.tensor_view(), b.tensor_view());
+    let (a, b) = (a.into(), b.into());
     if a.shape() != b.shape() {
         return Err(Error::ArgumentShape {
             function: "compare",

@@ -46,17 +46,10 @@ pub trait PtrMutArg<'a, T: Element>: Sealed {
     message = "a kernel cannot read `{Self}` as a tensor of `{T}` with a shape",
     note = "pass `&Tensor<{T}>` or a `TensorView<{T}>`"
 )]
-pub trait ViewArg<'a, T: Element>: Sealed + Sized {
-    /// A view of the argument.
-    #[doc(hidden)]
-    fn tensor_view(self) -> TensorView<'a, T>;
-
+pub trait ViewArg<'a, T: Element>: Sealed {
     /// The memory of the argument, and its shape and strides.
     #[doc(hidden)]
-    #[inline]
-    fn shaped(self) -> (Pointer<'a>, Shape) {
-        Pointer::shaped(self.tensor_view())
-    }
+    fn shaped(self) -> (Pointer<'a>, Shape);
 }
 
 /// An argument for a kernel parameter `ViewMut<T, RANK>`: `&mut Tensor<T>` or `&mut TensorViewMut<T>` with `RANK` axes.
@@ -192,36 +185,36 @@ impl<'a> Pointer<'a> {
 
 impl<'a, T: Element> ViewArg<'a, T> for &'a Tensor<T> {
     #[inline]
-    fn tensor_view(self) -> TensorView<'a, T> {
-        self.view()
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
     }
 }
 
 impl<'a, T: Element> ViewArg<'a, T> for &'a &Tensor<T> {
     #[inline]
-    fn tensor_view(self) -> TensorView<'a, T> {
-        self.view()
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
     }
 }
 
 impl<'a, T: Element> ViewArg<'a, T> for TensorView<'a, T> {
     #[inline]
-    fn tensor_view(self) -> TensorView<'a, T> {
-        self
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self)
     }
 }
 
 impl<'a, T: Element> ViewArg<'a, T> for &'a TensorView<'_, T> {
     #[inline]
-    fn tensor_view(self) -> TensorView<'a, T> {
-        *self
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(*self)
     }
 }
 
 impl<'a, T: Element> ViewArg<'a, T> for &'a TensorViewMut<'_, T> {
     #[inline]
-    fn tensor_view(self) -> TensorView<'a, T> {
-        self.as_view()
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.as_view())
     }
 }
 

@@ -288,6 +288,24 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
     }
 }
 
+impl<'a, T: Element> From<&'a Tensor<T>> for TensorView<'a, T> {
+    fn from(tensor: &'a Tensor<T>) -> TensorView<'a, T> {
+        tensor.view()
+    }
+}
+
+impl<'a, T: Element> From<&TensorView<'a, T>> for TensorView<'a, T> {
+    fn from(view: &TensorView<'a, T>) -> TensorView<'a, T> {
+        *view
+    }
+}
+
+impl<'a, T: Element> From<&'a TensorViewMut<'_, T>> for TensorView<'a, T> {
+    fn from(view: &'a TensorViewMut<'_, T>) -> TensorView<'a, T> {
+        view.as_view()
+    }
+}
+
 /// Returns `shape` if it holds `len` elements, else an error.
 pub(crate) fn fitting(shape: impl IntoShape, len: usize) -> Result<Shape> {
     let shape = shape.into_shape()?;
