@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let graph = export(|[x]| model(x), [input("x", [&batch, &128.into()], Dtype::F32)])?.named("model");
     println!("{graph}");
 
-    let session = Session::new(graph, &device);
+    let session = Session::new(graph, &device)?;
     for rows in [1, 16, len.clamp(1, 4096)] {
         let x: Tensor = device.tensor_from(&report::random(rows * 128, 1), [rows, 128])?.into();
         let comparison = ops::compare(&session.run([&x])?[0], &model(&x)?)?;

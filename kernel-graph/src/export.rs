@@ -8,7 +8,7 @@ use kernel_runtime::ops::{IntoDims, OpsError, Tensor};
 use kernel_runtime::{Dim, DimError, Dtype, Error};
 
 use crate::error::{GraphError, Result};
-use crate::graph::{Graph, GraphInput, Node, NodeOp};
+use crate::graph::{Constant, Graph, GraphInput, Node, NodeOp};
 use crate::{passes, verify};
 
 /// An input of a recorded function: its name, extents and dtype. [`input`] makes it.
@@ -93,7 +93,7 @@ impl Outputs for (Tensor, Tensor, Tensor) {
 ///   return %3
 /// "
 /// );
-/// let session = Session::new(graph, &Device::cpu());
+/// let session = Session::new(graph, &Device::cpu())?;
 /// let x = Tensor::from(Device::cpu().tensor(&[1.0f32, 2.5, -3.0])?);
 /// assert_eq!(session.run([&x])?[0].to_vec::<f32>()?, [4.0, 10.0, -12.0]);
 /// # Ok(())
@@ -110,7 +110,11 @@ pub fn export<const N: usize, R: Outputs>(
     let inputs = inputs.map(|input| input.0);
     check_inputs(&inputs)?;
     let recording = Arc::new(Recording {
-        state: Mutex::new(Some(State { nodes: Vec::new(), types: inputs.iter().map(|input| input.ty.clone()).collect() })),
+        state: Mutex::new(Some(State {
+            nodes: Vec::new(),
+            constants: Vec::new(),
+            types: inputs.iter().map(|input| input.ty.clone()).collect(),
+        })),
     });
     let mut number = 0;
     let tensors = inputs.each_ref().map(|input| {
@@ -120,7 +124,8 @@ pub fn export<const N: usize, R: Outputs>(
     let returned = body(tensors.each_ref());
     // Later uses of a recorded tensor are errors.
     let state = recording.state.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let State { nodes, types } = state.ok_or_else(|| GraphError::Invalid { reason: "the recording has ended twice".to_owned() })?;
+    let State { nodes, constants, types } =
+        state.ok_or_else(|| GraphError::Invalid { reason: "the recording has ended twice".to_owned() })?;
     let recorder: Arc<dyn Recorder> = recording;
     let mut outputs = Vec::new();
     for (number, tensor) in returned?.into_outputs().iter().enumerate() {
@@ -129,7 +134,7 @@ pub fn export<const N: usize, R: Outputs>(
             _ => return Err(GraphError::ForeignOutput { number }),
         }
     }
-    let mut graph = Graph { name: "graph".to_owned(), inputs: inputs.into(), nodes, types, outputs };
+    let mut graph = Graph { name: "graph".to_owned(), inputs: inputs.into(), constants, nodes, types, outputs };
     verify::run(&graph)?;
     passes::dead_code::run(&mut graph);
     verify::run(&graph)?;
@@ -165,6 +170,7 @@ struct Recording {
 
 struct State {
     nodes: Vec<Node>,
+    constants: Vec<Constant>,
     types: Vec<TensorType>,
 }
 
@@ -176,7 +182,7 @@ impl Recording {
         location: &'static Location<'static>,
     ) -> kernel_runtime::Result<Vec<Value>> {
         let mut guard: MutexGuard<'_, Option<State>> = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(State { nodes, types }) = guard.as_mut() else { return Err(Error::Ops(OpsError::RecordingEnded { location })) };
+        let Some(State { nodes, types, .. }) = guard.as_mut() else { return Err(Error::Ops(OpsError::RecordingEnded { location })) };
         let first = types.len();
         let new = results(types);
         types.extend(new);
@@ -194,6 +200,18 @@ impl Recorder for Recording {
 
     fn view(&self, of: Value, offset: Dim, ty: TensorType, location: &'static Location<'static>) -> kernel_runtime::Result<Value> {
         self.record(NodeOp::View { of, offset }, |_| vec![ty], location).map(|results| results[0])
+    }
+
+    fn constant(&self, tensor: Tensor, location: &'static Location<'static>) -> kernel_runtime::Result<Value> {
+        let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(State { constants, types, .. }) = guard.as_mut() else { return Err(Error::Ops(OpsError::RecordingEnded { location })) };
+        if let Some(known) = constants.iter().find(|known| known.tensor.is_same(&tensor)) {
+            return Ok(known.value);
+        }
+        let value = u32::try_from(types.len()).map(Value).map_err(|_| Error::Dim(DimError::Overflow))?;
+        types.push(TensorType { dtype: tensor.dtype(), dims: tensor.dims() });
+        constants.push(Constant { value, tensor, location });
+        Ok(value)
     }
 
     fn launch(&self, launch: RecordedLaunch) -> kernel_runtime::Result<Vec<Value>> {

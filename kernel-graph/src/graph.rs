@@ -3,6 +3,7 @@
 use std::panic::Location;
 
 use kernel_runtime::Dim;
+use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, TensorType, Value};
 
 /// A recorded program. `Display` prints it as text.
@@ -13,6 +14,7 @@ use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, TensorType, Val
 pub struct Graph {
     pub(crate) name: String,
     pub(crate) inputs: Vec<GraphInput>,
+    pub(crate) constants: Vec<Constant>,
     pub(crate) nodes: Vec<Node>,
     /// The type of each value.
     pub(crate) types: Vec<TensorType>,
@@ -26,6 +28,17 @@ pub struct GraphInput {
     pub name: String,
     /// The dtype and the extents.
     pub ty: TensorType,
+}
+
+/// A tensor whose elements are the same in each run, such as a parameter of a model.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    /// Its value in the graph.
+    pub value: Value,
+    /// The elements, shared with the tensor that the recorded function used.
+    pub tensor: Tensor,
+    /// Where the function first used it.
+    pub location: &'static Location<'static>,
 }
 
 /// An operation of a graph.
@@ -71,6 +84,11 @@ impl Graph {
     /// The inputs, in the order of a run's tensors.
     pub fn inputs(&self) -> &[GraphInput] {
         &self.inputs
+    }
+
+    /// The tensors that are the same in each run.
+    pub fn constants(&self) -> &[Constant] {
+        &self.constants
     }
 
     /// The operations, in the order of their execution.

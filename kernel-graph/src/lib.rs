@@ -18,5 +18,5 @@ mod verify;
 
 pub use error::{GraphError, Result};
 pub use export::{Input, Outputs, export, input};
-pub use graph::{Graph, GraphInput, Node, NodeOp};
+pub use graph::{Constant, Graph, GraphInput, Node, NodeOp};
 pub use session::Session;

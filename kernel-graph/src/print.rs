@@ -6,13 +6,16 @@ use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, Value};
 
 use crate::graph::{Graph, Node, NodeOp};
 
-/// The names of values: those of inputs, and numbers in the order of definitions.
+/// The names of values: those of inputs, and numbers in the order of definitions, with a `c` for constants.
 struct Names(Vec<String>);
 
 impl Names {
     fn new(graph: &Graph) -> Names {
         let mut names = vec![String::new(); graph.types.len()];
         names.iter_mut().zip(&graph.inputs).for_each(|(name, input)| *name = format!("%{}", input.name));
+        for (number, constant) in graph.constants.iter().enumerate() {
+            names[constant.value.0 as usize] = format!("%c{number}");
+        }
         for (number, result) in graph.nodes.iter().flat_map(|node| &node.results).enumerate() {
             names[result.0 as usize] = format!("%{number}");
         }
@@ -38,6 +41,9 @@ impl fmt::Display for Graph {
             write!(f, " where {}", dims.join(", "))?;
         }
         writeln!(f)?;
+        for constant in &self.constants {
+            writeln!(f, "  {} = constant : {}", names.of(constant.value), self.ty(constant.value))?;
+        }
         for node in &self.nodes {
             writeln!(f, "  {}", self.line(node, &names))?;
         }

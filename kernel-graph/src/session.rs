@@ -21,9 +21,17 @@ pub struct Session {
 
 impl Session {
     /// A session of this graph.
-    pub fn new(graph: Graph, device: &Device) -> Session {
+    ///
+    /// # Errors
+    /// An error of the runtime if the constants cannot be copied to the device.
+    pub fn new(mut graph: Graph, device: &Device) -> Result<Session> {
+        for constant in &mut graph.constants {
+            constant.tensor = constant.tensor.to_device(device)?;
+        }
         let mut is_used_later = vec![false; graph.types.len()];
         graph.outputs.iter().for_each(|value| is_used_later[value.0 as usize] = true);
+        // The session keeps them for the next run.
+        graph.constants.iter().for_each(|constant| is_used_later[constant.value.0 as usize] = true);
         let mut last_uses = Vec::with_capacity(graph.nodes.len());
         for node in graph.nodes.iter().rev() {
             let mut ends = Vec::new();
@@ -38,7 +46,7 @@ impl Session {
             last_uses.push(ends);
         }
         last_uses.reverse();
-        Session { graph, device: *device, last_uses }
+        Ok(Session { graph, device: *device, last_uses })
     }
 
     /// The graph.
@@ -55,6 +63,9 @@ impl Session {
         let dims = self.check(inputs)?;
         let mut values: Vec<Option<Tensor>> = vec![None; self.graph.types.len()];
         values.iter_mut().zip(inputs).for_each(|(value, input)| *value = Some((*input).clone()));
+        for constant in &self.graph.constants {
+            values[constant.value.0 as usize] = Some(constant.tensor.clone());
+        }
         for (node, ends) in self.graph.nodes.iter().zip(&self.last_uses) {
             let extents =
                 |value: Value| self.graph.ty(value).dims.iter().map(|dim| dim.value(&dims)).collect::<kernel_runtime::Result<Vec<i64>>>();

@@ -16,6 +16,12 @@ pub(crate) fn run(graph: &Graph) -> Result<()> {
         }
         *defined = true;
     }
+    for constant in &graph.constants {
+        match defined.get_mut(constant.value.0 as usize) {
+            Some(defined) if !*defined => *defined = true,
+            _ => return invalid(format!("constant value {} is defined twice, or has no type", constant.value.0)),
+        }
+    }
     let is_defined = |defined: &[bool], value: Value| defined.get(value.0 as usize).copied().unwrap_or(false);
     for (number, node) in graph.nodes.iter().enumerate() {
         let (mut undefined, mut written) = (None, 0);

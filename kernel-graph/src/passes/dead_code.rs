@@ -1,4 +1,4 @@
-//! Removes operations whose results no output needs.
+//! Removes operations whose results no output needs, and constants that no operation needs.
 //!
 //! ```text
 //! before                                                       after
@@ -28,4 +28,5 @@ pub(crate) fn run(graph: &mut Graph) {
     });
     nodes.reverse();
     graph.nodes = nodes;
+    graph.constants.retain(|constant| needed[constant.value.0 as usize]);
 }

@@ -66,11 +66,12 @@ pub(crate) fn a_launch_that_cannot_be_recorded_says_why() {
             Ok(y)
         })
     };
-    let foreign = with(&|_, y| silu_elements::<f32, 64>(&real, y, 16).grid(1).launch());
-    assert_eq!(foreign, cannot("silu_elements", "`x` is no tensor of the recording"));
+    let typed = Device::cpu().zeros::<f32>(16).unwrap();
+    let unshared = with(&|_, y| silu_elements::<f32, 64>(&typed, y, 16).grid(1).launch());
+    assert_eq!(unshared, cannot("silu_elements", "`x` is no `ops::Tensor`"));
     let mut target = real.clone();
     let written = recorded(|x| silu_elements::<f32, 64>(x, &mut target, 16).grid(1).launch().map(|()| x.clone()));
-    assert_eq!(written, cannot("silu_elements", "`y` is no tensor of the recording"));
+    assert_eq!(written, cannot("silu_elements", "it writes `y`, which is not recorded"));
     let checked = with(&|x, y| silu_elements::<f32, 64>(x, y, 16).grid(1).checked().launch());
     assert_eq!(checked, cannot("silu_elements", "it is checked or prints"));
     assert_eq!(with(&|x, y| printing_copy(x, y).grid(1).launch()), cannot("printing_copy", "it is checked or prints"));
@@ -127,7 +128,7 @@ pub(crate) fn a_recorded_tensor_ends_with_its_recording() {
         silu_elements::<f32, 64>(&leaked, &mut y, 16).grid(1).launch()?;
         Ok(y)
     });
-    assert_eq!(mixed, "kernel `silu_elements` cannot be recorded: `y` is no tensor of the recording");
+    assert_eq!(mixed, "kernel `silu_elements` cannot be recorded: `y` belongs to another recording");
 }
 
 pub(crate) fn inputs_determine_the_dims() {
@@ -145,7 +146,7 @@ pub(crate) fn inputs_determine_the_dims() {
 pub(crate) fn a_run_checks_its_inputs() {
     let n = Dim::new("n", 2..=9);
     let graph = export(|[a, _]| silu(a), [input("a", [&n], Dtype::F32), input("b", [2 * &n, 3.into()], Dtype::F32)]).unwrap();
-    let (session, cpu) = (Session::new(graph, &Device::cpu()), Device::cpu());
+    let (session, cpu) = (Session::new(graph, &Device::cpu()).unwrap(), Device::cpu());
     let run = |a: &Tensor, b: &Tensor| session.run([a, b]).map_err(|error| error.to_string()).unwrap_err();
     let (a, b) = (numbers(&cpu, 4), numbers(&cpu, 24).reshape([8, 3]).unwrap());
     session.run([&a, &b]).unwrap();
@@ -163,7 +164,7 @@ pub(crate) fn a_run_checks_its_inputs() {
     let elsewhere = run(&a, &b.to_device(&sim).unwrap());
     assert!(elsewhere.starts_with("input `b` is on `sim:sm_80`, and the session runs on `cpu`"), "{elsewhere}");
     let twice = export(|[a, _]| Ok(a.clone()), [input("a", [&n], Dtype::F32), input("b", [&n], Dtype::F32)]).unwrap();
-    let error = Session::new(twice, &cpu).run([&numbers(&cpu, 4), &numbers(&cpu, 5)]).unwrap_err();
+    let error = Session::new(twice, &cpu).unwrap().run([&numbers(&cpu, 4), &numbers(&cpu, 5)]).unwrap_err();
     assert_eq!(error.to_string(), "input `b`, axis 0: dim `n` is both 4 and 5");
     assert!(matches!(error, GraphError::InputExtent { axis: 0, .. }));
 }
@@ -176,7 +177,7 @@ pub(crate) fn a_scalar_that_exceeds_its_parameter_is_an_error_of_the_run() {
         scale(&mut y, 1.0, 0)?;
         Ok(y)
     };
-    let session = Session::new(export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap(), &Device::cpu());
+    let session = Session::new(export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap(), &Device::cpu()).unwrap();
     session.run([&numbers(&Device::cpu(), 1000)]).unwrap();
     let error = session.run([&numbers(&Device::cpu(), 1 << 19)]).unwrap_err().to_string();
     assert!(error.starts_with("kernel `scale_elements`: "), "{error}");

@@ -26,11 +26,13 @@ const ON_EACH: &[(&str, fn(Device))] = &[
         runs::a_tensor_that_is_read_and_written_by_one_launch_is_two_values,
     ),
     ("runs::threads_share_a_session", runs::threads_share_a_session),
+    ("runs::weights_are_constants_that_the_graph_shares", runs::weights_are_constants_that_the_graph_shares),
 ];
 
 /// Tests that no device matters to.
 const ONCE: &[(&str, fn())] = &[
     ("text::the_text_shows_grids_arguments_and_types_as_expressions", text::the_text_shows_grids_arguments_and_types_as_expressions),
+    ("text::constants_come_first_and_dead_code_is_left_out", text::constants_come_first_and_dead_code_is_left_out),
     ("errors::the_elements_of_a_recorded_tensor_cannot_be_read", errors::the_elements_of_a_recorded_tensor_cannot_be_read),
     ("errors::an_undecided_comparison_names_its_line", errors::an_undecided_comparison_names_its_line),
     ("errors::a_launch_that_cannot_be_recorded_says_why", errors::a_launch_that_cannot_be_recorded_says_why),

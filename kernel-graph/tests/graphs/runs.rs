@@ -15,7 +15,7 @@ fn bits(tensor: &Tensor) -> Vec<u32> {
 pub(crate) fn a_graph_runs_for_all_values_of_its_dims(device: Device) {
     let n = Dim::new("n", 0..=200);
     let graph = export(|[x]| silu(&silu(x)?), [input("x", [&n], Dtype::F32)]).unwrap();
-    let session = Session::new(graph, &device);
+    let session = Session::new(graph, &device).unwrap();
     for len in [0, 1, 2, 63, 64, 65, 128, 200] {
         let x = numbers(&device, len);
         let outputs = session.run([&x]).unwrap();
@@ -27,7 +27,7 @@ pub(crate) fn a_graph_runs_for_all_values_of_its_dims(device: Device) {
 pub(crate) fn views_bring_the_extents_of_the_run(device: Device) {
     let [rows, columns] = [Dim::new("rows", 1..=9), Dim::new("columns", 0..=100)];
     let graph = export(|[x]| row_sums(x), [input("x", [&rows, &columns], Dtype::F32)]).unwrap();
-    let session = Session::new(graph, &device);
+    let session = Session::new(graph, &device).unwrap();
     for (m, n) in [(1, 1), (3, 32), (9, 100), (2, 0), (5, 33)] {
         let x = numbers(&device, m * n).reshape([m, n]).unwrap();
         let sums = session.run([&x]).unwrap();
@@ -54,7 +54,7 @@ pub(crate) fn a_tensor_is_a_value(device: Device) {
     // The extent `2*half` alone does not determine `half`.
     assert!(graph.is_err());
     let graph = export(|[x, _]| changes(x), [input("x", [2 * &half], Dtype::F32), input("h", [&half], Dtype::F32)]).unwrap();
-    let session = Session::new(graph, &device);
+    let session = Session::new(graph, &device).unwrap();
     for len in [1, 31, 60] {
         let (x, h) = (numbers(&device, 2 * len), numbers(&device, len));
         let expected = changes(&x).unwrap();
@@ -81,10 +81,10 @@ pub(crate) fn a_launch_writes_in_place_where_no_later_use_needs_the_elements(dev
     }
     let n = Dim::new("n", 1..=64);
     let x = numbers(&device, 64);
-    let session = Session::new(export(|[x]| in_place(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device);
+    let session = Session::new(export(|[x]| in_place(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
     let y = ops::deny_copies(|| session.run([&x])).unwrap();
     assert_eq!(bits(&y[0]), bits(&in_place(&x).unwrap()));
-    let session = Session::new(export(|[x]| kept(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device);
+    let session = Session::new(export(|[x]| kept(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
     let denied = ops::deny_copies(|| session.run([&x])).unwrap_err().to_string();
     assert!(denied.starts_with("writing a tensor that is shared copies 256 bytes, which is denied here ("), "{denied}");
     assert_eq!(bits(&session.run([&x]).unwrap()[1]), bits(&kept(&x).unwrap()[1]));
@@ -97,7 +97,7 @@ pub(crate) fn an_input_that_the_function_writes_keeps_its_elements(device: Devic
         scale(&mut y, 2.0, 0)?;
         Ok(y)
     };
-    let session = Session::new(export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device);
+    let session = Session::new(export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
     let x = numbers(&device, 7);
     let y = session.run([&x]).unwrap();
     assert_eq!((bits(&x), bits(&y[0])), (bits(&numbers(&device, 7)), bits(&body(&x).unwrap())));
@@ -115,7 +115,7 @@ pub(crate) fn a_launch_may_have_several_results(device: Device) {
     )
     .unwrap();
     let (a, b) = (numbers(&device, 70), silu(&numbers(&device, 70)).unwrap());
-    let outputs = Session::new(graph, &device).run([&a, &b]).unwrap();
+    let outputs = Session::new(graph, &device).unwrap().run([&a, &b]).unwrap();
     let (sum, difference) = sum_difference(&a, &b).unwrap();
     let expected = sum_difference(&difference, &sum).unwrap();
     assert_eq!((bits(&outputs[0]), bits(&outputs[1])), (bits(&expected.0), bits(&expected.1)));
@@ -131,7 +131,7 @@ pub(crate) fn a_tensor_that_is_read_and_written_by_one_launch_is_two_values(devi
         Ok(y)
     }
     let n = Dim::new("n", 1..=100);
-    let session = Session::new(export(|[x]| itself(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device);
+    let session = Session::new(export(|[x]| itself(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
     let x = numbers(&device, 99);
     let doubled: Vec<u32> = x.to_vec::<f32>().unwrap().iter().map(|v| (v + v).to_bits()).collect();
     assert_eq!((bits(&session.run([&x]).unwrap()[0]), bits(&itself(&x).unwrap())), (doubled.clone(), doubled));
@@ -139,7 +139,7 @@ pub(crate) fn a_tensor_that_is_read_and_written_by_one_launch_is_two_values(devi
 
 pub(crate) fn threads_share_a_session(device: Device) {
     let n = Dim::new("n", 0..=100);
-    let session = Session::new(export(|[x]| silu(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device);
+    let session = Session::new(export(|[x]| silu(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
     std::thread::scope(|scope| {
         for len in 0..8 {
             let (session, device) = (&session, &device);
@@ -149,4 +149,28 @@ pub(crate) fn threads_share_a_session(device: Device) {
             });
         }
     });
+}
+
+pub(crate) fn weights_are_constants_that_the_graph_shares(device: Device) {
+    let n = Dim::new("n", 1..=100);
+    let weight = numbers(&device, 100);
+    let body = |x: &Tensor| {
+        let (sum, difference) = sum_difference(x, &weight)?;
+        let (_, twice) = sum_difference(&sum, &weight.reshape([100])?)?;
+        Ok([twice, difference])
+    };
+    let graph = export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap();
+    assert_eq!(graph.constants().len(), 1, "two uses of one tensor are one constant");
+    assert!(graph.constants()[0].tensor.is_same(&weight));
+    let session = Session::new(graph, &device).unwrap();
+    for len in [1, 64, 100] {
+        let x = numbers(&device, len);
+        let (outputs, expected) = (session.run([&x]).unwrap(), body(&x).unwrap());
+        assert_eq!((bits(&outputs[0]), bits(&outputs[1])), (bits(&expected[0]), bits(&expected[1])));
+    }
+    // On another device the session has a copy.
+    let graph = export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap();
+    let x = numbers(&Device::cpu(), 9);
+    let outputs = Session::new(graph, &Device::cpu()).unwrap().run([&x]).unwrap();
+    assert_eq!(bits(&outputs[1]), vec![0; 9], "the first elements of `weight` are those of `x`");
 }

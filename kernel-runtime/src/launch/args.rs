@@ -15,7 +15,7 @@ use crate::device::stream::Queue;
 use crate::kernel::Kernel;
 use crate::launch::fact::which_hold;
 use crate::launch::scalar::{ScalarArg, ScalarWord, ToWord};
-use crate::ops::{OpsError, Traced};
+use crate::ops::{OpsError, Real, Traced};
 use crate::tensor::cuda_slice;
 use crate::tensor::element::Scalar;
 use crate::tensor::pointer::{Deferred, Owner, Pointer, PtrArg, PtrMutArg, ViewArg, ViewMutArg};
@@ -70,6 +70,17 @@ pub(crate) struct Region {
     pub(crate) bytes: usize,
     /// Whether the kernel takes the memory for writing.
     pub(crate) writes: bool,
+}
+
+/// A pointer argument as a recording sees it.
+#[derive(Clone, Copy)]
+pub(crate) enum Argument<'a> {
+    /// A tensor of a recording.
+    Traced(&'a Traced),
+    /// A tensor with elements, which a recording can share.
+    Real(&'a Real),
+    /// A tensor with elements and one owner.
+    Unshared,
 }
 
 /// The alignment that the widest access needs, in bytes.
@@ -259,11 +270,15 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         self.slots().map(|slot| slot.word.into())
     }
 
-    /// The tensors of the pointer arguments, if they belong to a recording, with their names and whether they are written.
-    pub(crate) fn traced(&self) -> impl Iterator<Item = (&'static str, bool, Option<&'a Traced>)> {
-        self.slots().map(|slot| match slot.owner {
-            Owner::Deferred(Deferred::Traced(traced)) => (slot.name, slot.writes, Some(traced)),
-            _ => (slot.name, slot.writes, None),
+    /// The pointer arguments as a recording sees them: their names, whether they are written, and their tensors.
+    pub(crate) fn tensors(&self) -> impl Iterator<Item = (&'static str, bool, Argument<'a>)> {
+        self.slots().map(|slot| {
+            let argument = match slot.owner {
+                Owner::Deferred(Deferred::Traced(traced)) => Argument::Traced(traced),
+                Owner::Shared(real) => Argument::Real(real),
+                _ => Argument::Unshared,
+            };
+            (slot.name, slot.writes, argument)
         })
     }
 

@@ -7,7 +7,7 @@ use kernel_lang::dtype::Dtype;
 
 use crate::kernel::ParamKind;
 use crate::launch::Launch;
-use crate::launch::args::{Args, Side};
+use crate::launch::args::{Args, Argument, Side};
 use crate::launch::grid::{Grid, HasGrid};
 use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Recorder};
 use crate::ops::{OpsError, with_element};
@@ -20,7 +20,8 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
         let Some(side) = self.args.take_side() else { return Err(error) };
         let kernel = self.args.kernel();
         let refused = |reason: String, help| Err(Error::Ops(OpsError::NotRecorded { kernel: kernel.name(), reason, help }));
-        let Some(recorder) = self.args.traced().find_map(|(_, _, traced)| traced).map(|traced| traced.recorder.clone()) else {
+        let traced = |argument: Argument<'_>| if let Argument::Traced(traced) = argument { Some(traced.recorder.clone()) } else { None };
+        let Some(recorder) = self.args.tensors().find_map(|(.., argument)| traced(argument)) else {
             // No tensor is recorded, so an expression among the scalars has no value.
             return match side.dims.first() {
                 Some((_, dim, _)) => dim.value(&DimValues::new()).and(Err(error)),
@@ -39,30 +40,54 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
         if self.stream.is_some() || self.overlaps {
             return refused("it names a stream or overlaps".to_owned(), "leave the order to the recorded graph");
         }
-        let is_of_it = |other: &Arc<dyn Recorder>| Arc::ptr_eq(other, &recorder);
-        if let Some((name, ..)) = self.args.traced().find(|(_, _, traced)| !traced.is_some_and(|traced| is_of_it(&traced.recorder))) {
-            return refused(format!("`{name}` is no tensor of the recording"), "make the tensor an input or a parameter of the recording");
+        for (name, writes, argument) in self.args.tensors() {
+            match argument {
+                Argument::Traced(traced) if Arc::ptr_eq(&traced.recorder, &recorder) => {}
+                Argument::Traced(_) => {
+                    return refused(format!("`{name}` belongs to another recording"), "use the tensors of one recording");
+                }
+                Argument::Real(_) if !writes => {}
+                Argument::Real(_) => {
+                    return refused(
+                        format!("it writes `{name}`, which is not recorded"),
+                        "write a tensor that the function allocates, or an input",
+                    );
+                }
+                Argument::Unshared => {
+                    return refused(format!("`{name}` is no `ops::Tensor`"), "convert it with `.into()`, so that the graph can share it");
+                }
+            }
         }
-        let written = || self.args.traced().filter_map(|(_, writes, traced)| if writes { traced } else { None });
         let launch = RecordedLaunch {
             kernel,
             key: self.key.to_vec(),
-            args: recorded_args(&self.args, &side),
+            args: recorded_args(&self.args, &side, &recorder, location)?,
             grid: self.grid.chosen().into_dims(),
             location,
             run: run::<WORDS, KEY>,
         };
-        let values = recorder.launch(launch)?;
-        written().zip(values).for_each(|(traced, value)| traced.set_value(value));
+        let mut values = recorder.launch(launch)?.into_iter();
+        for (_, writes, argument) in self.args.tensors() {
+            if let (true, Argument::Traced(traced)) = (writes, argument)
+                && let Some(value) = values.next()
+            {
+                traced.set_value(value);
+            }
+        }
         Ok(())
     }
 }
 
 /// The arguments for each parameter of a kernel: tensors without addresses, and the words of scalars.
-fn recorded_args<const WORDS: usize>(args: &Args<'_, WORDS>, side: &Side) -> Vec<RecordedArg> {
-    let (mut tensors, mut word) = (args.traced(), 0);
-    let mut recorded = Vec::new();
+fn recorded_args<const WORDS: usize>(
+    args: &Args<'_, WORDS>,
+    side: &Side,
+    recorder: &Arc<dyn Recorder>,
+    location: &'static Location<'static>,
+) -> Result<Vec<RecordedArg>> {
+    let (mut tensors, mut word) = (args.tensors(), 0);
     let kernel = args.kernel();
+    let mut recorded = Vec::new();
     for param in kernel.params() {
         let first = word;
         word += match param.kind {
@@ -71,17 +96,25 @@ fn recorded_args<const WORDS: usize>(args: &Args<'_, WORDS>, side: &Side) -> Vec
             ParamKind::Scalar => 1,
         };
         let dim = side.dims.iter().find(|(at, ..)| *at == first);
-        recorded.extend(match (param.kind, dim) {
-            (ParamKind::Scalar, Some((_, dim, word))) => Some(RecordedArg::Dim { dim: dim.clone(), word: *word }),
+        recorded.push(match (param.kind, dim) {
+            (ParamKind::Scalar, Some((_, dim, word))) => RecordedArg::Dim { dim: dim.clone(), word: *word },
             (ParamKind::Scalar, None) => {
-                args.words().get(first).map(|word| RecordedArg::Word { word: *word, text: kernel.written(param.name, *word) })
+                let word = args.words().get(first).copied().unwrap_or_default();
+                RecordedArg::Word { word, text: kernel.written(param.name, word) }
             }
-            _ => tensors
-                .next()
-                .and_then(|(_, writes, traced)| Some(RecordedArg::Tensor { value: traced?.value(), dtype: traced?.ty.dtype, writes })),
+            _ => match tensors.next() {
+                Some((_, writes, Argument::Traced(traced))) => {
+                    RecordedArg::Tensor { value: traced.value(), dtype: traced.ty.dtype, writes }
+                }
+                Some((_, writes, Argument::Real(real))) => {
+                    let tensor = real.handle();
+                    RecordedArg::Tensor { dtype: tensor.dtype(), value: recorder.constant(tensor, location)?, writes }
+                }
+                _ => return Err(Error::ArgumentCount { kernel: kernel.name(), expected: WORDS, given: first }),
+            },
         });
     }
-    recorded
+    Ok(recorded)
 }
 
 /// Launches a recorded kernel with these arguments.

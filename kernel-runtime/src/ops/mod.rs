@@ -32,5 +32,5 @@ mod tensor;
 pub use copies::{copies, deny_copies};
 pub use dims::IntoDims;
 pub use error::OpsError;
-pub(crate) use tensor::Traced;
+pub(crate) use tensor::{Real, Traced};
 pub use tensor::{Tensor, compare};

@@ -37,6 +37,12 @@ pub trait Recorder: Send + Sync {
     /// If the recording has ended.
     fn view(&self, of: Value, offset: Dim, ty: TensorType, location: &'static Location<'static>) -> crate::Result<Value>;
 
+    /// The value of a tensor with elements, which are the same in each run.
+    ///
+    /// # Errors
+    /// If the recording has ended.
+    fn constant(&self, tensor: Tensor, location: &'static Location<'static>) -> crate::Result<Value>;
+
     /// Records a launch. Returns the new value of each tensor that it writes, in the order of the arguments.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use kernel_lang::dtype::Dtype;
 use super::recorder::{Recorder, TensorType, Value};
 use super::{IntoDims, OpsError, copies};
 use crate::tensor::memory::Memory;
-use crate::tensor::pointer::{Deferred, Pointer};
+use crate::tensor::pointer::{Deferred, Owner, Pointer};
 use crate::tensor::shape::Shape;
 use crate::tensor::view::{TensorView, TensorViewMut};
 use crate::{Comparison, Device, Dim, DimError, DimValues, Element, Error, Result, bf16, f8e4m3, f8e5m2, f16};
@@ -44,7 +44,7 @@ enum Repr {
 
 /// A tensor with memory.
 #[derive(Clone)]
-struct Real {
+pub(crate) struct Real {
     memory: Arc<Memory>,
     /// The number of elements in the memory.
     total: usize,
@@ -206,6 +206,17 @@ impl Tensor {
         }
     }
 
+    /// Returns whether both are the same elements of the same memory in the same shape.
+    pub fn is_same(&self, other: &Tensor) -> bool {
+        match (&self.0, &other.0) {
+            (Repr::Real(a), Repr::Real(b)) => {
+                Arc::ptr_eq(&a.memory, &b.memory) && (a.offset, a.dtype) == (b.offset, b.dtype) && a.shape.dims() == b.shape.dims()
+            }
+            (Repr::Traced(a), Repr::Traced(b)) => Arc::ptr_eq(&a.recorder, &b.recorder) && a.value() == b.value(),
+            _ => false,
+        }
+    }
+
     /// The same elements in another shape. Copies nothing.
     ///
     /// # Errors
@@ -335,10 +346,8 @@ impl Tensor {
     #[inline]
     pub(crate) fn argument<T: Element>(&self) -> (Pointer<'_>, Shape) {
         match &self.0 {
-            Repr::Real(real) => match real.view::<T>() {
-                Ok(view) => Pointer::shaped(view),
-                Err(_) => (Pointer::deferred(Deferred::WrongDtype(real.dtype)), real.shape),
-            },
+            Repr::Real(real) if real.dtype == T::DTYPE => real.pointer::<T>(),
+            Repr::Real(real) => (Pointer::deferred(Deferred::WrongDtype(real.dtype)), real.shape),
             Repr::Traced(traced) => traced.argument::<T>(),
         }
     }
@@ -355,7 +364,7 @@ impl Tensor {
                 match &real.failed {
                     Some(failed) if real.dtype == T::DTYPE => (Pointer::deferred(Deferred::Failed(failed)), real.shape),
                     Some(_) => (Pointer::deferred(Deferred::WrongDtype(real.dtype)), real.shape),
-                    None => Pointer::shaped(real.elements::<T>()),
+                    None => real.pointer::<T>(),
                 }
             }
             Repr::Traced(traced) => traced.argument::<T>(),
@@ -372,6 +381,22 @@ impl Tensor {
 }
 
 impl Real {
+    /// The owner of the memory.
+    pub(crate) fn owner(&self) -> Owner<'_> {
+        Owner::of(&self.memory)
+    }
+
+    /// The tensor as an argument with elements of type `T`.
+    fn pointer<T: Element>(&self) -> (Pointer<'_>, Shape) {
+        let (pointer, shape) = Pointer::shaped(self.elements::<T>());
+        (Pointer { owner: Owner::Shared(self), ..pointer }, shape)
+    }
+
+    /// The same tensor as a handle.
+    pub(crate) fn handle(&self) -> Tensor {
+        Tensor(Repr::Real(Real { failed: None, ..self.clone() }))
+    }
+
     fn whole<T: Element>(tensor: crate::Tensor<T>) -> Real {
         let (memory, shape) = tensor.into_parts();
         Real { memory: Arc::new(memory), total: shape.len(), offset: 0, shape, dtype: T::DTYPE, failed: None }

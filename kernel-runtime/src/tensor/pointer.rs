@@ -6,7 +6,7 @@ use cudarc::driver::SyncOnDrop;
 use kernel_lang::dtype::Dtype;
 
 use crate::device::stream::{self, Queue};
-use crate::ops::Traced;
+use crate::ops::{Real, Traced};
 use crate::tensor::cuda_slice::{self, CudaMemory};
 use crate::tensor::memory::{CudaBuffer, Memory};
 use crate::tensor::shape::Shape;
@@ -78,6 +78,8 @@ pub(crate) enum Owner<'a> {
     Idle(Device),
     Tensor(&'a CudaBuffer),
     Slice(CudaMemory<'a>),
+    /// A tensor of ops, which a recorded launch can hold.
+    Shared(&'a Real),
     /// There is no memory, and [`Args`](crate::launch::args::Args) refuses or records the launch.
     Deferred(Deferred<'a>),
 }
@@ -100,11 +102,7 @@ impl<'a> Pointer<'a> {
 
     #[inline]
     fn new(address: u64, len: usize, memory: &'a Memory) -> Pointer<'a> {
-        let owner = match memory {
-            Memory::Cuda(buffer) => Owner::Tensor(buffer),
-            memory => Owner::Idle(memory.device()),
-        };
-        Pointer { address, len: len as u64, owner }
+        Pointer { address, len: len as u64, owner: Owner::of(memory) }
     }
 }
 
@@ -240,12 +238,22 @@ impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut TensorViewMut<'_, T> {
 }
 
 impl<'a> Owner<'a> {
+    /// The owner of memory on a device.
+    #[inline]
+    pub(crate) fn of(memory: &'a Memory) -> Owner<'a> {
+        match memory {
+            Memory::Cuda(buffer) => Owner::Tensor(buffer),
+            memory => Owner::Idle(memory.device()),
+        }
+    }
+
     /// Returns whether a use on `stream` is ordered with all other uses without any event.
     #[inline]
     pub(crate) fn is_in_order(&self, writes: bool, stream: Queue<'_>) -> bool {
         match self {
             Owner::Idle(_) => true,
             Owner::Tensor(buffer) => buffer.is_in_order(writes, stream),
+            Owner::Shared(real) => real.owner().is_in_order(writes, stream),
             Owner::Slice(_) | Owner::Deferred(_) => false,
         }
     }
@@ -256,6 +264,7 @@ impl<'a> Owner<'a> {
         match self {
             Owner::Idle(own) => *own == device,
             Owner::Tensor(buffer) => buffer.device() == device,
+            Owner::Shared(real) => real.owner().lives_on(device),
             Owner::Slice(_) | Owner::Deferred(_) => self.device().is_ok_and(|own| own == device),
         }
     }
@@ -263,6 +272,8 @@ impl<'a> Owner<'a> {
     /// Makes `stream` wait for the work on which a use there depends. The caller drops the guard after it has enqueued the use.
     pub(crate) fn before<'s>(&'s self, writes: bool, stream: Queue<'s>) -> Result<Option<SyncOnDrop<'s>>> {
         match self {
+            // The memory of a tensor needs no guard.
+            Owner::Shared(real) => real.owner().before(writes, stream).map(|_| None),
             Owner::Idle(_) | Owner::Deferred(_) => Ok(None),
             Owner::Tensor(buffer) if writes => buffer.before_write(stream).map(|()| None),
             Owner::Tensor(buffer) => buffer.before_read(stream).map(|()| None),
@@ -276,6 +287,7 @@ impl<'a> Owner<'a> {
     /// Orders later uses after a use on `stream`, which is now enqueued. On an error, the use is not ordered before later uses.
     pub(crate) fn after(&self, writes: bool, stream: Queue<'_>) -> Result<()> {
         match self {
+            Owner::Shared(real) => real.owner().after(writes, stream),
             Owner::Idle(_) | Owner::Deferred(_) => Ok(()),
             Owner::Tensor(buffer) if writes => buffer.after_write(stream),
             Owner::Tensor(buffer) => buffer.after_read(stream),
@@ -294,6 +306,7 @@ impl<'a> Owner<'a> {
         match self {
             Owner::Idle(device) => Ok(*device),
             Owner::Tensor(buffer) => Ok(buffer.device()),
+            Owner::Shared(real) => real.owner().device(),
             Owner::Slice(slice) => Device::of_context(slice.stream().context(), "a slice"),
             Owner::Deferred(_) => Ok(Device::cpu()),
         }
@@ -304,6 +317,7 @@ impl<'a> Owner<'a> {
         match self {
             Owner::Idle(_) | Owner::Deferred(_) => None,
             Owner::Tensor(buffer) => buffer.home().ok(),
+            Owner::Shared(real) => real.owner().queue(),
             Owner::Slice(slice) => Some(Queue::of_others(slice.stream())),
         }
     }
