@@ -105,7 +105,7 @@ use crate::analysis::loops::{self, Loop};
 use crate::analysis::masks::{self, Condition};
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::rewrite::{Changed, Substitution, copy_regions, replace_by_branch, use_counts, yield_op};
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, postorder};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Stored, Type, Value, postorder};
 
 use super::reductions::{self, Versions};
 use super::split_full_tiles::{WIDEST, takes_partial_runs};
@@ -157,6 +157,8 @@ struct Plan {
     elements: i64,
     /// What computes the tiles that the loop takes from in front of it, in order.
     tiles: Vec<Inst>,
+    /// Does an op outside of the loop access what the loop stores?
+    is_shared: bool,
 }
 
 impl Plan {
@@ -179,13 +181,22 @@ impl Plan {
             let start = positions.start(offset)?;
             let bytes = func.ty(base).dtype().bytes() as i64;
             if plan.as_ref().is_none_or(|plan| bytes < plan.bytes) {
-                plan = Some(Plan { base, start, bytes, elements: positions.elements as i64, tiles: Vec::new() });
+                plan = Some(Plan { base, start, bytes, elements: positions.elements as i64, tiles: Vec::new(), is_shared: false });
             }
         }
         let plan = plan.filter(|plan| plan.bytes < WIDEST && !plan.start.is_multiple_of(WIDEST / plan.bytes))?;
         let tiles = insts.iter().all(|inst| positions.is_independent(*inst, &stores)).then(|| positions.tiles(insts))??;
-        Some(Plan { tiles, ..plan })
+        let is_shared = is_accessed_elsewhere(func, around, stores.into_values().map(|(base, _)| base));
+        Some(Plan { tiles, is_shared, ..plan })
     }
+}
+
+/// Does an op outside of the loop access one of these tensors?
+fn is_accessed_elsewhere(func: &Function, around: &Loop, bases: impl Iterator<Item = Value>) -> bool {
+    let (stored, mut inside) = (Stored::through(func, bases), FxHashSet::default());
+    func.for_each_inst(around.body, &mut |inst| _ = inside.insert(inst));
+    let accesses = |inst: Inst| func.inst(inst).op.access().is_some_and(|access| stored.may_alias(func, access.base));
+    func.all_insts().into_iter().any(|inst| !inside.contains(&inst) && accesses(inst))
 }
 
 /// What the ops of a loop compute at each position, the sum of the index and the position in the tile.
@@ -355,7 +366,12 @@ fn align(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
     }
     Front { func, region: shifted, around, elements: WIDEST / plan.bytes, copies: FxHashMap::default() }.fill(ahead, &plan.tiles);
     let aligned = func.make_inst(aligned, [], loc);
-    yield_op(func, shifted, aligned);
+    func.insts_mut(shifted).push(aligned);
+    if plan.is_shared {
+        // Other threads hold the positions now. The emitter inserts barriers for changes of layouts, and the layout is the same.
+        func.append(shifted, Op::Barrier {}, [], loc);
+    }
+    Builder::new(func, shifted, loc).yield_values(Vec::new());
     std::mem::take(func.insts_mut(front))
 }
 

@@ -202,9 +202,10 @@ impl Plan {
         let (run, end) = (WIDEST / shortest, end?);
         let known: FxHashSet<Value> = front.iter().flat_map(|inst| &func.inst(*inst).results).copied().collect();
         let index = around.index(func);
-        let is_known = |value: Value| value == index || known.contains(&value) || func.params.iter().any(|param| param.value == value);
-        let scalars: Vec<Value> =
-            rows.iter().flat_map(|row| row.start.scalars().chain(row.distance.scalars())).chain(end.scalars()).collect();
+        let is_known = |value: Value| known.contains(&value) || func.params.iter().any(|param| param.value == value);
+        // Of the loop's values, only its index may appear, and only in the starts of rows: the test takes the first index for it.
+        let starts = rows.iter().flat_map(|row| row.start.scalars()).filter(|value| *value != index);
+        let scalars: Vec<Value> = starts.chain(rows.iter().flat_map(|row| row.distance.scalars())).chain(end.scalars()).collect();
         let gains = run > 1 && !(first.start.is_multiple_of(run) && end.is_multiple_of(run));
         let is_fine = gains && scalars.into_iter().chain([around.lower, around.step]).all(is_known);
         is_fine.then_some(Plan { around, rows, run, masks, end, elements: elements as i64, front, rest })

@@ -212,6 +212,7 @@ fn in_bounds(func: &mut Function, region: Region, from: usize, part: Part) {
 /// May the elements of the carried tiles change places?
 fn may_rotate<'a>(func: &'a Function, around: &Loop, uses: &[u32], positions: &mut Positions<'a>) -> bool {
     let (body, results) = (func.region(around.body), &func.inst(around.inst).results);
+    let Op::For { init, .. } = &func.inst(around.inst).op else { return false };
     let mut reduced = vec![0; results.len()];
     for inst in func.all_insts() {
         if let Op::Reduce { inputs, combine, .. } = &func.inst(inst).op
@@ -227,7 +228,7 @@ fn may_rotate<'a>(func: &'a Function, around: &Loop, uses: &[u32], positions: &m
     let mut masked = Masked { func, positions, known: FxHashMap::default() };
     !results.is_empty()
         && carried.into_iter().all(|(at, (param, next))| {
-            func.ty(*param).extents()[..] == [masked.positions.elements] && is_reduced(at) && masked.accumulates(*param, *next)
+            func.ty(*param).extents()[..] == [masked.positions.elements] && is_reduced(at) && masked.accumulates(init[at], *param, *next)
         })
 }
 
@@ -239,18 +240,29 @@ struct Masked<'a, 'b> {
 }
 
 impl Masked<'_, '_> {
-    /// Is a value the carried tile, combined with functions of the position that change nothing where a position is masked?
-    fn accumulates(&mut self, param: Value, value: Value) -> bool {
-        let mut at = value;
+    /// Is a value the carried tile, combined with functions of the position that change nothing where a position is masked? `given` is the tile
+    /// before the loop.
+    fn accumulates(&mut self, given: Value, param: Value, value: Value) -> bool {
+        let (mut at, mut ops) = (value, Vec::new());
         while at != param {
             let Some(&Op::Binary { op, lhs, rhs }) = self.func.def_op(at) else { return false };
+            ops.push(op);
             at = match () {
                 () if self.changes_nothing(op, rhs) => lhs,
                 () if op.is_commutative() && self.changes_nothing(op, lhs) => rhs,
                 () => return false,
             };
         }
-        true
+        !self.func.ty(param).dtype().is_float() || self.stays_the_same(given, &ops)
+    }
+
+    /// Does a neutral number leave an accumulator of floats as it is? 0.0 changes -0.0, and an infinity changes NaN. Sums that begin as another number
+    /// than -0.0 never become -0.0, and maxima that do not begin as NaN never become NaN.
+    fn stays_the_same(&self, given: Value, ops: &[BinaryOp]) -> bool {
+        let Some(given) = self.func.splat(given).and_then(|given| given.as_number()) else { return false };
+        let are = |some: &[BinaryOp]| ops.iter().all(|op| some.contains(op));
+        let is_negative_zero = given == 0.0 && given.is_sign_negative();
+        !is_negative_zero && are(&[BinaryOp::Add, BinaryOp::Sub]) || !given.is_nan() && (are(&[BinaryOp::Max]) || are(&[BinaryOp::Min]))
     }
 
     fn changes_nothing(&mut self, op: BinaryOp, value: Value) -> bool {
