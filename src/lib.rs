@@ -32,7 +32,7 @@
 
 pub use kernel_graph as graph;
 pub use kernel_lang::dsl;
-pub use kernel_macros::{__device, __kernel, autotune, device, kernel};
+pub use kernel_macros::{__device, __kernel, autotune, device, kernel, op};
 #[doc(hidden)]
 pub use kernel_runtime::private as __private;
 pub use kernel_runtime::{

@@ -23,6 +23,7 @@ mod launcher;
 #[cfg(false)]
 mod library;
 mod library_files;
+mod op;
 mod param_type;
 mod parse;
 mod rust_item;
@@ -81,6 +82,11 @@ pub fn kernel(arguments: TokenStream, item: TokenStream, store: &dyn Store) -> E
 pub fn autotune(arguments: TokenStream, item: TokenStream, store: &dyn Store) -> Expansion {
     let span = SourceSpan::of(&arguments);
     attribute(Given { kernel: None, autotune: Some((arguments, span)), taken: None, twice: None }, item, store)
+}
+
+/// Expands `#[op(..)]` on an item.
+pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    op::expand(arguments, &item)
 }
 
 /// The generic IR of the first kernel in a source text, checked together with its listed variants. For tests and tools.

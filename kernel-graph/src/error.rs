@@ -11,7 +11,7 @@ pub type Result<T, E = GraphError> = std::result::Result<T, E>;
 pub enum GraphError {
     /// The recorded function failed, or a launch of a run did.
     #[error(transparent)]
-    Runtime(#[from] kernel_runtime::Error),
+    Runtime(Box<kernel_runtime::Error>),
     /// An output of the recorded function belongs to no recording, or to another one.
     #[error("output {number} is no tensor of the recording\nhelp: return tensors that are computed from the inputs")]
     ForeignOutput {
@@ -30,7 +30,7 @@ pub enum GraphError {
         /// The name of the input.
         input: String,
         /// The mistake.
-        error: DimError,
+        error: Box<DimError>,
     },
     /// A dim occurs only in an expression, so no input determines its value.
     #[error("no input has an axis of `{name}`, so its value is not known in a run\nhelp: add an input with that extent")]
@@ -76,7 +76,7 @@ pub enum GraphError {
         /// The axis.
         axis: usize,
         /// The value of its dim, and the allowed ones.
-        error: DimError,
+        error: Box<DimError>,
     },
     /// The extent of an input differs from its expression in the graph.
     #[error("input `{input}`, axis {axis}: `{dim}` is {expected}, and the extent is {found}")]
@@ -108,4 +108,10 @@ pub enum GraphError {
         /// The broken rule.
         reason: String,
     },
+}
+
+impl From<kernel_runtime::Error> for GraphError {
+    fn from(error: kernel_runtime::Error) -> GraphError {
+        GraphError::Runtime(Box::new(error))
+    }
 }

@@ -4,11 +4,11 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, Recorder, TensorType, Value};
-use kernel_runtime::ops::{IntoDims, OpsError, Tensor};
+use kernel_runtime::ops::{IntoDims, OpDef, OpValue, OpsError, Tensor};
 use kernel_runtime::{Dim, DimError, Dtype, Error};
 
 use crate::error::{GraphError, Result};
-use crate::graph::{Constant, Graph, GraphInput, Node, NodeOp};
+use crate::graph::{Call, Constant, Graph, GraphInput, Node, NodeOp};
 use crate::{passes, verify};
 
 /// An input of a recorded function: its name, extents and dtype. [`input`] makes it.
@@ -112,6 +112,8 @@ pub fn export<const N: usize, R: Outputs>(
     let recording = Arc::new(Recording {
         state: Mutex::new(Some(State {
             nodes: Vec::new(),
+            calls: Vec::new(),
+            open: Vec::new(),
             constants: Vec::new(),
             types: inputs.iter().map(|input| input.ty.clone()).collect(),
         })),
@@ -123,8 +125,8 @@ pub fn export<const N: usize, R: Outputs>(
     });
     let returned = body(tensors.each_ref());
     // Later uses of a recorded tensor are errors.
-    let state = recording.state.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let State { nodes, constants, types } =
+    let state = recording.lock().take();
+    let State { nodes, calls, constants, types, open: _ } =
         state.ok_or_else(|| GraphError::Invalid { reason: "the recording has ended twice".to_owned() })?;
     let recorder: Arc<dyn Recorder> = recording;
     let mut outputs = Vec::new();
@@ -134,7 +136,7 @@ pub fn export<const N: usize, R: Outputs>(
             _ => return Err(GraphError::ForeignOutput { number }),
         }
     }
-    let mut graph = Graph { name: "graph".to_owned(), inputs: inputs.into(), constants, nodes, types, outputs };
+    let mut graph = Graph { name: "graph".to_owned(), inputs: inputs.into(), constants, nodes, calls, types, outputs };
     verify::run(&graph)?;
     passes::dead_code::run(&mut graph);
     verify::run(&graph)?;
@@ -153,7 +155,7 @@ fn check_inputs(inputs: &[GraphInput]) -> Result<()> {
             total = total + dim;
             if let Err(error) = total.bounds() {
                 let Error::Dim(error) = error else { return Err(error.into()) };
-                return Err(GraphError::InputDim { input: name.clone(), error });
+                return Err(GraphError::InputDim { input: name.clone(), error: Box::new(error) });
             }
         }
     }
@@ -170,18 +172,50 @@ struct Recording {
 
 struct State {
     nodes: Vec<Node>,
+    calls: Vec<Call>,
+    /// The indices of the calls that have not ended.
+    open: Vec<usize>,
     constants: Vec<Constant>,
     types: Vec<TensorType>,
 }
 
+impl State {
+    /// The value of a tensor with elements.
+    fn constant(&mut self, tensor: Tensor) -> kernel_runtime::Result<Value> {
+        if let Some(known) = self.constants.iter().find(|known| known.tensor.is_same(&tensor)) {
+            return Ok(known.value);
+        }
+        let value = u32::try_from(self.types.len()).map(Value).map_err(|_| Error::Dim(DimError::Overflow))?;
+        self.types.push(TensorType { dtype: tensor.dtype(), dims: tensor.dims() });
+        self.constants.push(Constant { value, tensor });
+        Ok(value)
+    }
+
+    /// An argument of an op with constants in place of tensors with elements.
+    fn resolved(&mut self, value: OpValue) -> OpValue {
+        match value {
+            OpValue::Real(tensor) => match self.constant(tensor.clone()) {
+                Ok(value) => OpValue::Tensor(value),
+                Err(_) => OpValue::Real(tensor),
+            },
+            OpValue::List(values) => OpValue::List(values.into_iter().map(|value| self.resolved(value)).collect()),
+            other => other,
+        }
+    }
+}
+
 impl Recording {
+    fn lock(&self) -> MutexGuard<'_, Option<State>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn record(
         &self,
         op: NodeOp,
         results: impl FnOnce(&[TensorType]) -> Vec<TensorType>,
         location: &'static Location<'static>,
     ) -> kernel_runtime::Result<Vec<Value>> {
-        let mut guard: MutexGuard<'_, Option<State>> = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.lock();
         let Some(State { nodes, types, .. }) = guard.as_mut() else { return Err(Error::Ops(OpsError::RecordingEnded { location })) };
         let first = types.len();
         let new = results(types);
@@ -203,15 +237,27 @@ impl Recorder for Recording {
     }
 
     fn constant(&self, tensor: Tensor, location: &'static Location<'static>) -> kernel_runtime::Result<Value> {
-        let mut guard = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(State { constants, types, .. }) = guard.as_mut() else { return Err(Error::Ops(OpsError::RecordingEnded { location })) };
-        if let Some(known) = constants.iter().find(|known| known.tensor.is_same(&tensor)) {
-            return Ok(known.value);
+        match self.lock().as_mut() {
+            Some(state) => state.constant(tensor),
+            None => Err(Error::Ops(OpsError::RecordingEnded { location })),
         }
-        let value = u32::try_from(types.len()).map(Value).map_err(|_| Error::Dim(DimError::Overflow))?;
-        types.push(TensorType { dtype: tensor.dtype(), dims: tensor.dims() });
-        constants.push(Constant { value, tensor, location });
-        Ok(value)
+    }
+
+    fn begin_op(&self, def: &'static OpDef, args: Vec<(&'static str, OpValue)>) {
+        if let Some(state) = self.lock().as_mut() {
+            let args = args.into_iter().map(|(name, value)| (name, state.resolved(value))).collect();
+            state.open.push(state.calls.len());
+            let start = state.nodes.len();
+            state.calls.push(Call { def, args, nodes: start..start, results: Vec::new() });
+        }
+    }
+
+    fn end_op(&self, results: Vec<Value>) {
+        if let Some(State { nodes, calls, open, .. }) = self.lock().as_mut()
+            && let Some(call) = open.pop().and_then(|at| calls.get_mut(at))
+        {
+            (call.nodes.end, call.results) = (nodes.len(), results);
+        }
     }
 
     fn launch(&self, launch: RecordedLaunch) -> kernel_runtime::Result<Vec<Value>> {

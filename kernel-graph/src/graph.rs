@@ -1,10 +1,11 @@
 //! Graphs: a program as a list of allocations, parts and launches.
 
+use std::ops::Range;
 use std::panic::Location;
 
 use kernel_runtime::Dim;
-use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, TensorType, Value};
+use kernel_runtime::ops::{OpDef, OpValue, Tensor};
 
 /// A recorded program. `Display` prints it as text.
 ///
@@ -14,8 +15,11 @@ use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, TensorType, Val
 pub struct Graph {
     pub(crate) name: String,
     pub(crate) inputs: Vec<GraphInput>,
+    /// Sorted by value.
     pub(crate) constants: Vec<Constant>,
     pub(crate) nodes: Vec<Node>,
+    /// The calls of ops, in the order in which they began. A call contains the calls that began and ended in it.
+    pub(crate) calls: Vec<Call>,
     /// The type of each value.
     pub(crate) types: Vec<TensorType>,
     pub(crate) outputs: Vec<Value>,
@@ -37,8 +41,28 @@ pub struct Constant {
     pub value: Value,
     /// The elements, shared with the tensor that the recorded function used.
     pub tensor: Tensor,
-    /// Where the function first used it.
-    pub location: &'static Location<'static>,
+}
+
+/// A call of an op: the nodes that its function recorded.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// The op.
+    pub def: &'static OpDef,
+    /// The names and the values of its arguments.
+    pub args: Vec<(&'static str, OpValue)>,
+    /// The nodes of the call.
+    pub nodes: Range<usize>,
+    /// The values that it returned or wrote.
+    pub results: Vec<Value>,
+}
+
+/// How much of a graph its text shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    /// A line for each call of an op, and the nodes outside of calls.
+    Ops,
+    /// All nodes.
+    Kernels,
 }
 
 /// An operation of a graph.
@@ -94,6 +118,11 @@ impl Graph {
     /// The operations, in the order of their execution.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
+    }
+
+    /// The calls of ops.
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
     }
 
     /// The values that a run returns.

@@ -14,9 +14,10 @@ mod graph;
 mod passes;
 mod print;
 mod session;
+mod tabular;
 mod verify;
 
 pub use error::{GraphError, Result};
 pub use export::{Input, Outputs, export, input};
-pub use graph::{Constant, Graph, GraphInput, Node, NodeOp};
+pub use graph::{Call, Constant, Graph, GraphInput, Level, Node, NodeOp};
 pub use session::Session;

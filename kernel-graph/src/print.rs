@@ -1,81 +1,202 @@
 //! The text of a graph.
+//!
+//! ```text
+//! graph mlp(x: f32[batch, 64]) where batch in 1..=1024
+//!   %0 = mylib::silu(x = %x) : f32[batch, 64] {
+//!     %1 = alloc : f32[batch, 64]
+//!     %0 = launch silu_elements<BLOCK = 1024> [cdiv(64*batch, 1024), 1, 1] (x = %x, y = %1, n = 64*batch) : f32[batch, 64]
+//!   }
+//!   return %0
+//! ```
+//!
+//! At [`Level::Ops`], the lines in braces are left out.
 
 use std::fmt;
 
+use kernel_runtime::ops::OpValue;
 use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, Value};
 
-use crate::graph::{Graph, Node, NodeOp};
+use crate::graph::{Call, Graph, Level, Node, NodeOp};
 
-/// The names of values: those of inputs, and numbers in the order of definitions, with a `c` for constants.
-struct Names(Vec<String>);
+/// What the text has at one level of braces.
+pub(crate) enum Item<'g> {
+    Node(&'g Node),
+    /// A call, and what it contains.
+    Call(&'g Call, Vec<Item<'g>>),
+}
+
+/// The names of values: those of inputs, `c` and a number for constants, and numbers for results, calls before what they contain.
+pub(crate) struct Names(Vec<String>);
 
 impl Names {
-    fn new(graph: &Graph) -> Names {
+    /// The names for the text of these items.
+    pub(crate) fn new(graph: &Graph, items: &[Item<'_>], level: Level) -> Names {
         let mut names = vec![String::new(); graph.types.len()];
-        names.iter_mut().zip(&graph.inputs).for_each(|(name, input)| *name = format!("%{}", input.name));
+        names.iter_mut().zip(&graph.inputs).for_each(|(name, input)| name.clone_from(&input.name));
         for (number, constant) in graph.constants.iter().enumerate() {
-            names[constant.value.0 as usize] = format!("%c{number}");
+            names[constant.value.0 as usize] = format!("c{number}");
         }
-        for (number, result) in graph.nodes.iter().flat_map(|node| &node.results).enumerate() {
-            names[result.0 as usize] = format!("%{number}");
-        }
-        Names(names)
+        let (mut names, mut next) = (Names(names), 0);
+        names.number(graph, items, level, &mut next);
+        names
     }
 
-    fn of(&self, value: Value) -> &str {
-        &self.0[value.0 as usize]
+    fn number(&mut self, graph: &Graph, items: &[Item<'_>], level: Level, next: &mut usize) {
+        for item in items {
+            let results = match item {
+                Item::Node(node) => node.results.clone(),
+                Item::Call(call, _) => graph.visible_results(call),
+            };
+            for result in results {
+                let name = &mut self.0[result.0 as usize];
+                if name.is_empty() {
+                    *name = next.to_string();
+                    *next += 1;
+                }
+            }
+            if let (Item::Call(_, inner), Level::Kernels) = (item, level) {
+                self.number(graph, inner, level, next);
+            }
+        }
     }
 
-    fn list(&self, values: &[Value]) -> String {
+    /// The name of a value. An argument of an op that nothing uses has no definition.
+    pub(crate) fn of(&self, value: Value) -> String {
+        match &*self.0[value.0 as usize] {
+            "" => "unused".to_owned(),
+            name => format!("%{name}"),
+        }
+    }
+
+    pub(crate) fn list(&self, values: &[Value]) -> String {
         values.iter().map(|value| self.of(*value)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn op_value(&self, value: &OpValue) -> String {
+        match value {
+            OpValue::Tensor(value) => self.of(*value),
+            OpValue::Real(tensor) => tensor.to_string(),
+            OpValue::List(values) => format!("[{}]", values.iter().map(|value| self.op_value(value)).collect::<Vec<_>>().join(", ")),
+            OpValue::Text(text) => text.clone(),
+        }
     }
 }
 
+/// The text of all nodes, with those of calls in braces.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = Names::new(self);
-        let inputs: Vec<String> = self.inputs.iter().map(|input| format!("{}: {}", input.name, input.ty)).collect();
-        write!(f, "graph {}({})", self.name, inputs.join(", "))?;
-        let dims: Vec<String> = self.dims().iter().map(|dim| dim.declaration().unwrap_or_default()).collect();
-        if !dims.is_empty() {
-            write!(f, " where {}", dims.join(", "))?;
-        }
-        writeln!(f)?;
-        for constant in &self.constants {
-            writeln!(f, "  {} = constant : {}", names.of(constant.value), self.ty(constant.value))?;
-        }
-        for node in &self.nodes {
-            writeln!(f, "  {}", self.line(node, &names))?;
-        }
-        writeln!(f, "  return {}", names.list(&self.outputs))
+        f.write_str(&self.text(Level::Kernels))
     }
 }
 
 impl Graph {
-    fn line(&self, node: &Node, names: &Names) -> String {
-        let op = match &node.op {
+    /// The graph as text.
+    pub fn text(&self, level: Level) -> String {
+        let items = self.items(level);
+        let names = Names::new(self, &items, level);
+        let inputs: Vec<String> = self.inputs.iter().map(|input| format!("{}: {}", input.name, input.ty)).collect();
+        let dims: Vec<String> = self.dims().iter().filter_map(kernel_runtime::Dim::declaration).collect();
+        let ranges = if dims.is_empty() { String::new() } else { format!(" where {}", dims.join(", ")) };
+        let mut text = format!("graph {}({}){ranges}\n", self.name, inputs.join(", "));
+        for constant in &self.constants {
+            text.push_str(&format!("  {} = constant : {}\n", names.of(constant.value), self.ty(constant.value)));
+        }
+        self.lines(&items, &names, level, 1, &mut text);
+        text.push_str(&format!("  return {}\n", names.list(&self.outputs)));
+        text
+    }
+
+    /// The nodes and calls, each call with what it contains. At the level of ops, a call contains nothing.
+    pub(crate) fn items(&self, level: Level) -> Vec<Item<'_>> {
+        self.items_of(0..self.nodes.len(), &self.calls, level)
+    }
+
+    /// The items of a range of nodes, and of calls in it.
+    fn items_of<'g>(&'g self, nodes: std::ops::Range<usize>, calls: &'g [Call], level: Level) -> Vec<Item<'g>> {
+        let (mut items, mut at, mut rest) = (Vec::new(), nodes.start, calls);
+        while let Some((call, after)) = rest.split_first() {
+            items.extend(self.nodes[at..call.nodes.start].iter().map(Item::Node));
+            // The calls that begin before this one ends are inside of it.
+            let inside = after.iter().take_while(|inner| inner.nodes.start < call.nodes.end).count();
+            let (inner, outer) = after.split_at(inside);
+            let contents = if level == Level::Kernels { self.items_of(call.nodes.clone(), inner, level) } else { Vec::new() };
+            items.push(Item::Call(call, contents));
+            (at, rest) = (call.nodes.end, outer);
+        }
+        items.extend(self.nodes[at..nodes.end].iter().map(Item::Node));
+        items
+    }
+
+    /// The values that a call defines, and that it returned or something outside of it uses.
+    pub(crate) fn visible_results(&self, call: &Call) -> Vec<Value> {
+        let own = |value: Value| self.nodes[call.nodes.clone()].iter().any(|node| node.results.contains(&value));
+        let mut visible: Vec<Value> = call.results.iter().copied().filter(|value| own(*value)).collect();
+        let mut see = |value: Value| {
+            if own(value) && !visible.contains(&value) {
+                visible.push(value);
+            }
+        };
+        for node in &self.nodes[call.nodes.end..] {
+            node.op.each_operand(&mut |value, _| see(value));
+        }
+        self.outputs.iter().for_each(|value| see(*value));
+        visible
+    }
+
+    fn lines(&self, items: &[Item<'_>], names: &Names, level: Level, depth: usize, text: &mut String) {
+        let indent = "  ".repeat(depth);
+        for item in items {
+            match item {
+                Item::Node(node) => text.push_str(&format!("{indent}{}\n", self.line(&node.results, &self.operation(node, names), names))),
+                Item::Call(call, inner) => {
+                    let line = self.line(&self.visible_results(call), &call_text(call, names), names);
+                    if level == Level::Ops {
+                        text.push_str(&format!("{indent}{line}\n"));
+                        continue;
+                    }
+                    text.push_str(&format!("{indent}{line} {{\n"));
+                    self.lines(inner, names, level, depth + 1, text);
+                    text.push_str(&format!("{indent}}}\n"));
+                }
+            }
+        }
+    }
+
+    fn line(&self, results: &[Value], operation: &str, names: &Names) -> String {
+        let types: Vec<String> = results.iter().map(|result| self.ty(*result).to_string()).collect();
+        match results {
+            [] => operation.to_owned(),
+            results => format!("{} = {operation} : {}", names.list(results), types.join(", ")),
+        }
+    }
+
+    fn operation(&self, node: &Node, names: &Names) -> String {
+        match &node.op {
             NodeOp::Alloc => "alloc".to_owned(),
             NodeOp::View { of, offset } => format!("view {} at {offset}", names.of(*of)),
             NodeOp::Launch(launch) => launch_text(launch, names),
-        };
-        let types: Vec<String> = node.results.iter().map(|result| self.ty(*result).to_string()).collect();
-        match &node.results[..] {
-            [] => op,
-            results => format!("{} = {op} : {}", names.list(results), types.join(", ")),
         }
     }
+}
+
+fn call_text(call: &Call, names: &Names) -> String {
+    let args: Vec<String> = call.args.iter().map(|(name, value)| format!("{name} = {}", names.op_value(value))).collect();
+    format!("{}({})", call.def.name, args.join(", "))
 }
 
 fn launch_text(launch: &RecordedLaunch, names: &Names) -> String {
     let parameters = launch.parameters();
     let generics = if parameters.is_empty() { String::new() } else { format!("<{parameters}>") };
     let grid = launch.grid.each_ref().map(ToString::to_string).join(", ");
-    let arg = |arg: &RecordedArg| match arg {
-        RecordedArg::Tensor { value, .. } => names.of(*value).to_owned(),
+    let params = launch.kernel.params().iter().zip(&launch.args);
+    let args: Vec<String> = params.map(|(param, arg)| format!("{} = {}", param.name, arg_text(arg, names))).collect();
+    format!("launch {}{generics} [{grid}] ({})", launch.kernel.name(), args.join(", "))
+}
+
+fn arg_text(arg: &RecordedArg, names: &Names) -> String {
+    match arg {
+        RecordedArg::Tensor { value, .. } => names.of(*value),
         RecordedArg::Dim { dim, .. } => dim.to_string(),
         RecordedArg::Word { text, .. } => text.clone(),
-    };
-    let args: Vec<String> =
-        launch.kernel.params().iter().zip(&launch.args).map(|(param, value)| format!("{} = {}", param.name, arg(value))).collect();
-    format!("launch {}{generics} [{grid}] ({})", launch.kernel.name(), args.join(", "))
+    }
 }

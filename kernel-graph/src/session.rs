@@ -111,7 +111,7 @@ impl Session {
                     && let Err(error) = dims.set(dim, extent.value(&DimValues::new())?)
                 {
                     let Error::Dim(error) = error else { return Err(error.into()) };
-                    return Err(GraphError::InputExtent { input: input(), axis, error });
+                    return Err(GraphError::InputExtent { input: input(), axis, error: Box::new(error) });
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The attribute macros `#[kernel]`, `#[device]` and `#[autotune]`. Each is one call into `kernel-frontend`.
+//! The attribute macros `#[kernel]`, `#[device]`, `#[autotune]` and `#[op]`. Each is one call into `kernel-frontend`.
 //!
 //! This crate contains no logic of the compiler. It is the only crate that may access files while a user's crate compiles: it caches
 //! variants between builds and, if `GALATEA_PTX_DIR` names a folder, writes the PTX of every variant there.
@@ -113,6 +113,35 @@ use store::Files;
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(kernel_frontend::kernel(arguments.into(), item.into(), &Files::of_this_target()))
+}
+
+/// Makes a function of tensors an op: a call that a recorded graph shows as one line.
+///
+/// ```ignore
+/// #[op("mylib::silu")]
+/// pub fn silu(x: &Tensor) -> Result<Tensor> {
+///     let (n, mut y) = (x.numel(), x.empty_like()?);
+///     silu_elements::<1024>(x, &mut y, &n).grid(n.cdiv(1024)).launch()?;
+///     Ok(y)
+/// }
+///
+/// assert_eq!(silu::DEF.schema, "mylib::silu(Tensor x) -> Tensor");
+/// ```
+///
+/// The function runs as before. The name has a namespace, which is that of the project, and may have an overload: `mylib::add.out`. The signature gives the schema:
+///
+/// | parameter or result | schema |
+/// |---|---|
+/// | `&Tensor`, `&mut Tensor` | `Tensor`, `Tensor(a!)`: the op writes the tensor |
+/// | `Option<&Tensor>`, `&[Tensor]`, `&[&Tensor]` | `Tensor?`, `Tensor[]` |
+/// | integers, `Dim`, `&Dim` | `SymInt` |
+/// | `f32`, `f64`, `bool`, `&str`, `Dtype` | `float`, `float`, `bool`, `str`, `ScalarType` |
+/// | `Result<Tensor>`, `Result<(Tensor, Tensor)>`, `Result<Vec<Tensor>>`, `Result<()>` | `Tensor`, `(Tensor, Tensor)`, `Tensor[]`, `()` |
+///
+/// A second argument `crate = path` names `galatea`, if it was renamed.
+#[proc_macro_attribute]
+pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    kernel_frontend::op(arguments.into(), item.into()).into()
 }
 
 /// Makes a kernel select its configuration by timing, at the first launch of each key.

@@ -24,6 +24,7 @@ pub use crate::launch::Launch;
 pub use crate::launch::args::Args;
 pub use crate::launch::fact::Fact;
 pub use crate::launch::scalar::ScalarArg;
+pub use crate::ops::{OpCall, OpDef};
 pub use crate::tensor::constant::constant_of;
 pub use crate::tensor::element::{Element, Float, Int, Number, Scalar, bf16, f8e4m3, f8e5m2, f16};
 pub use crate::tensor::pointer::{PtrArg, PtrMutArg, ViewArg, ViewMutArg};

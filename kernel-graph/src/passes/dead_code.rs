@@ -9,7 +9,7 @@
 //!   return %1                                                    return %1
 //! ```
 //!
-//! The numbers of values stay as they are; the text numbers them anew.
+//! A call of an op whose nodes are all removed is removed, too. The numbers of values stay as they are; the text numbers them anew.
 
 use crate::graph::Graph;
 
@@ -17,16 +17,25 @@ pub(crate) fn run(graph: &mut Graph) {
     let mut needed = vec![false; graph.types.len()];
     graph.outputs.iter().for_each(|value| needed[value.0 as usize] = true);
     // A use comes after the definition, so one walk from the end sees all uses first.
-    let mut nodes = std::mem::take(&mut graph.nodes);
-    nodes.reverse();
-    nodes.retain(|node| {
-        let is_needed = node.results.iter().any(|result| needed[result.0 as usize]);
-        if is_needed {
+    let mut kept = vec![false; graph.nodes.len()];
+    for (kept, node) in kept.iter_mut().zip(&graph.nodes).rev() {
+        *kept = node.results.iter().any(|result| needed[result.0 as usize]);
+        if *kept {
             node.op.each_operand(&mut |value, _| needed[value.0 as usize] = true);
         }
-        is_needed
-    });
-    nodes.reverse();
-    graph.nodes = nodes;
+    }
+    let mut flags = kept.iter();
+    graph.nodes.retain(|_| flags.next() == Some(&true));
+    // The number of kept nodes in front of each one, and of all.
+    let places: Vec<usize> = std::iter::once(0)
+        .chain(kept.iter().scan(0, |count, kept| {
+            *count += usize::from(*kept);
+            Some(*count)
+        }))
+        .collect();
+    for call in &mut graph.calls {
+        call.nodes = places[call.nodes.start]..places[call.nodes.end];
+    }
+    graph.calls.retain(|call| !call.nodes.is_empty());
     graph.constants.retain(|constant| needed[constant.value.0 as usize]);
 }

@@ -81,7 +81,7 @@ pub(crate) fn a_launch_that_cannot_be_recorded_says_why() {
     // SAFETY: the launch does not run.
     let unchecked = with(&|x, y| unsafe { unchecked_copy(x, y) }.grid(1).launch());
     assert_eq!(unchecked, cannot("unchecked_copy", "it is `unchecked`"));
-    let tuned = with(&|x, y| tuned_copy(x, y, &x.numel()).grid(|config| x.numel().cdiv(config.BLOCK)).launch());
+    let tuned = with(&|x, y| tuned_copy(x, y, x.numel()).grid(|config| x.numel().cdiv(config.BLOCK)).launch());
     assert_eq!(tuned, cannot("tuned_copy", "it has configurations"));
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn a_scalar_that_exceeds_its_parameter_is_an_error_of_the_run() {
     let n = Dim::new("n", 0..=1 << 20);
     let body = |x: &Tensor| {
         let mut y = x.clone();
-        scale_elements(&mut y, 1.0, &(x.numel() * (1 << 13)), &x.numel()).grid(1).launch()?;
+        scale_elements(&mut y, 1.0, x.numel() * (1 << 13), x.numel()).grid(1).launch()?;
         scale(&mut y, 1.0, 0)?;
         Ok(y)
     };

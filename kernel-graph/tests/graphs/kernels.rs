@@ -1,5 +1,6 @@
 //! Kernels, and functions of tensors that launch them.
 
+use galatea::op;
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 
@@ -54,6 +55,35 @@ pub(crate) fn row_sums(x: &Tensor) -> Result<Tensor> {
     let mut y = x.new_empty(x.dtype(), [x.dim(0)])?;
     sum_rows::<32>(x, &mut y).grid(x.dim(0)).launch()?;
     Ok(y)
+}
+
+#[op("test::scale_")]
+pub(crate) fn scale_op(y: &mut Tensor, a: f32, b: i32) -> Result<()> {
+    scale(y, a, b)
+}
+
+#[op("test::silu")]
+pub(crate) fn silu_op(x: &Tensor) -> Result<Tensor> {
+    silu(x)
+}
+
+/// Its parameters have the names of what the attribute adds.
+#[op("test::names")]
+pub(crate) fn names_op(body: &Tensor, call: f32, result: &mut Tensor) -> Result<Tensor> {
+    scale(result, call, 0)?;
+    silu(body)
+}
+
+/// An op that calls others.
+#[op("test::mlp")]
+pub(crate) fn mlp_op(x: &Tensor, weights: &[Tensor], bias: Option<&Tensor>, keep: bool) -> Result<(Tensor, Tensor)> {
+    let mut y = silu_op(x)?;
+    let (sum, difference) = sum_difference(&y, &weights[0])?;
+    if keep && bias.is_none() {
+        scale_op(&mut y, 0.5, -3)?;
+    }
+    let (total, _) = sum_difference(&sum, &y)?;
+    Ok((total, silu_op(&difference)?))
 }
 
 pub(crate) fn sum_difference(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {

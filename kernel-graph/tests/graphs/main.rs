@@ -10,8 +10,11 @@ use galatea::ops::Tensor;
 use galatea::prelude::*;
 use libtest_mimic::{Arguments, Trial};
 
+/// A test's name, and what it does on a device.
+type OnDevice = (&'static str, fn(Device));
+
 /// The tests of each device.
-const ON_EACH: &[(&str, fn(Device))] = &[
+const ON_EACH: &[OnDevice] = &[
     ("runs::a_graph_runs_for_all_values_of_its_dims", runs::a_graph_runs_for_all_values_of_its_dims),
     ("runs::views_bring_the_extents_of_the_run", runs::views_bring_the_extents_of_the_run),
     ("runs::a_tensor_is_a_value", runs::a_tensor_is_a_value),
@@ -32,6 +35,11 @@ const ON_EACH: &[(&str, fn(Device))] = &[
 /// Tests that no device matters to.
 const ONCE: &[(&str, fn())] = &[
     ("text::the_text_shows_grids_arguments_and_types_as_expressions", text::the_text_shows_grids_arguments_and_types_as_expressions),
+    ("text::calls_of_ops_are_one_line_or_their_nodes", text::calls_of_ops_are_one_line_or_their_nodes),
+    ("text::tables_have_the_columns_of_torch", text::tables_have_the_columns_of_torch),
+    ("text::parameters_of_ops_have_any_name", text::parameters_of_ops_have_any_name),
+    ("text::calls_that_fail_end", text::calls_that_fail_end),
+    ("text::definitions_have_schemas", text::definitions_have_schemas),
     ("text::constants_come_first_and_dead_code_is_left_out", text::constants_come_first_and_dead_code_is_left_out),
     ("errors::the_elements_of_a_recorded_tensor_cannot_be_read", errors::the_elements_of_a_recorded_tensor_cannot_be_read),
     ("errors::an_undecided_comparison_names_its_line", errors::an_undecided_comparison_names_its_line),

@@ -26,11 +26,13 @@ mod arguments;
 mod copies;
 mod dims;
 mod error;
+mod op;
 pub mod recorder;
 mod tensor;
 
 pub use copies::{copies, deny_copies};
 pub use dims::IntoDims;
 pub use error::OpsError;
+pub use op::{OpArg, OpCall, OpDef, OpResults, OpValue};
 pub(crate) use tensor::{Real, Traced};
 pub use tensor::{Tensor, compare};

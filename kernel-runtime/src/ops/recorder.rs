@@ -6,7 +6,7 @@ use std::panic::Location;
 
 use kernel_lang::dtype::Dtype;
 
-use super::Tensor;
+use super::{OpDef, OpValue, Tensor};
 use crate::Dim;
 use crate::kernel::Kernel;
 
@@ -42,6 +42,12 @@ pub trait Recorder: Send + Sync {
     /// # Errors
     /// If the recording has ended.
     fn constant(&self, tensor: Tensor, location: &'static Location<'static>) -> crate::Result<Value>;
+
+    /// Notes that a call of an op begins: all that is recorded until its end belongs to it.
+    fn begin_op(&self, def: &'static OpDef, args: Vec<(&'static str, OpValue)>);
+
+    /// Notes the end of the call that began last, and the values that it returned or wrote.
+    fn end_op(&self, results: Vec<Value>);
 
     /// Records a launch. Returns the new value of each tensor that it writes, in the order of the arguments.
     ///

@@ -25,7 +25,7 @@ fn kernel(x: Ptr<f16>, a: Ptr<i8>, b: Ptr<i32>, c: Ptr<f64>, d: Ptr<i64>, e: Ptr
 }
 
 fn reference(x: Ptr<f16>, a: Ptr<i8>, b: Ptr<i32>, c: Ptr<f64>, d: Ptr<i64>, e: Ptr<f32>, y: PtrMut<i64>, rows: usize, n: usize) {
-    for j in 0..n { 
+    for j in 0..n {
         let mut acc = 0i64;
         for row in range(program_id(0), rows, num_programs(0)) {
             let v = load(x + row * n + j) as i64;

@@ -1,0 +1,145 @@
+//! A graph as a table, with the columns of PyTorch's `print_tabular`.
+
+use kernel_runtime::ops::OpValue;
+use kernel_runtime::ops::recorder::{RecordedArg, Value};
+
+use crate::graph::{Graph, Level, Node, NodeOp};
+use crate::print::Item;
+
+/// The columns, which are those of torch 2.
+const HEADER: [&str; 5] = ["opcode", "name", "target", "args", "kwargs"];
+
+/// The names of values as PyTorch makes them: that of the operation, with a number from its second use on.
+struct Names {
+    of_values: Vec<String>,
+    used: Vec<(String, usize)>,
+}
+
+impl Names {
+    fn fresh(&mut self, base: &str) -> String {
+        match self.used.iter_mut().find(|(known, _)| known == base) {
+            Some((_, count)) => {
+                *count += 1;
+                format!("{base}_{count}")
+            }
+            None => {
+                self.used.push((base.to_owned(), 0));
+                base.to_owned()
+            }
+        }
+    }
+
+    fn define(&mut self, results: &[Value], base: &str) -> String {
+        let name = self.fresh(base);
+        for (number, result) in results.iter().enumerate() {
+            let is_only = results.len() == 1;
+            self.of_values[result.0 as usize] = if is_only { name.clone() } else { format!("{name}[{number}]") };
+        }
+        name
+    }
+
+    /// The name of a value. An argument of an op that nothing uses has no definition.
+    fn of(&self, value: Value) -> String {
+        let name = &self.of_values[value.0 as usize];
+        if name.is_empty() { "unused".to_owned() } else { name.clone() }
+    }
+
+    fn op_value(&self, value: &OpValue) -> String {
+        match value {
+            OpValue::Tensor(value) => self.of(*value),
+            OpValue::Real(tensor) => tensor.to_string(),
+            OpValue::List(values) => format!("[{}]", values.iter().map(|value| self.op_value(value)).collect::<Vec<_>>().join(", ")),
+            OpValue::Text(text) => text.clone(),
+        }
+    }
+}
+
+impl Graph {
+    /// The graph as a table with the columns opcode, name, target, args and kwargs, as `torch.fx.Graph.print_tabular` prints it.
+    pub fn tabular(&self, level: Level) -> String {
+        let mut names = Names { of_values: vec![String::new(); self.types.len()], used: Vec::new() };
+        let mut rows = vec![HEADER.map(str::to_owned)];
+        let row = |cells: [&str; 5]| cells.map(str::to_owned);
+        for (number, input) in self.inputs.iter().enumerate() {
+            let name = names.define(&[Value(u32::try_from(number).unwrap_or(u32::MAX))], &input.name);
+            rows.push(row(["placeholder", &name, &name, "()", "{}"]));
+        }
+        for constant in &self.constants {
+            let name = names.define(&[constant.value], "constant");
+            rows.push(row(["get_attr", &name, &name, "()", "{}"]));
+        }
+        self.rows(&self.items(level), &mut names, &mut rows);
+        let outputs: Vec<String> = self.outputs.iter().map(|value| names.of(*value)).collect();
+        rows.push(row(["output", "output", "output", &format!("({},)", tuple(&outputs)), "{}"]));
+        table(&rows)
+    }
+
+    fn rows(&self, items: &[Item<'_>], names: &mut Names, rows: &mut Vec<[String; 5]>) {
+        for item in items {
+            match item {
+                Item::Node(node) => rows.push(self.row(node, names)),
+                // At the level of kernels, the table has the nodes of calls and no calls.
+                Item::Call(_, inner) if !inner.is_empty() => self.rows(inner, names, rows),
+                Item::Call(call, _) => {
+                    let args: Vec<String> = call.args.iter().map(|(_, value)| names.op_value(value)).collect();
+                    let base = call.def.name.rsplit("::").next().unwrap_or(call.def.name);
+                    let name = names.define(&self.visible_results(call), base);
+                    let target = format!("{}.default", call.def.name.replace("::", "."));
+                    rows.push(["call_function".to_owned(), name, target, tuple(&args), "{}".to_owned()]);
+                }
+            }
+        }
+    }
+
+    fn row(&self, node: &Node, names: &mut Names) -> [String; 5] {
+        let dims = |value: Value| self.ty(value).dims.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let (base, target, args, kwargs) = match &node.op {
+            NodeOp::Alloc => {
+                let dtype = self.ty(node.results[0]).dtype;
+                ("empty".to_owned(), "empty".to_owned(), format!("([{}],)", dims(node.results[0])), format!("{{'dtype': {dtype}}}"))
+            }
+            NodeOp::View { of, offset } => {
+                let args = format!("({}, [{}])", names.of(*of), dims(node.results[0]));
+                ("view".to_owned(), "view".to_owned(), args, format!("{{'offset': {offset}}}"))
+            }
+            NodeOp::Launch(launch) => {
+                let grid = launch.grid.each_ref().map(ToString::to_string).join(", ");
+                let arg = |arg: &RecordedArg| match arg {
+                    RecordedArg::Tensor { value, .. } => names.of(*value),
+                    RecordedArg::Dim { dim, .. } => dim.to_string(),
+                    RecordedArg::Word { text, .. } => text.clone(),
+                };
+                let params = launch.kernel.params().iter().zip(&launch.args);
+                let kwargs: Vec<String> = params.map(|(param, value)| format!("'{}': {}", param.name, arg(value))).collect();
+                let kwargs = format!("{{'grid': [({grid})], 'kwargs': {{{}}}}}", kwargs.join(", "));
+                (launch.kernel.name().to_owned(), launch.kernel.name().to_owned(), "()".to_owned(), kwargs)
+            }
+        };
+        ["call_function".to_owned(), names.define(&node.results, &base), target, args, kwargs]
+    }
+}
+
+/// A tuple in Python's notation.
+fn tuple(items: &[String]) -> String {
+    match items {
+        [single] => format!("({single},)"),
+        items => format!("({})", items.join(", ")),
+    }
+}
+
+/// The rows with aligned columns, and a line of dashes below the first one.
+fn table(rows: &[[String; 5]]) -> String {
+    let widths: [usize; 5] = std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+    let line = |cells: [String; 5]| {
+        let padded: Vec<String> = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        padded.join("  ").trim_end().to_owned() + "\n"
+    };
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        text.push_str(&line(row.clone()));
+        if number == 0 {
+            text.push_str(&line(widths.map(|width| "-".repeat(width))));
+        }
+    }
+    text
+}
