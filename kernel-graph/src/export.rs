@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, Recorder, TensorType, Value};
+use kernel_runtime::ops::recorder::{RecordedLaunch, Recorder, TensorType, Value};
 use kernel_runtime::ops::{IntoDims, OpDef, OpValue, OpsError, Tensor};
 use kernel_runtime::{Dim, DimError, Dtype, Error};
 
@@ -261,8 +261,8 @@ impl Recorder for Recording {
     }
 
     fn launch(&self, launch: RecordedLaunch) -> kernel_runtime::Result<Vec<Value>> {
-        let written: Vec<Value> = launch.args.iter().filter_map(RecordedArg::written).collect();
-        let location = launch.location;
+        let written: Vec<Value> = launch.args().filter_map(|(_, arg)| arg.written()).collect();
+        let location = launch.location();
         self.record(NodeOp::Launch(launch), |types| written.iter().map(|value| types[value.0 as usize].clone()).collect(), location)
     }
 }

@@ -154,7 +154,7 @@ impl NodeOp {
             NodeOp::Alloc => {}
             NodeOp::View { of, .. } => visit(*of, false),
             NodeOp::Launch(launch) => {
-                for arg in &launch.args {
+                for (_, arg) in launch.args() {
                     if let RecordedArg::Tensor { value, writes, .. } = arg {
                         visit(*value, *writes);
                     }

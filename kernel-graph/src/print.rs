@@ -187,10 +187,9 @@ fn call_text(call: &Call, names: &Names) -> String {
 fn launch_text(launch: &RecordedLaunch, names: &Names) -> String {
     let parameters = launch.parameters();
     let generics = if parameters.is_empty() { String::new() } else { format!("<{parameters}>") };
-    let grid = launch.grid.each_ref().map(ToString::to_string).join(", ");
-    let params = launch.kernel.params().iter().zip(&launch.args);
-    let args: Vec<String> = params.map(|(param, arg)| format!("{} = {}", param.name, arg_text(arg, names))).collect();
-    format!("launch {}{generics} [{grid}] ({})", launch.kernel.name(), args.join(", "))
+    let grid = launch.grid().each_ref().map(ToString::to_string).join(", ");
+    let args: Vec<String> = launch.args().map(|(name, arg)| format!("{name} = {}", arg_text(arg, names))).collect();
+    format!("launch {}{generics} [{grid}] ({})", launch.kernel(), args.join(", "))
 }
 
 fn arg_text(arg: &RecordedArg, names: &Names) -> String {

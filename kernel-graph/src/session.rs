@@ -136,9 +136,9 @@ fn defined(values: &[Option<Tensor>], value: Value) -> Result<&Tensor> {
 /// Runs a launch. A tensor that it writes is taken out of its value if that value is used no more; else the launch copies it.
 fn run_launch(launch: &RecordedLaunch, results: &[Value], ends: &[Value], dims: &DimValues, values: &mut [Option<Tensor>]) -> Result<()> {
     let reads =
-        |wanted: Value| launch.args.iter().any(|arg| matches!(arg, RecordedArg::Tensor { value, writes: false, .. } if *value == wanted));
+        |wanted: Value| launch.args().any(|(_, arg)| matches!(arg, RecordedArg::Tensor { value, writes: false, .. } if *value == wanted));
     let mut written: Vec<Tensor> = Vec::with_capacity(results.len());
-    for value in launch.args.iter().filter_map(RecordedArg::written) {
+    for value in launch.args().filter_map(|(_, arg)| arg.written()) {
         let tensor = defined(values, value)?.clone();
         if ends.contains(&value) && !reads(value) {
             values[value.0 as usize] = None;
@@ -146,8 +146,8 @@ fn run_launch(launch: &RecordedLaunch, results: &[Value], ends: &[Value], dims: 
         written.push(tensor);
     }
     let mut targets = written.iter_mut();
-    let mut arguments = Vec::with_capacity(launch.args.len());
-    for (at, arg) in launch.args.iter().enumerate() {
+    let mut arguments = Vec::new();
+    for (at, (_, arg)) in launch.args().enumerate() {
         arguments.push(match arg {
             RecordedArg::Tensor { writes: true, .. } => BoundArg::TensorMut(
                 targets.next().ok_or_else(|| GraphError::Invalid { reason: "a launch writes more tensors than it has".to_owned() })?,
@@ -156,13 +156,13 @@ fn run_launch(launch: &RecordedLaunch, results: &[Value], ends: &[Value], dims: 
             RecordedArg::Word { word, .. } => BoundArg::Word(*word),
             RecordedArg::Dim { dim, word } => {
                 let value = dim.value(dims)?;
-                let too_large = |value| Error::ScalarTooLarge { kernel: launch.kernel.name(), position: at + 1, value };
+                let too_large = |value| Error::ScalarTooLarge { kernel: launch.kernel(), position: at + 1, value };
                 BoundArg::Word(word(value).map_err(too_large)?)
             }
         });
     }
     let mut grid = [0; 3];
-    for (programs, dim) in grid.iter_mut().zip(&launch.grid) {
+    for (programs, dim) in grid.iter_mut().zip(launch.grid()) {
         *programs = dim.value(dims)?;
     }
     launch.run(arguments, grid)?;

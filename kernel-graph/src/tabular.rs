@@ -103,16 +103,15 @@ impl Graph {
                 ("view".to_owned(), "view".to_owned(), args, format!("{{'offset': {offset}}}"))
             }
             NodeOp::Launch(launch) => {
-                let grid = launch.grid.each_ref().map(ToString::to_string).join(", ");
+                let grid = launch.grid().each_ref().map(ToString::to_string).join(", ");
                 let arg = |arg: &RecordedArg| match arg {
                     RecordedArg::Tensor { value, .. } => names.of(*value),
                     RecordedArg::Dim { dim, .. } => dim.to_string(),
                     RecordedArg::Word { text, .. } => text.clone(),
                 };
-                let params = launch.kernel.params().iter().zip(&launch.args);
-                let kwargs: Vec<String> = params.map(|(param, value)| format!("'{}': {}", param.name, arg(value))).collect();
+                let kwargs: Vec<String> = launch.args().map(|(name, value)| format!("'{name}': {}", arg(value))).collect();
                 let kwargs = format!("{{'grid': [({grid})], 'kwargs': {{{}}}}}", kwargs.join(", "));
-                (launch.kernel.name().to_owned(), launch.kernel.name().to_owned(), "()".to_owned(), kwargs)
+                (launch.kernel().to_owned(), launch.kernel().to_owned(), "()".to_owned(), kwargs)
             }
         };
         ["call_function".to_owned(), names.define(&node.results, &base), target, args, kwargs]

@@ -20,7 +20,7 @@ use crate::tensor::cuda_slice;
 use crate::tensor::element::Scalar;
 use crate::tensor::pointer::{Deferred, Owner, Pointer, PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 use crate::tensor::shape::Shape;
-use crate::{Device, Dim, Element, Error, Result};
+use crate::{Device, Dim, DimValues, Element, Error, Result};
 
 /// The arguments of one launch, in the order of the kernel's parameters.
 pub struct Args<'a, const WORDS: usize> {
@@ -298,10 +298,14 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         Ok(())
     }
 
-    /// The error of a launch that cannot run. A launch without a mistake can be recorded instead.
+    /// The error of a launch that cannot run. The `Side` stays if the launch can be recorded instead.
     #[cold]
     fn refusal(&mut self) -> Error {
-        if let Some(error) = self.side().error.take() {
+        let is_recorded = self.tensors().any(|(.., argument)| matches!(argument, Argument::Traced(_)));
+        let Side { error, dims } = self.side();
+        // Without a recorded tensor, the expressions among the scalars have no values.
+        let unknown = || if is_recorded { None } else { dims.iter().find_map(|(_, dim, _)| dim.value(&DimValues::new()).err()) };
+        if let Some(error) = error.take().or_else(unknown) {
             self.side = None;
             return error;
         }

@@ -128,6 +128,8 @@ impl<const WORDS: usize, const KEY: usize, G> Launch<'_, WORDS, KEY, G> {
     ///
     /// # Errors
     /// - [`Error::DeviceMismatch`], [`Error::GridTooLarge`] or [`Error::ScalarTooLarge`] for the arguments and the grid
+    /// - [`Error::Dim`] for an argument or a grid that is an expression, if the launch is not recorded
+    /// - [`Error::Ops`] for a tensor of [`ops`](crate::ops) with another dtype, or for a launch that cannot be recorded
     /// - [`Error::Compile`] for types and constants that do not compile, or [`Error::NotBuilt`] in a program without the compiler
     /// - [`Error::Jit`] if the device cannot load the PTX
     /// - [`Error::OutOfBounds`] or [`Error::AssertionFailed`] of a `.checked()` launch
@@ -135,6 +137,8 @@ impl<const WORDS: usize, const KEY: usize, G> Launch<'_, WORDS, KEY, G> {
     /// - [`Error::StreamCaptured`] if other code captures the stream
     /// - a CUDA driver error; on a simulated GPU, an `Error::Fault` for every mistake that it detects
     ///
+    /// [`Error::Dim`]: crate::Error::Dim
+    /// [`Error::Ops`]: crate::Error::Ops
     /// [`Error::DeviceMismatch`]: crate::Error::DeviceMismatch
     /// [`Error::GridTooLarge`]: crate::Error::GridTooLarge
     /// [`Error::ScalarTooLarge`]: crate::Error::ScalarTooLarge

@@ -11,7 +11,7 @@ use crate::launch::args::{Args, Argument, Side};
 use crate::launch::grid::{Grid, HasGrid};
 use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Recorder};
 use crate::ops::{OpsError, with_element};
-use crate::{DimValues, Error, Result, bf16, f8e4m3, f8e5m2, f16};
+use crate::{Error, Result, bf16, f8e4m3, f8e5m2, f16};
 
 impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G> {
     /// Records a launch without memory, or returns the error that keeps it from running.
@@ -21,13 +21,7 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
         let kernel = self.args.kernel();
         let refused = |reason: String, help| Err(Error::Ops(OpsError::NotRecorded { kernel: kernel.name(), reason, help }));
         let traced = |argument: Argument<'_>| if let Argument::Traced(traced) = argument { Some(traced.recorder.clone()) } else { None };
-        let Some(recorder) = self.args.tensors().find_map(|(.., argument)| traced(argument)) else {
-            // No tensor is recorded, so an expression among the scalars has no value.
-            return match side.dims.first() {
-                Some((_, dim, _)) => dim.value(&DimValues::new()).and(Err(error)),
-                None => Err(error),
-            };
-        };
+        let Some(recorder) = self.args.tensors().find_map(|(.., argument)| traced(argument)) else { return Err(error) };
         if kernel.parsed()?.unchecked {
             return refused(
                 "it is `unchecked`".to_owned(),

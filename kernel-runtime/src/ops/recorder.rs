@@ -56,18 +56,14 @@ pub trait Recorder: Send + Sync {
     fn launch(&self, launch: RecordedLaunch) -> crate::Result<Vec<Value>>;
 }
 
-/// A launch without memory and without values of dims.
+/// A launch without memory and without values of dims. A [`Launch`](crate::Launch) of recorded tensors makes it, and nothing changes it: the key, the
+/// parameters and the dtypes belong together.
 pub struct RecordedLaunch {
-    /// The kernel.
-    pub kernel: &'static Kernel,
-    /// The words for its types and constants.
-    pub key: Vec<u64>,
-    /// The arguments, in the order of the kernel's parameters.
-    pub args: Vec<RecordedArg>,
-    /// The number of programs along each axis.
-    pub grid: [Dim; 3],
-    /// The caller of `launch`.
-    pub location: &'static Location<'static>,
+    pub(crate) kernel: &'static Kernel,
+    pub(crate) key: Vec<u64>,
+    pub(crate) args: Vec<RecordedArg>,
+    pub(crate) grid: [Dim; 3],
+    pub(crate) location: &'static Location<'static>,
     pub(crate) run: Run,
 }
 
@@ -123,6 +119,26 @@ impl RecordedArg {
 }
 
 impl RecordedLaunch {
+    /// The name of the kernel.
+    pub fn kernel(&self) -> &'static str {
+        self.kernel.name()
+    }
+
+    /// The names of the kernel's parameters with their arguments.
+    pub fn args(&self) -> impl Iterator<Item = (&'static str, &RecordedArg)> {
+        self.kernel.params().iter().map(|param| param.name).zip(&self.args)
+    }
+
+    /// The number of programs along each axis.
+    pub fn grid(&self) -> &[Dim; 3] {
+        &self.grid
+    }
+
+    /// The caller of `launch`.
+    pub fn location(&self) -> &'static Location<'static> {
+        self.location
+    }
+
     /// The types and constants of the kernel, such as `T = f32, BLOCK = 1024`.
     pub fn parameters(&self) -> String {
         self.kernel.parameters(&self.key)
