@@ -18,10 +18,10 @@ use crate::{Device, Result};
 /// - The same times give the same draws.
 /// - Fewer than ten rounds have too few different draws: the interval then has no bounds, and there is no winner.
 ///
-/// [`Relation::verdict`] names a winner only if the whole interval is more than half a percent from 1. The position of the data in memory
+/// [`Comparison::verdict`] names a winner only if the whole interval is more than half a percent from 1. The position of the data in memory
 /// can move the times of equal kernels by that much, and more runs would not reveal it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Relation {
+pub struct Comparison {
     /// The statistics of the first work.
     pub first: Stats,
     /// The statistics of the second work.
@@ -34,7 +34,7 @@ pub struct Relation {
     pub high: f64,
 }
 
-/// The result of a [`Relation`].
+/// The result of a [`Comparison`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The first work takes less time.
@@ -72,20 +72,24 @@ const TAIL: f64 = 0.005;
 ///
 /// # Errors
 /// As [`do_bench`](super::do_bench).
-pub fn do_bench_paired(device: &Device, mut first: impl FnMut() -> Result<()>, mut second: impl FnMut() -> Result<()>) -> Result<Relation> {
+pub fn do_bench_paired(
+    device: &Device,
+    mut first: impl FnMut() -> Result<()>,
+    mut second: impl FnMut() -> Result<()>,
+) -> Result<Comparison> {
     let times = timer::in_rounds(device, LEAST_ROUNDS, &mut [&mut first, &mut second])?;
-    Ok(Relation::of(&times[0], &times[1]))
+    Ok(Comparison::of(&times[0], &times[1]))
 }
 
-impl Relation {
+impl Comparison {
     /// Compares two lists of times, both in the order of the rounds. Surplus times of one side are ignored.
-    pub fn of(first: &[f64], second: &[f64]) -> Relation {
+    pub fn of(first: &[f64], second: &[f64]) -> Comparison {
         let rounds = first.len().min(second.len());
         let (first, second) = (&first[..rounds], &second[..rounds]);
         let (stats_first, stats_second) = (Stats::of(first.to_vec()), Stats::of(second.to_vec()));
         let speedup = stats_first.median_us / stats_second.median_us;
         let (low, high) = if rounds < TELLING_ROUNDS { (0.0, f64::INFINITY) } else { interval(first, second) };
-        Relation { first: stats_first, second: stats_second, speedup, low, high }
+        Comparison { first: stats_first, second: stats_second, speedup, low, high }
     }
 
     /// The winner, if the interval is far enough from 1.
@@ -103,9 +107,9 @@ impl Relation {
 
 /// Describes the second work: `1.021x as fast (99 % confidence: 1.018x to 1.024x, 412 rounds)`, or says that there is no difference or that
 /// there are too few rounds to tell.
-impl fmt::Display for Relation {
+impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Relation { speedup, low, high, .. } = self;
+        let Comparison { speedup, low, high, .. } = self;
         let rounds = match self.first.samples {
             1 => "1 round".to_owned(),
             rounds => format!("{rounds} rounds"),
@@ -218,12 +222,12 @@ mod tests {
         let mut wrong = 0;
         for seed in 0..50 {
             let (a, b) = rounds(400, 1.02, seed);
-            let compared = Relation::of(&a, &b);
+            let compared = Comparison::of(&a, &b);
             assert!(compared.low <= compared.speedup && compared.speedup <= compared.high, "{compared:?}");
             wrong += usize::from(compared.verdict() != Verdict::SecondIsFaster);
-            wrong += usize::from(Relation::of(&b, &a).verdict() != Verdict::FirstIsFaster);
+            wrong += usize::from(Comparison::of(&b, &a).verdict() != Verdict::FirstIsFaster);
             let (a, b) = rounds(400, 1.0, seed);
-            wrong += usize::from(Relation::of(&a, &b).verdict() != Verdict::NoDifference);
+            wrong += usize::from(Comparison::of(&a, &b).verdict() != Verdict::NoDifference);
         }
         assert!(wrong <= 1, "{wrong} of 150 verdicts are wrong");
     }
@@ -232,7 +236,7 @@ mod tests {
     fn the_interval_contains_the_true_speedup() {
         let held = |seed| {
             let (a, b) = rounds(200, 1.05, seed);
-            let compared = Relation::of(&a, &b);
+            let compared = Comparison::of(&a, &b);
             compared.low <= 1.05 && 1.05 <= compared.high
         };
         let held = (100..300).filter(|&seed| held(seed)).count();
@@ -240,7 +244,7 @@ mod tests {
         // More rounds give a narrower interval.
         let width = |count| {
             let (a, b) = rounds(count, 1.05, 7);
-            let compared = Relation::of(&a, &b);
+            let compared = Comparison::of(&a, &b);
             compared.high - compared.low
         };
         assert!(width(2000) < 0.7 * width(100));
@@ -256,7 +260,7 @@ mod tests {
             b.push(100.0 * (1.0 + drift[1]));
         }
         let width = |a: &[f64], b: &[f64]| {
-            let compared = Relation::of(a, b);
+            let compared = Comparison::of(a, b);
             compared.high - compared.low
         };
         let in_order = width(&a, &b);
@@ -273,19 +277,19 @@ mod tests {
     #[test]
     fn few_rounds_prove_nothing_and_the_same_times_give_the_same_answer() {
         let (a, b) = rounds(300, 1.01, 3);
-        assert_eq!(Relation::of(&a, &b), Relation::of(&a, &b));
-        let none = Relation::of(&[], &[]);
+        assert_eq!(Comparison::of(&a, &b), Comparison::of(&a, &b));
+        let none = Comparison::of(&[], &[]);
         assert!(none.speedup.is_nan() && none.verdict() == Verdict::NoDifference);
         // The distance of the times does not matter: draws of one or two rounds do not differ.
         for (a, b) in [(vec![100.0], vec![50.0]), (vec![100.0, 101.0], vec![50.0, 49.0]), (vec![100.0; 9], vec![50.0; 9])] {
-            let few = Relation::of(&a, &b);
+            let few = Comparison::of(&a, &b);
             assert_eq!((few.low, few.high, few.verdict()), (0.0, f64::INFINITY, Verdict::NoDifference), "{few:?}");
             assert!(few.speedup > 1.9 && few.first.samples == a.len(), "{few:?}");
         }
-        assert_eq!(Relation::of(&[3.0], &[2.0]).to_string(), "no difference is sure: 1.500x as fast (1 round: too few to tell)");
+        assert_eq!(Comparison::of(&[3.0], &[2.0]).to_string(), "no difference is sure: 1.500x as fast (1 round: too few to tell)");
         // A clock that did not advance.
-        assert_eq!(Relation::of(&[0.0; 20], &[0.0; 20]).verdict(), Verdict::NoDifference);
-        let same = Relation::of(&[3.0; 20], &[3.0; 20]);
+        assert_eq!(Comparison::of(&[0.0; 20], &[0.0; 20]).verdict(), Verdict::NoDifference);
+        let same = Comparison::of(&[3.0; 20], &[3.0; 20]);
         assert_eq!((same.low, same.high, same.verdict()), (1.0, 1.0, Verdict::NoDifference));
         assert_eq!(same.to_string(), "no difference: 1.000x as fast (99 % confidence: 1.000x to 1.000x, 20 rounds)");
     }

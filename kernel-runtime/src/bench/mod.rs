@@ -31,7 +31,7 @@ mod roof;
 mod stats;
 mod timer;
 
-pub use compare::{Relation, Verdict, do_bench_paired};
+pub use compare::{Comparison, Verdict, do_bench_paired};
 #[cfg(feature = "bench-report")]
 pub use report::{Ahead, Contender, PerfReport, Point, Report, ReportError, Series, Step, Unit, perf_report};
 pub use roof::{Achieved, Bound, Roof, Work};

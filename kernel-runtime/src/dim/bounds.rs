@@ -69,7 +69,7 @@ impl Interval {
         terms.iter().fold(Interval::of(constant), |sum, term| {
             let product =
                 term.factors.iter().fold(Interval::of(term.coefficient), |product, factor| product.times(Interval::of_atom(factor)));
-            Interval { low: sum.low.saturating_add(product.low), high: sum.high.saturating_add(product.high) }
+            Interval { low: clamped(sum.low.saturating_add(product.low)), high: clamped(sum.high.saturating_add(product.high)) }
         })
     }
 
@@ -91,7 +91,7 @@ impl Interval {
 
     fn times(self, other: Interval) -> Interval {
         let products = [(self.low, other.low), (self.low, other.high), (self.high, other.low), (self.high, other.high)];
-        Interval::of_all(&products.map(|(a, b)| a.saturating_mul(b)))
+        Interval::of_all(&products.map(|(a, b)| clamped(a.saturating_mul(b))))
     }
 
     /// The range of quotients, rounded down. A quotient by 0 has no value, so it is in no range.
@@ -99,7 +99,7 @@ impl Interval {
         // Divisors next to 0 give the quotients of the largest magnitude.
         let divisors = [divisor.low, divisor.high, -1, 1].into_iter().filter(|by| (divisor.low..=divisor.high).contains(by));
         let quotients: Vec<i128> = divisors.flat_map(|by| [floor(self.low, by), floor(self.high, by)]).flatten().collect();
-        if quotients.is_empty() { Interval { low: i128::MIN, high: i128::MAX } } else { Interval::of_all(&quotients) }
+        if quotients.is_empty() { Interval { low: -i128::MAX, high: i128::MAX } } else { Interval::of_all(&quotients) }
     }
 }
 
@@ -162,6 +162,11 @@ impl Relation {
             Relation::Ge => ">=",
         }
     }
+}
+
+/// A saturated bound whose negative exists, too.
+fn clamped(bound: i128) -> i128 {
+    bound.max(-i128::MAX)
 }
 
 /// A lower bound of a sum.

@@ -34,8 +34,7 @@ pub use values::DimValues;
 /// | quotient, rounded up | `a.cdiv(b)` | `-(-a / b)` |
 /// | minimum, maximum | `a.min(b)`, `a.max(b)` | |
 ///
-/// Equal expressions have one form, so `==` compares expressions: `n + n == 2 * n`. It is false for expressions that are equal without having one
-/// form; [`Dim::compare`] proves more. `Display` writes the form, and [`Dim::parse`] reads it.
+/// Most equal expressions have one form, and `==` compares forms: `n + n == 2 * n`. [`Dim::compare`] proves more. `Display` writes the form, and [`Dim::parse`] reads it.
 ///
 /// Operations on numbers allocate nothing. An operation without a result, such as a division by 0, gives a dim with an error, which each use of its
 /// value returns: [`Dim::value`] and the comparisons.

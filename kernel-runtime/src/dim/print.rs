@@ -95,11 +95,8 @@ fn summand(term: &Term) -> Summand {
     let mut coefficient = term.coefficient;
     let mut factor = |atom: &Atom| match atom {
         Atom::Symbol(symbol) => symbol.name.to_string(),
-        Atom::Quotient(quotient) => match as_cdiv(quotient) {
-            Some(call) => call,
-            None if term.factors.len() == 1 => quotient_text(quotient),
-            None => format!("({})", quotient_text(quotient)),
-        },
+        Atom::Quotient(quotient) if is_cdiv(quotient) || term.factors.len() == 1 => quotient_text(quotient),
+        Atom::Quotient(quotient) => format!("({})", quotient_text(quotient)),
         Atom::Min(members) => match negated(members) {
             Some(negated) => {
                 coefficient = -coefficient;
@@ -109,7 +106,7 @@ fn summand(term: &Term) -> Summand {
         },
     };
     let factors: Vec<String> = term.factors.iter().map(&mut factor).collect();
-    let is_quotient = matches!(&term.factors[..], [Atom::Quotient(quotient)] if as_cdiv(quotient).is_none());
+    let is_quotient = matches!(&term.factors[..], [Atom::Quotient(quotient)] if !is_cdiv(quotient));
     Summand { coefficient, product: factors.join("*"), is_quotient }
 }
 
@@ -126,15 +123,17 @@ fn listed(members: &[Sum]) -> String {
     others.into_iter().chain(numbers).map(Sum::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The text of a quotient that is rounded up.
-fn as_cdiv(quotient: &Quotient) -> Option<String> {
+/// Is the quotient written as one that is rounded up?
+fn is_cdiv(quotient: &Quotient) -> bool {
     let (dividend, divisor) = quotient.written();
-    let by = divisor.known().filter(|by| *by > 1 && dividend.constant == by - 1)?;
-    Some(format!("cdiv({}, {by})", dividend.without_constant()))
+    divisor.known().is_some_and(|by| by > 1 && dividend.constant == by - 1)
 }
 
 fn quotient_text(quotient: &Quotient) -> String {
     let (dividend, divisor) = quotient.written();
+    if is_cdiv(quotient) {
+        return format!("cdiv({}, {divisor})", dividend.without_constant());
+    }
     format!("{} / {}", operand(dividend), operand(divisor))
 }
 

@@ -21,6 +21,8 @@ use super::bounds::Interval;
 pub(super) const MOST_PARTS: usize = 1000;
 /// The maximum depth of nested quotients and minima. Functions of this module recurse as deep.
 pub(super) const MOST_DEPTH: usize = 32;
+/// The maximum number of sums in a minimum. Each new one is compared with all others.
+const MOST_MEMBERS: usize = 16;
 
 /// A named dim.
 #[derive(Debug)]
@@ -272,10 +274,16 @@ impl Sum {
     pub(super) fn min(&self, other: &Sum) -> Result<Sum> {
         let mut members = self.members()?;
         members.extend(other.members()?);
+        if members.len() > MOST_MEMBERS {
+            return Err(DimError::TooComplex);
+        }
         // A member that is never less than another one is not needed.
         let mut kept: Vec<Sum> = Vec::new();
         for member in members {
-            let is_at_most = |a: &Sum, b: &Sum| b.minus(a).is_ok_and(|difference| difference.bounds().low >= 0);
+            let is_at_most = |a: &Sum, b: &Sum| match (a.known(), b.known()) {
+                (Some(a), Some(b)) => a <= b,
+                _ => b.minus(a).is_ok_and(|difference| difference.bounds().low >= 0),
+            };
             if kept.iter().any(|other| is_at_most(other, &member)) {
                 continue;
             }
@@ -286,11 +294,12 @@ impl Sum {
         if others.is_empty() {
             return Ok(first.clone());
         }
-        // Terms that all members have leave the minimum, and so does the constant closest to 0 of the members with terms.
-        let shared = first.terms.iter().filter(|term| others.iter().all(|other| other.terms.contains(term))).cloned().collect();
-        let constants = kept.iter().filter(|member| member.known().is_none()).map(|member| member.constant);
+        // Terms that all members have leave the minimum, and so does the constant closest to 0 of the members that still have terms.
+        let is_shared = |term: &Term| others.iter().all(|other| other.terms.contains(term));
+        let terms: Vec<Term> = first.terms.iter().filter(|term| is_shared(term)).cloned().collect();
+        let constants = kept.iter().filter(|member| member.terms.len() > terms.len()).map(|member| member.constant);
         let constant = constants.min_by_key(|constant| (constant.unsigned_abs(), *constant < 0)).unwrap_or(0);
-        let shared = Sum::new(constant, shared)?;
+        let shared = Sum::new(constant, terms)?;
         let mut members = kept.iter().map(|member| member.minus(&shared)).collect::<Result<Vec<Sum>>>()?;
         members.sort();
         Sum::atom(Atom::Min(members.into()))?.plus(&shared)
@@ -395,7 +404,7 @@ impl Atom {
     }
 }
 
-/// The quotient, rounded down. Numbers come from 64-bit ones by few operations, so none is `i128::MIN`.
+/// The quotient, rounded down; `None` for a division by 0, or if it exceeds 128 bits.
 pub(super) fn floor(dividend: i128, divisor: i128) -> Option<i128> {
     let (quotient, rest) = (dividend.checked_div(divisor)?, dividend.checked_rem(divisor)?);
     Some(if rest != 0 && (rest < 0) != (divisor < 0) { quotient - 1 } else { quotient })

@@ -173,6 +173,39 @@ proptest! {
 }
 
 #[test]
+fn minima_have_one_form_after_their_shared_terms() {
+    let [n, m] = [Dim::new("n", 0..=4096), Dim::new("m", 1..=64)];
+    let first = (&n + &m - 2).min(&n) - &n;
+    assert_eq!(first, (&m - 2).min(0));
+    assert_eq!(Dim::parse(&(&n + &first).to_string(), &[n.clone(), m.clone()]).unwrap(), &n + &first);
+    assert_eq!(Dim::from(-i64::MAX).min(7).known(), Some(-i64::MAX));
+}
+
+#[test]
+fn bounds_that_saturate_prove_nothing() {
+    let [a, b, c] = ["a", "b", "c"].map(|name| Dim::new(name, 0..=i64::MAX));
+    let m = Dim::new("m", 0..=5);
+    let quotient = -(&a * &b * &c) / (&m - 1);
+    assert_eq!(quotient.compare(Relation::Le, 0), Proof::Unknown);
+    let values =
+        [(&a, 5), (&b, 5), (&c, 5), (&m, 0)].into_iter().fold(DimValues::new(), |values, (dim, value)| values.with(dim, value).unwrap());
+    assert_eq!(quotient.value(&values).unwrap(), 125);
+    assert_eq!(quotient.min(1).value(&values).unwrap(), 1);
+}
+
+#[test]
+fn deep_and_wide_expressions_take_little_time() {
+    let [n, m] = [Dim::new("n", 0..=1 << 40), Dim::new("m", 0..=1 << 40)];
+    let start = std::time::Instant::now();
+    let deep = (0..30).fold(n.clone(), |deep, _| (3 * deep).cdiv(7));
+    assert_eq!(Dim::parse(&deep.to_string(), &[n.clone()]).unwrap(), deep);
+    let members: Vec<String> = (1..400).map(|k| format!("{k}*n - {}*m", 2 * k)).collect();
+    let wide = Dim::parse(&format!("min({})", members.join(", ")), &[n, m]).unwrap_err().to_string();
+    assert!(wide.starts_with("an expression of dims is too complex"), "{wide}");
+    assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
 fn floor_rounds_down_for_all_signs() {
     for (a, b) in (-9i128..=9).flat_map(|a| (-4..=4).map(move |b| (a, b))) {
         assert_eq!(floor(a, b), by_definition(a, b), "{a} / {b}");
@@ -247,7 +280,7 @@ fn proofs_that_kernels_need_are_found() {
 }
 
 #[test]
-fn numbers_allocate_nothing_and_take_16_bytes() {
+fn numbers_take_16_bytes() {
     assert_eq!(size_of::<Dim>(), 16);
     assert_eq!((Dim::from(6) * 7 - 2).known(), Some(40));
 }

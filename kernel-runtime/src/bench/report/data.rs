@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::bench::chart::{Curve, CurveChart, CurvePoint};
-use crate::bench::{Bound, Relation, Stats, Work};
+use crate::bench::{Bound, Comparison, Stats, Work};
 
 /// The measurements of a report.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +47,7 @@ pub struct Point {
     pub first: Option<Ahead>,
 }
 
-/// The speedup of the first contender over another one: see [`Relation`], in which the first contender is the second work.
+/// The speedup of the first contender over another one: see [`Comparison`], in which the first contender is the second work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ahead {
     /// The ratio of the median times. Above 1, the first contender is faster.
@@ -71,7 +71,7 @@ pub enum Unit {
 
 impl Ahead {
     /// None if the device's clock did not advance, so that there is no ratio.
-    pub(super) fn of(Relation { speedup, low, high, .. }: Relation) -> Option<Ahead> {
+    pub(super) fn of(Comparison { speedup, low, high, .. }: Comparison) -> Option<Ahead> {
         [speedup, low, high].iter().all(|ratio| ratio.is_finite()).then_some(Ahead { speedup, low, high })
     }
 }

@@ -9,7 +9,7 @@ pub use data::{Ahead, Point, Report, ReportError, Series, Unit};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::chart::curve_size;
-use super::{Relation, Roof, Stats, Work, timer};
+use super::{Comparison, Roof, Stats, Work, timer};
 use crate::{Device, Result};
 
 /// Starts a report. Its files are named after `name`.
@@ -130,7 +130,7 @@ impl Step<'_> {
         let ours = self.series.first().map_or(Some(0), |ours| contenders.iter().position(|contender| contender.name == ours.name));
         for (index, (Contender { name, work, .. }, own)) in contenders.iter().zip(&times).enumerate() {
             let roof = self.roof.and_then(|roof| roof.least_us(work));
-            let first = ours.filter(|ours| *ours != index).and_then(|ours| Ahead::of(Relation::of(own, &times[ours])));
+            let first = ours.filter(|ours| *ours != index).and_then(|ours| Ahead::of(Comparison::of(own, &times[ours])));
             let point = Point { x: self.x, work: *work, stats: Stats::of(own.clone()), roof, first };
             match self.series.iter_mut().find(|series| series.name == *name) {
                 Some(series) => series.points.push(point),
