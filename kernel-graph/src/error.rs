@@ -1,5 +1,7 @@
 //! Errors of graphs.
 
+use std::panic::Location;
+
 use kernel_runtime::{DimError, Dtype};
 
 /// The result of every fallible function in this crate.
@@ -13,7 +15,7 @@ pub enum GraphError {
     #[error(transparent)]
     Runtime(Box<kernel_runtime::Error>),
     /// An output of the recorded function belongs to no recording, or to another one.
-    #[error("output {number} is no tensor of the recording\nhelp: return tensors that are computed from the inputs")]
+    #[error("output {number} is not a tensor of the recording\nhelp: return tensors that are computed from the inputs")]
     ForeignOutput {
         /// The number of the output, from 0 on.
         number: usize,
@@ -59,7 +61,7 @@ pub enum GraphError {
         found: Dtype,
     },
     /// An input of a run has another number of axes than the graph's.
-    #[error("input `{input}` has {found} axes, and the graph takes {expected}")]
+    #[error("input `{input}` has rank {found}, and the graph takes rank {expected}")]
     InputRank {
         /// The name of the input.
         input: String,
@@ -102,7 +104,35 @@ pub enum GraphError {
         /// The device of the tensor.
         found: kernel_runtime::Device,
     },
-    /// A graph breaks a rule of graphs. A pass made it so, which is a defect of this crate.
+    /// An input of a run belongs to a recording.
+    #[error("input `{input}` has no elements: it belongs to a recording\nhelp: run a session outside of recorded functions")]
+    RecordedInput {
+        /// The name of the input.
+        input: String,
+    },
+    /// A name of an input is not allowed.
+    #[error("`{name}` is not a name for an input\nhelp: a name has letters, digits and `_`, and begins with a letter")]
+    InputName {
+        /// The name.
+        name: String,
+    },
+    /// An operation depends on a dim that no input determines, or on an expression with an error.
+    #[error("{error}, in the operation that was recorded in {location}")]
+    NodeDim {
+        /// The mistake.
+        error: String,
+        /// The line of the recorded function.
+        location: &'static Location<'static>,
+    },
+    /// An operation failed in a run.
+    #[error("{source}\nthe operation was recorded in {location}")]
+    Node {
+        /// The error.
+        source: Box<GraphError>,
+        /// The line of the recorded function.
+        location: &'static Location<'static>,
+    },
+    /// A graph breaks a rule of graphs. This is a bug in a pass of this crate.
     #[error("the graph is not valid: {reason}")]
     Invalid {
         /// The broken rule.
@@ -113,5 +143,12 @@ pub enum GraphError {
 impl From<kernel_runtime::Error> for GraphError {
     fn from(error: kernel_runtime::Error) -> GraphError {
         GraphError::Runtime(Box::new(error))
+    }
+}
+
+impl GraphError {
+    /// The error with the line of the recorded function.
+    pub(crate) fn at(self, location: &'static Location<'static>) -> GraphError {
+        GraphError::Node { source: Box::new(self), location }
     }
 }

@@ -113,7 +113,6 @@ pub fn export<const N: usize, R: Outputs>(
         state: Mutex::new(Some(State {
             nodes: Vec::new(),
             calls: Vec::new(),
-            open: Vec::new(),
             constants: Vec::new(),
             types: inputs.iter().map(|input| input.ty.clone()).collect(),
         })),
@@ -126,7 +125,7 @@ pub fn export<const N: usize, R: Outputs>(
     let returned = body(tensors.each_ref());
     // Later uses of a recorded tensor are errors.
     let state = recording.lock().take();
-    let State { nodes, calls, constants, types, open: _ } =
+    let State { nodes, mut calls, constants, types } =
         state.ok_or_else(|| GraphError::Invalid { reason: "the recording has ended twice".to_owned() })?;
     let recorder: Arc<dyn Recorder> = recording;
     let mut outputs = Vec::new();
@@ -136,8 +135,10 @@ pub fn export<const N: usize, R: Outputs>(
             _ => return Err(GraphError::ForeignOutput { number }),
         }
     }
+    keep_nested(&mut calls);
     let mut graph = Graph { name: "graph".to_owned(), inputs: inputs.into(), constants, nodes, calls, types, outputs };
     verify::run(&graph)?;
+    verify::dims(&graph)?;
     passes::dead_code::run(&mut graph);
     verify::run(&graph)?;
     Ok(graph)
@@ -145,23 +146,47 @@ pub fn export<const N: usize, R: Outputs>(
 
 /// Checks that the inputs have different names, and that their extents determine the dims.
 fn check_inputs(inputs: &[GraphInput]) -> Result<()> {
-    let mut total = Dim::from(0);
+    let mut dims: Vec<Dim> = Vec::new();
     for (at, GraphInput { name, ty }) in inputs.iter().enumerate() {
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if !is_name {
+            return Err(GraphError::InputName { name: name.clone() });
+        }
         if inputs[..at].iter().any(|other| other.name == *name) {
             return Err(GraphError::SameName { name: name.clone() });
         }
-        // A sum has all dims, so it shows two dims of one name.
+        let checked = |dim: &Dim| match dim.bounds() {
+            Ok(_) => Ok(()),
+            Err(Error::Dim(error)) => Err(GraphError::InputDim { input: name.clone(), error: Box::new(error) }),
+            Err(error) => Err(error.into()),
+        };
         for dim in &ty.dims {
-            total = total + dim;
-            if let Err(error) = total.bounds() {
-                let Error::Dim(error) = error else { return Err(error.into()) };
-                return Err(GraphError::InputDim { input: name.clone(), error: Box::new(error) });
+            checked(dim)?;
+            for named in dim.named() {
+                // A sum of two dims with one name is an error that tells both ranges.
+                dims.iter().filter(|known| known.to_string() == named.to_string()).try_for_each(|known| checked(&(known - &named)))?;
+                dims.push(named);
             }
         }
     }
-    let extents = || inputs.iter().flat_map(|input| &input.ty.dims);
-    let undetermined = extents().flat_map(Dim::named).find(|named| !extents().any(|extent| extent == named));
+    let undetermined = dims.iter().find(|named| !inputs.iter().flat_map(|input| &input.ty.dims).any(|extent| extent == *named));
     undetermined.map_or(Ok(()), |named| Err(GraphError::Undetermined { name: named.to_string() }))
+}
+
+/// Removes calls that overlap another call partly, as calls of several threads can.
+fn keep_nested(calls: &mut Vec<Call>) {
+    calls.sort_by_key(|call| (call.nodes.start, std::cmp::Reverse(call.nodes.end)));
+    let mut around: Vec<usize> = Vec::new();
+    calls.retain(|call| {
+        while around.last().is_some_and(|end| *end <= call.nodes.start) {
+            around.pop();
+        }
+        let is_nested = around.last().is_none_or(|end| call.nodes.end <= *end);
+        if is_nested {
+            around.push(call.nodes.end);
+        }
+        is_nested
+    });
 }
 
 /// The recorder of [`export`].
@@ -173,8 +198,6 @@ struct Recording {
 struct State {
     nodes: Vec<Node>,
     calls: Vec<Call>,
-    /// The indices of the calls that have not ended.
-    open: Vec<usize>,
     constants: Vec<Constant>,
     types: Vec<TensorType>,
 }
@@ -228,8 +251,8 @@ impl Recording {
 }
 
 impl Recorder for Recording {
-    fn alloc(&self, ty: TensorType, location: &'static Location<'static>) -> kernel_runtime::Result<Value> {
-        self.record(NodeOp::Alloc, |_| vec![ty], location).map(|results| results[0])
+    fn alloc(&self, ty: TensorType, zeroed: bool, location: &'static Location<'static>) -> kernel_runtime::Result<Value> {
+        self.record(NodeOp::Alloc { zeroed }, |_| vec![ty], location).map(|results| results[0])
     }
 
     fn view(&self, of: Value, offset: Dim, ty: TensorType, location: &'static Location<'static>) -> kernel_runtime::Result<Value> {
@@ -243,18 +266,18 @@ impl Recorder for Recording {
         }
     }
 
-    fn begin_op(&self, def: &'static OpDef, args: Vec<(&'static str, OpValue)>) {
-        if let Some(state) = self.lock().as_mut() {
-            let args = args.into_iter().map(|(name, value)| (name, state.resolved(value))).collect();
-            state.open.push(state.calls.len());
-            let start = state.nodes.len();
-            state.calls.push(Call { def, args, nodes: start..start, results: Vec::new() });
-        }
+    fn begin_op(&self, def: &'static OpDef, args: Vec<(&'static str, OpValue)>) -> usize {
+        let mut guard = self.lock();
+        let Some(state) = guard.as_mut() else { return usize::MAX };
+        let args = args.into_iter().map(|(name, value)| (name, state.resolved(value))).collect();
+        let start = state.nodes.len();
+        state.calls.push(Call { def, args, nodes: start..start, results: Vec::new() });
+        state.calls.len() - 1
     }
 
-    fn end_op(&self, results: Vec<Value>) {
-        if let Some(State { nodes, calls, open, .. }) = self.lock().as_mut()
-            && let Some(call) = open.pop().and_then(|at| calls.get_mut(at))
+    fn end_op(&self, call: usize, results: Vec<Value>) {
+        if let Some(State { nodes, calls, .. }) = self.lock().as_mut()
+            && let Some(call) = calls.get_mut(call)
         {
             (call.nodes.end, call.results) = (nodes.len(), results);
         }

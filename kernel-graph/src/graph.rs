@@ -9,8 +9,7 @@ use kernel_runtime::ops::{OpDef, OpValue, Tensor};
 
 /// A recorded program. `Display` prints it as text.
 ///
-/// Values are numbered in the order of their definitions: first the inputs, then the results of nodes. Each value has one definition, and a launch that
-/// writes a tensor defines a new value of it.
+/// A value is an input, a constant or a result of a node. It has one definition, and a launch that writes a tensor defines a new value of it.
 #[derive(Debug)]
 pub struct Graph {
     pub(crate) name: String,
@@ -79,8 +78,11 @@ pub struct Node {
 /// The kinds of operations.
 #[derive(Debug)]
 pub enum NodeOp {
-    /// New memory with arbitrary elements.
-    Alloc,
+    /// New memory.
+    Alloc {
+        /// Whether the elements are zeros. Otherwise they are arbitrary.
+        zeroed: bool,
+    },
     /// A part of a value: the elements from number `offset` on.
     View {
         /// The whole.
@@ -151,7 +153,7 @@ impl NodeOp {
     /// Calls the function with each value that the operation uses, and whether a launch writes it.
     pub(crate) fn each_operand(&self, visit: &mut dyn FnMut(Value, bool)) {
         match self {
-            NodeOp::Alloc => {}
+            NodeOp::Alloc { .. } => {}
             NodeOp::View { of, .. } => visit(*of, false),
             NodeOp::Launch(launch) => {
                 for (_, arg) in launch.args() {

@@ -60,7 +60,7 @@ impl Names {
         }
     }
 
-    /// The name of a value. An argument of an op that nothing uses has no definition.
+    /// The name of a value. Dead code removal may have removed the definition of an op's argument.
     pub(crate) fn of(&self, value: Value) -> String {
         match &*self.0[value.0 as usize] {
             "" => "unused".to_owned(),
@@ -172,7 +172,8 @@ impl Graph {
 
     fn operation(&self, node: &Node, names: &Names) -> String {
         match &node.op {
-            NodeOp::Alloc => "alloc".to_owned(),
+            NodeOp::Alloc { zeroed: false } => "alloc".to_owned(),
+            NodeOp::Alloc { zeroed: true } => "zeros".to_owned(),
             NodeOp::View { of, offset } => format!("view {} at {offset}", names.of(*of)),
             NodeOp::Launch(launch) => launch_text(launch, names),
         }

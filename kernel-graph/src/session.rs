@@ -5,7 +5,7 @@ use kernel_runtime::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Value
 use kernel_runtime::{Device, DimValues, Error};
 
 use crate::error::{GraphError, Result};
-use crate::graph::{Graph, NodeOp};
+use crate::graph::{Graph, Node, NodeOp};
 
 /// A graph on a device.
 ///
@@ -67,24 +67,28 @@ impl Session {
             values[constant.value.0 as usize] = Some(constant.tensor.clone());
         }
         for (node, ends) in self.graph.nodes.iter().zip(&self.last_uses) {
-            let extents =
-                |value: Value| self.graph.ty(value).dims.iter().map(|dim| dim.value(&dims)).collect::<kernel_runtime::Result<Vec<i64>>>();
-            match &node.op {
-                NodeOp::Alloc => {
-                    let result = node.results[0];
-                    let tensor = Tensor::empty(&self.device, self.graph.ty(result).dtype, extents(result)?)?;
-                    values[result.0 as usize] = Some(tensor);
-                }
-                NodeOp::View { of, offset } => {
-                    let result = node.results[0];
-                    let part = defined(&values, *of)?.part_at(offset.value(&dims)?, extents(result)?)?;
-                    values[result.0 as usize] = Some(part);
-                }
-                NodeOp::Launch(launch) => run_launch(launch, &node.results, ends, &dims, &mut values)?,
-            }
+            self.run_node(node, ends, &dims, &mut values).map_err(|error| error.at(node.location))?;
             ends.iter().for_each(|value| values[value.0 as usize] = None);
         }
         self.graph.outputs.iter().map(|value| defined(&values, *value).cloned()).collect()
+    }
+
+    fn run_node(&self, node: &Node, ends: &[Value], dims: &DimValues, values: &mut [Option<Tensor>]) -> Result<()> {
+        let extents =
+            |value: Value| self.graph.ty(value).dims.iter().map(|dim| dim.value(dims)).collect::<kernel_runtime::Result<Vec<i64>>>();
+        let (result, tensor) = match &node.op {
+            NodeOp::Alloc { zeroed } => {
+                let (result, new) = (node.results[0], if *zeroed { Tensor::zeros } else { Tensor::empty });
+                (result, new(&self.device, self.graph.ty(result).dtype, extents(result)?)?)
+            }
+            NodeOp::View { of, offset } => {
+                let result = node.results[0];
+                (result, defined(values, *of)?.part_at(offset.value(dims)?, extents(result)?)?)
+            }
+            NodeOp::Launch(launch) => return run_launch(launch, &node.results, ends, dims, values),
+        };
+        values[result.0 as usize] = Some(tensor);
+        Ok(())
     }
 
     /// Checks the inputs, and returns the values of the dims.
@@ -103,8 +107,10 @@ impl Session {
             if tensor.rank() != graph.ty.dims.len() {
                 return Err(GraphError::InputRank { input: input(), expected: graph.ty.dims.len(), found: tensor.rank() });
             }
-            if let Some(found) = tensor.device().filter(|found| *found != self.device) {
-                return Err(GraphError::InputDevice { input: input(), expected: self.device, found });
+            match tensor.device() {
+                Some(found) if found == self.device => {}
+                Some(found) => return Err(GraphError::InputDevice { input: input(), expected: self.device, found }),
+                None => return Err(GraphError::RecordedInput { input: input() }),
             }
             for (axis, (extent, dim)) in tensor.dims().iter().zip(&graph.ty.dims).enumerate() {
                 if dim.is_named()
@@ -147,18 +153,14 @@ fn run_launch(launch: &RecordedLaunch, results: &[Value], ends: &[Value], dims: 
     }
     let mut targets = written.iter_mut();
     let mut arguments = Vec::new();
-    for (at, (_, arg)) in launch.args().enumerate() {
+    for (_, arg) in launch.args() {
         arguments.push(match arg {
             RecordedArg::Tensor { writes: true, .. } => BoundArg::TensorMut(
                 targets.next().ok_or_else(|| GraphError::Invalid { reason: "a launch writes more tensors than it has".to_owned() })?,
             ),
             RecordedArg::Tensor { value, .. } => BoundArg::Tensor(defined(values, *value)?),
-            RecordedArg::Word { word, .. } => BoundArg::Word(*word),
-            RecordedArg::Dim { dim, word } => {
-                let value = dim.value(dims)?;
-                let too_large = |value| Error::ScalarTooLarge { kernel: launch.kernel(), position: at + 1, value };
-                BoundArg::Word(word(value).map_err(too_large)?)
-            }
+            RecordedArg::Word { .. } => BoundArg::Recorded,
+            RecordedArg::Dim { dim, .. } => BoundArg::Dim(dim.value(dims)?),
         });
     }
     let mut grid = [0; 3];

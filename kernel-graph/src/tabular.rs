@@ -38,7 +38,7 @@ impl Names {
         name
     }
 
-    /// The name of a value. An argument of an op that nothing uses has no definition.
+    /// The name of a value. Dead code removal may have removed the definition of an op's argument.
     fn of(&self, value: Value) -> String {
         let name = &self.of_values[value.0 as usize];
         if name.is_empty() { "unused".to_owned() } else { name.clone() }
@@ -94,9 +94,10 @@ impl Graph {
     fn row(&self, node: &Node, names: &mut Names) -> [String; 5] {
         let dims = |value: Value| self.ty(value).dims.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         let (base, target, args, kwargs) = match &node.op {
-            NodeOp::Alloc => {
+            NodeOp::Alloc { zeroed } => {
                 let dtype = self.ty(node.results[0]).dtype;
-                ("empty".to_owned(), "empty".to_owned(), format!("([{}],)", dims(node.results[0])), format!("{{'dtype': {dtype}}}"))
+                let target = if *zeroed { "zeros" } else { "empty" };
+                (target.to_owned(), target.to_owned(), format!("([{}],)", dims(node.results[0])), format!("{{'dtype': {dtype}}}"))
             }
             NodeOp::View { of, offset } => {
                 let args = format!("({}, [{}])", names.of(*of), dims(node.results[0]));

@@ -1,6 +1,7 @@
 //! The rules of graphs. Each pass leaves a graph that follows them.
 
-use kernel_runtime::ops::recorder::Value;
+use kernel_runtime::Dim;
+use kernel_runtime::ops::recorder::{RecordedArg, Value};
 
 use crate::error::{GraphError, Result};
 use crate::graph::{Graph, NodeOp};
@@ -45,8 +46,43 @@ pub(crate) fn run(graph: &Graph) -> Result<()> {
             }
         }
     }
+    for call in &graph.calls {
+        if call.nodes.start > call.nodes.end || call.nodes.end > graph.nodes.len() {
+            return invalid(format!("a call of `{}` has nodes that do not exist", call.def.name));
+        }
+    }
     match graph.outputs.iter().find(|value| !is_defined(&defined, **value)) {
         Some(value) => invalid(format!("output value {} has no definition", value.0)),
         None => Ok(()),
     }
+}
+
+/// Checks that the inputs determine all dims of operations.
+pub(crate) fn dims(graph: &Graph) -> Result<()> {
+    let known = graph.dims();
+    for node in &graph.nodes {
+        let check = |dim: &Dim| {
+            let undetermined = dim.named().into_iter().find(|named| !known.contains(named));
+            let error = match (dim.bounds(), undetermined) {
+                (Err(error), _) => error.to_string(),
+                (Ok(_), Some(named)) => format!("no input determines dim `{named}`"),
+                (Ok(_), None) => return Ok(()),
+            };
+            Err(GraphError::NodeDim { error, location: node.location })
+        };
+        node.results.iter().flat_map(|result| &graph.ty(*result).dims).try_for_each(check)?;
+        match &node.op {
+            NodeOp::Alloc { .. } => {}
+            NodeOp::View { offset, .. } => check(offset)?,
+            NodeOp::Launch(launch) => {
+                launch.grid().iter().try_for_each(check)?;
+                for (_, arg) in launch.args() {
+                    if let RecordedArg::Dim { dim, .. } = arg {
+                        check(dim)?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(())
 }

@@ -27,14 +27,14 @@ pub(crate) fn run(graph: &mut Graph) {
     let mut flags = kept.iter();
     graph.nodes.retain(|_| flags.next() == Some(&true));
     // The number of kept nodes in front of each one, and of all.
-    let places: Vec<usize> = std::iter::once(0)
+    let new_index: Vec<usize> = std::iter::once(0)
         .chain(kept.iter().scan(0, |count, kept| {
             *count += usize::from(*kept);
             Some(*count)
         }))
         .collect();
     for call in &mut graph.calls {
-        call.nodes = places[call.nodes.start]..places[call.nodes.end];
+        call.nodes = new_index[call.nodes.start]..new_index[call.nodes.end];
     }
     graph.calls.retain(|call| !call.nodes.is_empty());
     graph.constants.retain(|constant| needed[constant.value.0 as usize]);

@@ -68,7 +68,7 @@ pub(crate) fn a_launch_that_cannot_be_recorded_says_why() {
     };
     let typed = Device::cpu().zeros::<f32>(16).unwrap();
     let unshared = with(&|_, y| silu_elements::<f32, 64>(&typed, y, 16).grid(1).launch());
-    assert_eq!(unshared, cannot("silu_elements", "`x` is no `ops::Tensor`"));
+    assert_eq!(unshared, cannot("silu_elements", "`x` is not an `ops::Tensor`"));
     let mut target = real.clone();
     let written = recorded(|x| silu_elements::<f32, 64>(x, &mut target, 16).grid(1).launch().map(|()| x.clone()));
     assert_eq!(written, cannot("silu_elements", "it writes `y`, which is not recorded"));
@@ -77,7 +77,7 @@ pub(crate) fn a_launch_that_cannot_be_recorded_says_why() {
     assert_eq!(with(&|x, y| printing_copy(x, y).grid(1).launch()), cannot("printing_copy", "it is checked or prints"));
     let stream = Device::cpu();
     let on = with(&|x, y| silu_elements::<f32, 64>(x, y, 16).grid(1).on(stream.stream()).launch());
-    assert_eq!(on, cannot("silu_elements", "it names a stream or overlaps"));
+    assert_eq!(on, cannot("silu_elements", "it names a stream, overlaps, or compiles in the background"));
     // SAFETY: the launch does not run.
     let unchecked = with(&|x, y| unsafe { unchecked_copy(x, y) }.grid(1).launch());
     assert_eq!(unchecked, cannot("unchecked_copy", "it is `unchecked`"));
@@ -118,11 +118,11 @@ pub(crate) fn a_recorded_tensor_ends_with_its_recording() {
         leaked = Some(x.clone());
         Ok(numbers(&Device::cpu(), 1))
     });
-    assert_eq!(own, "output 0 is no tensor of the recording");
+    assert_eq!(own, "output 0 is not a tensor of the recording");
     let leaked = leaked.unwrap();
     let after = silu(&leaked).unwrap_err().to_string();
     assert!(after.starts_with("the recording of this tensor has ended (kernel-graph/tests/graphs/kernels.rs:"), "{after}");
-    assert_eq!(recorded(|_| Ok(leaked.clone())), "output 0 is no tensor of the recording");
+    assert_eq!(recorded(|_| Ok(leaked.clone())), "output 0 is not a tensor of the recording");
     let mixed = recorded(|x| {
         let mut y = x.empty_like()?;
         silu_elements::<f32, 64>(&leaked, &mut y, 16).grid(1).launch()?;
@@ -152,7 +152,7 @@ pub(crate) fn a_run_checks_its_inputs() {
     session.run([&a, &b]).unwrap();
     assert_eq!(session.run([&a]).unwrap_err().to_string(), "the graph takes 2 inputs (a, b), and 1 are given");
     assert_eq!(run(&Tensor::zeros(&cpu, Dtype::I32, [4]).unwrap(), &b), "input `a` has elements of type `i32`, and the graph takes `f32`");
-    assert_eq!(run(&a, &numbers(&cpu, 24)), "input `b` has 1 axes, and the graph takes 2");
+    assert_eq!(run(&a, &numbers(&cpu, 24)), "input `b` has rank 1, and the graph takes rank 2");
     for len in [1, 10] {
         let error = run(&numbers(&cpu, len), &b);
         let expected = format!("input `a`, axis 0: dim `n` is {len}, allowed 2..=9 (declared in kernel-graph/tests/graphs/errors.rs:");
@@ -182,6 +182,51 @@ pub(crate) fn a_scalar_that_exceeds_its_parameter_is_an_error_of_the_run() {
     let error = session.run([&numbers(&Device::cpu(), 1 << 19)]).unwrap_err().to_string();
     assert!(error.starts_with("kernel `scale_elements`: "), "{error}");
     assert!(error.contains("4294967296"), "{error}");
+    assert!(error.contains("\nthe operation was recorded in kernel-graph/tests/graphs/errors.rs:"), "{error}");
+}
+
+pub(crate) fn dims_of_operations_are_those_of_the_inputs() {
+    let k = Dim::new("k", 0..=9);
+    let line = line!() + 1;
+    let unknown = recorded(|x| x.new_empty(Dtype::F32, [&k]));
+    assert!(
+        unknown.starts_with("no input determines dim `k`, in the operation that was recorded in kernel-graph/tests/graphs/errors.rs:"),
+        "{unknown}"
+    );
+    assert!(unknown.contains(&format!(":{line}:")), "{unknown}");
+    let grid = recorded(|x| {
+        let mut y = x.empty_like()?;
+        silu_elements::<f32, 64>(x, &mut y, 16).grid(x.dim(0) / 0).launch()?;
+        Ok(y)
+    });
+    assert!(grid.starts_with("`n` is divided by 0, in the operation that was recorded in "), "{grid}");
+    let text = |name| export(|[x]| Ok(x.clone()), [input(name, [&k], Dtype::F32)]).unwrap_err().to_string();
+    assert_eq!(text("0").lines().next(), Some("`0` is not a name for an input"));
+    let big = Dim::new("big", 0..=i64::MAX);
+    export(|[x, _]| Ok(x.clone()), [input("x", [&big], Dtype::F32), input("y", [&big], Dtype::F32)]).unwrap();
+}
+
+pub(crate) fn a_denied_copy_names_the_launch() {
+    let mut x = numbers(&Device::cpu(), 4);
+    let _kept = x.clone();
+    let line = line!() + 1;
+    let denied = galatea::ops::deny_copies(|| scale_elements(&mut x, 1.0, 0, 4).grid(1).launch()).unwrap_err().to_string();
+    assert!(denied.contains(&format!("(kernel-graph/tests/graphs/errors.rs:{line}:")), "{denied}");
+}
+
+pub(crate) fn a_run_takes_tensors_with_elements() {
+    let n = Dim::new("n", 0..=9);
+    let session = Session::new(export(|[x]| silu(x), [input("x", [&n], Dtype::F32)]).unwrap(), &Device::cpu()).unwrap();
+    let mut inner = String::new();
+    let outer = export(
+        |[x]| {
+            inner = session.run([x]).unwrap_err().to_string();
+            Ok(x.clone())
+        },
+        [input("x", [&n], Dtype::F32)],
+    );
+    outer.unwrap();
+    assert_eq!(inner.lines().next(), Some("input `x` has no elements: it belongs to a recording"));
 }
 
 pub(crate) fn sessions_and_graphs_are_shared_between_threads() {

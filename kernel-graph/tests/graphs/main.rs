@@ -29,10 +29,12 @@ const ON_EACH: &[OnDevice] = &[
         runs::a_tensor_that_is_read_and_written_by_one_launch_is_two_values,
     ),
     ("runs::threads_share_a_session", runs::threads_share_a_session),
+    ("runs::constants_keep_the_elements_of_the_recording", runs::constants_keep_the_elements_of_the_recording),
+    ("runs::zeros_are_zeros_in_each_run", runs::zeros_are_zeros_in_each_run),
     ("runs::weights_are_constants_that_the_graph_shares", runs::weights_are_constants_that_the_graph_shares),
 ];
 
-/// Tests that no device matters to.
+/// Tests that need no device but the CPU.
 const ONCE: &[(&str, fn())] = &[
     ("text::the_text_shows_grids_arguments_and_types_as_expressions", text::the_text_shows_grids_arguments_and_types_as_expressions),
     ("text::calls_of_ops_are_one_line_or_their_nodes", text::calls_of_ops_are_one_line_or_their_nodes),
@@ -53,6 +55,10 @@ const ONCE: &[(&str, fn())] = &[
         "errors::a_scalar_that_exceeds_its_parameter_is_an_error_of_the_run",
         errors::a_scalar_that_exceeds_its_parameter_is_an_error_of_the_run,
     ),
+    ("errors::dims_of_operations_are_those_of_the_inputs", errors::dims_of_operations_are_those_of_the_inputs),
+    ("errors::a_denied_copy_names_the_launch", errors::a_denied_copy_names_the_launch),
+    ("errors::a_run_takes_tensors_with_elements", errors::a_run_takes_tensors_with_elements),
+    ("text::arguments_of_other_recordings_are_named", text::arguments_of_other_recordings_are_named),
     ("errors::sessions_and_graphs_are_shared_between_threads", errors::sessions_and_graphs_are_shared_between_threads),
 ];
 

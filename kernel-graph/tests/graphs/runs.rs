@@ -174,3 +174,28 @@ pub(crate) fn weights_are_constants_that_the_graph_shares(device: Device) {
     let outputs = Session::new(graph, &Device::cpu()).unwrap().run([&x]).unwrap();
     assert_eq!(bits(&outputs[1]), vec![0; 9], "the first elements of `weight` are those of `x`");
 }
+
+pub(crate) fn constants_keep_the_elements_of_the_recording(device: Device) {
+    let n = Dim::new("n", 1..=8);
+    let mut weight = numbers(&device, 8);
+    let graph = export(|[x]| Ok(sum_difference(x, &weight)?.1), [input("x", [&n], Dtype::F32)]).unwrap();
+    weight.view_mut::<f32>().unwrap().fill(9.0).unwrap();
+    let outputs = Session::new(graph, &device).unwrap().run([&numbers(&device, 8)]).unwrap();
+    assert_eq!(bits(&outputs[0]), [0; 8], "the write has copied the tensor");
+}
+
+pub(crate) fn zeros_are_zeros_in_each_run(device: Device) {
+    fn from_zeros(x: &Tensor) -> Result<Tensor> {
+        let mut y = x.zeros_like()?;
+        scale(&mut y, 1.0, 5)?;
+        Ok(sum_difference(x, &y)?.0)
+    }
+    let n = Dim::new("n", 0..=100);
+    let graph = export(|[x]| from_zeros(x), [input("x", [&n], Dtype::F32)]).unwrap();
+    assert!(graph.to_string().contains("%0 = zeros : f32[n]"), "{graph}");
+    let session = Session::new(graph, &device).unwrap();
+    for len in [0, 100, 7] {
+        let x = numbers(&device, len);
+        assert_eq!(bits(&session.run([&x]).unwrap()[0]), bits(&from_zeros(&x).unwrap()));
+    }
+}

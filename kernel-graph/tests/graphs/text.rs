@@ -208,3 +208,18 @@ pub(crate) fn calls_that_fail_end() {
 "
     );
 }
+
+pub(crate) fn arguments_of_other_recordings_are_named() {
+    let n = Dim::new("n", 0..=8);
+    let inputs = || [input("x", [&n], Dtype::F32)];
+    let mut leaked = None;
+    let record = |body: &mut dyn FnMut(&galatea::ops::Tensor) -> Result<galatea::ops::Tensor>| export(|[x]| body(x), inputs());
+    record(&mut |x| {
+        leaked = Some((0..50).try_fold(x.clone(), |y, _| silu(&y))?);
+        Ok(x.clone())
+    })
+    .unwrap();
+    let graph = record(&mut |x| mlp_op(x, std::slice::from_ref(&numbers(&Device::cpu(), 8)), leaked.as_ref(), true).map(|both| both.0));
+    let text = graph.unwrap().text(Level::Ops);
+    assert!(text.contains("bias = a tensor of another recording, keep = true"), "{text}");
+}

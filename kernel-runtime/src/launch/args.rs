@@ -35,12 +35,12 @@ pub struct Args<'a, const WORDS: usize> {
     /// A bit for each of the first 64 pointers, set if not all its rows begin at a multiple of 16 bytes.
     unaligned: u64,
     /// Present if the launch cannot run: [`Launch::launch`](crate::Launch) reports the error, or records the launch.
-    side: Option<Box<Side>>,
+    deferral: Option<Box<Deferral>>,
 }
 
-/// What keeps a launch from running.
+/// The error, or the expressions among the arguments, of a launch that cannot run now.
 #[derive(Default)]
-pub(crate) struct Side {
+pub(crate) struct Deferral {
     /// The first error.
     pub(crate) error: Option<Error>,
     /// The words that are expressions, by their indices, with the conversion of their values.
@@ -90,7 +90,7 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// No arguments yet.
     #[inline]
     pub fn new(kernel: &'static Kernel) -> Args<'a, WORDS> {
-        Args { kernel, words: [0; WORDS], filled: 0, slots: [None; WORDS], pointers: 0, shape_words: 0, unaligned: 0, side: None }
+        Args { kernel, words: [0; WORDS], filled: 0, slots: [None; WORDS], pointers: 0, shape_words: 0, unaligned: 0, deferral: None }
     }
 
     /// Adds a tensor to read.
@@ -147,7 +147,7 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
             }
             ScalarWord::Dim(dim, to_word) => {
                 let word = self.filled;
-                self.side().dims.push((word, dim, to_word));
+                self.deferral().dims.push((word, dim, to_word));
                 self.word(0);
             }
         }
@@ -190,19 +190,19 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     #[cold]
     fn fail(&mut self, error: impl FnOnce(&'static str, usize) -> Error) {
         let (kernel, position) = (self.kernel.name(), 1 + self.filled - self.pointers - self.shape_words);
-        self.side().error.get_or_insert_with(|| error(kernel, position));
+        self.deferral().error.get_or_insert_with(|| error(kernel, position));
     }
 
     #[cold]
-    fn side(&mut self) -> &mut Side {
-        self.side.get_or_insert_default()
+    fn deferral(&mut self) -> &mut Deferral {
+        self.deferral.get_or_insert_default()
     }
 
     /// Notes a tensor without memory.
     #[cold]
     fn defer(&mut self, argument: &'static str, expected: Dtype, deferred: Deferred<'_>) {
         match deferred {
-            Deferred::Traced(_) => drop(self.side()),
+            Deferred::Traced(_) => drop(self.deferral()),
             Deferred::WrongDtype(found) => self.fail(|kernel, _| Error::Ops(OpsError::ArgumentDtype { kernel, argument, expected, found })),
             Deferred::Failed(error) => {
                 let error = error.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -223,9 +223,9 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         }
     }
 
-    /// Takes what keeps the launch from running.
-    pub(crate) fn take_side(&mut self) -> Option<Box<Side>> {
-        self.side.take()
+    /// Takes the deferral, if the launch cannot run.
+    pub(crate) fn take_deferral(&mut self) -> Option<Box<Deferral>> {
+        self.deferral.take()
     }
 
     pub(crate) fn kernel(&self) -> &'static Kernel {
@@ -289,7 +289,7 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// Returns an error if the arguments do not fit the kernel's parameters.
     #[inline]
     pub(crate) fn check(&mut self) -> Result<()> {
-        if self.side.is_some() {
+        if self.deferral.is_some() {
             return Err(self.refusal());
         }
         if self.filled != WORDS {
@@ -298,15 +298,15 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         Ok(())
     }
 
-    /// The error of a launch that cannot run. The `Side` stays if the launch can be recorded instead.
+    /// The error of a launch that cannot run. The `Deferral` stays if the launch can be recorded instead.
     #[cold]
     fn refusal(&mut self) -> Error {
         let is_recorded = self.tensors().any(|(.., argument)| matches!(argument, Argument::Traced(_)));
-        let Side { error, dims } = self.side();
+        let Deferral { error, dims } = self.deferral();
         // Without a recorded tensor, the expressions among the scalars have no values.
         let unknown = || if is_recorded { None } else { dims.iter().find_map(|(_, dim, _)| dim.value(&DimValues::new()).err()) };
         if let Some(error) = error.take().or_else(unknown) {
-            self.side = None;
+            self.deferral = None;
             return error;
         }
         let (kernel, reason) = (self.kernel.name(), "it has configurations".to_owned());

@@ -46,6 +46,7 @@ impl Grid {
     }
 
     /// A grid of these numbers.
+    #[inline]
     pub(crate) fn of_numbers(programs: [i64; 3]) -> Grid {
         Grid { programs, dims: None }
     }

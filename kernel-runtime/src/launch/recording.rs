@@ -7,7 +7,7 @@ use kernel_lang::dtype::Dtype;
 
 use crate::kernel::ParamKind;
 use crate::launch::Launch;
-use crate::launch::args::{Args, Argument, Side};
+use crate::launch::args::{Args, Argument, Deferral};
 use crate::launch::grid::{Grid, HasGrid};
 use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Recorder};
 use crate::ops::{OpsError, with_element};
@@ -17,7 +17,7 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
     /// Records a launch without memory, or returns the error that keeps it from running.
     #[cold]
     pub(super) fn record(mut self, error: Error, location: &'static Location<'static>) -> Result<()> {
-        let Some(side) = self.args.take_side() else { return Err(error) };
+        let Some(deferral) = self.args.take_deferral() else { return Err(at(error, location)) };
         let kernel = self.args.kernel();
         let refused = |reason: String, help| Err(Error::Ops(OpsError::NotRecorded { kernel: kernel.name(), reason, help }));
         let traced = |argument: Argument<'_>| if let Argument::Traced(traced) = argument { Some(traced.recorder.clone()) } else { None };
@@ -31,8 +31,9 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
         if self.mode.checked || kernel.prints() {
             return refused("it is checked or prints".to_owned(), "run the recorded graph on `Device::cpu()` to debug it");
         }
-        if self.stream.is_some() || self.overlaps {
-            return refused("it names a stream or overlaps".to_owned(), "leave the order to the recorded graph");
+        if self.stream.is_some() || self.overlaps || self.mode.in_background {
+            let reason = "it names a stream, overlaps, or compiles in the background".to_owned();
+            return refused(reason, "leave these to the recorded graph");
         }
         for (name, writes, argument) in self.args.tensors() {
             match argument {
@@ -44,18 +45,21 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
                 Argument::Real(_) => {
                     return refused(
                         format!("it writes `{name}`, which is not recorded"),
-                        "write a tensor that the function allocates, or an input",
+                        "write an input, or a tensor that `x.new_empty(..)` or `x.new_zeros(..)` makes",
                     );
                 }
                 Argument::Unshared => {
-                    return refused(format!("`{name}` is no `ops::Tensor`"), "convert it with `.into()`, so that the graph can share it");
+                    return refused(
+                        format!("`{name}` is not an `ops::Tensor`"),
+                        "convert it with `.into()`, so that the graph can share it",
+                    );
                 }
             }
         }
         let launch = RecordedLaunch {
             kernel,
             key: self.key.to_vec(),
-            args: recorded_args(&self.args, &side, &recorder, location)?,
+            args: recorded_args(&self.args, &deferral, &recorder, location)?,
             grid: self.grid.chosen().into_dims(),
             location,
             run: run::<WORDS, KEY>,
@@ -72,10 +76,18 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
     }
 }
 
+/// The error with the user's line, if it is one of a copy before the launch.
+fn at(error: Error, location: &'static Location<'static>) -> Error {
+    match error {
+        Error::Ops(OpsError::CopyDenied { bytes, .. }) => Error::Ops(OpsError::CopyDenied { bytes, location }),
+        error => error,
+    }
+}
+
 /// The arguments for each parameter of a kernel: tensors without addresses, and the words of scalars.
 fn recorded_args<const WORDS: usize>(
     args: &Args<'_, WORDS>,
-    side: &Side,
+    deferral: &Deferral,
     recorder: &Arc<dyn Recorder>,
     location: &'static Location<'static>,
 ) -> Result<Vec<RecordedArg>> {
@@ -89,7 +101,7 @@ fn recorded_args<const WORDS: usize>(
             ParamKind::View(rank) | ParamKind::ViewMut(rank) => 1 + 2 * rank,
             ParamKind::Scalar => 1,
         };
-        let dim = side.dims.iter().find(|(at, ..)| *at == first);
+        let dim = deferral.dims.iter().find(|(at, ..)| *at == first);
         recorded.push(match (param.kind, dim) {
             (ParamKind::Scalar, Some((_, dim, word))) => RecordedArg::Dim { dim: dim.clone(), word: *word },
             (ParamKind::Scalar, None) => {
@@ -123,12 +135,16 @@ fn run<const WORDS: usize, const KEY: usize>(launch: &RecordedLaunch, arguments:
         let (name, kind) = (param.name, param.kind);
         let expected = if let RecordedArg::Tensor { dtype, .. } = &launch.args[at] { *dtype } else { Dtype::I64 };
         // `Args` compares the dtype of the argument with the recorded one, for which the variant was compiled.
-        with_element!(expected, T => match (kind, argument) {
-            (ParamKind::Pointer, BoundArg::Tensor(tensor)) => args.pointer::<T>(name, tensor),
-            (ParamKind::PointerMut, BoundArg::TensorMut(tensor)) => args.pointer_mut::<T>(name, tensor),
-            (ParamKind::View(rank), BoundArg::Tensor(tensor)) => args.view::<T>(name, tensor, rank),
-            (ParamKind::ViewMut(rank), BoundArg::TensorMut(tensor)) => args.view_mut::<T>(name, tensor, rank),
-            (ParamKind::Scalar, BoundArg::Word(word)) => args.scalar::<u64>(word),
+        with_element!(expected, T => match (kind, argument, &launch.args[at]) {
+            (ParamKind::Pointer, BoundArg::Tensor(tensor), _) => args.pointer::<T>(name, tensor),
+            (ParamKind::PointerMut, BoundArg::TensorMut(tensor), _) => args.pointer_mut::<T>(name, tensor),
+            (ParamKind::View(rank), BoundArg::Tensor(tensor), _) => args.view::<T>(name, tensor, rank),
+            (ParamKind::ViewMut(rank), BoundArg::TensorMut(tensor), _) => args.view_mut::<T>(name, tensor, rank),
+            (ParamKind::Scalar, BoundArg::Recorded, RecordedArg::Word { word, .. }) => args.scalar::<u64>(*word),
+            (ParamKind::Scalar, BoundArg::Dim(value), RecordedArg::Dim { word, .. }) => {
+                let too_large = |value| Error::ScalarTooLarge { kernel: kernel.name(), position: at + 1, value };
+                args.scalar::<u64>(word(value).map_err(too_large)?);
+            }
             _ => return wrong_count(at),
         });
     }
@@ -138,6 +154,8 @@ fn run<const WORDS: usize, const KEY: usize>(launch: &RecordedLaunch, arguments:
     }
     key.copy_from_slice(&launch.key);
     // SAFETY: `record` made the launch from one with these numbers of words, whose caller guarantees that the key and the parameters are those of
-    // the kernel. The arguments follow the parameters and have the recorded dtypes. An unchecked kernel is not recorded.
-    unsafe { Launch::<WORDS, KEY>::new(args, key) }.grid(Grid::of_numbers(grid)).launch()
+    // the kernel. The arguments follow the parameters and have the recorded dtypes; scalars are recorded words, or converted for their parameter. An
+    // unchecked kernel is not recorded.
+    let run = unsafe { Launch::<WORDS, KEY>::new(args, key) }.grid(Grid::of_numbers(grid));
+    run.launch().map_err(|error| self::at(error, launch.location))
 }

@@ -5,7 +5,7 @@ use crate::{Dim, Scalar};
 /// An argument for a scalar parameter of type `T` of a kernel: a `T`, or a [`Dim`] if `T` is an integer of at least 32 bits.
 #[diagnostic::on_unimplemented(
     message = "a kernel parameter of type `{T}` cannot take `{Self}`",
-    note = "convert the argument: `n as {T}`"
+    note = "convert the argument: `n as {T}`, or `{T}::try_from(n)?`"
 )]
 pub trait ScalarArg<T: Scalar> {
     /// The argument.

@@ -25,11 +25,11 @@ pub struct TensorType {
 
 /// The recording of a program.
 pub trait Recorder: Send + Sync {
-    /// Records new memory with arbitrary elements.
+    /// Records new memory: zeros, or arbitrary elements.
     ///
     /// # Errors
     /// If the recording has ended.
-    fn alloc(&self, ty: TensorType, location: &'static Location<'static>) -> crate::Result<Value>;
+    fn alloc(&self, ty: TensorType, zeroed: bool, location: &'static Location<'static>) -> crate::Result<Value>;
 
     /// Records a part of a value: the elements of `ty` from number `offset` on.
     ///
@@ -43,11 +43,11 @@ pub trait Recorder: Send + Sync {
     /// If the recording has ended.
     fn constant(&self, tensor: Tensor, location: &'static Location<'static>) -> crate::Result<Value>;
 
-    /// Notes that a call of an op begins: all that is recorded until its end belongs to it.
-    fn begin_op(&self, def: &'static OpDef, args: Vec<(&'static str, OpValue)>);
+    /// Notes that a call of an op begins: all that is recorded until its end belongs to it. Returns the number of the call.
+    fn begin_op(&self, def: &'static OpDef, args: Vec<(&'static str, OpValue)>) -> usize;
 
-    /// Notes the end of the call that began last, and the values that it returned or wrote.
-    fn end_op(&self, results: Vec<Value>);
+    /// Notes the end of a call, and the values that it returned or wrote.
+    fn end_op(&self, call: usize, results: Vec<Value>);
 
     /// Records a launch. Returns the new value of each tensor that it writes, in the order of the arguments.
     ///
@@ -104,8 +104,10 @@ pub enum BoundArg<'a> {
     Tensor(&'a Tensor),
     /// A tensor to write.
     TensorMut(&'a mut Tensor),
-    /// The argument word of a scalar.
-    Word(u64),
+    /// The value of an integer that depends on dims.
+    Dim(i64),
+    /// A scalar that is the same in each run.
+    Recorded,
 }
 
 impl RecordedArg {

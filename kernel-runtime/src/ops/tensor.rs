@@ -74,6 +74,12 @@ impl Traced {
         self.value.store(value.0, Ordering::Relaxed);
     }
 
+    fn alloc(&self, ty: TensorType, zeroed: bool, location: &'static Location<'static>) -> Result<Tensor> {
+        ty.dims.iter().try_for_each(|dim| dim.bounds().map(drop))?;
+        let value = self.recorder.alloc(ty.clone(), zeroed, location)?;
+        Ok(Tensor::traced(self.recorder.clone(), value, ty))
+    }
+
     fn argument<T: Element>(&self) -> (Pointer<'_>, Shape) {
         let deferred = if self.ty.dtype == T::DTYPE { Deferred::Traced(self) } else { Deferred::WrongDtype(self.ty.dtype) };
         (Pointer::deferred(deferred), Shape::SCALAR)
@@ -132,13 +138,29 @@ impl Tensor {
     pub fn new_empty(&self, dtype: Dtype, dims: impl IntoDims) -> Result<Tensor> {
         match &self.0 {
             Repr::Real(real) => Tensor::empty(&real.memory.device(), dtype, dims),
-            Repr::Traced(traced) => {
-                let ty = TensorType { dtype, dims: dims.into_dims() };
-                ty.dims.iter().try_for_each(|dim| dim.bounds().map(drop))?;
-                let value = traced.recorder.alloc(ty.clone(), Location::caller())?;
-                Ok(Tensor::traced(traced.recorder.clone(), value, ty))
-            }
+            Repr::Traced(traced) => traced.alloc(TensorType { dtype, dims: dims.into_dims() }, false, Location::caller()),
         }
+    }
+
+    /// A tensor of zeros (`false` for `bool`) where this one is: on its device, or in its recording.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`].
+    #[track_caller]
+    pub fn new_zeros(&self, dtype: Dtype, dims: impl IntoDims) -> Result<Tensor> {
+        match &self.0 {
+            Repr::Real(real) => Tensor::zeros(&real.memory.device(), dtype, dims),
+            Repr::Traced(traced) => traced.alloc(TensorType { dtype, dims: dims.into_dims() }, true, Location::caller()),
+        }
+    }
+
+    /// [`Tensor::new_zeros`] with the dtype and the dims of this tensor.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`].
+    #[track_caller]
+    pub fn zeros_like(&self) -> Result<Tensor> {
+        self.new_zeros(self.dtype(), self.dims())
     }
 
     /// [`Tensor::new_empty`] with the dtype and the dims of this tensor.
@@ -198,7 +220,7 @@ impl Tensor {
         }
     }
 
-    /// Returns whether no other tensor shares the memory, so that a write copies nothing.
+    /// Returns whether no other tensor shares the memory, so that a write copies nothing. A recorded tensor has no memory, and the answer is true.
     pub fn is_unique(&self) -> bool {
         match &self.0 {
             Repr::Real(real) => Arc::strong_count(&real.memory) == 1,
