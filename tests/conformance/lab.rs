@@ -42,7 +42,7 @@ pub(crate) enum Arg<'a> {
 }
 
 /// The names of the arguments in error messages.
-const NAMES: [&str; 12] =
+pub(crate) const NAMES: [&str; 12] =
     ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth"];
 
 impl Source {

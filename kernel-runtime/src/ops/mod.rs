@@ -3,7 +3,7 @@
 //! A [`Tensor`](crate::Tensor) of the runtime has a static element type and one owner, which suits launches. Models need more: a parameter is used
 //! several times, a batch is kept while a later one is computed, and a checkpoint decides the dtype. [`ops::Tensor`](Tensor) is for that.
 
-// In front of the modules, because macros are known from their line on.
+// A macro is in scope only after its definition, so it precedes the modules.
 /// Evaluates an expression with the Rust type of a dtype.
 macro_rules! with_element {
     ($dtype:expr, $T:ident => $value:expr) => {

@@ -1,0 +1,22 @@
+//! The rows of a view overlap.
+//! x: any 600
+//! y: zeros 600
+//! m: 5, 16, 20, 0, -1
+//! n: 8, 7, 33, 4, 8
+//! a: 0, 3, -2, 7, 1
+fn kernel(x: Ptr<f32>, y: PtrMut<f32>, m: usize, n: usize, a: usize) {
+    let v = view(x + 200, [m, n], [7, 3]);
+    let tile = v.load([a, a + 1], [16, 8]);
+    store(y + arange(0, 16).col() * 8 + arange(0, 8).row(), tile);
+}
+
+fn reference(x: Ptr<f32>, y: PtrMut<f32>, m: usize, n: usize, a: usize) {
+    for i in 0..16 {
+        for j in 0..8 {
+            let row = i + a;
+            let column = j + a + 1;
+            let inside = (row >= 0) & (row < m) & (column >= 0) & (column < n);
+            store(y + i * 8 + j, load(x + 200 + row * (7) + column * 3, mask = inside));
+        }
+    }
+}
