@@ -41,13 +41,13 @@ fn model(x: &Tensor) -> Result<Tensor> {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let report::Args { device, len } = report::Args::parse(1024)?;
+    let report::Args { device, len } = report::Args::parse(1 << 17)?;
     let batch = Dim::new("batch", 1..=4096);
     let graph = export(|[x]| model(x), [input("x", [&batch, &128.into()], Dtype::F32)])?.named("model");
     println!("{graph}");
 
     let session = Session::new(graph, &device)?;
-    for rows in [1, 16, len.clamp(1, 4096)] {
+    for rows in [1, 16, (len / 128).clamp(1, 4096)] {
         let x: Tensor = device.tensor_from(&report::random(rows * 128, 1), [rows, 128])?.into();
         let comparison = ops::compare(&session.run([&x])?[0], &model(&x)?)?;
         println!("batch {rows}: {comparison}");
