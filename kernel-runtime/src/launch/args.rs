@@ -45,6 +45,8 @@ pub(crate) struct Deferral {
     pub(crate) error: Option<Error>,
     /// The words that are expressions, by their indices, with the conversion of their values.
     pub(crate) dims: Vec<(usize, Dim, ToWord)>,
+    /// The number of programs along each axis, where it is an expression.
+    pub(crate) grid: [Option<Dim>; 3],
 }
 
 /// A pointer argument.
@@ -198,6 +200,12 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         self.deferral.get_or_insert_default()
     }
 
+    /// Notes a grid of expressions.
+    #[cold]
+    pub(crate) fn defer_grid(&mut self, grid: [Option<Dim>; 3]) {
+        self.deferral().grid = grid;
+    }
+
     /// Notes a tensor without memory.
     #[cold]
     fn defer(&mut self, argument: &'static str, expected: Dtype, deferred: Deferred<'_>) {
@@ -302,9 +310,10 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     #[cold]
     fn refusal(&mut self) -> Error {
         let is_recorded = self.tensors().any(|(.., argument)| matches!(argument, Argument::Traced(_)));
-        let Deferral { error, dims } = self.deferral();
-        // Without a recorded tensor, the expressions among the scalars have no values.
-        let unknown = || if is_recorded { None } else { dims.iter().find_map(|(_, dim, _)| dim.value(&DimValues::new()).err()) };
+        let Deferral { error, dims, grid } = self.deferral();
+        // Without a recorded tensor, the expressions have no values.
+        let mut expressions = dims.iter().map(|(_, dim, _)| dim).chain(grid.iter().flatten());
+        let unknown = || if is_recorded { None } else { expressions.find_map(|dim| dim.value(&DimValues::new()).err()) };
         if let Some(error) = error.take().or_else(unknown) {
             self.deferral = None;
             return error;

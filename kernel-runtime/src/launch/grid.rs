@@ -1,6 +1,6 @@
 //! Grids: the number of programs of a launch along each axis.
 
-use crate::{Dim, DimValues, Error, Result};
+use crate::{Dim, Error, Result};
 
 /// The maximum number of programs along each axis in CUDA. The CPU has the same limits.
 const LIMITS: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
@@ -23,53 +23,30 @@ pub const fn cdiv(a: usize, b: usize) -> usize {
 }
 
 /// The number of programs of a launch along each of the three axes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Grid {
-    /// The numbers, or -1 where `dims` has an expression.
-    programs: [i64; 3],
-    /// Present if a number is an expression, which only a recorded launch can have.
-    dims: Option<Box<[Dim; 3]>>,
-}
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Grid([i64; 3]);
 
 impl Grid {
-    #[inline]
-    fn new(programs: [std::result::Result<i64, Dim>; 3]) -> Grid {
-        match programs {
-            [Ok(x), Ok(y), Ok(z)] => Grid::of_numbers([x, y, z]),
-            programs => Grid::of_dims(programs.map(|programs| programs.map_or_else(|dim| dim, Dim::from))),
-        }
-    }
-
-    #[cold]
-    fn of_dims(dims: [Dim; 3]) -> Grid {
-        Grid { programs: dims.each_ref().map(|dim| dim.known().unwrap_or(-1)), dims: Some(Box::new(dims)) }
-    }
-
     /// A grid of these numbers.
-    #[inline]
     pub(crate) fn of_numbers(programs: [i64; 3]) -> Grid {
-        Grid { programs, dims: None }
+        Grid(programs)
     }
 
-    /// The numbers of a recorded launch.
-    pub(crate) fn into_dims(self) -> [Dim; 3] {
-        self.dims.map_or_else(|| self.programs.map(Dim::from), |dims| *dims)
+    /// The numbers as dims, with other dims in place of some.
+    pub(crate) fn with_dims(self, dims: [Option<Dim>; 3]) -> [Dim; 3] {
+        let [x, y, z] = dims;
+        let [a, b, c] = self.0;
+        [(x, a), (y, b), (z, c)].map(|(dim, programs)| dim.unwrap_or_else(|| Dim::from(programs)))
     }
 
     /// The grid in the hardware's types, or an error if it is too large.
     #[inline]
     pub(crate) fn check(self, kernel: &'static str) -> Result<[u32; 3]> {
-        let fits = |axis: usize| (0..=LIMITS[axis]).contains(&self.programs[axis]);
+        let fits = |axis: usize| (0..=LIMITS[axis]).contains(&self.0[axis]);
         match (0..3).find(|axis| !fits(*axis)) {
-            None => Ok(self.programs.map(|programs| programs as u32)),
-            Some(axis) => Err(self.misfit(kernel, axis)),
+            None => Ok(self.0.map(|programs| programs as u32)),
+            Some(axis) => Err(Error::GridTooLarge { kernel, axis, programs: self.0[axis], limit: LIMITS[axis] }),
         }
-    }
-
-    #[cold]
-    fn misfit(&self, kernel: &'static str, axis: usize) -> Error {
-        let unknown = self.dims.as_ref().and_then(|dims| dims[axis].value(&DimValues::new()).err());
-        unknown.unwrap_or(Error::GridTooLarge { kernel, axis, programs: self.programs[axis], limit: LIMITS[axis] })
     }
 }
 
@@ -80,48 +57,72 @@ pub(crate) fn of_ctas(grid: [u32; 3], num_ctas: u32, kernel: &'static str) -> Re
         return Ok(grid);
     }
     let [x, y, z] = grid.map(i64::from);
-    Grid::of_numbers([x * i64::from(num_ctas), y, z]).check(kernel)
+    Grid([x * i64::from(num_ctas), y, z]).check(kernel)
 }
 
 /// One number in a grid.
 pub trait GridDim {
-    /// The number of programs, or an expression for it.
-    #[expect(clippy::missing_errors_doc, reason = "an expression is no error")]
-    fn programs(self) -> std::result::Result<i64, Dim>;
-}
+    /// The number of programs; -1 for a [`Dim`] without a value.
+    fn programs(self) -> i64;
 
-impl GridDim for usize {
+    /// The number as a dim, if it has no value yet. Only a recorded launch can have such a grid.
+    #[doc(hidden)]
+    fn unknown(&self) -> Option<Dim> {
+        None
+    }
+
+    /// Returns whether the number has no value yet.
+    #[doc(hidden)]
     #[inline]
-    fn programs(self) -> std::result::Result<i64, Dim> {
-        Ok(i64::try_from(self).unwrap_or(i64::MAX))
+    fn is_unknown(&self) -> bool {
+        false
     }
 }
 
-impl GridDim for u32 {
-    #[inline]
-    fn programs(self) -> std::result::Result<i64, Dim> {
-        Ok(self.into())
-    }
-}
-
-/// A launch whose grid has no value yet can only be recorded.
 impl GridDim for Dim {
-    fn programs(self) -> std::result::Result<i64, Dim> {
-        self.known().ok_or(self)
+    fn programs(self) -> i64 {
+        self.known().unwrap_or(-1)
+    }
+
+    fn unknown(&self) -> Option<Dim> {
+        if self.known().is_some() { None } else { Some(self.clone()) }
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.known().is_none()
     }
 }
 
 impl GridDim for &Dim {
-    fn programs(self) -> std::result::Result<i64, Dim> {
-        self.clone().programs()
+    fn programs(self) -> i64 {
+        self.known().unwrap_or(-1)
+    }
+
+    fn unknown(&self) -> Option<Dim> {
+        GridDim::unknown(*self)
+    }
+
+    fn is_unknown(&self) -> bool {
+        self.known().is_none()
+    }
+}
+
+impl GridDim for usize {
+    fn programs(self) -> i64 {
+        i64::try_from(self).unwrap_or(i64::MAX)
+    }
+}
+
+impl GridDim for u32 {
+    fn programs(self) -> i64 {
+        self.into()
     }
 }
 
 /// Allows a bare literal as a grid. A negative number is an error of the launch.
 impl GridDim for i32 {
-    #[inline]
-    fn programs(self) -> std::result::Result<i64, Dim> {
-        Ok(self.into())
+    fn programs(self) -> i64 {
+        self.into()
     }
 }
 
@@ -134,6 +135,19 @@ impl GridDim for i32 {
 pub trait IntoGrid {
     /// The grid. Axes that are not given have one program.
     fn into_grid(self) -> Grid;
+
+    /// For each axis, the number of programs as a dim if it has no value yet.
+    #[doc(hidden)]
+    fn unknown(&self) -> [Option<Dim>; 3] {
+        [const { None }; 3]
+    }
+
+    /// Returns whether a number of programs has no value yet.
+    #[doc(hidden)]
+    #[inline]
+    fn is_unknown(&self) -> bool {
+        false
+    }
 }
 
 impl IntoGrid for Grid {
@@ -145,19 +159,46 @@ impl IntoGrid for Grid {
 #[diagnostic::do_not_recommend]
 impl<A: GridDim> IntoGrid for A {
     fn into_grid(self) -> Grid {
-        Grid::new([self.programs(), Ok(1), Ok(1)])
+        Grid([self.programs(), 1, 1])
+    }
+
+    fn unknown(&self) -> [Option<Dim>; 3] {
+        [GridDim::unknown(self), None, None]
+    }
+
+    #[inline]
+    fn is_unknown(&self) -> bool {
+        GridDim::is_unknown(self)
     }
 }
 
 impl<A: GridDim, B: GridDim> IntoGrid for (A, B) {
     fn into_grid(self) -> Grid {
-        Grid::new([self.0.programs(), self.1.programs(), Ok(1)])
+        Grid([self.0.programs(), self.1.programs(), 1])
+    }
+
+    fn unknown(&self) -> [Option<Dim>; 3] {
+        [GridDim::unknown(&self.0), GridDim::unknown(&self.1), None]
+    }
+
+    #[inline]
+    fn is_unknown(&self) -> bool {
+        GridDim::is_unknown(&self.0) || GridDim::is_unknown(&self.1)
     }
 }
 
 impl<A: GridDim, B: GridDim, C: GridDim> IntoGrid for (A, B, C) {
     fn into_grid(self) -> Grid {
-        Grid::new([self.0.programs(), self.1.programs(), self.2.programs()])
+        Grid([self.0.programs(), self.1.programs(), self.2.programs()])
+    }
+
+    fn unknown(&self) -> [Option<Dim>; 3] {
+        [GridDim::unknown(&self.0), GridDim::unknown(&self.1), GridDim::unknown(&self.2)]
+    }
+
+    #[inline]
+    fn is_unknown(&self) -> bool {
+        GridDim::is_unknown(&self.0) || GridDim::is_unknown(&self.1) || GridDim::is_unknown(&self.2)
     }
 }
 
@@ -166,6 +207,16 @@ impl<A: GridDim> IntoGrid for [A; 1] {
         let [a] = self;
         a.into_grid()
     }
+
+    fn unknown(&self) -> [Option<Dim>; 3] {
+        let [a] = self;
+        [GridDim::unknown(a), None, None]
+    }
+
+    #[inline]
+    fn is_unknown(&self) -> bool {
+        self.iter().any(GridDim::is_unknown)
+    }
 }
 
 impl<A: GridDim> IntoGrid for [A; 2] {
@@ -173,12 +224,31 @@ impl<A: GridDim> IntoGrid for [A; 2] {
         let [a, b] = self;
         (a, b).into_grid()
     }
+
+    fn unknown(&self) -> [Option<Dim>; 3] {
+        let [a, b] = self;
+        [GridDim::unknown(a), GridDim::unknown(b), None]
+    }
+
+    #[inline]
+    fn is_unknown(&self) -> bool {
+        self.iter().any(GridDim::is_unknown)
+    }
 }
 
 impl<A: GridDim> IntoGrid for [A; 3] {
     fn into_grid(self) -> Grid {
         let [a, b, c] = self;
         (a, b, c).into_grid()
+    }
+
+    fn unknown(&self) -> [Option<Dim>; 3] {
+        self.each_ref().map(GridDim::unknown)
+    }
+
+    #[inline]
+    fn is_unknown(&self) -> bool {
+        self.iter().any(GridDim::is_unknown)
     }
 }
 
@@ -238,7 +308,7 @@ mod tests {
 
     #[test]
     fn grids_are_written_in_many_ways() {
-        for grid in [(7, 1).into_grid(), 7.into_grid(), 7usize.into_grid(), 7u32.into_grid(), [7].into_grid()] {
+        for grid in [Grid([7, 1, 1]), 7.into_grid(), 7usize.into_grid(), 7u32.into_grid(), [7].into_grid()] {
             assert_eq!(grid.check("k").unwrap(), [7, 1, 1]);
         }
         assert_eq!((cdiv(9, 2), 3).into_grid().check("k").unwrap(), [5, 3, 1]);

@@ -64,7 +64,10 @@ impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     /// A grid without programs is not an error: the launch does nothing.
     #[inline]
     pub fn grid(self, grid: impl IntoGrid) -> Launch<'a, WORDS, KEY, Grid> {
-        let Launch { args, key, grid: NoGrid, stream, mode, overlaps } = self;
+        let Launch { mut args, key, grid: NoGrid, stream, mode, overlaps } = self;
+        if grid.is_unknown() {
+            args.defer_grid(grid.unknown());
+        }
         Launch { args, key, grid: grid.into_grid(), stream, mode, overlaps }
     }
 }

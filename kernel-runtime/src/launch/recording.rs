@@ -60,7 +60,7 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
             kernel,
             key: self.key.to_vec(),
             args: recorded_args(&self.args, &deferral, &recorder, location)?,
-            grid: self.grid.chosen().into_dims(),
+            grid: self.grid.chosen().with_dims(deferral.grid),
             location,
             run: run::<WORDS, KEY>,
         };

@@ -247,14 +247,28 @@ impl<'a> Owner<'a> {
         }
     }
 
+    /// The owner that a tensor of ops has as a typed tensor; of an argument without memory, the CPU. It is no part of the functions that call it, so
+    /// that these stay small enough to be inlined.
+    #[cold]
+    fn of_ops(&self) -> Owner<'a> {
+        match self {
+            Owner::Shared(real) => real.owner(),
+            Owner::Deferred(_) => Owner::Idle(Device::cpu()),
+            owner => *owner,
+        }
+    }
+
     /// Returns whether a use on `stream` is ordered with all other uses without any event.
     #[inline]
     pub(crate) fn is_in_order(&self, writes: bool, stream: Queue<'_>) -> bool {
-        match self {
+        let is_in_order = |owner: &Owner<'_>| match owner {
             Owner::Idle(_) => true,
             Owner::Tensor(buffer) => buffer.is_in_order(writes, stream),
-            Owner::Shared(real) => real.owner().is_in_order(writes, stream),
-            Owner::Slice(_) | Owner::Deferred(_) => false,
+            Owner::Slice(_) | Owner::Shared(_) | Owner::Deferred(_) => false,
+        };
+        match self {
+            Owner::Shared(_) | Owner::Deferred(_) => is_in_order(&self.of_ops()),
+            owner => is_in_order(owner),
         }
     }
 
@@ -264,8 +278,7 @@ impl<'a> Owner<'a> {
         match self {
             Owner::Idle(own) => *own == device,
             Owner::Tensor(buffer) => buffer.device() == device,
-            Owner::Shared(real) => real.owner().lives_on(device),
-            Owner::Slice(_) | Owner::Deferred(_) => self.device().is_ok_and(|own| own == device),
+            Owner::Slice(_) | Owner::Shared(_) | Owner::Deferred(_) => self.device().is_ok_and(|own| own == device),
         }
     }
 
@@ -273,7 +286,7 @@ impl<'a> Owner<'a> {
     pub(crate) fn before<'s>(&'s self, writes: bool, stream: Queue<'s>) -> Result<Option<SyncOnDrop<'s>>> {
         match self {
             // The memory of a tensor needs no guard.
-            Owner::Shared(real) => real.owner().before(writes, stream).map(|_| None),
+            Owner::Shared(_) => self.of_ops().before(writes, stream).map(|_| None),
             Owner::Idle(_) | Owner::Deferred(_) => Ok(None),
             Owner::Tensor(buffer) if writes => buffer.before_write(stream).map(|()| None),
             Owner::Tensor(buffer) => buffer.before_read(stream).map(|()| None),
@@ -287,7 +300,7 @@ impl<'a> Owner<'a> {
     /// Orders later uses after a use on `stream`, which is now enqueued. On an error, the use is not ordered before later uses.
     pub(crate) fn after(&self, writes: bool, stream: Queue<'_>) -> Result<()> {
         match self {
-            Owner::Shared(real) => real.owner().after(writes, stream),
+            Owner::Shared(_) => self.of_ops().after(writes, stream),
             Owner::Idle(_) | Owner::Deferred(_) => Ok(()),
             Owner::Tensor(buffer) if writes => buffer.after_write(stream),
             Owner::Tensor(buffer) => buffer.after_read(stream),
@@ -303,22 +316,28 @@ impl<'a> Owner<'a> {
 
     #[inline]
     pub(crate) fn device(&self) -> Result<Device> {
-        match self {
+        let device = |owner: &Owner<'_>| match owner {
             Owner::Idle(device) => Ok(*device),
             Owner::Tensor(buffer) => Ok(buffer.device()),
-            Owner::Shared(real) => real.owner().device(),
             Owner::Slice(slice) => Device::of_context(slice.stream().context(), "a slice"),
-            Owner::Deferred(_) => Ok(Device::cpu()),
+            Owner::Shared(_) | Owner::Deferred(_) => Ok(Device::cpu()),
+        };
+        match self {
+            Owner::Shared(_) | Owner::Deferred(_) => device(&self.of_ops()),
+            owner => device(owner),
         }
     }
 
     #[inline]
     pub(crate) fn queue(&self) -> Option<Queue<'a>> {
-        match self {
-            Owner::Idle(_) | Owner::Deferred(_) => None,
+        let queue = |owner: &Owner<'a>| match owner {
+            Owner::Idle(_) | Owner::Shared(_) | Owner::Deferred(_) => None,
             Owner::Tensor(buffer) => buffer.home().ok(),
-            Owner::Shared(real) => real.owner().queue(),
             Owner::Slice(slice) => Some(Queue::of_others(slice.stream())),
+        };
+        match self {
+            Owner::Shared(_) | Owner::Deferred(_) => queue(&self.of_ops()),
+            owner => queue(owner),
         }
     }
 }
