@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kernel_runtime::ops::recorder::{RecordedLaunch, Recorder, TensorType, Value};
-use kernel_runtime::ops::{IntoDims, OpDef, OpValue, OpsError, Tensor};
+use kernel_runtime::ops::{IntoDims, OpDef, OpResults, OpValue, OpsError, Tensor};
 use kernel_runtime::{Dim, DimError, Dtype, Error};
 
 use crate::error::{GraphError, Result};
@@ -18,42 +18,6 @@ pub struct Input(GraphInput);
 /// An input with this name, these extents and this dtype.
 pub fn input(name: &str, dims: impl IntoDims, dtype: Dtype) -> Input {
     Input(GraphInput { name: name.to_owned(), ty: TensorType { dtype, dims: dims.into_dims() } })
-}
-
-/// The tensors that a recorded function returns: one, an array, a vector, or a tuple of two or three.
-pub trait Outputs {
-    /// The tensors, in order.
-    fn into_outputs(self) -> Vec<Tensor>;
-}
-
-impl Outputs for Tensor {
-    fn into_outputs(self) -> Vec<Tensor> {
-        vec![self]
-    }
-}
-
-impl<const N: usize> Outputs for [Tensor; N] {
-    fn into_outputs(self) -> Vec<Tensor> {
-        self.into()
-    }
-}
-
-impl Outputs for Vec<Tensor> {
-    fn into_outputs(self) -> Vec<Tensor> {
-        self
-    }
-}
-
-impl Outputs for (Tensor, Tensor) {
-    fn into_outputs(self) -> Vec<Tensor> {
-        vec![self.0, self.1]
-    }
-}
-
-impl Outputs for (Tensor, Tensor, Tensor) {
-    fn into_outputs(self) -> Vec<Tensor> {
-        vec![self.0, self.1, self.2]
-    }
 }
 
 /// Records a function: calls it once, with tensors without memory, and returns its allocations and launches as a graph. Launches whose results no
@@ -101,9 +65,11 @@ impl Outputs for (Tensor, Tensor, Tensor) {
 /// ```
 ///
 /// # Errors
-/// [`GraphError::SameName`], [`GraphError::InputDim`] and [`GraphError::Undetermined`] for the inputs, [`GraphError::Runtime`] with the error that
-/// the function returns, and [`GraphError::ForeignOutput`].
-pub fn export<const N: usize, R: Outputs>(
+/// - [`GraphError::InputName`], [`GraphError::SameName`], [`GraphError::InputDim`] and [`GraphError::Undetermined`] for the inputs
+/// - [`GraphError::Runtime`] with the error that the function returns
+/// - [`GraphError::NodeDim`] for an operation with a dim that no input determines
+/// - [`GraphError::ForeignOutput`] for a result that is not recorded
+pub fn export<const N: usize, R: OpResults>(
     body: impl FnOnce([&Tensor; N]) -> kernel_runtime::Result<R>,
     inputs: [Input; N],
 ) -> Result<Graph> {
@@ -129,7 +95,7 @@ pub fn export<const N: usize, R: Outputs>(
         state.ok_or_else(|| GraphError::Invalid { reason: "the recording has ended twice".to_owned() })?;
     let recorder: Arc<dyn Recorder> = recording;
     let mut outputs = Vec::new();
-    for (number, tensor) in returned?.into_outputs().iter().enumerate() {
+    for (number, tensor) in returned?.tensors().into_iter().enumerate() {
         match tensor.recorded() {
             Some((own, value)) if Arc::ptr_eq(own, &recorder) => outputs.push(value),
             _ => return Err(GraphError::ForeignOutput { number }),

@@ -18,6 +18,6 @@ mod tabular;
 mod verify;
 
 pub use error::{GraphError, Result};
-pub use export::{Input, Outputs, export, input};
+pub use export::{Input, export, input};
 pub use graph::{Call, Constant, Graph, GraphInput, Level, Node, NodeOp};
 pub use session::Session;

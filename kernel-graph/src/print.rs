@@ -71,14 +71,24 @@ impl Names {
     pub(crate) fn list(&self, values: &[Value]) -> String {
         values.iter().map(|value| self.of(*value)).collect::<Vec<_>>().join(", ")
     }
+}
 
-    fn op_value(&self, value: &OpValue) -> String {
-        match value {
-            OpValue::Tensor(value) => self.of(*value),
-            OpValue::Real(tensor) => tensor.to_string(),
-            OpValue::List(values) => format!("[{}]", values.iter().map(|value| self.op_value(value)).collect::<Vec<_>>().join(", ")),
-            OpValue::Text(text) => text.clone(),
-        }
+/// The text of an argument of an op, with the names of values.
+pub(crate) fn op_value(value: &OpValue, name: &dyn Fn(Value) -> String) -> String {
+    match value {
+        OpValue::Tensor(value) => name(*value),
+        OpValue::Real(tensor) => tensor.to_string(),
+        OpValue::List(values) => format!("[{}]", values.iter().map(|value| op_value(value, name)).collect::<Vec<_>>().join(", ")),
+        OpValue::Text(text) => text.clone(),
+    }
+}
+
+/// The text of an argument of a launch, with the names of values.
+pub(crate) fn launch_value(arg: &RecordedArg, name: &dyn Fn(Value) -> String) -> String {
+    match arg {
+        RecordedArg::Tensor { value, .. } => name(*value),
+        RecordedArg::Dim { dim, .. } => dim.to_string(),
+        RecordedArg::Word { text, .. } => text.clone(),
     }
 }
 
@@ -181,7 +191,8 @@ impl Graph {
 }
 
 fn call_text(call: &Call, names: &Names) -> String {
-    let args: Vec<String> = call.args.iter().map(|(name, value)| format!("{name} = {}", names.op_value(value))).collect();
+    let args: Vec<String> =
+        call.args.iter().map(|(name, value)| format!("{name} = {}", op_value(value, &|value| names.of(value)))).collect();
     format!("{}({})", call.def.name, args.join(", "))
 }
 
@@ -189,14 +200,6 @@ fn launch_text(launch: &RecordedLaunch, names: &Names) -> String {
     let parameters = launch.parameters();
     let generics = if parameters.is_empty() { String::new() } else { format!("<{parameters}>") };
     let grid = launch.grid().each_ref().map(ToString::to_string).join(", ");
-    let args: Vec<String> = launch.args().map(|(name, arg)| format!("{name} = {}", arg_text(arg, names))).collect();
+    let args: Vec<String> = launch.args().map(|(name, arg)| format!("{name} = {}", launch_value(arg, &|value| names.of(value)))).collect();
     format!("launch {}{generics} [{grid}] ({})", launch.kernel(), args.join(", "))
-}
-
-fn arg_text(arg: &RecordedArg, names: &Names) -> String {
-    match arg {
-        RecordedArg::Tensor { value, .. } => names.of(*value),
-        RecordedArg::Dim { dim, .. } => dim.to_string(),
-        RecordedArg::Word { text, .. } => text.clone(),
-    }
 }

@@ -1,10 +1,9 @@
 //! A graph as a table, with the columns of PyTorch's `print_tabular`.
 
-use kernel_runtime::ops::OpValue;
-use kernel_runtime::ops::recorder::{RecordedArg, Value};
+use kernel_runtime::ops::recorder::Value;
 
 use crate::graph::{Graph, Level, Node, NodeOp};
-use crate::print::Item;
+use crate::print::{Item, launch_value, op_value};
 
 /// The columns, which are those of torch 2.
 const HEADER: [&str; 5] = ["opcode", "name", "target", "args", "kwargs"];
@@ -43,15 +42,6 @@ impl Names {
         let name = &self.of_values[value.0 as usize];
         if name.is_empty() { "unused".to_owned() } else { name.clone() }
     }
-
-    fn op_value(&self, value: &OpValue) -> String {
-        match value {
-            OpValue::Tensor(value) => self.of(*value),
-            OpValue::Real(tensor) => tensor.to_string(),
-            OpValue::List(values) => format!("[{}]", values.iter().map(|value| self.op_value(value)).collect::<Vec<_>>().join(", ")),
-            OpValue::Text(text) => text.clone(),
-        }
-    }
 }
 
 impl Graph {
@@ -81,7 +71,7 @@ impl Graph {
                 // At the level of kernels, the table has the nodes of calls and no calls.
                 Item::Call(_, inner) if !inner.is_empty() => self.rows(inner, names, rows),
                 Item::Call(call, _) => {
-                    let args: Vec<String> = call.args.iter().map(|(_, value)| names.op_value(value)).collect();
+                    let args: Vec<String> = call.args.iter().map(|(_, value)| op_value(value, &|value| names.of(value))).collect();
                     let base = call.def.name.rsplit("::").next().unwrap_or(call.def.name);
                     let name = names.define(&self.visible_results(call), base);
                     let target = format!("{}.default", call.def.name.replace("::", "."));
@@ -105,12 +95,8 @@ impl Graph {
             }
             NodeOp::Launch(launch) => {
                 let grid = launch.grid().each_ref().map(ToString::to_string).join(", ");
-                let arg = |arg: &RecordedArg| match arg {
-                    RecordedArg::Tensor { value, .. } => names.of(*value),
-                    RecordedArg::Dim { dim, .. } => dim.to_string(),
-                    RecordedArg::Word { text, .. } => text.clone(),
-                };
-                let kwargs: Vec<String> = launch.args().map(|(name, value)| format!("'{name}': {}", arg(value))).collect();
+                let kwargs: Vec<String> =
+                    launch.args().map(|(name, value)| format!("'{name}': {}", launch_value(value, &|value| names.of(value)))).collect();
                 let kwargs = format!("{{'grid': [({grid})], 'kwargs': {{{}}}}}", kwargs.join(", "));
                 (launch.kernel().to_owned(), launch.kernel().to_owned(), "()".to_owned(), kwargs)
             }

@@ -9,7 +9,7 @@
 //!   return %1                                                    return %1
 //! ```
 //!
-//! A call of an op whose nodes are all removed is removed, too. The numbers of values stay as they are; the text numbers them anew.
+//! The pass also removes a call of an op if it removes all nodes of the call. It does not change the numbers of values; the printer assigns names.
 
 use crate::graph::Graph;
 

@@ -20,6 +20,13 @@ pub(crate) fn scale_elements(y: PtrMut<f32>, a: f32, b: i32, n: i32) {
     store(y + at, load(y + at, mask = inside) * a + b as f32, mask = inside);
 }
 
+/// y = a * x, for any type
+#[kernel]
+pub(crate) fn times<T: Float>(x: Ptr<T>, y: PtrMut<T>, a: T, n: usize) {
+    let at = arange(0, 16);
+    store(y + at, load(x + at, mask = at < n) * a, mask = at < n);
+}
+
 /// y[i] = the sum of row i
 #[kernel]
 fn sum_rows<const BLOCK: usize>(x: View<f32, 2>, y: PtrMut<f32>) {

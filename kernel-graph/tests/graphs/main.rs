@@ -41,6 +41,7 @@ const ONCE: &[(&str, fn())] = &[
     ("text::tables_have_the_columns_of_torch", text::tables_have_the_columns_of_torch),
     ("text::parameters_of_ops_have_any_name", text::parameters_of_ops_have_any_name),
     ("text::calls_that_fail_end", text::calls_that_fail_end),
+    ("text::scalars_of_generic_types_are_written_as_numbers", text::scalars_of_generic_types_are_written_as_numbers),
     ("text::definitions_have_schemas", text::definitions_have_schemas),
     ("text::constants_come_first_and_dead_code_is_left_out", text::constants_come_first_and_dead_code_is_left_out),
     ("errors::the_elements_of_a_recorded_tensor_cannot_be_read", errors::the_elements_of_a_recorded_tensor_cannot_be_read),

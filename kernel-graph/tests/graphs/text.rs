@@ -223,3 +223,17 @@ pub(crate) fn arguments_of_other_recordings_are_named() {
     let text = graph.unwrap().text(Level::Ops);
     assert!(text.contains("bias = a tensor of another recording, keep = true"), "{text}");
 }
+
+pub(crate) fn scalars_of_generic_types_are_written_as_numbers() {
+    let n = Dim::new("n", 0..=8);
+    let graph = export(
+        |[x]| {
+            let mut y = x.empty_like()?;
+            crate::kernels::times::<bf16>(x, &mut y, bf16::from_f32(0.5), x.numel()).grid(1).launch()?;
+            Ok(y)
+        },
+        [input("x", [&n], Dtype::Bf16)],
+    );
+    let text = graph.unwrap().to_string();
+    assert!(text.contains("(x = %x, y = %0, a = 0.5, n = n)"), "{text}");
+}

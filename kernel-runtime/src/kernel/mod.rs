@@ -23,7 +23,8 @@ use crate::kernel::append_only_table::Grown;
 use crate::kernel::background::Pending;
 use crate::kernel::gpu::{Gpu, Image};
 use crate::launch::fact::{Fact, Key};
-use crate::{Element, Error, Result, bf16, cache, f16, launch::prints};
+use crate::ops::with_element;
+use crate::{Element, Error, Result, bf16, cache, f8e4m3, f8e5m2, f16, launch::prints};
 
 /// A kernel, as `#[kernel]` generates it for a function: a static that all launches of the kernel share.
 pub struct Kernel {
@@ -462,24 +463,20 @@ impl Kernel {
         self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key, self.facts))
     }
 
-    /// The value of a scalar parameter with this argument word.
-    pub(crate) fn written(&self, name: &str, word: u64) -> String {
+    /// The value of a scalar parameter with this argument word, for the types of a key.
+    pub(crate) fn written(&self, name: &str, key: &[u64], word: u64) -> String {
         let dtype = self.parsed().ok().and_then(|func| {
             let param = func.params.iter().find(|param| *param.name == *name)?;
-            func.ty(param.value).elem().dtype()
-        });
-        match dtype {
-            Some(Dtype::F32) => format!("{:?}", f32::of_bits(word)),
-            Some(Dtype::F64) => format!("{:?}", f64::of_bits(word)),
-            Some(Dtype::F16) => format!("{:?}", f16::of_bits(word)),
-            Some(Dtype::Bf16) => format!("{:?}", bf16::of_bits(word)),
-            Some(Dtype::Bool) => (word != 0).to_string(),
-            Some(dtype) if dtype.is_signed_int() => {
-                let unused = 64 - dtype.bits();
-                ((word << unused).cast_signed() >> unused).to_string()
+            match func.ty(param.value).elem().dtype() {
+                Some(dtype) => Some(dtype),
+                None => {
+                    let ty = func.ty(param.value).to_string();
+                    let (_, code) = func.types.iter().zip(key).find(|(generic, _)| *generic.name == *ty)?;
+                    Dtype::from_code(*code)
+                }
             }
-            _ => word.to_string(),
-        }
+        });
+        dtype.map_or_else(|| word.to_string(), |dtype| with_element!(dtype, T => format!("{:?}", T::of_bits(word))))
     }
 
     fn compile_error(&self, key: &[u64], diagnostics: String) -> Error {

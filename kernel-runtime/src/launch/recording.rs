@@ -59,7 +59,7 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
         let launch = RecordedLaunch {
             kernel,
             key: self.key.to_vec(),
-            args: recorded_args(&self.args, &deferral, &recorder, location)?,
+            args: recorded_args(&self.args, &self.key, &deferral, &recorder, location)?,
             grid: self.grid.chosen().with_dims(deferral.grid),
             location,
             run: run::<WORDS, KEY>,
@@ -87,6 +87,7 @@ fn at(error: Error, location: &'static Location<'static>) -> Error {
 /// The arguments for each parameter of a kernel: tensors without addresses, and the words of scalars.
 fn recorded_args<const WORDS: usize>(
     args: &Args<'_, WORDS>,
+    key: &[u64],
     deferral: &Deferral,
     recorder: &Arc<dyn Recorder>,
     location: &'static Location<'static>,
@@ -106,7 +107,7 @@ fn recorded_args<const WORDS: usize>(
             (ParamKind::Scalar, Some((_, dim, word))) => RecordedArg::Dim { dim: dim.clone(), word: *word },
             (ParamKind::Scalar, None) => {
                 let word = args.words().get(first).copied().unwrap_or_default();
-                RecordedArg::Word { word, text: kernel.written(param.name, word) }
+                RecordedArg::Word { word, text: kernel.written(param.name, key, word) }
             }
             _ => match tensors.next() {
                 Some((_, writes, Argument::Traced(traced))) => {
