@@ -60,34 +60,35 @@
 //!     %36 = and %35, %28 : bool
 //!     %37 = and %36, %31 : bool
 //!     %38 = and %37, %33 : bool
-//!     if %38 () {
-//!         %39 = arange {start = 0, end = 256} : tile<i64, [256]>
-//!         %40 = broadcast %10 : tile<i64, [256]>
-//!         %41 = sub %39, %40 : tile<i64, [256]>
-//!         %42 = add %n, %10 : i64
-//!         %43 = ge %39, %40 : tile<bool, [256]>
-//!         %44 = broadcast %42 : tile<i64, [256]>
-//!         %45 = lt %39, %44 : tile<bool, [256]>
-//!         %46 = and %43, %45 : tile<bool, [256]>
-//!         for %0, %rows, %1 (%47: i64) {
-//!             %48 = mul %47, %n : i64
-//!             %49 = broadcast %48 : tile<i64, [256]>
-//!             %50 = add %49, %41 : tile<i64, [256]>
-//!             %51 = load %x, %50 {mask = %46, shifted = true} : tile<f16, [256]>
-//!             store %y, %50, %51 {mask = %46, shifted = true}
+//!     %39 = not %38 : bool
+//!     if %39 () {
+//!         %40 = arange {start = 0, end = 256} : tile<i64, [256]>
+//!         %41 = broadcast %n : tile<i64, [256]>
+//!         %42 = lt %40, %41 : tile<bool, [256]>
+//!         for %0, %rows, %1 (%43: i64) {
+//!             %44 = mul %43, %n : i64
+//!             %45 = broadcast %44 : tile<i64, [256]>
+//!             %46 = add %45, %40 : tile<i64, [256]>
+//!             %47 = load %x, %46 {mask = %42} : tile<f16, [256]>
+//!             store %y, %46, %47 {mask = %42}
 //!             yield
 //!         }
 //!         yield
 //!     } () {
-//!         %52 = arange {start = 0, end = 256} : tile<i64, [256]>
-//!         %53 = broadcast %n : tile<i64, [256]>
-//!         %54 = lt %52, %53 : tile<bool, [256]>
-//!         for %0, %rows, %1 (%55: i64) {
-//!             %56 = mul %55, %n : i64
-//!             %57 = broadcast %56 : tile<i64, [256]>
-//!             %58 = add %57, %52 : tile<i64, [256]>
-//!             %59 = load %x, %58 {mask = %54} : tile<f16, [256]>
-//!             store %y, %58, %59 {mask = %54}
+//!         %48 = arange {start = 0, end = 256} : tile<i64, [256]>
+//!         %49 = broadcast %10 : tile<i64, [256]>
+//!         %50 = sub %48, %49 : tile<i64, [256]>
+//!         %51 = add %n, %10 : i64
+//!         %52 = ge %48, %49 : tile<bool, [256]>
+//!         %53 = broadcast %51 : tile<i64, [256]>
+//!         %54 = lt %48, %53 : tile<bool, [256]>
+//!         %55 = and %52, %54 : tile<bool, [256]>
+//!         for %0, %rows, %1 (%56: i64) {
+//!             %57 = mul %56, %n : i64
+//!             %58 = broadcast %57 : tile<i64, [256]>
+//!             %59 = add %58, %50 : tile<i64, [256]>
+//!             %60 = load %x, %59 {mask = %55, shifted = true} : tile<f16, [256]>
+//!             store %y, %59, %60 {mask = %55, shifted = true}
 //!             yield
 //!         }
 //!         yield
@@ -123,7 +124,7 @@ use crate::analysis::bounds;
 use crate::analysis::loops::Loop;
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::rewrite::{Changed, Substitution, copy_regions};
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, UnaryOp, Value};
 
 use super::split_full_tiles::{WIDEST, takes_partial_runs};
 use columns::Columns;
@@ -216,12 +217,15 @@ impl Plan {
         let loc = func.inst(self.around.inst).loc;
         let [test, given, shifted] = [0; 3].map(|_| func.add_region());
         let last = func.terminator(func.body);
-        let (cond, shift) = self.test(&mut Builder::new(func, test, loc));
+        let b = &mut Builder::new(func, test, loc);
+        let (fits, shift) = self.test(b);
+        // Rows are aligned in most launches, so their version comes first: the driver's compiler keeps the order, and a jump waits for instructions.
+        let cond = b.unary(UnaryOp::Not, fits);
         *func.insts_mut(given) = self.rest.clone();
         let mut map = Substitution::new();
         self.copy(func, &self.rest, shifted, &mut map, shift);
         [given, shifted].into_iter().for_each(|region| Builder::new(func, region, loc).yield_values(Vec::new()));
-        let branch = func.make_inst(Op::If { cond, then_region: shifted, else_region: given, rare: false }, [], loc);
+        let branch = func.make_inst(Op::If { cond, then_region: given, else_region: shifted, rare: false }, [], loc);
         let tests = std::mem::take(func.insts_mut(test));
         *func.insts_mut(func.body) = self.front.into_iter().chain(tests).chain([branch, last]).collect();
     }

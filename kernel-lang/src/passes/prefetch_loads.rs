@@ -157,9 +157,10 @@ fn take_waiting(func: &Function, before: &mut Vec<Inst>, front: &[Inst]) -> Vec<
     let mut waiting = Vec::new();
     for at in (0..before.len()).rev() {
         let data = func.inst(before[at]);
-        if only_loads(func, &data.op) && !data.results.iter().any(|result| used.contains(result)) {
+        let only_loads = only_loads(func, &data.op);
+        if only_loads && !data.results.iter().any(|result| used.contains(result)) {
             waiting.insert(0, before.remove(at));
-        } else if data.op.has_effects() {
+        } else if data.op.has_effects() && !only_loads {
             break;
         } else {
             note_operands(func, before[at], &mut used);
