@@ -1,8 +1,7 @@
 //! Errors of graphs.
 
-use std::panic::Location;
-
-use kernel_runtime::{DimError, Dtype};
+use kernel_package::{PackageError, RunError};
+use kernel_runtime::{DimError, Site};
 
 /// The result of every fallible function in this crate.
 pub type Result<T, E = GraphError> = std::result::Result<T, E>;
@@ -40,76 +39,12 @@ pub enum GraphError {
         /// The name of the dim.
         name: String,
     },
-    /// A run has another number of inputs than the graph.
-    #[error("the graph takes {expected} inputs ({names}), and {given} are given")]
-    InputCount {
-        /// The number of inputs of the graph.
-        expected: usize,
-        /// Their names.
-        names: String,
-        /// The number of inputs of the run.
-        given: usize,
-    },
-    /// An input of a run has another dtype than the graph's.
-    #[error("input `{input}` has elements of type `{found}`, and the graph takes `{expected}`")]
-    InputDtype {
-        /// The name of the input.
-        input: String,
-        /// The dtype in the graph.
-        expected: Dtype,
-        /// The dtype of the tensor.
-        found: Dtype,
-    },
-    /// An input of a run has another number of axes than the graph's.
-    #[error("input `{input}` has rank {found}, and the graph takes rank {expected}")]
-    InputRank {
-        /// The name of the input.
-        input: String,
-        /// The number of axes in the graph.
-        expected: usize,
-        /// The number of axes of the tensor.
-        found: usize,
-    },
-    /// The extent of an input is not allowed.
-    #[error("input `{input}`, axis {axis}: {error}")]
-    InputExtent {
-        /// The name of the input.
-        input: String,
-        /// The axis.
-        axis: usize,
-        /// The value of its dim, and the allowed ones.
-        error: Box<DimError>,
-    },
-    /// The extent of an input differs from its expression in the graph.
-    #[error("input `{input}`, axis {axis}: `{dim}` is {expected}, and the extent is {found}")]
-    InputMismatch {
-        /// The name of the input.
-        input: String,
-        /// The axis.
-        axis: usize,
-        /// The expression in the graph.
-        dim: String,
-        /// Its value for the other extents.
-        expected: i64,
-        /// The extent of the tensor.
-        found: i64,
-    },
-    /// The inputs of a run are on different devices.
-    #[error("input `{input}` is on `{found}`, and the session runs on `{expected}`\nhelp: move it with `.to_device(&device)`")]
-    InputDevice {
-        /// The name of the input.
-        input: String,
-        /// The device of the session.
-        expected: kernel_runtime::Device,
-        /// The device of the tensor.
-        found: kernel_runtime::Device,
-    },
-    /// An input of a run belongs to a recording.
-    #[error("input `{input}` has no elements: it belongs to a recording\nhelp: run a session outside of recorded functions")]
-    RecordedInput {
-        /// The name of the input.
-        input: String,
-    },
+    /// A run of the graph failed, or its inputs do not fit.
+    #[error(transparent)]
+    Run(Box<RunError>),
+    /// A package cannot be written or read.
+    #[error(transparent)]
+    Package(Box<PackageError>),
     /// A name of an input is not allowed.
     #[error("`{name}` is not a name for an input\nhelp: a name has letters, digits and `_`, and begins with a letter")]
     InputName {
@@ -122,15 +57,7 @@ pub enum GraphError {
         /// The mistake.
         error: String,
         /// The line of the recorded function.
-        location: &'static Location<'static>,
-    },
-    /// An operation failed in a run.
-    #[error("{source}\nthe operation was recorded in {location}")]
-    Node {
-        /// The error.
-        source: Box<GraphError>,
-        /// The line of the recorded function.
-        location: &'static Location<'static>,
+        location: Site,
     },
     /// A graph breaks a rule of graphs. This is a bug in a pass of this crate.
     #[error("the graph is not valid: {reason}")]
@@ -146,9 +73,14 @@ impl From<kernel_runtime::Error> for GraphError {
     }
 }
 
-impl GraphError {
-    /// The error with the line of the recorded function.
-    pub(crate) fn at(self, location: &'static Location<'static>) -> GraphError {
-        GraphError::Node { source: Box::new(self), location }
+impl From<RunError> for GraphError {
+    fn from(error: RunError) -> GraphError {
+        GraphError::Run(Box::new(error))
+    }
+}
+
+impl From<PackageError> for GraphError {
+    fn from(error: PackageError) -> GraphError {
+        GraphError::Package(Box::new(error))
     }
 }

@@ -3,21 +3,22 @@
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use kernel_package::{Constant, Node, NodeOp, Plan, PlanInput};
 use kernel_runtime::ops::recorder::{RecordedLaunch, Recorder, TensorType, Value};
 use kernel_runtime::ops::{IntoDims, OpDef, OpResults, OpValue, OpsError, Tensor};
-use kernel_runtime::{Dim, DimError, Dtype, Error};
+use kernel_runtime::{Dim, DimError, Dtype, Error, Site};
 
 use crate::error::{GraphError, Result};
-use crate::graph::{Call, Constant, Graph, GraphInput, Node, NodeOp};
+use crate::graph::{Call, Graph};
 use crate::{passes, verify};
 
 /// An input of a recorded function: its name, extents and dtype. [`input`] makes it.
 #[derive(Clone, Debug)]
-pub struct Input(GraphInput);
+pub struct Input(PlanInput);
 
 /// An input with this name, these extents and this dtype.
 pub fn input(name: &str, dims: impl IntoDims, dtype: Dtype) -> Input {
-    Input(GraphInput { name: name.to_owned(), ty: TensorType { dtype, dims: dims.into_dims() } })
+    Input(PlanInput { name: name.to_owned(), ty: TensorType { dtype, dims: dims.into_dims() } })
 }
 
 /// Records a function: calls it once, with tensors without memory, and returns its allocations and launches as a graph. Launches whose results no
@@ -102,7 +103,8 @@ pub fn export<const N: usize, R: OpResults>(
         }
     }
     keep_nested(&mut calls);
-    let mut graph = Graph { name: "graph".to_owned(), inputs: inputs.into(), constants, nodes, calls, types, outputs };
+    let plan = Plan { name: "graph".to_owned(), inputs: inputs.into(), constants, nodes, types, outputs };
+    let mut graph = Graph { plan, calls };
     verify::run(&graph)?;
     verify::dims(&graph)?;
     passes::dead_code::run(&mut graph);
@@ -111,9 +113,9 @@ pub fn export<const N: usize, R: OpResults>(
 }
 
 /// Checks that the inputs have different names, and that their extents determine the dims.
-fn check_inputs(inputs: &[GraphInput]) -> Result<()> {
+fn check_inputs(inputs: &[PlanInput]) -> Result<()> {
     let mut dims: Vec<Dim> = Vec::new();
-    for (at, GraphInput { name, ty }) in inputs.iter().enumerate() {
+    for (at, PlanInput { name, ty }) in inputs.iter().enumerate() {
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         if !is_name {
             return Err(GraphError::InputName { name: name.clone() });
@@ -176,7 +178,7 @@ impl State {
         }
         let value = u32::try_from(self.types.len()).map(Value).map_err(|_| Error::Dim(DimError::Overflow))?;
         self.types.push(TensorType { dtype: tensor.dtype(), dims: tensor.dims() });
-        self.constants.push(Constant { value, tensor });
+        self.constants.push(Constant { value, name: None, tensor });
         Ok(value)
     }
 
@@ -202,7 +204,7 @@ impl Recording {
         &self,
         op: NodeOp,
         results: impl FnOnce(&[TensorType]) -> Vec<TensorType>,
-        location: &'static Location<'static>,
+        location: Site,
     ) -> kernel_runtime::Result<Vec<Value>> {
         let mut guard = self.lock();
         let Some(State { nodes, types, .. }) = guard.as_mut() else { return Err(Error::Ops(OpsError::RecordingEnded { location })) };
@@ -218,17 +220,17 @@ impl Recording {
 
 impl Recorder for Recording {
     fn alloc(&self, ty: TensorType, zeroed: bool, location: &'static Location<'static>) -> kernel_runtime::Result<Value> {
-        self.record(NodeOp::Alloc { zeroed }, |_| vec![ty], location).map(|results| results[0])
+        self.record(NodeOp::Alloc { zeroed }, |_| vec![ty], location.into()).map(|results| results[0])
     }
 
     fn view(&self, of: Value, offset: Dim, ty: TensorType, location: &'static Location<'static>) -> kernel_runtime::Result<Value> {
-        self.record(NodeOp::View { of, offset }, |_| vec![ty], location).map(|results| results[0])
+        self.record(NodeOp::View { of, offset }, |_| vec![ty], location.into()).map(|results| results[0])
     }
 
     fn constant(&self, tensor: Tensor, location: &'static Location<'static>) -> kernel_runtime::Result<Value> {
         match self.lock().as_mut() {
             Some(state) => state.constant(tensor),
-            None => Err(Error::Ops(OpsError::RecordingEnded { location })),
+            None => Err(Error::Ops(OpsError::RecordingEnded { location: location.into() })),
         }
     }
 
@@ -251,7 +253,7 @@ impl Recorder for Recording {
 
     fn launch(&self, launch: RecordedLaunch) -> kernel_runtime::Result<Vec<Value>> {
         let written: Vec<Value> = launch.args().filter_map(|(_, arg)| arg.written()).collect();
-        let location = launch.location();
+        let location = launch.location().clone();
         self.record(NodeOp::Launch(launch), |types| written.iter().map(|value| types[value.0 as usize].clone()).collect(), location)
     }
 }

@@ -13,11 +13,10 @@ mod export;
 mod graph;
 mod passes;
 mod print;
-mod session;
 mod tabular;
 mod verify;
 
 pub use error::{GraphError, Result};
 pub use export::{Input, export, input};
-pub use graph::{Call, Constant, Graph, GraphInput, Level, Node, NodeOp};
-pub use session::Session;
+pub use graph::{Call, Graph, Level};
+pub use kernel_package::{Constant, Node, NodeOp, Package, PackageError, PackageWriter, Plan, PlanInput, RunError, Session};

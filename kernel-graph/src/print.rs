@@ -13,10 +13,11 @@
 
 use std::fmt;
 
+use kernel_package::{Node, NodeOp};
 use kernel_runtime::ops::OpValue;
 use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, Value};
 
-use crate::graph::{Call, Graph, Level, Node, NodeOp};
+use crate::graph::{Call, Graph, Level};
 
 /// What the text has at one level of braces.
 pub(crate) enum Item<'g> {
@@ -31,9 +32,9 @@ pub(crate) struct Names(Vec<String>);
 impl Names {
     /// The names for the text of these items.
     pub(crate) fn new(graph: &Graph, items: &[Item<'_>], level: Level) -> Names {
-        let mut names = vec![String::new(); graph.types.len()];
-        names.iter_mut().zip(&graph.inputs).for_each(|(name, input)| name.clone_from(&input.name));
-        for (number, constant) in graph.constants.iter().enumerate() {
+        let mut names = vec![String::new(); graph.plan.types.len()];
+        names.iter_mut().zip(&graph.plan.inputs).for_each(|(name, input)| name.clone_from(&input.name));
+        for (number, constant) in graph.plan.constants.iter().enumerate() {
             names[constant.value.0 as usize] = format!("c{number}");
         }
         let (mut names, mut next) = (Names(names), 0);
@@ -104,28 +105,28 @@ impl Graph {
     pub fn text(&self, level: Level) -> String {
         let items = self.items(level);
         let names = Names::new(self, &items, level);
-        let inputs: Vec<String> = self.inputs.iter().map(|input| format!("{}: {}", input.name, input.ty)).collect();
+        let inputs: Vec<String> = self.plan.inputs.iter().map(|input| format!("{}: {}", input.name, input.ty)).collect();
         let dims: Vec<String> = self.dims().iter().filter_map(kernel_runtime::Dim::declaration).collect();
         let ranges = if dims.is_empty() { String::new() } else { format!(" where {}", dims.join(", ")) };
-        let mut text = format!("graph {}({}){ranges}\n", self.name, inputs.join(", "));
-        for constant in &self.constants {
+        let mut text = format!("graph {}({}){ranges}\n", self.plan.name, inputs.join(", "));
+        for constant in &self.plan.constants {
             text.push_str(&format!("  {} = constant : {}\n", names.of(constant.value), self.ty(constant.value)));
         }
         self.lines(&items, &names, level, 1, &mut text);
-        text.push_str(&format!("  return {}\n", names.list(&self.outputs)));
+        text.push_str(&format!("  return {}\n", names.list(&self.plan.outputs)));
         text
     }
 
     /// The nodes and calls, each call with what it contains. At the level of ops, a call contains nothing.
     pub(crate) fn items(&self, level: Level) -> Vec<Item<'_>> {
-        self.items_of(0..self.nodes.len(), &self.calls, level)
+        self.items_of(0..self.plan.nodes.len(), &self.calls, level)
     }
 
     /// The items of a range of nodes, and of calls in it.
     fn items_of<'g>(&'g self, nodes: std::ops::Range<usize>, calls: &'g [Call], level: Level) -> Vec<Item<'g>> {
         let (mut items, mut at, mut rest) = (Vec::new(), nodes.start, calls);
         while let Some((call, after)) = rest.split_first() {
-            items.extend(self.nodes[at..call.nodes.start].iter().map(Item::Node));
+            items.extend(self.plan.nodes[at..call.nodes.start].iter().map(Item::Node));
             // The calls that begin before this one ends are inside of it.
             let inside = after.iter().take_while(|inner| inner.nodes.start < call.nodes.end).count();
             let (inner, outer) = after.split_at(inside);
@@ -133,23 +134,23 @@ impl Graph {
             items.push(Item::Call(call, contents));
             (at, rest) = (call.nodes.end, outer);
         }
-        items.extend(self.nodes[at..nodes.end].iter().map(Item::Node));
+        items.extend(self.plan.nodes[at..nodes.end].iter().map(Item::Node));
         items
     }
 
     /// The values that a call defines, and that it returned or something outside of it uses.
     pub(crate) fn visible_results(&self, call: &Call) -> Vec<Value> {
-        let own = |value: Value| self.nodes[call.nodes.clone()].iter().any(|node| node.results.contains(&value));
+        let own = |value: Value| self.plan.nodes[call.nodes.clone()].iter().any(|node| node.results.contains(&value));
         let mut visible: Vec<Value> = call.results.iter().copied().filter(|value| own(*value)).collect();
         let mut see = |value: Value| {
             if own(value) && !visible.contains(&value) {
                 visible.push(value);
             }
         };
-        for node in &self.nodes[call.nodes.end..] {
+        for node in &self.plan.nodes[call.nodes.end..] {
             node.op.each_operand(&mut |value, _| see(value));
         }
-        self.outputs.iter().for_each(|value| see(*value));
+        self.plan.outputs.iter().for_each(|value| see(*value));
         visible
     }
 

@@ -1,8 +1,9 @@
 //! A graph as a table, with the columns of PyTorch's `print_tabular`.
 
+use kernel_package::{Node, NodeOp};
 use kernel_runtime::ops::recorder::Value;
 
-use crate::graph::{Graph, Level, Node, NodeOp};
+use crate::graph::{Graph, Level};
 use crate::print::{Item, launch_value, op_value};
 
 /// The columns, which are those of torch 2.
@@ -47,19 +48,19 @@ impl Names {
 impl Graph {
     /// The graph as a table with the columns opcode, name, target, args and kwargs, as `torch.fx.Graph.print_tabular` prints it.
     pub fn tabular(&self, level: Level) -> String {
-        let mut names = Names { of_values: vec![String::new(); self.types.len()], used: Vec::new() };
+        let mut names = Names { of_values: vec![String::new(); self.plan.types.len()], used: Vec::new() };
         let mut rows = vec![HEADER.map(str::to_owned)];
         let row = |cells: [&str; 5]| cells.map(str::to_owned);
-        for (number, input) in self.inputs.iter().enumerate() {
+        for (number, input) in self.plan.inputs.iter().enumerate() {
             let name = names.define(&[Value(u32::try_from(number).unwrap_or(u32::MAX))], &input.name);
             rows.push(row(["placeholder", &name, &name, "()", "{}"]));
         }
-        for constant in &self.constants {
+        for constant in &self.plan.constants {
             let name = names.define(&[constant.value], "constant");
             rows.push(row(["get_attr", &name, &name, "()", "{}"]));
         }
         self.rows(&self.items(level), &mut names, &mut rows);
-        let outputs: Vec<String> = self.outputs.iter().map(|value| names.of(*value)).collect();
+        let outputs: Vec<String> = self.plan.outputs.iter().map(|value| names.of(*value)).collect();
         rows.push(row(["output", "output", "output", &format!("({},)", tuple(&outputs)), "{}"]));
         table(&rows)
     }

@@ -25,6 +25,7 @@ pub mod private;
 pub mod profile;
 mod replay;
 pub mod sim;
+mod site;
 mod tensor;
 pub mod tune;
 
@@ -44,6 +45,7 @@ pub use launch::prints::capture_prints;
 pub use launch::scalar::ScalarArg;
 pub use launch::{Launch, NoGrid};
 pub use replay::{Lent, Replay, Tensors, Update};
+pub use site::Site;
 pub use tensor::Tensor;
 pub use tensor::compare::{Comparison, FirstDifference, compare};
 pub use tensor::element::{Element, Float, Int, Number, Scalar, bf16, f8e4m3, f8e5m2, f16};

@@ -36,7 +36,7 @@ const STEPS: &[Step] = &[
     Step { name: "docs", what: "the documentation builds without warning", run: docs },
     Step { name: "book", what: "the book builds, and every link in it leads somewhere", run: book },
     Step { name: "alone", what: "each crate builds alone and with each of its features", run: alone },
-    Step { name: "no-syn", what: "running kernels needs no syn", run: no_syn },
+    Step { name: "no-syn", what: "running kernels and packages needs neither syn nor the recorder", run: no_syn },
     Step { name: "once", what: "no crate is built once for the tests, and again for the macros or for this program", run: once },
 ];
 
@@ -264,15 +264,15 @@ fn alone(_: &mut Findings) -> Result<()> {
 fn no_syn(_: &mut Findings) -> Result<()> {
     // Searching the output of `cargo tree` is more reliable than `cargo tree -i syn`, which prints nothing to standard output if it fails,
     // for example because the lock file has two versions of syn.
-    let line = "cargo tree -p kernel-runtime -e normal,no-proc-macro --prefix none";
-    let tree = process::output(&mut process::command(line))?;
-    ensure!(tree.starts_with("kernel-runtime "), "`{line}` printed no tree");
-    let syn: Vec<_> = tree.lines().filter(|line| line.starts_with("syn ")).collect();
-    ensure!(
-        syn.is_empty(),
-        "kernel-runtime depends on {}; see `cargo tree -p kernel-runtime -e normal,no-proc-macro -i syn`",
-        syn.join(", ")
-    );
+    // A package runs without the macros and without the recorder.
+    for package in ["kernel-runtime", "kernel-package"] {
+        let line = format!("cargo tree -p {package} -e normal,no-proc-macro --prefix none");
+        let tree = process::output(&mut process::command(&line))?;
+        ensure!(tree.starts_with(&format!("{package} ")), "`{line}` printed no tree");
+        let is_unwanted = |line: &&str| ["syn ", "kernel-graph "].iter().any(|name| line.starts_with(name));
+        let unwanted: Vec<_> = tree.lines().filter(is_unwanted).collect();
+        ensure!(unwanted.is_empty(), "{package} depends on {}; `{line}` shows its tree", unwanted.join(", "));
+    }
     Ok(())
 }
 

@@ -14,18 +14,18 @@
 use crate::graph::Graph;
 
 pub(crate) fn run(graph: &mut Graph) {
-    let mut needed = vec![false; graph.types.len()];
-    graph.outputs.iter().for_each(|value| needed[value.0 as usize] = true);
+    let mut needed = vec![false; graph.plan.types.len()];
+    graph.plan.outputs.iter().for_each(|value| needed[value.0 as usize] = true);
     // A use comes after the definition, so one walk from the end sees all uses first.
-    let mut kept = vec![false; graph.nodes.len()];
-    for (kept, node) in kept.iter_mut().zip(&graph.nodes).rev() {
+    let mut kept = vec![false; graph.plan.nodes.len()];
+    for (kept, node) in kept.iter_mut().zip(&graph.plan.nodes).rev() {
         *kept = node.results.iter().any(|result| needed[result.0 as usize]);
         if *kept {
             node.op.each_operand(&mut |value, _| needed[value.0 as usize] = true);
         }
     }
     let mut flags = kept.iter();
-    graph.nodes.retain(|_| flags.next() == Some(&true));
+    graph.plan.nodes.retain(|_| flags.next() == Some(&true));
     // The number of kept nodes in front of each one, and of all.
     let new_index: Vec<usize> = std::iter::once(0)
         .chain(kept.iter().scan(0, |count, kept| {
@@ -37,5 +37,5 @@ pub(crate) fn run(graph: &mut Graph) {
         call.nodes = new_index[call.nodes.start]..new_index[call.nodes.end];
     }
     graph.calls.retain(|call| !call.nodes.is_empty());
-    graph.constants.retain(|constant| needed[constant.value.0 as usize]);
+    graph.plan.constants.retain(|constant| needed[constant.value.0 as usize]);
 }

@@ -3,7 +3,7 @@
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 use galatea::{Dim, Dtype, autotune};
-use kernel_graph::{GraphError, Session, export, input};
+use kernel_graph::{RunError, Session, export, input};
 
 use crate::kernels::{scale, scale_elements, silu, silu_elements};
 use crate::numbers;
@@ -166,7 +166,7 @@ pub(crate) fn a_run_checks_its_inputs() {
     let twice = export(|[a, _]| Ok(a.clone()), [input("a", [&n], Dtype::F32), input("b", [&n], Dtype::F32)]).unwrap();
     let error = Session::new(twice, &cpu).unwrap().run([&numbers(&cpu, 4), &numbers(&cpu, 5)]).unwrap_err();
     assert_eq!(error.to_string(), "input `b`, axis 0: dim `n` is both 4 and 5");
-    assert!(matches!(error, GraphError::InputExtent { axis: 0, .. }));
+    assert!(matches!(error, RunError::InputExtent { axis: 0, .. }));
 }
 
 pub(crate) fn a_scalar_that_exceeds_its_parameter_is_an_error_of_the_run() {

@@ -3,6 +3,7 @@
 
 mod errors;
 mod kernels;
+mod packages;
 mod runs;
 mod text;
 
@@ -32,6 +33,8 @@ const ON_EACH: &[OnDevice] = &[
     ("runs::constants_keep_the_elements_of_the_recording", runs::constants_keep_the_elements_of_the_recording),
     ("runs::zeros_are_zeros_in_each_run", runs::zeros_are_zeros_in_each_run),
     ("runs::weights_are_constants_that_the_graph_shares", runs::weights_are_constants_that_the_graph_shares),
+    ("packages::a_package_computes_what_its_graph_computes", packages::a_package_computes_what_its_graph_computes),
+    ("packages::a_package_is_loaded_on_every_device", packages::a_package_is_loaded_on_every_device),
 ];
 
 /// Tests that need no device but the CPU.
@@ -61,6 +64,12 @@ const ONCE: &[(&str, fn())] = &[
     ("errors::a_run_takes_tensors_with_elements", errors::a_run_takes_tensors_with_elements),
     ("text::arguments_of_other_recordings_are_named", text::arguments_of_other_recordings_are_named),
     ("errors::sessions_and_graphs_are_shared_between_threads", errors::sessions_and_graphs_are_shared_between_threads),
+    ("packages::equal_programs_give_equal_bytes", packages::equal_programs_give_equal_bytes),
+    ("packages::guards_of_a_package_name_the_line_of_the_declaration", packages::guards_of_a_package_name_the_line_of_the_declaration),
+    ("packages::a_file_replaces_another_in_one_step", packages::a_file_replaces_another_in_one_step),
+    ("packages::damaged_files_are_errors", packages::damaged_files_are_errors),
+    ("packages::contents_that_do_not_belong_together_are_errors", packages::contents_that_do_not_belong_together_are_errors),
+    ("packages::a_kernel_without_a_built_variant_is_compiled", packages::a_kernel_without_a_built_variant_is_compiled),
 ];
 
 fn main() {

@@ -3,6 +3,7 @@
 use std::panic::Location;
 
 use super::sum::Symbol;
+use crate::Site;
 
 /// A mistake in an expression of dims. An expression with a mistake is an ordinary [`Dim`](super::Dim); each use of its value returns the error.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
@@ -37,7 +38,7 @@ pub enum DimError {
         /// Both ranges.
         ranges: [(i64, i64); 2],
         /// Where both were declared.
-        declared: [&'static Location<'static>; 2],
+        declared: [Site; 2],
     },
     /// An expression divides by 0.
     #[error("`{dividend}` is divided by 0")]
@@ -75,7 +76,7 @@ pub enum DimError {
         /// The name of the dim.
         name: String,
         /// Where it was declared.
-        declared: &'static Location<'static>,
+        declared: Site,
     },
     /// A value is not in the range of its dim.
     #[error("dim `{name}` is {value}, allowed {} (declared in {declared})", written(*.range))]
@@ -87,7 +88,7 @@ pub enum DimError {
         /// The lower and the upper bound.
         range: (i64, i64),
         /// Where it was declared.
-        declared: &'static Location<'static>,
+        declared: Site,
     },
     /// A dim was set to two values.
     #[error("dim `{name}` is both {first} and {second}")]
@@ -142,7 +143,7 @@ impl DimError {
         DimError::Conflict {
             name: first.name.to_string(),
             ranges: [first, second].map(|symbol| (symbol.low, symbol.high)),
-            declared: [first.declared, second.declared],
+            declared: [first.declared.clone(), second.declared.clone()],
         }
     }
 }

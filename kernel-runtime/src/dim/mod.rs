@@ -17,7 +17,7 @@ use std::ops::{Add, Div, Mul, Neg, RangeInclusive, Rem, Sub};
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::{Error, Result};
+use crate::{Error, Result, Site};
 
 pub use bounds::{Proof, Relation};
 pub use error::DimError;
@@ -74,6 +74,12 @@ impl Dim {
     /// Two dims with the same name and range are the same dim. An expression must not have dims of one name and different ranges.
     #[track_caller]
     pub fn new(name: &str, range: RangeInclusive<i64>) -> Dim {
+        Dim::declared_at(name, range, Location::caller().into())
+    }
+
+    /// [`Dim::new`] with the line of the declaration.
+    #[must_use]
+    pub fn declared_at(name: &str, range: RangeInclusive<i64>, site: Site) -> Dim {
         let (low, high) = range.into_inner();
         let name = name.to_owned();
         if !parse::is_name(&name) {
@@ -82,7 +88,7 @@ impl Dim {
         if low < 0 || low > high {
             return Dim::of(Err(DimError::Range { name, low, high }));
         }
-        let symbol = Symbol { name: name.into(), low, high, declared: Location::caller() };
+        let symbol = Symbol { name: name.into(), low, high, declared: site };
         Dim(Repr::Sum(Arc::new(Sum::symbol(Arc::new(symbol)))))
     }
 
@@ -150,6 +156,17 @@ impl Dim {
     pub fn declaration(&self) -> Option<String> {
         match &self.0 {
             Repr::Sum(sum) => sum.as_symbol().map(|symbol| symbol.declaration()),
+            Repr::Known(_) | Repr::Invalid(_) => None,
+        }
+    }
+
+    /// The name, the range and the line of the declaration of a named dim.
+    pub fn declared(&self) -> Option<(String, RangeInclusive<i64>, Site)> {
+        match &self.0 {
+            Repr::Sum(sum) => {
+                let symbol = sum.as_symbol()?;
+                Some((symbol.name.to_string(), symbol.low..=symbol.high, symbol.declared.clone()))
+            }
             Repr::Known(_) | Repr::Invalid(_) => None,
         }
     }

@@ -11,11 +11,11 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::hash::{Hash, Hasher};
-use std::panic::Location;
 use std::sync::Arc;
 
 use super::DimError;
 use super::bounds::Interval;
+use crate::Site;
 
 /// The maximum number of factors in an expression, over all terms and nested expressions.
 pub(super) const MOST_PARTS: usize = 1000;
@@ -31,7 +31,7 @@ pub(super) struct Symbol {
     pub(super) low: i64,
     pub(super) high: i64,
     /// The declaration. Two declarations of one name and range are the same dim.
-    pub(super) declared: &'static Location<'static>,
+    pub(super) declared: Site,
 }
 
 impl Symbol {

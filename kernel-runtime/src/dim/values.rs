@@ -46,7 +46,7 @@ impl DimValues {
         let name = || symbol.name.to_string();
         if !(symbol.low..=symbol.high).contains(&value) {
             let range = (symbol.low, symbol.high);
-            return Err(Error::Dim(DimError::OutOfRange { name: name(), value, range, declared: symbol.declared }));
+            return Err(Error::Dim(DimError::OutOfRange { name: name(), value, range, declared: symbol.declared.clone() }));
         }
         match self.0.iter().find(|(known, _)| known.name == symbol.name) {
             Some((known, _)) if known != symbol => Err(Error::Dim(DimError::conflict(known, symbol))),
@@ -63,7 +63,7 @@ impl DimValues {
         match self.0.iter().find(|(known, _)| known.name == symbol.name) {
             Some((known, value)) if **known == *symbol => Ok(*value),
             Some((known, _)) => Err(DimError::conflict(known, symbol)),
-            None => Err(DimError::Unset { name: symbol.name.to_string(), declared: symbol.declared }),
+            None => Err(DimError::Unset { name: symbol.name.to_string(), declared: symbol.declared.clone() }),
         }
     }
 }

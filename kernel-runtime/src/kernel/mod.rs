@@ -7,6 +7,7 @@ pub(crate) mod gpu;
 pub(crate) mod launch_values;
 mod load;
 pub(crate) mod module;
+pub(crate) mod parts;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -56,7 +57,7 @@ pub struct Param {
 }
 
 /// The kind of argument that a parameter takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ParamKind {
     /// A tensor that the kernel reads.
     Pointer,
@@ -68,6 +69,17 @@ pub enum ParamKind {
     ViewMut(usize),
     /// A scalar.
     Scalar,
+}
+
+impl ParamKind {
+    /// The number of its argument words.
+    pub(crate) fn words(self) -> usize {
+        match self {
+            ParamKind::Pointer | ParamKind::PointerMut => 2,
+            ParamKind::View(rank) | ParamKind::ViewMut(rank) => 1 + 2 * rank,
+            ParamKind::Scalar => 1,
+        }
+    }
 }
 
 /// PTX of a kernel for some types, constants and schedule.
@@ -456,6 +468,19 @@ impl Kernel {
             diagnostics: format!("error: its embedded IR cannot be read: {error}"),
         })?;
         Ok(self.parsed.get_or_init(|| func))
+    }
+
+    /// PTX for this key, the kernel's own schedule, and any arguments.
+    #[cfg(feature = "jit")]
+    pub(crate) fn compiled(&self, key: &[u64], target: Target) -> Result<kernel_lang::Compiled> {
+        let func = self.parsed()?;
+        let options = Options { schedule: self.schedule, ..Options::new(bindings(func, key, &[]), target) };
+        kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))
+    }
+
+    /// The types and constants of a key, such as `T = f32, BLOCK_SIZE = 1024`.
+    pub fn written_key(&self, key: &[u64]) -> String {
+        self.parameters(key)
     }
 
     /// The types and constants of a key, such as `T = f32, BLOCK_SIZE = 1024`.

@@ -14,7 +14,7 @@ use kernel_lang::dtype::Dtype;
 use crate::device::stream::Queue;
 use crate::kernel::Kernel;
 use crate::launch::fact::which_hold;
-use crate::launch::scalar::{ScalarArg, ScalarWord, ToWord};
+use crate::launch::scalar::{IntegerType, ScalarArg, ScalarWord};
 use crate::ops::{OpsError, Real, Traced};
 use crate::tensor::cuda_slice;
 use crate::tensor::element::Scalar;
@@ -25,7 +25,10 @@ use crate::{Device, Dim, DimValues, Element, Error, Result};
 /// The arguments of one launch, in the order of the kernel's parameters.
 pub struct Args<'a, const WORDS: usize> {
     kernel: &'static Kernel,
+    /// Room for all words: as many as the kernel takes, or more.
     words: [u64; WORDS],
+    /// The number of words that the kernel takes.
+    count: usize,
     filled: usize,
     /// A pointer takes two words, so half of these slots are enough; an array type cannot express `WORDS / 2`.
     slots: [Option<Slot<'a>>; WORDS],
@@ -43,8 +46,8 @@ pub struct Args<'a, const WORDS: usize> {
 pub(crate) struct Deferral {
     /// The first error.
     pub(crate) error: Option<Error>,
-    /// The words that are expressions, by their indices, with the conversion of their values.
-    pub(crate) dims: Vec<(usize, Dim, ToWord)>,
+    /// The words that are expressions, by their indices, with the types of their parameters.
+    pub(crate) dims: Vec<(usize, Dim, IntegerType)>,
     /// The number of programs along each axis, where it is an expression.
     pub(crate) grid: [Option<Dim>; 3],
 }
@@ -92,7 +95,23 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// No arguments yet.
     #[inline]
     pub fn new(kernel: &'static Kernel) -> Args<'a, WORDS> {
-        Args { kernel, words: [0; WORDS], filled: 0, slots: [None; WORDS], pointers: 0, shape_words: 0, unaligned: 0, deferral: None }
+        Args::with_words(kernel, WORDS)
+    }
+
+    /// No arguments yet of a kernel that takes `count` words, at most `WORDS`.
+    #[inline]
+    pub(crate) fn with_words(kernel: &'static Kernel, count: usize) -> Args<'a, WORDS> {
+        Args {
+            kernel,
+            words: [0; WORDS],
+            count,
+            filled: 0,
+            slots: [None; WORDS],
+            pointers: 0,
+            shape_words: 0,
+            unaligned: 0,
+            deferral: None,
+        }
     }
 
     /// Adds a tensor to read.
@@ -147,9 +166,9 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
                 self.fail(|kernel, position| Error::ScalarTooLarge { kernel, position, value });
                 self.word(value);
             }
-            ScalarWord::Dim(dim, to_word) => {
+            ScalarWord::Dim(dim, ty) => {
                 let word = self.filled;
-                self.deferral().dims.push((word, dim, to_word));
+                self.deferral().dims.push((word, dim, ty));
                 self.word(0);
             }
         }
@@ -245,10 +264,18 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         &self.words
     }
 
-    /// The address of each word, which is how the driver takes parameters. The driver reads as many low bytes of a word as the parameter has.
+    /// The words that the kernel takes.
     #[inline]
-    pub(crate) fn params(&self) -> [&u64; WORDS] {
-        self.words.each_ref()
+    pub(crate) fn given(&self) -> &[u64] {
+        self.words.get(..self.count).unwrap_or(&self.words)
+    }
+
+    /// Calls the function with the address of each word that the kernel takes, which is how the driver takes parameters. The driver reads as many low
+    /// bytes of a word as the parameter has.
+    #[inline]
+    pub(crate) fn with_params<R>(&self, run: impl FnOnce(&[&u64]) -> R) -> R {
+        let params = self.words.each_ref();
+        run(params.get(..self.count).unwrap_or(&params))
     }
 
     /// A bit for each fact of the kernel, set if the fact holds.
@@ -300,8 +327,8 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         if self.deferral.is_some() {
             return Err(self.refusal());
         }
-        if self.filled != WORDS {
-            return Err(Error::ArgumentCount { kernel: self.kernel.name(), expected: WORDS, given: self.filled });
+        if self.filled != self.count || self.count > WORDS {
+            return Err(Error::ArgumentCount { kernel: self.kernel.name(), expected: self.count, given: self.filled });
         }
         Ok(())
     }

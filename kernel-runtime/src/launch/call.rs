@@ -68,7 +68,7 @@ impl<const WORDS: usize, const KEY: usize> Call<'_, '_, WORDS, KEY> {
             return replay::capture_on_gpu(gpu, self.args, loaded, self.grid);
         }
         // SAFETY: the function takes these words.
-        unsafe { profile::start(observation, gpu, self.args, loaded, self.grid, &self.args.params()) }
+        self.args.with_params(|params| unsafe { profile::start(observation, gpu, self.args, loaded, self.grid, params) })
     }
 
     #[inline]
@@ -80,9 +80,9 @@ impl<const WORDS: usize, const KEY: usize> Call<'_, '_, WORDS, KEY> {
         }
         profile::start_on_cpu(observation, || {
             if args.kernel().prints() {
-                return cpu::run_printing(args.kernel(), &program, args.words(), grid, checked);
+                return cpu::run_printing(args.kernel(), &program, args.given(), grid, checked);
             }
-            cpu::run(args.kernel().name(), &program, args.words(), grid, checked)
+            cpu::run(args.kernel().name(), &program, args.given(), grid, checked)
         })
     }
 

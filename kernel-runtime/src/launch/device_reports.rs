@@ -41,7 +41,7 @@ pub(crate) fn run<G: Gpu, const N: usize, const KEY: usize>(
     let mut words = Vec::new();
     words.extend(printed.iter().flat_map(|printed| [printed.view().address(), printed.len() as u64]));
     words.extend(report.iter().map(|report| report.view().address()));
-    let mut params = call.args.params().to_vec();
+    let mut params: Vec<&u64> = call.args.given().iter().collect();
     params.extend(&words);
     // SAFETY: the function takes the arguments' words and these; the buffers live until they are read below.
     unsafe { profile::start(observation, gpu, call.args, loaded, call.grid, &params)? };

@@ -2,6 +2,8 @@
 
 use kernel_lang::{Bindings, ir};
 
+use crate::kernel::parts::{FactParts, KnownParts};
+
 /// A fact about an argument: it equals a number, or is a multiple of one. `#[kernel]` generates facts.
 #[derive(Clone, Copy, Debug)]
 pub struct Fact {
@@ -28,6 +30,12 @@ impl Fact {
     pub const fn multiple_of(name: &'static str, word: usize, of: u64) -> Fact {
         assert!(of.is_power_of_two(), "a fact asks of an argument whether a power of two divides it");
         Fact { name, word, mask: of - 1, bits: 0 }
+    }
+
+    /// The fact as a package holds it.
+    pub(crate) fn parts(&self) -> FactParts {
+        let known = if self.mask == u64::MAX { KnownParts::Is(self.bits) } else { KnownParts::MultipleOf(self.mask + 1) };
+        FactParts { param: self.name.to_owned(), known }
     }
 
     /// Returns whether the fact holds for these argument words.

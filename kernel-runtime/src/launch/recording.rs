@@ -11,13 +11,13 @@ use crate::launch::args::{Args, Argument, Deferral};
 use crate::launch::grid::{Grid, HasGrid};
 use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Recorder};
 use crate::ops::{OpsError, with_element};
-use crate::{Error, Result, bf16, f8e4m3, f8e5m2, f16};
+use crate::{Error, Result, Site, bf16, f8e4m3, f8e5m2, f16};
 
 impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G> {
     /// Records a launch without memory, or returns the error that keeps it from running.
     #[cold]
     pub(super) fn record(mut self, error: Error, location: &'static Location<'static>) -> Result<()> {
-        let Some(deferral) = self.args.take_deferral() else { return Err(at(error, location)) };
+        let Some(deferral) = self.args.take_deferral() else { return Err(at(error, location.into())) };
         let kernel = self.args.kernel();
         let refused = |reason: String, help| Err(Error::Ops(OpsError::NotRecorded { kernel: kernel.name(), reason, help }));
         let traced = |argument: Argument<'_>| if let Argument::Traced(traced) = argument { Some(traced.recorder.clone()) } else { None };
@@ -34,6 +34,12 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
         if self.stream.is_some() || self.overlaps || self.mode.in_background {
             let reason = "it names a stream, overlaps, or compiles in the background".to_owned();
             return refused(reason, "leave these to the recorded graph");
+        }
+        if WORDS > MOST_WORDS || KEY > MOST_KEYS {
+            return refused(
+                format!("its arguments take {WORDS} words and its generics {KEY}"),
+                "a recorded launch has at most 128 and 12: pass fewer tensors, or views of fewer axes",
+            );
         }
         for (name, writes, argument) in self.args.tensors() {
             match argument {
@@ -61,8 +67,7 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
             key: self.key.to_vec(),
             args: recorded_args(&self.args, &self.key, &deferral, &recorder, location)?,
             grid: self.grid.chosen().with_dims(deferral.grid),
-            location,
-            run: run::<WORDS, KEY>,
+            location: location.into(),
         };
         let mut values = recorder.launch(launch)?.into_iter();
         for (_, writes, argument) in self.args.tensors() {
@@ -77,7 +82,7 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
 }
 
 /// The error with the user's line, if it is one of a copy before the launch.
-fn at(error: Error, location: &'static Location<'static>) -> Error {
+fn at(error: Error, location: Site) -> Error {
     match error {
         Error::Ops(OpsError::CopyDenied { bytes, .. }) => Error::Ops(OpsError::CopyDenied { bytes, location }),
         error => error,
@@ -97,14 +102,10 @@ fn recorded_args<const WORDS: usize>(
     let mut recorded = Vec::new();
     for param in kernel.params() {
         let first = word;
-        word += match param.kind {
-            ParamKind::Pointer | ParamKind::PointerMut => 2,
-            ParamKind::View(rank) | ParamKind::ViewMut(rank) => 1 + 2 * rank,
-            ParamKind::Scalar => 1,
-        };
+        word += param.kind.words();
         let dim = deferral.dims.iter().find(|(at, ..)| *at == first);
         recorded.push(match (param.kind, dim) {
-            (ParamKind::Scalar, Some((_, dim, word))) => RecordedArg::Dim { dim: dim.clone(), word: *word },
+            (ParamKind::Scalar, Some((_, dim, ty))) => RecordedArg::Dim { dim: dim.clone(), ty: *ty },
             (ParamKind::Scalar, None) => {
                 let word = args.words().get(first).copied().unwrap_or_default();
                 RecordedArg::Word { word, text: kernel.written(param.name, key, word) }
@@ -124,10 +125,36 @@ fn recorded_args<const WORDS: usize>(
     Ok(recorded)
 }
 
+/// The most words that the arguments of a recorded launch take, and those of most launches. There is a copy of the launch path for each.
+const MOST_WORDS: usize = 128;
+const FEW_WORDS: usize = 32;
+/// The most generics of a kernel in a recorded launch.
+const MOST_KEYS: usize = 12;
+
 /// Launches a recorded kernel with these arguments.
-fn run<const WORDS: usize, const KEY: usize>(launch: &RecordedLaunch, arguments: Vec<BoundArg<'_>>, grid: [i64; 3]) -> Result<()> {
+pub(crate) fn run(launch: &RecordedLaunch, arguments: Vec<BoundArg<'_>>, grid: [i64; 3]) -> Result<()> {
+    let words = launch.kernel.params().iter().map(|param| param.kind.words()).sum();
+    let expected = launch.kernel.params().len();
+    macro_rules! run_with {
+        ($($keys:literal)*) => {
+            match launch.key.len() {
+                $($keys if words <= FEW_WORDS => run_with::<FEW_WORDS, $keys>(launch, words, arguments, grid),
+                $keys => run_with::<MOST_WORDS, $keys>(launch, words, arguments, grid),)*
+                given => Err(Error::ArgumentCount { kernel: launch.kernel.name(), expected, given }),
+            }
+        };
+    }
+    run_with!(0 1 2 3 4 5 6 7 8 9 10 11 12)
+}
+
+fn run_with<const WORDS: usize, const KEY: usize>(
+    launch: &RecordedLaunch,
+    words: usize,
+    arguments: Vec<BoundArg<'_>>,
+    grid: [i64; 3],
+) -> Result<()> {
     let (kernel, params) = (launch.kernel, launch.kernel.params());
-    let mut args = Args::<WORDS>::new(kernel);
+    let mut args = Args::<WORDS>::with_words(kernel, words);
     let wrong_count = |given| Err(Error::ArgumentCount { kernel: kernel.name(), expected: params.len(), given });
     if arguments.len() != params.len() || launch.args.len() != params.len() {
         return wrong_count(arguments.len());
@@ -142,9 +169,9 @@ fn run<const WORDS: usize, const KEY: usize>(launch: &RecordedLaunch, arguments:
             (ParamKind::View(rank), BoundArg::Tensor(tensor), _) => args.view::<T>(name, tensor, rank),
             (ParamKind::ViewMut(rank), BoundArg::TensorMut(tensor), _) => args.view_mut::<T>(name, tensor, rank),
             (ParamKind::Scalar, BoundArg::Recorded, RecordedArg::Word { word, .. }) => args.scalar::<u64>(*word),
-            (ParamKind::Scalar, BoundArg::Dim(value), RecordedArg::Dim { word, .. }) => {
+            (ParamKind::Scalar, BoundArg::Dim(value), RecordedArg::Dim { ty, .. }) => {
                 let too_large = |value| Error::ScalarTooLarge { kernel: kernel.name(), position: at + 1, value };
-                args.scalar::<u64>(word(value).map_err(too_large)?);
+                args.scalar::<u64>(ty.word(value).map_err(too_large)?);
             }
             _ => return wrong_count(at),
         });
@@ -154,9 +181,9 @@ fn run<const WORDS: usize, const KEY: usize>(launch: &RecordedLaunch, arguments:
         return wrong_count(0);
     }
     key.copy_from_slice(&launch.key);
-    // SAFETY: `record` made the launch from one with these numbers of words, whose caller guarantees that the key and the parameters are those of
-    // the kernel. The arguments follow the parameters and have the recorded dtypes; scalars are recorded words, or converted for their parameter. An
-    // unchecked kernel is not recorded.
+    // SAFETY: the launch is one that was recorded, whose caller guarantees that the key and the parameters are those of the kernel, or one whose parts
+    // `RecordedLaunch::of_parts` has checked against the IR. The arguments follow the parameters and have the recorded dtypes; scalars are recorded
+    // words, or converted for their parameter. An unchecked kernel is not recorded.
     let run = unsafe { Launch::<WORDS, KEY>::new(args, key) }.grid(Grid::of_numbers(grid));
-    run.launch().map_err(|error| self::at(error, launch.location))
+    run.launch().map_err(|error| self::at(error, launch.location.clone()))
 }

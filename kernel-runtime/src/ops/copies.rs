@@ -64,7 +64,7 @@ pub fn deny_copies<R>(run: impl FnOnce() -> R) -> R {
 /// Counts a copy of that many bytes, or returns an error if copies are denied.
 pub(super) fn count(bytes: usize, location: &'static Location<'static>) -> Result<()> {
     if DENIED.get() > 0 {
-        return Err(Error::Ops(OpsError::CopyDenied { bytes, location }));
+        return Err(Error::Ops(OpsError::CopyDenied { bytes, location: location.into() }));
     }
     COPIES.fetch_add(1, Ordering::Relaxed);
     Ok(())

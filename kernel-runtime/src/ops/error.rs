@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use kernel_lang::dtype::Dtype;
 
-use crate::Dim;
+use crate::{Dim, Site};
 
 /// A mistake in the use of a tensor of [`ops`](crate::ops).
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -38,7 +38,7 @@ pub enum OpsError {
         /// The number of bytes.
         bytes: usize,
         /// Where the tensor was written.
-        location: &'static Location<'static>,
+        location: Site,
     },
     /// The number of elements in a new shape differs from that of the tensor.
     #[error("a tensor of {} cannot have the dims {}", dims(.from), dims(.to))]
@@ -47,6 +47,14 @@ pub enum OpsError {
         from: Vec<Dim>,
         /// The new dims.
         to: Vec<Dim>,
+    },
+    /// A tensor was to be made of too few or too many bytes.
+    #[error("the elements have {expected} bytes, and {given} are given")]
+    ByteCount {
+        /// The bytes of all elements.
+        expected: usize,
+        /// The number of bytes that were given.
+        given: usize,
     },
     /// A range exceeds the axis that it slices.
     #[error("range {start}..{end} does not fit an axis of {extent}")]
@@ -72,7 +80,15 @@ pub enum OpsError {
     #[error("the recording of this tensor has ended ({location})\nhelp: use recorded tensors only in the function that is recorded")]
     RecordingEnded {
         /// Where the tensor was used.
-        location: &'static Location<'static>,
+        location: Site,
+    },
+    /// The parts of a kernel, or those of a launch, do not belong together.
+    #[error("`{name}` is no kernel: {reason}\nhelp: write the package again")]
+    NotAKernel {
+        /// The name of the kernel.
+        name: String,
+        /// What does not fit.
+        reason: String,
     },
     /// A launch takes tensors of a recording and cannot be recorded.
     #[error("kernel `{kernel}` cannot be recorded: {reason}\nhelp: {help}")]

@@ -27,6 +27,7 @@ mod copies;
 mod dims;
 mod error;
 mod op;
+pub mod parts;
 pub mod recorder;
 mod tensor;
 

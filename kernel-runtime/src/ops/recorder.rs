@@ -7,8 +7,9 @@ use std::panic::Location;
 use kernel_lang::dtype::Dtype;
 
 use super::{OpDef, OpValue, Tensor};
-use crate::Dim;
 use crate::kernel::Kernel;
+use crate::launch::scalar::IntegerType;
+use crate::{Dim, Site};
 
 /// The number of a tensor's value in a recording. A launch that writes a tensor gives it a new value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -63,12 +64,8 @@ pub struct RecordedLaunch {
     pub(crate) key: Vec<u64>,
     pub(crate) args: Vec<RecordedArg>,
     pub(crate) grid: [Dim; 3],
-    pub(crate) location: &'static Location<'static>,
-    pub(crate) run: Run,
+    pub(crate) location: Site,
 }
-
-/// Launches with an argument for each parameter. The key has as many words as that of the recorded launch, and the kernel is the same.
-pub(crate) type Run = fn(&RecordedLaunch, Vec<BoundArg<'_>>, [i64; 3]) -> crate::Result<()>;
 
 /// An argument of a recorded launch.
 #[derive(Clone, Debug)]
@@ -93,8 +90,8 @@ pub enum RecordedArg {
     Dim {
         /// The expression.
         dim: Dim,
-        /// The argument word for a value, or the value if it is not in the range of the parameter.
-        word: fn(i64) -> Result<u64, u64>,
+        /// The type of the parameter.
+        ty: IntegerType,
     },
 }
 
@@ -137,8 +134,8 @@ impl RecordedLaunch {
     }
 
     /// The caller of `launch`.
-    pub fn location(&self) -> &'static Location<'static> {
-        self.location
+    pub fn location(&self) -> &Site {
+        &self.location
     }
 
     /// The types and constants of the kernel, such as `T = f32, BLOCK = 1024`.
@@ -151,13 +148,13 @@ impl RecordedLaunch {
     /// # Errors
     /// [`Error::ArgumentCount`](crate::Error::ArgumentCount) for arguments of another number or kind, and those of a launch.
     pub fn run(&self, arguments: Vec<BoundArg<'_>>, grid: [i64; 3]) -> crate::Result<()> {
-        (self.run)(self, arguments, grid)
+        crate::launch::recording::run(self, arguments, grid)
     }
 }
 
 impl std::fmt::Debug for RecordedLaunch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let RecordedLaunch { kernel, key, args, grid, location, run: _ } = self;
+        let RecordedLaunch { kernel, key, args, grid, location } = self;
         f.debug_struct("RecordedLaunch")
             .field("kernel", &kernel.name())
             .field("key", key)

@@ -351,6 +351,36 @@ impl Tensor {
         self.view::<T>()?.to_vec()
     }
 
+    /// A tensor with these elements: little-endian bytes, a `bool` 0 or 1.
+    ///
+    /// # Errors
+    /// [`OpsError::ByteCount`] for another number of bytes than the elements have, and those of [`Tensor::empty`].
+    pub fn from_bytes(device: &Device, dtype: Dtype, dims: impl IntoDims, bytes: &[u8]) -> Result<Tensor> {
+        let shape = known_shape(&dims.into_dims())?;
+        let expected = shape.len().checked_mul(dtype.bytes());
+        if expected != Some(bytes.len()) {
+            return Err(Error::Ops(OpsError::ByteCount { expected: expected.unwrap_or(usize::MAX), given: bytes.len() }));
+        }
+        let bits = |chunk: &[u8]| chunk.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+        with_element!(dtype, T => {
+            let elements: Vec<T> = bytes.chunks_exact(dtype.bytes()).map(|chunk| T::of_bits(bits(chunk))).collect();
+            device.tensor_from(&elements, shape).map(Tensor::from)
+        })
+    }
+
+    /// The elements as [`Tensor::from_bytes`] takes them, after waiting for the work that writes them.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec`].
+    #[track_caller]
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let width = self.dtype().bytes();
+        with_element!(self.dtype(), T => {
+            let elements = self.to_vec::<T>()?;
+            Ok(elements.into_iter().flat_map(|element| element.bits().to_le_bytes().into_iter().take(width)).collect())
+        })
+    }
+
     /// The tensor on a device. On its own device it shares the memory; on another one it is a copy.
     ///
     /// # Errors

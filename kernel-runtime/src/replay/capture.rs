@@ -153,7 +153,7 @@ pub(crate) fn capture_on_gpu<G: Gpu, const WORDS: usize>(
 fn capture_launch<const WORDS: usize>(device: Device, args: &Args<'_, WORDS>, code: Code, grid: [u32; 3], is_early: bool) -> Result<()> {
     let kernel = args.kernel();
     let uses = args.regions().map(|region| Use { region, kernel: Some(kernel.name()) });
-    let node = KernelNode { kernel, code, words: args.words().to_vec().into(), regions: args.regions().collect(), grid, is_early };
+    let node = KernelNode { kernel, code, words: args.given().into(), regions: args.regions().collect(), grid, is_early };
     add(device, Node::Kernel(node), uses, "a captured launch")
 }
 

@@ -1,0 +1,166 @@
+//! Errors of runs and of packages.
+
+use std::path::PathBuf;
+
+use kernel_runtime::{Device, DimError, Dtype, Site};
+
+/// An error of a run of a session.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A launch failed, or memory could not be allocated.
+    #[error(transparent)]
+    Runtime(Box<kernel_runtime::Error>),
+    /// A run has another number of inputs than the program.
+    #[error("the graph takes {expected} inputs ({names}), and {given} are given")]
+    InputCount {
+        /// The number of inputs of the program.
+        expected: usize,
+        /// Their names.
+        names: String,
+        /// The number of inputs of the run.
+        given: usize,
+    },
+    /// An input of a run has another dtype than the program's.
+    #[error("input `{input}` has elements of type `{found}`, and the graph takes `{expected}`")]
+    InputDtype {
+        /// The name of the input.
+        input: String,
+        /// The dtype in the program.
+        expected: Dtype,
+        /// The dtype of the tensor.
+        found: Dtype,
+    },
+    /// An input of a run has another number of axes than the program's.
+    #[error("input `{input}` has rank {found}, and the graph takes rank {expected}")]
+    InputRank {
+        /// The name of the input.
+        input: String,
+        /// The number of axes in the program.
+        expected: usize,
+        /// The number of axes of the tensor.
+        found: usize,
+    },
+    /// The extent of an input is not allowed.
+    #[error("input `{input}`, axis {axis}: {error}")]
+    InputExtent {
+        /// The name of the input.
+        input: String,
+        /// The axis.
+        axis: usize,
+        /// The value of its dim, and the allowed ones.
+        error: Box<DimError>,
+    },
+    /// The extent of an input differs from its expression in the program.
+    #[error("input `{input}`, axis {axis}: `{dim}` is {expected}, and the extent is {found}")]
+    InputMismatch {
+        /// The name of the input.
+        input: String,
+        /// The axis.
+        axis: usize,
+        /// The expression in the program.
+        dim: String,
+        /// Its value for the other extents.
+        expected: i64,
+        /// The extent of the tensor.
+        found: i64,
+    },
+    /// An input of a run is on another device than the session.
+    #[error("input `{input}` is on `{found}`, and the session runs on `{expected}`\nhelp: move it with `.to_device(&device)`")]
+    InputDevice {
+        /// The name of the input.
+        input: String,
+        /// The device of the session.
+        expected: Device,
+        /// The device of the tensor.
+        found: Device,
+    },
+    /// An input of a run belongs to a recording.
+    #[error("input `{input}` has no elements: it belongs to a recording\nhelp: run a session outside of recorded functions")]
+    RecordedInput {
+        /// The name of the input.
+        input: String,
+    },
+    /// An operation failed in a run.
+    #[error("{source}\nthe operation was recorded in {location}")]
+    Node {
+        /// The error.
+        source: Box<RunError>,
+        /// The line of the recorded function.
+        location: Site,
+    },
+    /// A plan breaks a rule of plans.
+    #[error("the graph is not valid: {reason}")]
+    Invalid {
+        /// The broken rule.
+        reason: String,
+    },
+}
+
+impl From<kernel_runtime::Error> for RunError {
+    fn from(error: kernel_runtime::Error) -> RunError {
+        RunError::Runtime(Box::new(error))
+    }
+}
+
+impl RunError {
+    /// The error with the line of the recorded function.
+    pub(crate) fn at(self, location: &Site) -> RunError {
+        RunError::Node { source: Box::new(self), location: location.clone() }
+    }
+}
+
+/// An error of a package: of the file, or of its contents.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PackageError {
+    /// The file cannot be read or written.
+    #[error("{}: {source}", .path.display())]
+    File {
+        /// The path.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The bytes are not those of a package, or have changed since it was written.
+    #[error("not a package: {reason}\nhelp: copy the file again, or write the package again")]
+    Malformed {
+        /// What is wrong, with the name of the entry.
+        reason: String,
+    },
+    /// The package has another format than this program reads.
+    #[error(
+        "the package has format {found}, and this program reads format {expected}\nhelp: write the package again with this version of Galatea"
+    )]
+    Format {
+        /// The format of the package.
+        found: u64,
+        /// The format that this program reads.
+        expected: u64,
+    },
+    /// A kernel has no code that can be packed.
+    #[error("kernel `{kernel}` ({parameters}) was not built for any target\nhelp: {help}")]
+    NoCode {
+        /// The kernel.
+        kernel: String,
+        /// Its types and constants.
+        parameters: String,
+        /// How to mend it.
+        help: String,
+    },
+    /// The program of the package does not run on a device, or breaks a rule.
+    #[error(transparent)]
+    Run(Box<RunError>),
+}
+
+impl From<RunError> for PackageError {
+    fn from(error: RunError) -> PackageError {
+        PackageError::Run(Box::new(error))
+    }
+}
+
+impl From<kernel_runtime::Error> for PackageError {
+    fn from(error: kernel_runtime::Error) -> PackageError {
+        PackageError::Run(Box::new(error.into()))
+    }
+}

@@ -1,0 +1,226 @@
+//! A plan as JSON, without the elements of its constants. Kernels are numbers into a list beside it.
+//!
+//! ```json
+//! { "name": "silu",
+//!   "dims": [{ "name": "batch", "range": [1, 1024], "declared": "src/main.rs:21:17" }],
+//!   "inputs": ["x"],
+//!   "values": ["f32[batch, 64]", "f32[batch, 64]", "f32[batch, 64]"],
+//!   "constants": [],
+//!   "nodes": [
+//!     { "alloc": "uninitialized", "results": [1], "at": "src/main.rs:17:33" },
+//!     { "launch": 0, "key": ["0x400"], "grid": ["cdiv(64*batch, 1024)", "1", "1"], "results": [2], "at": "src/main.rs:18:81",
+//!       "args": [{ "tensor": 0 }, { "writes": 1 }, { "dim": "64*batch", "type": "usize" }] }],
+//!   "outputs": [2] }
+//! ```
+
+use kernel_runtime::ops::parts::{IntegerType, Kernel};
+use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, TensorType, Value};
+use kernel_runtime::{Dim, Dtype, Site};
+use serde_json::{Value as Json, json};
+
+use crate::error::PackageError;
+use crate::plan::{Node, NodeOp, Plan, PlanInput};
+
+/// The plan as JSON. `number` gives the number of a kernel.
+pub(crate) fn write(plan: &Plan, number: &dyn Fn(&'static Kernel) -> usize) -> Json {
+    let dims = plan.dims();
+    let dims: Vec<Json> = dims
+        .iter()
+        .filter_map(Dim::declared)
+        .map(|(name, range, site)| json!({ "name": name, "range": [range.start(), range.end()], "declared": site.to_string() }))
+        .collect();
+    let constants: Vec<Json> = plan
+        .constants
+        .iter()
+        .enumerate()
+        .map(|(number, constant)| json!({ "value": constant.value.0, "name": plan.constant_name(number) }))
+        .collect();
+    json!({
+        "name": plan.name,
+        "dims": dims,
+        "inputs": plan.inputs.iter().map(|input| &*input.name).collect::<Vec<_>>(),
+        "values": plan.types.iter().map(TensorType::to_string).collect::<Vec<_>>(),
+        "constants": constants,
+        "nodes": plan.nodes.iter().map(|node| write_node(node, number)).collect::<Vec<_>>(),
+        "outputs": numbers(&plan.outputs),
+    })
+}
+
+fn numbers(values: &[Value]) -> Vec<u32> {
+    values.iter().map(|value| value.0).collect()
+}
+
+fn write_node(node: &Node, number: &dyn Fn(&'static Kernel) -> usize) -> Json {
+    let mut json = match &node.op {
+        NodeOp::Alloc { zeroed } => json!({ "alloc": if *zeroed { "zeros" } else { "uninitialized" } }),
+        NodeOp::View { of, offset } => json!({ "view": of.0, "offset": offset.to_string() }),
+        NodeOp::Launch(launch) => json!({
+            "launch": number(launch.of_kernel()),
+            "key": launch.key().iter().map(|word| hex(*word)).collect::<Vec<_>>(),
+            "grid": launch.grid().each_ref().map(Dim::to_string),
+            "args": launch.arguments().iter().map(write_arg).collect::<Vec<_>>(),
+        }),
+    };
+    json["results"] = numbers(&node.results).into();
+    json["at"] = node.location.to_string().into();
+    json
+}
+
+fn write_arg(arg: &RecordedArg) -> Json {
+    match arg {
+        RecordedArg::Tensor { value, writes: false, .. } => json!({ "tensor": value.0 }),
+        RecordedArg::Tensor { value, writes: true, .. } => json!({ "writes": value.0 }),
+        RecordedArg::Word { word, text } => json!({ "word": hex(*word), "text": text }),
+        RecordedArg::Dim { dim, ty } => json!({ "dim": dim.to_string(), "type": ty.name() }),
+    }
+}
+
+/// A word as text: JSON numbers are not exact above 2^53.
+pub(crate) fn hex(word: u64) -> String {
+    format!("{word:#x}")
+}
+
+pub(crate) fn unhex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+/// A plan of JSON, with the named values of constants: the runtime fills them in. Its rules are not checked.
+pub(crate) struct Read {
+    pub(crate) plan: Plan,
+    pub(crate) constants: Vec<(Value, String)>,
+}
+
+/// Reads a plan.
+pub(crate) fn read(json: &Json, kernels: &[&'static Kernel]) -> Result<Read, PackageError> {
+    let cx = Reader { kernels, dims: read_dims(json)?, types: Vec::new() };
+    cx.plan(json)
+}
+
+fn read_dims(json: &Json) -> Result<Vec<Dim>, PackageError> {
+    let dim = |entry: &Json| {
+        let range = list(&entry["range"], "range")?;
+        let bound = |at: usize| range.get(at).and_then(Json::as_i64).ok_or_else(|| fail("a range of a dim has two bounds"));
+        let dim =
+            Dim::declared_at(text(&entry["name"], "name")?, bound(0)?..=bound(1)?, Site::of_text(text(&entry["declared"], "declared")?));
+        dim.bounds()?;
+        Ok(dim)
+    };
+    list(&json["dims"], "dims")?.iter().map(dim).collect()
+}
+
+struct Reader<'k> {
+    kernels: &'k [&'static Kernel],
+    dims: Vec<Dim>,
+    types: Vec<TensorType>,
+}
+
+impl Reader<'_> {
+    fn plan(mut self, json: &Json) -> Result<Read, PackageError> {
+        self.types = list(&json["values"], "values")?.iter().map(|ty| self.ty(ty)).collect::<Result<_, _>>()?;
+        let name = text(&json["name"], "name")?.to_owned();
+        let inputs = list(&json["inputs"], "inputs")?.iter().zip(&self.types).map(|(name, ty)| {
+            let name = text(name, "inputs")?.to_owned();
+            Ok(PlanInput { name, ty: ty.clone() })
+        });
+        let inputs = inputs.collect::<Result<Vec<_>, PackageError>>()?;
+        let constant = |entry: &Json| Ok((self.value(&entry["value"])?, text(&entry["name"], "name")?.to_owned()));
+        let constants = list(&json["constants"], "constants")?.iter().map(constant).collect::<Result<Vec<_>, PackageError>>()?;
+        let nodes = list(&json["nodes"], "nodes")?.iter().map(|node| self.node(node)).collect::<Result<Vec<_>, _>>()?;
+        let outputs = self.values(&json["outputs"], "outputs")?;
+        Ok(Read { plan: Plan { name, inputs, constants: Vec::new(), nodes, types: self.types, outputs }, constants })
+    }
+
+    /// A type: `f32[batch, 64]`.
+    fn ty(&self, json: &Json) -> Result<TensorType, PackageError> {
+        let ty = text(json, "values")?;
+        let (dtype, dims) = ty.strip_suffix(']').and_then(|ty| ty.split_once('[')).ok_or_else(|| fail(&format!("`{ty}` is no type")))?;
+        let dtype: Dtype = dtype.parse().map_err(|_| fail(&format!("`{dtype}` is no dtype")))?;
+        let dims = split(dims).into_iter().map(|dim| self.dim(dim)).collect::<Result<_, _>>()?;
+        Ok(TensorType { dtype, dims })
+    }
+
+    fn dim(&self, text: &str) -> Result<Dim, PackageError> {
+        Ok(Dim::parse(text, &self.dims)?)
+    }
+
+    fn value(&self, json: &Json) -> Result<Value, PackageError> {
+        let number = json.as_u64().and_then(|number| u32::try_from(number).ok()).filter(|number| (*number as usize) < self.types.len());
+        number.map(Value).ok_or_else(|| fail("it names a value that does not exist"))
+    }
+
+    fn values(&self, json: &Json, name: &str) -> Result<Vec<Value>, PackageError> {
+        list(json, name)?.iter().map(|value| self.value(value)).collect()
+    }
+
+    fn node(&self, json: &Json) -> Result<Node, PackageError> {
+        let location = Site::of_text(text(&json["at"], "at")?);
+        let op = if let Some(alloc) = json["alloc"].as_str() {
+            NodeOp::Alloc { zeroed: alloc == "zeros" }
+        } else if !json["view"].is_null() {
+            NodeOp::View { of: self.value(&json["view"])?, offset: self.dim(text(&json["offset"], "offset")?)? }
+        } else {
+            NodeOp::Launch(self.launch(json, &location)?)
+        };
+        Ok(Node { op, results: self.values(&json["results"], "results")?, location })
+    }
+
+    fn launch(&self, json: &Json, location: &Site) -> Result<RecordedLaunch, PackageError> {
+        let number = json["launch"].as_u64().and_then(|number| usize::try_from(number).ok());
+        let kernel =
+            number.and_then(|number| self.kernels.get(number)).ok_or_else(|| fail("a launch names a kernel that does not exist"))?;
+        let key = list(&json["key"], "key")?.iter().map(|word| word.as_str().and_then(unhex)).collect::<Option<Vec<u64>>>();
+        let key = key.ok_or_else(|| fail("a key has hexadecimal words"))?;
+        let args = list(&json["args"], "args")?.iter().map(|arg| self.arg(arg)).collect::<Result<Vec<_>, _>>()?;
+        let grid = list(&json["grid"], "grid")?;
+        let axis = |at: usize| grid.get(at).map_or_else(|| Err(fail("a grid has three axes")), |dim| self.dim(text(dim, "grid")?));
+        Ok(RecordedLaunch::of_parts(kernel, key, args, [axis(0)?, axis(1)?, axis(2)?], location.clone())?)
+    }
+
+    fn arg(&self, json: &Json) -> Result<RecordedArg, PackageError> {
+        for (name, writes) in [("tensor", false), ("writes", true)] {
+            if !json[name].is_null() {
+                let value = self.value(&json[name])?;
+                return Ok(RecordedArg::Tensor { value, dtype: self.types[value.0 as usize].dtype, writes });
+            }
+        }
+        if let Some(word) = json["word"].as_str() {
+            let word = unhex(word).ok_or_else(|| fail("a word is hexadecimal"))?;
+            return Ok(RecordedArg::Word { word, text: text(&json["text"], "text")?.to_owned() });
+        }
+        let name = text(&json["type"], "type")?;
+        let ty = IntegerType::ALL.into_iter().find(|ty| ty.name() == name).ok_or_else(|| fail(&format!("`{name}` is no integer type")))?;
+        Ok(RecordedArg::Dim { dim: self.dim(text(&json["dim"], "dim")?)?, ty })
+    }
+}
+
+/// Splits a list at its outer commas.
+fn split(text: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0usize, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if !text.trim().is_empty() {
+        parts.push(&text[start..]);
+    }
+    parts
+}
+
+pub(crate) fn fail(reason: &str) -> PackageError {
+    PackageError::Malformed { reason: reason.to_owned() }
+}
+
+pub(crate) fn list<'j>(json: &'j Json, name: &str) -> Result<&'j Vec<Json>, PackageError> {
+    json.as_array().ok_or_else(|| fail(&format!("`{name}` is no list")))
+}
+
+pub(crate) fn text<'j>(json: &'j Json, name: &str) -> Result<&'j str, PackageError> {
+    json.as_str().ok_or_else(|| fail(&format!("`{name}` is no text")))
+}

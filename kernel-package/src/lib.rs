@@ -1,0 +1,22 @@
+//! Recorded programs as data: plans, the sessions that run them, and packages, the files that hold them.
+//!
+//! A [`Plan`] is a list of allocations, parts of tensors and launches, whose extents, grids and arguments are expressions of named dims. A [`Session`]
+//! runs it for any values of the dims. A [`Package`] is one file with the plan, the kernels and the weights. It needs neither the program that
+//! recorded it nor a compiler.
+
+#![deny(missing_docs)]
+
+mod archive;
+mod error;
+mod json;
+mod package;
+mod plan;
+mod session;
+mod verify;
+mod weights;
+
+pub use error::{PackageError, RunError};
+pub use package::{Package, PackageWriter};
+pub use plan::{Constant, Node, NodeOp, Plan, PlanInput};
+pub use session::Session;
+pub use verify::Violation;

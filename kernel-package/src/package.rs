@@ -1,0 +1,374 @@
+//! Packages: one file with a plan, its kernels and its weights.
+//!
+//! | entry | contents |
+//! |---|---|
+//! | `manifest.json` | the format, the kernels with their variants, and the BLAKE3 hash of every other entry |
+//! | `plan.json` | the plan, see [`crate::json`] |
+//! | `kernels/0-silu.ir` | the IR of a kernel, generic over types and constants |
+//! | `kernels/0-silu-1.ptx` | a variant |
+//! | `weights.safetensors` | the constants |
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use kernel_runtime::ops::parts::{FactParts, Kernel, KernelParts, KnownParts, ParamKind, Schedule, VariantParts};
+use kernel_runtime::ops::{Tensor, recorder::TensorType};
+use kernel_runtime::{Device, Dim, DimValues, Target};
+use serde_json::{Value as Json, json};
+
+use crate::error::{PackageError, RunError};
+use crate::json::{self, fail, hex, list, text, unhex};
+use crate::plan::{Constant, NodeOp, Plan};
+use crate::session::Session;
+use crate::{archive, weights};
+
+type Result<T, E = PackageError> = std::result::Result<T, E>;
+
+/// The format that this version writes and reads.
+const FORMAT: u64 = 1;
+const MANIFEST: &str = "manifest.json";
+const PLAN: &str = "plan.json";
+const WEIGHTS: &str = "weights.safetensors";
+
+/// Writes packages of a plan.
+#[derive(Debug)]
+pub struct PackageWriter<'p> {
+    plan: &'p Plan,
+    targets: Vec<Target>,
+}
+
+impl<'p> PackageWriter<'p> {
+    /// A writer for this plan. Each kernel has the variants that were built with the program. A kernel without a variant for its types and constants is compiled.
+    pub fn new(plan: &'p Plan) -> PackageWriter<'p> {
+        PackageWriter { plan, targets: vec![Target::SM_80] }
+    }
+
+    /// The architectures for which kernels are compiled if no variant of them was built; `sm_80` by default, which later GPUs run, too.
+    #[must_use]
+    pub fn targets(mut self, targets: impl IntoIterator<Item = Target>) -> PackageWriter<'p> {
+        self.targets = targets.into_iter().collect();
+        self
+    }
+
+    /// Writes the file. If a file exists, it is replaced in one step: a reader sees the old one or the new one.
+    ///
+    /// # Errors
+    /// [`PackageError::File`] for the path, and those of [`PackageWriter::to_bytes`].
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let bytes = self.to_bytes()?;
+        let file = |source| PackageError::File { path: path.to_owned(), source };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+        let mut new = tempfile::Builder::new().prefix(".galatea-").tempfile_in(folder).map_err(file)?;
+        new.write_all(&bytes).and_then(|()| new.as_file().sync_all()).map_err(file)?;
+        new.persist(path).map_err(|error| file(error.error))?;
+        Ok(())
+    }
+
+    /// The bytes of the file. Equal programs give equal bytes.
+    ///
+    /// # Errors
+    /// [`PackageError::NoCode`] for a kernel that has no code and cannot be compiled, and errors of copies from the device.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let kernels = self.kernels()?;
+        let number = |kernel: &'static Kernel| kernels.iter().position(|(known, _)| std::ptr::eq(*known, kernel)).unwrap_or(usize::MAX);
+        let mut entries = vec![(PLAN.to_owned(), pretty(&json::write(self.plan, &number)))];
+        let mut list = Vec::new();
+        for (number, (_, parts)) in kernels.iter().enumerate() {
+            list.push(write_kernel(number, parts, &mut entries));
+        }
+        entries.push((WEIGHTS.to_owned(), self.weights()?));
+        let hashes: serde_json::Map<String, Json> =
+            entries.iter().map(|(name, bytes)| (name.clone(), blake3::hash(bytes).to_hex().to_string().into())).collect();
+        let manifest = json!({
+            "format": FORMAT,
+            "written_by": concat!("galatea ", env!("CARGO_PKG_VERSION")),
+            "program": self.plan.name,
+            "kernels": list,
+            "blake3": hashes,
+        });
+        entries.insert(0, (MANIFEST.to_owned(), pretty(&manifest)));
+        archive::write(&entries)
+    }
+
+    /// The kernels of the plan, each once, with the variants for the keys of its launches.
+    fn kernels(&self) -> Result<Vec<(&'static Kernel, KernelParts)>> {
+        let mut keys: Vec<(&'static Kernel, Vec<&[u64]>)> = Vec::new();
+        for node in &self.plan.nodes {
+            let NodeOp::Launch(launch) = &node.op else { continue };
+            let kernel = launch.of_kernel();
+            match keys.iter_mut().find(|(known, _)| std::ptr::eq(*known, kernel)) {
+                Some((_, keys)) if keys.contains(&launch.key()) => {}
+                Some((_, keys)) => keys.push(launch.key()),
+                None => keys.push((kernel, vec![launch.key()])),
+            }
+        }
+        let parts = |(kernel, keys): (&'static Kernel, Vec<&[u64]>)| {
+            let mut parts = KernelParts::of(kernel, &keys);
+            for key in keys {
+                if !parts.variants.iter().any(|variant| variant.key == key) {
+                    for target in &self.targets {
+                        let variant = KernelParts::compile(kernel, key, *target).map_err(|error| PackageError::NoCode {
+                            kernel: kernel.name().to_owned(),
+                            parameters: kernel.written_key(key),
+                            help: error.to_string(),
+                        })?;
+                        parts.variants.push(variant);
+                    }
+                }
+            }
+            Ok((kernel, parts))
+        };
+        keys.into_iter().map(parts).collect()
+    }
+
+    fn weights(&self) -> Result<Vec<u8>> {
+        let mut tensors = Vec::new();
+        for (number, constant) in self.plan.constants.iter().enumerate() {
+            let shape = extents(&constant.tensor.dims())?;
+            tensors.push((self.plan.constant_name(number), constant.tensor.dtype(), shape, constant.tensor.to_bytes()?));
+        }
+        Ok(weights::write(&tensors))
+    }
+}
+
+/// The extents of a tensor with elements.
+fn extents(dims: &[Dim]) -> Result<Vec<usize>> {
+    let extent = |dim: &Dim| Ok(usize::try_from(dim.value(&DimValues::new())?).unwrap_or(0));
+    dims.iter().map(extent).collect::<Result<_, kernel_runtime::Error>>().map_err(PackageError::from)
+}
+
+/// JSON that people can read, and whose lines a tool can compare.
+fn pretty(json: &Json) -> Vec<u8> {
+    let mut bytes = serde_json::to_vec_pretty(json).unwrap_or_default();
+    bytes.push(b'\n');
+    bytes
+}
+
+fn write_kernel(number: usize, parts: &KernelParts, entries: &mut Vec<(String, Vec<u8>)>) -> Json {
+    let file = format!("kernels/{number}-{}", parts.name);
+    let ir = format!("{file}.ir");
+    entries.push((ir.clone(), parts.ir.clone().into_bytes()));
+    let params: Vec<Json> = parts.params.iter().map(|(name, kind)| json!([name, kind_name(*kind)])).collect();
+    let facts: Vec<Json> = parts
+        .facts
+        .iter()
+        .map(|FactParts { param, known }| match known {
+            KnownParts::Is(bits) => json!({ "param": param, "is": hex(*bits) }),
+            KnownParts::MultipleOf(of) => json!({ "param": param, "multiple_of": hex(*of) }),
+        })
+        .collect();
+    let mut variants = Vec::new();
+    for (number, variant) in parts.variants.iter().enumerate() {
+        let ptx = format!("{file}-{number}.ptx");
+        entries.push((ptx.clone(), variant.ptx.clone().into_bytes()));
+        let key: Vec<String> = variant.key.iter().map(|word| hex(*word)).collect();
+        variants.push(json!({
+            "key": key, "schedule": write_schedule(variant.schedule), "target": variant.target, "entry": variant.entry,
+            "shared_bytes": variant.shared_bytes, "ptx": ptx,
+        }));
+    }
+    json!({ "name": parts.name, "ir": ir, "schedule": write_schedule(parts.schedule), "params": params, "facts": facts, "variants": variants })
+}
+
+fn kind_name(kind: ParamKind) -> String {
+    match kind {
+        ParamKind::Pointer => "pointer".to_owned(),
+        ParamKind::PointerMut => "pointer_mut".to_owned(),
+        ParamKind::View(rank) => format!("view{rank}"),
+        ParamKind::ViewMut(rank) => format!("view_mut{rank}"),
+        ParamKind::Scalar => "scalar".to_owned(),
+    }
+}
+
+/// The most axes of a view.
+const MOST_AXES: usize = 16;
+
+fn kind_of(name: &str) -> Option<ParamKind> {
+    let rank = |digits: &str| digits.parse().ok().filter(|rank| (1..=MOST_AXES).contains(rank));
+    match name {
+        "pointer" => Some(ParamKind::Pointer),
+        "pointer_mut" => Some(ParamKind::PointerMut),
+        "scalar" => Some(ParamKind::Scalar),
+        _ => match name.strip_prefix("view_mut") {
+            Some(digits) => rank(digits).map(ParamKind::ViewMut),
+            None => rank(name.strip_prefix("view")?).map(ParamKind::View),
+        },
+    }
+}
+
+fn write_schedule(schedule: Schedule) -> Json {
+    let Schedule { num_warps, num_ctas, num_stages, maxnreg } = schedule;
+    json!({ "num_warps": num_warps, "num_ctas": num_ctas, "num_stages": num_stages, "maxnreg": maxnreg })
+}
+
+fn read_schedule(json: &Json) -> Result<Schedule> {
+    let number =
+        |name: &str| json[name].as_u64().and_then(|number| u32::try_from(number).ok()).ok_or_else(|| fail("a schedule is damaged"));
+    let maxnreg = if json["maxnreg"].is_null() { None } else { Some(number("maxnreg")?) };
+    Ok(Schedule { num_warps: number("num_warps")?, num_ctas: number("num_ctas")?, num_stages: number("num_stages")?, maxnreg })
+}
+
+/// A package: the file of a recorded program.
+///
+/// Its PTX runs as it is. So open only packages whose writer you trust, as you would a library.
+#[derive(Clone, Debug)]
+pub struct Package {
+    file: File,
+    entries: HashMap<String, Range<usize>>,
+    manifest: Json,
+}
+
+/// The bytes of a file.
+#[derive(Clone, Debug)]
+enum File {
+    Mapped(Arc<memmap2::Mmap>),
+    Bytes(Arc<[u8]>),
+}
+
+impl File {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            File::Mapped(map) => map,
+            File::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl Package {
+    /// Opens a file. It is mapped into memory, and nothing is extracted. No other process may change it while it is open.
+    ///
+    /// # Errors
+    /// [`PackageError::File`] if it cannot be read, [`PackageError::Malformed`] if it is no package or has changed since it was written, and
+    /// [`PackageError::Format`] for another format.
+    pub fn open(path: impl AsRef<Path>) -> Result<Package> {
+        let path = path.as_ref();
+        let fail = |source| PackageError::File { path: path.to_owned(), source };
+        let file = std::fs::File::open(path).map_err(fail)?;
+        // SAFETY: the caller promises that the file does not change. A writer replaces a package by another file.
+        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(fail)?;
+        Package::of(File::Mapped(Arc::new(map)))
+    }
+
+    /// A package of these bytes, such as those of `include_bytes!`.
+    ///
+    /// # Errors
+    /// As [`Package::open`].
+    pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Package> {
+        Package::of(File::Bytes(bytes.into()))
+    }
+
+    fn of(file: File) -> Result<Package> {
+        let entries: HashMap<String, Range<usize>> = archive::read(file.bytes())?.into_iter().collect();
+        let mut package = Package { file, entries, manifest: Json::Null };
+        let manifest: Json = serde_json::from_slice(package.entry(MANIFEST)?).map_err(|_| fail("its manifest is no JSON"))?;
+        let found = manifest["format"].as_u64().ok_or_else(|| fail("its manifest has no format"))?;
+        if found != FORMAT {
+            return Err(PackageError::Format { found, expected: FORMAT });
+        }
+        let hashes = manifest["blake3"].as_object().ok_or_else(|| fail("its manifest has no checksums"))?;
+        for name in package.entries.keys().filter(|name| **name != MANIFEST) {
+            let hash = blake3::hash(package.entry(name)?).to_hex();
+            if hashes.get(name).and_then(Json::as_str) != Some(hash.as_str()) {
+                return Err(fail(&format!("entry `{name}` has changed since it was written")));
+            }
+        }
+        package.manifest = manifest;
+        Ok(package)
+    }
+
+    /// The manifest: the format, the kernels with their variants, and the hashes of all entries.
+    pub fn manifest(&self) -> &Json {
+        &self.manifest
+    }
+
+    /// The names of the entries and their sizes in bytes, sorted by name.
+    pub fn entries(&self) -> Vec<(&str, usize)> {
+        let mut entries: Vec<(&str, usize)> = self.entries.iter().map(|(name, range)| (&**name, range.len())).collect();
+        entries.sort_unstable();
+        entries
+    }
+
+    /// The bytes of an entry.
+    ///
+    /// # Errors
+    /// [`PackageError::Malformed`] if there is no such entry.
+    pub fn entry(&self, name: &str) -> Result<&[u8]> {
+        let range = self.entries.get(name).ok_or_else(|| fail(&format!("it has no entry `{name}`")))?;
+        Ok(&self.file.bytes()[range.clone()])
+    }
+
+    fn text(&self, name: &str) -> Result<String> {
+        String::from_utf8(self.entry(name)?.to_vec()).map_err(|_| fail(&format!("entry `{name}` is not UTF-8")))
+    }
+
+    /// A session of the program on a device, to which the weights are copied.
+    ///
+    /// # Errors
+    /// [`PackageError::Malformed`] for contents that do not belong together, and errors of the device.
+    pub fn load(&self, device: &Device) -> Result<Session> {
+        Ok(Session::new(self.plan(device)?, device)?)
+    }
+
+    /// The plan, with its weights on a device.
+    ///
+    /// # Errors
+    /// As [`Package::load`].
+    pub fn plan(&self, device: &Device) -> Result<Plan> {
+        let kernels = list(&self.manifest["kernels"], "kernels")?.iter().map(|kernel| self.kernel(kernel)).collect::<Result<Vec<_>>>()?;
+        let plan: Json = serde_json::from_slice(self.entry(PLAN)?).map_err(|_| fail("its plan is no JSON"))?;
+        let json::Read { mut plan, constants } = json::read(&plan, &kernels)?;
+        let file = self.entry(WEIGHTS)?;
+        let tensors = weights::read(file)?;
+        for (value, name) in constants {
+            let TensorType { dtype, dims } = &plan.types[value.0 as usize];
+            let entry = tensors.iter().find(|entry| entry.name == name);
+            let fits = |entry: &&weights::Entry| entry.dtype == *dtype && extents(dims).is_ok_and(|extents| extents == entry.shape);
+            let entry = entry.filter(fits).ok_or_else(|| fail(&format!("it has no weight `{name}` of the plan's type")))?;
+            let tensor = Tensor::from_bytes(device, *dtype, dims.clone(), &file[entry.bytes.clone()])?;
+            plan.constants.push(Constant { value, name: Some(name), tensor });
+        }
+        let invalid = |violation: crate::Violation| PackageError::from(RunError::Invalid { reason: violation.reason });
+        plan.verify().and_then(|()| plan.verify_dims()).map_err(invalid)?;
+        Ok(plan)
+    }
+
+    fn kernel(&self, json: &Json) -> Result<&'static Kernel> {
+        let param = |param: &Json| {
+            let name = text(&param[0], "params")?.to_owned();
+            let kind = kind_of(text(&param[1], "params")?).ok_or_else(|| fail(&format!("parameter `{name}` has no kind")))?;
+            Ok((name, kind))
+        };
+        let fact = |fact: &Json| {
+            let param = text(&fact["param"], "param")?.to_owned();
+            let known = |name: &str| fact[name].as_str().and_then(unhex);
+            let known = known("is").map(KnownParts::Is).or_else(|| known("multiple_of").map(KnownParts::MultipleOf));
+            Ok(FactParts { param, known: known.ok_or_else(|| fail("a fact is damaged"))? })
+        };
+        let variant = |variant: &Json| {
+            let key = list(&variant["key"], "key")?.iter().map(|word| word.as_str().and_then(unhex)).collect::<Option<Vec<u64>>>();
+            let shared_bytes = variant["shared_bytes"].as_u64().and_then(|bytes| u32::try_from(bytes).ok());
+            Ok(VariantParts {
+                key: key.ok_or_else(|| fail("a key has hexadecimal words"))?,
+                schedule: read_schedule(&variant["schedule"])?,
+                target: text(&variant["target"], "target")?.to_owned(),
+                entry: text(&variant["entry"], "entry")?.to_owned(),
+                shared_bytes: shared_bytes.ok_or_else(|| fail("a variant is damaged"))?,
+                ptx: self.text(text(&variant["ptx"], "ptx")?)?,
+            })
+        };
+        let parts = KernelParts {
+            name: text(&json["name"], "name")?.to_owned(),
+            ir: self.text(text(&json["ir"], "ir")?)?,
+            schedule: read_schedule(&json["schedule"])?,
+            params: list(&json["params"], "params")?.iter().map(param).collect::<Result<_>>()?,
+            facts: list(&json["facts"], "facts")?.iter().map(fact).collect::<Result<_>>()?,
+            variants: list(&json["variants"], "variants")?.iter().map(variant).collect::<Result<_>>()?,
+        };
+        // SAFETY: the caller of `open` trusts the writer, who compiled the variants from this IR.
+        Ok(unsafe { parts.kernel() }?)
+    }
+}

@@ -1,0 +1,114 @@
+//! Plans: a program as a list of allocations, parts and launches.
+
+use kernel_runtime::ops::Tensor;
+use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, TensorType, Value};
+use kernel_runtime::{Dim, Site};
+
+/// A program that a [`Session`](crate::Session) runs.
+///
+/// A value is an input, a constant or a result of a node. It has one definition, and a launch that writes a tensor defines a new value of it.
+#[derive(Debug)]
+pub struct Plan {
+    /// The name of the program.
+    pub name: String,
+    /// The inputs, in the order of a run's tensors. Their values are the first ones.
+    pub inputs: Vec<PlanInput>,
+    /// The tensors that are the same in each run.
+    pub constants: Vec<Constant>,
+    /// The operations, in the order of their execution.
+    pub nodes: Vec<Node>,
+    /// The type of each value.
+    pub types: Vec<TensorType>,
+    /// The values that a run returns.
+    pub outputs: Vec<Value>,
+}
+
+/// An input of a program.
+#[derive(Clone, Debug)]
+pub struct PlanInput {
+    /// The name, which no other input has.
+    pub name: String,
+    /// The dtype and the extents.
+    pub ty: TensorType,
+}
+
+/// A tensor whose elements are the same in each run, such as a parameter of a model.
+#[derive(Clone, Debug)]
+pub struct Constant {
+    /// Its value in the plan.
+    pub value: Value,
+    /// The name of a parameter, such as `linear1.weight`.
+    pub name: Option<String>,
+    /// The elements, shared with the tensor that the recorded function used.
+    pub tensor: Tensor,
+}
+
+/// An operation.
+#[derive(Debug)]
+pub struct Node {
+    /// The operation.
+    pub op: NodeOp,
+    /// The values that it defines.
+    pub results: Vec<Value>,
+    /// Where the program asked for it.
+    pub location: Site,
+}
+
+/// The kinds of operations.
+#[derive(Debug)]
+pub enum NodeOp {
+    /// New memory.
+    Alloc {
+        /// Whether the elements are zeros. Otherwise they are arbitrary.
+        zeroed: bool,
+    },
+    /// A part of a value: the elements from number `offset` on.
+    View {
+        /// The whole.
+        of: Value,
+        /// The number of the first element.
+        offset: Dim,
+    },
+    /// A launch. It defines a value for each tensor that the kernel writes, in the order of the arguments.
+    Launch(RecordedLaunch),
+}
+
+impl Plan {
+    /// The dtype and the extents of a value.
+    ///
+    /// # Panics
+    /// If the plan has no such value.
+    pub fn ty(&self, value: Value) -> &TensorType {
+        &self.types[value.0 as usize]
+    }
+
+    /// The named dims of the inputs, sorted by name.
+    pub fn dims(&self) -> Vec<Dim> {
+        let mut dims: Vec<Dim> = self.inputs.iter().flat_map(|input| &input.ty.dims).flat_map(Dim::named).collect();
+        dims.sort_by_key(Dim::to_string);
+        dims.dedup();
+        dims
+    }
+
+    /// The constant with this name, or of this number: constants without a name are `c0`, `c1` and so on.
+    pub fn constant_name(&self, number: usize) -> String {
+        self.constants.get(number).and_then(|constant| constant.name.clone()).unwrap_or_else(|| format!("c{number}"))
+    }
+}
+
+impl NodeOp {
+    /// Calls the function with each value that the operation uses, and whether a launch writes it.
+    pub fn each_operand(&self, visit: &mut dyn FnMut(Value, bool)) {
+        match self {
+            NodeOp::Alloc { .. } => {}
+            NodeOp::View { of, .. } => visit(*of, false),
+            NodeOp::Launch(launch) => {
+                for (_, arg) in launch.args() {
+                    if let RecordedArg::Tensor { value, writes, .. } = arg {
+                        visit(*value, *writes);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The parts of a kernel and of its recorded launches, which a package holds instead of a program.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use kernel_lang::Schedule;
+use kernel_lang::dtype::Dtype;
+use kernel_lang::ir::{self, Elem, Stage, Type};
+
+use super::{Kernel, Param, ParamKind, Variant};
+use crate::launch::fact::Fact;
+use crate::ops::OpsError;
+use crate::ops::recorder::{RecordedArg, RecordedLaunch};
+use crate::{Dim, Error, Result, Site, Target};
+
+/// The parts of a kernel. [`KernelParts::of`] takes them out of a kernel of this program, and [`KernelParts::kernel`] makes a kernel of them.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct KernelParts {
+    /// The name in the source.
+    pub name: String,
+    /// The text of the IR, generic over types and constants.
+    pub ir: String,
+    /// The schedule of a launch without a configuration.
+    pub schedule: Schedule,
+    /// The parameters, in order.
+    pub params: Vec<(String, ParamKind)>,
+    /// The facts that variants may rely on, in the order of the bits of a key's last word.
+    pub facts: Vec<FactParts>,
+    /// The compiled variants.
+    pub variants: Vec<VariantParts>,
+}
+
+/// A fact about the scalar argument of a parameter.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct FactParts {
+    /// The name of the parameter.
+    pub param: String,
+    /// The condition.
+    pub known: KnownParts,
+}
+
+/// The condition of a fact.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum KnownParts {
+    /// The argument word has these bits.
+    Is(u64),
+    /// The argument is a multiple of a power of two.
+    MultipleOf(u64),
+}
+
+/// PTX of a kernel, see [`Variant`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct VariantParts {
+    /// The words for types, constants and facts.
+    pub key: Vec<u64>,
+    /// The schedule.
+    pub schedule: Schedule,
+    /// The architecture, such as `sm_80`.
+    pub target: String,
+    /// The name of the function in the PTX.
+    pub entry: String,
+    /// The dynamic shared memory of one CTA.
+    pub shared_bytes: u32,
+    /// The text of the PTX.
+    pub ptx: String,
+}
+
+impl KernelParts {
+    /// The parts of a kernel, with the variants of these keys for all schedules, targets and facts.
+    pub fn of(kernel: &Kernel, keys: &[&[u64]]) -> KernelParts {
+        let is_wanted = |variant: &&Variant| keys.iter().any(|key| variant.key.starts_with(key) && variant.key.len() <= key.len() + 1);
+        let variants = kernel.variants.iter().filter(is_wanted).map(|variant| VariantParts {
+            key: variant.key.to_vec(),
+            schedule: variant.schedule,
+            target: variant.target.to_owned(),
+            entry: variant.entry.to_owned(),
+            shared_bytes: variant.shared_bytes,
+            ptx: variant.ptx.to_owned(),
+        });
+        KernelParts {
+            name: kernel.name.to_owned(),
+            ir: kernel.ir.to_owned(),
+            schedule: kernel.schedule,
+            params: kernel.params.iter().map(|param| (param.name.to_owned(), param.kind)).collect(),
+            facts: kernel.facts.iter().map(Fact::parts).collect(),
+            variants: variants.collect(),
+        }
+    }
+
+    /// A variant of a kernel for this key and the kernel's own schedule, compiled now.
+    ///
+    /// # Errors
+    /// [`Error::Compile`], or [`OpsError::NotAKernel`] in a program without the compiler.
+    pub fn compile(kernel: &'static Kernel, key: &[u64], target: Target) -> Result<VariantParts> {
+        #[cfg(feature = "jit")]
+        {
+            let kernel_lang::Compiled { ptx, entry, shared_bytes, .. } = kernel.compiled(key, target)?;
+            Ok(VariantParts { key: key.to_vec(), schedule: kernel.schedule, target: target.to_string(), entry, shared_bytes, ptx })
+        }
+        #[cfg(not(feature = "jit"))]
+        {
+            let reason = format!("this program has no compiler for {target} ({})", kernel.parameters(key));
+            Err(Error::Ops(OpsError::NotAKernel { name: kernel.name.to_owned(), reason }))
+        }
+    }
+
+    /// A kernel of these parts, for the rest of the process: equal parts give one kernel.
+    ///
+    /// # Errors
+    /// [`OpsError::NotAKernel`] for IR that is not valid, or that belongs to other parameters or facts; for an `unchecked` kernel, and one that prints.
+    ///
+    /// # Safety
+    /// The PTX of each variant takes the argument words of the parameters, and does what the IR does for its key.
+    pub unsafe fn kernel(self) -> Result<&'static Kernel> {
+        static KERNELS: OnceLock<Mutex<HashMap<KernelParts, &'static Kernel>>> = OnceLock::new();
+        let mut kernels = KERNELS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(kernel) = kernels.get(&self) {
+            return Ok(kernel);
+        }
+        let facts = self.checked()?;
+        let text = |text: &String| &*String::leak(text.clone());
+        let params: Vec<Param> = self.params.iter().map(|(name, kind)| Param { name: text(name), kind: *kind }).collect();
+        let variants = self.variants.iter().map(|variant| Variant {
+            key: variant.key.clone().leak(),
+            schedule: variant.schedule,
+            target: text(&variant.target),
+            entry: text(&variant.entry),
+            shared_bytes: variant.shared_bytes,
+            ptx: text(&variant.ptx),
+        });
+        let variants: Vec<Variant> = variants.collect();
+        // SAFETY: the caller vouches for the variants. `checked` compared the parameters and the facts with the IR, whose accesses are guarded.
+        let kernel = unsafe { Kernel::new(text(&self.name), text(&self.ir), self.schedule, params.leak(), variants.leak()) };
+        let kernel: &'static Kernel = Box::leak(Box::new(kernel.specializing(facts.leak())));
+        kernels.insert(self, kernel);
+        Ok(kernel)
+    }
+
+    /// Compares the parts with the IR, and returns the facts.
+    fn checked(&self) -> Result<Vec<Fact>> {
+        let refused = |reason: String| Error::Ops(OpsError::NotAKernel { name: self.name.clone(), reason });
+        let func = ir::parse(&self.ir).map_err(|error| refused(format!("its IR cannot be read: {error}")))?;
+        ir::verify(&func, Stage::Generic).map_err(|violations| {
+            let first = violations.first().map_or_else(String::new, |violation| format!("{}: {}", violation.op, violation.message));
+            refused(format!("its IR is not valid: {first}"))
+        })?;
+        if *func.name != *self.name {
+            return Err(refused(format!("its IR is that of `{}`", func.name)));
+        }
+        if func.unchecked || func.has_prints() {
+            return Err(refused("it is `unchecked`, or prints".to_owned()));
+        }
+        let expected: Vec<(String, Option<bool>)> = self.params.iter().flat_map(|(name, kind)| ir_params(name, *kind)).collect();
+        let is_expected = |(param, (name, pointer)): (&ir::Param, &(String, Option<bool>))| {
+            let is_pointer = match func.ty(param.value) {
+                Type::Pointer { mutable, .. } => Some(*mutable),
+                Type::Tile { shape, .. } if shape.is_empty() => None,
+                Type::Tile { .. } => return false,
+            };
+            *param.name == **name && is_pointer == *pointer
+        };
+        if func.params.len() != expected.len() || !func.params.iter().zip(&expected).all(is_expected) {
+            return Err(refused("its parameters are not those of its IR".to_owned()));
+        }
+        if self.facts.len() > 64 {
+            return Err(refused("it has more than 64 facts".to_owned()));
+        }
+        let mut word = 0;
+        let words: HashMap<&str, usize> = self
+            .params
+            .iter()
+            .filter_map(|(name, kind)| {
+                let first = word;
+                word += kind.words();
+                matches!(kind, ParamKind::Scalar).then_some((&**name, first))
+            })
+            .collect();
+        let fact = |fact: &FactParts| match (words.get(&*fact.param), fact.known) {
+            (Some(word), KnownParts::Is(bits)) => Ok(Fact::is(String::leak(fact.param.clone()), *word, bits)),
+            (Some(word), KnownParts::MultipleOf(of)) if of.is_power_of_two() => {
+                Ok(Fact::multiple_of(String::leak(fact.param.clone()), *word, of))
+            }
+            _ => Err(refused(format!("it has a fact of `{}`, which is no scalar parameter", fact.param))),
+        };
+        self.facts.iter().map(fact).collect()
+    }
+}
+
+/// The parameters in the IR for one of the source: its name, and for a pointer whether the kernel writes it.
+fn ir_params(name: &str, kind: ParamKind) -> Vec<(String, Option<bool>)> {
+    let of_view = |rank: usize, mutable: bool| {
+        let extents = (0..rank).map(|axis| (format!("{name}_extent{axis}"), None));
+        let strides = (0..rank.saturating_sub(1)).map(|axis| (format!("{name}_stride{axis}"), None));
+        std::iter::once((name.to_owned(), Some(mutable))).chain(extents).chain(strides).collect()
+    };
+    match kind {
+        ParamKind::Pointer => vec![(name.to_owned(), Some(false))],
+        ParamKind::PointerMut => vec![(name.to_owned(), Some(true))],
+        ParamKind::View(rank) => of_view(rank, false),
+        ParamKind::ViewMut(rank) => of_view(rank, true),
+        ParamKind::Scalar => vec![(name.to_owned(), None)],
+    }
+}
+
+impl RecordedLaunch {
+    /// A launch of these parts.
+    ///
+    /// # Errors
+    /// [`OpsError::NotAKernel`] if the key or the arguments are not those of the kernel.
+    pub fn of_parts(
+        kernel: &'static Kernel,
+        key: Vec<u64>,
+        args: Vec<RecordedArg>,
+        grid: [Dim; 3],
+        location: Site,
+    ) -> Result<RecordedLaunch> {
+        let refused = |reason: String| Err(Error::Ops(OpsError::NotAKernel { name: kernel.name().to_owned(), reason }));
+        let func = kernel.parsed()?;
+        if key.len() != func.types.len() + func.consts.len() || args.len() != kernel.params().len() {
+            return refused("a launch has another number of arguments or generics".to_owned());
+        }
+        let dtype_of = |elem: &Elem| match elem {
+            Elem::Dtype(dtype) => Some(*dtype),
+            Elem::Param(name) => {
+                let at = func.types.iter().position(|param| param.name == *name)?;
+                Dtype::from_code(key[at]).filter(|dtype| func.types[at].choices.contains(dtype))
+            }
+        };
+        let mut at = 0;
+        for (param, arg) in kernel.params().iter().zip(&args) {
+            let ty = func.ty(func.params[at].value);
+            at += ir_params(param.name, param.kind).len();
+            let dtype = dtype_of(ty.elem());
+            let writes = matches!(param.kind, ParamKind::PointerMut | ParamKind::ViewMut(_));
+            let fits = match (arg, param.kind) {
+                (RecordedArg::Tensor { .. }, ParamKind::Scalar) => false,
+                (RecordedArg::Tensor { dtype: own, writes: own_writes, .. }, _) => Some(*own) == dtype && *own_writes == writes,
+                (RecordedArg::Word { word, .. }, ParamKind::Scalar) => {
+                    dtype.is_some_and(|dtype| dtype.bytes() == 8 || word >> (8 * dtype.bytes()) == 0)
+                }
+                (RecordedArg::Dim { ty, .. }, ParamKind::Scalar) => Some(ty.dtype()) == dtype,
+                _ => false,
+            };
+            if !fits {
+                return refused(format!("argument `{}` of a launch has another type", param.name));
+            }
+        }
+        Ok(RecordedLaunch { kernel, key, args, grid, location })
+    }
+
+    /// The kernel.
+    pub fn of_kernel(&self) -> &'static Kernel {
+        self.kernel
+    }
+
+    /// The words for the kernel's types and constants.
+    pub fn key(&self) -> &[u64] {
+        &self.key
+    }
+
+    /// The arguments, in the order of the kernel's parameters.
+    pub fn arguments(&self) -> &[RecordedArg] {
+        &self.args
+    }
+}
