@@ -39,8 +39,14 @@ pub use kernel_runtime::{
     AssertionFailed, Device, Dim, DimError, DimValues, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int, IntoGrid,
     IntoShape, Launch, Lent, MAX_RANK, NoGrid, Number, OutOfBounds, Proof, PtrArg, PtrMutArg, Relation, Replay, Result, Scalar, Shape,
     Stream, Target, Tensor, TensorView, TensorViewMut, Tensors, Update, ViewArg, ViewMutArg, bench, bf16, cache, capture_prints, cdiv,
-    compare, cudarc, f8e4m3, f8e5m2, f16, ops, profile, sim, tune,
+    compare, cudarc, f8e4m3, f8e5m2, f16, profile, sim, tune,
 };
+
+/// Tensors as values, ops and models.
+pub mod ops {
+    pub use kernel_macros::Module;
+    pub use kernel_runtime::ops::*;
+}
 
 /// Stands for every builtin where rustc looks for names that are similar to an unknown one.
 #[doc(hidden)]

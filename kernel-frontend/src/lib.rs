@@ -23,6 +23,7 @@ mod launcher;
 #[cfg(false)]
 mod library;
 mod library_files;
+mod module;
 mod op;
 mod param_type;
 mod parse;
@@ -87,6 +88,11 @@ pub fn autotune(arguments: TokenStream, item: TokenStream, store: &dyn Store) ->
 /// Expands `#[op(..)]` on an item.
 pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
     op::expand(arguments, &item)
+}
+
+/// Expands `#[derive(Module)]`.
+pub fn module(item: TokenStream) -> TokenStream {
+    module::expand(&item)
 }
 
 /// The generic IR of the first kernel in a source text, checked together with its listed variants. For tests and tools.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use kernel_package::{Constant, Node, PackageWriter, Plan, PlanInput};
 use kernel_runtime::Dim;
 use kernel_runtime::ops::recorder::{TensorType, Value};
-use kernel_runtime::ops::{OpDef, OpValue};
+use kernel_runtime::ops::{Module, OpDef, OpValue};
 
 /// A recorded program: a plan, and the calls of ops in it. `Display` prints it as text.
 #[derive(Debug)]
@@ -86,6 +86,17 @@ impl Graph {
     /// If the graph has no such value.
     pub fn ty(&self, value: Value) -> &TensorType {
         self.plan.ty(value)
+    }
+
+    /// The same graph, in which constants have the names of the model's parameters. Other constants keep theirs: `c0`, `c1` and so on.
+    #[must_use]
+    pub fn with_params(mut self, model: &impl Module) -> Graph {
+        let parameters = model.parameters();
+        for constant in &mut self.plan.constants {
+            let named = parameters.iter().find(|(_, parameter)| parameter.is_same(&constant.tensor));
+            constant.name = named.map(|(name, _)| name.clone()).or(constant.name.take());
+        }
+        self
     }
 
     /// Writes packages of the graph.

@@ -35,7 +35,7 @@ impl Names {
         let mut names = vec![String::new(); graph.plan.types.len()];
         names.iter_mut().zip(&graph.plan.inputs).for_each(|(name, input)| name.clone_from(&input.name));
         for (number, constant) in graph.plan.constants.iter().enumerate() {
-            names[constant.value.0 as usize] = format!("c{number}");
+            names[constant.value.0 as usize] = graph.plan.constant_name(number);
         }
         let (mut names, mut next) = (Names(names), 0);
         names.number(graph, items, level, &mut next);

@@ -56,8 +56,13 @@ impl Graph {
             rows.push(row(["placeholder", &name, &name, "()", "{}"]));
         }
         for constant in &self.plan.constants {
-            let name = names.define(&[constant.value], "constant");
-            rows.push(row(["get_attr", &name, &name, "()", "{}"]));
+            // `torch.export` shows parameters as inputs with such names.
+            let (opcode, base) = match &constant.name {
+                Some(name) => ("placeholder", format!("p_{}", name.replace('.', "_"))),
+                None => ("get_attr", "constant".to_owned()),
+            };
+            let name = names.define(&[constant.value], &base);
+            rows.push(row([opcode, &name, &name, "()", "{}"]));
         }
         self.rows(&self.items(level), &mut names, &mut rows);
         let outputs: Vec<String> = self.plan.outputs.iter().map(|value| names.of(*value)).collect();

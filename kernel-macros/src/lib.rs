@@ -144,6 +144,25 @@ pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
     kernel_frontend::op(arguments.into(), item.into()).into()
 }
 
+/// Makes a struct of tensors and modules a `Module`: a value with named parameters.
+///
+/// ```ignore
+/// #[derive(Module)]
+/// struct Mlp {
+///     linear1: Linear,
+///     linear2: Linear,
+///     #[module(skip)]
+///     width: usize,
+/// }
+/// ```
+///
+/// The parameters are those of the fields, named by their paths: `linear1.weight`. `#[module(skip)]` leaves a field out that holds none. See
+/// `galatea::ops::Module`.
+#[proc_macro_derive(Module, attributes(module))]
+pub fn module(item: TokenStream) -> TokenStream {
+    kernel_frontend::module(item.into()).into()
+}
+
 /// Makes a kernel select its configuration by timing, at the first launch of each key.
 ///
 /// ```ignore

@@ -3,6 +3,7 @@
 
 mod errors;
 mod kernels;
+mod modules;
 mod packages;
 mod runs;
 mod text;
@@ -64,6 +65,9 @@ const ONCE: &[(&str, fn())] = &[
     ("errors::a_run_takes_tensors_with_elements", errors::a_run_takes_tensors_with_elements),
     ("text::arguments_of_other_recordings_are_named", text::arguments_of_other_recordings_are_named),
     ("errors::sessions_and_graphs_are_shared_between_threads", errors::sessions_and_graphs_are_shared_between_threads),
+    ("modules::parameters_are_named_by_their_paths", modules::parameters_are_named_by_their_paths),
+    ("modules::a_graph_and_its_package_name_parameters", modules::a_graph_and_its_package_name_parameters),
+    ("modules::a_model_moves_between_devices", modules::a_model_moves_between_devices),
     ("packages::equal_programs_give_equal_bytes", packages::equal_programs_give_equal_bytes),
     ("packages::guards_of_a_package_name_the_line_of_the_declaration", packages::guards_of_a_package_name_the_line_of_the_declaration),
     ("packages::a_file_replaces_another_in_one_step", packages::a_file_replaces_another_in_one_step),

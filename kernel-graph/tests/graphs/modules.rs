@@ -1,0 +1,105 @@
+//! Models with named parameters.
+
+use galatea::ops::{Module, Tensor};
+use galatea::prelude::*;
+use galatea::{Dim, Dtype, Target};
+use kernel_graph::{Graph, Level, Package, export, input};
+
+use crate::kernels::{scale, silu, sum_difference, times};
+use crate::numbers;
+
+#[derive(Module)]
+struct Layer {
+    weight: Tensor,
+    #[module(skip)]
+    factor: f32,
+}
+
+/// A pair, whose fields have numbers.
+#[derive(Module)]
+struct Pair<M>(M, Tensor);
+
+#[derive(Module)]
+struct Model {
+    layers: Vec<Layer>,
+    last: Option<Box<Layer>>,
+    none: Option<Layer>,
+    r#type: Pair<Layer>,
+}
+
+fn layer(factor: f32) -> Layer {
+    Layer { weight: numbers(&Device::cpu(), 16), factor }
+}
+
+fn model() -> Model {
+    let pair = Pair(layer(4.0), numbers(&Device::cpu(), 1));
+    Model { layers: vec![layer(1.0), layer(2.0)], last: Some(Box::new(layer(3.0))), none: None, r#type: pair }
+}
+
+impl Model {
+    fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let mut y = silu(x)?;
+        for layer in self.layers.iter().chain(self.last.as_deref()) {
+            let mut product = y.zeros_like()?;
+            times::<f32>(&layer.weight, &mut product, layer.factor, y.dim(0)).grid(1).launch()?;
+            y = sum_difference(&y, &product)?.0;
+        }
+        scale(&mut y, 2.0, 0)?;
+        Ok(y)
+    }
+}
+
+const NAMES: [&str; 5] = ["layers.0.weight", "layers.1.weight", "last.weight", "type.0.weight", "type.1"];
+
+fn graph(model: &Model) -> Graph {
+    let n = Dim::new("n", 1..=16);
+    export(|[x]| model.forward(x), [input("x", [&n], Dtype::F32)]).unwrap().with_params(model)
+}
+
+pub(crate) fn parameters_are_named_by_their_paths() {
+    let mut model = model();
+    let names: Vec<String> = model.parameters().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, NAMES);
+    assert!(model.parameters()[1].1.is_same(&model.layers[1].weight), "the handles are those of the model");
+    let mut visited = Vec::new();
+    let stopped = model.visit_mut("", &mut |name, tensor| {
+        visited.push(name.to_owned());
+        if name == "last.weight" { tensor.reshape([3]).map(drop) } else { Ok(()) }
+    });
+    assert!(stopped.is_err() && visited == NAMES[..3], "the first error ends the visit: {visited:?}");
+}
+
+pub(crate) fn a_graph_and_its_package_name_parameters() {
+    let model = model();
+    let graph = graph(&model);
+    let text = graph.text(Level::Kernels);
+    assert!(text.contains("  %layers.0.weight = constant : f32[16]\n") && text.contains("(x = %last.weight, y = "), "{text}");
+    assert!(!text.contains("type.0"), "a parameter that the function does not use is no constant: {text}");
+    let table = graph.tabular(Level::Ops);
+    let row = table.lines().find(|line| line.contains("p_layers_1_weight")).unwrap();
+    assert_eq!(
+        row.split_whitespace().collect::<Vec<_>>(),
+        ["placeholder", "p_layers_1_weight", "p_layers_1_weight", "()", "{}"],
+        "{table}"
+    );
+    let package = Package::from_bytes(graph.package().to_bytes().unwrap()).unwrap();
+    let weights = String::from_utf8_lossy(package.entry("weights.safetensors").unwrap()).into_owned();
+    for name in &NAMES[..3] {
+        assert!(weights.contains(&format!("\"{name}\"")), "{name}");
+    }
+    let plan = package.plan(&Device::cpu()).unwrap();
+    assert_eq!(plan.constants.iter().map(|constant| constant.name.as_deref().unwrap()).collect::<Vec<_>>(), NAMES[..3]);
+    let x = numbers(&Device::cpu(), 7);
+    let outputs = package.load(&Device::cpu()).unwrap().run([&x]).unwrap();
+    assert_eq!(outputs[0].to_bytes().unwrap(), model.forward(&x).unwrap().to_bytes().unwrap());
+}
+
+pub(crate) fn a_model_moves_between_devices() {
+    let sim = Device::sim(Target::SM_80).unwrap();
+    let model = model().to(&sim).unwrap();
+    assert!(model.parameters().iter().all(|(_, tensor)| tensor.device() == Some(sim)));
+    let x = numbers(&sim, 5);
+    let own = graph(&model);
+    assert_eq!(own.constants().len(), 3);
+    assert_eq!(model.forward(&x).unwrap().device(), Some(sim));
+}
