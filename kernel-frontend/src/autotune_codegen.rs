@@ -269,7 +269,7 @@ fn located(tokens: TokenStream, span: Span) -> TokenStream {
 }
 
 /// Does the name occur anywhere in the code?
-fn mentions(code: &TokenStream, name: &str) -> bool {
+pub(super) fn mentions(code: &TokenStream, name: &str) -> bool {
     code.clone().into_iter().any(|token| match token {
         TokenTree::Ident(ident) => ident == name,
         TokenTree::Group(group) => mentions(&group.stream(), name),

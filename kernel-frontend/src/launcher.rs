@@ -218,16 +218,19 @@ impl Launcher<'_> {
                     let method = format_ident!("{}", if *mutable { "pointer_mut" } else { "pointer" });
                     quote!(#args.#method::<#elem>(#name, #ident);)
                 }
+                (Some(of), Some(ty)) if self.is_of_any(of) => {
+                    quote!(#args.generic_scalar::<#ty>(#ident);)
+                }
                 (_, Some(ty)) => quote!(#args.scalar::<#ty>(#ident);),
                 _ => quote!(#args.scalar(#ident);),
             }
         });
         let pushes = pushes.chain(self.outer_pushes(&args));
-        let words = self.key_words(&private);
+        let words = self.key_words(&args);
         let [key, chosen] = ["key", "rules"].map(|name| syn::Ident::new(name, Span::mixed_site()));
         // User code in the launch is limited to rules and type parameters, which are outside the `unsafe` blocks. The promise of `unsafe`
         // holds: the arguments are pushed in the order and with the types of the signature that the kernel was compiled from, and the key has
-        // a word for each of its generics; a configuration writes the words of constants.
+        // a word for each of its generics; a configuration writes the words of constants. The word of a type is that of the pushed tensors.
         let launch = match self.autotune {
             None => quote! {
                 let #key = #words;
@@ -274,7 +277,7 @@ impl Launcher<'_> {
         let attrs = &self.item.attrs;
         let ident = &sig.ident;
         let safety = self.attributes.unchecked.then(|| quote!(unsafe));
-        let generics = self.generics(&private);
+        let generics = self.generics();
         let params = self.signature.params.iter().zip(self.inputs()).map(|(param, ty)| {
             let ident = &param.ident;
             let ty = match (&param.ty, ty) {
@@ -282,6 +285,9 @@ impl Launcher<'_> {
                     let kind = if param.view.is_some() { "View" } else { "Ptr" };
                     let (elem, argument) = (pointee(ty), format_ident!("{kind}{}", if *mutable { "MutArg" } else { "Arg" }));
                     quote!(impl #private::#argument<'a, #elem>)
+                }
+                (Some(of), Some(ty)) if self.is_of_any(of) => {
+                    quote!(impl #private::GenericScalarArg<#ty>)
                 }
                 (Some(_), Some(ty)) => quote!(impl #private::ScalarArg<#ty>),
                 // A parameter whose type has been reported accepts any argument.
@@ -346,7 +352,7 @@ impl Launcher<'_> {
     }
 
     /// The generics that a launch names, in source order.
-    fn generics(&self, private: &TokenStream) -> Vec<TokenStream> {
+    fn generics(&self) -> Vec<TokenStream> {
         let written = self.item.sig.generics.params.iter().filter_map(|param| {
             let name = match param {
                 syn::GenericParam::Type(param) => &param.ident,
@@ -354,8 +360,8 @@ impl Launcher<'_> {
                 syn::GenericParam::Lifetime(_) => return None,
             };
             if let Some(generic) = self.signature.types.iter().find(|generic| generic.ident == *name) {
-                let (ident, bound) = (&generic.ident, format_ident!("{}", generic.bound));
-                return Some(quote!(#ident: #private::#bound));
+                let (ident, bound) = (&generic.ident, self.bound(generic));
+                return Some(quote!(#ident: #bound));
             }
             let index = self.launch_consts().find(|index| self.signature.consts[*index].ident == *name)?;
             let (ident, ty) = (&self.signature.consts[index].ident, &self.signature.consts[index].ty);
@@ -365,22 +371,9 @@ impl Launcher<'_> {
     }
 
     /// The constants that the launch names: those that neither configurations nor heuristics set.
-    fn launch_consts(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn launch_consts(&self) -> impl Iterator<Item = usize> {
         let fixed = self.autotune.map(Autotune::fixed).unwrap_or_default();
         (0..self.signature.consts.len()).filter(move |index| !fixed.contains(index))
-    }
-
-    fn key_words(&self, private: &TokenStream) -> TokenStream {
-        let types = self.signature.types.iter().map(|generic| {
-            let ident = &generic.ident;
-            quote!(<#ident as #private::Element>::CODE)
-        });
-        let free: Vec<usize> = self.launch_consts().collect();
-        let consts = self.signature.consts.iter().enumerate().map(|(index, generic)| {
-            let ident = &generic.ident;
-            if free.contains(&index) { quote!(#ident as u64) } else { quote!(0) }
-        });
-        quote!([#(#types,)* #(#consts),*])
     }
 
     pub(super) fn words(&self) -> usize {

@@ -34,6 +34,7 @@ mod span;
 mod structurize;
 mod summary;
 mod syntax;
+mod type_arguments;
 mod unused;
 mod variant_cache;
 mod variants;

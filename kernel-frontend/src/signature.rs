@@ -11,20 +11,10 @@ use kernel_lang::ir::{Elem, TARGET, Type};
 
 /// The dtypes that each bound allows.
 pub(crate) const BOUNDS: &[(&str, &[Dtype])] =
-    &[("Float", &Dtype::FLOATS), ("Int", &Dtype::INTS), ("Number", &NUMBERS), ("Element", &Dtype::ALL)];
+    &[("Float", &Dtype::FLOATS), ("Int", &Dtype::INTS), ("Number", &Dtype::NUMBERS), ("Element", &Dtype::ALL)];
 
 /// The bound of a type parameter without an explicit one.
 pub(crate) const ANY: (&str, &[Dtype]) = ("Element", &Dtype::ALL);
-
-const NUMBERS: [Dtype; 12] = {
-    let mut numbers = [Dtype::F32; 12];
-    let mut index = 0;
-    while index < 12 {
-        numbers[index] = if index < 8 { Dtype::INTS[index] } else { Dtype::FLOATS[index - 8] };
-        index += 1;
-    }
-    numbers
-};
 
 /// A kernel's signature, as far as it could be parsed.
 pub(crate) struct Signature {

@@ -65,6 +65,22 @@ impl Dtype {
     /// The dtypes that the bound `Int` allows.
     pub const INTS: [Dtype; 8] = [Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64, Dtype::U8, Dtype::U16, Dtype::U32, Dtype::U64];
 
+    /// The dtypes that the bound `Number` allows: [`Dtype::INTS`] and [`Dtype::FLOATS`].
+    pub const NUMBERS: [Dtype; 12] = [
+        Dtype::I8,
+        Dtype::I16,
+        Dtype::I32,
+        Dtype::I64,
+        Dtype::U8,
+        Dtype::U16,
+        Dtype::U32,
+        Dtype::U64,
+        Dtype::F16,
+        Dtype::Bf16,
+        Dtype::F32,
+        Dtype::F64,
+    ];
+
     /// The number of this dtype in a kernel's key.
     pub const fn code(self) -> u64 {
         self as u64

@@ -2,6 +2,7 @@
 //! `Kernel::new` and `Launch::new` guarantee that argument words, PTX and IR belong together.
 
 pub use kernel_lang::Schedule;
+pub use kernel_lang::dtype::Dtype;
 
 /// Functions in the code that rustc lints in place of a kernel's body. They take the variables that an expression reads.
 pub mod lints {
@@ -23,9 +24,10 @@ pub use crate::kernel::{Kernel, Param, ParamKind, Variant};
 pub use crate::launch::Launch;
 pub use crate::launch::args::Args;
 pub use crate::launch::fact::Fact;
-pub use crate::launch::scalar::ScalarArg;
+pub use crate::launch::scalar::{GenericScalarArg, ScalarArg};
+pub use crate::launch::type_word::TypeParam;
 pub use crate::ops::{OpCall, OpDef};
 pub use crate::tensor::constant::constant_of;
-pub use crate::tensor::element::{Element, Float, Int, Number, Scalar, bf16, f8e4m3, f8e5m2, f16};
+pub use crate::tensor::element::{Element, ElementArg, Float, FloatArg, Int, IntArg, Number, NumberArg, Scalar, bf16, f8e4m3, f8e5m2, f16};
 pub use crate::tensor::pointer::{PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 pub use crate::tune::{AutotunedLaunch, Extents, HostArgs, KeyPart, RecordsFile, Rules, TuneConfig, Tuner, asked, debug_config, extent};

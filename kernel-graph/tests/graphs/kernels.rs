@@ -1,7 +1,7 @@
 //! Kernels, and functions of tensors that launch them.
 
 use galatea::op;
-use galatea::ops::Tensor;
+use galatea::ops::{Any, Tensor};
 use galatea::prelude::*;
 
 /// y = x * sigmoid(x)
@@ -49,7 +49,7 @@ pub(crate) fn sum_and_difference(a: Ptr<f32>, b: Ptr<f32>, sum: PtrMut<f32>, dif
 
 pub(crate) fn silu(x: &Tensor) -> Result<Tensor> {
     let (n, mut y) = (x.numel(), x.empty_like()?);
-    silu_elements::<f32, 64>(x, &mut y, &n).grid(n.cdiv(64)).launch()?;
+    silu_elements::<Any, 64>(x, &mut y, &n).grid(n.cdiv(64)).launch()?;
     Ok(y)
 }
 

@@ -1,6 +1,7 @@
 //! Recorded graphs on the CPU, on simulated GPUs, and on a GPU where there is one: their runs beside the same function without recording, their text,
 //! and their errors.
 
+mod any;
 mod errors;
 mod kernels;
 mod modules;
@@ -36,6 +37,12 @@ const ON_EACH: &[OnDevice] = &[
     ("runs::weights_are_constants_that_the_graph_shares", runs::weights_are_constants_that_the_graph_shares),
     ("packages::a_package_computes_what_its_graph_computes", packages::a_package_computes_what_its_graph_computes),
     ("packages::a_package_is_loaded_on_every_device", packages::a_package_is_loaded_on_every_device),
+    ("any::the_kernel_of_the_dtype_runs", any::the_kernel_of_the_dtype_runs),
+    ("any::each_type_parameter_has_a_dtype_of_its_own", any::each_type_parameter_has_a_dtype_of_its_own),
+    ("any::views_have_the_strides_of_their_dtype", any::views_have_the_strides_of_their_dtype),
+    ("any::a_write_copies_shared_elements", any::a_write_copies_shared_elements),
+    ("any::scalars_have_the_dtype_of_the_tensors", any::scalars_have_the_dtype_of_the_tensors),
+    ("any::an_autotuned_kernel_runs_for_the_dtype", any::an_autotuned_kernel_runs_for_the_dtype),
 ];
 
 /// Tests that need no device but the CPU.
@@ -74,6 +81,10 @@ const ONCE: &[(&str, fn())] = &[
     ("packages::damaged_files_are_errors", packages::damaged_files_are_errors),
     ("packages::contents_that_do_not_belong_together_are_errors", packages::contents_that_do_not_belong_together_are_errors),
     ("packages::a_kernel_without_a_built_variant_is_compiled", packages::a_kernel_without_a_built_variant_is_compiled),
+    ("any::types_are_inferred_from_typed_tensors", any::types_are_inferred_from_typed_tensors),
+    ("any::tensors_of_one_type_have_one_dtype", any::tensors_of_one_type_have_one_dtype),
+    ("any::a_dtype_is_one_of_the_bound", any::a_dtype_is_one_of_the_bound),
+    ("any::a_scalar_is_a_number_of_the_dtype", any::a_scalar_is_a_number_of_the_dtype),
 ];
 
 fn main() {

@@ -13,14 +13,15 @@ use kernel_lang::dtype::Dtype;
 
 use crate::device::stream::Queue;
 use crate::kernel::Kernel;
+use crate::launch::deferral::Deferral;
 use crate::launch::fact::which_hold;
-use crate::launch::scalar::{IntegerType, ScalarArg, ScalarWord};
+use crate::launch::scalar::{GenericScalarArg, ScalarArg, ScalarWord};
 use crate::ops::{OpsError, Real, Traced};
 use crate::tensor::cuda_slice;
-use crate::tensor::element::Scalar;
+use crate::tensor::element::{ElementArg, Scalar};
 use crate::tensor::pointer::{Deferred, Owner, Pointer, PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 use crate::tensor::shape::Shape;
-use crate::{Device, Dim, DimValues, Element, Error, Result};
+use crate::{Device, Dim, DimValues, Error, Result};
 
 /// The arguments of one launch, in the order of the kernel's parameters.
 pub struct Args<'a, const WORDS: usize> {
@@ -37,19 +38,9 @@ pub struct Args<'a, const WORDS: usize> {
     shape_words: usize,
     /// A bit for each of the first 64 pointers, set if not all its rows begin at a multiple of 16 bytes.
     unaligned: u64,
-    /// Present if the launch cannot run: [`Launch::launch`](crate::Launch) reports the error, or records the launch.
+    /// Present if the launch cannot run: [`Launch::launch`](crate::Launch) reports the error, or records the launch. Also present between
+    /// [`Args::generic_scalar`] and [`Args::type_word`].
     deferral: Option<Box<Deferral>>,
-}
-
-/// The error, or the expressions among the arguments, of a launch that cannot run now.
-#[derive(Default)]
-pub(crate) struct Deferral {
-    /// The first error.
-    pub(crate) error: Option<Error>,
-    /// The words that are expressions, by their indices, with the types of their parameters.
-    pub(crate) dims: Vec<(usize, Dim, IntegerType)>,
-    /// The number of programs along each axis, where it is an expression.
-    pub(crate) grid: [Option<Dim>; 3],
 }
 
 /// A pointer argument.
@@ -116,31 +107,31 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
 
     /// Adds a tensor to read.
     #[inline]
-    pub fn pointer<T: Element>(&mut self, name: &'static str, argument: impl PtrArg<'a, T>) {
+    pub fn pointer<T: ElementArg>(&mut self, name: &'static str, argument: impl PtrArg<'a, T>) {
         self.push::<T>(name, false, argument.pointer());
     }
 
     /// Adds a tensor to write.
     #[inline]
-    pub fn pointer_mut<T: Element>(&mut self, name: &'static str, argument: impl PtrMutArg<'a, T>) {
+    pub fn pointer_mut<T: ElementArg>(&mut self, name: &'static str, argument: impl PtrMutArg<'a, T>) {
         self.push::<T>(name, true, argument.pointer());
     }
 
     /// Adds a tensor of `rank` axes to read.
     #[inline]
-    pub fn view<T: Element>(&mut self, name: &'static str, argument: impl ViewArg<'a, T>, rank: usize) {
+    pub fn view<T: ElementArg>(&mut self, name: &'static str, argument: impl ViewArg<'a, T>, rank: usize) {
         self.push_view::<T>(name, false, argument.shaped(), rank);
     }
 
     /// Adds a tensor of `rank` axes to write.
     #[inline]
-    pub fn view_mut<T: Element>(&mut self, name: &'static str, argument: impl ViewMutArg<'a, T>, rank: usize) {
+    pub fn view_mut<T: ElementArg>(&mut self, name: &'static str, argument: impl ViewMutArg<'a, T>, rank: usize) {
         self.push_view::<T>(name, true, argument.shaped(), rank);
     }
 
     /// Adds the pointer, the extents, and all strides but the last, which is 1.
     #[inline]
-    fn push_view<T: Element>(&mut self, name: &'static str, writes: bool, (pointer, shape): (Pointer<'a>, Shape), rank: usize) {
+    fn push_view<T: ElementArg>(&mut self, name: &'static str, writes: bool, (pointer, shape): (Pointer<'a>, Shape), rank: usize) {
         let (dims, strides) = (shape.dims(), shape.strides());
         if let Owner::Deferred(deferred) = pointer.owner {
             self.check_rank(name, deferred, rank);
@@ -149,7 +140,8 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
             self.fail(|kernel, _| Error::ViewRank { kernel, argument: name, expected: rank, shape });
         }
         let at = |list: &[usize], axis: usize| list.get(axis).copied().unwrap_or(0) as u64;
-        let rows_unaligned = (0..rank.saturating_sub(1)).any(|axis| !(at(strides, axis) * size_of::<T>() as u64).is_multiple_of(ALIGNMENT));
+        let bytes = pointer.dtype::<T>().bytes() as u64;
+        let rows_unaligned = (0..rank.saturating_sub(1)).any(|axis| !(at(strides, axis) * bytes).is_multiple_of(ALIGNMENT));
         self.unaligned |= u64::from(rows_unaligned) << (self.pointers % 64);
         self.push::<T>(name, writes, pointer);
         (0..rank).for_each(|axis| self.word(at(dims, axis)));
@@ -160,7 +152,18 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// Adds a scalar.
     #[inline]
     pub fn scalar<T: Scalar>(&mut self, argument: impl ScalarArg<T>) {
-        match argument.argument() {
+        self.push_scalar(argument.argument());
+    }
+
+    /// Adds a scalar whose type is a type parameter.
+    #[inline]
+    pub fn generic_scalar<T: ElementArg>(&mut self, argument: impl GenericScalarArg<T>) {
+        self.push_scalar(argument.generic_argument());
+    }
+
+    #[inline]
+    fn push_scalar(&mut self, argument: ScalarWord) {
+        match argument {
             ScalarWord::Known(Ok(word)) => self.word(word),
             ScalarWord::Known(Err(value)) => {
                 self.fail(|kernel, position| Error::ScalarTooLarge { kernel, position, value });
@@ -169,6 +172,11 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
             ScalarWord::Dim(dim, ty) => {
                 let word = self.filled;
                 self.deferral().dims.push((word, dim, ty));
+                self.word(0);
+            }
+            ScalarWord::Untyped(number) => {
+                let word = self.filled;
+                self.deferral().numbers.push((word, number));
                 self.word(0);
             }
         }
@@ -187,13 +195,13 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     }
 
     #[inline]
-    fn push<T: Element>(&mut self, name: &'static str, writes: bool, pointer: Pointer<'a>) {
+    fn push<T: ElementArg>(&mut self, name: &'static str, writes: bool, pointer: Pointer<'a>) {
         if let Owner::Deferred(deferred) = pointer.owner {
-            self.defer(name, T::DTYPE, deferred);
+            self.defer(name, deferred);
         }
         self.unaligned |= u64::from(!pointer.address.is_multiple_of(ALIGNMENT)) << (self.pointers % 64);
         if let Some(slot) = self.slots.get_mut(self.pointers) {
-            *slot = Some(Slot { name, writes, dtype: T::DTYPE, word: self.filled as u16, owner: pointer.owner });
+            *slot = Some(Slot { name, writes, dtype: pointer.dtype::<T>(), word: self.filled as u16, owner: pointer.owner });
             self.pointers += 1;
         }
         self.word(pointer.address);
@@ -209,13 +217,13 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     }
 
     #[cold]
-    fn fail(&mut self, error: impl FnOnce(&'static str, usize) -> Error) {
+    pub(super) fn fail(&mut self, error: impl FnOnce(&'static str, usize) -> Error) {
         let (kernel, position) = (self.kernel.name(), 1 + self.filled - self.pointers - self.shape_words);
         self.deferral().error.get_or_insert_with(|| error(kernel, position));
     }
 
     #[cold]
-    fn deferral(&mut self) -> &mut Deferral {
+    pub(super) fn deferral(&mut self) -> &mut Deferral {
         self.deferral.get_or_insert_default()
     }
 
@@ -227,10 +235,12 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
 
     /// Notes a tensor without memory.
     #[cold]
-    fn defer(&mut self, argument: &'static str, expected: Dtype, deferred: Deferred<'_>) {
+    fn defer(&mut self, argument: &'static str, deferred: Deferred<'_>) {
         match deferred {
             Deferred::Traced(_) => drop(self.deferral()),
-            Deferred::WrongDtype(found) => self.fail(|kernel, _| Error::Ops(OpsError::ArgumentDtype { kernel, argument, expected, found })),
+            Deferred::WrongDtype { expected, found } => {
+                self.fail(|kernel, _| Error::Ops(OpsError::ArgumentDtype { kernel, argument, expected, found }));
+            }
             Deferred::Failed(error) => {
                 let error = error.lock().unwrap_or_else(PoisonError::into_inner).take();
                 if let Some(error) = error {
@@ -248,6 +258,23 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
             let reason = format!("`{argument}` is {}, and the kernel takes {expected} axes", traced.ty);
             self.fail(|kernel, _| Error::Ops(OpsError::NotRecorded { kernel, reason, help: "reshape the argument" }));
         }
+    }
+
+    /// Sets a word that was added as a number without a dtype.
+    pub(super) fn set_word(&mut self, index: usize, word: u64) {
+        if let Some(slot) = self.words.get_mut(index) {
+            *slot = word;
+        }
+    }
+
+    /// Removes the deferral if no error, expression, number without a dtype or recorded tensor requires it.
+    pub(super) fn drop_vacant_deferral(&mut self) {
+        let is_recorded = self.is_recorded();
+        self.deferral.take_if(|deferral| !is_recorded && deferral.is_vacant());
+    }
+
+    fn is_recorded(&self) -> bool {
+        self.tensors().any(|(.., argument)| matches!(argument, Argument::Traced(_)))
     }
 
     /// Takes the deferral, if the launch cannot run.
@@ -317,6 +344,11 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         })
     }
 
+    /// The name and the dtype of a pointer argument.
+    pub(super) fn dtype(&self, pointer: usize) -> Option<(&'static str, Dtype)> {
+        self.slots.get(pointer)?.map(|slot| (slot.name, slot.dtype))
+    }
+
     fn slots(&self) -> impl Iterator<Item = &Slot<'a>> {
         self.slots[..self.pointers].iter().flatten()
     }
@@ -336,8 +368,8 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// The error of a launch that cannot run. The `Deferral` stays if the launch can be recorded instead.
     #[cold]
     fn refusal(&mut self) -> Error {
-        let is_recorded = self.tensors().any(|(.., argument)| matches!(argument, Argument::Traced(_)));
-        let Deferral { error, dims, grid } = self.deferral();
+        let is_recorded = self.is_recorded();
+        let Deferral { error, dims, grid, .. } = self.deferral();
         // Without a recorded tensor, the expressions have no values.
         let mut expressions = dims.iter().map(|(_, dim, _)| dim).chain(grid.iter().flatten());
         let unknown = || if is_recorded { None } else { expressions.find_map(|dim| dim.value(&DimValues::new()).err()) };

@@ -2,12 +2,14 @@
 
 pub(crate) mod args;
 pub(crate) mod call;
+pub(crate) mod deferral;
 pub(crate) mod device_reports;
 pub(crate) mod fact;
 pub(crate) mod grid;
 pub(crate) mod prints;
 pub(crate) mod recording;
 pub(crate) mod scalar;
+pub(crate) mod type_word;
 
 use std::panic::Location;
 

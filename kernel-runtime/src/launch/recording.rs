@@ -7,7 +7,8 @@ use kernel_lang::dtype::Dtype;
 
 use crate::kernel::ParamKind;
 use crate::launch::Launch;
-use crate::launch::args::{Args, Argument, Deferral};
+use crate::launch::args::{Args, Argument};
+use crate::launch::deferral::Deferral;
 use crate::launch::grid::{Grid, HasGrid};
 use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Recorder};
 use crate::ops::{OpsError, with_element};

@@ -30,6 +30,54 @@ pub enum OpsError {
         /// The dtype of the argument.
         found: Dtype,
     },
+    /// Two tensors of one type parameter, for which the launch names [`Any`](super::Any), have two dtypes.
+    #[error(
+        "kernel `{kernel}`: arguments `{}` and `{}` are both of type `{parameter}`, and have elements of types `{}` and `{}`\nhelp: convert the elements of one of them",
+        .first.0, .second.0, .first.1, .second.1
+    )]
+    MixedDtypes {
+        /// The kernel.
+        kernel: &'static str,
+        /// The type parameter.
+        parameter: &'static str,
+        /// The first tensor parameter of the type, and the dtype of its argument.
+        first: (&'static str, Dtype),
+        /// The first one with another dtype, and that dtype.
+        second: (&'static str, Dtype),
+    },
+    /// The dtype of a tensor for which the launch names [`Any`](super::Any) is not one that the type parameter allows.
+    #[error(
+        "kernel `{kernel}`: argument `{argument}` has elements of type `{found}`, and `{parameter}` allows {}\nhelp: convert the elements, or launch another kernel for `{found}`",
+        dtypes(.allowed)
+    )]
+    DtypeNotAllowed {
+        /// The kernel.
+        kernel: &'static str,
+        /// The type parameter.
+        parameter: &'static str,
+        /// The first tensor parameter of the type.
+        argument: &'static str,
+        /// The dtype of the argument.
+        found: Dtype,
+        /// The dtypes that the bound of the type parameter allows.
+        allowed: &'static [Dtype],
+    },
+    /// The dtype of the tensors cannot represent a scalar of the same type parameter, for which the launch names [`Any`](super::Any).
+    #[error(
+        "kernel `{kernel}`: argument `{argument}` is {number}, which `{dtype}` cannot represent\nhelp: `{argument}` has the dtype of `{tensor}`: convert the elements of `{tensor}`, or pass another number"
+    )]
+    ScalarNotOfDtype {
+        /// The kernel.
+        kernel: &'static str,
+        /// The scalar parameter.
+        argument: &'static str,
+        /// The number as text.
+        number: String,
+        /// The dtype of the tensors.
+        dtype: Dtype,
+        /// The first tensor parameter of the same type.
+        tensor: &'static str,
+    },
     /// A tensor that shares its memory was written where copies are denied.
     #[error(
         "writing a tensor that is shared copies {bytes} bytes, which is denied here ({location})\nhelp: drop the other handles before the tensor is written"
@@ -100,6 +148,14 @@ pub enum OpsError {
         /// How to mend it.
         help: &'static str,
     },
+}
+
+fn dtypes(dtypes: &[Dtype]) -> String {
+    let mut names: Vec<String> = dtypes.iter().map(|dtype| format!("`{dtype}`")).collect();
+    match names.pop() {
+        Some(last) if !names.is_empty() => format!("{} and {last}", names.join(", ")),
+        last => last.unwrap_or_default(),
+    }
 }
 
 fn dims(dims: &[Dim]) -> String {

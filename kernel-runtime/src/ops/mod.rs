@@ -22,6 +22,7 @@ macro_rules! with_element {
 }
 pub(crate) use with_element;
 
+mod any;
 mod arguments;
 mod copies;
 mod dims;
@@ -32,6 +33,7 @@ pub mod parts;
 pub mod recorder;
 mod tensor;
 
+pub use any::Any;
 pub use copies::{copies, deny_copies};
 pub use dims::IntoDims;
 pub use error::OpsError;

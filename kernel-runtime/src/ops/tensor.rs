@@ -10,6 +10,7 @@ use kernel_lang::dtype::Dtype;
 
 use super::recorder::{Recorder, TensorType, Value};
 use super::{IntoDims, OpsError, copies};
+use crate::tensor::element::ElementArg;
 use crate::tensor::memory::Memory;
 use crate::tensor::pointer::{Deferred, Owner, Pointer};
 use crate::tensor::shape::Shape;
@@ -80,9 +81,8 @@ impl Traced {
         Ok(Tensor::traced(self.recorder.clone(), value, ty))
     }
 
-    fn argument<T: Element>(&self) -> (Pointer<'_>, Shape) {
-        let deferred = if self.ty.dtype == T::DTYPE { Deferred::Traced(self) } else { Deferred::WrongDtype(self.ty.dtype) };
-        (Pointer::deferred(deferred), Shape::SCALAR)
+    fn argument<T: ElementArg>(&self) -> (Pointer<'_>, Shape) {
+        (Pointer::deferred(wrong_dtype::<T>(self.ty.dtype).unwrap_or(Deferred::Traced(self))), Shape::SCALAR)
     }
 }
 
@@ -396,26 +396,30 @@ impl Tensor {
 
     /// The tensor as an argument that a kernel reads, with elements of type `T`.
     #[inline]
-    pub(crate) fn argument<T: Element>(&self) -> (Pointer<'_>, Shape) {
+    pub(crate) fn argument<T: ElementArg>(&self) -> (Pointer<'_>, Shape) {
         match &self.0 {
-            Repr::Real(real) if real.dtype == T::DTYPE => real.pointer::<T>(),
-            Repr::Real(real) => (Pointer::deferred(Deferred::WrongDtype(real.dtype)), real.shape),
+            Repr::Real(real) => match wrong_dtype::<T>(real.dtype) {
+                Some(wrong) => (Pointer::deferred(wrong), real.shape),
+                None => real.pointer::<T>(),
+            },
             Repr::Traced(traced) => traced.argument::<T>(),
         }
     }
 
     /// The tensor as an argument that a kernel writes, with elements of type `T`. Shared elements are copied.
     #[track_caller]
-    pub(crate) fn argument_mut<T: Element>(&mut self) -> (Pointer<'_>, Shape) {
+    pub(crate) fn argument_mut<T: ElementArg>(&mut self) -> (Pointer<'_>, Shape) {
         match &mut self.0 {
             Repr::Real(real) => {
-                real.failed = match real.view_mut::<T>(Location::caller()) {
-                    Ok(_) => None,
+                if let Some(wrong) = wrong_dtype::<T>(real.dtype) {
+                    return (Pointer::deferred(wrong), real.shape);
+                }
+                real.failed = match real.make_unique(Location::caller()) {
+                    Ok(()) => None,
                     Err(error) => Some(Arc::new(Mutex::new(Some(error)))),
                 };
                 match &real.failed {
-                    Some(failed) if real.dtype == T::DTYPE => (Pointer::deferred(Deferred::Failed(failed)), real.shape),
-                    Some(_) => (Pointer::deferred(Deferred::WrongDtype(real.dtype)), real.shape),
+                    Some(failed) => (Pointer::deferred(Deferred::Failed(failed)), real.shape),
                     None => real.pointer::<T>(),
                 }
             }
@@ -438,10 +442,17 @@ impl Real {
         Owner::of(&self.memory)
     }
 
-    /// The tensor as an argument with elements of type `T`.
-    fn pointer<T: Element>(&self) -> (Pointer<'_>, Shape) {
-        let (pointer, shape) = Pointer::shaped(self.elements::<T>());
-        (Pointer { owner: Owner::Shared(self), ..pointer }, shape)
+    /// The dtype of the elements.
+    pub(crate) fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// The tensor as an argument for a `T`, which is the type of the elements or `Any`.
+    #[inline]
+    fn pointer<T: ElementArg>(&self) -> (Pointer<'_>, Shape) {
+        let bytes = T::KNOWN.unwrap_or(self.dtype).bytes();
+        let address = self.memory.address() + (self.offset * bytes) as u64;
+        (Pointer { address, len: self.shape.len() as u64, owner: Owner::Shared(self) }, self.shape)
     }
 
     /// The same tensor as a handle.
@@ -470,12 +481,18 @@ impl Real {
 
     fn view_mut<T: Element>(&mut self, location: &'static Location<'static>) -> Result<TensorViewMut<'_, T>> {
         self.check::<T>()?;
-        if Arc::get_mut(&mut self.memory).is_none() {
-            *self = Real::whole(self.copied::<T>(location)?);
-        }
+        self.make_unique(location)?;
         let (offset, shape) = (self.offset, self.shape);
         let memory = Arc::get_mut(&mut self.memory).expect("no other handle of a copy exists");
         Ok(TensorViewMut::part(memory, offset, shape))
+    }
+
+    /// Copies the elements if the memory is shared.
+    fn make_unique(&mut self, location: &'static Location<'static>) -> Result<()> {
+        if Arc::get_mut(&mut self.memory).is_none() {
+            *self = with_element!(self.dtype, T => Real::whole(self.copied::<T>(location)?));
+        }
+        Ok(())
     }
 
     /// A counted copy.
@@ -483,6 +500,11 @@ impl Real {
         copies::count(self.shape.len() * self.dtype.bytes(), location)?;
         self.view::<T>()?.to_device(&self.memory.device())
     }
+}
+
+/// The argument in place of a tensor whose dtype is not that of `T`.
+fn wrong_dtype<'a, T: ElementArg>(found: Dtype) -> Option<Deferred<'a>> {
+    T::KNOWN.filter(|expected| *expected != found).map(|expected| Deferred::WrongDtype { expected, found })
 }
 
 impl TensorType {

@@ -1,9 +1,10 @@
-//! The Rust types of tensor elements and of scalar kernel arguments.
+//! The Rust types of tensor elements and of scalar kernel arguments, and the types that a launch can name for a type parameter.
 
 pub use half::{bf16, f16};
 
 use kernel_lang::dtype::Dtype;
 
+use crate::ops::Any;
 pub use crate::tensor::float8::{f8e4m3, f8e5m2};
 
 mod sealed {
@@ -17,7 +18,7 @@ mod sealed {
     message = "`{Self}` is not a type of tensor elements",
     note = "tensors hold `bool`, `i8` to `i64`, `u8` to `u64`, `f16`, `bf16`, `f32`, `f64`, `f8e4m3` and `f8e5m2`"
 )]
-pub trait Element: sealed::Sealed + Copy + PartialEq + Send + Sync + std::fmt::Debug + Default + 'static {
+pub trait Element: ElementArg + Copy + PartialEq + Send + Sync + std::fmt::Debug + Default {
     /// The dtype inside a kernel.
     const DTYPE: Dtype;
     /// The code of this type in a kernel's key.
@@ -33,13 +34,53 @@ pub trait Element: sealed::Sealed + Copy + PartialEq + Send + Sync + std::fmt::D
 }
 
 /// A type that the bound `Float` of a kernel's type parameter allows: `f16`, `bf16`, `f32` or `f64`.
-pub trait Float: Number {}
+#[diagnostic::on_unimplemented(
+    note = "a launch names `ops::Any` for a type parameter only if a tensor has the type, and no rule of `#[autotune]` or `heuristics` mentions it"
+)]
+pub trait Float: Number + FloatArg {}
 
 /// A type that the bound `Int` of a kernel's type parameter allows: an integer of a fixed width.
-pub trait Int: Number {}
+#[diagnostic::on_unimplemented(
+    note = "a launch names `ops::Any` for a type parameter only if a tensor has the type, and no rule of `#[autotune]` or `heuristics` mentions it"
+)]
+pub trait Int: Number + IntArg {}
 
 /// A [`Float`] or an [`Int`].
-pub trait Number: Element {}
+#[diagnostic::on_unimplemented(
+    note = "a launch names `ops::Any` for a type parameter only if a tensor has the type, and no rule of `#[autotune]` or `heuristics` mentions it"
+)]
+pub trait Number: Element + NumberArg {}
+
+/// A type that a launch can name for a type parameter with the bound `Element`: an [`Element`], or [`Any`] for the dtype of the arguments.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of tensor elements",
+    note = "tensors hold `bool`, `i8` to `i64`, `u8` to `u64`, `f16`, `bf16`, `f32`, `f64`, `f8e4m3` and `f8e5m2`"
+)]
+pub trait ElementArg: sealed::Sealed + 'static {
+    /// The dtype of the type. `None` for [`Any`].
+    #[doc(hidden)]
+    const KNOWN: Option<Dtype>;
+}
+
+/// A type that a launch can name for a type parameter with the bound `Float`: a [`Float`], or [`Any`].
+#[diagnostic::on_unimplemented(message = "the trait bound `{Self}: Float` is not satisfied")]
+pub trait FloatArg: ElementArg {}
+
+/// A type that a launch can name for a type parameter with the bound `Int`: an [`Int`], or [`Any`].
+#[diagnostic::on_unimplemented(message = "the trait bound `{Self}: Int` is not satisfied")]
+pub trait IntArg: ElementArg {}
+
+/// A type that a launch can name for a type parameter with the bound `Number`: a [`Number`], or [`Any`].
+#[diagnostic::on_unimplemented(message = "the trait bound `{Self}: Number` is not satisfied")]
+pub trait NumberArg: ElementArg {}
+
+impl sealed::Sealed for Any {}
+impl ElementArg for Any {
+    const KNOWN: Option<Dtype> = None;
+}
+impl FloatArg for Any {}
+impl IntArg for Any {}
+impl NumberArg for Any {}
 
 /// A type that a scalar parameter of a kernel takes: every [`Element`], and `usize` and `isize`, which are `i64` inside a kernel.
 pub trait Scalar: sealed::Sealed + Copy {
@@ -81,8 +122,12 @@ impl<T: Element> Scalar for T {
 }
 
 macro_rules! elements {
-    ($($name:ident: $($ty:ty = $dtype:ident as |$value:ident| $bits:expr, |$word:ident| $of:expr),+;)+) => {$($(
+    ($($name:ident $arg:ident: $($ty:ty = $dtype:ident as |$value:ident| $bits:expr, |$word:ident| $of:expr),+;)+) => {$($(
         impl sealed::Sealed for $ty {}
+
+        impl ElementArg for $ty {
+            const KNOWN: Option<Dtype> = Some(Dtype::$dtype);
+        }
 
         impl Element for $ty {
             const DTYPE: Dtype = Dtype::$dtype;
@@ -99,21 +144,23 @@ macro_rules! elements {
             }
         }
 
-        elements!(@$name $ty);
+        elements!(@$name $arg $ty);
     )+)+};
-    (@Stored $ty:ty) => {};
-    (@$name:ident $ty:ty) => {
+    (@Stored ElementArg $ty:ty) => {};
+    (@$name:ident $arg:ident $ty:ty) => {
+        impl NumberArg for $ty {}
         impl Number for $ty {}
+        impl $arg for $ty {}
         impl $name for $ty {}
     };
 }
 
 elements! {
-    Stored:
+    Stored ElementArg:
         bool = Bool as |x| u64::from(x), |w| w & 1 == 1,
         f8e4m3 = F8E4M3 as |x| u64::from(x.to_bits()), |w| f8e4m3::from_bits(w as u8),
         f8e5m2 = F8E5M2 as |x| u64::from(x.to_bits()), |w| f8e5m2::from_bits(w as u8);
-    Int:
+    Int IntArg:
         i8 = I8 as |x| u64::from(x.cast_unsigned()), |w| w as i8,
         i16 = I16 as |x| u64::from(x.cast_unsigned()), |w| w as i16,
         i32 = I32 as |x| u64::from(x.cast_unsigned()), |w| w as i32,
@@ -122,7 +169,7 @@ elements! {
         u16 = U16 as |x| u64::from(x), |w| w as u16,
         u32 = U32 as |x| u64::from(x), |w| w as u32,
         u64 = U64 as |x| x, |w| w;
-    Float:
+    Float FloatArg:
         f16 = F16 as |x| u64::from(x.to_bits()), |w| f16::from_bits(w as u16),
         bf16 = Bf16 as |x| u64::from(x.to_bits()), |w| bf16::from_bits(w as u16),
         f32 = F32 as |x| u64::from(x.to_bits()), |w| f32::from_bits(w as u32),

@@ -8,6 +8,7 @@ use kernel_lang::dtype::Dtype;
 use crate::device::stream::{self, Queue};
 use crate::ops::{Real, Traced};
 use crate::tensor::cuda_slice::{self, CudaMemory};
+use crate::tensor::element::ElementArg;
 use crate::tensor::memory::{CudaBuffer, Memory};
 use crate::tensor::shape::Shape;
 use crate::tensor::view::{TensorView, TensorViewMut};
@@ -18,24 +19,25 @@ mod sealed {
 }
 pub(crate) use sealed::Sealed;
 
-/// An argument for a kernel parameter `Ptr<T>`: `&Tensor<T>`, a [`TensorView`], or cudarc's `&CudaSlice<T>` and `&CudaView<T>`.
+/// An argument for a kernel parameter `Ptr<T>`: `&Tensor<T>`, a [`TensorView`], cudarc's `&CudaSlice<T>` and `&CudaView<T>`, or a
+/// [`&ops::Tensor`](crate::ops::Tensor).
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot read `{Self}` as a tensor of `{T}`",
-    note = "pass `&Tensor<{T}>`, a `TensorView<{T}>`, or a `&CudaSlice<{T}>`; `device.tensor(&data)?` copies a slice or a `Vec` into a tensor"
+    note = "pass `&Tensor<{T}>`, a `TensorView<{T}>`, a `&CudaSlice<{T}>`, or an `&ops::Tensor` (for `Any`, only this); `device.tensor(&data)?` copies a slice or a `Vec` into a tensor"
 )]
-pub trait PtrArg<'a, T: Element>: Sealed {
+pub trait PtrArg<'a, T: ElementArg>: Sealed {
     /// The memory of the argument.
     #[doc(hidden)]
     fn pointer(self) -> Pointer<'a>;
 }
 
-/// An argument for a kernel parameter `PtrMut<T>`: `&mut Tensor<T>`, `&mut TensorViewMut<T>`, or cudarc's `&mut CudaSlice<T>` and `&mut
-/// CudaViewMut<T>`.
+/// An argument for a kernel parameter `PtrMut<T>`: `&mut Tensor<T>`, `&mut TensorViewMut<T>`, cudarc's `&mut CudaSlice<T>` and `&mut
+/// CudaViewMut<T>`, or a [`&mut ops::Tensor`](crate::ops::Tensor).
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot write `{Self}` as a tensor of `{T}`",
-    note = "pass `&mut Tensor<{T}>`, `&mut TensorViewMut<{T}>`, or `&mut CudaSlice<{T}>`; `device.tensor(&data)?` copies a slice or a `Vec` into a tensor"
+    note = "pass `&mut Tensor<{T}>`, `&mut TensorViewMut<{T}>`, `&mut CudaSlice<{T}>`, or `&mut ops::Tensor` (for `Any`, only this); `device.tensor(&data)?` copies a slice or a `Vec` into a tensor"
 )]
-pub trait PtrMutArg<'a, T: Element>: Sealed {
+pub trait PtrMutArg<'a, T: ElementArg>: Sealed {
     /// The memory of the argument.
     #[doc(hidden)]
     fn pointer(self) -> Pointer<'a>;
@@ -44,9 +46,9 @@ pub trait PtrMutArg<'a, T: Element>: Sealed {
 /// An argument for a kernel parameter `View<T, RANK>`: `&Tensor<T>` or a [`TensorView`] with `RANK` axes. [`compare`](crate::compare) takes two.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot read `{Self}` as a tensor of `{T}` with a shape",
-    note = "pass `&Tensor<{T}>` or a `TensorView<{T}>`"
+    note = "pass `&Tensor<{T}>`, a `TensorView<{T}>`, or an `&ops::Tensor` (for `Any`, only this)"
 )]
-pub trait ViewArg<'a, T: Element>: Sealed {
+pub trait ViewArg<'a, T: ElementArg>: Sealed {
     /// The memory of the argument, and its shape and strides.
     #[doc(hidden)]
     fn shaped(self) -> (Pointer<'a>, Shape);
@@ -55,9 +57,9 @@ pub trait ViewArg<'a, T: Element>: Sealed {
 /// An argument for a kernel parameter `ViewMut<T, RANK>`: `&mut Tensor<T>` or `&mut TensorViewMut<T>` with `RANK` axes.
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot write `{Self}` as a tensor of `{T}` with a shape",
-    note = "pass `&mut Tensor<{T}>` or `&mut TensorViewMut<{T}>`"
+    note = "pass `&mut Tensor<{T}>`, `&mut TensorViewMut<{T}>`, or `&mut ops::Tensor` (for `Any`, only this)"
 )]
-pub trait ViewMutArg<'a, T: Element>: Sealed {
+pub trait ViewMutArg<'a, T: ElementArg>: Sealed {
     /// The memory of the argument, and its shape and strides.
     #[doc(hidden)]
     fn shaped(self) -> (Pointer<'a>, Shape);
@@ -89,8 +91,8 @@ pub(crate) enum Owner<'a> {
 pub(crate) enum Deferred<'a> {
     /// A tensor of a recording.
     Traced(&'a Traced),
-    /// A tensor with elements of this dtype, which is not that of the parameter.
-    WrongDtype(Dtype),
+    /// A tensor whose dtype is not that of the parameter.
+    WrongDtype { expected: Dtype, found: Dtype },
     /// A tensor that could not be copied before it is written.
     Failed(&'a Mutex<Option<Error>>),
 }
@@ -98,6 +100,15 @@ pub(crate) enum Deferred<'a> {
 impl<'a> Pointer<'a> {
     pub(crate) fn deferred(deferred: Deferred<'a>) -> Pointer<'a> {
         Pointer { address: 0, len: 0, owner: Owner::Deferred(deferred) }
+    }
+
+    /// The dtype of an argument for a parameter of type `T`.
+    #[inline]
+    pub(crate) fn dtype<T: ElementArg>(&self) -> Dtype {
+        match T::KNOWN {
+            Some(dtype) => dtype,
+            None => self.owner.dtype(),
+        }
     }
 
     #[inline]
@@ -255,6 +266,16 @@ impl<'a> Owner<'a> {
             Owner::Shared(real) => real.owner(),
             Owner::Deferred(_) => Owner::Idle(Device::cpu()),
             owner => *owner,
+        }
+    }
+
+    /// The dtype of a tensor of ops. An argument of another kind has a static type, or an error that ends the launch.
+    fn dtype(&self) -> Dtype {
+        match self {
+            Owner::Shared(real) => real.dtype(),
+            Owner::Deferred(Deferred::Traced(traced)) => traced.ty.dtype,
+            Owner::Deferred(Deferred::WrongDtype { found, .. }) => *found,
+            Owner::Deferred(Deferred::Failed(_)) | Owner::Idle(_) | Owner::Tensor(_) | Owner::Slice(_) => Dtype::Bool,
         }
     }
 
