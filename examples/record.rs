@@ -8,16 +8,16 @@
 mod report;
 
 use galatea::graph::{Session, export, input};
-use galatea::ops::{self, Tensor};
+use galatea::ops::{self, Any, Tensor};
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
 
 /// y = x * sigmoid(x)
 #[kernel]
-fn silu_elements<const BLOCK: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
+fn silu_elements<T: Float, const BLOCK: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
     let at = program_id(0) * BLOCK + arange(0, BLOCK);
-    let v = load(x + at, mask = at < n);
-    store(y + at, v * sigmoid(v), mask = at < n);
+    let v = load(x + at, mask = at < n) as f32;
+    store(y + at, (v * sigmoid(v)) as T, mask = at < n);
 }
 
 /// Divides each row by the root of its mean square, in place.
@@ -30,7 +30,7 @@ fn normalise_rows<const COLUMNS: usize>(x: PtrMut<f32>) {
 
 fn silu(x: &Tensor) -> Result<Tensor> {
     let (n, mut y) = (x.numel(), x.empty_like()?);
-    silu_elements::<1024>(x, &mut y, &n).grid(n.cdiv(1024)).launch()?;
+    silu_elements::<Any, 1024>(x, &mut y, &n).grid(n.cdiv(1024)).launch()?;
     Ok(y)
 }
 
