@@ -3,10 +3,10 @@
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kernel_package::{Constant, Node, NodeOp, Plan, PlanInput};
+use kernel_package::{Constant, Node, NodeOp, Plan, PlanInput, Session};
 use kernel_runtime::ops::recorder::{RecordedLaunch, Recorder, TensorType, Value};
 use kernel_runtime::ops::{IntoDims, OpDef, OpResults, OpValue, OpsError, Tensor};
-use kernel_runtime::{Dim, DimError, Dtype, Error, Site};
+use kernel_runtime::{Device, Dim, DimError, Dtype, Error, Site};
 
 use crate::error::{GraphError, Result};
 use crate::graph::{Call, Graph};
@@ -110,6 +110,18 @@ pub fn export<const N: usize, R: OpResults>(
     passes::dead_code::run(&mut graph);
     verify::run(&graph)?;
     Ok(graph)
+}
+
+/// Records a function, and makes a session of the graph on a device: [`export`] and [`Graph::compile`].
+///
+/// # Errors
+/// Those of both.
+pub fn compile<const N: usize, R: OpResults>(
+    body: impl FnOnce([&Tensor; N]) -> kernel_runtime::Result<R>,
+    inputs: [Input; N],
+    device: &Device,
+) -> Result<Session> {
+    export(body, inputs)?.compile(device)
 }
 
 /// Checks that the inputs have different names, and that their extents determine the dims.

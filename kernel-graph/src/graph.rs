@@ -2,13 +2,15 @@
 
 use std::ops::Range;
 
-use kernel_package::{Constant, Node, PackageWriter, Plan, PlanInput};
-use kernel_runtime::Dim;
+use kernel_package::{Constant, Node, PackageWriter, Plan, PlanInput, Session};
 use kernel_runtime::ops::recorder::{TensorType, Value};
 use kernel_runtime::ops::{Module, OpDef, OpValue};
+use kernel_runtime::{Device, Dim};
+
+use crate::error::Result;
 
 /// A recorded program: a plan, and the calls of ops in it. `Display` prints it as text.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Graph {
     pub(crate) plan: Plan,
     /// The calls of ops, in the order in which they began. A call contains the calls that began and ended in it.
@@ -97,6 +99,14 @@ impl Graph {
             constant.name = named.map(|(name, _)| name.clone()).or(constant.name.take());
         }
         self
+    }
+
+    /// A session that runs the graph on a device.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn compile(&self, device: &Device) -> Result<Session> {
+        Ok(Session::new(self.plan.clone(), device)?)
     }
 
     /// Writes packages of the graph.

@@ -17,6 +17,6 @@ mod tabular;
 mod verify;
 
 pub use error::{GraphError, Result};
-pub use export::{Input, export, input};
+pub use export::{Input, compile, export, input};
 pub use graph::{Call, Graph, Level};
 pub use kernel_package::{Constant, Node, NodeOp, Package, PackageError, PackageWriter, Plan, PlanInput, RunError, Session};

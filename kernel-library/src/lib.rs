@@ -25,6 +25,7 @@
 //! | optimizers | [`adamw()`] |
 //! | matrices | [`column_sum()`], [`transpose()`], [`sum()`], [`bin_counts()`] |
 //! | any axes | [`sum_over()`], [`mean_over()`], [`max_over()`] |
+//! | models | [`nn`]: layers; [`ops`]: functions of `ops::Tensor` that recorded graphs show |
 //!
 //! # Conventions
 //!
@@ -67,7 +68,9 @@ mod call;
 mod embeddings;
 pub mod kernels;
 mod losses;
+pub mod nn;
 mod norms;
+pub mod ops;
 mod optimizers;
 mod positions;
 mod reductions;

@@ -7,7 +7,7 @@ use kernel_runtime::{Dim, Site};
 /// A program that a [`Session`](crate::Session) runs.
 ///
 /// A value is an input, a constant or a result of a node. It has one definition, and a launch that writes a tensor defines a new value of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     /// The name of the program.
     pub name: String,
@@ -44,7 +44,7 @@ pub struct Constant {
 }
 
 /// An operation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Node {
     /// The operation.
     pub op: NodeOp,
@@ -55,7 +55,7 @@ pub struct Node {
 }
 
 /// The kinds of operations.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum NodeOp {
     /// New memory.
     Alloc {

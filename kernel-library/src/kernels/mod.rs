@@ -16,6 +16,7 @@
 
 mod activations;
 mod embeddings;
+mod linear;
 mod losses;
 mod norms;
 mod norms_backward;
@@ -30,6 +31,7 @@ mod transposes;
 
 pub use activations::{dropout, geglu, geglu_backward, swiglu, swiglu_backward};
 pub use embeddings::{embedding, embedding_backward};
+pub use linear::{linear, silu};
 pub use losses::{cross_entropy, cross_entropy_backward};
 pub use norms::{layer_norm, rms_norm};
 pub use norms_backward::{layer_norm_backward, rms_norm_backward};

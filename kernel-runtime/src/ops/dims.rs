@@ -25,3 +25,9 @@ impl IntoDims for &[Dim] {
         self.to_vec()
     }
 }
+
+impl IntoDims for &[usize] {
+    fn into_dims(self) -> Vec<Dim> {
+        self.iter().map(|extent| Dim::from(*extent)).collect()
+    }
+}

@@ -7,7 +7,7 @@ use kernel_lang::dtype::Dtype;
 use crate::{Dim, Site};
 
 /// A mistake in the use of a tensor of [`ops`](crate::ops).
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpsError {
     /// Elements were to be used as those of another type.
@@ -103,6 +103,26 @@ pub enum OpsError {
         expected: usize,
         /// The number of bytes that were given.
         given: usize,
+    },
+    /// An argument of an op has other extents than the op takes.
+    #[error("`{op}`: `{argument}` is {found}, and {} is expected", dims(.expected))]
+    Dims {
+        /// The op.
+        op: &'static str,
+        /// The argument.
+        argument: &'static str,
+        /// Its dtype and extents.
+        found: String,
+        /// The extents that the op takes.
+        expected: Vec<Dim>,
+    },
+    /// A number is none of the dtype of a tensor.
+    #[error("{number} is no `{dtype}`\nhelp: round it, or choose another dtype")]
+    Number {
+        /// The number.
+        number: f32,
+        /// The dtype.
+        dtype: Dtype,
     },
     /// A range exceeds the axis that it slices.
     #[error("range {start}..{end} does not fit an axis of {extent}")]

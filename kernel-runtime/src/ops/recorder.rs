@@ -59,6 +59,7 @@ pub trait Recorder: Send + Sync {
 
 /// A launch without memory and without values of dims. A [`Launch`](crate::Launch) of recorded tensors makes it, and nothing changes it: the key, the
 /// parameters and the dtypes belong together.
+#[derive(Clone)]
 pub struct RecordedLaunch {
     pub(crate) kernel: &'static Kernel,
     pub(crate) key: Vec<u64>,

@@ -11,6 +11,7 @@ use kernel_lang::dtype::Dtype;
 use super::recorder::{Recorder, TensorType, Value};
 use super::{IntoDims, OpsError, copies};
 use crate::tensor::element::ElementArg;
+use crate::launch::scalar::Untyped;
 use crate::tensor::memory::Memory;
 use crate::tensor::pointer::{Deferred, Owner, Pointer};
 use crate::tensor::shape::Shape;
@@ -349,6 +350,49 @@ impl Tensor {
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         self.view::<T>()?.to_vec()
+    }
+
+    /// A tensor with these numbers, each rounded to the dtype.
+    ///
+    /// # Errors
+    /// [`OpsError::Number`] for a number that an integer dtype cannot represent, or that is finite and would become infinite; [`OpsError::ByteCount`] for another number
+    /// of elements than the dims have, and those of [`Tensor::empty`].
+    pub fn from_numbers(device: &Device, dtype: Dtype, dims: impl IntoDims, numbers: &[f32]) -> Result<Tensor> {
+        let mut bytes = Vec::with_capacity(numbers.len() * dtype.bytes());
+        for number in numbers {
+            let word = Untyped::Float(f64::from(*number)).word(dtype).ok_or(Error::Ops(OpsError::Number { number: *number, dtype }))?;
+            bytes.extend_from_slice(&word.to_le_bytes()[..dtype.bytes()]);
+        }
+        Tensor::from_bytes(device, dtype, dims, &bytes)
+    }
+
+    /// Checks the extents of an argument of an op.
+    ///
+    /// ```
+    /// # use kernel_runtime::{Device, Dtype, Result, ops::Tensor};
+    /// # fn main() -> Result<()> {
+    /// let weight = Tensor::zeros(&Device::cpu(), Dtype::F32, [3, 4])?;
+    /// weight.expect_dims("mylib::linear", "weight", [3, 4])?;
+    /// let error = weight.expect_dims("mylib::linear", "weight", [3, 5]).unwrap_err();
+    /// assert_eq!(error.to_string(), "`mylib::linear`: `weight` is f32[3, 4], and [3, 5] is expected");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`OpsError::Dims`] for other extents or another number of them, and [`Error::Dim`] if that is not decided for all values of the dims.
+    #[track_caller]
+    pub fn expect_dims(&self, op: &'static str, argument: &'static str, expected: impl IntoDims) -> Result<()> {
+        let (found, expected) = (self.dims(), expected.into_dims());
+        let mut fits = found.len() == expected.len();
+        for (found, expected) in found.iter().zip(&expected) {
+            fits = fits && found.is_eq(expected)?;
+        }
+        if fits {
+            return Ok(());
+        }
+        let found = TensorType { dtype: self.dtype(), dims: found }.to_string();
+        Err(Error::Ops(OpsError::Dims { op, argument, found, expected }))
     }
 
     /// A tensor with these elements: little-endian bytes, a `bool` 0 or 1.
