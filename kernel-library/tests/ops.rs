@@ -92,7 +92,8 @@ fn arguments_that_do_not_fit_are_errors() {
 fn a_recorded_model_equals_the_model_for_all_batches() {
     for device in devices() {
         let mut seed = Seed(42);
-        let [first, second] = [(128, 64), (64, 128)].map(|(inner, columns)| Linear::init(&device, Dtype::Bf16, inner, columns, &mut seed).unwrap());
+        let [first, second] =
+            [(128, 64), (64, 128)].map(|(inner, columns)| Linear::init(&device, Dtype::Bf16, inner, columns, &mut seed).unwrap());
         let forward = |x: &Tensor| second.forward(&silu(&first.forward(x)?)?);
         let batch = Dim::new("batch", 1..=1024);
         let graph = export(|[x]| forward(x), [input("x", [&batch, &128.into()], Dtype::Bf16)]).unwrap();

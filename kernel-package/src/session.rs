@@ -1,8 +1,11 @@
 //! Runs of a plan.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use kernel_runtime::ops::Tensor;
-use kernel_runtime::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Value};
-use kernel_runtime::{Device, DimValues, Error};
+use kernel_runtime::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, TensorType, Value};
+use kernel_runtime::{Device, Dim, DimValues, Error};
 
 use crate::error::RunError;
 use crate::plan::{Node, NodeOp, Plan};
@@ -13,13 +16,31 @@ type Result<T, E = RunError> = std::result::Result<T, E>;
 ///
 /// Each run checks its inputs first: their number, dtypes, devices and extents. It then executes the nodes in order. A tensor is freed after its last use,
 /// and a launch writes a tensor in place where no later operation needs the older elements.
+///
+/// The session keeps the memory of a run for later ones, at the upper bounds of the dims. Only outputs get memory of their own in each run: they belong to the
+/// caller, who may write them. Runs of several threads at the same time have memory of their own.
 #[derive(Debug)]
 pub struct Session {
     plan: Plan,
     device: Device,
     /// For each node, the values that no later node and no output uses.
     last_uses: Vec<Vec<Value>>,
+    /// For each value, the number of the allocation whose memory it has, unless a launch had to copy.
+    allocation_of: Vec<Option<usize>>,
+    /// The allocations whose memory outputs have.
+    escaping: Vec<bool>,
+    /// The memory of runs that have ended.
+    kept: Mutex<Vec<Kept>>,
+    allocations: AtomicUsize,
 }
+
+/// The memory for each allocation of a program, with the numbers of the allocations.
+type Kept = Vec<Option<Tensor>>;
+
+/// The most runs whose memory a session keeps.
+const MOST_KEPT: usize = 8;
+/// Memory of more bytes is allocated for the extents of the run, not for the upper bounds of the dims.
+const MOST_BYTES_AHEAD: i64 = 256 << 20;
 
 impl Session {
     /// A session of this plan, or of what converts to one, such as a recorded graph.
@@ -50,12 +71,20 @@ impl Session {
             last_uses.push(ends);
         }
         last_uses.reverse();
-        Ok(Session { plan, device: *device, last_uses })
+        let allocation_of = allocations(&plan);
+        let mut escaping = vec![false; plan.nodes.len()];
+        plan.outputs.iter().filter_map(|value| allocation_of[value.0 as usize]).for_each(|number| escaping[number] = true);
+        Ok(Session { plan, device: *device, last_uses, allocation_of, escaping, kept: Mutex::default(), allocations: AtomicUsize::new(0) })
     }
 
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// How many times runs have allocated memory: in each run once for each output, and in first runs for what is computed in between.
+    pub fn allocations(&self) -> usize {
+        self.allocations.load(Ordering::Relaxed)
     }
 
     /// Runs the program, and returns its outputs.
@@ -65,25 +94,73 @@ impl Session {
     pub fn run<'t>(&self, inputs: impl AsRef<[&'t Tensor]>) -> Result<Vec<Tensor>> {
         let inputs = inputs.as_ref();
         let dims = self.check(inputs)?;
+        let mut kept = self.kept().pop().unwrap_or_else(|| vec![None; self.plan.nodes.len()]);
+        let outputs = self.run_nodes(inputs, &dims, &mut kept)?;
+        let mut all = self.kept();
+        if all.len() < MOST_KEPT {
+            all.push(kept);
+        }
+        Ok(outputs)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run_nodes(&self, inputs: &[&Tensor], dims: &DimValues, kept: &mut Kept) -> Result<Vec<Tensor>> {
         let mut values: Vec<Option<Tensor>> = vec![None; self.plan.types.len()];
         values.iter_mut().zip(inputs).for_each(|(value, input)| *value = Some((*input).clone()));
         for constant in &self.plan.constants {
             values[constant.value.0 as usize] = Some(constant.tensor.clone());
         }
         for (node, ends) in self.plan.nodes.iter().zip(&self.last_uses) {
-            self.run_node(node, ends, &dims, &mut values).map_err(|error| error.at(&node.location))?;
-            ends.iter().for_each(|value| values[value.0 as usize] = None);
+            self.run_node(node, ends, dims, &mut values, kept).map_err(|error| error.at(&node.location))?;
+            ends.iter().for_each(|value| self.keep(*value, &mut values, kept));
         }
         self.plan.outputs.iter().map(|value| defined(&values, *value).cloned()).collect()
     }
 
-    fn run_node(&self, node: &Node, ends: &[Value], dims: &DimValues, values: &mut [Option<Tensor>]) -> Result<()> {
+    /// Drops a value, or keeps its memory for later runs.
+    fn keep(&self, value: Value, values: &mut [Option<Tensor>], kept: &mut Kept) {
+        let tensor = values[value.0 as usize].take();
+        let Some(number) = self.allocation_of[value.0 as usize].filter(|number| !self.escaping[*number]) else { return };
+        // A launch that had to copy has made memory for the extents of this run.
+        if tensor.as_ref().map(Tensor::capacity) > kept[number].as_ref().map(Tensor::capacity) {
+            kept[number] = tensor;
+        }
+    }
+
+    /// Memory with these extents: that of an earlier run, if there is some.
+    fn memory(&self, number: usize, ty: &TensorType, extents: Vec<i64>, kept: &mut Kept) -> Result<Tensor> {
+        if let Some(tensor) = kept[number].take()
+            && let Some(tensor) = tensor.reused(extents.clone())?
+        {
+            return Ok(tensor);
+        }
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+        let most = |dim: &Dim| dim.bounds().map(|bounds| *bounds.end());
+        let most = ty.dims.iter().try_fold(1i64, |product, dim| product.checked_mul(most(dim).ok()?));
+        let fits = |most: &i64| most.checked_mul(ty.dtype.bytes() as i64).is_some_and(|bytes| bytes <= MOST_BYTES_AHEAD);
+        if let Some(most) = most.filter(fits).filter(|_| !self.escaping[number])
+            && let Some(tensor) = Tensor::empty(&self.device, ty.dtype, [most])?.reused(extents.clone())?
+        {
+            return Ok(tensor);
+        }
+        Ok(Tensor::empty(&self.device, ty.dtype, extents)?)
+    }
+
+    fn run_node(&self, node: &Node, ends: &[Value], dims: &DimValues, values: &mut [Option<Tensor>], kept: &mut Kept) -> Result<()> {
         let extents =
             |value: Value| self.plan.ty(value).dims.iter().map(|dim| dim.value(dims)).collect::<kernel_runtime::Result<Vec<i64>>>();
         let (result, tensor) = match &node.op {
             NodeOp::Alloc { zeroed } => {
-                let (result, new) = (node.results[0], if *zeroed { Tensor::zeros } else { Tensor::empty });
-                (result, new(&self.device, self.plan.ty(result).dtype, extents(result)?)?)
+                let result = node.results[0];
+                let number = self.allocation_of[result.0 as usize].unwrap_or_default();
+                let mut tensor = self.memory(number, self.plan.ty(result), extents(result)?, kept)?;
+                if *zeroed {
+                    tensor.fill_zeros()?;
+                }
+                (result, tensor)
             }
             NodeOp::View { of, offset } => {
                 let result = node.results[0];
@@ -135,6 +212,23 @@ impl Session {
         }
         Ok(dims)
     }
+}
+
+/// For each value, the allocation whose memory it has: the number of the node that allocates it.
+fn allocations(plan: &Plan) -> Vec<Option<usize>> {
+    let mut of = vec![None; plan.types.len()];
+    for (number, node) in plan.nodes.iter().enumerate() {
+        match &node.op {
+            NodeOp::Alloc { .. } => of[node.results[0].0 as usize] = Some(number),
+            NodeOp::View { .. } => {}
+            NodeOp::Launch(launch) => {
+                for (result, written) in node.results.iter().zip(launch.args().filter_map(|(_, arg)| arg.written())) {
+                    of[result.0 as usize] = of[written.0 as usize];
+                }
+            }
+        }
+    }
+    of
 }
 
 /// The tensor of a value.

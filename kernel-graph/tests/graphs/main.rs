@@ -35,6 +35,8 @@ const ON_EACH: &[OnDevice] = &[
     ("runs::constants_keep_the_elements_of_the_recording", runs::constants_keep_the_elements_of_the_recording),
     ("runs::zeros_are_zeros_in_each_run", runs::zeros_are_zeros_in_each_run),
     ("runs::weights_are_constants_that_the_graph_shares", runs::weights_are_constants_that_the_graph_shares),
+    ("runs::later_runs_allocate_only_outputs", runs::later_runs_allocate_only_outputs),
+    ("runs::outputs_belong_to_the_caller", runs::outputs_belong_to_the_caller),
     ("packages::a_package_computes_what_its_graph_computes", packages::a_package_computes_what_its_graph_computes),
     ("packages::a_package_is_loaded_on_every_device", packages::a_package_is_loaded_on_every_device),
     ("any::the_kernel_of_the_dtype_runs", any::the_kernel_of_the_dtype_runs),

@@ -199,3 +199,44 @@ pub(crate) fn zeros_are_zeros_in_each_run(device: Device) {
         assert_eq!(bits(&session.run([&x]).unwrap()[0]), bits(&from_zeros(&x).unwrap()));
     }
 }
+
+/// Three tensors in between, one of them of zeros that are written, and one that is written while an older value of it is used.
+fn chain(x: &Tensor) -> Result<Tensor> {
+    let mut y = silu(x)?;
+    let before = y.clone();
+    scale(&mut y, 2.0, 1)?;
+    let mut zeros = x.zeros_like()?;
+    scale(&mut zeros, 5.0, 3)?;
+    let (sum, _) = sum_difference(&y, &before)?;
+    Ok(sum_difference(&sum, &zeros)?.1)
+}
+
+pub(crate) fn later_runs_allocate_only_outputs(device: Device) {
+    let n = Dim::new("n", 1..=300);
+    let session = Session::new(export(|[x]| chain(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
+    let mut counts = Vec::new();
+    for len in [7, 300, 1, 64, 299] {
+        let x = numbers(&device, len);
+        let before = session.allocations();
+        let outputs = session.run([&x]).unwrap();
+        counts.push(session.allocations() - before);
+        assert_eq!(bits(&outputs[0]), bits(&chain(&x).unwrap()), "{len} on {device:?}");
+        assert_eq!(outputs[0].dims(), [Dim::from(len)]);
+    }
+    // The first run also allocates for what is computed in between, as much as any run needs.
+    assert!(counts[0] > 1 && counts[1..] == [1; 4], "{counts:?}");
+}
+
+pub(crate) fn outputs_belong_to_the_caller(device: Device) {
+    let n = Dim::new("n", 1..=300);
+    let session = Session::new(export(|[x]| chain(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
+    let x = numbers(&device, 100);
+    let mut first = session.run([&x]).unwrap().remove(0);
+    let expected = bits(&first);
+    assert!(first.is_unique());
+    let second = session.run([&x]).unwrap().remove(0);
+    ops::deny_copies(|| scale(&mut first, 0.0, 9)).unwrap();
+    session.run([&numbers(&device, 99)]).unwrap();
+    assert_eq!(bits(&second), expected, "neither a write of another output nor a later run changes it");
+    assert!(bits(&first).iter().all(|bits| *bits == 9f32.to_bits()));
+}

@@ -10,8 +10,8 @@ use kernel_lang::dtype::Dtype;
 
 use super::recorder::{Recorder, TensorType, Value};
 use super::{IntoDims, OpsError, copies};
-use crate::tensor::element::ElementArg;
 use crate::launch::scalar::Untyped;
+use crate::tensor::element::ElementArg;
 use crate::tensor::memory::Memory;
 use crate::tensor::pointer::{Deferred, Owner, Pointer};
 use crate::tensor::shape::Shape;
@@ -436,6 +436,37 @@ impl Tensor {
             return Ok(self.clone());
         }
         with_element!(real.dtype, T => real.view::<T>()?.to_device(device).map(Tensor::from))
+    }
+
+    /// The memory of the tensor for elements of other extents, which are arbitrary. `None` if another tensor shares it, if it holds fewer elements, or in a recording. For
+    /// runs of recorded graphs.
+    ///
+    /// # Errors
+    /// As [`Tensor::empty`], for the dims.
+    #[doc(hidden)]
+    pub fn reused(self, dims: impl IntoDims) -> Result<Option<Tensor>> {
+        let shape = known_shape(&dims.into_dims())?;
+        let Repr::Real(real) = self.0 else { return Ok(None) };
+        let fits = shape.len() <= real.total && Arc::strong_count(&real.memory) == 1;
+        Ok(fits.then_some(Tensor(Repr::Real(Real { offset: 0, shape, failed: None, ..real }))))
+    }
+
+    /// The number of elements for which the memory has room; 0 in a recording. For runs of recorded graphs.
+    #[doc(hidden)]
+    pub fn capacity(&self) -> usize {
+        match &self.0 {
+            Repr::Real(real) => real.total,
+            Repr::Traced(_) => 0,
+        }
+    }
+
+    /// Sets all elements to 0, or `false`. If the memory is shared, the tensor gets memory of its own first.
+    ///
+    /// # Errors
+    /// As [`Tensor::view_mut`].
+    #[track_caller]
+    pub fn fill_zeros(&mut self) -> Result<()> {
+        with_element!(self.dtype(), T => self.view_mut::<T>()?.fill(T::default()))
     }
 
     /// The tensor as an argument that a kernel reads, with elements of type `T`.
