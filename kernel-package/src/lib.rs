@@ -8,6 +8,8 @@
 
 mod archive;
 mod error;
+mod execute;
+mod guards;
 mod json;
 mod package;
 mod plan;

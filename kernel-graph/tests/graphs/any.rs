@@ -217,7 +217,7 @@ fn refused(x: (Dtype, usize), y: (Dtype, usize), launch: impl Fn(&Tensor, &mut T
     let [real_x, mut real_y] = [x, y].map(|(dtype, len)| Tensor::zeros(&Device::cpu(), dtype, [len]).unwrap());
     let eager = launch(&real_x, &mut real_y).unwrap_err().to_string();
     let recorded = export(|[a, b]| launch(a, &mut b.clone()), [input("x", [x.1], x.0), input("y", [y.1], y.0)]);
-    assert_eq!(recorded.err().expect("it is refused").to_string().split("\nthe operation").next(), Some(eager.as_str()));
+    assert_eq!(recorded.expect_err("it is refused").to_string().split("\nthe operation").next(), Some(eager.as_str()));
     eager
 }
 

@@ -240,3 +240,31 @@ pub(crate) fn outputs_belong_to_the_caller(device: Device) {
     assert_eq!(bits(&second), expected, "neither a write of another output nor a later run changes it");
     assert!(bits(&first).iter().all(|bits| *bits == 9f32.to_bits()));
 }
+
+pub(crate) fn launches_of_a_run_are_one_launch_of_a_graph(device: Device) {
+    let n = Dim::new("n", 1..=300);
+    let of = |body: fn(&Tensor) -> Result<Tensor>| Session::new(export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
+    let alone = of(silu);
+    let (twice, copies) = (of(|x| silu(&silu(x)?)), of(chain));
+    for len in [7, 300, 7, 7, 65] {
+        let x = numbers(&device, len);
+        assert_eq!(bits(&twice.run([&x]).unwrap()[0]), bits(&silu(&silu(&x).unwrap()).unwrap()));
+        assert_eq!(bits(&copies.run([&x]).unwrap()[0]), bits(&chain(&x).unwrap()));
+        assert_eq!(bits(&alone.run([&x]).unwrap()[0]), bits(&silu(&x).unwrap()));
+    }
+    // A copy allocates, which a graph cannot. One launch gains nothing from a graph.
+    assert_eq!([&twice, &copies, &alone].map(Session::is_replayed), [device.is_cuda(), false, false]);
+}
+
+pub(crate) fn a_profile_sees_each_launch_of_a_run(device: Device) {
+    let n = Dim::new("n", 1..=300);
+    let session = Session::new(export(|[x]| silu(&silu(x)?), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
+    let x = numbers(&device, 9);
+    session.run([&x]).unwrap();
+    let profile = galatea::profile::Profile::start();
+    session.run([&x]).unwrap();
+    let trace = profile.finish();
+    // Other tests launch at the same time.
+    let own = trace.launches().iter().filter(|launch| launch.kernel == "silu_elements").count();
+    assert!(own >= 2, "{own}");
+}

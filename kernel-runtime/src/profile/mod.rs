@@ -103,6 +103,11 @@ impl Drop for Profile {
     }
 }
 
+/// Returns whether a profile records launches now.
+pub fn is_recording() -> bool {
+    is_on()
+}
+
 /// Starts a named span on this thread. It ends when the [`Span`] is dropped, also after an error or a panic. Without a profile it costs
 /// reading one word and making the name.
 pub fn span(name: impl Into<Cow<'static, str>>) -> Span {

@@ -85,6 +85,13 @@ impl<'t> Lent<'t> {
         self.items
     }
 
+    /// Adds a tensor of ops. For runs of recorded graphs, which write only memory that no other tensor shares.
+    #[doc(hidden)]
+    pub fn lend_tensor(&mut self, tensor: &'t crate::ops::Tensor, writes: bool) {
+        let (pointer, _) = tensor.argument::<crate::ops::Any>();
+        self.items.push(Item { pointer, dtype: tensor.dtype(), writes });
+    }
+
     fn add<T: Element>(&mut self, pointer: Pointer<'t>, writes: bool) {
         self.items.push(Item { pointer, dtype: T::DTYPE, writes });
     }

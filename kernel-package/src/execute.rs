@@ -1,0 +1,206 @@
+//! Execution of a plan's nodes, and the memory that they use.
+
+use kernel_runtime::ops::Tensor;
+use kernel_runtime::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, TensorType, Value};
+use kernel_runtime::{Device, Dim, DimValues};
+
+use crate::error::RunError;
+use crate::plan::{Node, NodeOp, Plan};
+
+type Result<T, E = RunError> = std::result::Result<T, E>;
+
+/// The memory for each allocation of a program, by the number of its node.
+pub(crate) type Memory = Vec<Option<Tensor>>;
+
+/// Memory of more bytes is allocated for the extents of a run, not for the upper bounds of the dims.
+const MOST_BYTES_AHEAD: i64 = 256 << 20;
+
+/// Which values of a plan need memory, and how long.
+#[derive(Debug)]
+pub(crate) struct Lifetimes {
+    /// For each node, the values that no later node and no output uses.
+    last_uses: Vec<Vec<Value>>,
+    /// For each value, the number of the allocation whose memory it has, unless a launch had to copy.
+    allocation_of: Vec<Option<usize>>,
+    /// The allocations whose memory outputs have.
+    escaping: Vec<bool>,
+}
+
+impl Lifetimes {
+    /// The lifetimes of a valid plan.
+    pub(crate) fn of(plan: &Plan) -> Lifetimes {
+        let mut is_used_later = vec![false; plan.types.len()];
+        plan.outputs.iter().for_each(|value| is_used_later[value.0 as usize] = true);
+        // The session keeps them for the next run.
+        plan.constants.iter().for_each(|constant| is_used_later[constant.value.0 as usize] = true);
+        let mut last_uses = Vec::with_capacity(plan.nodes.len());
+        for node in plan.nodes.iter().rev() {
+            let mut ends = Vec::new();
+            let mut visit = |value: Value| {
+                if !std::mem::replace(&mut is_used_later[value.0 as usize], true) {
+                    ends.push(value);
+                }
+            };
+            node.op.each_operand(&mut |value, _| visit(value));
+            // A result may have no use at all.
+            node.results.iter().for_each(|result| visit(*result));
+            last_uses.push(ends);
+        }
+        last_uses.reverse();
+        let allocation_of = allocations(plan);
+        let mut escaping = vec![false; plan.nodes.len()];
+        plan.outputs.iter().filter_map(|value| allocation_of[value.0 as usize]).for_each(|number| escaping[number] = true);
+        Lifetimes { last_uses, allocation_of, escaping }
+    }
+
+    /// Makes sure that there is memory for each allocation, with the extents of a run. Returns how often memory was allocated.
+    pub(crate) fn prepare(&self, plan: &Plan, device: &Device, dims: &DimValues, memory: &mut Memory) -> Result<usize> {
+        memory.resize(plan.nodes.len(), None);
+        let mut allocations = 0;
+        for (number, node) in plan.nodes.iter().enumerate() {
+            let NodeOp::Alloc { .. } = node.op else { continue };
+            let ty = plan.ty(node.results[0]);
+            let extents = extents(ty, dims)?;
+            let known = memory[number].take().map(|tensor| tensor.reused(extents.clone())).transpose()?.flatten();
+            memory[number] = match known {
+                Some(tensor) => Some(tensor),
+                None => {
+                    allocations += 1;
+                    Some(allocate(device, ty, extents, !self.escaping[number])?)
+                }
+            };
+        }
+        Ok(allocations)
+    }
+}
+
+/// For each value, the allocation whose memory it has: the number of the node that allocates it.
+fn allocations(plan: &Plan) -> Vec<Option<usize>> {
+    let mut of = vec![None; plan.types.len()];
+    for (number, node) in plan.nodes.iter().enumerate() {
+        match &node.op {
+            NodeOp::Alloc { .. } => of[node.results[0].0 as usize] = Some(number),
+            NodeOp::View { .. } => {}
+            NodeOp::Launch(launch) => {
+                for (result, written) in node.results.iter().zip(launch.args().filter_map(|(_, arg)| arg.written())) {
+                    of[result.0 as usize] = of[written.0 as usize];
+                }
+            }
+        }
+    }
+    of
+}
+
+fn extents(ty: &TensorType, dims: &DimValues) -> Result<Vec<i64>> {
+    Ok(ty.dims.iter().map(|dim| dim.value(dims)).collect::<kernel_runtime::Result<_>>()?)
+}
+
+/// New memory with these extents, and for later runs with room for the upper bounds of the dims.
+fn allocate(device: &Device, ty: &TensorType, extents: Vec<i64>, for_later_runs: bool) -> Result<Tensor> {
+    let most = |dim: &Dim| dim.bounds().map(|bounds| *bounds.end());
+    let most = ty.dims.iter().try_fold(1i64, |product, dim| product.checked_mul(most(dim).ok()?));
+    let fits = |most: &i64| for_later_runs && most.checked_mul(ty.dtype.bytes() as i64).is_some_and(|bytes| bytes <= MOST_BYTES_AHEAD);
+    if let Some(most) = most.filter(fits)
+        && let Some(tensor) = Tensor::empty(device, ty.dtype, [most])?.reused(extents.clone())?
+    {
+        return Ok(tensor);
+    }
+    Ok(Tensor::empty(device, ty.dtype, extents)?)
+}
+
+/// Executes the nodes in order, and returns the outputs. The memory is prepared; afterwards, that of later runs is in its place again.
+pub(crate) fn run(plan: &Plan, lifetimes: &Lifetimes, inputs: &[&Tensor], dims: &DimValues, memory: &mut Memory) -> Result<Vec<Tensor>> {
+    let mut execution = Execution { plan, lifetimes, dims, values: vec![None; plan.types.len()], memory };
+    execution.values.iter_mut().zip(inputs).for_each(|(value, input)| *value = Some((*input).clone()));
+    for constant in &plan.constants {
+        execution.values[constant.value.0 as usize] = Some(constant.tensor.clone());
+    }
+    for (number, node) in plan.nodes.iter().enumerate() {
+        execution.node(number, node).map_err(|error| error.at(&node.location))?;
+        lifetimes.last_uses[number].iter().for_each(|value| execution.end(*value));
+    }
+    plan.outputs.iter().map(|value| defined(&execution.values, *value).cloned()).collect()
+}
+
+struct Execution<'e> {
+    plan: &'e Plan,
+    lifetimes: &'e Lifetimes,
+    dims: &'e DimValues,
+    /// The tensor of each value that is defined and used later.
+    values: Vec<Option<Tensor>>,
+    memory: &'e mut Memory,
+}
+
+impl Execution<'_> {
+    fn node(&mut self, number: usize, node: &Node) -> Result<()> {
+        let tensor = match &node.op {
+            NodeOp::Alloc { zeroed } => {
+                let missing = || RunError::Invalid { reason: format!("node {number} has no memory") };
+                let mut tensor = self.memory[number].take().ok_or_else(missing)?;
+                if *zeroed {
+                    tensor.fill_zeros()?;
+                }
+                tensor
+            }
+            NodeOp::View { of, offset } => {
+                let extents = extents(self.plan.ty(node.results[0]), self.dims)?;
+                defined(&self.values, *of)?.part_at(offset.value(self.dims)?, extents)?
+            }
+            NodeOp::Launch(launch) => {
+                return run_launch(launch, &node.results, &self.lifetimes.last_uses[number], self.dims, &mut self.values);
+            }
+        };
+        self.values[node.results[0].0 as usize] = Some(tensor);
+        Ok(())
+    }
+
+    /// Drops a value, or keeps its memory for later runs.
+    fn end(&mut self, value: Value) {
+        let tensor = self.values[value.0 as usize].take();
+        let Lifetimes { allocation_of, escaping, .. } = self.lifetimes;
+        let Some(number) = allocation_of[value.0 as usize].filter(|number| !escaping[*number]) else { return };
+        // A launch that had to copy has made memory for the extents of this run.
+        if tensor.as_ref().map(Tensor::capacity) > self.memory[number].as_ref().map(Tensor::capacity) {
+            self.memory[number] = tensor;
+        }
+    }
+}
+
+/// The tensor of a value.
+fn defined(values: &[Option<Tensor>], value: Value) -> Result<&Tensor> {
+    let tensor = values.get(value.0 as usize).and_then(Option::as_ref);
+    tensor.ok_or_else(|| RunError::Invalid { reason: format!("value {} is used where it is not known", value.0) })
+}
+
+/// Runs a launch. A tensor that it writes is taken out of its value if that value is used no more; else the launch copies it.
+fn run_launch(launch: &RecordedLaunch, results: &[Value], ends: &[Value], dims: &DimValues, values: &mut [Option<Tensor>]) -> Result<()> {
+    let reads =
+        |wanted: Value| launch.args().any(|(_, arg)| matches!(arg, RecordedArg::Tensor { value, writes: false, .. } if *value == wanted));
+    let mut written: Vec<Tensor> = Vec::with_capacity(results.len());
+    for value in launch.args().filter_map(|(_, arg)| arg.written()) {
+        let tensor = defined(values, value)?.clone();
+        if ends.contains(&value) && !reads(value) {
+            values[value.0 as usize] = None;
+        }
+        written.push(tensor);
+    }
+    let mut targets = written.iter_mut();
+    let mut arguments = Vec::new();
+    for (_, arg) in launch.args() {
+        arguments.push(match arg {
+            RecordedArg::Tensor { writes: true, .. } => BoundArg::TensorMut(
+                targets.next().ok_or_else(|| RunError::Invalid { reason: "a launch writes more tensors than it has".to_owned() })?,
+            ),
+            RecordedArg::Tensor { value, .. } => BoundArg::Tensor(defined(values, *value)?),
+            RecordedArg::Word { .. } => BoundArg::Recorded,
+            RecordedArg::Dim { dim, .. } => BoundArg::Dim(dim.value(dims)?),
+        });
+    }
+    let mut grid = [0; 3];
+    for (programs, dim) in grid.iter_mut().zip(launch.grid()) {
+        *programs = dim.value(dims)?;
+    }
+    launch.run(arguments, grid)?;
+    results.iter().zip(written).for_each(|(result, tensor)| values[result.0 as usize] = Some(tensor));
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Guards: the checks of a run's inputs.
+
+use kernel_runtime::ops::Tensor;
+use kernel_runtime::{Device, DimValues, Error};
+
+use crate::error::RunError;
+use crate::plan::PlanInput;
+
+/// Checks the inputs of a run on a device, and returns the values of the dims.
+pub(crate) fn check(expected: &[PlanInput], device: Device, inputs: &[&Tensor]) -> Result<DimValues, RunError> {
+    if inputs.len() != expected.len() {
+        let names = expected.iter().map(|input| input.name.clone()).collect::<Vec<_>>().join(", ");
+        return Err(RunError::InputCount { expected: expected.len(), names, given: inputs.len() });
+    }
+    let mut dims = DimValues::new();
+    for (tensor, declared) in inputs.iter().zip(expected) {
+        let input = || declared.name.clone();
+        if tensor.dtype() != declared.ty.dtype {
+            return Err(RunError::InputDtype { input: input(), expected: declared.ty.dtype, found: tensor.dtype() });
+        }
+        if tensor.rank() != declared.ty.dims.len() {
+            return Err(RunError::InputRank { input: input(), expected: declared.ty.dims.len(), found: tensor.rank() });
+        }
+        match tensor.device() {
+            Some(found) if found == device => {}
+            Some(found) => return Err(RunError::InputDevice { input: input(), expected: device, found }),
+            None => return Err(RunError::RecordedInput { input: input() }),
+        }
+        for (axis, (extent, dim)) in tensor.dims().iter().zip(&declared.ty.dims).enumerate() {
+            if dim.is_named()
+                && let Err(error) = dims.set(dim, extent.value(&DimValues::new())?)
+            {
+                let Error::Dim(error) = error else { return Err(error.into()) };
+                return Err(RunError::InputExtent { input: input(), axis, error: Box::new(error) });
+            }
+        }
+    }
+    for (tensor, declared) in inputs.iter().zip(expected) {
+        for (axis, (extent, dim)) in tensor.dims().iter().zip(&declared.ty.dims).enumerate() {
+            let (expected, found) = (dim.value(&dims)?, extent.value(&DimValues::new())?);
+            if expected != found {
+                return Err(RunError::InputMismatch { input: declared.name.clone(), axis, dim: dim.to_string(), expected, found });
+            }
+        }
+    }
+    Ok(dims)
+}
