@@ -43,7 +43,7 @@ pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tens
     let rows = x.dims().iter().rev().skip(1).fold(Dim::from(1), |product, dim| product * dim);
     let mut y = x.new_empty(x.dtype(), &*dims)?;
     let biased = if bias.is_some() { columns.clone() } else { Dim::from(0) };
-    kernels::linear::<Any, 4, 32, 32>(x, weight, bias.unwrap_or(weight), &mut y, &rows, &columns, &inner, &biased)
+    kernels::linear::<Any, 4, 32, 64>(x, weight, bias.unwrap_or(weight), &mut y, &rows, &columns, &inner, &biased)
         .grid((rows.cdiv(4), columns.cdiv(32)))
         .launch()?;
     Ok(y)
