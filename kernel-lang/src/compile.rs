@@ -220,6 +220,18 @@ pub fn compile_cpu<P>(func: &Function, bindings: &Bindings, translate: impl FnOn
     Ok(translate(verified))
 }
 
+/// Specialises a kernel for the CPU, and removes assertions and dead ops. The result has the ops as they were written, for analyses such as
+/// [`flops`](crate::analysis::flops).
+///
+/// # Errors
+/// As [`compile`], if the bindings do not fit the kernel.
+pub fn specialized(func: &Function, bindings: &Bindings) -> Result<Function, Diagnostics> {
+    let mut func = passes::specialize::run(func, bindings, None)?;
+    passes::drop_assertions::run(&mut func);
+    passes::dce::run(&mut func);
+    Ok(func)
+}
+
 /// The messages of `static_print!` for these bindings on that target (`None`: the CPU), in order. Empty if the bindings do not fit the
 /// kernel.
 pub fn notes(func: &Function, bindings: &Bindings, target: Option<Target>) -> Vec<(Loc, String)> {

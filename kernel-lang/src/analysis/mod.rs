@@ -4,6 +4,7 @@ pub mod affine;
 pub mod bits;
 pub mod bounds;
 pub mod factors;
+pub mod flops;
 pub mod index_overlap;
 pub mod loops;
 pub mod magnitudes;

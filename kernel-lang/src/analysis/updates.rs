@@ -14,7 +14,13 @@ use crate::ir::{AccessKind, AtomicOp, Function};
 
 /// For each tensor parameter, in order: is the tensor read and written?
 pub fn compute(func: &Function) -> Vec<bool> {
-    let (mut reads, mut writes) = (vec![false; func.params.len()], vec![false; func.params.len()]);
+    let uses = func.params.iter().zip(uses(func));
+    uses.filter(|(param, _)| func.ty(param.value).is_pointer()).map(|(_, (read, written))| read && written).collect()
+}
+
+/// For each parameter, in order: is it a tensor that is read, and is it one that is written?
+pub fn uses(func: &Function) -> Vec<(bool, bool)> {
+    let mut uses = vec![(false, false); func.params.len()];
     for access in func.all_insts().into_iter().filter_map(|inst| func.inst(inst).op.access()) {
         let Some(tensor) = func.param_index(access.base) else { continue };
         let (read, write) = match access.kind {
@@ -22,11 +28,9 @@ pub fn compute(func: &Function) -> Vec<bool> {
             AccessKind::Store | AccessKind::Atomic(AtomicOp::Store) => (false, true),
             AccessKind::Atomic(_) => (true, true),
         };
-        reads[tensor] |= read;
-        writes[tensor] |= write;
+        uses[tensor] = (uses[tensor].0 || read, uses[tensor].1 || write);
     }
-    let updates = func.params.iter().zip(reads.into_iter().zip(writes));
-    updates.filter(|(param, _)| func.ty(param.value).is_pointer()).map(|(_, (read, written))| read && written).collect()
+    uses
 }
 
 #[cfg(test)]
@@ -55,5 +59,7 @@ mod tests {
             }";
         let func = crate::ir::parse(text).expect("it parses");
         assert_eq!(compute(&func), [false, false, true, true, false]);
+        let (read, written) = ((true, false), (false, true));
+        assert_eq!(uses(&func), [read, written, (true, true), (false, false), (true, true), read]);
     }
 }

@@ -42,6 +42,7 @@ fn everything(text: String, target: Target) -> Duration {
         compiled.unwrap_or_else(|mistakes| panic!("{}", mistakes.render(&func.files)));
         kernel_cpu::compile(&func, &Bindings::new()).unwrap_or_else(|mistakes| panic!("{}", mistakes.render(&func.files)));
         kernel_lang::steps(&func);
+        kernel_lang::analysis::flops::count(&func, &vec![Some(3); func.params.len()], &[2i64; 3]);
         assert!(ir::parse(&func.to_string()).is_ok(), "what prints, parses");
     };
     let ((), took) = on_thread(STACK_BYTES, work);
