@@ -10,6 +10,7 @@
 
 mod error;
 mod export;
+mod flops;
 mod graph;
 mod passes;
 mod print;
@@ -18,5 +19,6 @@ mod verify;
 
 pub use error::{GraphError, Result};
 pub use export::{Input, compile, export, input};
+pub use flops::{FlopRow, FlopTable};
 pub use graph::{Call, Graph, Level};
 pub use kernel_package::{Constant, Node, NodeOp, Package, PackageError, PackageWriter, Plan, PlanInput, RunError, Session};

@@ -3,6 +3,7 @@
 
 mod any;
 mod errors;
+mod flops;
 mod kernels;
 mod modules;
 mod packages;
@@ -89,6 +90,14 @@ const ONCE: &[(&str, fn())] = &[
     ("any::tensors_of_one_type_have_one_dtype", any::tensors_of_one_type_have_one_dtype),
     ("any::a_dtype_is_one_of_the_bound", any::a_dtype_is_one_of_the_bound),
     ("any::a_scalar_is_a_number_of_the_dtype", any::a_scalar_is_a_number_of_the_dtype),
+    ("flops::a_symbolic_table_has_expressions", flops::a_symbolic_table_has_expressions),
+    ("flops::a_table_for_sizes_has_the_layout_of_torch", flops::a_table_for_sizes_has_the_layout_of_torch),
+    ("flops::counts_at_sizes_are_those_of_the_kernels", flops::counts_at_sizes_are_those_of_the_kernels),
+    ("flops::counts_that_depend_on_data_are_lower_bounds", flops::counts_that_depend_on_data_are_lower_bounds),
+    ("flops::only_the_outermost_calls_have_rows", flops::only_the_outermost_calls_have_rows),
+    ("flops::sizes_are_those_of_the_graph", flops::sizes_are_those_of_the_graph),
+    ("flops::a_graph_without_launches_has_one_row", flops::a_graph_without_launches_has_one_row),
+    ("flops::arguments_decide_loops_and_branches", flops::arguments_decide_loops_and_branches),
 ];
 
 fn main() {

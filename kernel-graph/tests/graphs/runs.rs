@@ -243,7 +243,9 @@ pub(crate) fn outputs_belong_to_the_caller(device: Device) {
 
 pub(crate) fn launches_of_a_run_are_one_launch_of_a_graph(device: Device) {
     let n = Dim::new("n", 1..=300);
-    let of = |body: fn(&Tensor) -> Result<Tensor>| Session::new(export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
+    let of = |body: fn(&Tensor) -> Result<Tensor>| {
+        Session::new(export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap()
+    };
     let alone = of(silu);
     let (twice, copies) = (of(|x| silu(&silu(x)?)), of(chain));
     for len in [7, 300, 7, 7, 65] {

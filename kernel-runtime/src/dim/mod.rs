@@ -97,6 +97,11 @@ impl Dim {
         Dim::of(Err(error))
     }
 
+    /// Whether the dim has an error.
+    pub(crate) fn is_invalid(&self) -> bool {
+        matches!(self.0, Repr::Invalid(_))
+    }
+
     fn of(sum: Result<Sum, DimError>) -> Dim {
         Dim(match sum {
             Ok(sum) => match sum.known() {

@@ -435,6 +435,13 @@ impl Kernel {
         Ok(self.programs.keep(None, key, Arc::new(program)).clone())
     }
 
+    /// The kernel for the types and constants of a key, as it was written.
+    pub(crate) fn specialized(&self, key: &[u64]) -> Result<ir::Function> {
+        let func = self.parsed()?;
+        kernel_lang::specialized(func, &bindings(func, key, self.facts))
+            .map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))
+    }
+
     /// The error of a thread that panicked while it compiled.
     pub(crate) fn crashed(&self, key: &[u64]) -> Error {
         self.compile_error(key, "error: the compiler crashed on this kernel\nhelp: this is a defect of the compiler".to_owned())

@@ -25,6 +25,7 @@ pub(crate) use with_element;
 mod any;
 mod arguments;
 mod copies;
+mod cost;
 mod dims;
 mod error;
 mod module;
@@ -35,6 +36,7 @@ mod tensor;
 
 pub use any::Any;
 pub use copies::{copies, deny_copies};
+pub use cost::{CostModel, LaunchCost};
 pub use dims::IntoDims;
 pub use error::OpsError;
 pub use module::{Module, path_of};

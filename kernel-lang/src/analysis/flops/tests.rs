@@ -48,7 +48,8 @@ fn each_op_has_its_number_of_operations() {
 
 #[test]
 fn constants_are_computed_before_the_launch() {
-    let lines = "%a = const {value = 2.0} : f32\n%b = sqrt %a : f32\n%c = div %a, %b : f32\n%d = fma %a, %b, %c : f32\n%e = mul %d, %f : f32";
+    let lines =
+        "%a = const {value = 2.0} : f32\n%b = sqrt %a : f32\n%c = div %a, %b : f32\n%d = fma %a, %b, %c : f32\n%e = mul %d, %f : f32";
     assert_eq!(counted("%f: f32", lines, &[None]), (1, true));
 }
 
@@ -82,7 +83,8 @@ fn loops_over_data_are_lower_bounds() {
     assert_eq!(counts(&format!("for %zero, %m, %one {body}")), (0, false), "the parameter is not known");
     assert_eq!(counts("for %zero, %v, %one (%i: i64) {\n%y = mul %i, %i : i64\nyield\n}"), (0, true), "it does nothing that counts");
     assert_eq!(counts(&format!("for %zero, %n, %zero {body}")), (0, false), "a step of 0");
-    let branch = |cond: &str, arms: [&str; 2]| counts(&format!("{cond} : bool\nif %c () {{\n{}yield\n}} () {{\n{}yield\n}}", arms[0], arms[1]));
+    let branch =
+        |cond: &str, arms: [&str; 2]| counts(&format!("{cond} : bool\nif %c () {{\n{}yield\n}} () {{\n{}yield\n}}", arms[0], arms[1]));
     let (one, two) = ("%a = mul %x, %x : tile<f32, [8]>\n", "%b = mul %x, %x : tile<f32, [8]>\n%d = mul %x, %x : tile<f32, [8]>\n");
     assert_eq!(branch("%c = gt %n, %one", [one, two]), (8, true));
     assert_eq!(branch("%c = lt %n, %one", [one, two]), (16, true));
@@ -208,7 +210,10 @@ impl Writer {
                 }
                 _ => {
                     let (cond, then, otherwise) = (self.name(), self.ops(depth - 1), self.ops(depth - 1));
-                    let _ = writeln!(text, "{cond} = lt {a}, {b} : bool\n{new} = if {cond} () {{\n{then}yield {a}\n}} () {{\n{otherwise}yield {b}\n}} : i64");
+                    let _ = writeln!(
+                        text,
+                        "{cond} = lt {a}, {b} : bool\n{new} = if {cond} () {{\n{then}yield {a}\n}} () {{\n{otherwise}yield {b}\n}} : i64"
+                    );
                     self.scalars.push(new);
                 }
             }
@@ -230,7 +235,8 @@ impl Writer {
 fn counts_are_those_of_an_interpreter() {
     let scalars = ["%zero", "%one", "%three", "%n", "%m"].map(str::to_owned).to_vec();
     let mut writer = Writer { random: Random { state: 3 }, scalars, names: 0 };
-    let constants: String = [("zero", 0), ("one", 1), ("three", 3)].map(|(name, value)| format!("%{name} = const {{value = {value}}} : i64\n")).concat();
+    let constants: String =
+        [("zero", 0), ("one", 1), ("three", 3)].map(|(name, value)| format!("%{name} = const {{value = {value}}} : i64\n")).concat();
     let (mut exact, mut positive) = (0, 0);
     for number in 0..2000 {
         writer.names = 0;
@@ -240,7 +246,10 @@ fn counts_are_those_of_an_interpreter() {
         let grid = [(); 3].map(|()| writer.random.pick(&[1, 1, 2, 3]));
         let Flops { count, is_exact } = count(&func, &numbers.map(Some), &grid);
         let done = interpreted(&func, &numbers, grid);
-        assert!(if is_exact { count == done } else { count <= done }, "kernel {number}, {numbers:?} on {grid:?}: {count} is not {done}\n{func}");
+        assert!(
+            if is_exact { count == done } else { count <= done },
+            "kernel {number}, {numbers:?} on {grid:?}: {count} is not {done}\n{func}"
+        );
         exact += usize::from(is_exact);
         positive += usize::from(is_exact && count > 0 && func.to_string().contains("for "));
     }

@@ -1,0 +1,217 @@
+//! Floating-point operations and bytes of a graph, as the table of PyTorch's `FlopCounterMode`.
+//!
+//! ```text
+//! Module               FLOP    % Total     Bytes    FLOP/byte
+//! ---------------  --------  ---------  --------  -----------
+//! mlp              262.656K    100.00%  135.168K         1.94
+//! - mylib::linear  262.144K     99.81%  131.072K         2.00
+//! - mylib::silu      0.512K      0.19%    4.096K         0.12
+//! ```
+
+use std::collections::HashMap;
+use std::fmt;
+
+use kernel_runtime::ops::{CostModel, LaunchCost};
+use kernel_runtime::{Dim, DimValues};
+
+use crate::error::Result;
+use crate::graph::{Graph, Level};
+use crate::print::Item;
+use kernel_package::{Node, NodeOp};
+
+/// The floating-point operations and bytes of a graph, of its ops and of its launches outside of ops. `Display` prints a table.
+///
+/// Numbers are written as PyTorch's `FlopCounterMode` writes them: in units of the first row, such as `0.512K`. The bytes are those of the tensors that
+/// the launches read and write, each tensor of a launch as a whole. A share or an intensity that differs between values of the dims is written as `-`,
+/// and a lower bound begins with `~`: there a number of operations depends on data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlopTable {
+    rows: Vec<FlopRow>,
+}
+
+/// A row of a [`FlopTable`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FlopRow {
+    /// The name of the graph, an op or a kernel.
+    pub name: String,
+    /// The floating-point operations. The chapter "Recorded graphs" of the book has the rules.
+    pub flops: Dim,
+    /// Whether the launches do exactly so many operations. Otherwise `flops` is a lower bound.
+    pub is_exact: bool,
+    /// The bytes of the tensors that the launches read.
+    pub read_bytes: Dim,
+    /// The bytes of the tensors that the launches write.
+    pub written_bytes: Dim,
+}
+
+impl FlopRow {
+    fn new(name: &str) -> FlopRow {
+        let zero = || Dim::from(0);
+        FlopRow { name: name.to_owned(), flops: zero(), is_exact: true, read_bytes: zero(), written_bytes: zero() }
+    }
+
+    /// The bytes that the launches read and write.
+    pub fn bytes(&self) -> Dim {
+        &self.read_bytes + &self.written_bytes
+    }
+
+    fn add(&mut self, cost: &LaunchCost) {
+        self.flops = &self.flops + &cost.flops;
+        self.is_exact &= cost.is_exact;
+        self.read_bytes = &self.read_bytes + &cost.read_bytes;
+        self.written_bytes = &self.written_bytes + &cost.written_bytes;
+    }
+}
+
+impl Graph {
+    /// Counts the floating-point operations and the bytes of the graph, as expressions of its dims. The rows behind the first one are the ops that the
+    /// graph calls, with the sums of equal ops, and then the kernels that it launches outside of ops.
+    ///
+    /// # Errors
+    /// The compiler's error if a kernel cannot be specialised.
+    pub fn flops(&self) -> Result<FlopTable> {
+        let mut model = CostModel::new();
+        let mut costs: HashMap<*const Node, LaunchCost> = HashMap::new();
+        for node in &self.plan.nodes {
+            if let NodeOp::Launch(launch) = &node.op {
+                costs.insert(node, model.cost(launch, &self.plan.types)?);
+            }
+        }
+        let (mut graph, mut ops, mut kernels) = (FlopRow::new(&self.plan.name), Rows::default(), Rows::default());
+        for item in self.items(Level::Ops) {
+            let (nodes, rows, name) = match item {
+                Item::Call(call, _) => (&self.plan.nodes[call.nodes.clone()], &mut ops, call.def.name),
+                Item::Node(node) => match &node.op {
+                    NodeOp::Launch(launch) => (std::slice::from_ref(node), &mut kernels, launch.kernel()),
+                    NodeOp::Alloc { .. } | NodeOp::View { .. } => continue,
+                },
+            };
+            let row = rows.row(name);
+            for node in nodes {
+                if let Some(cost) = costs.get(&std::ptr::from_ref(node)) {
+                    graph.add(cost);
+                    row.add(cost);
+                }
+            }
+        }
+        Ok(FlopTable { rows: std::iter::once(graph).chain(ops.rows).chain(kernels.rows).collect() })
+    }
+
+    /// As [`Graph::flops`], for these values of the named dims.
+    ///
+    /// # Errors
+    /// As [`Graph::flops`], and an error of the runtime for a name that is no dim of the graph, a value outside of its range, and a dim without a value.
+    pub fn flops_at(&self, dims: &[(&str, i64)]) -> Result<FlopTable> {
+        let named = self.dims();
+        let mut values = DimValues::new();
+        for (name, value) in dims {
+            values.set(&Dim::parse(name, &named)?, *value)?;
+        }
+        self.flops()?.at(&values)
+    }
+}
+
+/// Rows in the order of their first use.
+#[derive(Default)]
+struct Rows {
+    rows: Vec<FlopRow>,
+    indices: HashMap<&'static str, usize>,
+}
+
+impl Rows {
+    fn row(&mut self, name: &'static str) -> &mut FlopRow {
+        let new = self.rows.len();
+        let index = *self.indices.entry(name).or_insert(new);
+        if index == new {
+            self.rows.push(FlopRow::new(name));
+        }
+        &mut self.rows[index]
+    }
+}
+
+impl FlopTable {
+    /// The rows: the graph, then its ops, then its kernels outside of ops.
+    pub fn rows(&self) -> &[FlopRow] {
+        &self.rows
+    }
+
+    /// The row of the graph, which is the sum of all others.
+    pub fn total(&self) -> &FlopRow {
+        &self.rows[0]
+    }
+
+    /// The table for these values of the dims.
+    ///
+    /// # Errors
+    /// An error of the runtime for a dim without a value, and a number that exceeds 64 bits.
+    pub fn at(&self, values: &DimValues) -> Result<FlopTable> {
+        let number = |dim: &Dim| dim.value(values).map(Dim::from);
+        let row = |row: &FlopRow| {
+            Ok(FlopRow {
+                name: row.name.clone(),
+                flops: number(&row.flops)?,
+                is_exact: row.is_exact,
+                read_bytes: number(&row.read_bytes)?,
+                written_bytes: number(&row.written_bytes)?,
+            })
+        };
+        Ok(FlopTable { rows: self.rows.iter().map(row).collect::<Result<_>>()? })
+    }
+}
+
+impl fmt::Display for FlopTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.total();
+        let total_bytes = total.bytes();
+        let mut rows = vec![["Module", "FLOP", "% Total", "Bytes", "FLOP/byte"].map(str::to_owned)];
+        for (number, row) in self.rows.iter().enumerate() {
+            let name = if number == 0 { row.name.clone() } else { format!("- {}", row.name) };
+            let bound = if row.is_exact { "" } else { "~" };
+            let share = match (total.flops.known(), ratio(&row.flops, &total.flops)) {
+                (Some(0), _) => "0%".to_owned(),
+                (_, Some(share)) => format!("{:.2}%", share * 100.0),
+                (_, None) => "-".to_owned(),
+            };
+            let intensity = ratio(&row.flops, &row.bytes()).map_or_else(|| "-".to_owned(), |ratio| format!("{bound}{ratio:.2}"));
+            rows.push([name, format!("{bound}{}", scaled(&row.flops, &total.flops)), share, scaled(&row.bytes(), &total_bytes), intensity]);
+        }
+        // As in Python's `tabulate`, a column is at least two wider than its header.
+        let widths: [usize; 5] = std::array::from_fn(|column| {
+            let cells = rows.iter().enumerate().map(|(number, row)| row[column].chars().count() + if number == 0 { 2 } else { 0 });
+            cells.max().unwrap_or(0)
+        });
+        rows.insert(1, widths.map(|width| "-".repeat(width)));
+        for row in rows {
+            let mut line = format!("{:width$}", row[0], width = widths[0]);
+            for (cell, width) in row[1..].iter().zip(&widths[1..]) {
+                line.push_str(&format!("  {cell:>width$}"));
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// The text of a number in the unit of the largest one: thousands, millions, billions or trillions. An expression is written as it is.
+fn scaled(number: &Dim, largest: &Dim) -> String {
+    let (Some(number), Some(largest)) = (number.known(), largest.known()) else { return number.to_string() };
+    // As in PyTorch, `1001M` is not written as `1.001B`.
+    let unit = (largest.to_string().len().saturating_sub(2) / 3).min(4);
+    format!("{:.3}{}", number as f64 / 1000f64.powi(unit as i32), ["", "K", "M", "B", "T"][unit])
+}
+
+/// The quotient of two expressions, if it is the same for all values of their dims.
+fn ratio(dividend: &Dim, divisor: &Dim) -> Option<f64> {
+    let mut values = DimValues::new();
+    for dim in dividend.named().into_iter().chain(divisor.named()) {
+        values.set(&dim, *dim.bounds().ok()?.end()).ok()?;
+    }
+    let (one, other) = (dividend.value(&values).ok()?, divisor.value(&values).ok()?);
+    let common = gcd(one, other);
+    let is_constant = common != 0 && dividend * (other / common) == divisor * (one / common);
+    (other != 0 && is_constant).then(|| one as f64 / other as f64)
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
