@@ -1,5 +1,6 @@
 //! Recording: a function is called with tensors without memory.
 
+use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +23,7 @@ pub fn input(name: &str, dims: impl IntoDims, dtype: Dtype) -> Input {
 }
 
 /// Records a function: calls it once, with tensors without memory, and returns its allocations and launches as a graph. Launches whose results no
-/// output needs are left out.
+/// output needs are left out, and so is a launch that computes what an earlier one has computed.
 ///
 /// ```
 /// use galatea::ops::Tensor;
@@ -74,6 +75,19 @@ pub fn export<const N: usize, R: OpResults>(
     body: impl FnOnce([&Tensor; N]) -> kernel_runtime::Result<R>,
     inputs: [Input; N],
 ) -> Result<Graph> {
+    let mut graph = record(body, inputs)?;
+    for pass in passes::ALL {
+        pass(&mut graph);
+        verify::run(&graph)?;
+    }
+    Ok(graph)
+}
+
+/// The graph before all passes.
+pub(crate) fn record<const N: usize, R: OpResults>(
+    body: impl FnOnce([&Tensor; N]) -> kernel_runtime::Result<R>,
+    inputs: [Input; N],
+) -> Result<Graph> {
     let inputs = inputs.map(|input| input.0);
     check_inputs(&inputs)?;
     let recording = Arc::new(Recording {
@@ -81,6 +95,7 @@ pub fn export<const N: usize, R: OpResults>(
             nodes: Vec::new(),
             calls: Vec::new(),
             constants: Vec::new(),
+            by_identity: HashMap::new(),
             types: inputs.iter().map(|input| input.ty.clone()).collect(),
         })),
     });
@@ -92,7 +107,7 @@ pub fn export<const N: usize, R: OpResults>(
     let returned = body(tensors.each_ref());
     // Later uses of a recorded tensor are errors.
     let state = recording.lock().take();
-    let State { nodes, mut calls, constants, types } =
+    let State { nodes, mut calls, constants, types, .. } =
         state.ok_or_else(|| GraphError::Invalid { reason: "the recording has ended twice".to_owned() })?;
     let recorder: Arc<dyn Recorder> = recording;
     let mut outputs = Vec::new();
@@ -104,11 +119,9 @@ pub fn export<const N: usize, R: OpResults>(
     }
     keep_nested(&mut calls);
     let plan = Plan { name: "graph".to_owned(), inputs: inputs.into(), constants, nodes, types, outputs };
-    let mut graph = Graph { plan, calls };
+    let graph = Graph { plan, calls };
     verify::run(&graph)?;
     verify::dims(&graph)?;
-    passes::dead_code::run(&mut graph);
-    verify::run(&graph)?;
     Ok(graph)
 }
 
@@ -179,17 +192,21 @@ struct State {
     nodes: Vec<Node>,
     calls: Vec<Call>,
     constants: Vec<Constant>,
+    /// The indices of the constants with each identity. Different tensors seldom share one.
+    by_identity: HashMap<u64, Vec<usize>>,
     types: Vec<TensorType>,
 }
 
 impl State {
     /// The value of a tensor with elements.
     fn constant(&mut self, tensor: Tensor) -> kernel_runtime::Result<Value> {
-        if let Some(known) = self.constants.iter().find(|known| known.tensor.is_same(&tensor)) {
-            return Ok(known.value);
+        let alike = self.by_identity.entry(tensor.identity()).or_default();
+        if let Some(known) = alike.iter().find(|known| self.constants[**known].tensor.is_same(&tensor)) {
+            return Ok(self.constants[*known].value);
         }
         let value = u32::try_from(self.types.len()).map(Value).map_err(|_| Error::Dim(DimError::Overflow))?;
         self.types.push(TensorType { dtype: tensor.dtype(), dims: tensor.dims() });
+        alike.push(self.constants.len());
         self.constants.push(Constant { value, name: None, tensor });
         Ok(value)
     }

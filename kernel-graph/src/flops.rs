@@ -80,7 +80,7 @@ impl Graph {
         let (mut graph, mut ops, mut kernels) = (FlopRow::new(&self.plan.name), Rows::default(), Rows::default());
         for item in self.items(Level::Ops) {
             let (nodes, rows, name) = match item {
-                Item::Call(call, _) => (&self.plan.nodes[call.nodes.clone()], &mut ops, call.def.name),
+                Item::Call(call, ..) => (&self.plan.nodes[call.nodes.clone()], &mut ops, call.def.name),
                 Item::Node(node) => match &node.op {
                     NodeOp::Launch(launch) => (std::slice::from_ref(node), &mut kernels, launch.kernel()),
                     NodeOp::Alloc { .. } | NodeOp::View { .. } => continue,

@@ -15,6 +15,7 @@ mod graph;
 mod passes;
 mod print;
 mod tabular;
+mod uses;
 mod verify;
 
 pub use error::{GraphError, Result};

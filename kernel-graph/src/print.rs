@@ -18,12 +18,13 @@ use kernel_runtime::ops::OpValue;
 use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, Value};
 
 use crate::graph::{Call, Graph, Level};
+use crate::uses::Uses;
 
 /// What the text has at one level of braces.
 pub(crate) enum Item<'g> {
     Node(&'g Node),
-    /// A call, and what it contains.
-    Call(&'g Call, Vec<Item<'g>>),
+    /// A call, the values that it defines for nodes outside of it, and what it contains.
+    Call(&'g Call, Vec<Value>, Vec<Item<'g>>),
 }
 
 /// The names of values: those of inputs, `c` and a number for constants, and numbers for results, calls before what they contain.
@@ -38,16 +39,13 @@ impl Names {
             names[constant.value.0 as usize] = graph.plan.constant_name(number);
         }
         let (mut names, mut next) = (Names(names), 0);
-        names.number(graph, items, level, &mut next);
+        names.number(items, level, &mut next);
         names
     }
 
-    fn number(&mut self, graph: &Graph, items: &[Item<'_>], level: Level, next: &mut usize) {
+    fn number(&mut self, items: &[Item<'_>], level: Level, next: &mut usize) {
         for item in items {
-            let results = match item {
-                Item::Node(node) => node.results.clone(),
-                Item::Call(call, _) => graph.visible_results(call),
-            };
+            let (Item::Node(Node { results, .. }) | Item::Call(_, results, _)) = item;
             for result in results {
                 let name = &mut self.0[result.0 as usize];
                 if name.is_empty() {
@@ -55,8 +53,8 @@ impl Names {
                     *next += 1;
                 }
             }
-            if let (Item::Call(_, inner), Level::Kernels) = (item, level) {
-                self.number(graph, inner, level, next);
+            if let (Item::Call(_, _, inner), Level::Kernels) = (item, level) {
+                self.number(inner, level, next);
             }
         }
     }
@@ -119,39 +117,23 @@ impl Graph {
 
     /// The nodes and calls, each call with what it contains. At the level of ops, a call contains nothing.
     pub(crate) fn items(&self, level: Level) -> Vec<Item<'_>> {
-        self.items_of(0..self.plan.nodes.len(), &self.calls, level)
+        self.items_of(0..self.plan.nodes.len(), &self.calls, level, &Uses::new(self))
     }
 
     /// The items of a range of nodes, and of calls in it.
-    fn items_of<'g>(&'g self, nodes: std::ops::Range<usize>, calls: &'g [Call], level: Level) -> Vec<Item<'g>> {
+    fn items_of<'g>(&'g self, nodes: std::ops::Range<usize>, calls: &'g [Call], level: Level, uses: &Uses) -> Vec<Item<'g>> {
         let (mut items, mut at, mut rest) = (Vec::new(), nodes.start, calls);
         while let Some((call, after)) = rest.split_first() {
             items.extend(self.plan.nodes[at..call.nodes.start].iter().map(Item::Node));
             // The calls that begin before this one ends are inside of it.
             let inside = after.iter().take_while(|inner| inner.nodes.start < call.nodes.end).count();
             let (inner, outer) = after.split_at(inside);
-            let contents = if level == Level::Kernels { self.items_of(call.nodes.clone(), inner, level) } else { Vec::new() };
-            items.push(Item::Call(call, contents));
+            let contents = if level == Level::Kernels { self.items_of(call.nodes.clone(), inner, level, uses) } else { Vec::new() };
+            items.push(Item::Call(call, uses.visible_results(self, call), contents));
             (at, rest) = (call.nodes.end, outer);
         }
         items.extend(self.plan.nodes[at..nodes.end].iter().map(Item::Node));
         items
-    }
-
-    /// The values that a call defines, and that it returned or something outside of it uses.
-    pub(crate) fn visible_results(&self, call: &Call) -> Vec<Value> {
-        let own = |value: Value| self.plan.nodes[call.nodes.clone()].iter().any(|node| node.results.contains(&value));
-        let mut visible: Vec<Value> = call.results.iter().copied().filter(|value| own(*value)).collect();
-        let mut see = |value: Value| {
-            if own(value) && !visible.contains(&value) {
-                visible.push(value);
-            }
-        };
-        for node in &self.plan.nodes[call.nodes.end..] {
-            node.op.each_operand(&mut |value, _| see(value));
-        }
-        self.plan.outputs.iter().for_each(|value| see(*value));
-        visible
     }
 
     fn lines(&self, items: &[Item<'_>], names: &Names, level: Level, depth: usize, text: &mut String) {
@@ -159,8 +141,8 @@ impl Graph {
         for item in items {
             match item {
                 Item::Node(node) => text.push_str(&format!("{indent}{}\n", self.line(&node.results, &self.operation(node, names), names))),
-                Item::Call(call, inner) => {
-                    let line = self.line(&self.visible_results(call), &call_text(call, names), names);
+                Item::Call(call, results, inner) => {
+                    let line = self.line(results, &call_text(call, names), names);
                     if level == Level::Ops {
                         text.push_str(&format!("{indent}{line}\n"));
                         continue;

@@ -75,11 +75,11 @@ impl Graph {
             match item {
                 Item::Node(node) => rows.push(self.row(node, names)),
                 // At the level of kernels, the table has the nodes of calls and no calls.
-                Item::Call(_, inner) if !inner.is_empty() => self.rows(inner, names, rows),
-                Item::Call(call, _) => {
+                Item::Call(_, _, inner) if !inner.is_empty() => self.rows(inner, names, rows),
+                Item::Call(call, results, _) => {
                     let args: Vec<String> = call.args.iter().map(|(_, value)| op_value(value, &|value| names.of(value))).collect();
                     let base = call.def.name.rsplit("::").next().unwrap_or(call.def.name);
-                    let name = names.define(&self.visible_results(call), base);
+                    let name = names.define(results, base);
                     let target = format!("{}.default", call.def.name.replace("::", "."));
                     rows.push(["call_function".to_owned(), name, target, tuple(&args), "{}".to_owned()]);
                 }

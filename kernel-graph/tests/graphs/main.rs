@@ -2,6 +2,7 @@
 //! and their errors.
 
 mod any;
+mod common;
 mod errors;
 mod flops;
 mod kernels;
@@ -98,6 +99,20 @@ const ONCE: &[(&str, fn())] = &[
     ("flops::sizes_are_those_of_the_graph", flops::sizes_are_those_of_the_graph),
     ("flops::a_graph_without_launches_has_one_row", flops::a_graph_without_launches_has_one_row),
     ("flops::arguments_decide_loops_and_branches", flops::arguments_decide_loops_and_branches),
+    ("common::equal_views_are_one", common::equal_views_are_one),
+    ("common::views_that_differ_stay", common::views_that_differ_stay),
+    ("common::zeros_that_nothing_writes_are_one", common::zeros_that_nothing_writes_are_one),
+    ("common::equal_launches_are_one", common::equal_launches_are_one),
+    ("common::launches_that_differ_stay", common::launches_that_differ_stay),
+    (
+        "common::arbitrary_elements_that_another_operation_sees_are_not_chosen",
+        common::arbitrary_elements_that_another_operation_sees_are_not_chosen,
+    ),
+    ("common::a_call_without_nodes_is_left_out", common::a_call_without_nodes_is_left_out),
+    (
+        "common::graphs_of_random_programs_compute_what_the_programs_compute",
+        common::graphs_of_random_programs_compute_what_the_programs_compute,
+    ),
 ];
 
 fn main() {

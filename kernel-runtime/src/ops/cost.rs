@@ -1,12 +1,14 @@
 //! Costs of recorded launches: floating-point operations and bytes, as dims.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use kernel_lang::analysis::flops::{self, Flops, Number};
 use kernel_lang::analysis::updates;
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{BinaryOp, CompareOp, Function};
 
+use super::LaunchVariant;
 use super::recorder::{RecordedArg, RecordedLaunch, TensorType, Value};
 use crate::dim::{Dim, Proof, Relation};
 use crate::kernel::ParamKind;
@@ -28,8 +30,7 @@ pub struct LaunchCost {
 /// Computes costs of launches. It keeps the specialised kernels, which launches share.
 #[derive(Default)]
 pub struct CostModel {
-    /// By the kernel's address and the words of its key.
-    kernels: HashMap<(usize, Vec<u64>), Function>,
+    kernels: HashMap<LaunchVariant, Function>,
 }
 
 impl CostModel {
@@ -43,11 +44,10 @@ impl CostModel {
     /// # Errors
     /// [`Error::Compile`] if the kernel cannot be specialised, and [`Error::ArgumentCount`] for an argument without a type.
     pub fn cost(&mut self, launch: &RecordedLaunch, types: &[TensorType]) -> Result<LaunchCost> {
-        let key = (std::ptr::from_ref(launch.kernel).addr(), launch.key.clone());
-        if !self.kernels.contains_key(&key) {
-            self.kernels.insert(key.clone(), launch.kernel.specialized(&launch.key)?);
-        }
-        let func = &self.kernels[&key];
+        let func = match self.kernels.entry(launch.variant()) {
+            Entry::Occupied(known) => &*known.into_mut(),
+            Entry::Vacant(new) => &*new.insert(launch.kernel.specialized(&launch.key)?),
+        };
         let (mut numbers, mut read_bytes, mut written_bytes) = (Vec::new(), Dim::from(0), Dim::from(0));
         let uses = updates::uses(func);
         let missing = || Error::ArgumentCount { kernel: launch.kernel(), expected: launch.kernel.params().len(), given: launch.args.len() };

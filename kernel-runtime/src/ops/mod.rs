@@ -33,6 +33,7 @@ mod op;
 pub mod parts;
 pub mod recorder;
 mod tensor;
+mod variant;
 
 pub use any::Any;
 pub use copies::{copies, deny_copies};
@@ -43,3 +44,4 @@ pub use module::{Module, path_of};
 pub use op::{OpArg, OpCall, OpDef, OpResults, OpValue};
 pub(crate) use tensor::{Real, Traced};
 pub use tensor::{Tensor, compare};
+pub use variant::LaunchVariant;

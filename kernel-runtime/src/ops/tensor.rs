@@ -240,6 +240,15 @@ impl Tensor {
         }
     }
 
+    /// A number that tensors have in common which are the [same](Tensor::is_same). Other tensors seldom share it.
+    pub fn identity(&self) -> u64 {
+        let (address, index) = match &self.0 {
+            Repr::Real(real) => (Arc::as_ptr(&real.memory).addr(), real.offset),
+            Repr::Traced(traced) => (Arc::as_ptr(&traced.recorder).addr(), traced.value().0 as usize),
+        };
+        (address as u64).rotate_left(32) ^ index as u64
+    }
+
     /// The same elements in another shape. Copies nothing.
     ///
     /// # Errors
