@@ -8,6 +8,7 @@
 
 #![deny(missing_docs)]
 
+mod dot;
 mod error;
 mod export;
 mod flops;

@@ -3,12 +3,14 @@
 
 mod any;
 mod common;
+mod dot;
 mod errors;
 mod flops;
 mod kernels;
 mod modules;
 mod packages;
 mod runs;
+mod sizes;
 mod text;
 
 use galatea::ops::Tensor;
@@ -113,6 +115,8 @@ const ONCE: &[(&str, fn())] = &[
         "common::graphs_of_random_programs_compute_what_the_programs_compute",
         common::graphs_of_random_programs_compute_what_the_programs_compute,
     ),
+    ("dot::a_drawing_has_frames_for_calls_and_types_at_edges", dot::a_drawing_has_frames_for_calls_and_types_at_edges),
+    ("sizes::twenty_thousand_operations_take_less_than_a_second", sizes::twenty_thousand_operations_take_less_than_a_second),
 ];
 
 fn main() {
