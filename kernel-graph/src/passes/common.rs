@@ -271,22 +271,25 @@ impl Cx {
     }
 
     fn launch(&mut self, launch: &RecordedLaunch, results: &[Value]) {
-        if let Some(first) = self.launches.get(&self.key(launch, &|value| self.equal(value))) {
-            let first = first.clone();
-            if results.iter().zip(&first).all(|(result, first)| self.may_replace(*result, *first)) {
-                results.iter().zip(&first).for_each(|(result, first)| self.replace(*result, *first));
-            }
-            results.iter().zip(&first).for_each(|(result, first)| self.of_mut(*result).leader = *first);
-        } else {
-            // An equal value takes the place of the argument only if both have the same elements, because the argument may have more uses later.
-            let key = self.key(launch, &|value| if self.of(value).is_arbitrary { value } else { self.of(value).leader });
-            self.launches.insert(key, results.to_vec());
-        }
         let is_arbitrary = launch.args().any(|(_, arg)| match arg {
             RecordedArg::Tensor { value, .. } => self.is_chosen(*value),
             RecordedArg::Word { .. } | RecordedArg::Dim { .. } => false,
         });
         results.iter().for_each(|result| self.of_mut(*result).is_arbitrary = is_arbitrary);
+        if let Some(first) = self.launches.get(&self.key(launch, &|value| self.equal(value))) {
+            let first = first.clone();
+            let pairs = || results.iter().zip(&first);
+            if pairs().all(|(result, first)| self.may_replace(*result, *first)) {
+                pairs().for_each(|(result, first)| self.replace(*result, *first));
+            } else if !is_arbitrary || results.len() == 1 {
+                // The arbitrary elements of several results depend on each other, so none is equal to another value alone.
+                pairs().for_each(|(result, first)| self.of_mut(*result).leader = *first);
+            }
+            return;
+        }
+        // An equal value takes the place of the argument only if both have the same elements, because the argument may have more uses later.
+        let key = self.key(launch, &|value| if self.of(value).is_arbitrary { value } else { self.of(value).leader });
+        self.launches.insert(key, results.to_vec());
     }
 
     /// The key of a launch with other values as arguments.

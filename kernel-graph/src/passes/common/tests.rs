@@ -34,6 +34,15 @@ fn start(x: Ptr<f32>, y: PtrMut<f32>) {
     store(y + at, load(x + at));
 }
 
+/// Writes the first two elements of two results.
+#[kernel]
+fn split(x: Ptr<f32>, y: PtrMut<f32>, z: PtrMut<f32>) {
+    let at = arange(0, 2);
+    let (v, old) = (load(x + at), load(y + at));
+    store(y + at, v + load(z + at));
+    store(z + at, v - old);
+}
+
 /// A random program. Equal operations are frequent. With `is_known`, no element of a result is arbitrary.
 fn program(seed: u64, is_known: bool, x: &Tensor) -> Result<[Tensor; 3]> {
     let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -56,7 +65,14 @@ fn program(seed: u64, is_known: bool, x: &Tensor) -> Result<[Tensor; 3]> {
                 start(&one, &mut part).grid(1).launch()?;
                 tensors.push(part);
             }
-            4 if !is_known => tensors.push(x.empty_like()?),
+            4 if !is_known => {
+                tensors.push(x.empty_like()?);
+                if below(2) == 0 {
+                    let [mut sum, mut difference] = [x.empty_like()?, x.empty_like()?];
+                    split(&one, &mut sum, &mut difference).grid(1).launch()?;
+                    tensors.extend([sum, difference]);
+                }
+            }
             5 => tensors.push(x.zeros_like()?),
             6 => tensors.push(other.reshape([2.into(), other.dim(0) / 2])?.reshape([16])?),
             7 => tensors.push(other.slice(Dim::from(0)..other.dim(0))?),
@@ -115,7 +131,10 @@ impl Terms {
                     (launch.kernel().to_owned(), launch.args().filter_map(tensor).collect())
                 }
             };
-            terms.insert(node.results[0], self.term((operation, operands)));
+            for (at, result) in node.results.iter().enumerate() {
+                let operation = if node.results.len() == 1 { operation.clone() } else { format!("{operation} {at}") };
+                terms.insert(*result, self.term((operation, operands.clone())));
+            }
         }
         graph.plan.outputs.iter().map(|output| terms[output]).collect()
     }
