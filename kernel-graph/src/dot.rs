@@ -21,8 +21,9 @@ use std::fmt::Write as _;
 
 use kernel_runtime::ops::recorder::{RecordedLaunch, Value};
 
-use crate::graph::{Call, Graph, Level, Node, NodeOp};
+use crate::graph::{Call, Graph, Level};
 use crate::print::Item;
+use kernel_package::{Node, NodeOp};
 
 /// The text of the nodes and edges. Both depend on the graph only, not on addresses or on the order of a map.
 struct Cx<'g> {
@@ -38,23 +39,28 @@ impl Graph {
     /// The graph in the language of Graphviz: `dot -Tsvg` draws it. An edge is a value, with its type. At [`Level::Ops`] a call of an op is a node, and at
     /// [`Level::Kernels`] a frame around its nodes.
     pub fn dot(&self, level: Level) -> String {
-        let mut cx =
-            Cx { graph: self, sources: vec![String::new(); self.types.len()], nodes: String::new(), edges: String::new(), clusters: 0 };
-        for (number, input) in self.inputs.iter().enumerate() {
+        let mut cx = Cx {
+            graph: self,
+            sources: vec![String::new(); self.plan.types.len()],
+            nodes: String::new(),
+            edges: String::new(),
+            clusters: 0,
+        };
+        for (number, input) in self.plan.inputs.iter().enumerate() {
             cx.sources[number] = format!("i{number}");
             let _ = writeln!(cx.nodes, "  i{number} [label = {}, shape = ellipse];", quoted(&input.name));
         }
-        for (number, constant) in self.constants.iter().enumerate() {
+        for (number, constant) in self.plan.constants.iter().enumerate() {
             cx.sources[constant.value.0 as usize] = format!("c{number}");
             let _ = writeln!(cx.nodes, "  c{number} [label = \"c{number}\", shape = ellipse];");
         }
         let mut number = 0;
         cx.items(&self.items(level), level, 1, &mut number);
         cx.nodes.push_str("  return [label = \"return\", shape = ellipse];\n");
-        for output in &self.outputs {
+        for output in &self.plan.outputs {
             cx.edge(*output, "return");
         }
-        format!("digraph {} {{\n  node [shape = box, fontname = \"monospace\"];\n{}{}}}\n", quoted(&self.name), cx.nodes, cx.edges)
+        format!("digraph {} {{\n  node [shape = box, fontname = \"monospace\"];\n{}{}}}\n", quoted(&self.plan.name), cx.nodes, cx.edges)
     }
 }
 
@@ -73,7 +79,7 @@ impl Cx<'_> {
                 Item::Call(call, _, _) if level == Level::Ops => {
                     let name = format!("n{}", call.nodes.start);
                     let _ = writeln!(self.nodes, "{indent}{name} [label = {}, style = bold];", quoted(call.def.name));
-                    self.connect(&self.graph.nodes[call.nodes.clone()], &name);
+                    self.connect(&self.graph.plan.nodes[call.nodes.clone()], &name);
                     *number = call.nodes.end;
                 }
                 Item::Call(call, _, inner) => self.cluster(call, inner, depth, number),
