@@ -11,7 +11,10 @@ use kernel_graph::{Level, export, input};
 use crate::kernels::silu;
 use crate::numbers;
 
+/// The larger of both graphs has 20,102 operations.
 const LAYERS: usize = 6700;
+/// How many times smaller the other one is.
+const PART: usize = 8;
 
 /// Three nodes with a constant of its own.
 #[op("test::layer")]
@@ -21,33 +24,40 @@ fn layer(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     Ok(sum)
 }
 
-pub(crate) fn twenty_thousand_operations_take_less_than_a_second() {
+/// The times to record a graph of so many layers, to write it, to draw it, and to count its operations.
+fn times(layers: usize) -> [(&'static str, Duration); 4] {
     let n = Dim::new("n", 1..=8);
-    let weights = numbers(&Device::cpu(), LAYERS);
+    let weights = numbers(&Device::cpu(), layers);
     let start = Instant::now();
     let body = |x: &Tensor| {
         let mut y = silu(x)?;
-        for number in 0..LAYERS {
+        for number in 0..layers {
             y = layer(&y, &weights.slice(Dim::from(number)..Dim::from(number + 1))?)?;
         }
         Ok(y)
     };
     let graph = export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap();
     let recorded = start.elapsed();
-    assert_eq!((graph.nodes().len(), graph.constants().len(), graph.calls().len()), (2 + 3 * LAYERS, LAYERS, LAYERS));
+    assert_eq!((graph.nodes().len(), graph.constants().len(), graph.calls().len()), (2 + 3 * layers, layers, layers));
     let start = Instant::now();
-    assert_eq!(graph.to_string().lines().count(), 3 * LAYERS + LAYERS + 2 * LAYERS + 4);
+    assert_eq!(graph.to_string().lines().count(), 3 * layers + layers + 2 * layers + 4);
     let written = start.elapsed();
     let start = Instant::now();
-    assert_eq!(graph.text(Level::Ops).lines().count(), 2 * LAYERS + 4);
-    assert!(graph.dot(Level::Kernels).lines().count() > 3 * LAYERS);
+    assert_eq!(graph.text(Level::Ops).lines().count(), 2 * layers + 4);
+    assert!(graph.dot(Level::Kernels).lines().count() > 3 * layers);
     let drawn = start.elapsed();
     let start = Instant::now();
     let flops = graph.flops().unwrap();
     let counted = start.elapsed();
-    assert_eq!(flops.rows()[1].flops, Dim::from(LAYERS * 2 * 64));
-    for (what, time) in [("recording", recorded), ("text", written), ("text of ops and drawing", drawn), ("flops", counted)] {
-        println!("{what}: {time:?}");
-        assert!(time < Duration::from_secs(1), "{what} of {} operations takes {time:?}", graph.nodes().len());
+    assert_eq!(flops.rows()[1].flops, Dim::from(layers * 2 * 64));
+    [("recording", recorded), ("text", written), ("text of ops and drawing", drawn), ("flops", counted)]
+}
+
+/// A quadratic search takes `PART * PART` times as long for the larger graph.
+pub(crate) fn the_time_is_linear_in_the_operations() {
+    for ((what, large), (_, small)) in times(LAYERS).into_iter().zip(times(LAYERS / PART)) {
+        let most = small * (PART * PART / 2) as u32;
+        println!("{what}: {large:?}, and {small:?} for {PART} times fewer operations");
+        assert!(large < most.max(Duration::from_millis(100)), "{what} takes {large:?}, and {small:?} for {PART} times fewer operations");
     }
 }
