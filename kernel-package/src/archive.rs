@@ -3,6 +3,7 @@
 //! The `zip` crate writes. The reader here reads no more than packages have: one disk, stored entries, no encryption, and no size that the central directory and the
 //! local header state differently (PKWARE's APPNOTE 6.3, sections 4.3.7, 4.3.12 and 4.3.16). It copies nothing.
 
+use std::collections::HashSet;
 use std::io::{Cursor, Write};
 use std::ops::Range;
 
@@ -19,13 +20,15 @@ const MOST_ENTRIES: usize = 1 << 16;
 /// The bytes of a file with these entries. Equal entries give equal bytes.
 pub(crate) fn write(entries: &[(String, Vec<u8>)]) -> Result<Vec<u8>, PackageError> {
     let malformed = |error: &dyn std::fmt::Display| PackageError::Malformed { reason: format!("the file cannot be written: {error}") };
-    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    // The reader knows no other sizes.
+    let len: usize = entries.iter().map(|(name, bytes)| bytes.len() + 2 * (name.len() + 64) + usize::from(ALIGNMENT)).sum();
+    if u32::try_from(len).is_err() || entries.len() >= MOST_ENTRIES {
+        return Err(malformed(&"a package has at most 4 GiB and 65535 entries"));
+    }
+    let mut writer = ZipWriter::new(Cursor::new(Vec::with_capacity(len)));
     for (name, bytes) in entries {
-        let options = SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Stored)
-            .with_alignment(ALIGNMENT)
-            .unix_permissions(0o644)
-            .large_file(u32::try_from(bytes.len()).is_err());
+        let options =
+            SimpleFileOptions::default().compression_method(CompressionMethod::Stored).with_alignment(ALIGNMENT).unix_permissions(0o644);
         writer.start_file(&**name, options).map_err(|error| malformed(&error))?;
         writer.write_all(bytes).map_err(|error| malformed(&error))?;
     }
@@ -33,8 +36,18 @@ pub(crate) fn write(entries: &[(String, Vec<u8>)]) -> Result<Vec<u8>, PackageErr
     Ok(file.into_inner())
 }
 
-/// The entries of a file: their names, and where their bytes lie.
-pub(crate) fn read(file: &[u8]) -> Result<Vec<(String, Range<usize>)>, PackageError> {
+/// An entry of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    /// Where its bytes lie in the file.
+    pub(crate) bytes: Range<usize>,
+    /// The CRC-32 of its bytes, which is not compared with them here.
+    pub(crate) crc: u32,
+}
+
+/// The entries of a file.
+pub(crate) fn read(file: &[u8]) -> Result<Vec<Entry>, PackageError> {
     let fail = |reason: &str| PackageError::Malformed { reason: reason.to_owned() };
     let end = find_end(file).ok_or_else(|| fail("it has no end of a zip file"))?;
     let record = Bytes(&file[end..]);
@@ -45,8 +58,9 @@ pub(crate) fn read(file: &[u8]) -> Result<Vec<(String, Range<usize>)>, PackageEr
     let start = start as usize;
     let directory = start.checked_add(size as usize).and_then(|to| file.get(start..to)).filter(|_| start + size as usize <= end);
     let mut rest = directory.ok_or_else(|| fail("its directory lies outside of the file"))?;
-    let mut entries: Vec<(String, Range<usize>)> = Vec::new();
-    for _ in 0..usize::from(count).min(MOST_ENTRIES) {
+    let mut entries: Vec<Entry> = Vec::new();
+    let (mut names, mut parts) = (HashSet::new(), Vec::new());
+    for _ in 0..count {
         let header = Bytes(rest);
         if header.u32(0)? != 0x0201_4b50 {
             return Err(fail("its directory is damaged"));
@@ -68,11 +82,20 @@ pub(crate) fn read(file: &[u8]) -> Result<Vec<(String, Range<usize>)>, PackageEr
         }
         let first = at + 30 + usize::from(local.u16(26)?) + usize::from(local.u16(28)?);
         let bytes = first..first.checked_add(size as usize).filter(|to| *to <= start).ok_or_else(|| fail("an entry is cut off"))?;
-        if entries.iter().any(|(other, _)| *other == name) {
+        if !names.insert(name.clone()) {
             return Err(fail(&format!("it has two entries `{name}`")));
         }
-        entries.push((name, bytes));
+        parts.push(at..bytes.end);
+        entries.push(Entry { name, bytes, crc: header.u32(16)? });
         rest = rest.get(len + name_len..).ok_or_else(|| fail("its directory is cut off"))?;
+    }
+    if !rest.is_empty() {
+        return Err(fail("its directory has more entries than it states"));
+    }
+    // Otherwise a small file could state entries of any size together.
+    parts.sort_unstable_by_key(|part| (part.start, part.end));
+    if parts.windows(2).any(|pair| pair[1].start < pair[0].end) {
+        return Err(fail("its entries overlap"));
     }
     Ok(entries)
 }
@@ -120,9 +143,9 @@ mod tests {
     fn entries_come_back_aligned() {
         let file = write(&entries()).unwrap();
         let read = read(&file).unwrap();
-        let found: Vec<(String, Vec<u8>)> = read.iter().map(|(name, range)| (name.clone(), file[range.clone()].to_vec())).collect();
+        let found: Vec<(String, Vec<u8>)> = read.iter().map(|entry| (entry.name.clone(), file[entry.bytes.clone()].to_vec())).collect();
         assert_eq!(found, entries());
-        assert!(read.iter().all(|(_, range)| range.start % usize::from(ALIGNMENT) == 0), "{read:?}");
+        assert!(read.iter().all(|entry| entry.bytes.start % usize::from(ALIGNMENT) == 0), "{read:?}");
     }
 
     #[test]
@@ -140,13 +163,39 @@ mod tests {
                 let mut damaged = file.clone();
                 damaged[at] ^= change;
                 match read(&damaged) {
-                    Ok(entries) => assert!(entries.iter().all(|(_, range)| range.end <= file.len())),
+                    Ok(entries) => assert!(entries.iter().all(|entry| entry.bytes.end <= file.len())),
                     Err(_) => errors += 1,
                 }
             }
         }
         assert!(errors > 100, "{errors}");
         (0..file.len()).for_each(|len| assert!(read(&file[..len]).is_err(), "{len}"));
+    }
+
+    /// Two entries of the directory with one local header, and a directory that is longer than its number of entries.
+    #[test]
+    fn each_byte_belongs_to_one_entry() {
+        let file = write(&[("a".to_owned(), vec![1; 9]), ("b".to_owned(), vec![1; 9])]).unwrap();
+        let headers: Vec<usize> = (0..file.len()).filter(|at| file[*at..].starts_with(b"PK\x01\x02")).collect();
+        let mut shared = file.clone();
+        // The local header is that of `a`, under a second name that is its own in the directory only.
+        shared.copy_within(headers[0] + 42..headers[0] + 46, headers[1] + 42);
+        assert!(read(&shared).unwrap_err().to_string().contains("entry `b` is damaged"));
+        let mut same = file.clone();
+        same.copy_within(headers[0]..headers[1], headers[1]);
+        assert!(read(&same).unwrap_err().to_string().contains("two entries `a`"));
+        // An entry that ends in the header of the next one.
+        let mut longer = file.clone();
+        let next = read(&file).unwrap()[1].bytes.start as u32;
+        let size = next - read(&file).unwrap()[0].bytes.start as u32;
+        for at in [18, 22, headers[0] + 20, headers[0] + 24] {
+            longer[at..at + 4].copy_from_slice(&size.to_le_bytes());
+        }
+        assert!(read(&longer).unwrap_err().to_string().contains("its entries overlap"));
+        let mut fewer = file.clone();
+        let end = file.len() - 22;
+        fewer[end + 8..end + 12].copy_from_slice(&[1, 0, 1, 0]);
+        assert!(read(&fewer).unwrap_err().to_string().contains("more entries than it states"));
     }
 
     #[test]

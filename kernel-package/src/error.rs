@@ -148,6 +148,48 @@ pub enum PackageError {
         /// How to mend it.
         help: String,
     },
+    /// A file of tensors is not in the safetensors format.
+    #[error("{}: not a file of tensors: {reason}\nhelp: copy the file again, or write it again in the safetensors format", .path.display())]
+    Weights {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Two tensors for one file have the same name, or a tensor has one that the format reserves.
+    #[error("a file of tensors cannot have two entries `{name}`\nhelp: give each tensor a name of its own, other than `__metadata__`")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// A file lacks a parameter of the model.
+    #[error("{}: it has no tensor `{name}`, which is a parameter of the model\nhelp: write the file from a model with the same fields", .path.display())]
+    NoTensor {
+        /// The path.
+        path: PathBuf,
+        /// The name of the parameter.
+        name: String,
+    },
+    /// A file has a tensor that is no parameter of the model.
+    #[error("{}: tensor `{name}` is no parameter of the model\nhelp: write the file from a model with the same fields", .path.display())]
+    NoParameter {
+        /// The path.
+        path: PathBuf,
+        /// The name of the tensor.
+        name: String,
+    },
+    /// A tensor of a file has another dtype or shape than the parameter of the model.
+    #[error("{}: tensor `{name}` is {found}, and the parameter of the model is {expected}\nhelp: make the model with the sizes of the file", .path.display())]
+    ParameterType {
+        /// The path.
+        path: PathBuf,
+        /// The name of the parameter.
+        name: String,
+        /// The type of the parameter.
+        expected: String,
+        /// The type of the tensor.
+        found: String,
+    },
     /// The program of the package does not run on a device, or breaks a rule.
     #[error(transparent)]
     Run(Box<RunError>),

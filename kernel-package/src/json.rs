@@ -13,9 +13,11 @@
 //!   "outputs": [2] }
 //! ```
 
+use std::collections::HashSet;
+
 use kernel_runtime::ops::parts::{IntegerType, Kernel};
 use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, TensorType, Value};
-use kernel_runtime::{Dim, Dtype, Site};
+use kernel_runtime::{Dim, Dtype, MAX_RANK, Site};
 use serde_json::{Value as Json, json};
 
 use crate::error::PackageError;
@@ -88,6 +90,21 @@ pub(crate) fn unhex(text: &str) -> Option<u64> {
 pub(crate) struct Read {
     pub(crate) plan: Plan,
     pub(crate) constants: Vec<(Value, String)>,
+    /// The numbers of the nodes that the plan lacks, because they cannot be read, and why.
+    pub(crate) errors: Vec<(usize, PackageError)>,
+}
+
+/// The most bytes of a plan or a manifest. Read, JSON takes a multiple of its size.
+const MOST_BYTES: usize = 64 << 20;
+/// The most named dims of a plan.
+const MOST_DIMS: usize = 1024;
+
+/// Reads the JSON of an entry.
+pub(crate) fn parse(entry: &str, bytes: &[u8]) -> Result<Json, PackageError> {
+    if bytes.len() > MOST_BYTES {
+        return Err(fail(&format!("entry `{entry}` is larger than {} MiB", MOST_BYTES >> 20)));
+    }
+    serde_json::from_slice(bytes).map_err(|error| fail(&format!("entry `{entry}` is no JSON: {error}")))
 }
 
 /// Reads a plan.
@@ -105,7 +122,16 @@ fn read_dims(json: &Json) -> Result<Vec<Dim>, PackageError> {
         dim.bounds()?;
         Ok(dim)
     };
-    list(&json["dims"], "dims")?.iter().map(dim).collect()
+    let list = list(&json["dims"], "dims")?;
+    if list.len() > MOST_DIMS {
+        return Err(fail(&format!("it has more than {MOST_DIMS} dims")));
+    }
+    let dims = list.iter().map(dim).collect::<Result<Vec<Dim>, PackageError>>()?;
+    let mut names = HashSet::new();
+    match dims.iter().map(Dim::to_string).find(|name| !names.insert(name.clone())) {
+        Some(name) => Err(fail(&format!("it has two dims `{name}`"))),
+        None => Ok(dims),
+    }
 }
 
 struct Reader<'k> {
@@ -118,16 +144,26 @@ impl Reader<'_> {
     fn plan(mut self, json: &Json) -> Result<Read, PackageError> {
         self.types = list(&json["values"], "values")?.iter().map(|ty| self.ty(ty)).collect::<Result<_, _>>()?;
         let name = text(&json["name"], "name")?.to_owned();
-        let inputs = list(&json["inputs"], "inputs")?.iter().zip(&self.types).map(|(name, ty)| {
+        let inputs = list(&json["inputs"], "inputs")?;
+        if inputs.len() > self.types.len() {
+            return Err(fail("it has more inputs than values"));
+        }
+        let inputs = inputs.iter().zip(&self.types).map(|(name, ty)| {
             let name = text(name, "inputs")?.to_owned();
             Ok(PlanInput { name, ty: ty.clone() })
         });
         let inputs = inputs.collect::<Result<Vec<_>, PackageError>>()?;
         let constant = |entry: &Json| Ok((self.value(&entry["value"])?, text(&entry["name"], "name")?.to_owned()));
         let constants = list(&json["constants"], "constants")?.iter().map(constant).collect::<Result<Vec<_>, PackageError>>()?;
-        let nodes = list(&json["nodes"], "nodes")?.iter().map(|node| self.node(node)).collect::<Result<Vec<_>, _>>()?;
+        let (mut nodes, mut errors) = (Vec::new(), Vec::new());
+        for (number, node) in list(&json["nodes"], "nodes")?.iter().enumerate() {
+            match self.node(node) {
+                Ok(node) => nodes.push(node),
+                Err(error) => errors.push((number, error)),
+            }
+        }
         let outputs = self.values(&json["outputs"], "outputs")?;
-        Ok(Read { plan: Plan { name, inputs, constants: Vec::new(), nodes, types: self.types, outputs }, constants })
+        Ok(Read { plan: Plan { name, inputs, constants: Vec::new(), nodes, types: self.types, outputs }, constants, errors })
     }
 
     /// A type: `f32[batch, 64]`.
@@ -135,7 +171,11 @@ impl Reader<'_> {
         let ty = text(json, "values")?;
         let (dtype, dims) = ty.strip_suffix(']').and_then(|ty| ty.split_once('[')).ok_or_else(|| fail(&format!("`{ty}` is no type")))?;
         let dtype: Dtype = dtype.parse().map_err(|_| fail(&format!("`{dtype}` is no dtype")))?;
-        let dims = split(dims).into_iter().map(|dim| self.dim(dim)).collect::<Result<_, _>>()?;
+        let dims = split(dims);
+        if dims.len() > MAX_RANK {
+            return Err(fail(&format!("`{ty}` has more than {MAX_RANK} axes")));
+        }
+        let dims = dims.into_iter().map(|dim| self.dim(dim)).collect::<Result<_, _>>()?;
         Ok(TensorType { dtype, dims })
     }
 
@@ -155,7 +195,11 @@ impl Reader<'_> {
     fn node(&self, json: &Json) -> Result<Node, PackageError> {
         let location = Site::of_text(text(&json["at"], "at")?);
         let op = if let Some(alloc) = json["alloc"].as_str() {
-            NodeOp::Alloc { zeroed: alloc == "zeros" }
+            match alloc {
+                "zeros" => NodeOp::Alloc { zeroed: true },
+                "uninitialized" => NodeOp::Alloc { zeroed: false },
+                _ => return Err(fail(&format!("`{alloc}` is no kind of allocation"))),
+            }
         } else if !json["view"].is_null() {
             NodeOp::View { of: self.value(&json["view"])?, offset: self.dim(text(&json["offset"], "offset")?)? }
         } else {
@@ -171,9 +215,9 @@ impl Reader<'_> {
         let key = list(&json["key"], "key")?.iter().map(|word| word.as_str().and_then(unhex)).collect::<Option<Vec<u64>>>();
         let key = key.ok_or_else(|| fail("a key has hexadecimal words"))?;
         let args = list(&json["args"], "args")?.iter().map(|arg| self.arg(arg)).collect::<Result<Vec<_>, _>>()?;
-        let grid = list(&json["grid"], "grid")?;
-        let axis = |at: usize| grid.get(at).map_or_else(|| Err(fail("a grid has three axes")), |dim| self.dim(text(dim, "grid")?));
-        Ok(RecordedLaunch::of_parts(kernel, key, args, [axis(0)?, axis(1)?, axis(2)?], location.clone())?)
+        let [x, y, z] = &list(&json["grid"], "grid")?[..] else { return Err(fail("a grid has three axes")) };
+        let axis = |dim: &Json| self.dim(text(dim, "grid")?);
+        Ok(RecordedLaunch::of_parts(kernel, key, args, [axis(x)?, axis(y)?, axis(z)?], location.clone())?)
     }
 
     fn arg(&self, json: &Json) -> Result<RecordedArg, PackageError> {

@@ -7,18 +7,22 @@
 #![deny(missing_docs)]
 
 mod archive;
+mod check;
 mod error;
 mod execute;
+mod files;
 mod guards;
 mod json;
 mod package;
 mod plan;
 mod session;
 mod verify;
-mod weights;
+pub mod weights;
 
+pub use check::Check;
 pub use error::{PackageError, RunError};
 pub use package::{Package, PackageWriter};
 pub use plan::{Constant, Node, NodeOp, Plan, PlanInput};
 pub use session::Session;
 pub use verify::Violation;
+pub use weights::{load_parameters, save_parameters};

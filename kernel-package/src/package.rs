@@ -9,21 +9,20 @@
 //! | `weights.safetensors` | the constants |
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use kernel_runtime::ops::parts::{FactParts, Kernel, KernelParts, KnownParts, ParamKind, Schedule, VariantParts};
-use kernel_runtime::ops::{Tensor, recorder::TensorType};
-use kernel_runtime::{Device, Dim, DimValues, Target};
+use kernel_runtime::ops::recorder::{TensorType, Value};
+use kernel_runtime::{Device, Target};
 use serde_json::{Value as Json, json};
 
 use crate::error::{PackageError, RunError};
 use crate::json::{self, fail, hex, list, text, unhex};
 use crate::plan::{Constant, NodeOp, Plan};
 use crate::session::Session;
-use crate::{archive, weights};
+use crate::{archive, files, weights};
 
 type Result<T, E = PackageError> = std::result::Result<T, E>;
 
@@ -58,14 +57,7 @@ impl<'p> PackageWriter<'p> {
     /// # Errors
     /// [`PackageError::File`] for the path, and those of [`PackageWriter::to_bytes`].
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        let bytes = self.to_bytes()?;
-        let file = |source| PackageError::File { path: path.to_owned(), source };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-        let mut new = tempfile::Builder::new().prefix(".galatea-").tempfile_in(folder).map_err(file)?;
-        new.write_all(&bytes).and_then(|()| new.as_file().sync_all()).map_err(file)?;
-        new.persist(path).map_err(|error| file(error.error))?;
-        Ok(())
+        files::replace(path.as_ref(), &self.to_bytes()?)
     }
 
     /// The bytes of the file. Equal programs give equal bytes.
@@ -126,19 +118,9 @@ impl<'p> PackageWriter<'p> {
     }
 
     fn weights(&self) -> Result<Vec<u8>> {
-        let mut tensors = Vec::new();
-        for (number, constant) in self.plan.constants.iter().enumerate() {
-            let shape = extents(&constant.tensor.dims())?;
-            tensors.push((self.plan.constant_name(number), constant.tensor.dtype(), shape, constant.tensor.to_bytes()?));
-        }
-        Ok(weights::write(&tensors))
+        let named = |(number, constant): (usize, &Constant)| (self.plan.constant_name(number), constant.tensor.clone());
+        weights::to_bytes(&self.plan.constants.iter().enumerate().map(named).collect::<Vec<_>>())
     }
-}
-
-/// The extents of a tensor with elements.
-fn extents(dims: &[Dim]) -> Result<Vec<usize>> {
-    let extent = |dim: &Dim| Ok(usize::try_from(dim.value(&DimValues::new())?).unwrap_or(0));
-    dims.iter().map(extent).collect::<Result<_, kernel_runtime::Error>>().map_err(PackageError::from)
 }
 
 /// JSON that people can read, and whose lines a tool can compare.
@@ -224,13 +206,13 @@ pub struct Package {
 
 /// The bytes of a file.
 #[derive(Clone, Debug)]
-enum File {
+pub(crate) enum File {
     Mapped(Arc<memmap2::Mmap>),
     Bytes(Arc<[u8]>),
 }
 
 impl File {
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             File::Mapped(map) => map,
             File::Bytes(bytes) => bytes,
@@ -245,12 +227,7 @@ impl Package {
     /// [`PackageError::File`] if it cannot be read, [`PackageError::Malformed`] if it is no package or has changed since it was written, and
     /// [`PackageError::Format`] for another format.
     pub fn open(path: impl AsRef<Path>) -> Result<Package> {
-        let path = path.as_ref();
-        let fail = |source| PackageError::File { path: path.to_owned(), source };
-        let file = std::fs::File::open(path).map_err(fail)?;
-        // SAFETY: the caller promises that the file does not change. A writer replaces a package by another file.
-        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(fail)?;
-        Package::of(File::Mapped(Arc::new(map)))
+        Package::of(File::Mapped(Arc::new(files::map(path.as_ref())?)))
     }
 
     /// A package of these bytes, such as those of `include_bytes!`.
@@ -262,22 +239,42 @@ impl Package {
     }
 
     fn of(file: File) -> Result<Package> {
-        let entries: HashMap<String, Range<usize>> = archive::read(file.bytes())?.into_iter().collect();
-        let mut package = Package { file, entries, manifest: Json::Null };
-        let manifest: Json = serde_json::from_slice(package.entry(MANIFEST)?).map_err(|_| fail("its manifest is no JSON"))?;
-        let found = manifest["format"].as_u64().ok_or_else(|| fail("its manifest has no format"))?;
-        if found != FORMAT {
-            return Err(PackageError::Format { found, expected: FORMAT });
+        let package = Package::unchecked(file)?;
+        match package.changed()?.first() {
+            Some(name) => Err(fail(&format!("entry `{name}` has changed since it was written"))),
+            None => Ok(package),
         }
-        let hashes = manifest["blake3"].as_object().ok_or_else(|| fail("its manifest has no checksums"))?;
-        for name in package.entries.keys().filter(|name| **name != MANIFEST) {
-            let hash = blake3::hash(package.entry(name)?).to_hex();
+    }
+
+    /// The entries of a file with a manifest of this format. The checksums are not compared.
+    pub(crate) fn unchecked(file: File) -> Result<Package> {
+        let entries = archive::read(file.bytes())?;
+        // The manifest has the checksums of all other entries.
+        let is_changed = |entry: &archive::Entry| crc32fast::hash(&file.bytes()[entry.bytes.clone()]) != entry.crc;
+        if entries.iter().find(|entry| entry.name == MANIFEST).is_some_and(is_changed) {
+            return Err(fail(&format!("entry `{MANIFEST}` has changed since it was written")));
+        }
+        let entries = entries.into_iter().map(|entry| (entry.name, entry.bytes)).collect();
+        let mut package = Package { file, entries, manifest: Json::Null };
+        package.manifest = json::parse(MANIFEST, package.entry(MANIFEST)?)?;
+        match package.manifest["format"].as_u64() {
+            Some(FORMAT) => Ok(package),
+            Some(found) => Err(PackageError::Format { found, expected: FORMAT }),
+            None => Err(fail("its manifest has no format")),
+        }
+    }
+
+    /// The names of the entries that have another checksum than the manifest states, sorted.
+    pub(crate) fn changed(&self) -> Result<Vec<&str>> {
+        let hashes = self.manifest["blake3"].as_object().ok_or_else(|| fail("its manifest has no checksums"))?;
+        let mut changed = Vec::new();
+        for (name, _) in self.entries().into_iter().filter(|(name, _)| *name != MANIFEST) {
+            let hash = blake3::hash(self.entry(name)?).to_hex();
             if hashes.get(name).and_then(Json::as_str) != Some(hash.as_str()) {
-                return Err(fail(&format!("entry `{name}` has changed since it was written")));
+                changed.push(name);
             }
         }
-        package.manifest = manifest;
-        Ok(package)
+        Ok(changed)
     }
 
     /// The manifest: the format, the kernels with their variants, and the hashes of all entries.
@@ -290,6 +287,29 @@ impl Package {
         let mut entries: Vec<(&str, usize)> = self.entries.iter().map(|(name, range)| (&**name, range.len())).collect();
         entries.sort_unstable();
         entries
+    }
+
+    /// The number of bytes of the file.
+    pub fn file_bytes(&self) -> usize {
+        self.file.bytes().len()
+    }
+
+    /// The number of the file's byte at which an entry begins.
+    ///
+    /// # Errors
+    /// [`PackageError::Malformed`] if there is no such entry.
+    pub fn offset(&self, name: &str) -> Result<usize> {
+        self.entries.get(name).map(|range| range.start).ok_or_else(|| fail(&format!("it has no entry `{name}`")))
+    }
+
+    /// The program and the version that wrote the package, such as `galatea 0.1.0`.
+    pub fn written_by(&self) -> &str {
+        self.manifest["written_by"].as_str().unwrap_or("an unknown program")
+    }
+
+    /// The format of the package.
+    pub fn format(&self) -> u64 {
+        self.manifest["format"].as_u64().unwrap_or_default()
     }
 
     /// The bytes of an entry.
@@ -318,25 +338,49 @@ impl Package {
     /// # Errors
     /// As [`Package::load`].
     pub fn plan(&self, device: &Device) -> Result<Plan> {
-        let kernels = list(&self.manifest["kernels"], "kernels")?.iter().map(|kernel| self.kernel(kernel)).collect::<Result<Vec<_>>>()?;
-        let plan: Json = serde_json::from_slice(self.entry(PLAN)?).map_err(|_| fail("its plan is no JSON"))?;
-        let json::Read { mut plan, constants } = json::read(&plan, &kernels)?;
-        let file = self.entry(WEIGHTS)?;
-        let tensors = weights::read(file)?;
-        for (value, name) in constants {
-            let TensorType { dtype, dims } = &plan.types[value.0 as usize];
-            let entry = tensors.iter().find(|entry| entry.name == name);
-            let fits = |entry: &&weights::Entry| entry.dtype == *dtype && extents(dims).is_ok_and(|extents| extents == entry.shape);
-            let entry = entry.filter(fits).ok_or_else(|| fail(&format!("it has no weight `{name}` of the plan's type")))?;
-            let tensor = Tensor::from_bytes(device, *dtype, dims.clone(), &file[entry.bytes.clone()])?;
-            plan.constants.push(Constant { value, name: Some(name), tensor });
+        // SAFETY: the caller of `open` trusts the writer, who compiled the variants from this IR.
+        let kernels = self.kernels()?.into_iter().map(|parts| unsafe { parts.kernel() }).collect::<Result<Vec<_>, _>>()?;
+        let json::Read { mut plan, constants, errors } = self.read_plan(&kernels)?;
+        if let Some((_, error)) = errors.into_iter().next() {
+            return Err(error);
         }
+        self.constants(&mut plan, constants, device)?;
         let invalid = |violation: crate::Violation| PackageError::from(RunError::Invalid { reason: violation.reason });
         plan.verify().and_then(|()| plan.verify_dims()).map_err(invalid)?;
         Ok(plan)
     }
 
-    fn kernel(&self, json: &Json) -> Result<&'static Kernel> {
+    /// The plan without its constants.
+    pub(crate) fn read_plan(&self, kernels: &[&'static Kernel]) -> Result<json::Read> {
+        json::read(&json::parse(PLAN, self.entry(PLAN)?)?, kernels)
+    }
+
+    /// Adds the constants to their plan. Each weight is the tensor of one constant.
+    pub(crate) fn constants(&self, plan: &mut Plan, constants: Vec<(Value, String)>, device: &Device) -> Result<()> {
+        let file = self.entry(WEIGHTS)?;
+        let entries = weights::read(file).map_err(|reason| fail(&format!("{WEIGHTS}: {reason}")))?;
+        let mut by_name: HashMap<&str, &weights::Entry> = entries.iter().map(|entry| (&*entry.name, entry)).collect();
+        for (value, name) in constants {
+            let TensorType { dtype, dims } = &plan.types[value.0 as usize];
+            let fits =
+                |entry: &&weights::Entry| entry.dtype == *dtype && weights::extents(dims).is_ok_and(|extents| extents == entry.shape);
+            let entry =
+                by_name.remove(&*name).filter(fits).ok_or_else(|| fail(&format!("it has no weight `{name}` of the plan's type")))?;
+            let tensor = weights::tensor(device, entry, file)?;
+            plan.constants.push(Constant { value, name: Some(name), tensor });
+        }
+        Ok(())
+    }
+
+    /// The kernels, in the order of the manifest. They are not compared with their IR; [`Package::plan`] does so.
+    ///
+    /// # Errors
+    /// [`PackageError::Malformed`] for a manifest that cannot be read.
+    pub fn kernels(&self) -> Result<Vec<KernelParts>> {
+        list(&self.manifest["kernels"], "kernels")?.iter().map(|kernel| self.kernel(kernel)).collect()
+    }
+
+    pub(crate) fn kernel(&self, json: &Json) -> Result<KernelParts> {
         let param = |param: &Json| {
             let name = text(&param[0], "params")?.to_owned();
             let kind = kind_of(text(&param[1], "params")?).ok_or_else(|| fail(&format!("parameter `{name}` has no kind")))?;
@@ -360,15 +404,13 @@ impl Package {
                 ptx: self.text(text(&variant["ptx"], "ptx")?)?,
             })
         };
-        let parts = KernelParts {
+        Ok(KernelParts {
             name: text(&json["name"], "name")?.to_owned(),
             ir: self.text(text(&json["ir"], "ir")?)?,
             schedule: read_schedule(&json["schedule"])?,
             params: list(&json["params"], "params")?.iter().map(param).collect::<Result<_>>()?,
             facts: list(&json["facts"], "facts")?.iter().map(fact).collect::<Result<_>>()?,
             variants: list(&json["variants"], "variants")?.iter().map(variant).collect::<Result<_>>()?,
-        };
-        // SAFETY: the caller of `open` trusts the writer, who compiled the variants from this IR.
-        Ok(unsafe { parts.kernel() }?)
+        })
     }
 }

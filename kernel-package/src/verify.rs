@@ -1,5 +1,7 @@
 //! The rules of plans. A session relies on them, and a package may break them.
 
+use std::collections::HashSet;
+
 use kernel_runtime::ops::recorder::{RecordedArg, Value};
 use kernel_runtime::{Dim, Site};
 
@@ -24,6 +26,10 @@ impl Plan {
         let mut defined = vec![false; self.types.len()];
         if self.types.len() < self.inputs.len() {
             return invalid("it has fewer values than inputs".to_owned());
+        }
+        let mut names = HashSet::new();
+        if let Some(input) = self.inputs.iter().find(|input| !names.insert(&*input.name)) {
+            return invalid(format!("it has two inputs `{}`", input.name));
         }
         for ((defined, input), ty) in defined.iter_mut().zip(&self.inputs).zip(&self.types) {
             if input.ty != *ty {

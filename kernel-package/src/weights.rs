@@ -1,27 +1,132 @@
-//! Weights in the safetensors format: the length of a JSON header, the header, and the elements of all tensors.
+//! Named tensors in the safetensors format: the length of a JSON header, the header, and the elements of all tensors.
 //!
 //! <https://github.com/huggingface/safetensors> specifies the format. Its crate needs the derive macros of serde, and with them a second syn; a package needs
 //! little of it.
+//!
+//! ```
+//! use kernel_package::weights;
+//! use kernel_runtime::Device;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let cpu = Device::cpu();
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("model.safetensors");
+//! weights::save(&path, &[("bias".to_owned(), cpu.tensor(&[1.0f32, 2.0])?.into())])?;
+//! let tensors = weights::load(&path, &cpu)?;
+//! assert_eq!((&*tensors[0].0, tensors[0].1.to_vec::<f32>()?), ("bias", vec![1.0, 2.0]));
+//! # Ok(())
+//! # }
+//! ```
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::path::Path;
 
-use kernel_runtime::Dtype;
+use kernel_runtime::ops::{Module, Tensor};
+use kernel_runtime::{Device, Dim, DimValues, Dtype};
 use serde_json::{Map, Value as Json, json};
 
 use crate::error::PackageError;
+use crate::files;
 
 /// A tensor in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: String,
-    pub(crate) dtype: Dtype,
-    pub(crate) shape: Vec<usize>,
-    /// Where its bytes lie in the file.
-    pub(crate) bytes: Range<usize>,
+#[non_exhaustive]
+pub struct Entry {
+    /// The name of the tensor.
+    pub name: String,
+    /// The dtype of the elements.
+    pub dtype: Dtype,
+    /// The extents.
+    pub shape: Vec<usize>,
+    /// The bytes of the file with its elements: row-major and little-endian.
+    pub bytes: Range<usize>,
+}
+
+impl Entry {
+    /// The type: `f32[2, 3]`.
+    pub fn ty(&self) -> String {
+        format!("{}{:?}", self.dtype, self.shape)
+    }
+}
+
+/// Writes a file of named tensors. If a file exists, it is replaced in one step: a reader sees the old one or the new one.
+///
+/// # Errors
+/// [`PackageError::File`] for the path, [`PackageError::SameName`] for two tensors of one name, and errors of copies from the device.
+pub fn save(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<(), PackageError> {
+    files::replace(path.as_ref(), &to_bytes(tensors)?)
+}
+
+/// Reads a file of named tensors. They are copied to the device, in the order of the file.
+///
+/// # Errors
+/// [`PackageError::File`] if it cannot be read, [`PackageError::Weights`] if it is not in the format, and errors of the device.
+pub fn load(path: impl AsRef<Path>, device: &Device) -> Result<Vec<(String, Tensor)>, PackageError> {
+    let path = path.as_ref();
+    let file = files::map(path)?;
+    let entries = read(&file).map_err(|reason| PackageError::Weights { path: path.to_owned(), reason })?;
+    entries.into_iter().map(|entry| Ok((entry.name.clone(), tensor(device, &entry, &file)?))).collect()
+}
+
+/// Writes the parameters of a model to a file, under their names. If a file exists, it is replaced in one step.
+///
+/// # Errors
+/// As [`save`].
+pub fn save_parameters(model: &impl Module, path: impl AsRef<Path>) -> Result<(), PackageError> {
+    save(path, &model.parameters())
+}
+
+/// Replaces the parameters of a model by the tensors of a file, each on the device of the old one. If there is an error, the model keeps its parameters.
+///
+/// # Errors
+/// - [`PackageError::NoTensor`] for a parameter that the file lacks, and [`PackageError::NoParameter`] for a tensor that the model lacks
+/// - [`PackageError::ParameterType`] for another dtype or shape
+/// - those of [`load`]
+pub fn load_parameters(model: &mut impl Module, path: impl AsRef<Path>) -> Result<(), PackageError> {
+    let path = path.as_ref();
+    let file = files::map(path)?;
+    let entries = read(&file).map_err(|reason| PackageError::Weights { path: path.to_owned(), reason })?;
+    let mut by_name: HashMap<&str, &Entry> = entries.iter().map(|entry| (&*entry.name, entry)).collect();
+    let mut new = HashMap::new();
+    for (name, old) in model.parameters() {
+        let entry = by_name.remove(&*name).ok_or_else(|| PackageError::NoTensor { path: path.to_owned(), name: name.clone() })?;
+        if entry.dtype != old.dtype() || entry.shape != extents(&old.dims())? {
+            let expected = format!("{}{:?}", old.dtype(), extents(&old.dims())?);
+            return Err(PackageError::ParameterType { path: path.to_owned(), found: entry.ty(), expected, name });
+        }
+        let device = old.device().unwrap_or_else(Device::cpu);
+        new.insert(name, tensor(&device, entry, &file)?);
+    }
+    // The first in the order of the file, so that equal mistakes have equal errors.
+    if let Some(extra) = entries.iter().find(|entry| by_name.contains_key(&*entry.name)) {
+        return Err(PackageError::NoParameter { path: path.to_owned(), name: extra.name.clone() });
+    }
+    model.visit_mut("", &mut |name, parameter| {
+        if let Some(tensor) = new.get(name) {
+            *parameter = tensor.clone();
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// A tensor with the elements of an entry.
+pub(crate) fn tensor(device: &Device, entry: &Entry, file: &[u8]) -> Result<Tensor, PackageError> {
+    let dims: Vec<Dim> = entry.shape.iter().map(|extent| Dim::from(*extent)).collect();
+    Ok(Tensor::from_bytes(device, entry.dtype, dims, &file[entry.bytes.clone()])?)
+}
+
+/// The extents of a tensor with elements.
+pub(crate) fn extents(dims: &[Dim]) -> Result<Vec<usize>, PackageError> {
+    let extent = |dim: &Dim| Ok(usize::try_from(dim.value(&DimValues::new())?).unwrap_or(0));
+    dims.iter().map(extent).collect::<Result<_, kernel_runtime::Error>>().map_err(PackageError::from)
 }
 
 /// The most bytes of a header, as in the reference implementation.
 const MOST_HEADER: usize = 100_000_000;
+/// The entry of a header that is no tensor.
+const METADATA: &str = "__metadata__";
 
 const NAMES: [(Dtype, &str); 15] = [
     (Dtype::Bool, "BOOL"),
@@ -41,26 +146,42 @@ const NAMES: [(Dtype, &str); 15] = [
     (Dtype::F8E5M2, "F8_E5M2"),
 ];
 
+/// The bytes of a file with these tensors.
+pub(crate) fn to_bytes(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, PackageError> {
+    let mut parts = Vec::with_capacity(tensors.len());
+    for (name, tensor) in tensors {
+        parts.push((name.clone(), tensor.dtype(), extents(&tensor.dims())?, tensor.to_bytes()?));
+    }
+    write(&parts)
+}
+
 /// The bytes of a file with these tensors: their names, dtypes, shapes and little-endian elements.
-pub(crate) fn write(tensors: &[(String, Dtype, Vec<usize>, Vec<u8>)]) -> Vec<u8> {
+fn write(tensors: &[(String, Dtype, Vec<usize>, Vec<u8>)]) -> Result<Vec<u8>, PackageError> {
     let (mut header, mut at) = (Map::new(), 0);
     for (name, dtype, shape, bytes) in tensors {
         let dtype = NAMES.iter().find(|(known, _)| known == dtype).map(|(_, name)| *name);
-        header.insert(name.clone(), json!({ "dtype": dtype, "shape": shape, "data_offsets": [at, at + bytes.len()] }));
+        let entry = json!({ "dtype": dtype, "shape": shape, "data_offsets": [at, at + bytes.len()] });
+        if name == METADATA || header.insert(name.clone(), entry).is_some() {
+            return Err(PackageError::SameName { name: name.clone() });
+        }
         at += bytes.len();
     }
     let mut header = Json::Object(header).to_string().into_bytes();
     // Elements begin at a multiple of 8 bytes.
     header.resize(header.len().next_multiple_of(8), b' ');
-    let mut file = (header.len() as u64).to_le_bytes().to_vec();
+    let mut file = Vec::with_capacity(8 + header.len() + at);
+    file.extend_from_slice(&(header.len() as u64).to_le_bytes());
     file.append(&mut header);
     tensors.iter().for_each(|(.., bytes)| file.extend_from_slice(bytes));
-    file
+    Ok(file)
 }
 
-/// The tensors of a file, whose extents fit their bytes.
-pub(crate) fn read(file: &[u8]) -> Result<Vec<Entry>, PackageError> {
-    let fail = |reason: &str| PackageError::Malformed { reason: format!("weights.safetensors: {reason}") };
+/// The tensors of a file in the order of their elements, or what is wrong with the file.
+///
+/// Extents fit the bytes. The tensors cover all bytes behind the header, each byte once, as the format demands. So copies of all tensors take no more memory
+/// than the file.
+pub(crate) fn read(file: &[u8]) -> Result<Vec<Entry>, String> {
+    let fail = |reason: &str| reason.to_owned();
     let len = file.first_chunk::<8>().map(|len| u64::from_le_bytes(*len)).ok_or_else(|| fail("it is cut off"))?;
     let len = usize::try_from(len).ok().filter(|len| *len <= MOST_HEADER).ok_or_else(|| fail("its header is too long"))?;
     let header = file.get(8..8 + len).ok_or_else(|| fail("its header is cut off"))?;
@@ -68,7 +189,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Vec<Entry>, PackageError> {
     let data = 8 + len;
     let mut entries = Vec::new();
     for (name, entry) in header.as_object().ok_or_else(|| fail("its header is no object"))? {
-        if name == "__metadata__" {
+        if name == METADATA {
             continue;
         }
         let tensor = || {
@@ -76,8 +197,8 @@ pub(crate) fn read(file: &[u8]) -> Result<Vec<Entry>, PackageError> {
             let dtype = NAMES.iter().find(|(_, known)| *known == dtype)?.0;
             let number = |value: &Json| value.as_u64().and_then(|number| usize::try_from(number).ok());
             let shape: Vec<usize> = entry["shape"].as_array()?.iter().map(number).collect::<Option<_>>()?;
-            let offsets = entry["data_offsets"].as_array()?;
-            let [start, end] = [offsets.first()?, offsets.get(1)?].map(number);
+            let offsets = entry["data_offsets"].as_array().filter(|offsets| offsets.len() == 2)?;
+            let [start, end] = [&offsets[0], &offsets[1]].map(number);
             let (start, end) = (data.checked_add(start?)?, data.checked_add(end?)?);
             let len = shape.iter().try_fold(dtype.bytes(), |len, extent| len.checked_mul(*extent))?;
             let is_fine = start <= end && end <= file.len() && end - start == len;
@@ -85,7 +206,15 @@ pub(crate) fn read(file: &[u8]) -> Result<Vec<Entry>, PackageError> {
         };
         entries.push(tensor().ok_or_else(|| fail(&format!("tensor `{name}` does not fit the file")))?);
     }
-    Ok(entries)
+    entries.sort_by_key(|entry| (entry.bytes.start, entry.bytes.end));
+    let mut at = data;
+    for Entry { name, bytes, .. } in &entries {
+        if bytes.start != at {
+            return Err(fail(&format!("tensor `{name}` does not begin where the one before it ends")));
+        }
+        at = bytes.end;
+    }
+    if at == file.len() { Ok(entries) } else { Err(fail("it has bytes that belong to no tensor")) }
 }
 
 #[cfg(test)]
@@ -99,9 +228,18 @@ mod tests {
             ("b.weight".to_owned(), Dtype::F64, vec![], vec![2; 8]),
             ("c".to_owned(), Dtype::F8E5M2, vec![0, 7], vec![]),
         ];
-        let file = write(&tensors);
+        let file = write(&tensors).unwrap();
         let found: Vec<_> = read(&file).unwrap().into_iter().map(|e| (e.name, e.dtype, e.shape, file[e.bytes].to_vec())).collect();
         assert_eq!(found, tensors);
+    }
+
+    #[test]
+    fn a_name_is_used_once() {
+        let tensor = |name: &str| (name.to_owned(), Dtype::U8, vec![1], vec![1]);
+        assert!(write(&[tensor("a"), tensor("b")]).is_ok());
+        for tensors in [[tensor("a"), tensor("a")], [tensor("a"), tensor(METADATA)]] {
+            assert!(matches!(write(&tensors), Err(PackageError::SameName { .. })));
+        }
     }
 
     #[test]
@@ -123,6 +261,11 @@ mod tests {
             r#"{"w":{"dtype":"F32","shape":[18446744073709551615,2],"data_offsets":[0,8]}}"#,
             r#"{"w":{"dtype":"Q4","shape":[2],"data_offsets":[0,8]}}"#,
             r#"{"w":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}}"#,
+            r#"{"v":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}"#,
+            r#"{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#,
+            r#"{"w":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#,
+            r#"{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8,8]}}"#,
+            "{}",
             "[]",
             "{",
         ] {

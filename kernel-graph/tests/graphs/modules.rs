@@ -3,7 +3,7 @@
 use galatea::ops::{Module, Tensor};
 use galatea::prelude::*;
 use galatea::{Dim, Dtype, Target};
-use kernel_graph::{Graph, Level, Package, export, input};
+use kernel_graph::{Graph, Level, Package, export, input, load_parameters, save_parameters, weights};
 
 use crate::kernels::{scale, silu, sum_difference, times};
 use crate::numbers;
@@ -102,4 +102,52 @@ pub(crate) fn a_model_moves_between_devices() {
     let own = graph(&model);
     assert_eq!(own.constants().len(), 3);
     assert_eq!(model.forward(&x).unwrap().device(), Some(sim));
+}
+
+pub(crate) fn parameters_are_saved_and_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let (saved, sim) = (model(), Device::sim(Target::SM_80).unwrap());
+    save_parameters(&saved, &path).unwrap();
+    let names: Vec<String> = weights::load(&path, &Device::cpu()).unwrap().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, NAMES, "the file has the order of the model");
+    let mut loaded = model().to(&sim).unwrap();
+    loaded.layers[1].weight = loaded.layers[1].weight.zeros_like().unwrap();
+    load_parameters(&mut loaded, &path).unwrap();
+    for ((name, old), (_, new)) in saved.parameters().iter().zip(loaded.parameters()) {
+        assert_eq!((new.device(), new.to_bytes().unwrap()), (Some(sim), old.to_bytes().unwrap()), "{name}");
+    }
+    // Saving replaces the file, and leaves no other one.
+    save_parameters(&loaded, &path).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+pub(crate) fn parameters_that_do_not_fit_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let (mut model, cpu) = (model(), Device::cpu());
+    let whole = model.parameters();
+    let mut error = |tensors: &[(String, Tensor)]| {
+        weights::save(&path, tensors).unwrap();
+        let before: Vec<Vec<u8>> = model.parameters().iter().map(|(_, tensor)| tensor.to_bytes().unwrap()).collect();
+        let error = load_parameters(&mut model, &path).unwrap_err().to_string();
+        let after: Vec<Vec<u8>> = model.parameters().iter().map(|(_, tensor)| tensor.to_bytes().unwrap()).collect();
+        assert_eq!(before, after, "the model keeps its parameters");
+        error.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
+    };
+    let help = "\nhelp: write the file from a model with the same fields";
+    assert_eq!(error(&whole[..4]), format!("it has no tensor `type.1`, which is a parameter of the model{help}"));
+    let with = |name: &str, tensor: Tensor| {
+        let others = whole.iter().filter(|(known, _)| known != name).cloned();
+        others.chain([(name.to_owned(), tensor)]).collect::<Vec<_>>()
+    };
+    assert_eq!(error(&with("other", numbers(&cpu, 3))), format!("tensor `other` is no parameter of the model{help}"));
+    let help = "\nhelp: make the model with the sizes of the file";
+    let expected = format!("tensor `layers.1.weight` is f32[15], and the parameter of the model is f32[16]{help}");
+    assert_eq!(error(&with("layers.1.weight", numbers(&cpu, 15))), expected);
+    let wrong = cpu.zeros::<f64>(16).unwrap().into();
+    let expected = format!("tensor `last.weight` is f64[16], and the parameter of the model is f32[16]{help}");
+    assert_eq!(error(&with("last.weight", wrong)), expected);
+    let missing = load_parameters(&mut model, folder.path().join("none.safetensors")).unwrap_err().to_string();
+    assert!(missing.contains("none.safetensors: "), "{missing}");
 }

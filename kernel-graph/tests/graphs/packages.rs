@@ -168,6 +168,8 @@ pub(crate) fn contents_that_do_not_belong_together_are_errors() {
         ("plan.json", "\"0xb\"", "\"0xfff\"", "has another type"),
         ("plan.json", "\"word\": \"0x", "\"word\": \"0xfff", "has another type"),
         ("plan.json", "\"name\": \"c0\"", "\"name\": \"c1\"", "it has no weight `c1`"),
+        ("plan.json", "\"c0\"", "\"x\"", "it has no weight `x`"),
+        ("plan.json", "\"inputs\": [", "\"inputs\": [\"x\", ", "it has two inputs `x`"),
         ("manifest.json", "\"pointer_mut\"", "\"pointer\"", "its parameters are not those of its IR"),
         ("manifest.json", "\"view2\"", "\"view3\"", "its parameters are not those of its IR"),
         ("manifest.json", "\"format\":1", "\"format\":2", "the package has format 2, and this program reads format 1"),
@@ -195,4 +197,30 @@ pub(crate) fn a_kernel_without_a_built_variant_is_compiled() {
     let sim = Device::sim(galatea::Target::SM_80).unwrap();
     let x = numbers(&sim, 37);
     assert_eq!(bytes(&package.load(&sim).unwrap().run([&x]).unwrap()), bytes(&[body(&x).unwrap()]));
+}
+
+pub(crate) fn a_check_goes_on_behind_the_first_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("program.gpk");
+    let package = Package::from_bytes(graph(&numbers(&Device::cpu(), 16)).package().to_bytes().unwrap()).unwrap();
+    let errors = |bytes: &[u8], targets: &[galatea::Target]| -> Vec<String> {
+        std::fs::write(&path, bytes).unwrap();
+        Package::check(&path, targets).unwrap().into_iter().flat_map(|check| check.errors).collect()
+    };
+    let whole = graph(&numbers(&Device::cpu(), 16)).package().to_bytes().unwrap();
+    let all = galatea::Target::ALL;
+    assert!(errors(&whole, &[]).is_empty() && errors(&whole, &all).is_empty());
+    // The launches of one kernel have another type: an error for each of them.
+    let types = errors(&changed(&package, "plan.json", &|text| text.replace("\"type\": \"usize\"", "\"type\": \"i32\"")), &[]);
+    assert!(!types.is_empty() && types.iter().all(|error| error.starts_with("step ") && error.contains("has another type")), "{types:?}");
+    // Code for Hopper alone does not run on other GPUs.
+    let hopper = changed(&package, "manifest.json", &|text| text.replace("\"sm_80\"", "\"sm_90a\""));
+    assert!(errors(&hopper, &[]).is_empty() && errors(&hopper, &all[1..]).is_empty());
+    let errors = errors(&hopper, &all[..1]);
+    assert_eq!(errors.len(), package.plan(&Device::cpu()).unwrap().nodes.iter().filter(|node| is_launch(node)).count());
+    assert!(errors[0].contains("has no variant for `sm_80`\nhelp: write the package with `.targets([..])`"), "{errors:?}");
+}
+
+fn is_launch(node: &kernel_graph::Node) -> bool {
+    matches!(node.op, kernel_graph::NodeOp::Launch(_))
 }

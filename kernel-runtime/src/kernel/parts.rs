@@ -104,6 +104,20 @@ impl KernelParts {
         }
     }
 
+    /// The types, constants and facts of a variant's key, such as `T = f32, BLOCK_SIZE = 1024, n % 16 = 0`.
+    ///
+    /// # Errors
+    /// As [`KernelParts::kernel`].
+    pub fn parameters(&self, key: &[u64]) -> Result<String> {
+        let (func, facts) = self.checked()?;
+        Ok(super::parameters(&func, key, &facts))
+    }
+
+    /// The text of the IR without source locations, which the edit of a comment changes.
+    pub fn ir_without_locations(&self) -> String {
+        self.ir.lines().map(super::without_source_location).flat_map(|line| [line, "\n"]).collect()
+    }
+
     /// A kernel of these parts, for the rest of the process: equal parts give one kernel.
     ///
     /// # Errors
@@ -117,7 +131,7 @@ impl KernelParts {
         if let Some(kernel) = kernels.get(&self) {
             return Ok(kernel);
         }
-        let facts = self.checked()?;
+        let (_, facts) = self.checked()?;
         let text = |text: &String| &*String::leak(text.clone());
         let params: Vec<Param> = self.params.iter().map(|(name, kind)| Param { name: text(name), kind: *kind }).collect();
         let variants = self.variants.iter().map(|variant| Variant {
@@ -136,8 +150,8 @@ impl KernelParts {
         Ok(kernel)
     }
 
-    /// Compares the parts with the IR, and returns the facts.
-    fn checked(&self) -> Result<Vec<Fact>> {
+    /// Compares the parts with the IR, and returns it and the facts.
+    fn checked(&self) -> Result<(ir::Function, Vec<Fact>)> {
         let refused = |reason: String| Error::Ops(OpsError::NotAKernel { name: self.name.clone(), reason });
         let func = ir::parse(&self.ir).map_err(|error| refused(format!("its IR cannot be read: {error}")))?;
         ir::verify(&func, Stage::Generic).map_err(|violations| {
@@ -182,7 +196,15 @@ impl KernelParts {
             }
             _ => Err(refused(format!("it has a fact of `{}`, which is no scalar parameter", fact.param))),
         };
-        self.facts.iter().map(fact).collect()
+        let facts = self.facts.iter().map(fact).collect::<Result<_>>()?;
+        Ok((func, facts))
+    }
+}
+
+impl VariantParts {
+    /// The text of the PTX without source locations and comments.
+    pub fn ptx_without_locations(&self) -> String {
+        self.ptx.lines().filter(|line| !super::is_source_location(line)).flat_map(|line| [line, "\n"]).collect()
     }
 }
 

@@ -1,0 +1,169 @@
+//! Checks of a whole package, which go on behind the first error.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use kernel_runtime::ops::parts::Kernel;
+use kernel_runtime::{Device, Target};
+
+use crate::error::PackageError;
+use crate::json::list;
+use crate::package::{File, Package};
+use crate::plan::{NodeOp, Plan};
+use crate::{files, json};
+
+/// A check of a package.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Check {
+    /// What was checked, such as `the checksums of 9 entries`.
+    pub subject: String,
+    /// What is wrong. None if the check has passed.
+    pub errors: Vec<String>,
+}
+
+impl Package {
+    /// Checks all of a file: its structure, the checksums, each kernel against its IR, each launch against its kernel, the weights, the rules of plans, and that
+    /// each launch has code for each of these targets; for any target if none is given. A check that needs the result of a failed one is left out.
+    ///
+    /// ```no_run
+    /// # use kernel_package::{Package, PackageError};
+    /// # fn main() -> Result<(), PackageError> {
+    /// for check in Package::check("model.gpk", &[])? {
+    ///     println!("{}: {} errors", check.subject, check.errors.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`PackageError::File`] if the file cannot be read. Other errors are those of checks.
+    pub fn check(path: impl AsRef<Path>, targets: &[Target]) -> Result<Vec<Check>, PackageError> {
+        let file = File::Mapped(Arc::new(files::map(path.as_ref())?));
+        let mut checks = Vec::new();
+        let package = match Package::unchecked(file) {
+            Ok(package) => package,
+            Err(error) => {
+                checks.push(Check { subject: "the structure of the file".to_owned(), errors: vec![reason(&error)] });
+                return Ok(checks);
+            }
+        };
+        let entries = count(package.entries().len(), "entry", "entries");
+        checks.push(Check { subject: format!("the structure of the file: {entries}, format {}", package.format()), errors: Vec::new() });
+        package.check_contents(targets, &mut checks);
+        Ok(checks)
+    }
+
+    fn check_contents(&self, targets: &[Target], checks: &mut Vec<Check>) {
+        let subject = format!("the checksums of {}", count(self.entries().len().saturating_sub(1), "entry", "entries"));
+        let changed =
+            self.changed().map(|names| names.iter().map(|name| format!("entry `{name}` has changed since it was written")).collect());
+        checks.push(Check { subject, errors: changed.unwrap_or_else(|error| vec![reason(&error)]) });
+        let Some(kernels) = self.check_kernels(checks) else { return };
+        let mut plan = match self.read_plan(&kernels) {
+            Ok(json::Read { plan, constants, errors }) => {
+                let subject = format!("the arguments and grids of {}", count(launches(&plan).count() + errors.len(), "launch", "launches"));
+                let is_read = errors.is_empty();
+                let errors = errors.into_iter().map(|(number, error)| format!("step {number}: {}", reason(&error))).collect();
+                checks.push(Check { subject, errors });
+                is_read.then_some((plan, constants))
+            }
+            Err(error) => {
+                checks.push(Check { subject: "the plan".to_owned(), errors: vec![reason(&error)] });
+                None
+            }
+        };
+        let Some((plan, constants)) = &mut plan else { return };
+        let subject = format!("the types and sizes of {}", count(constants.len(), "constant", "constants"));
+        let filled = self.constants(plan, std::mem::take(constants), &Device::cpu());
+        let is_filled = filled.is_ok();
+        checks.push(Check { subject, errors: filled.as_ref().err().map(reason).into_iter().collect() });
+        if is_filled {
+            let subject =
+                format!("the rules of plans: {}, {}", count(plan.types.len(), "value", "values"), count(plan.nodes.len(), "step", "steps"));
+            let broken = [plan.verify(), plan.verify_dims()].into_iter().filter_map(Result::err);
+            let errors = broken.map(|violation| match violation.location {
+                Some(location) => format!("{} ({location})", violation.reason),
+                None => violation.reason,
+            });
+            checks.push(Check { subject, errors: errors.collect() });
+        }
+        match targets {
+            [] => checks.push(code(plan, None)),
+            targets => checks.extend(targets.iter().map(|target| code(plan, Some(*target)))),
+        }
+    }
+
+    /// The kernels, if all of them can be read.
+    fn check_kernels(&self, checks: &mut Vec<Check>) -> Option<Vec<&'static Kernel>> {
+        let list = match list(&self.manifest()["kernels"], "kernels") {
+            Ok(list) => list,
+            Err(error) => {
+                checks.push(Check { subject: "the kernels".to_owned(), errors: vec![reason(&error)] });
+                return None;
+            }
+        };
+        let mut kernels = Vec::new();
+        for (number, json) in list.iter().enumerate() {
+            let mut subject = format!("kernel {number}");
+            let kernel = self.kernel(json).and_then(|parts| {
+                let [params, facts, variants] = [
+                    count(parts.params.len(), "parameter", "parameters"),
+                    count(parts.facts.len(), "fact", "facts"),
+                    count(parts.variants.len(), "variant", "variants"),
+                ];
+                subject = format!("kernel `{}`: its IR, {params}, {facts}, {variants}", parts.name);
+                // SAFETY: the kernel does not run. Its launches are only compared with its parameters.
+                Ok(unsafe { parts.kernel() }?)
+            });
+            let errors = kernel.as_ref().err().map(reason).into_iter().collect();
+            checks.push(Check { subject, errors });
+            kernels.push(kernel.ok());
+        }
+        kernels.into_iter().collect()
+    }
+}
+
+/// The error without what all errors of files have in common.
+fn reason(error: &PackageError) -> String {
+    match error {
+        PackageError::Malformed { reason } => reason.clone(),
+        _ => error.to_string(),
+    }
+}
+
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+fn launches(plan: &Plan) -> impl Iterator<Item = (usize, &kernel_runtime::ops::recorder::RecordedLaunch)> {
+    plan.nodes.iter().enumerate().filter_map(|(number, node)| match &node.op {
+        NodeOp::Launch(launch) => Some((number, launch)),
+        NodeOp::Alloc { .. } | NodeOp::View { .. } => None,
+    })
+}
+
+/// Checks that each launch has a variant that relies on no fact, for the target or for any.
+fn code(plan: &Plan, wanted: Option<Target>) -> Check {
+    let of = wanted.map_or_else(|| "any target".to_owned(), |target| format!("`{target}`"));
+    let runs = |name: &str| match (name.parse::<Target>(), wanted) {
+        (Ok(target), Some(wanted)) => {
+            let (major, minor) = (wanted.number() / 10, wanted.number() % 10);
+            target.runs_on(major.cast_signed(), minor.cast_signed())
+        }
+        (known, None) => known.is_ok(),
+        (Err(_), _) => false,
+    };
+    let mut errors = Vec::new();
+    for (number, launch) in launches(plan) {
+        let has_code = launch.of_kernel().variants().iter().any(|variant| variant.key == launch.key() && runs(variant.target));
+        if !has_code {
+            errors.push(format!(
+                "step {number}: kernel `{}` ({}) has no variant for {of}\nhelp: write the package with `.targets([..])`",
+                launch.kernel(),
+                launch.parameters()
+            ));
+        }
+    }
+    Check { subject: format!("the code of {} for {of}", count(launches(plan).count(), "launch", "launches")), errors }
+}
