@@ -97,7 +97,7 @@ impl Fill {
             Fill::Ones => each(&mut |_| element.nearest(1.0)),
             Fill::Iota => each(&mut |index| element.nearest(index as f64)),
             Fill::Random => {
-                let mut next = random();
+                let mut next = random(SEED);
                 each(&mut |_| {
                     let bits = next();
                     if element.is_float() {
@@ -108,7 +108,7 @@ impl Fill {
                 })
             }
             Fill::Below(end) => {
-                let mut next = random();
+                let mut next = random(SEED);
                 each(&mut |_| element.nearest(((next() >> 11) % end.max(&1)) as f64))
             }
             Fill::File(path) => {
@@ -124,9 +124,12 @@ impl Fill {
     }
 }
 
-/// Random bits, the same in every run: xorshift64 (Marsaglia, *Xorshift RNGs*, 2003).
-fn random() -> impl FnMut() -> u64 {
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+/// The random bits of fills, which are the same in every run.
+const SEED: u64 = 0x2545_f491_4f6c_dd1d;
+
+/// Random bits, the same for the same seed, which is not 0: xorshift64 (Marsaglia, *Xorshift RNGs*, 2003).
+pub(crate) fn random(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed;
     move || {
         state ^= state << 13;
         state ^= state >> 7;

@@ -5,6 +5,7 @@ mod cache;
 mod command_line;
 mod explain;
 mod output;
+mod package;
 mod ptxas;
 mod records_file;
 mod sim;
@@ -26,7 +27,7 @@ use crate::command_line::When;
     version,
     arg_required_else_help = true,
     after_help = "Exit status: 0 on success, 1 on failure, 2 for a mistake on the command line. `sim` and `tune` exit with the status of a program
-that fails."
+that fails. `diff` exits with 1 if the packages differ, and with 2 for an error."
 )]
 struct Cli {
     // `command_line` reads it before the command line is parsed.
@@ -55,6 +56,10 @@ enum Command {
         #[command(flatten)]
         report: variants::Report,
     },
+    Inspect(package::Inspect),
+    Verify(package::Verify),
+    Run(package::Run),
+    Diff(package::Diff),
 }
 
 /// The exit code for a mistake on the command line.
@@ -70,6 +75,10 @@ fn main() -> ExitCode {
         Command::Explain(explain) => explain.run(),
         Command::Cache(cache) => cache.run(),
         Command::Tune(tune) => tune.run(),
+        Command::Inspect(inspect) => inspect.run(),
+        Command::Verify(verify) => verify.run(),
+        Command::Run(run) => run.run(),
+        Command::Diff(diff) => diff.run(),
         Command::Variants { paths, report } => {
             variants::report(&paths, &|_, _| true, &report).and_then(|text| output::print(&text)).map(|()| ExitCode::SUCCESS)
         }

@@ -1,0 +1,213 @@
+//! `galatea inspect`, `verify`, `run` and `diff` as a user calls them: whole texts, exit statuses, and bad files.
+
+mod programs;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use galatea::Device;
+use galatea::graph::weights;
+use galatea::ops::Tensor;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packages");
+
+/// A folder with the packages.
+fn packages() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, bytes) in [("scaled.gpk", programs::package()), ("retrained.gpk", programs::retrained()), ("later.gpk", programs::later())] {
+        fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    folder
+}
+
+/// The output, the errors and the exit status of a command line in a folder.
+fn galatea(folder: &TempDir, line: &str) -> (String, String, i32) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_galatea"));
+    command.current_dir(folder).args(line.split_whitespace());
+    command.env("GALATEA_CACHE", "off").env("CARGO_TERM_COLOR", "never").env_remove("GALATEA_DEVICE");
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
+}
+
+/// The text without the sizes of PTX and without the sizes and offsets of entries, which each change of the compiler changes.
+fn without_sizes(text: &str) -> String {
+    let (mut in_variants, mut in_entries) = (false, false);
+    let mut lines = String::new();
+    for line in text.lines() {
+        in_entries |= line.starts_with("ENTRY");
+        in_variants = line.starts_with("VARIANT") || (in_variants && !line.is_empty());
+        let is_size = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let line = match () {
+            () if in_entries && words.iter().any(|word| is_size(&word)) => {
+                words.iter().map(|word| if is_size(word) { ".." } else { word }).collect::<Vec<_>>().join(" ")
+            }
+            () if in_variants && words.last().is_some_and(is_size) => {
+                let size = words.last().unwrap();
+                format!("{}..", line.strip_suffix(size).unwrap().trim_end().to_owned() + " ")
+            }
+            () => line.to_owned(),
+        };
+        lines += &(line + "\n");
+    }
+    lines
+}
+
+/// `BLESS=1` writes the expected texts.
+#[test]
+fn texts_are_those_of_the_files() {
+    let folder = packages();
+    fs::write(folder.path().join("cut.gpk"), &programs::package()[..5000]).unwrap();
+    let cases = [
+        ("inspect", "inspect scaled.gpk", 0),
+        ("inspect-missing", "inspect missing.gpk", 1),
+        ("inspect-cut", "inspect cut.gpk", 1),
+        ("verify", "verify scaled.gpk", 0),
+        ("verify-targets", "verify scaled.gpk --target sm_80 --target sm_90a", 0),
+        ("verify-cut", "verify cut.gpk", 1),
+        ("run", "run scaled.gpk rows=3 --device cpu --seed 3", 0),
+        ("run-sim", "run scaled.gpk rows=3 --device sim --seed 3", 0),
+        ("run-out-of-range", "run scaled.gpk rows=51 --device cpu", 1),
+        ("run-no-value", "run scaled.gpk --device cpu", 1),
+        ("run-no-dim", "run scaled.gpk row=3 --device cpu", 1),
+        ("run-no-device", "run scaled.gpk rows=3 --device tpu", 1),
+        ("diff-equal", "diff scaled.gpk scaled.gpk", 0),
+        ("diff-weights", "diff scaled.gpk retrained.gpk", 1),
+        ("diff", "diff scaled.gpk later.gpk", 1),
+        ("diff-missing", "diff scaled.gpk missing.gpk", 2),
+    ];
+    for (name, line, status) in cases {
+        let (out, err, code) = galatea(&folder, line);
+        assert_eq!(code, status, "{name}: {out}{err}");
+        // Other machines have other devices.
+        let err = if name == "run-no-device" { err.lines().take(1).flat_map(|line| [line, "\n"]).collect() } else { err };
+        let text = format!("$ galatea {line}\n{}{err}", without_sizes(&out));
+        let file = Path::new(FOLDER).join(format!("{name}.txt"));
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(&file, &text).unwrap();
+        }
+        assert_eq!(text, fs::read_to_string(&file).unwrap_or_default(), "{name}: BLESS=1 writes the file");
+    }
+}
+
+/// docs/graphs.md documents the schema, which other programs rely on.
+#[test]
+fn a_package_as_json_has_a_stable_schema() {
+    let folder = packages();
+    let (out, err, code) = galatea(&folder, "inspect scaled.gpk --json");
+    assert_eq!((code, &*err), (0, ""));
+    let json: Value = serde_json::from_str(&out).unwrap();
+    let names: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+    let expected = [
+        "constants",
+        "dims",
+        "entries",
+        "file_bytes",
+        "format",
+        "inputs",
+        "kernels",
+        "outputs",
+        "package_format",
+        "program",
+        "steps",
+        "written_by",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!((&json["format"], &json["program"], &json["package_format"]), (&"galatea inspect 1".into(), &"scaled".into(), &1.into()));
+    assert_eq!(json["inputs"], serde_json::json!([{ "name": "x", "type": "f32[rows, 4]" }]));
+    assert_eq!(json["constants"], serde_json::json!([{ "name": "weight", "dtype": "f32", "shape": [4], "bytes": 16 }]));
+    assert_eq!((&json["dims"][0]["low"], &json["dims"][0]["high"]), (&1.into(), &50.into()));
+    assert_eq!(json["steps"][1]["grid"], serde_json::json!(["rows", "1", "1"]));
+    let kernel = &json["kernels"][0];
+    assert_eq!(kernel["params"][0], serde_json::json!({ "name": "x", "kind": "View<2>" }));
+    assert!(kernel["variants"].as_array().unwrap().iter().any(|variant| variant["values"] == "BLOCK = 64" && variant["target"] == "sm_80"));
+    // The sizes and offsets are those of the file.
+    let file = fs::read(folder.path().join("scaled.gpk")).unwrap();
+    assert_eq!(json["file_bytes"], file.len());
+    for entry in json["entries"].as_array().unwrap() {
+        let [offset, bytes] = ["offset", "bytes"].map(|name| entry[name].as_u64().unwrap() as usize);
+        assert!(offset % 4096 == 0 && offset + bytes <= file.len(), "{entry}");
+        if entry["name"] == "manifest.json" {
+            serde_json::from_slice::<Value>(&file[offset..offset + bytes]).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_run_reads_and_writes_files_of_tensors() {
+    let folder = packages();
+    let (cpu, path) = (Device::cpu(), |name: &str| folder.path().join(name));
+    let x: Tensor = cpu.tensor_from(&[1.0f32, 2.0, 3.0, 4.0, -1.0, -2.0, -3.0, -4.0], [2, 4]).unwrap().into();
+    weights::save(path("x.safetensors"), &[("x".to_owned(), x.clone())]).unwrap();
+    let (out, err, code) = galatea(&folder, "run scaled.gpk --inputs x.safetensors --outputs y.safetensors --device cpu");
+    let expected = "\
+output 0: f32[2, 4]
+tensor([[ 0.5000,  0.5000, -1.5000,  4.0000],
+        [-0.5000, -0.5000,  1.5000, -4.0000]])
+output 1: f32[1, 4]
+tensor([[-0.5000, -0.5000,  1.5000, -4.0000]])
+";
+    assert_eq!((&*out, &*err, code), (expected, "", 0));
+    let outputs = weights::load(path("y.safetensors"), &cpu).unwrap();
+    let named: Vec<(&str, Vec<f32>)> = outputs.iter().map(|(name, tensor)| (&**name, tensor.to_vec().unwrap())).collect();
+    assert_eq!(named[1], ("output1", vec![-0.5, -0.5, 1.5, -4.0]));
+    assert_eq!((named[0].0, named[0].1.len()), ("output0", 8));
+    // The value of a dim is that of the tensor.
+    assert_eq!(galatea(&folder, "run scaled.gpk rows=2 --inputs x.safetensors --device cpu").0, expected);
+    let (_, err, code) = galatea(&folder, "run scaled.gpk rows=3 --inputs x.safetensors --device cpu");
+    assert_eq!((&*err, code), ("error: dim `rows` is both 2 and 3\n", 1));
+    // Guards are those of the library.
+    let many: Tensor = cpu.zeros::<f32>([51, 4]).unwrap().into();
+    weights::save(path("many.safetensors"), &[("x".to_owned(), many)]).unwrap();
+    let (_, err, code) = galatea(&folder, "run scaled.gpk --inputs many.safetensors --device cpu");
+    assert!(
+        code == 1 && err.starts_with("error: input `x`, axis 0: dim `rows` is 51, allowed 1..=50 (declared in cli/tests/packages/"),
+        "{err}"
+    );
+    weights::save(path("z.safetensors"), &[("z".to_owned(), x)]).unwrap();
+    let (_, err, code) = galatea(&folder, "run scaled.gpk --inputs z.safetensors --device cpu");
+    let expected = "error: z.safetensors: tensor `z` is no input of the program\nhelp: its inputs are x\n";
+    assert_eq!((&*err, code), (expected, 1));
+    fs::write(path("z.safetensors"), "not tensors").unwrap();
+    let (_, err, code) = galatea(&folder, "run scaled.gpk --inputs z.safetensors --device cpu");
+    assert!(code == 1 && err.starts_with("error: z.safetensors: not a file of tensors: its header is too long\nhelp: "), "{err}");
+}
+
+#[test]
+fn a_seed_repeats_the_inputs() {
+    let folder = packages();
+    let (first, ..) = galatea(&folder, "run scaled.gpk rows=5 --device cpu");
+    let seed = first.strip_prefix("seed ").unwrap().split_once('\n').unwrap().0;
+    assert_eq!(galatea(&folder, &format!("run scaled.gpk rows=5 --device cpu --seed {seed}")).0, first);
+    assert_ne!(galatea(&folder, "run scaled.gpk rows=5 --device cpu --seed 1").0, first);
+}
+
+/// Each defect is one line that begins with `wrong`, and an error.
+#[test]
+fn defects_have_a_line_and_an_error() {
+    let folder = packages();
+    let file = fs::read(folder.path().join("scaled.gpk")).unwrap();
+    let verify = |from: &str, to: &str| {
+        let at = file.windows(from.len()).position(|bytes| bytes == from.as_bytes()).unwrap();
+        let mut bytes = file.clone();
+        bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+        fs::write(folder.path().join("bad.gpk"), bytes).unwrap();
+        let (out, err, code) = galatea(&folder, "verify bad.gpk");
+        assert_eq!(code, 1, "{out}{err}");
+        let wrong: Vec<String> = out.lines().filter_map(|line| line.strip_prefix("wrong  ")).map(str::to_owned).collect();
+        (wrong, err)
+    };
+    // The checksum of the plan does not fit either.
+    let (wrong, err) = verify("\"launch\": 0", "\"launch\": 7");
+    assert_eq!(wrong.len(), 2, "{wrong:?}");
+    assert!(err.contains("error: bad.gpk: entry `plan.json` has changed since it was written\n"), "{err}");
+    assert!(err.contains("error: bad.gpk: step 1: a launch names a kernel that does not exist\n"), "{err}");
+    // The manifest has a checksum of another kind.
+    let (wrong, err) = verify("\"num_warps\": 4", "\"num_warps\": 8");
+    assert_eq!(wrong, ["the structure of the file"]);
+    assert!(err.contains("error: bad.gpk: entry `manifest.json` has changed since it was written\n"), "{err}");
+}

@@ -1,0 +1,77 @@
+//! Small programs, and the packages that hold them.
+
+use galatea::graph::{export, input};
+use galatea::ops::{Module, Tensor};
+use galatea::prelude::*;
+use galatea::{Dim, Dtype};
+
+#[derive(Module)]
+struct Model {
+    weight: Tensor,
+}
+
+/// y = x * weight, and rows of sums
+pub(crate) mod first {
+    use galatea::prelude::*;
+
+    #[kernel(BLOCK = [64])]
+    pub(crate) fn scale_rows<const BLOCK: usize>(x: View<f32, 2>, weight: Ptr<f32>, y: PtrMut<f32>, factor: f32) {
+        let (row, column) = (program_id(0), arange(0, BLOCK));
+        let v = x.load([row, 0], [1, BLOCK]);
+        let w = load(weight + column, mask = column < extent(x, 1));
+        store(y + row * extent(x, 1) + column, reshape(v, [BLOCK]) * w * factor, mask = column < extent(x, 1));
+    }
+}
+
+/// The kernel of a later version: it adds.
+pub(crate) mod second {
+    use galatea::prelude::*;
+
+    #[kernel(BLOCK = [64])]
+    pub(crate) fn scale_rows<const BLOCK: usize>(x: View<f32, 2>, weight: Ptr<f32>, y: PtrMut<f32>, factor: f32) {
+        let (row, column) = (program_id(0), arange(0, BLOCK));
+        let v = x.load([row, 0], [1, BLOCK]);
+        let w = load(weight + column, mask = column < extent(x, 1));
+        store(y + row * extent(x, 1) + column, reshape(v, [BLOCK]) + w * factor, mask = column < extent(x, 1));
+    }
+}
+
+fn model(first: f32) -> Model {
+    Model { weight: Device::cpu().tensor(&[first, 0.5, -1.0, 2.0]).unwrap().into() }
+}
+
+impl Model {
+    fn forward(&self, x: &Tensor) -> Result<[Tensor; 2]> {
+        let mut y = x.empty_like()?;
+        first::scale_rows::<64>(x, &self.weight, &mut y, 0.5).grid(x.dim(0)).launch()?;
+        let last = y.slice(x.dim(0) - 1..x.dim(0))?;
+        Ok([y, last])
+    }
+
+    fn forward_later(&self, x: &Tensor) -> Result<Tensor> {
+        let mut y = x.new_zeros(Dtype::F32, x.dims())?;
+        second::scale_rows::<64>(x, &self.weight, &mut y, 0.5).grid(x.dim(0)).launch()?;
+        Ok(y)
+    }
+}
+
+/// The package, with targets for kernels that were not built.
+pub(crate) fn package() -> Vec<u8> {
+    let (rows, model) = (Dim::new("rows", 1..=50), model(1.0));
+    let graph = export(|[x]| model.forward(x), [input("x", [&rows, &4.into()], Dtype::F32)]).unwrap();
+    graph.named("scaled").with_params(&model).package().to_bytes().unwrap()
+}
+
+/// The same program with another weight.
+pub(crate) fn retrained() -> Vec<u8> {
+    let (rows, model) = (Dim::new("rows", 1..=50), model(1.25));
+    let graph = export(|[x]| model.forward(x), [input("x", [&rows, &4.into()], Dtype::F32)]).unwrap();
+    graph.named("scaled").with_params(&model).package().to_bytes().unwrap()
+}
+
+/// A later version: another kernel, range and allocation, and one output.
+pub(crate) fn later() -> Vec<u8> {
+    let (rows, model) = (Dim::new("rows", 1..=80), model(1.0));
+    let graph = export(|[x]| model.forward_later(x), [input("x", [&rows, &4.into()], Dtype::F32)]).unwrap();
+    graph.named("scaled").with_params(&model).package().to_bytes().unwrap()
+}
