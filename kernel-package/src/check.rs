@@ -1,5 +1,6 @@
 //! Checks of a whole package, which go on behind the first error.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -103,10 +104,10 @@ impl Package {
                 return None;
             }
         };
-        let mut kernels = Vec::new();
+        let (mut kernels, mut named) = (Vec::new(), HashSet::new());
         for (number, json) in list.iter().enumerate() {
             let mut subject = format!("kernel {number}");
-            let kernel = self.kernel(json).and_then(|parts| {
+            let kernel = self.kernel(json, &mut named).and_then(|parts| {
                 let [params, facts, variants] = [
                     count(parts.params.len(), "parameter", "parameters"),
                     count(parts.facts.len(), "fact", "facts"),

@@ -99,11 +99,17 @@ const MOST_BYTES: usize = 64 << 20;
 /// The most named dims of a plan.
 const MOST_DIMS: usize = 1024;
 
+/// Checks the size of an entry with JSON, which a writer and a reader limit alike.
+pub(crate) fn check_size(entry: &str, bytes: &[u8]) -> Result<(), PackageError> {
+    match bytes.len() {
+        0..=MOST_BYTES => Ok(()),
+        _ => Err(fail(&format!("entry `{entry}` is larger than {} MiB", MOST_BYTES >> 20))),
+    }
+}
+
 /// Reads the JSON of an entry.
 pub(crate) fn parse(entry: &str, bytes: &[u8]) -> Result<Json, PackageError> {
-    if bytes.len() > MOST_BYTES {
-        return Err(fail(&format!("entry `{entry}` is larger than {} MiB", MOST_BYTES >> 20)));
-    }
+    check_size(entry, bytes)?;
     serde_json::from_slice(bytes).map_err(|error| fail(&format!("entry `{entry}` is no JSON: {error}")))
 }
 
@@ -267,4 +273,25 @@ pub(crate) fn list<'j>(json: &'j Json, name: &str) -> Result<&'j Vec<Json>, Pack
 
 pub(crate) fn text<'j>(json: &'j Json, name: &str) -> Result<&'j str, PackageError> {
     json.as_str().ok_or_else(|| fail(&format!("`{name}` is no text")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_bounded_before_anything_is_read() {
+        let message = |result: Result<(), PackageError>| result.unwrap_err().to_string();
+        assert!(message(parse("plan.json", &vec![b' '; MOST_BYTES + 1]).map(drop)).contains("larger than 64 MiB"));
+        let dim = |name: String| json!({ "name": name, "range": [0, 1], "declared": "a.rs:1:1" });
+        let plan = |dims: Vec<Json>, values: &[&str], inputs: &[&str]| json!({ "name": "p", "dims": dims, "inputs": inputs, "values": values, "constants": [], "nodes": [], "outputs": [] });
+        let read = |plan: Json| read(&plan, &[]).map(drop);
+        assert!(read(plan((0..MOST_DIMS).map(|number| dim(format!("d{number}"))).collect(), &[], &[])).is_ok());
+        let many = (0..=MOST_DIMS).map(|number| dim(format!("d{number}"))).collect();
+        assert!(message(read(plan(many, &[], &[]))).contains("it has more than 1024 dims"));
+        assert!(message(read(plan(vec![dim("d".to_owned()), dim("d".to_owned())], &[], &[]))).contains("it has two dims `d`"));
+        let axes = format!("f32[{}]", vec!["1"; MAX_RANK + 1].join(", "));
+        assert!(message(read(plan(Vec::new(), &[&axes], &[]))).contains("axes"));
+        assert!(message(read(plan(Vec::new(), &["f32[1]"], &["x", "y"]))).contains("it has more inputs than values"));
+    }
 }

@@ -8,7 +8,7 @@
 //! | `kernels/0-silu-1.ptx` | a variant |
 //! | `weights.safetensors` | the constants |
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -83,6 +83,9 @@ impl<'p> PackageWriter<'p> {
             "blake3": hashes,
         });
         entries.insert(0, (MANIFEST.to_owned(), pretty(&manifest)));
+        for (name, bytes) in entries.iter().filter(|(name, _)| [MANIFEST, PLAN].contains(&&**name)) {
+            json::check_size(name, bytes)?;
+        }
         archive::write(&entries)
     }
 
@@ -377,10 +380,16 @@ impl Package {
     /// # Errors
     /// [`PackageError::Malformed`] for a manifest that cannot be read.
     pub fn kernels(&self) -> Result<Vec<KernelParts>> {
-        list(&self.manifest["kernels"], "kernels")?.iter().map(|kernel| self.kernel(kernel)).collect()
+        let mut named = HashSet::new();
+        list(&self.manifest["kernels"], "kernels")?.iter().map(|kernel| self.kernel(kernel, &mut named)).collect()
     }
 
-    pub(crate) fn kernel(&self, json: &Json) -> Result<KernelParts> {
+    /// A kernel of the manifest. `named` are the entries of other kernels: a second copy of them would take memory that the file does not account for.
+    pub(crate) fn kernel<'p>(&'p self, json: &'p Json, named: &mut HashSet<&'p str>) -> Result<KernelParts> {
+        let mut code = |name: &'p Json, field: &str| {
+            let name = text(name, field)?;
+            if named.insert(name) { self.text(name) } else { Err(fail(&format!("two kernels or variants name entry `{name}`"))) }
+        };
         let param = |param: &Json| {
             let name = text(&param[0], "params")?.to_owned();
             let kind = kind_of(text(&param[1], "params")?).ok_or_else(|| fail(&format!("parameter `{name}` has no kind")))?;
@@ -392,7 +401,8 @@ impl Package {
             let known = known("is").map(KnownParts::Is).or_else(|| known("multiple_of").map(KnownParts::MultipleOf));
             Ok(FactParts { param, known: known.ok_or_else(|| fail("a fact is damaged"))? })
         };
-        let variant = |variant: &Json| {
+        let ir = code(&json["ir"], "ir")?;
+        let variant = |variant: &'p Json| {
             let key = list(&variant["key"], "key")?.iter().map(|word| word.as_str().and_then(unhex)).collect::<Option<Vec<u64>>>();
             let shared_bytes = variant["shared_bytes"].as_u64().and_then(|bytes| u32::try_from(bytes).ok());
             Ok(VariantParts {
@@ -401,12 +411,12 @@ impl Package {
                 target: text(&variant["target"], "target")?.to_owned(),
                 entry: text(&variant["entry"], "entry")?.to_owned(),
                 shared_bytes: shared_bytes.ok_or_else(|| fail("a variant is damaged"))?,
-                ptx: self.text(text(&variant["ptx"], "ptx")?)?,
+                ptx: code(&variant["ptx"], "ptx")?,
             })
         };
         Ok(KernelParts {
             name: text(&json["name"], "name")?.to_owned(),
-            ir: self.text(text(&json["ir"], "ir")?)?,
+            ir,
             schedule: read_schedule(&json["schedule"])?,
             params: list(&json["params"], "params")?.iter().map(param).collect::<Result<_>>()?,
             facts: list(&json["facts"], "facts")?.iter().map(fact).collect::<Result<_>>()?,

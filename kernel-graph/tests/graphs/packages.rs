@@ -172,6 +172,12 @@ pub(crate) fn contents_that_do_not_belong_together_are_errors() {
         ("plan.json", "\"inputs\": [", "\"inputs\": [\"x\", ", "it has two inputs `x`"),
         ("manifest.json", "\"pointer_mut\"", "\"pointer\"", "its parameters are not those of its IR"),
         ("manifest.json", "\"view2\"", "\"view3\"", "its parameters are not those of its IR"),
+        (
+            "manifest.json",
+            "\"ir\":\"kernels/1-scale_elements.ir\"",
+            "\"ir\":\"kernels/0-silu_elements.ir\"",
+            "two kernels or variants name entry `kernels/0-silu_elements.ir`",
+        ),
         ("manifest.json", "\"format\":1", "\"format\":2", "the package has format 2, and this program reads format 1"),
         (&*ir, "kernel @silu_elements", "kernel @other", "its IR is that of `other`"),
         (&*ir, "load %x", "load %z", "its IR cannot be read"),

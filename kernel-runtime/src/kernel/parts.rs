@@ -9,6 +9,7 @@ use kernel_lang::ir::{self, Elem, Stage, Type};
 
 use super::{Kernel, Param, ParamKind, Variant};
 use crate::launch::fact::Fact;
+use crate::launch::recording::{MOST_KEYS, MOST_WORDS};
 use crate::ops::OpsError;
 use crate::ops::recorder::{RecordedArg, RecordedLaunch};
 use crate::{Dim, Error, Result, Site, Target};
@@ -240,6 +241,13 @@ impl RecordedLaunch {
         let func = kernel.parsed()?;
         if key.len() != func.types.len() + func.consts.len() || args.len() != kernel.params().len() {
             return refused("a launch has another number of arguments or generics".to_owned());
+        }
+        let words: usize = kernel.params().iter().map(|param| param.kind.words()).sum();
+        if words > MOST_WORDS || key.len() > MOST_KEYS {
+            return refused(format!(
+                "its arguments take {words} words and its generics {}: at most {MOST_WORDS} and {MOST_KEYS} are possible",
+                key.len()
+            ));
         }
         let dtype_of = |elem: &Elem| match elem {
             Elem::Dtype(dtype) => Some(*dtype),

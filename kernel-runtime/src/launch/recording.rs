@@ -127,10 +127,10 @@ fn recorded_args<const WORDS: usize>(
 }
 
 /// The most words that the arguments of a recorded launch take, and those of most launches. There is a copy of the launch path for each.
-const MOST_WORDS: usize = 128;
+pub(crate) const MOST_WORDS: usize = 128;
 const FEW_WORDS: usize = 32;
 /// The most generics of a kernel in a recorded launch.
-const MOST_KEYS: usize = 12;
+pub(crate) const MOST_KEYS: usize = 12;
 
 /// Launches a recorded kernel with these arguments.
 pub(crate) fn run(launch: &RecordedLaunch, arguments: Vec<BoundArg<'_>>, grid: [i64; 3]) -> Result<()> {
