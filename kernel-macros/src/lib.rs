@@ -121,7 +121,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// #[op("mylib::silu")]
 /// pub fn silu(x: &Tensor) -> Result<Tensor> {
 ///     let (n, mut y) = (x.numel(), x.empty_like()?);
-///     silu_elements::<1024>(x, &mut y, &n).grid(n.cdiv(1024)).launch()?;
+///     silu_elements::<Any, 1024>(x, &mut y, &n).grid(n.cdiv(1024)).launch()?;
 ///     Ok(y)
 /// }
 ///

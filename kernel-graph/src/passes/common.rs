@@ -187,7 +187,7 @@ impl Cx {
     /// Whether one value may take the place of an equal one without additional copies.
     fn may_replace(&self, value: Value, by: Value) -> bool {
         let (value, by) = (self.of(value), self.of(by));
-        !value.is_written && !by.is_written && !(value.is_output && by.is_output)
+        !(value.is_written || by.is_written || value.is_output && by.is_output)
     }
 
     fn replace(&mut self, value: Value, by: Value) {

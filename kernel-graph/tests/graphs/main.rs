@@ -47,7 +47,7 @@ const ON_EACH: &[OnDevice] = &[
     ("packages::a_package_is_loaded_on_every_device", packages::a_package_is_loaded_on_every_device),
     ("any::the_kernel_of_the_dtype_runs", any::the_kernel_of_the_dtype_runs),
     ("any::each_type_parameter_has_a_dtype_of_its_own", any::each_type_parameter_has_a_dtype_of_its_own),
-    ("any::views_have_the_strides_of_their_dtype", any::views_have_the_strides_of_their_dtype),
+    ("any::views_have_the_shapes_of_their_tensors", any::views_have_the_shapes_of_their_tensors),
     ("any::a_write_copies_shared_elements", any::a_write_copies_shared_elements),
     ("any::scalars_have_the_dtype_of_the_tensors", any::scalars_have_the_dtype_of_the_tensors),
     ("any::an_autotuned_kernel_runs_for_the_dtype", any::an_autotuned_kernel_runs_for_the_dtype),

@@ -15,7 +15,7 @@ use crate::device::stream::Queue;
 use crate::kernel::Kernel;
 use crate::launch::deferral::Deferral;
 use crate::launch::fact::which_hold;
-use crate::launch::scalar::{GenericScalarArg, ScalarArg, ScalarWord};
+use crate::launch::scalar::{GenericScalarArg, IntegerType, ScalarArg, ScalarWord, Untyped};
 use crate::ops::{OpsError, Real, Traced};
 use crate::tensor::cuda_slice;
 use crate::tensor::element::{ElementArg, Scalar};
@@ -161,7 +161,8 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         self.push_scalar(argument.generic_argument());
     }
 
-    #[inline]
+    /// Always inlined, so that the kind of a typed argument is known there.
+    #[inline(always)]
     fn push_scalar(&mut self, argument: ScalarWord) {
         match argument {
             ScalarWord::Known(Ok(word)) => self.word(word),
@@ -169,16 +170,8 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
                 self.fail(|kernel, position| Error::ScalarTooLarge { kernel, position, value });
                 self.word(value);
             }
-            ScalarWord::Dim(dim, ty) => {
-                let word = self.filled;
-                self.deferral().dims.push((word, dim, ty));
-                self.word(0);
-            }
-            ScalarWord::Untyped(number) => {
-                let word = self.filled;
-                self.deferral().numbers.push((word, number));
-                self.word(0);
-            }
+            ScalarWord::Dim(dim, ty) => self.defer_dim(dim, ty),
+            ScalarWord::Untyped(number) => self.defer_number(number),
         }
     }
 
@@ -225,6 +218,22 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     #[cold]
     pub(super) fn deferral(&mut self) -> &mut Deferral {
         self.deferral.get_or_insert_default()
+    }
+
+    /// Adds the word of an expression.
+    #[cold]
+    fn defer_dim(&mut self, dim: Dim, ty: IntegerType) {
+        let word = self.filled;
+        self.deferral().dims.push((word, dim, ty));
+        self.word(0);
+    }
+
+    /// Adds the word of a number whose dtype is not known yet.
+    #[cold]
+    fn defer_number(&mut self, number: Untyped) {
+        let word = self.filled;
+        self.deferral().numbers.push((word, number));
+        self.word(0);
     }
 
     /// Notes a grid of expressions.
@@ -453,6 +462,7 @@ pub(crate) type Guards<'s> = Vec<SyncOnDrop<'s>>;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::Any;
 
     // SAFETY: no test launches it.
     static KERNEL: Kernel = unsafe { Kernel::new("k", "", kernel_lang::Schedule::DEFAULT, &[], &[]) };
@@ -486,6 +496,12 @@ mod tests {
         even.view::<f32>("x", x.view().reshape([3, 8]).unwrap(), 2);
         odd.view::<f32>("x", &x, 2);
         assert_eq!((even.unaligned(), odd.unaligned()), (0, 1));
+        let of_dtype = |dtype| {
+            let (x, mut args) = (crate::ops::Tensor::zeros(&Device::cpu(), dtype, [4, 12]).unwrap(), Args::<5>::new(&KERNEL));
+            args.view::<Any>("x", &x, 2);
+            (args.unaligned(), args.regions().next().unwrap().bytes)
+        };
+        assert_eq!([Dtype::F32, Dtype::Bf16].map(of_dtype), [(0, 192), (1, 96)]);
     }
 
     #[test]

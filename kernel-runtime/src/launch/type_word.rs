@@ -24,10 +24,13 @@ impl<const WORDS: usize> Args<'_, WORDS> {
     /// The word for a type parameter, after all arguments of its type.
     #[inline]
     pub fn type_word<T: ElementArg>(&mut self, param: &'static TypeParam) -> u64 {
-        match T::KNOWN {
-            Some(dtype) => dtype.code(),
-            None => self.word_of_arguments(param),
-        }
+        let known = const {
+            match T::KNOWN {
+                Some(dtype) => Some(dtype.code()),
+                None => None,
+            }
+        };
+        known.unwrap_or_else(|| self.word_of_arguments(param))
     }
 
     /// The word for the dtype of the arguments. If they have none that the kernel allows, the launch does not run.

@@ -63,15 +63,24 @@ pub trait ElementArg: sealed::Sealed + 'static {
 }
 
 /// A type that a launch can name for a type parameter with the bound `Float`: a [`Float`], or [`Any`].
-#[diagnostic::on_unimplemented(message = "the trait bound `{Self}: Float` is not satisfied")]
+#[diagnostic::on_unimplemented(
+    message = "the trait bound `{Self}: Float` is not satisfied",
+    label = "the trait `Float` is not implemented for `{Self}`"
+)]
 pub trait FloatArg: ElementArg {}
 
 /// A type that a launch can name for a type parameter with the bound `Int`: an [`Int`], or [`Any`].
-#[diagnostic::on_unimplemented(message = "the trait bound `{Self}: Int` is not satisfied")]
+#[diagnostic::on_unimplemented(
+    message = "the trait bound `{Self}: Int` is not satisfied",
+    label = "the trait `Int` is not implemented for `{Self}`"
+)]
 pub trait IntArg: ElementArg {}
 
 /// A type that a launch can name for a type parameter with the bound `Number`: a [`Number`], or [`Any`].
-#[diagnostic::on_unimplemented(message = "the trait bound `{Self}: Number` is not satisfied")]
+#[diagnostic::on_unimplemented(
+    message = "the trait bound `{Self}: Number` is not satisfied",
+    label = "the trait `Number` is not implemented for `{Self}`"
+)]
 pub trait NumberArg: ElementArg {}
 
 impl sealed::Sealed for Any {}
