@@ -30,6 +30,9 @@ pub(crate) struct Diff {
 /// The exit status for a package that cannot be read.
 const TROUBLE: u8 = 2;
 
+/// The lines of a part of a package.
+type Lines = fn(&Summary) -> Vec<String>;
+
 /// A package, and what is compared.
 struct Side {
     summary: Summary,
@@ -54,7 +57,7 @@ impl Diff {
 
     fn text(&self) -> Result<String, String> {
         let (a, b) = (read(&self.a)?, read(&self.b)?);
-        let lists: [(&str, fn(&Summary) -> Vec<String>); 4] = [
+        let lists: [(&str, Lines); 4] = [
             ("program", |summary| vec![summary.program.clone()]),
             ("dims", |summary| summary.dims.iter().map(|dim| format!("{} in {}..={}", dim.name, dim.low, dim.high)).collect()),
             ("inputs", |summary| summary.inputs.iter().map(|input| format!("{}: {}", input.name, input.ty)).collect()),

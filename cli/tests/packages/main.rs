@@ -43,7 +43,7 @@ fn without_sizes(text: &str) -> String {
         let is_size = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
         let words: Vec<&str> = line.split_whitespace().collect();
         let line = match () {
-            () if in_entries && words.iter().any(|word| is_size(&word)) => {
+            () if in_entries && words.iter().any(is_size) => {
                 words.iter().map(|word| if is_size(word) { ".." } else { word }).collect::<Vec<_>>().join(" ")
             }
             () if in_variants && words.last().is_some_and(is_size) => {
