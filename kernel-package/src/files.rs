@@ -11,6 +11,10 @@ use crate::error::PackageError;
 /// The bytes of a file, mapped into memory. No other process may change the file while it is mapped.
 pub(crate) fn map(path: &Path) -> Result<Mmap, PackageError> {
     let fail = |source| PackageError::File { path: path.to_owned(), source };
+    // A folder and a device cannot be mapped, and a pipe has no end.
+    if !std::fs::metadata(path).map_err(fail)?.is_file() {
+        return Err(fail(std::io::Error::other("this is no regular file")));
+    }
     let file = File::open(path).map_err(fail)?;
     // SAFETY: the caller promises that the file does not change. `replace` puts another file into its position.
     unsafe { Mmap::map(&file) }.map_err(fail)

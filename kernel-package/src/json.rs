@@ -107,9 +107,24 @@ pub(crate) fn check_size(entry: &str, bytes: &[u8]) -> Result<(), PackageError> 
     }
 }
 
+/// Whether the values of JSON take at most 64 times its bytes, and a page. Texts such as `[{"":0},{"":0}]` take more: a map has room for eleven values.
+pub(crate) fn is_sparse(bytes: &[u8]) -> bool {
+    let values = bytes.iter().map(|byte| match byte {
+        b'{' => 640,
+        b'[' => 128,
+        // A list that grows is there twice.
+        b',' => 64,
+        _ => 0,
+    });
+    values.sum::<usize>() <= 64 * bytes.len() + 4096
+}
+
 /// Reads the JSON of an entry.
 pub(crate) fn parse(entry: &str, bytes: &[u8]) -> Result<Json, PackageError> {
     check_size(entry, bytes)?;
+    if !is_sparse(bytes) {
+        return Err(fail(&format!("entry `{entry}` has too many values for its size")));
+    }
     serde_json::from_slice(bytes).map_err(|error| fail(&format!("entry `{entry}` is no JSON: {error}")))
 }
 
@@ -283,6 +298,8 @@ mod tests {
     fn sizes_are_bounded_before_anything_is_read() {
         let message = |result: Result<(), PackageError>| result.unwrap_err().to_string();
         assert!(message(parse("plan.json", &vec![b' '; MOST_BYTES + 1]).map(drop)).contains("larger than 64 MiB"));
+        let dense = "{\"\":0},".repeat(1000);
+        assert!(message(parse("plan.json", dense.as_bytes()).map(drop)).contains("`plan.json` has too many values for its size"));
         let dim = |name: String| json!({ "name": name, "range": [0, 1], "declared": "a.rs:1:1" });
         let plan = |dims: Vec<Json>, values: &[&str], inputs: &[&str]| json!({ "name": "p", "dims": dims, "inputs": inputs, "values": values, "constants": [], "nodes": [], "outputs": [] });
         let read = |plan: Json| read(&plan, &[]).map(drop);

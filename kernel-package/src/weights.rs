@@ -28,6 +28,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::error::PackageError;
 use crate::files;
+use crate::json::is_sparse;
 
 /// A tensor in a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -185,6 +186,9 @@ pub(crate) fn read(file: &[u8]) -> Result<Vec<Entry>, String> {
     let len = file.first_chunk::<8>().map(|len| u64::from_le_bytes(*len)).ok_or_else(|| fail("it is cut off"))?;
     let len = usize::try_from(len).ok().filter(|len| *len <= MOST_HEADER).ok_or_else(|| fail("its header is too long"))?;
     let header = file.get(8..8 + len).ok_or_else(|| fail("its header is cut off"))?;
+    if !is_sparse(header) {
+        return Err(fail("its header has too many values for its size"));
+    }
     let header: Json = serde_json::from_slice(header).map_err(|_| fail("its header is no JSON"))?;
     let data = 8 + len;
     let mut entries = Vec::new();

@@ -65,6 +65,7 @@ fn texts_are_those_of_the_files() {
     let cases = [
         ("inspect", "inspect scaled.gpk", 0),
         ("inspect-missing", "inspect missing.gpk", 1),
+        ("inspect-folder", "inspect .", 1),
         ("inspect-cut", "inspect cut.gpk", 1),
         ("verify", "verify scaled.gpk", 0),
         ("verify-targets", "verify scaled.gpk --target sm_80 --target sm_90a", 0),

@@ -218,6 +218,10 @@ fn fresh(random: &mut Random) -> Json {
         json!({}),
         json!([[[[[[]]]]]]),
         json!(["0xffffffffffffffff"]),
+        json!(vec![0; 5000]),
+        json!(vec![[0]; 5000]),
+        json!(vec![json!({ "": 0 }); 2000]),
+        json!(vec!["f32[rows]"; 5000]),
     ];
     random.pick(&all).clone()
 }

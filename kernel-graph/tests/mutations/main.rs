@@ -71,7 +71,7 @@ fn count() -> usize {
 
 /// The memory that reading a package may take beside the file: a copy of each text and weight, another while it is made, and the JSON as values.
 fn allowed(file: usize, json: usize) -> usize {
-    2 * file + 40 * json + (256 << 10)
+    2 * file + 64 * json + (256 << 10)
 }
 
 /// Makes many changed packages, and counts how they end.
