@@ -1,6 +1,6 @@
 //! Rewrites of graphs, one a file.
 
-pub(crate) mod common;
+pub(crate) mod cse;
 pub(crate) mod dead_code;
 
 use crate::graph::Graph;
@@ -8,6 +8,6 @@ use crate::graph::Graph;
 /// The passes of a new graph, in order.
 pub(crate) const ALL: [fn(&mut Graph); 3] = [
     dead_code::run, // before common: a launch that is not needed must not count as a use
-    common::run,
+    cse::run,
     dead_code::run, // after common, which leaves the nodes that it has replaced
 ];

@@ -2,7 +2,7 @@
 //! and their errors.
 
 mod any;
-mod common;
+mod cse;
 mod dot;
 mod errors;
 mod flops;
@@ -104,20 +104,17 @@ const ONCE: &[(&str, fn())] = &[
     ("flops::sizes_are_those_of_the_graph", flops::sizes_are_those_of_the_graph),
     ("flops::a_graph_without_launches_has_one_row", flops::a_graph_without_launches_has_one_row),
     ("flops::arguments_decide_loops_and_branches", flops::arguments_decide_loops_and_branches),
-    ("common::equal_views_are_one", common::equal_views_are_one),
-    ("common::views_that_differ_stay", common::views_that_differ_stay),
-    ("common::zeros_that_nothing_writes_are_one", common::zeros_that_nothing_writes_are_one),
-    ("common::equal_launches_are_one", common::equal_launches_are_one),
-    ("common::launches_that_differ_stay", common::launches_that_differ_stay),
+    ("cse::equal_views_are_one", cse::equal_views_are_one),
+    ("cse::views_that_differ_stay", cse::views_that_differ_stay),
+    ("cse::zeros_that_nothing_writes_are_one", cse::zeros_that_nothing_writes_are_one),
+    ("cse::equal_launches_are_one", cse::equal_launches_are_one),
+    ("cse::launches_that_differ_stay", cse::launches_that_differ_stay),
     (
-        "common::arbitrary_elements_that_another_operation_sees_are_not_chosen",
-        common::arbitrary_elements_that_another_operation_sees_are_not_chosen,
+        "cse::arbitrary_elements_that_another_operation_sees_are_not_chosen",
+        cse::arbitrary_elements_that_another_operation_sees_are_not_chosen,
     ),
-    ("common::a_call_without_nodes_is_left_out", common::a_call_without_nodes_is_left_out),
-    (
-        "common::graphs_of_random_programs_compute_what_the_programs_compute",
-        common::graphs_of_random_programs_compute_what_the_programs_compute,
-    ),
+    ("cse::a_call_without_nodes_is_left_out", cse::a_call_without_nodes_is_left_out),
+    ("cse::graphs_of_random_programs_compute_what_the_programs_compute", cse::graphs_of_random_programs_compute_what_the_programs_compute),
     ("dot::a_drawing_has_frames_for_calls_and_types_at_edges", dot::a_drawing_has_frames_for_calls_and_types_at_edges),
     ("sizes::the_time_is_linear_in_the_operations", sizes::the_time_is_linear_in_the_operations),
 ];
