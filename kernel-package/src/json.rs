@@ -307,7 +307,7 @@ mod tests {
         let many = (0..=MOST_DIMS).map(|number| dim(format!("d{number}"))).collect();
         assert!(message(read(plan(many, &[], &[]))).contains("it has more than 1024 dims"));
         assert!(message(read(plan(vec![dim("d".to_owned()), dim("d".to_owned())], &[], &[]))).contains("it has two dims `d`"));
-        let axes = format!("f32[{}]", vec!["1"; MAX_RANK + 1].join(", "));
+        let axes = format!("f32[{}]", ["1"; MAX_RANK + 1].join(", "));
         assert!(message(read(plan(Vec::new(), &[&axes], &[]))).contains("axes"));
         assert!(message(read(plan(Vec::new(), &["f32[1]"], &["x", "y"]))).contains("it has more inputs than values"));
     }
