@@ -187,7 +187,8 @@ impl Cx {
     /// Whether one value may take the place of an equal one without additional copies.
     fn may_replace(&self, value: Value, by: Value) -> bool {
         let (value, by) = (self.of(value), self.of(by));
-        !(value.is_written || by.is_written || value.is_output && by.is_output)
+        let is_read_only = !value.is_written && !by.is_written;
+        is_read_only && !(value.is_output && by.is_output)
     }
 
     fn replace(&mut self, value: Value, by: Value) {

@@ -216,6 +216,18 @@ pub(crate) fn a_call_without_nodes_is_left_out() {
     );
 }
 
+/// A launch outside of a call takes the result of an equal one inside, which the call does not return.
+pub(crate) fn values_of_calls_that_others_use_are_results() {
+    let weight = numbers(&Device::cpu(), 4);
+    let call = |x: &Tensor| mlp_op(x, std::slice::from_ref(&weight), None, false).map(|both| both.0);
+    let second_line = |graph: Graph| graph.text(Level::Ops).lines().nth(2).map(str::to_owned);
+    let expected = "  %0, %1 = test::mlp(x = %x, weights = [%c0], bias = None, keep = false) : f32[n], f32[n]";
+    let used_next = recorded(|x| Ok([call(x)?, silu(x)?.slice(Dim::from(1)..Dim::from(3))?]));
+    assert_eq!(second_line(used_next).as_deref(), Some(expected));
+    let output = recorded(|x| Ok([call(x)?, silu(x)?]));
+    assert_eq!(second_line(output).as_deref(), Some(expected));
+}
+
 /// A random program on a list of tensors. Equal operations are frequent.
 fn program(seed: u64, x: &Tensor) -> Result<[Tensor; 4]> {
     let mut state = seed;

@@ -101,5 +101,6 @@ digraph \"a \\\"drawn\\\" \\\\ graph\\n\" {
 }
 "
     );
-    assert_eq!(graph.dot(Level::Kernels), graph.dot(Level::Kernels));
+    let twice = export(|[x]| Ok(sum_difference(x, x)?.0), [input("x", [&n], Dtype::F32)]).unwrap();
+    assert_eq!(twice.dot(Level::Kernels).matches("i0 -> n2").count(), 1, "an edge is a value");
 }

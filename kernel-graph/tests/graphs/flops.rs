@@ -46,6 +46,16 @@ fn parameters(x: View<f32, 3>, y: PtrMut<f32>, first: i32, is_long: bool) {
     store(y, v);
 }
 
+/// The quotient is rounded towards zero.
+#[kernel]
+fn quotients(y: PtrMut<f32>, n: i64) {
+    let mut v = load(y);
+    for _ in range(n / 2, 9) {
+        v = v * 2.0;
+    }
+    store(y, v);
+}
+
 fn model() -> Graph {
     let [rows, columns] = [Dim::new("rows", 1..=1000), Dim::new("columns", 0..=4096)];
     let body = |x: &Tensor| {
@@ -194,4 +204,22 @@ pub(crate) fn arguments_decide_loops_and_branches() {
     assert_eq!(count(-4, true), (&b + &c + 8) * 6);
     assert_eq!(count(2, false), (&b + &c + 1) * 6);
     assert_eq!(count(5, false), (&b + &c) * 6, "a loop without iterations");
+}
+
+pub(crate) fn quotients_of_negative_numbers_are_not_those_of_dims() {
+    let count = |n: &Dim, number: Dim| {
+        let graph = export(
+            |[x]| {
+                let mut y = x.new_zeros(Dtype::F32, [1])?;
+                quotients(&mut y, &number).grid(1).launch()?;
+                Ok(y)
+            },
+            [input("x", [n], Dtype::F32)],
+        );
+        let row = graph.unwrap().flops().unwrap().total().clone();
+        (row.flops, row.is_exact)
+    };
+    let n = Dim::new("n", 0..=9);
+    assert_eq!(count(&n, n.clone()), (9 - &n / 2, true));
+    assert_eq!(count(&n, &n - 4), (Dim::from(0), false), "-3 / 2 is -1 in a kernel, and -2 as a dim");
 }

@@ -117,6 +117,8 @@ const ONCE: &[(&str, fn())] = &[
     ("cse::graphs_of_random_programs_compute_what_the_programs_compute", cse::graphs_of_random_programs_compute_what_the_programs_compute),
     ("dot::a_drawing_has_frames_for_calls_and_types_at_edges", dot::a_drawing_has_frames_for_calls_and_types_at_edges),
     ("sizes::the_time_is_linear_in_the_operations", sizes::the_time_is_linear_in_the_operations),
+    ("cse::values_of_calls_that_others_use_are_results", cse::values_of_calls_that_others_use_are_results),
+    ("flops::quotients_of_negative_numbers_are_not_those_of_dims", flops::quotients_of_negative_numbers_are_not_those_of_dims),
 ];
 
 fn main() {

@@ -59,7 +59,7 @@ mod tests {
             }";
         let func = crate::ir::parse(text).expect("it parses");
         assert_eq!(compute(&func), [false, false, true, true, false]);
-        let (read, written) = ((true, false), (false, true));
-        assert_eq!(uses(&func), [read, written, (true, true), (false, false), (true, true), read]);
+        let [none, read, written, both] = [(false, false), (true, false), (false, true), (true, true)];
+        assert_eq!(uses(&func), [read, written, both, none, both, read]);
     }
 }

@@ -237,6 +237,8 @@ fn expressions_have_one_form() {
         (&n * &m / &m, "n"),
         ((&n * &m + &n) / &m, "n + n / m"),
         ((&m - 1) / &m, "0"),
+        ((4 * &n * &m) / (2 * &m), "2*n"),
+        ((3 * &n * &m) / (2 * &m), "(3*m*n) / (2*m)"),
         (n.cdiv(&m), "(n - 1) / m + 1"),
         (n.min(&m), "min(m, n)"),
         (n.min(5000), "n"),

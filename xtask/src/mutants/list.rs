@@ -14,8 +14,8 @@
 //!
 //! The `+` lines replace the `-` lines, which are code of the file. White space in the `-` lines matches any white space, so that
 //! reformatting does not matter. The code must occur exactly once in the file. With `after`, it is the first occurrence after that text,
-//! which must occur exactly once. Code that ends with `;` is a statement; other code is an expression. A file is one of `kernel-lang`, or of
-//! `kernel-library` outside of its kernels, which cannot ask at run time whether a defect is on.
+//! which must occur exactly once. Code that ends with `;` is a statement; other code is an expression. A file is one of `kernel-lang`,
+//! `kernel-graph`, `kernel-runtime`, or of `kernel-library` outside of its kernels, which cannot ask at run time whether a defect is on.
 //!
 //! `first`, below `file`, names the tests for a file: a test executable and a filter of its tests, with further ones after commas. These
 //! tests run before all others. The test of `noticed by`, which `cargo xtask mutants --record` writes, runs before them. `survives` gives
@@ -322,6 +322,10 @@ mod tests {
                 let files = [file_of(&module), file_of(&format!("{module}/tests"))];
                 files.into_iter().flatten().any(|file| std::fs::read_to_string(file).unwrap().contains(&format!("fn {test}(")))
             }
+            ("graphs", Some((module, test))) => {
+                let text = std::fs::read_to_string(root.join(format!("kernel-graph/tests/graphs/{module}.rs"))).unwrap_or_default();
+                text.contains(&format!("fn {test}"))
+            }
             _ => true,
         };
         let defects = read(&root.join("xtask/mutants")).unwrap();
@@ -335,7 +339,7 @@ mod tests {
     }
 
     /// Files in which a planted defect would not change executed code.
-    const WITHOUT_DEFECTS: [&str; 1] = ["kernel-lang/src/passes/mod.rs"];
+    const WITHOUT_DEFECTS: [&str; 2] = ["kernel-lang/src/passes/mod.rs", "kernel-graph/src/passes/mod.rs"];
 
     /// Does the file define a function, and not only modules?
     fn has_code(path: &Path) -> bool {
@@ -347,8 +351,8 @@ mod tests {
         let root = process::root();
         let defects = read(&root.join("xtask/mutants")).unwrap();
         assert!(defects.len() >= 130, "{} planted defects", defects.len());
-        let mut folders =
-            vec!["kernel-lang/src/passes".to_owned(), "kernel-lang/src/analysis".to_owned(), "kernel-lang/src/backend/ptx".to_owned()];
+        let folders = ["kernel-lang/src/passes", "kernel-lang/src/analysis", "kernel-lang/src/backend/ptx", "kernel-graph/src/passes"];
+        let mut folders: Vec<String> = folders.map(str::to_owned).into();
         let mut without = Vec::new();
         while let Some(folder) = folders.pop() {
             for entry in root.join(&folder).read_dir().unwrap() {

@@ -86,8 +86,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
     println!("planting {} defects in {}", defects.len(), tree::folder().display());
     tree::write(&with_checks(&defects))?;
-    let only = args.sample.map(|_| &[run::WRITTEN_FOR_SURVIVORS][..]);
-    let bench = Bench::new(&tree::build(only)?);
+    let mut only = args.sample.map(|_| vec![run::WRITTEN_FOR_SURVIVORS]);
+    if args.own {
+        let named = chosen.iter().flat_map(|(_, defect)| defect.first.iter().chain(&defect.noticed_by));
+        only = Some(named.map(|tests| tests.executable.as_str()).chain([run::WRITTEN_FOR_SURVIVORS]).collect());
+    }
+    let bench = Bench::new(&tree::build(only.as_deref())?);
     println!("built in {:.0} s", start.elapsed().as_secs_f64());
     check_itself(&bench, defects.len())?;
     let jobs = args.jobs.unwrap_or_else(run::usual_jobs).clamp(1, chosen.len());

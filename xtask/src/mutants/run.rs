@@ -26,7 +26,7 @@ pub(super) struct Suite {
 
 /// Tests that compare results: with other devices, with `f64` references, or with invariants. Suites that notice much in a short time come
 /// first.
-pub(super) const BEHAVIOUR: [Suite; 12] = [
+pub(super) const BEHAVIOUR: [Suite; 15] = [
     Suite { executable: WRITTEN_FOR_SURVIVORS, filter: "" },
     Suite { executable: "tiles", filter: "" },
     Suite { executable: "layout", filter: "" },
@@ -35,6 +35,9 @@ pub(super) const BEHAVIOUR: [Suite; 12] = [
     Suite { executable: "fuzz", filter: "sim::" },
     Suite { executable: "ops", filter: "sim::" },
     Suite { executable: "math", filter: "" },
+    Suite { executable: "graphs", filter: "" },
+    Suite { executable: "kernel_graph", filter: "" },
+    Suite { executable: "kernel_runtime", filter: "dim::" },
     Suite { executable: "rows", filter: "" },
     // An older target, which lacks some instructions.
     Suite { executable: "run", filter: "sim:sm" },

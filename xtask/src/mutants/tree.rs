@@ -3,6 +3,7 @@
 //! A defect is off unless the environment variable [`VARIABLE`] holds its number, so one build serves the whole list. In the copy, launched
 //! kernels are compiled in process, because the macro compiled its embedded variants with no defect on.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -30,10 +31,11 @@ pub fn is_on(number: u32) -> bool {
 "#;
 
 /// Where this module is in the crates that have planted defects.
-const PLANTED_AT: [&str; 2] = ["kernel-lang/src/planted.rs", "kernel-library/src/planted.rs"];
+const PLANTED_AT: [&str; 4] =
+    ["kernel-lang/src/planted.rs", "kernel-library/src/planted.rs", "kernel-graph/src/planted.rs", "kernel-runtime/src/planted.rs"];
 
 /// Other changes of the copy: the file, the original text, and its replacement.
-const CHANGES: [(&str, &str, &str); 4] = [
+const CHANGES: [(&str, &str, &str); 6] = [
     (
         "kernel-lang/src/lib.rs",
         "pub mod diagnostic;",
@@ -43,6 +45,16 @@ const CHANGES: [(&str, &str, &str); 4] = [
         "kernel-library/src/lib.rs",
         "mod activations;",
         "#![allow(warnings, reason = \"planted code is as it is written in the list\")]\n\nmod activations;\nmod planted;",
+    ),
+    (
+        "kernel-graph/src/lib.rs",
+        "mod dot;",
+        "#![allow(warnings, reason = \"planted code is as it is written in the list\")]\n\nmod dot;\nmod planted;",
+    ),
+    (
+        "kernel-runtime/src/lib.rs",
+        "#![deny(missing_docs)]",
+        "#![allow(warnings, reason = \"planted code is as it is written in the list\")]\n\nmod planted;",
     ),
     // Embedded variants are not used.
     ("kernel-runtime/src/kernel/mod.rs", "self.variants.iter().filter_map(target)", "self.variants.iter().take(0).filter_map(target)"),
@@ -55,8 +67,8 @@ const CHANGES: [(&str, &str, &str); 4] = [
 ];
 
 /// The test executables of the copy: `(package, target)`.
-pub(super) const TESTS: [(&str, &str); 11] = [
-    ("kernel-lang", UNIT_TESTS),
+pub(super) const TESTS: [(&str, &str); 14] = [
+    ("kernel-lang", "kernel_lang"),
     ("kernel-lang", "layout"),
     ("kernel-lang", "math"),
     ("kernel-lang", "filetests"),
@@ -67,10 +79,15 @@ pub(super) const TESTS: [(&str, &str); 11] = [
     ("galatea-tests", "fuzz"),
     ("galatea-tests", "conformance"),
     ("kernel-library", "rows"),
+    ("kernel-graph", "graphs"),
+    ("kernel-graph", "kernel_graph"),
+    ("kernel-runtime", "kernel_runtime"),
 ];
 
-/// The compiler's own unit tests.
-const UNIT_TESTS: &str = "kernel_lang";
+/// Whether an executable has the unit tests of its package.
+fn has_unit_tests((package, test): (&str, &str)) -> bool {
+    package.replace('-', "_") == test
+}
 
 /// The folder of the copy.
 pub(super) fn folder() -> PathBuf {
@@ -144,11 +161,15 @@ pub(super) fn build(only: Option<&[&str]>) -> Result<Vec<Executable>> {
     seed(&target)?;
     let is_wanted = |test: &str| only.is_none_or(|only| only.contains(&test));
     let wanted: Vec<(&str, &str)> = TESTS.into_iter().filter(|(_, test)| is_wanted(test)).collect();
-    let packages = ["kernel-lang", "kernel-runtime", "galatea-tests", "kernel-library"].map(|package| format!(" -p {package}")).concat();
-    let tests: String = wanted.iter().filter(|(_, test)| *test != UNIT_TESTS).map(|(_, test)| format!(" --test {test}")).collect();
-    let mut commands = vec![format!("{packages} --features kernel-runtime/sim{tests}")];
-    if is_wanted(UNIT_TESTS) {
-        commands.push(" -p kernel-lang --lib".to_owned());
+    let packages = |is_meant: &dyn Fn((&str, &str)) -> bool| {
+        let packages: BTreeSet<&str> = wanted.iter().filter(|test| is_meant(**test)).map(|(package, _)| *package).collect();
+        packages.into_iter().map(|package| format!(" -p {package}")).collect::<String>()
+    };
+    let tests: String = wanted.iter().filter(|test| !has_unit_tests(**test)).map(|(_, test)| format!(" --test {test}")).collect();
+    // The feature is that of the other packages, so that the crates are built once.
+    let mut commands = vec![format!("{} -p kernel-runtime --features kernel-runtime/sim{tests}", packages(&|test| !has_unit_tests(test)))];
+    if wanted.iter().any(|test| has_unit_tests(*test)) {
+        commands.push(format!("{} -p kernel-runtime --features kernel-runtime/sim --lib", packages(&has_unit_tests)));
     }
     let mut built = Vec::new();
     for what in commands {
