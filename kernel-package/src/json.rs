@@ -90,12 +90,14 @@ pub(crate) fn unhex(text: &str) -> Option<u64> {
 pub(crate) struct Read {
     pub(crate) plan: Plan,
     pub(crate) constants: Vec<(Value, String)>,
-    /// The numbers of the nodes that the plan lacks, because they cannot be read, and why.
+    /// The numbers of the first nodes that cannot be read, and why. If there is one, the plan lacks nodes.
     pub(crate) errors: Vec<(usize, PackageError)>,
 }
 
 /// The most bytes of a plan or a manifest. Read, JSON takes a multiple of its size.
 const MOST_BYTES: usize = 64 << 20;
+/// The most errors of one plan: an error takes more memory than the text that causes it.
+const MOST_ERRORS: usize = 20;
 /// The most named dims of a plan.
 const MOST_DIMS: usize = 1024;
 
@@ -181,6 +183,9 @@ impl Reader<'_> {
             match self.node(node) {
                 Ok(node) => nodes.push(node),
                 Err(error) => errors.push((number, error)),
+            }
+            if errors.len() == MOST_ERRORS {
+                break;
             }
         }
         let outputs = self.values(&json["outputs"], "outputs")?;
@@ -310,5 +315,10 @@ mod tests {
         let axes = format!("f32[{}]", ["1"; MAX_RANK + 1].join(", "));
         assert!(message(read(plan(Vec::new(), &[&axes], &[]))).contains("axes"));
         assert!(message(read(plan(Vec::new(), &["f32[1]"], &["x", "y"]))).contains("it has more inputs than values"));
+        let json = json!({ "name": "p", "dims": [], "inputs": [], "values": [], "constants": [], "nodes": [0, 0], "outputs": [] });
+        assert_eq!(super::read(&json, &[]).unwrap().errors.len(), 2);
+        let mut many = json;
+        many["nodes"] = vec![0; 5000].into();
+        assert_eq!(super::read(&many, &[]).unwrap().errors.len(), MOST_ERRORS);
     }
 }
