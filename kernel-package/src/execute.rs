@@ -20,9 +20,9 @@ const MOST_BYTES_AHEAD: i64 = 256 << 20;
 pub(crate) struct Lifetimes {
     /// For each node, the values that no later node and no output uses.
     last_uses: Vec<Vec<Value>>,
-    /// For each value, the number of the allocation whose memory it has, unless a launch had to copy.
+    /// For each value, the number of the allocation whose memory it has or is a part of, unless a launch had to copy.
     allocation_of: Vec<Option<usize>>,
-    /// The allocations whose memory outputs have.
+    /// The allocations whose memory outputs have, or are parts of.
     escaping: Vec<bool>,
 }
 
@@ -74,13 +74,13 @@ impl Lifetimes {
     }
 }
 
-/// For each value, the allocation whose memory it has: the number of the node that allocates it.
+/// For each value, the allocation whose memory it has, or is a part of: the number of the node that allocates it.
 fn allocations(plan: &Plan) -> Vec<Option<usize>> {
     let mut of = vec![None; plan.types.len()];
     for (number, node) in plan.nodes.iter().enumerate() {
         match &node.op {
             NodeOp::Alloc { .. } => of[node.results[0].0 as usize] = Some(number),
-            NodeOp::View { .. } => {}
+            NodeOp::View { of: whole, .. } => of[node.results[0].0 as usize] = of[whole.0 as usize],
             NodeOp::Launch(launch) => {
                 for (result, written) in node.results.iter().zip(launch.args().filter_map(|(_, arg)| arg.written())) {
                     of[result.0 as usize] = of[written.0 as usize];
@@ -100,8 +100,10 @@ fn allocate(device: &Device, ty: &TensorType, extents: Vec<i64>, for_later_runs:
     let most = |dim: &Dim| dim.bounds().map(|bounds| *bounds.end());
     let most = ty.dims.iter().try_fold(1i64, |product, dim| product.checked_mul(most(dim).ok()?));
     let fits = |most: &i64| for_later_runs && most.checked_mul(ty.dtype.bytes() as i64).is_some_and(|bytes| bytes <= MOST_BYTES_AHEAD);
+    // If there is too little memory for the upper bounds, that of this run may still fit.
     if let Some(most) = most.filter(fits)
-        && let Some(tensor) = Tensor::empty(device, ty.dtype, [most])?.reused(extents.clone())?
+        && let Ok(tensor) = Tensor::empty(device, ty.dtype, [most])
+        && let Some(tensor) = tensor.reused(extents.clone())?
     {
         return Ok(tensor);
     }
@@ -159,9 +161,11 @@ impl Execution<'_> {
         let tensor = self.values[value.0 as usize].take();
         let Lifetimes { allocation_of, escaping, .. } = self.lifetimes;
         let Some(number) = allocation_of[value.0 as usize].filter(|number| !escaping[*number]) else { return };
-        // A launch that had to copy has made memory for the extents of this run.
-        if tensor.as_ref().map(Tensor::capacity) > self.memory[number].as_ref().map(Tensor::capacity) {
-            self.memory[number] = tensor;
+        // A part that still exists keeps the memory, until it ends itself. A launch that had to copy has made memory for the extents of this run.
+        let Some(tensor) = tensor.filter(Tensor::is_unique) else { return };
+        let capacity = tensor.capacity();
+        if Some(capacity) > self.memory[number].as_ref().map(Tensor::capacity) {
+            self.memory[number] = tensor.reused([capacity]).ok().flatten();
         }
     }
 }
@@ -177,9 +181,12 @@ fn run_launch(launch: &RecordedLaunch, results: &[Value], ends: &[Value], dims: 
     let reads =
         |wanted: Value| launch.args().any(|(_, arg)| matches!(arg, RecordedArg::Tensor { value, writes: false, .. } if *value == wanted));
     let mut written: Vec<Tensor> = Vec::with_capacity(results.len());
-    for value in launch.args().filter_map(|(_, arg)| arg.written()) {
+    let mut pending: Vec<Value> = launch.args().filter_map(|(_, arg)| arg.written()).collect();
+    pending.reverse();
+    while let Some(value) = pending.pop() {
         let tensor = defined(values, value)?.clone();
-        if ends.contains(&value) && !reads(value) {
+        // The launch may write one value by two arguments, which are two tensors after it.
+        if ends.contains(&value) && !reads(value) && !pending.contains(&value) {
             values[value.0 as usize] = None;
         }
         written.push(tensor);

@@ -104,8 +104,11 @@ impl<'p> PackageWriter<'p> {
         let parts = |(kernel, keys): (&'static Kernel, Vec<&[u64]>)| {
             let mut parts = KernelParts::of(kernel, &keys);
             for key in keys {
-                if !parts.variants.iter().any(|variant| variant.key == key) {
-                    for target in &self.targets {
+                for target in &self.targets {
+                    // Later GPUs run what is compiled for `sm_80`, too.
+                    let serves =
+                        |variant: &VariantParts| variant.target == target.to_string() || variant.target == Target::SM_80.to_string();
+                    if !parts.variants.iter().any(|variant| variant.key == key && serves(variant)) {
                         let variant = KernelParts::compile(kernel, key, *target).map_err(|error| PackageError::NoCode {
                             kernel: kernel.name().to_owned(),
                             parameters: kernel.written_key(key),

@@ -92,7 +92,14 @@ impl Plan {
 
     /// The constant with this name, or of this number: constants without a name are `c0`, `c1` and so on.
     pub fn constant_name(&self, number: usize) -> String {
-        self.constants.get(number).and_then(|constant| constant.name.clone()).unwrap_or_else(|| format!("c{number}"))
+        if let Some(name) = self.constants.get(number).and_then(|constant| constant.name.clone()) {
+            return name;
+        }
+        let mut name = format!("c{number}");
+        while self.constants.iter().any(|constant| constant.name.as_ref() == Some(&name)) {
+            name.push('_');
+        }
+        name
     }
 }
 

@@ -42,6 +42,8 @@ const ON_EACH: &[OnDevice] = &[
     ("runs::later_runs_allocate_only_outputs", runs::later_runs_allocate_only_outputs),
     ("runs::launches_of_a_run_are_one_launch_of_a_graph", runs::launches_of_a_run_are_one_launch_of_a_graph),
     ("runs::a_profile_sees_each_launch_of_a_run", runs::a_profile_sees_each_launch_of_a_run),
+    ("runs::parts_are_written_in_place", runs::parts_are_written_in_place),
+    ("runs::one_value_may_be_written_as_two", runs::one_value_may_be_written_as_two),
     ("runs::outputs_belong_to_the_caller", runs::outputs_belong_to_the_caller),
     ("packages::a_package_computes_what_its_graph_computes", packages::a_package_computes_what_its_graph_computes),
     ("packages::a_package_is_loaded_on_every_device", packages::a_package_is_loaded_on_every_device),

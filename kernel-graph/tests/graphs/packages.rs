@@ -153,6 +153,7 @@ pub(crate) fn contents_that_do_not_belong_together_are_errors() {
         Package::from_bytes(changed(&package, name, change)).and_then(|package| package.load(&Device::cpu())).map(drop)
     };
     let ir = package.entries().iter().find(|(name, _)| name.contains("silu") && name.ends_with(".ir")).unwrap().0.to_owned();
+    let view = package.entries().iter().find(|(name, _)| name.contains("sum_rows") && name.ends_with(".ir")).unwrap().0.to_owned();
     let unchanged = changed(&package, "plan.json", &|text| text + " ");
     Package::from_bytes(unchanged).unwrap().load(&Device::cpu()).unwrap();
     for (name, from, to, expected) in [
@@ -182,6 +183,9 @@ pub(crate) fn contents_that_do_not_belong_together_are_errors() {
         (&*ir, "kernel @silu_elements", "kernel @other", "its IR is that of `other`"),
         (&*ir, "load %x", "load %z", "its IR cannot be read"),
         (&*ir, "%n: i64", "%n: ptr<f32>", "is no kernel"),
+        (&*ir, "{mask = ", "{in_bounds = true, mask = ", "that no safe kernel has"),
+        (&*ir, "    return", "    %p = pointer %n : ptr_mut<f32>\n    return", "its IR has a `pointer` that no safe kernel has"),
+        (&*view, "%x_extent0: i64", "%x_extent0: i32", "is no kernel"),
     ] {
         let error = load(name, &|text| text.replace(from, to)).expect_err(&format!("{from} -> {to}")).to_string();
         assert!(error.contains(expected), "{from} -> {to}: {error}");

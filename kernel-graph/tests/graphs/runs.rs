@@ -5,7 +5,7 @@ use galatea::prelude::*;
 use galatea::{Dim, Dtype};
 use kernel_graph::{Session, export, input};
 
-use crate::kernels::{row_sums, scale, silu, sum_difference};
+use crate::kernels::{row_sums, scale, silu, sum_and_difference, sum_difference};
 use crate::numbers;
 
 fn bits(tensor: &Tensor) -> Vec<u32> {
@@ -269,4 +269,42 @@ pub(crate) fn a_profile_sees_each_launch_of_a_run(device: Device) {
     // Other tests launch at the same time.
     let own = trace.launches().iter().filter(|launch| launch.kernel == "silu_elements").count();
     assert!(own >= 2, "{own}");
+}
+
+pub(crate) fn parts_are_written_in_place(device: Device) {
+    fn body(x: &Tensor) -> Result<Tensor> {
+        let mut rows = silu(x)?.reshape([x.numel(), 1.into()])?;
+        scale(&mut rows, 2.0, 1)?;
+        let mut y = silu(&rows)?.reshape([x.numel()])?;
+        scale(&mut y, 3.0, 0)?;
+        y.reshape([1.into(), x.numel()])
+    }
+    let n = Dim::new("n", 1..=300);
+    let session = Session::new(export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
+    let mut counts = Vec::new();
+    for len in [7, 300, 64] {
+        let x = numbers(&device, len);
+        let before = session.allocations();
+        let mut output = ops::deny_copies(|| session.run([&x])).unwrap().remove(0);
+        counts.push(session.allocations() - before);
+        assert_eq!(bits(&output), bits(&body(&x).unwrap()), "{len} on {device:?}");
+        // The session keeps no handle of an output, also if the output is a part.
+        ops::deny_copies(|| scale(&mut output, 0.0, 1)).unwrap();
+    }
+    assert_eq!((counts, session.is_replayed()), (vec![2, 1, 1], device.is_cuda()));
+}
+
+pub(crate) fn one_value_may_be_written_as_two(device: Device) {
+    fn body(x: &Tensor) -> Result<(Tensor, Tensor)> {
+        let mut sum = silu(x)?;
+        let mut difference = sum.clone();
+        let n = x.numel();
+        sum_and_difference(x, x, &mut sum, &mut difference, &n).grid(n.cdiv(64)).launch()?;
+        Ok((sum, difference))
+    }
+    let n = Dim::new("n", 1..=300);
+    let session = Session::new(export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
+    let x = numbers(&device, 70);
+    let (outputs, expected) = (session.run([&x]).unwrap(), body(&x).unwrap());
+    assert_eq!((bits(&outputs[0]), bits(&outputs[1])), (bits(&expected.0), bits(&expected.1)));
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use kernel_lang::Schedule;
 use kernel_lang::dtype::Dtype;
-use kernel_lang::ir::{self, Elem, Stage, Type};
+use kernel_lang::ir::{self, Elem, Op, Stage, Type};
 
 use super::{Kernel, Param, ParamKind, Variant};
 use crate::launch::fact::Fact;
@@ -165,14 +165,18 @@ impl KernelParts {
         if func.unchecked || func.has_prints() {
             return Err(refused("it is `unchecked`, or prints".to_owned()));
         }
-        let expected: Vec<(String, Option<bool>)> = self.params.iter().flat_map(|(name, kind)| ir_params(name, *kind)).collect();
-        let is_expected = |(param, (name, pointer)): (&ir::Param, &(String, Option<bool>))| {
-            let is_pointer = match func.ty(param.value) {
-                Type::Pointer { mutable, .. } => Some(*mutable),
-                Type::Tile { shape, .. } if shape.is_empty() => None,
-                Type::Tile { .. } => return false,
+        if let Some(op) = func.all_insts().into_iter().map(|inst| &func.inst(inst).op).find(|op| !is_of_source(op)) {
+            return Err(refused(format!("its IR has a `{}` that no safe kernel has", op.name())));
+        }
+        let expected: Vec<(String, IrParam)> = self.params.iter().flat_map(|(name, kind)| ir_params(name, *kind)).collect();
+        let is_expected = |(param, (name, kind)): (&ir::Param, &(String, IrParam))| {
+            let fits = match (func.ty(param.value), kind) {
+                (Type::Pointer { mutable, .. }, IrParam::Pointer { writes }) => mutable == writes,
+                (Type::Tile { elem, shape }, IrParam::Index) => shape.is_empty() && elem.dtype() == Some(Dtype::I64),
+                (Type::Tile { shape, .. }, IrParam::Scalar) => shape.is_empty(),
+                _ => false,
             };
-            *param.name == **name && is_pointer == *pointer
+            *param.name == **name && fits
         };
         if func.params.len() != expected.len() || !func.params.iter().zip(&expected).all(is_expected) {
             return Err(refused("its parameters are not those of its IR".to_owned()));
@@ -209,19 +213,48 @@ impl VariantParts {
     }
 }
 
-/// The parameters in the IR for one of the source: its name, and for a pointer whether the kernel writes it.
-fn ir_params(name: &str, kind: ParamKind) -> Vec<(String, Option<bool>)> {
-    let of_view = |rank: usize, mutable: bool| {
-        let extents = (0..rank).map(|axis| (format!("{name}_extent{axis}"), None));
-        let strides = (0..rank.saturating_sub(1)).map(|axis| (format!("{name}_stride{axis}"), None));
-        std::iter::once((name.to_owned(), Some(mutable))).chain(extents).chain(strides).collect()
+/// A parameter in the IR.
+enum IrParam {
+    Pointer {
+        writes: bool,
+    },
+    /// An extent or a stride.
+    Index,
+    Scalar,
+}
+
+/// The parameters in the IR for one of the source, by their names.
+fn ir_params(name: &str, kind: ParamKind) -> Vec<(String, IrParam)> {
+    let of_view = |rank: usize, writes: bool| {
+        let extents = (0..rank).map(|axis| (format!("{name}_extent{axis}"), IrParam::Index));
+        let strides = (0..rank.saturating_sub(1)).map(|axis| (format!("{name}_stride{axis}"), IrParam::Index));
+        std::iter::once((name.to_owned(), IrParam::Pointer { writes })).chain(extents).chain(strides).collect()
     };
     match kind {
-        ParamKind::Pointer => vec![(name.to_owned(), Some(false))],
-        ParamKind::PointerMut => vec![(name.to_owned(), Some(true))],
+        ParamKind::Pointer => vec![(name.to_owned(), IrParam::Pointer { writes: false })],
+        ParamKind::PointerMut => vec![(name.to_owned(), IrParam::Pointer { writes: true })],
         ParamKind::View(rank) => of_view(rank, false),
         ParamKind::ViewMut(rank) => of_view(rank, true),
-        ParamKind::Scalar => vec![(name.to_owned(), None)],
+        ParamKind::Scalar => vec![(name.to_owned(), IrParam::Scalar)],
+    }
+}
+
+/// Whether the frontend makes such an op of a safe kernel. Passes make the others, from what they have proved, and `pointer` trusts an address.
+fn is_of_source(op: &Op) -> bool {
+    match op {
+        Op::Pointer { .. }
+        | Op::AsyncBuffer { .. }
+        | Op::AsyncCopy { .. }
+        | Op::AsyncCommitGroup { .. }
+        | Op::AsyncWait { .. }
+        | Op::LocalLoad { .. }
+        | Op::IssueLoads { .. }
+        | Op::Report { .. } => false,
+        Op::Load { in_bounds, partial, shifted, .. } | Op::Store { in_bounds, partial, shifted, .. } => {
+            !(*in_bounds || *partial || *shifted)
+        }
+        Op::Atomic { in_bounds, .. } => !in_bounds,
+        _ => true,
     }
 }
 
@@ -239,6 +272,9 @@ impl RecordedLaunch {
     ) -> Result<RecordedLaunch> {
         let refused = |reason: String| Err(Error::Ops(OpsError::NotAKernel { name: kernel.name().to_owned(), reason }));
         let func = kernel.parsed()?;
+        if func.unchecked || kernel.prints() {
+            return refused("it is `unchecked`, or prints".to_owned());
+        }
         if key.len() != func.types.len() + func.consts.len() || args.len() != kernel.params().len() {
             return refused("a launch has another number of arguments or generics".to_owned());
         }
@@ -266,7 +302,8 @@ impl RecordedLaunch {
                 (RecordedArg::Tensor { .. }, ParamKind::Scalar) => false,
                 (RecordedArg::Tensor { dtype: own, writes: own_writes, .. }, _) => Some(*own) == dtype && *own_writes == writes,
                 (RecordedArg::Word { word, .. }, ParamKind::Scalar) => {
-                    dtype.is_some_and(|dtype| dtype.bytes() == 8 || word >> (8 * dtype.bytes()) == 0)
+                    // A `bool` is one bit.
+                    dtype.is_some_and(|dtype| dtype.bits() == 64 || word >> dtype.bits() == 0)
                 }
                 (RecordedArg::Dim { ty, .. }, ParamKind::Scalar) => Some(ty.dtype()) == dtype,
                 _ => false,
