@@ -52,7 +52,7 @@ impl Graph {
         }
         for (number, constant) in self.plan.constants.iter().enumerate() {
             cx.sources[constant.value.0 as usize] = format!("c{number}");
-            let _ = writeln!(cx.nodes, "  c{number} [label = \"c{number}\", shape = ellipse];");
+            let _ = writeln!(cx.nodes, "  c{number} [label = {}, shape = ellipse];", quoted(&self.plan.constant_name(number)));
         }
         let mut number = 0;
         cx.items(&self.items(level), level, 1, &mut number);

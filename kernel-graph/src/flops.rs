@@ -208,7 +208,12 @@ fn ratio(dividend: &Dim, divisor: &Dim) -> Option<f64> {
     }
     let (one, other) = (dividend.value(&values).ok()?, divisor.value(&values).ok()?);
     let common = gcd(one, other);
-    let is_constant = common != 0 && dividend * (other / common) == divisor * (one / common);
+    if common == 0 {
+        return None;
+    }
+    // Two products that overflow are equal, and say nothing.
+    let products = [dividend * (other / common), divisor * (one / common)];
+    let is_constant = products[0].bounds().is_ok() && products[0] == products[1];
     (other != 0 && is_constant).then(|| one as f64 / other as f64)
 }
 

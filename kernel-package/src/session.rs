@@ -15,8 +15,8 @@ type Result<T, E = RunError> = std::result::Result<T, E>;
 
 /// A program on a device.
 ///
-/// Each run checks its inputs first: their number, dtypes, devices and extents. It then executes the nodes in order. A tensor is freed after its last use,
-/// and a launch writes a tensor in place where no later operation needs the older elements.
+/// Each run checks its inputs first: their number, dtypes, devices and extents. It then executes the nodes in order. A launch writes a tensor in place where
+/// no later operation needs the older elements.
 ///
 /// The session keeps the memory of a run for later ones, at the upper bounds of the dims. Only outputs get memory of their own in each run: they belong to the
 /// caller, who may write them. Runs of several threads at the same time have memory of their own.
