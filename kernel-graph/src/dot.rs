@@ -50,9 +50,9 @@ impl Graph {
             cx.sources[number] = format!("i{number}");
             let _ = writeln!(cx.nodes, "  i{number} [label = {}, shape = ellipse];", quoted(&input.name));
         }
-        for (number, constant) in self.plan.constants.iter().enumerate() {
+        for (number, (constant, name)) in self.plan.constants.iter().zip(self.plan.constant_names()).enumerate() {
             cx.sources[constant.value.0 as usize] = format!("c{number}");
-            let _ = writeln!(cx.nodes, "  c{number} [label = {}, shape = ellipse];", quoted(&self.plan.constant_name(number)));
+            let _ = writeln!(cx.nodes, "  c{number} [label = {}, shape = ellipse];", quoted(&name));
         }
         let mut number = 0;
         cx.items(&self.items(level), level, 1, &mut number);

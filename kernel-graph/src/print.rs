@@ -35,8 +35,8 @@ impl Names {
     pub(crate) fn new(graph: &Graph, items: &[Item<'_>], level: Level) -> Names {
         let mut names = vec![String::new(); graph.plan.types.len()];
         names.iter_mut().zip(&graph.plan.inputs).for_each(|(name, input)| name.clone_from(&input.name));
-        for (number, constant) in graph.plan.constants.iter().enumerate() {
-            names[constant.value.0 as usize] = graph.plan.constant_name(number);
+        for (constant, name) in graph.plan.constants.iter().zip(graph.plan.constant_names()) {
+            names[constant.value.0 as usize] = name;
         }
         let (mut names, mut next) = (Names(names), 0);
         names.number(items, level, &mut next);

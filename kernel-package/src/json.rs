@@ -34,8 +34,8 @@ pub(crate) fn write(plan: &Plan, number: &dyn Fn(&'static Kernel) -> usize) -> J
     let constants: Vec<Json> = plan
         .constants
         .iter()
-        .enumerate()
-        .map(|(number, constant)| json!({ "value": constant.value.0, "name": plan.constant_name(number) }))
+        .zip(plan.constant_names())
+        .map(|(constant, name)| json!({ "value": constant.value.0, "name": name }))
         .collect();
     json!({
         "name": plan.name,

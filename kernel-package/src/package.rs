@@ -124,8 +124,8 @@ impl<'p> PackageWriter<'p> {
     }
 
     fn weights(&self) -> Result<Vec<u8>> {
-        let named = |(number, constant): (usize, &Constant)| (self.plan.constant_name(number), constant.tensor.clone());
-        weights::to_bytes(&self.plan.constants.iter().enumerate().map(named).collect::<Vec<_>>())
+        let tensors = self.plan.constants.iter().map(|constant| constant.tensor.clone());
+        weights::to_bytes(&self.plan.constant_names().into_iter().zip(tensors).collect::<Vec<_>>())
     }
 }
 

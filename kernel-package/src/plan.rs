@@ -1,5 +1,7 @@
 //! Plans: a program as a list of allocations, parts and launches.
 
+use std::collections::HashSet;
+
 use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, TensorType, Value};
 use kernel_runtime::{Dim, Site};
@@ -90,16 +92,20 @@ impl Plan {
         dims
     }
 
-    /// The constant with this name, or of this number: constants without a name are `c0`, `c1` and so on.
-    pub fn constant_name(&self, number: usize) -> String {
-        if let Some(name) = self.constants.get(number).and_then(|constant| constant.name.clone()) {
-            return name;
-        }
-        let mut name = format!("c{number}");
-        while self.constants.iter().any(|constant| constant.name.as_ref() == Some(&name)) {
-            name.push('_');
-        }
-        name
+    /// The name of each constant: that of a parameter, or `c0`, `c1` and so on. No two are equal, unless two constants are one parameter.
+    pub fn constant_names(&self) -> Vec<String> {
+        let known: HashSet<&String> = self.constants.iter().filter_map(|constant| constant.name.as_ref()).collect();
+        let of = |(number, constant): (usize, &Constant)| {
+            if let Some(name) = &constant.name {
+                return name.clone();
+            }
+            let mut name = format!("c{number}");
+            while known.contains(&name) {
+                name.push('_');
+            }
+            name
+        };
+        self.constants.iter().enumerate().map(of).collect()
     }
 }
 

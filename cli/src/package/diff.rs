@@ -105,7 +105,7 @@ fn steps(summary: &Summary) -> Vec<String> {
 /// The names, types and elements of constants.
 fn constants(a: &Plan, b: &Plan) -> kernel_runtime::Result<String> {
     let named = |plan: &Plan| -> BTreeMap<String, Tensor> {
-        plan.constants.iter().enumerate().map(|(number, constant)| (plan.constant_name(number), constant.tensor.clone())).collect()
+        plan.constant_names().into_iter().zip(plan.constants.iter().map(|constant| constant.tensor.clone())).collect()
     };
     let ty = |plan: &Plan, name: &str, tensor: &Tensor| {
         let constant = plan.constants.iter().find(|constant| constant.tensor.is_same(tensor));

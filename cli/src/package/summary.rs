@@ -139,7 +139,7 @@ impl Summary {
 }
 
 fn constants(plan: &Plan) -> Vec<Constant> {
-    let constant = |(number, constant): (usize, &kernel_package::Constant)| {
+    let constant = |(name, constant): (String, &kernel_package::Constant)| {
         let dtype = constant.tensor.dtype();
         let shape: Vec<usize> = constant
             .tensor
@@ -148,9 +148,9 @@ fn constants(plan: &Plan) -> Vec<Constant> {
             .map(|extent| extent.known().and_then(|extent| usize::try_from(extent).ok()).unwrap_or(0))
             .collect();
         let bytes = shape.iter().product::<usize>() * dtype.bytes();
-        Constant { name: plan.constant_name(number), dtype: dtype.to_string(), shape, bytes }
+        Constant { name, dtype: dtype.to_string(), shape, bytes }
     };
-    plan.constants.iter().enumerate().map(constant).collect()
+    plan.constant_names().into_iter().zip(&plan.constants).map(constant).collect()
 }
 
 /// The entries in the order of the file.
@@ -227,7 +227,8 @@ impl ScheduleRow {
 /// The name of a value: that of an input or a constant, or its number.
 fn value_name(plan: &Plan, value: Value) -> String {
     let input = plan.inputs.get(value.0 as usize).map(|input| input.name.clone());
-    let constant = || plan.constants.iter().position(|constant| constant.value == value).map(|number| plan.constant_name(number));
+    let names = || plan.constants.iter().zip(plan.constant_names());
+    let constant = || names().find(|(constant, _)| constant.value == value).map(|(_, name)| name);
     input.or_else(constant).map_or_else(|| format!("%{}", value.0), |name| format!("%{name}"))
 }
 

@@ -1,6 +1,8 @@
 //! Large graphs: the time is linear in the number of operations.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use cpu_time::ThreadTime;
 
 use galatea::op;
 use galatea::ops::Tensor;
@@ -28,7 +30,7 @@ fn layer(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
 fn times(layers: usize) -> [(&'static str, Duration); 4] {
     let n = Dim::new("n", 1..=8);
     let weights = numbers(&Device::cpu(), layers);
-    let start = Instant::now();
+    let start = ThreadTime::now();
     let body = |x: &Tensor| {
         let mut y = silu(x)?;
         for number in 0..layers {
@@ -39,14 +41,14 @@ fn times(layers: usize) -> [(&'static str, Duration); 4] {
     let graph = export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap();
     let recorded = start.elapsed();
     assert_eq!((graph.nodes().len(), graph.constants().len(), graph.calls().len()), (2 + 3 * layers, layers, layers));
-    let start = Instant::now();
+    let start = ThreadTime::now();
     assert_eq!(graph.to_string().lines().count(), 3 * layers + layers + 2 * layers + 4);
     let written = start.elapsed();
-    let start = Instant::now();
+    let start = ThreadTime::now();
     assert_eq!(graph.text(Level::Ops).lines().count(), 2 * layers + 4);
     assert!(graph.dot(Level::Kernels).lines().count() > 3 * layers);
     let drawn = start.elapsed();
-    let start = Instant::now();
+    let start = ThreadTime::now();
     let flops = graph.flops().unwrap();
     let counted = start.elapsed();
     assert_eq!(flops.rows()[1].flops, Dim::from(layers * 2 * 64));
@@ -55,7 +57,15 @@ fn times(layers: usize) -> [(&'static str, Duration); 4] {
 
 /// A quadratic search takes `PART * PART` times as long for the larger graph.
 pub(crate) fn the_time_is_linear_in_the_operations() {
-    for ((what, large), (_, small)) in times(LAYERS).into_iter().zip(times(LAYERS / PART)) {
+    // The least of some times of the processor: other tests and programs run at the same time.
+    let least = |layers: usize| {
+        let mut least = times(layers);
+        for _ in 0..2 {
+            least.iter_mut().zip(times(layers)).for_each(|(least, (_, time))| least.1 = least.1.min(time));
+        }
+        least
+    };
+    for ((what, large), (_, small)) in least(LAYERS).into_iter().zip(least(LAYERS / PART)) {
         let most = small * (PART * PART / 2) as u32;
         println!("{what}: {large:?}, and {small:?} for {PART} times fewer operations");
         assert!(large < most.max(Duration::from_millis(100)), "{what} takes {large:?}, and {small:?} for {PART} times fewer operations");
