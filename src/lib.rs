@@ -48,6 +48,10 @@ pub mod ops {
     pub use kernel_runtime::ops::*;
 }
 
+#[doc(hidden)]
+#[path = "autograd.rs"]
+pub mod __autograd;
+
 /// Stands for every builtin where rustc looks for names that are similar to an unknown one.
 #[doc(hidden)]
 #[macro_export]

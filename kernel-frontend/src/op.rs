@@ -12,7 +12,8 @@
 //! | `bool`, `&str`, `Dtype` | `bool`, `str`, `ScalarType` |
 
 use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 
 use crate::span::{Errors, SourceSpan};
@@ -21,19 +22,50 @@ use crate::span::{Errors, SourceSpan};
 struct Arguments {
     name: syn::LitStr,
     krate: TokenStream,
+    /// The function of the gradients, and the names of what it gets besides them.
+    backward: Option<(Vec<syn::Ident>, syn::Expr)>,
+    /// The function in place of the body for tensors on the CPU.
+    cpu: Option<syn::Expr>,
+    /// The number of floating-point operations of a call.
+    flops: Option<syn::Expr>,
 }
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Arguments> {
-        let name = input.parse()?;
-        let mut krate = quote!(::galatea);
-        if input.parse::<Option<syn::Token![,]>>()?.is_some() && !input.is_empty() {
-            input.parse::<syn::Token![crate]>()?;
+        let mut arguments = Arguments { name: input.parse()?, krate: quote!(::galatea), backward: None, cpu: None, flops: None };
+        while input.parse::<Option<syn::Token![,]>>()?.is_some() && !input.is_empty() {
+            let option = input.call(syn::Ident::parse_any)?;
+            const OPTIONS: [&str; 4] = ["backward", "cpu", "flops", "crate"];
+            if !OPTIONS.iter().any(|known| option == known) {
+                let similar =
+                    kernel_lang::diagnostic::did_you_mean(&option.to_string(), OPTIONS).map(|known| format!("; there is `{known}`"));
+                return Err(syn::Error::new(option.span(), format!("an op has no option `{option}`{}", similar.unwrap_or_default())));
+            }
+            let saved = if option == "backward" && input.peek(syn::token::Paren) {
+                let content;
+                syn::parenthesized!(content in input);
+                content.parse_terminated(syn::Ident::parse, syn::Token![,])?.into_iter().collect()
+            } else {
+                Vec::new()
+            };
             input.parse::<syn::Token![=]>()?;
-            krate = syn::Path::parse_mod_style(input)?.to_token_stream();
-            input.parse::<Option<syn::Token![,]>>()?;
+            let is_new = match option.to_string().as_str() {
+                "crate" => {
+                    arguments.krate = syn::Path::parse_mod_style(input)?.to_token_stream();
+                    true
+                }
+                "backward" => arguments.backward.replace((saved, input.parse()?)).is_none(),
+                "cpu" => arguments.cpu.replace(input.parse()?).is_none(),
+                _ => arguments.flops.replace(input.parse()?).is_none(),
+            };
+            if !is_new {
+                return Err(syn::Error::new(option.span(), format!("`{option}` is given twice")));
+            }
         }
-        Ok(Arguments { name, krate })
+        if !input.is_empty() {
+            return Err(input.error("expected `,`"));
+        }
+        Ok(arguments)
     }
 }
 
@@ -41,6 +73,7 @@ impl Parse for Arguments {
 pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let span = SourceSpan::of(&arguments);
+    let written = arguments.clone();
     let arguments = syn::parse2::<Arguments>(arguments);
     let Ok(function) = syn::parse2::<syn::ItemFn>(item.clone()) else {
         errors.push_help(
@@ -51,18 +84,33 @@ pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream 
         let errors = errors.into_tokens();
         return quote!(#errors #item);
     };
-    let Ok(Arguments { name, krate }) = arguments else {
-        errors.push_help(span, "an op has a name", "write `#[op(\"namespace::name\")]`");
-        let errors = errors.into_tokens();
-        return quote!(#errors #item);
+    let arguments = match arguments {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            const HELP: &str =
+                "write `#[op(\"namespace::name\")]`, with the options `backward(x, out) = f`, `cpu = f`, `flops = f` if needed";
+            let at = SourceSpan::of(&error.to_compile_error());
+            let is_named = syn::parse2::<syn::LitStr>(first_token(&written)).is_ok();
+            match is_named {
+                true => errors.push_help(at, error.to_string(), HELP),
+                false => errors.push_help(span, "an op has a name", HELP),
+            }
+            let errors = errors.into_tokens();
+            return quote!(#errors #item);
+        }
     };
-    check_name(&name, &mut errors);
+    check_name(&arguments.name, &mut errors);
     let signature = Signature::of(&function, &mut errors);
+    signature.check(&arguments, &mut errors);
     if !errors.is_empty() {
         let errors = errors.into_tokens();
         return quote!(#errors #item);
     }
-    signature.tokens(&function, &name.value(), &krate)
+    signature.tokens(&function, &arguments)
+}
+
+fn first_token(tokens: &TokenStream) -> TokenStream {
+    tokens.clone().into_iter().take(1).collect()
 }
 
 fn check_name(name: &syn::LitStr, errors: &mut Errors) {
@@ -89,9 +137,35 @@ struct Signature<'a> {
 
 struct Param<'a> {
     ident: &'a syn::Ident,
+    ty: &'a syn::Type,
     schema: String,
     /// A tensor that the op writes.
     is_written: bool,
+}
+
+impl Param<'_> {
+    fn is_tensor(&self) -> bool {
+        self.schema.starts_with("Tensor")
+    }
+
+    fn is_reference(&self) -> bool {
+        matches!(self.ty, syn::Type::Reference(_))
+    }
+
+    /// The variable with what the op keeps of the parameter.
+    fn saved(&self) -> syn::Ident {
+        quote::format_ident!("galatea_saved_{}", self.ident.unraw())
+    }
+
+    /// The expression of the parameter for a backward function, which is lent what the op keeps.
+    fn lent(&self) -> TokenStream {
+        let saved = self.saved();
+        match () {
+            () if self.schema.starts_with("Tensor?") => quote!(#saved.as_ref()),
+            () if self.is_reference() => quote!(&#saved),
+            () => quote!(#saved),
+        }
+    }
 }
 
 impl<'a> Signature<'a> {
@@ -121,9 +195,9 @@ impl<'a> Signature<'a> {
             match schema_type(&typed.ty) {
                 Some("Tensor!") => {
                     let letter = letters.next().unwrap_or('z');
-                    params.push(Param { ident, schema: format!("Tensor({letter}!) {ident}"), is_written: true });
+                    params.push(Param { ident, ty: &typed.ty, schema: format!("Tensor({letter}!) {ident}"), is_written: true });
                 }
-                Some(ty) => params.push(Param { ident, schema: format!("{ty} {ident}"), is_written: false }),
+                Some(ty) => params.push(Param { ident, ty: &typed.ty, schema: format!("{ty} {ident}"), is_written: false }),
                 None => errors.push_help(
                     SourceSpan::of(&typed.ty),
                     format!("an op cannot take `{}`", text(&typed.ty)),
@@ -145,39 +219,228 @@ impl<'a> Signature<'a> {
         Signature { params, returns: returns.unwrap_or_default() }
     }
 
-    fn tokens(&self, function: &syn::ItemFn, name: &str, krate: &TokenStream) -> TokenStream {
+    /// The names of the returned tensors for a backward function: `out`, or `out0`, `out1` and so on.
+    fn outputs(&self) -> Vec<String> {
+        match self.returns.matches("Tensor").count() {
+            1 => vec!["out".to_owned()],
+            count => (0..count).map(|number| format!("out{number}")).collect(),
+        }
+    }
+
+    /// Checks the options against the signature.
+    fn check(&self, arguments: &Arguments, errors: &mut Errors) {
+        let Some((saved, function)) = &arguments.backward else { return };
+        if !self.params.iter().any(Param::is_tensor) {
+            errors.push_help(SourceSpan::of(function), "an op without a tensor has no gradient", "remove `backward`");
+        }
+        let names: Vec<String> = self.params.iter().map(|param| param.ident.to_string()).chain(self.outputs()).collect();
+        for name in saved {
+            if !names.contains(&name.to_string()) {
+                let message = format!("the op has no parameter `{name}`");
+                errors.push_help(SourceSpan::of(name), message, format!("the names are `{}`", names.join("`, `")));
+            }
+        }
+    }
+
+    fn tokens(&self, function: &syn::ItemFn, arguments: &Arguments) -> TokenStream {
+        let Arguments { name, krate, backward, cpu, flops } = arguments;
+        let name = name.value();
         let (attrs, vis, sig, block) = (&function.attrs, &function.vis, &function.sig, &function.block);
         let (ident, inputs, output) = (&sig.ident, &sig.inputs, &sig.output);
         let params: Vec<&str> = self.params.iter().map(|param| &*param.schema).collect();
         let schema = format!("{name}({}) -> {}", params.join(", "), self.returns);
-        let args = self.params.iter().map(|Param { ident, .. }| {
-            let text = ident.to_string();
-            quote!((#text, &#ident))
-        });
-        // A tensor that the body writes is lent to it, and looked at again after it.
-        let passed =
-            self.params.iter().map(|Param { ident, is_written, .. }| if *is_written { quote!(&mut *#ident) } else { quote!(#ident) });
-        let written = self.params.iter().filter(|param| param.is_written).map(|param| param.ident);
         let private = quote!(#krate::__private);
+        let named = |param: &Param<'_>| {
+            let (ident, text) = (param.ident, param.ident.to_string());
+            quote!((#text, &#ident))
+        };
+        let all: Vec<TokenStream> = self.params.iter().map(named).collect();
+        let tensors: Vec<TokenStream> = self.params.iter().filter(|param| param.is_tensor()).map(named).collect();
+        // A tensor that the body writes is lent to it, and looked at again after it.
+        let passed: Vec<TokenStream> = self
+            .params
+            .iter()
+            .map(|Param { ident, is_written, .. }| if *is_written { quote!(&mut *#ident) } else { quote!(#ident) })
+            .collect();
+        let written: Vec<&syn::Ident> = self.params.iter().filter(|param| param.is_written).map(|param| param.ident).collect();
         // Variables with macro hygiene, so that a parameter may have any name. Functions have none.
-        let [call, result] = ["call", "result"].map(|name| syn::Ident::new(name, Span::mixed_site()));
+        let [call, result, tape, saved] = ["call", "result", "tape", "saved"].map(|name| syn::Ident::new(name, Span::mixed_site()));
+        let def = quote!(#ident::DEF);
+        let body = match cpu {
+            None => quote!(galatea_body(#(#passed),*)),
+            Some(cpu) => quote! {
+                if #private::is_on_cpu(&[#(#tensors),*]) { (#cpu)(#(#passed),*) } else { galatea_body(#(#passed),*) }
+            },
+        };
+        let flops = flops.as_ref().map(|flops| {
+            let types = self.params.iter().map(|param| match param.ty {
+                syn::Type::Reference(reference) => {
+                    let elem = &reference.elem;
+                    quote!(&#elem)
+                }
+                ty => quote!(#ty),
+            });
+            let values = self.params.iter().map(|Param { ident, is_written, .. }| match is_written {
+                true => quote!(&*#ident),
+                false => quote!(::core::clone::Clone::clone(&#ident)),
+            });
+            quote! {
+                #call.flops(|| {
+                    let flops: fn(#(#types),*) -> #private::Dim = #flops;
+                    flops(#(#values),*)
+                });
+            }
+        });
+        let (begin, end) = match backward {
+            None => (TokenStream::new(), quote!(let #result = #private::named(&#def, &[#(#tensors),*], #result);)),
+            Some((names, function)) => {
+                let saves: Vec<&Param<'_>> = self.params.iter().filter(|param| names.contains(param.ident)).collect();
+                let (idents, kept) = (saves.iter().map(|param| param.ident), saves.iter().map(|param| param.saved()));
+                let begin = quote! {
+                    let #tape = #private::tape(&#def, &[#(#tensors),*]);
+                    let #saved = #tape.as_ref().map(|_| (#(#private::Saved::saved(&#idents),)*));
+                };
+                let end = self.backward(names, function, krate, &def);
+                let end = quote! {
+                    let mut #result = #result;
+                    if let (Some(galatea_tape), Some((#(#kept,)*)), Ok(galatea_returned)) = (#tape, #saved, &mut #result) {
+                        #end
+                    }
+                };
+                (begin, end)
+            }
+        };
         let doc = format!("The definition of the op `{name}`.");
+        let by_name = self.by_name(ident, krate);
+        let (has_backward, has_cpu) = (backward.is_some(), cpu.is_some());
         quote! {
             #[doc = #doc]
             #vis mod #ident {
                 #[doc = #doc]
-                pub static DEF: #private::OpDef = #private::OpDef { name: #name, schema: #schema, file: ::core::file!(), line: ::core::line!() };
+                pub static DEF: #private::OpDef = #private::OpDef {
+                    name: #name,
+                    schema: #schema,
+                    file: ::core::file!(),
+                    line: ::core::line!(),
+                    has_backward: #has_backward,
+                    has_cpu: #has_cpu,
+                };
             }
 
             #(#attrs)*
             #vis fn #ident(#inputs) #output {
                 fn galatea_body(#inputs) #output #block
-                let #call = #private::OpCall::begin(&#ident::DEF, &[#(#args),*]);
-                let #result = galatea_body(#(#passed),*);
+                let #call = #private::OpCall::begin(&#def, &[#(#all),*]);
+                #flops
+                #begin
+                #[allow(clippy::redundant_closure_call)]
+                let #result = #body;
+                #end
                 #call.end(&#result, &[#(&*#written),*]);
                 #result
             }
+
+            #by_name
         }
+    }
+    /// What follows the body of a call through which gradients flow: `galatea_tape` ends, with a closure that calls the backward function.
+    fn backward(&self, names: &[syn::Ident], function: &syn::Expr, krate: &TokenStream, def: &TokenStream) -> TokenStream {
+        let private = quote!(#krate::__private);
+        let is_list = self.returns == "Tensor[]";
+        let written: Vec<&syn::Ident> = self.params.iter().filter(|param| param.is_written).map(|param| param.ident).collect();
+        let outputs = self.outputs();
+        let grads = match is_list {
+            true => quote!(galatea_grads),
+            false => {
+                let numbers = 0..outputs.len() + written.len();
+                quote!(#(&galatea_grads[#numbers]),*)
+            }
+        };
+        let mut kept = Vec::new();
+        let mut lent = Vec::new();
+        for name in names {
+            if let Some(param) = self.params.iter().find(|param| param.ident == name) {
+                lent.push(param.lent());
+                continue;
+            }
+            let variable = quote::format_ident!("galatea_{name}");
+            let number = outputs.iter().position(|output| name == output);
+            kept.push(match is_list {
+                true => quote! {
+                    let #variable: ::std::vec::Vec<_> =
+                        #private::OpResults::tensors(galatea_returned).into_iter().map(#private::Saved::saved).collect();
+                },
+                false => quote!(let #variable = #private::Saved::saved(#private::OpResults::tensors(galatea_returned)[#number]);),
+            });
+            lent.push(quote!(&#variable));
+        }
+        let tensors = self.params.iter().filter(|param| param.is_tensor()).count();
+        let span = syn::spanned::Spanned::span(function);
+        let call = quote_spanned!(span=> (#function)(#grads, #(#lent),*));
+        let into_grads = quote_spanned!(span=> #private::OpGrads::<#tensors>::into_grads);
+        quote! {
+            #(#kept)*
+            let mut galatea_results = #private::OpResults::tensors_mut(galatea_returned);
+            #(galatea_results.push(&mut *#written);)*
+            galatea_tape.end(galatea_results, &#krate::__autograd::KERNELS, move |galatea_grads| {
+                #[allow(clippy::redundant_closure_call)]
+                let galatea_found = #call.map_err(|error| #private::into_error(&#def, error))?;
+                Ok(#into_grads(galatea_found))
+            });
+        }
+    }
+
+    /// The entry in the list of ops, with a function that takes arguments of any type.
+    fn by_name(&self, ident: &syn::Ident, krate: &TokenStream) -> TokenStream {
+        let private = quote!(#krate::__private);
+        let def = quote!(#ident::DEF);
+        let count = self.params.len();
+        let takes = self.params.iter().map(|param| {
+            let variable = quote::format_ident!("galatea_{}", param.ident.unraw());
+            let text = param.ident.to_string();
+            let ty = match () {
+                () if param.schema.starts_with("Tensor[]") => quote!(&[#private::OpTensor]),
+                () if param.is_reference() && param.schema.starts_with("SymInt") => quote!(#private::Dim),
+                () => quote!(_),
+            };
+            quote!(let #variable = inputs.next::<#ty>(#text)?;)
+        });
+        let passes = self.params.iter().map(|param| {
+            let variable = quote::format_ident!("galatea_{}", param.ident.unraw());
+            match () {
+                () if is_slice_of_references(param.ty) => quote!(&#variable.iter().collect::<::std::vec::Vec<_>>()),
+                () if param.is_reference() && param.schema.starts_with("SymInt") => quote!(&#variable),
+                () => quote!(#variable),
+            }
+        });
+        quote! {
+            const _: () = {
+                fn galatea_call<'a>(
+                    inputs: ::std::vec::Vec<#private::OpInput<'a>>,
+                ) -> ::core::result::Result<::std::vec::Vec<#private::OpTensor>, #private::Error> {
+                    let mut inputs = #private::OpInputs::new(&#def, inputs, #count)?;
+                    #(#takes)*
+                    let results = #ident(#(#passes),*).map_err(|error| #private::into_error(&#def, error))?;
+                    Ok(#private::OpResults::tensors(&results).into_iter().cloned().collect())
+                }
+                #private::inventory::submit! {
+                    #private::OpEntry { def: &#def, function: galatea_call }
+                }
+            };
+        }
+    }
+}
+
+/// Returns whether the type is `&[&T]`.
+fn is_slice_of_references(ty: &syn::Type) -> bool {
+    match ty {
+        syn::Type::Reference(reference) => match &*reference.elem {
+            syn::Type::Slice(slice) => matches!(&*slice.elem, syn::Type::Reference(_)),
+            _ => false,
+        },
+        syn::Type::Group(group) => is_slice_of_references(&group.elem),
+        syn::Type::Paren(paren) => is_slice_of_references(&paren.elem),
+        _ => false,
     }
 }
 

@@ -268,8 +268,14 @@ impl Recorder for Recording {
         let Some(state) = guard.as_mut() else { return usize::MAX };
         let args = args.into_iter().map(|(name, value)| (name, state.resolved(value))).collect();
         let start = state.nodes.len();
-        state.calls.push(Call { def, args, nodes: start..start, results: Vec::new() });
+        state.calls.push(Call { def, args, nodes: start..start, results: Vec::new(), flops: None });
         state.calls.len() - 1
+    }
+
+    fn op_flops(&self, call: usize, count: Dim) {
+        if let Some(call) = self.lock().as_mut().and_then(|state| state.calls.get_mut(call)) {
+            call.flops = Some(count);
+        }
     }
 
     fn end_op(&self, call: usize, results: Vec<Value>) {

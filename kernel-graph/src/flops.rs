@@ -55,11 +55,16 @@ impl FlopRow {
         &self.read_bytes + &self.written_bytes
     }
 
-    fn add(&mut self, cost: &LaunchCost) {
-        self.flops = &self.flops + &cost.flops;
-        self.is_exact &= cost.is_exact;
-        self.read_bytes = &self.read_bytes + &cost.read_bytes;
-        self.written_bytes = &self.written_bytes + &cost.written_bytes;
+    fn of(name: &str, cost: LaunchCost) -> FlopRow {
+        let LaunchCost { flops, is_exact, read_bytes, written_bytes } = cost;
+        FlopRow { name: name.to_owned(), flops, is_exact, read_bytes, written_bytes }
+    }
+
+    fn add(&mut self, other: &FlopRow) {
+        self.flops = &self.flops + &other.flops;
+        self.is_exact &= other.is_exact;
+        self.read_bytes = &self.read_bytes + &other.read_bytes;
+        self.written_bytes = &self.written_bytes + &other.written_bytes;
     }
 }
 
@@ -71,28 +76,28 @@ impl Graph {
     /// The compiler's error if a kernel cannot be specialised.
     pub fn flops(&self) -> Result<FlopTable> {
         let mut model = CostModel::new();
-        let mut costs: HashMap<*const Node, LaunchCost> = HashMap::new();
+        let mut costs: HashMap<*const Node, FlopRow> = HashMap::new();
         for node in &self.plan.nodes {
             if let NodeOp::Launch(launch) = &node.op {
-                costs.insert(node, model.cost(launch, &self.plan.types)?);
+                costs.insert(node, FlopRow::of(launch.kernel(), model.cost(launch, &self.plan.types)?));
             }
         }
         let (mut graph, mut ops, mut kernels) = (FlopRow::new(&self.plan.name), Rows::default(), Rows::default());
         for item in self.items(Level::Ops) {
-            let (nodes, rows, name) = match item {
-                Item::Call(call, ..) => (&self.plan.nodes[call.nodes.clone()], &mut ops, call.def.name),
+            let (nodes, rows, name, formula) = match item {
+                Item::Call(call, ..) => (&self.plan.nodes[call.nodes.clone()], &mut ops, call.def.name, call.flops.as_ref()),
                 Item::Node(node) => match &node.op {
-                    NodeOp::Launch(launch) => (std::slice::from_ref(node), &mut kernels, launch.kernel()),
+                    NodeOp::Launch(launch) => (std::slice::from_ref(node), &mut kernels, launch.kernel(), None),
                     NodeOp::Alloc { .. } | NodeOp::View { .. } => continue,
                 },
             };
-            let row = rows.row(name);
-            for node in nodes {
-                if let Some(cost) = costs.get(&std::ptr::from_ref(node)) {
-                    graph.add(cost);
-                    row.add(cost);
-                }
+            let mut sum = FlopRow::new(name);
+            nodes.iter().filter_map(|node| costs.get(&std::ptr::from_ref(node))).for_each(|cost| sum.add(cost));
+            if let Some(formula) = formula {
+                (sum.flops, sum.is_exact) = (formula.clone(), true);
             }
+            graph.add(&sum);
+            rows.row(name).add(&sum);
         }
         Ok(FlopTable { rows: std::iter::once(graph).chain(ops.rows).chain(kernels.rows).collect() })
     }

@@ -28,6 +28,8 @@ pub struct Call {
     pub nodes: Range<usize>,
     /// The values that it returned or wrote.
     pub results: Vec<Value>,
+    /// Its floating-point operations, if the op has a formula for them.
+    pub flops: Option<Dim>,
 }
 
 /// How much of a graph its text shows.

@@ -138,7 +138,34 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `f32`, `f64`, `bool`, `&str`, `Dtype` | `float`, `float`, `bool`, `str`, `ScalarType` |
 /// | `Result<Tensor>`, `Result<(Tensor, Tensor)>`, `Result<Vec<Tensor>>`, `Result<()>` | `Tensor`, `(Tensor, Tensor)`, `Tensor[]`, `()` |
 ///
-/// A second argument `crate = path` names `galatea`, if it was renamed.
+/// Options follow the name:
+///
+/// | option | meaning |
+/// |---|---|
+/// | `backward(x, out) = f` | the function of the gradients, see below |
+/// | `cpu = f` | a function of the same signature that runs in place of the body if all tensors are on the CPU; without it the CPU runs the kernels |
+/// | `flops = f` | the number of floating-point operations of a call as a `Dim`, from the arguments: <code>flops = \|x\| x.numel()</code>. Without it they are counted in the kernels |
+/// | `crate = path` | names `galatea`, if it was renamed |
+///
+/// Every op can be called by name: `ops::get("mylib::silu")?.call([(&x).into()])`.
+///
+/// # Gradients
+///
+/// `backward(x, out) = f` makes the op differentiable. If an argument of a call needs a gradient, the op keeps the arguments and results that are listed: `x` as it was before the
+/// call, and the result as `out`, or the results as `out0`, `out1` and so on. `Tensor::backward` calls `f` with a gradient for each result, then for each tensor that the op
+/// writes, and then with what was kept, in the order of the list. `f` returns a gradient for each argument that is a tensor: a `Tensor`, an `Option<Tensor>` (`None` for an argument
+/// without a gradient), or a `Vec<Tensor>` for a slice; several as a tuple. rustc checks these types.
+///
+/// ```ignore
+/// #[op("mylib::mul", backward(x, y) = mul_backward)]
+/// fn mul(x: &Tensor, y: &Tensor) -> Result<Tensor> { .. }
+///
+/// fn mul_backward(grad: &Tensor, x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
+///     Ok((mul(grad, y)?, mul(grad, x)?))
+/// }
+/// ```
+///
+/// An op without `backward` that only calls ops with one needs none. If it launches a kernel with a tensor that needs a gradient, the launch is an error: nothing is silently a constant.
 #[proc_macro_attribute]
 pub fn op(arguments: TokenStream, item: TokenStream) -> TokenStream {
     kernel_frontend::op(arguments.into(), item.into()).into()

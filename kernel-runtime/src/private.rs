@@ -20,14 +20,20 @@ pub mod lints {
     pub fn changed(_variable: &mut u32, _part: u32) {}
 }
 
+pub use inventory;
+
 pub use crate::kernel::{Kernel, Param, ParamKind, Variant};
 pub use crate::launch::Launch;
 pub use crate::launch::args::Args;
 pub use crate::launch::fact::Fact;
 pub use crate::launch::scalar::{GenericScalarArg, ScalarArg};
 pub use crate::launch::type_word::TypeParam;
-pub use crate::ops::{OpCall, OpDef};
+pub use crate::ops::Tensor as OpTensor;
+pub use crate::ops::{
+    GradKernels, OpCall, OpDef, OpEntry, OpGrads, OpInput, OpInputs, OpResults, Saved, Tape, into_error, is_on_cpu, named, tape,
+};
 pub use crate::tensor::constant::constant_of;
 pub use crate::tensor::element::{Element, ElementArg, Float, FloatArg, Int, IntArg, Number, NumberArg, Scalar, bf16, f8e4m3, f8e5m2, f16};
 pub use crate::tensor::pointer::{PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 pub use crate::tune::{AutotunedLaunch, Extents, HostArgs, KeyPart, RecordsFile, Rules, TuneConfig, Tuner, asked, debug_config, extent};
+pub use crate::{Dim, Error};

@@ -6,6 +6,7 @@ mod cse;
 mod dot;
 mod errors;
 mod flops;
+mod gradients;
 mod kernels;
 mod modules;
 mod packages;
@@ -45,6 +46,11 @@ const ON_EACH: &[OnDevice] = &[
     ("runs::parts_are_written_in_place", runs::parts_are_written_in_place),
     ("runs::one_value_may_be_written_as_two", runs::one_value_may_be_written_as_two),
     ("runs::outputs_belong_to_the_caller", runs::outputs_belong_to_the_caller),
+    ("gradients::gradients_flow_through_every_use", gradients::gradients_flow_through_every_use),
+    ("gradients::gradients_are_finite_differences", gradients::gradients_are_finite_differences),
+    ("gradients::a_step_is_recorded_with_its_gradients", gradients::a_step_is_recorded_with_its_gradients),
+    ("gradients::an_optimizer_writes_parameters_in_place", gradients::an_optimizer_writes_parameters_in_place),
+    ("gradients::an_op_may_have_a_function_for_the_cpu", gradients::an_op_may_have_a_function_for_the_cpu),
     ("packages::a_package_computes_what_its_graph_computes", packages::a_package_computes_what_its_graph_computes),
     ("packages::a_package_is_loaded_on_every_device", packages::a_package_is_loaded_on_every_device),
     ("any::the_kernel_of_the_dtype_runs", any::the_kernel_of_the_dtype_runs),
@@ -57,6 +63,10 @@ const ON_EACH: &[OnDevice] = &[
 
 /// Tests that need no device but the CPU.
 const ONCE: &[(&str, fn())] = &[
+    ("gradients::mistakes_with_gradients_are_explained", gradients::mistakes_with_gradients_are_explained),
+    ("gradients::long_chains_need_no_stack", gradients::long_chains_need_no_stack),
+    ("gradients::ops_are_called_by_name", gradients::ops_are_called_by_name),
+    ("gradients::an_op_may_count_its_operations", gradients::an_op_may_count_its_operations),
     ("text::the_text_shows_grids_arguments_and_types_as_expressions", text::the_text_shows_grids_arguments_and_types_as_expressions),
     ("text::calls_of_ops_are_one_line_or_their_nodes", text::calls_of_ops_are_one_line_or_their_nodes),
     ("text::tables_have_the_columns_of_torch", text::tables_have_the_columns_of_torch),

@@ -250,6 +250,7 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
             Deferred::WrongDtype { expected, found } => {
                 self.fail(|kernel, _| Error::Ops(OpsError::ArgumentDtype { kernel, argument, expected, found }));
             }
+            Deferred::Differentiable(_) => self.fail(|kernel, _| Error::Ops(OpsError::NoBackward { kernel, argument, op: None })),
             Deferred::Failed(error) => {
                 let error = error.lock().unwrap_or_else(PoisonError::into_inner).take();
                 if let Some(error) = error {

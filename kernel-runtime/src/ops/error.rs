@@ -78,6 +78,125 @@ pub enum OpsError {
         /// The first tensor parameter of the same type.
         tensor: &'static str,
     },
+    /// A launch takes a tensor through which gradients flow, and it has no gradient itself.
+    #[error(
+        "{}kernel `{kernel}` has no gradient, which `{argument}` needs\nhelp: {}; `detach()` the tensor, or call it in `no_grad`, if no gradient is wanted",
+        .op.map(|(op, input)| format!("`{op}` has no backward function, which its input `{input}` needs: ")).unwrap_or_default(),
+        .op.map_or_else(
+            || "call the kernel in an op: `#[op(\"ns::name\", backward(..) = f)]`".to_owned(),
+            |(op, _)| format!("give the op one: `#[op(\"{op}\", backward(..) = f)]`")
+        )
+    )]
+    NoBackward {
+        /// The kernel.
+        kernel: &'static str,
+        /// The argument of the launch.
+        argument: &'static str,
+        /// The op that launches the kernel, and its input.
+        op: Option<(&'static str, &'static str)>,
+    },
+    /// The elements of a tensor through which gradients flow were to be written from the host.
+    #[error("a write of these elements has no gradient ({location})\nhelp: write them in `no_grad`, or write a `detach()`ed tensor")]
+    GradientLost {
+        /// Where.
+        location: &'static Location<'static>,
+    },
+    /// A gradient was asked for where none flows.
+    #[error("no gradient flows to this tensor: it was computed from no tensor with `requires_grad()`, or in `no_grad`")]
+    NoGradient,
+    /// A gradient was asked for a tensor with several elements.
+    #[error(
+        "{found} is no scalar, whose gradients `backward` computes\nhelp: sum the elements first, or pass their gradients to `backward_from`"
+    )]
+    NotScalar {
+        /// The dtype and the extents.
+        found: String,
+    },
+    /// A gradient was asked for elements that have none.
+    #[error("elements of type `{dtype}` have no gradients")]
+    NotDifferentiable {
+        /// The dtype.
+        dtype: Dtype,
+    },
+    /// The gradients of a result were computed twice.
+    #[error(
+        "the gradients of `{op}` were computed before, which freed what they need\nhelp: compute its result again, or add the results and call `backward` once"
+    )]
+    BackwardTwice {
+        /// The op.
+        op: &'static str,
+    },
+    /// A backward function returned too few or too many gradients.
+    #[error("the backward function of `{op}` returns {found} gradients, and the op has {expected} tensors")]
+    GradientCount {
+        /// The op.
+        op: &'static str,
+        /// The number of tensors that the op takes.
+        expected: usize,
+        /// The number of gradients.
+        found: usize,
+    },
+    /// A backward function returned a gradient of another dtype or shape than that of its input.
+    #[error("the backward function of `{op}` returns {found} for `{input}`, which is {expected}")]
+    GradientType {
+        /// The op.
+        op: &'static str,
+        /// The input.
+        input: &'static str,
+        /// The dtype and the extents of the input.
+        expected: String,
+        /// Those of the gradient.
+        found: String,
+    },
+    /// A gradient is not what finite differences give.
+    #[error("the gradient of element {element} of input {input} is {analytic:?}, and finite differences give {numeric:?}")]
+    WrongGradient {
+        /// The number of the input.
+        input: usize,
+        /// The number of the element.
+        element: usize,
+        /// What the backward functions computed.
+        analytic: f64,
+        /// What finite differences give.
+        numeric: f64,
+    },
+    /// No input of a comparison with finite differences can be moved.
+    #[error("no input has `f64` elements, which finite differences need")]
+    NothingToCheck,
+    /// No op of the program has the name.
+    #[error("there is no op `{name}`{}", .similar.map(|name| format!("\nhelp: there is `{name}`")).unwrap_or_default())]
+    UnknownOp {
+        /// The name.
+        name: String,
+        /// A similar name.
+        similar: Option<&'static str>,
+    },
+    /// Two ops of the program have one name.
+    #[error("two ops are named `{name}`: in {} line {} and in {} line {}\nhelp: use the name of your project as the namespace", .first.0, .first.1, .second.0, .second.1)]
+    DuplicateOp {
+        /// The name.
+        name: &'static str,
+        /// The source file and the line of one of them.
+        first: (&'static str, u32),
+        /// Those of the other one.
+        second: (&'static str, u32),
+    },
+    /// A call by name has other arguments than the schema.
+    #[error("{reason}: the schema is `{schema}`")]
+    OpArguments {
+        /// What does not fit.
+        reason: String,
+        /// The schema.
+        schema: &'static str,
+    },
+    /// An op failed with an error of its own type.
+    #[error("`{op}`: {message}")]
+    OpFailed {
+        /// The op.
+        op: &'static str,
+        /// The error.
+        message: String,
+    },
     /// A tensor that shares its memory was written where copies are denied.
     #[error(
         "writing a tensor that is shared copies {bytes} bytes, which is denied here ({location})\nhelp: drop the other handles before the tensor is written"

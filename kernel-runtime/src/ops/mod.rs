@@ -24,10 +24,13 @@ pub(crate) use with_element;
 
 mod any;
 mod arguments;
+mod autograd;
 mod copies;
 mod cost;
 mod dims;
 mod error;
+mod gradcheck;
+mod input;
 mod module;
 mod op;
 pub mod parts;
@@ -36,12 +39,17 @@ mod tensor;
 mod variant;
 
 pub use any::Any;
+pub use autograd::{GradKernels, Grads, IntoGrad, OpGrads, Tape, no_grad};
 pub use copies::{copies, deny_copies};
 pub use cost::{CostModel, LaunchCost};
 pub use dims::IntoDims;
 pub use error::OpsError;
+pub use gradcheck::{GradCheck, GradTolerance, gradcheck};
+pub use input::{OpEntry, OpFunction, OpInput, OpInputs, OpParam, all, get};
 pub use module::{Module, path_of};
-pub use op::{OpArg, OpCall, OpDef, OpResults, OpValue};
+pub use op::{OpArg, OpCall, OpDef, OpResults, OpValue, Saved};
+#[doc(hidden)]
+pub use op::{into_error, is_on_cpu, named, tape};
 pub(crate) use tensor::{Real, Traced};
 pub use tensor::{Tensor, compare};
 pub use variant::LaunchVariant;

@@ -58,7 +58,25 @@ pub trait Module {
         Self: Sized,
     {
         self.visit_mut("", &mut |_, tensor| {
-            *tensor = tensor.to_device(device)?;
+            let moved = tensor.detach().to_device(device)?;
+            *tensor = if tensor.needs_grad() { moved.requires_grad()? } else { moved };
+            Ok(())
+        })?;
+        Ok(self)
+    }
+
+    /// The module with parameters that [require](Tensor::requires_grad) their gradients, but for those whose elements are no floating-point numbers.
+    ///
+    /// # Errors
+    /// None for the modules of this crate.
+    fn requires_grad(mut self) -> Result<Self>
+    where
+        Self: Sized,
+    {
+        self.visit_mut("", &mut |_, tensor| {
+            if tensor.dtype().is_float() {
+                *tensor = tensor.clone().requires_grad()?;
+            }
             Ok(())
         })?;
         Ok(self)

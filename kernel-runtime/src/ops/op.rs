@@ -1,11 +1,13 @@
 //! Ops: named functions of tensors, which a recording shows as one call.
 
-use std::fmt::Debug;
+use std::any::Any;
+use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
-use super::Tensor;
+use super::autograd::{Input, Tape};
 use super::recorder::{Recorder, Value};
-use crate::{Dim, Dtype};
+use super::{OpsError, Tensor};
+use crate::{Dim, Dtype, Error, Result};
 
 /// The definition of an op. `#[op]` makes it, as `DEF` in a module with the name of the function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,6 +20,10 @@ pub struct OpDef {
     pub file: &'static str,
     /// The line of the definition.
     pub line: u32,
+    /// Whether the op has a backward function.
+    pub has_backward: bool,
+    /// Whether the op has a function of its own for the CPU.
+    pub has_cpu: bool,
 }
 
 /// An argument of a recorded op.
@@ -46,6 +52,9 @@ pub trait OpArg {
     fn recorder(&self) -> Option<Arc<dyn Recorder>> {
         None
     }
+
+    /// Calls the function with each of its tensors; with `None` for an optional one that is not given.
+    fn each_tensor<'t>(&'t self, _visit: &mut dyn FnMut(Option<&'t Tensor>)) {}
 }
 
 /// A type of results of ops: a tensor, or several.
@@ -56,6 +65,9 @@ pub trait OpArg {
 pub trait OpResults {
     /// The tensors, in order.
     fn tensors(&self) -> Vec<&Tensor>;
+
+    /// The tensors, in order, to change.
+    fn tensors_mut(&mut self) -> Vec<&mut Tensor>;
 }
 
 impl OpArg for Tensor {
@@ -70,6 +82,10 @@ impl OpArg for Tensor {
     fn recorder(&self) -> Option<Arc<dyn Recorder>> {
         self.recorded().map(|(recorder, _)| recorder.clone())
     }
+
+    fn each_tensor<'t>(&'t self, visit: &mut dyn FnMut(Option<&'t Tensor>)) {
+        visit(Some(self));
+    }
 }
 
 impl<A: OpArg + ?Sized> OpArg for &A {
@@ -79,6 +95,10 @@ impl<A: OpArg + ?Sized> OpArg for &A {
 
     fn recorder(&self) -> Option<Arc<dyn Recorder>> {
         (**self).recorder()
+    }
+
+    fn each_tensor<'t>(&'t self, visit: &mut dyn FnMut(Option<&'t Tensor>)) {
+        (**self).each_tensor(visit);
     }
 }
 
@@ -90,6 +110,10 @@ impl<A: OpArg + ?Sized> OpArg for &mut A {
     fn recorder(&self) -> Option<Arc<dyn Recorder>> {
         (**self).recorder()
     }
+
+    fn each_tensor<'t>(&'t self, visit: &mut dyn FnMut(Option<&'t Tensor>)) {
+        (**self).each_tensor(visit);
+    }
 }
 
 impl<A: OpArg> OpArg for Option<A> {
@@ -100,6 +124,13 @@ impl<A: OpArg> OpArg for Option<A> {
     fn recorder(&self) -> Option<Arc<dyn Recorder>> {
         self.as_ref().and_then(A::recorder)
     }
+
+    fn each_tensor<'t>(&'t self, visit: &mut dyn FnMut(Option<&'t Tensor>)) {
+        match self {
+            Some(arg) => arg.each_tensor(visit),
+            None => visit(None),
+        }
+    }
 }
 
 impl<A: OpArg> OpArg for [A] {
@@ -109,6 +140,10 @@ impl<A: OpArg> OpArg for [A] {
 
     fn recorder(&self) -> Option<Arc<dyn Recorder>> {
         self.iter().find_map(A::recorder)
+    }
+
+    fn each_tensor<'t>(&'t self, visit: &mut dyn FnMut(Option<&'t Tensor>)) {
+        self.iter().for_each(|arg| arg.each_tensor(visit));
     }
 }
 
@@ -140,11 +175,19 @@ impl OpResults for Tensor {
     fn tensors(&self) -> Vec<&Tensor> {
         vec![self]
     }
+
+    fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
+        vec![self]
+    }
 }
 
 impl OpResults for Vec<Tensor> {
     fn tensors(&self) -> Vec<&Tensor> {
         self.iter().collect()
+    }
+
+    fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
+        self.iter_mut().collect()
     }
 }
 
@@ -152,10 +195,18 @@ impl<const N: usize> OpResults for [Tensor; N] {
     fn tensors(&self) -> Vec<&Tensor> {
         self.iter().collect()
     }
+
+    fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
+        self.iter_mut().collect()
+    }
 }
 
 impl OpResults for () {
     fn tensors(&self) -> Vec<&Tensor> {
+        Vec::new()
+    }
+
+    fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
         Vec::new()
     }
 }
@@ -164,11 +215,19 @@ impl OpResults for (Tensor, Tensor) {
     fn tensors(&self) -> Vec<&Tensor> {
         vec![&self.0, &self.1]
     }
+
+    fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
+        vec![&mut self.0, &mut self.1]
+    }
 }
 
 impl OpResults for (Tensor, Tensor, Tensor) {
     fn tensors(&self) -> Vec<&Tensor> {
         vec![&self.0, &self.1, &self.2]
+    }
+
+    fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
+        vec![&mut self.0, &mut self.1, &mut self.2]
     }
 }
 
@@ -191,6 +250,14 @@ impl OpCall {
         OpCall { recorder, results: Vec::new() }
     }
 
+    /// Notes the floating-point operations of the call, if it is recorded, in place of those of its kernels.
+    #[inline]
+    pub fn flops(&self, count: impl FnOnce() -> Dim) {
+        if let Some((recorder, call)) = &self.recorder {
+            recorder.op_flops(*call, count());
+        }
+    }
+
     /// Ends the call, which returned these tensors and wrote those arguments.
     #[inline]
     pub fn end<R: OpResults, E>(mut self, returned: &Result<R, E>, written: &[&Tensor]) {
@@ -209,3 +276,126 @@ impl Drop for OpCall {
         }
     }
 }
+
+/// The tape of a call, if gradients flow to one of its arguments.
+#[inline]
+pub fn tape(def: &'static OpDef, args: &[(&'static str, &dyn OpArg)]) -> Option<Tape> {
+    let mut flows = false;
+    args.iter().for_each(|(_, arg)| arg.each_tensor(&mut |tensor| flows |= tensor.is_some_and(Tensor::flows)));
+    flows.then(|| {
+        let mut inputs = Vec::new();
+        args.iter().for_each(|(name, arg)| arg.each_tensor(&mut |tensor| inputs.push(Input::any(name, tensor))));
+        Tape::new(def.name, inputs)
+    })
+}
+
+/// Returns whether the tensors of a call are on the CPU.
+pub fn is_on_cpu(args: &[(&'static str, &dyn OpArg)]) -> bool {
+    let (mut any, mut all) = (false, true);
+    args.iter().for_each(|(_, arg)| {
+        arg.each_tensor(&mut |tensor| {
+            any |= tensor.is_some();
+            all &= tensor.is_none_or(|tensor| tensor.device().is_some_and(|device| device.is_cpu()));
+        });
+    });
+    any && all
+}
+
+/// Names the op, which has no backward function, in the error of its launch that needs one.
+#[inline]
+pub fn named<R, E: 'static>(def: &'static OpDef, args: &[(&'static str, &dyn OpArg)], mut result: Result<R, E>) -> Result<R, E> {
+    if let Err(error) = &mut result
+        && let Some(Error::Ops(OpsError::NoBackward { op: op @ None, .. })) = (error as &mut dyn Any).downcast_mut()
+    {
+        let mut input = None;
+        args.iter().for_each(|(name, arg)| {
+            arg.each_tensor(&mut |tensor| {
+                if tensor.is_some_and(Tensor::flows) {
+                    input.get_or_insert(*name);
+                }
+            });
+        });
+        *op = input.map(|input| (def.name, input));
+    }
+    result
+}
+
+/// An error of an op's own type as one of the runtime.
+pub fn into_error<E: Display + 'static>(def: &'static OpDef, error: E) -> Error {
+    let message = error.to_string();
+    match (Box::new(error) as Box<dyn Any>).downcast() {
+        Ok(error) => *error,
+        Err(_) => Error::Ops(OpsError::OpFailed { op: def.name, message }),
+    }
+}
+
+/// An argument of an op that its backward function gets.
+pub trait Saved {
+    /// The argument as it was before the call.
+    type Value: Send + 'static;
+
+    /// Keeps it.
+    fn saved(&self) -> Self::Value;
+}
+
+impl Saved for Tensor {
+    type Value = Tensor;
+
+    fn saved(&self) -> Tensor {
+        self.detach()
+    }
+}
+
+impl<A: Saved + ?Sized> Saved for &A {
+    type Value = A::Value;
+
+    fn saved(&self) -> A::Value {
+        (**self).saved()
+    }
+}
+
+impl<A: Saved + ?Sized> Saved for &mut A {
+    type Value = A::Value;
+
+    fn saved(&self) -> A::Value {
+        (**self).saved()
+    }
+}
+
+impl<A: Saved> Saved for Option<A> {
+    type Value = Option<A::Value>;
+
+    fn saved(&self) -> Self::Value {
+        self.as_ref().map(A::saved)
+    }
+}
+
+impl<A: Saved> Saved for [A] {
+    type Value = Vec<A::Value>;
+
+    fn saved(&self) -> Self::Value {
+        self.iter().map(A::saved).collect()
+    }
+}
+
+impl Saved for str {
+    type Value = String;
+
+    fn saved(&self) -> String {
+        self.to_owned()
+    }
+}
+
+macro_rules! saved_as_clones {
+    ($($ty:ty),*) => {$(
+        impl Saved for $ty {
+            type Value = $ty;
+
+            fn saved(&self) -> $ty {
+                self.clone()
+            }
+        }
+    )*};
+}
+
+saved_as_clones!(Dim, Dtype, bool, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64);

@@ -47,6 +47,9 @@ pub trait Recorder: Send + Sync {
     /// Notes that a call of an op begins: all that is recorded until its end belongs to it. Returns the number of the call.
     fn begin_op(&self, def: &'static OpDef, args: Vec<(&'static str, OpValue)>) -> usize;
 
+    /// Notes that a call does that many floating-point operations, whatever its launches do.
+    fn op_flops(&self, call: usize, count: Dim);
+
     /// Notes the end of a call, and the values that it returned or wrote.
     fn end_op(&self, call: usize, results: Vec<Value>);
 

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use kernel_lang::dtype::Dtype;
 
+use super::autograd::{self, Edge, Grads};
 use super::recorder::{Recorder, TensorType, Value};
 use super::{IntoDims, OpsError, copies};
 use crate::launch::scalar::Untyped;
@@ -36,7 +37,11 @@ use crate::{Comparison, Device, Dim, DimError, DimValues, Element, Error, Result
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Tensor(Repr);
+pub struct Tensor {
+    repr: Repr,
+    /// How it was computed, if gradients flow through it.
+    edge: Option<Edge>,
+}
 
 #[derive(Clone)]
 enum Repr {
@@ -95,7 +100,7 @@ impl Clone for Traced {
 
 impl<T: Element> From<crate::Tensor<T>> for Tensor {
     fn from(tensor: crate::Tensor<T>) -> Tensor {
-        Tensor(Repr::Real(Real::whole(tensor)))
+        Tensor::real_of(Real::whole(tensor))
     }
 }
 
@@ -120,12 +125,12 @@ impl Tensor {
 
     /// A tensor of a recording. For recorders, which give each of their inputs a value.
     pub fn traced(recorder: Arc<dyn Recorder>, value: Value, ty: TensorType) -> Tensor {
-        Tensor(Repr::Traced(Traced { recorder, value: AtomicU32::new(value.0), ty }))
+        Tensor { repr: Repr::Traced(Traced { recorder, value: AtomicU32::new(value.0), ty }), edge: None }
     }
 
     /// The recorder and the value of a recorded tensor.
     pub fn recorded(&self) -> Option<(&Arc<dyn Recorder>, Value)> {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(_) => None,
             Repr::Traced(traced) => Some((&traced.recorder, traced.value())),
         }
@@ -137,7 +142,7 @@ impl Tensor {
     /// As [`Tensor::empty`].
     #[track_caller]
     pub fn new_empty(&self, dtype: Dtype, dims: impl IntoDims) -> Result<Tensor> {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => Tensor::empty(&real.memory.device(), dtype, dims),
             Repr::Traced(traced) => traced.alloc(TensorType { dtype, dims: dims.into_dims() }, false, Location::caller()),
         }
@@ -149,7 +154,7 @@ impl Tensor {
     /// As [`Tensor::empty`].
     #[track_caller]
     pub fn new_zeros(&self, dtype: Dtype, dims: impl IntoDims) -> Result<Tensor> {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => Tensor::zeros(&real.memory.device(), dtype, dims),
             Repr::Traced(traced) => traced.alloc(TensorType { dtype, dims: dims.into_dims() }, true, Location::caller()),
         }
@@ -175,7 +180,7 @@ impl Tensor {
 
     /// The dtype of the elements.
     pub fn dtype(&self) -> Dtype {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => real.dtype,
             Repr::Traced(traced) => traced.ty.dtype,
         }
@@ -183,7 +188,7 @@ impl Tensor {
 
     /// The extents.
     pub fn dims(&self) -> Vec<Dim> {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => real.shape.dims().iter().map(|extent| Dim::from(*extent)).collect(),
             Repr::Traced(traced) => traced.ty.dims.clone(),
         }
@@ -191,7 +196,7 @@ impl Tensor {
 
     /// The number of axes.
     pub fn rank(&self) -> usize {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => real.shape.dims().len(),
             Repr::Traced(traced) => traced.ty.dims.len(),
         }
@@ -207,7 +212,7 @@ impl Tensor {
 
     /// The number of elements.
     pub fn numel(&self) -> Dim {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => real.shape.len().into(),
             Repr::Traced(traced) => traced.ty.numel(),
         }
@@ -215,7 +220,7 @@ impl Tensor {
 
     /// The device that holds the elements. A recorded tensor has none.
     pub fn device(&self) -> Option<Device> {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => Some(real.memory.device()),
             Repr::Traced(_) => None,
         }
@@ -223,7 +228,7 @@ impl Tensor {
 
     /// Returns whether no other tensor shares the memory, so that a write copies nothing. A recorded tensor has no memory, and the answer is true.
     pub fn is_unique(&self) -> bool {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => Arc::strong_count(&real.memory) == 1,
             Repr::Traced(_) => true,
         }
@@ -231,7 +236,7 @@ impl Tensor {
 
     /// Returns whether both are the same elements of the same memory in the same shape.
     pub fn is_same(&self, other: &Tensor) -> bool {
-        match (&self.0, &other.0) {
+        match (&self.repr, &other.repr) {
             (Repr::Real(a), Repr::Real(b)) => {
                 Arc::ptr_eq(&a.memory, &b.memory) && (a.offset, a.dtype) == (b.offset, b.dtype) && a.shape.dims() == b.shape.dims()
             }
@@ -242,7 +247,7 @@ impl Tensor {
 
     /// A number that tensors have in common which are the [same](Tensor::is_same). Other tensors seldom share it.
     pub fn identity(&self) -> u64 {
-        let (address, index) = match &self.0 {
+        let (address, index) = match &self.repr {
             Repr::Real(real) => (Arc::as_ptr(&real.memory).addr(), real.offset),
             Repr::Traced(traced) => (Arc::as_ptr(&traced.recorder).addr(), traced.value().0 as usize),
         };
@@ -297,17 +302,94 @@ impl Tensor {
 
     /// The elements of `ty` from number `offset` on, which exist.
     fn part(&self, offset: Dim, ty: TensorType, location: &'static Location<'static>) -> Result<Tensor> {
-        match &self.0 {
+        let edge = if self.flows() { Edge::part(self, offset.clone(), &ty) } else { None };
+        let part = match &self.repr {
             Repr::Real(real) => {
                 let skipped = known(&offset)?;
                 let shape = known_shape(&ty.dims)?;
-                Ok(Tensor(Repr::Real(Real { offset: real.offset + skipped, shape, failed: None, ..real.clone() })))
+                Tensor::real_of(Real { offset: real.offset + skipped, shape, failed: None, ..real.clone() })
             }
             Repr::Traced(traced) => {
                 let value = traced.recorder.view(traced.value(), offset, ty.clone(), location)?;
-                Ok(Tensor::traced(traced.recorder.clone(), value, ty))
+                Tensor::traced(traced.recorder.clone(), value, ty)
             }
+        };
+        Ok(Tensor { edge, ..part })
+    }
+
+    fn real_of(real: Real) -> Tensor {
+        Tensor { repr: Repr::Real(real), edge: None }
+    }
+
+    pub(super) fn edge(&self) -> Option<&Edge> {
+        self.edge.as_ref()
+    }
+
+    pub(super) fn set_edge(&mut self, edge: Option<Edge>) {
+        self.edge = edge;
+    }
+
+    /// Returns whether what is computed from the tensor here has a gradient.
+    #[inline]
+    pub(super) fn flows(&self) -> bool {
+        self.edge.is_some() && autograd::is_on()
+    }
+
+    /// The tensor as one whose gradient [`Tensor::backward`] computes, such as a parameter in training. Clones of it are the same parameter.
+    ///
+    /// # Errors
+    /// [`OpsError::NotDifferentiable`] for elements that are not floating-point numbers.
+    pub fn requires_grad(mut self) -> Result<Tensor> {
+        if !self.dtype().is_float() {
+            return Err(Error::Ops(OpsError::NotDifferentiable { dtype: self.dtype() }));
         }
+        if self.edge.as_ref().is_none_or(|edge| !edge.is_leaf()) {
+            self.edge = Some(Edge::leaf());
+        }
+        Ok(self)
+    }
+
+    /// Returns whether gradients flow to the tensor: it requires its gradient, or was computed from such a tensor.
+    pub fn needs_grad(&self) -> bool {
+        self.edge.is_some()
+    }
+
+    /// The same elements without a gradient: what is computed from the result is a constant for [`Tensor::backward`]. Copies nothing.
+    #[must_use]
+    pub fn detach(&self) -> Tensor {
+        Tensor { repr: self.repr.clone(), edge: None }
+    }
+
+    /// The gradients of this tensor, which has one element, for each tensor that [requires](Tensor::requires_grad) its gradient and from which this one was
+    /// computed. Ops call their backward functions, which run, or are recorded, as any other function of tensors.
+    ///
+    /// What the ops kept for this is freed. A second call is an error.
+    ///
+    /// # Errors
+    /// [`OpsError::NoGradient`] if there is no such tensor, [`OpsError::NotScalar`] for more elements or none, [`OpsError::GradientType`] and [`OpsError::GradientCount`]
+    /// for a backward function with a mistake, [`OpsError::BackwardTwice`], and those of the backward functions.
+    #[track_caller]
+    pub fn backward(&self) -> Result<Grads> {
+        let ty = TensorType { dtype: self.dtype(), dims: self.dims() };
+        if !ty.numel().is_eq(1)? {
+            return Err(Error::Ops(OpsError::NotScalar { found: ty.to_string() }));
+        }
+        let edge = self.edge.as_ref().ok_or(Error::Ops(OpsError::NoGradient))?;
+        let one = Tensor::from_numbers(&self.device().unwrap_or_else(Device::cpu), ty.dtype, &*ty.dims, &[1.0])?;
+        autograd::walk(edge, one)
+    }
+
+    /// [`Tensor::backward`] from a tensor of any shape: the gradients of the sum of its elements times those of `grad`, which has the same dtype and extents.
+    ///
+    /// # Errors
+    /// As [`Tensor::backward`].
+    #[track_caller]
+    pub fn backward_from(&self, grad: &Tensor) -> Result<Grads> {
+        grad.expect_dims("backward_from", "grad", &*self.dims())?;
+        if grad.dtype() != self.dtype() {
+            return Err(Error::Ops(OpsError::WrongDtype { expected: self.dtype(), found: grad.dtype() }));
+        }
+        autograd::walk(self.edge.as_ref().ok_or(Error::Ops(OpsError::NoGradient))?, grad.detach())
     }
 
     /// The elements, to read.
@@ -327,7 +409,11 @@ impl Tensor {
     #[track_caller]
     pub fn view_mut<T: Element>(&mut self) -> Result<TensorViewMut<'_, T>> {
         self.real()?;
-        match &mut self.0 {
+        if self.flows() {
+            return Err(Error::Ops(OpsError::GradientLost { location: Location::caller() }));
+        }
+        self.edge.take_if(|edge| !edge.is_leaf());
+        match &mut self.repr {
             Repr::Real(real) => real.view_mut(Location::caller()),
             Repr::Traced(_) => unreachable!("it is real"),
         }
@@ -345,7 +431,7 @@ impl Tensor {
         if real.total != real.shape.len() {
             return real.copied(Location::caller());
         }
-        let Repr::Real(real) = self.0 else { unreachable!("it is real") };
+        let Repr::Real(real) = self.repr else { unreachable!("it is real") };
         match Arc::try_unwrap(real.memory) {
             Ok(memory) => Ok(crate::Tensor::from_parts(memory, real.shape)),
             Err(memory) => Real { memory, ..real }.copied(Location::caller()),
@@ -444,7 +530,9 @@ impl Tensor {
         if real.memory.device() == *device {
             return Ok(self.clone());
         }
-        with_element!(real.dtype, T => real.view::<T>()?.to_device(device).map(Tensor::from))
+        let edge = if self.flows() { Edge::copy(self, real.memory.device()) } else { None };
+        let copy: Tensor = with_element!(real.dtype, T => real.view::<T>()?.to_device(device).map(Tensor::from))?;
+        Ok(Tensor { edge, ..copy })
     }
 
     /// The memory of the tensor for elements of other extents, which are arbitrary. `None` if another tensor shares it, if it holds fewer elements, or in a recording. For
@@ -455,15 +543,15 @@ impl Tensor {
     #[doc(hidden)]
     pub fn reused(self, dims: impl IntoDims) -> Result<Option<Tensor>> {
         let shape = known_shape(&dims.into_dims())?;
-        let Repr::Real(real) = self.0 else { return Ok(None) };
+        let Repr::Real(real) = self.repr else { return Ok(None) };
         let fits = shape.len() <= real.total && Arc::strong_count(&real.memory) == 1;
-        Ok(fits.then_some(Tensor(Repr::Real(Real { offset: 0, shape, failed: None, ..real }))))
+        Ok(fits.then_some(Tensor::real_of(Real { offset: 0, shape, failed: None, ..real })))
     }
 
     /// The number of elements for which the memory has room; 0 in a recording. For runs of recorded graphs.
     #[doc(hidden)]
     pub fn capacity(&self) -> usize {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => real.total,
             Repr::Traced(_) => 0,
         }
@@ -481,7 +569,10 @@ impl Tensor {
     /// The tensor as an argument that a kernel reads, with elements of type `T`.
     #[inline]
     pub(crate) fn argument<T: ElementArg>(&self) -> (Pointer<'_>, Shape) {
-        match &self.0 {
+        if self.edge.is_some() && autograd::is_on() {
+            return (Pointer::deferred(Deferred::Differentiable(self.dtype())), Shape::SCALAR);
+        }
+        match &self.repr {
             Repr::Real(real) => match wrong_dtype::<T>(real.dtype) {
                 Some(wrong) => (Pointer::deferred(wrong), real.shape),
                 None => real.pointer::<T>(),
@@ -493,7 +584,15 @@ impl Tensor {
     /// The tensor as an argument that a kernel writes, with elements of type `T`. Shared elements are copied.
     #[track_caller]
     pub(crate) fn argument_mut<T: ElementArg>(&mut self) -> (Pointer<'_>, Shape) {
-        match &mut self.0 {
+        if let Some(edge) = &self.edge {
+            if autograd::is_on() {
+                return (Pointer::deferred(Deferred::Differentiable(self.dtype())), Shape::SCALAR);
+            }
+            if !edge.is_leaf() {
+                self.edge = None;
+            }
+        }
+        match &mut self.repr {
             Repr::Real(real) => {
                 if let Some(wrong) = wrong_dtype::<T>(real.dtype) {
                     return (Pointer::deferred(wrong), real.shape);
@@ -513,7 +612,7 @@ impl Tensor {
 
     #[track_caller]
     fn real(&self) -> Result<&Real> {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => Ok(real),
             Repr::Traced(traced) => Err(Error::Ops(OpsError::RecordedData { tensor: traced.ty.to_string(), location: Location::caller() })),
         }
@@ -541,7 +640,7 @@ impl Real {
 
     /// The same tensor as a handle.
     pub(crate) fn handle(&self) -> Tensor {
-        Tensor(Repr::Real(Real { failed: None, ..self.clone() }))
+        Tensor::real_of(Real { failed: None, ..self.clone() })
     }
 
     fn whole<T: Element>(tensor: crate::Tensor<T>) -> Real {
@@ -637,7 +736,7 @@ fn known_shape(dims: &[Dim]) -> Result<Shape> {
 /// Shows a real tensor as a typed one, and the type of a recorded one.
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => with_element!(real.dtype, T => fmt::Debug::fmt(&real.elements::<T>(), f)),
             Repr::Traced(traced) => write!(f, "Tensor {} of a recording", traced.ty),
         }
@@ -647,7 +746,7 @@ impl fmt::Debug for Tensor {
 /// Shows a real tensor as PyTorch prints it, and the type of a recorded one.
 impl fmt::Display for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match &self.repr {
             Repr::Real(real) => with_element!(real.dtype, T => fmt::Display::fmt(&real.elements::<T>(), f)),
             Repr::Traced(traced) => write!(f, "tensor({}, recorded)", traced.ty),
         }

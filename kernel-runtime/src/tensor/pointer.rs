@@ -93,6 +93,8 @@ pub(crate) enum Deferred<'a> {
     Traced(&'a Traced),
     /// A tensor whose dtype is not that of the parameter.
     WrongDtype { expected: Dtype, found: Dtype },
+    /// A tensor, with this dtype, through which gradients flow.
+    Differentiable(Dtype),
     /// A tensor that could not be copied before it is written.
     Failed(&'a Mutex<Option<Error>>),
 }
@@ -274,7 +276,7 @@ impl<'a> Owner<'a> {
         match self {
             Owner::Shared(real) => real.dtype(),
             Owner::Deferred(Deferred::Traced(traced)) => traced.ty.dtype,
-            Owner::Deferred(Deferred::WrongDtype { found, .. }) => *found,
+            Owner::Deferred(Deferred::WrongDtype { found, .. } | Deferred::Differentiable(found)) => *found,
             Owner::Deferred(Deferred::Failed(_)) | Owner::Idle(_) | Owner::Tensor(_) | Owner::Slice(_) => Dtype::Bool,
         }
     }
