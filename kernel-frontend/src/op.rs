@@ -333,7 +333,7 @@ impl<'a> Signature<'a> {
                 let #call = #private::OpCall::begin(&#def, &[#(#all),*]);
                 #flops
                 #begin
-                #[allow(clippy::redundant_closure_call)]
+                #[allow(clippy::redundant_closure_call, reason = "a function may be given as a closure")]
                 let #result = #body;
                 #end
                 #call.end(&#result, &[#(&*#written),*]);
@@ -383,7 +383,7 @@ impl<'a> Signature<'a> {
             let mut galatea_results = #private::OpResults::tensors_mut(galatea_returned);
             #(galatea_results.push(&mut *#written);)*
             galatea_tape.end(galatea_results, &#krate::__autograd::KERNELS, move |galatea_grads| {
-                #[allow(clippy::redundant_closure_call)]
+                #[allow(clippy::redundant_closure_call, reason = "a function may be given as a closure")]
                 let galatea_found = #call.map_err(|error| #private::into_error(&#def, error))?;
                 Ok(#into_grads(galatea_found))
             });

@@ -66,6 +66,65 @@ pub struct GradKernels {
     pub pad: fn(&Tensor, &Dim, &[Dim]) -> Result<Tensor>,
 }
 
+impl Tensor {
+    /// Returns whether what is computed from the tensor here has a gradient.
+    #[inline]
+    pub(super) fn flows(&self) -> bool {
+        self.edge().is_some() && is_on()
+    }
+
+    /// The tensor as one whose gradient [`Tensor::backward`] computes, such as a parameter in training. Clones of it are the same parameter.
+    ///
+    /// # Errors
+    /// [`OpsError::NotDifferentiable`] for elements that are not floating-point numbers.
+    pub fn requires_grad(mut self) -> Result<Tensor> {
+        if !self.dtype().is_float() {
+            return Err(Error::Ops(OpsError::NotDifferentiable { dtype: self.dtype() }));
+        }
+        if self.edge().is_none_or(|edge| !edge.is_leaf()) {
+            self.set_edge(Some(Edge::leaf()));
+        }
+        Ok(self)
+    }
+
+    /// Returns whether gradients flow to the tensor: it requires its gradient, or was computed from such a tensor.
+    pub fn needs_grad(&self) -> bool {
+        self.edge().is_some()
+    }
+
+    /// The gradients of this tensor, which has one element, for each tensor that [requires](Tensor::requires_grad) its gradient and from which this one was
+    /// computed. Ops call their backward functions, which run, or are recorded, as any other function of tensors.
+    ///
+    /// What the ops kept for this is freed. A second call is an error.
+    ///
+    /// # Errors
+    /// [`OpsError::NoGradient`] if there is no such tensor, [`OpsError::NotScalar`] for more elements or none, [`OpsError::GradientType`] and [`OpsError::GradientCount`]
+    /// for a backward function with a mistake, [`OpsError::BackwardTwice`], and those of the backward functions.
+    #[track_caller]
+    pub fn backward(&self) -> Result<Grads> {
+        let ty = TensorType { dtype: self.dtype(), dims: self.dims() };
+        if !ty.numel().is_eq(1)? {
+            return Err(Error::Ops(OpsError::NotScalar { found: ty.to_string() }));
+        }
+        let edge = self.edge().ok_or(Error::Ops(OpsError::NoGradient))?;
+        let one = Tensor::from_numbers(&self.device().unwrap_or_else(Device::cpu), ty.dtype, &*ty.dims, &[1.0])?;
+        walk(edge, one)
+    }
+
+    /// [`Tensor::backward`] from a tensor of any shape: the gradients of the sum of its elements times those of `grad`, which has the same dtype and extents.
+    ///
+    /// # Errors
+    /// As [`Tensor::backward`].
+    #[track_caller]
+    pub fn backward_from(&self, grad: &Tensor) -> Result<Grads> {
+        grad.expect_dims("backward_from", "grad", &*self.dims())?;
+        if grad.dtype() != self.dtype() {
+            return Err(Error::Ops(OpsError::WrongDtype { expected: self.dtype(), found: grad.dtype() }));
+        }
+        walk(self.edge().ok_or(Error::Ops(OpsError::NoGradient))?, grad.detach())
+    }
+}
+
 /// Where a tensor came from: a result of a call.
 #[derive(Clone)]
 pub(super) struct Edge {

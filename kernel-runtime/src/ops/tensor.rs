@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use kernel_lang::dtype::Dtype;
 
-use super::autograd::{self, Edge, Grads};
+use super::autograd::{self, Edge};
 use super::recorder::{Recorder, TensorType, Value};
 use super::{IntoDims, OpsError, copies};
 use crate::launch::scalar::Untyped;
@@ -329,67 +329,10 @@ impl Tensor {
         self.edge = edge;
     }
 
-    /// Returns whether what is computed from the tensor here has a gradient.
-    #[inline]
-    pub(super) fn flows(&self) -> bool {
-        self.edge.is_some() && autograd::is_on()
-    }
-
-    /// The tensor as one whose gradient [`Tensor::backward`] computes, such as a parameter in training. Clones of it are the same parameter.
-    ///
-    /// # Errors
-    /// [`OpsError::NotDifferentiable`] for elements that are not floating-point numbers.
-    pub fn requires_grad(mut self) -> Result<Tensor> {
-        if !self.dtype().is_float() {
-            return Err(Error::Ops(OpsError::NotDifferentiable { dtype: self.dtype() }));
-        }
-        if self.edge.as_ref().is_none_or(|edge| !edge.is_leaf()) {
-            self.edge = Some(Edge::leaf());
-        }
-        Ok(self)
-    }
-
-    /// Returns whether gradients flow to the tensor: it requires its gradient, or was computed from such a tensor.
-    pub fn needs_grad(&self) -> bool {
-        self.edge.is_some()
-    }
-
     /// The same elements without a gradient: what is computed from the result is a constant for [`Tensor::backward`]. Copies nothing.
     #[must_use]
     pub fn detach(&self) -> Tensor {
         Tensor { repr: self.repr.clone(), edge: None }
-    }
-
-    /// The gradients of this tensor, which has one element, for each tensor that [requires](Tensor::requires_grad) its gradient and from which this one was
-    /// computed. Ops call their backward functions, which run, or are recorded, as any other function of tensors.
-    ///
-    /// What the ops kept for this is freed. A second call is an error.
-    ///
-    /// # Errors
-    /// [`OpsError::NoGradient`] if there is no such tensor, [`OpsError::NotScalar`] for more elements or none, [`OpsError::GradientType`] and [`OpsError::GradientCount`]
-    /// for a backward function with a mistake, [`OpsError::BackwardTwice`], and those of the backward functions.
-    #[track_caller]
-    pub fn backward(&self) -> Result<Grads> {
-        let ty = TensorType { dtype: self.dtype(), dims: self.dims() };
-        if !ty.numel().is_eq(1)? {
-            return Err(Error::Ops(OpsError::NotScalar { found: ty.to_string() }));
-        }
-        let edge = self.edge.as_ref().ok_or(Error::Ops(OpsError::NoGradient))?;
-        let one = Tensor::from_numbers(&self.device().unwrap_or_else(Device::cpu), ty.dtype, &*ty.dims, &[1.0])?;
-        autograd::walk(edge, one)
-    }
-
-    /// [`Tensor::backward`] from a tensor of any shape: the gradients of the sum of its elements times those of `grad`, which has the same dtype and extents.
-    ///
-    /// # Errors
-    /// As [`Tensor::backward`].
-    #[track_caller]
-    pub fn backward_from(&self, grad: &Tensor) -> Result<Grads> {
-        grad.expect_dims("backward_from", "grad", &*self.dims())?;
-        if grad.dtype() != self.dtype() {
-            return Err(Error::Ops(OpsError::WrongDtype { expected: self.dtype(), found: grad.dtype() }));
-        }
-        autograd::walk(self.edge.as_ref().ok_or(Error::Ops(OpsError::NoGradient))?, grad.detach())
     }
 
     /// The elements, to read.
