@@ -48,6 +48,41 @@ pub mod ops {
     pub use kernel_runtime::ops::*;
 }
 
+/// Tests an op on arguments: [`graph::op_check`] with the default options.
+///
+/// ```
+/// use galatea::op;
+/// use galatea::ops::{Any, Tensor};
+/// use galatea::{op_check, prelude::*};
+///
+/// #[kernel(T = [f32], BLOCK = 64)]
+/// fn twice<T: Float, const BLOCK: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+///     let at = program_id(0) * BLOCK + arange(0, BLOCK);
+///     let v = load(x + at, mask = at < n);
+///     store(y + at, v + v, mask = at < n);
+/// }
+///
+/// #[op("mylib::double", backward() = double)] // the gradient of 2x is 2
+/// fn double(x: &Tensor) -> Result<Tensor> {
+///     let (n, mut y) = (x.numel(), x.empty_like()?);
+///     twice::<Any, 64>(x, &mut y, &n).grid(n.cdiv(64)).launch()?;
+///     Ok(y)
+/// }
+///
+/// # fn main() -> galatea::graph::Result<()> {
+/// let x = Tensor::from(Device::cpu().tensor(&[1.0f32, -2.5, 3.0])?);
+/// let check = op_check!(double, &x)?;
+/// assert_eq!(check.gradients.map(|gradients| gradients.checked), Some(3));
+/// # Ok(())
+/// # }
+/// ```
+#[macro_export]
+macro_rules! op_check {
+    ($($op:ident)::+ $(, $argument:expr)* $(,)?) => {
+        $crate::graph::op_check(&$($op)::+::DEF, [$($crate::ops::OpInput::from($argument)),*], &$crate::graph::OpCheckOptions::default())
+    };
+}
+
 #[doc(hidden)]
 #[path = "autograd.rs"]
 pub mod __autograd;

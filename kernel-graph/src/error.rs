@@ -59,6 +59,16 @@ pub enum GraphError {
         /// The line of the recorded function.
         location: Site,
     },
+    /// An op failed a test of [`op_check`](crate::op_check).
+    #[error("`{op}` fails the test of its {test}: {reason}")]
+    OpCheck {
+        /// The op.
+        op: &'static str,
+        /// What was tested: `mutation`, `recording`, `devices` or `gradients`.
+        test: &'static str,
+        /// What does not fit.
+        reason: String,
+    },
     /// A graph breaks a rule of graphs. This is a bug in a pass of this crate.
     #[error("the graph is not valid: {reason}")]
     Invalid {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kernel_package::{Constant, Node, NodeOp, Plan, PlanInput, Session};
@@ -23,7 +24,8 @@ pub fn input(name: &str, dims: impl IntoDims, dtype: Dtype) -> Input {
 }
 
 /// Records a function: calls it once, with tensors without memory, and returns its allocations and launches as a graph. Launches whose results no
-/// output needs are left out, and so is a launch that computes what an earlier one has computed.
+/// output needs are left out, and so is a launch that computes what an earlier one has computed. If an op has a function of its own for the CPU, the function is
+/// called once more, and the graph has a second list of launches for that device.
 ///
 /// ```
 /// use galatea::ops::Tensor;
@@ -72,23 +74,39 @@ pub fn input(name: &str, dims: impl IntoDims, dtype: Dtype) -> Input {
 /// - [`GraphError::NodeDim`] for an operation with a dim that no input determines
 /// - [`GraphError::ForeignOutput`] for a result that is not recorded
 pub fn export<const N: usize, R: OpResults>(
-    body: impl FnOnce([&Tensor; N]) -> kernel_runtime::Result<R>,
+    body: impl Fn([&Tensor; N]) -> kernel_runtime::Result<R>,
     inputs: [Input; N],
 ) -> Result<Graph> {
-    let mut graph = record(body, inputs)?;
-    for pass in passes::ALL {
-        pass(&mut graph);
-        verify::run(&graph)?;
+    export_slice(|tensors| body(std::array::from_fn(|number| tensors[number])), inputs.into())
+}
+
+/// [`export`] for a number of inputs that is known when the program runs, such as that of the parameters of a model.
+///
+/// # Errors
+/// As [`export`].
+pub fn export_slice<R: OpResults>(body: impl Fn(&[&Tensor]) -> kernel_runtime::Result<R>, inputs: Vec<Input>) -> Result<Graph> {
+    let finished = |for_cpu: bool| {
+        let (mut graph, has_cpu) = record(&body, inputs.clone(), for_cpu)?;
+        for pass in passes::ALL {
+            pass(&mut graph);
+            verify::run(&graph)?;
+        }
+        Ok::<_, GraphError>((graph, has_cpu))
+    };
+    let (mut graph, has_cpu) = finished(false)?;
+    if has_cpu {
+        graph.plan.on_cpu = Some(Box::new(finished(true)?.0.plan));
     }
     Ok(graph)
 }
 
-/// The graph before all passes.
-pub(crate) fn record<const N: usize, R: OpResults>(
-    body: impl FnOnce([&Tensor; N]) -> kernel_runtime::Result<R>,
-    inputs: [Input; N],
-) -> Result<Graph> {
-    let inputs = inputs.map(|input| input.0);
+/// The graph before all passes, and whether it has ops with a function of their own for the CPU, which `for_cpu` records.
+pub(crate) fn record<R: OpResults>(
+    body: impl Fn(&[&Tensor]) -> kernel_runtime::Result<R>,
+    inputs: Vec<Input>,
+    for_cpu: bool,
+) -> Result<(Graph, bool)> {
+    let inputs: Vec<PlanInput> = inputs.into_iter().map(|input| input.0).collect();
     check_inputs(&inputs)?;
     let recording = Arc::new(Recording {
         state: Mutex::new(Some(State {
@@ -98,13 +116,14 @@ pub(crate) fn record<const N: usize, R: OpResults>(
             by_identity: HashMap::new(),
             types: inputs.iter().map(|input| input.ty.clone()).collect(),
         })),
+        for_cpu,
+        has_cpu: AtomicBool::new(false),
     });
-    let mut number = 0;
-    let tensors = inputs.each_ref().map(|input| {
-        number += 1;
-        Tensor::traced(recording.clone(), Value(number - 1), input.ty.clone())
-    });
-    let returned = body(tensors.each_ref());
+    let values = (0..).map(Value);
+    let tensors: Vec<Tensor> =
+        inputs.iter().zip(values).map(|(input, value)| Tensor::traced(recording.clone(), value, input.ty.clone())).collect();
+    let returned = body(&tensors.iter().collect::<Vec<_>>());
+    let has_cpu = recording.has_cpu.load(Ordering::Relaxed);
     // Later uses of a recorded tensor are errors.
     let state = recording.lock().take();
     let State { nodes, mut calls, constants, types, .. } =
@@ -118,11 +137,11 @@ pub(crate) fn record<const N: usize, R: OpResults>(
         }
     }
     keep_nested(&mut calls);
-    let plan = Plan { name: "graph".to_owned(), inputs: inputs.into(), constants, nodes, types, outputs };
+    let plan = Plan { name: "graph".to_owned(), inputs, constants, nodes, types, outputs, on_cpu: None };
     let graph = Graph { plan, calls };
     verify::run(&graph)?;
     verify::dims(&graph)?;
-    Ok(graph)
+    Ok((graph, has_cpu))
 }
 
 /// Records a function, and makes a session of the graph on a device: [`export`] and [`Graph::compile`].
@@ -130,7 +149,7 @@ pub(crate) fn record<const N: usize, R: OpResults>(
 /// # Errors
 /// Those of both.
 pub fn compile<const N: usize, R: OpResults>(
-    body: impl FnOnce([&Tensor; N]) -> kernel_runtime::Result<R>,
+    body: impl Fn([&Tensor; N]) -> kernel_runtime::Result<R>,
     inputs: [Input; N],
     device: &Device,
 ) -> Result<Session> {
@@ -186,6 +205,10 @@ fn keep_nested(calls: &mut Vec<Call>) {
 struct Recording {
     /// None once the function has returned.
     state: Mutex<Option<State>>,
+    /// Whether the graph is for the CPU only.
+    for_cpu: bool,
+    /// Whether an op has a function of its own for the CPU.
+    has_cpu: AtomicBool,
 }
 
 struct State {
@@ -270,6 +293,11 @@ impl Recorder for Recording {
         let start = state.nodes.len();
         state.calls.push(Call { def, args, nodes: start..start, results: Vec::new(), flops: None });
         state.calls.len() - 1
+    }
+
+    fn is_for_cpu(&self) -> bool {
+        self.has_cpu.store(true, Ordering::Relaxed);
+        self.for_cpu
     }
 
     fn op_flops(&self, call: usize, count: Dim) {

@@ -96,7 +96,8 @@ impl Graph {
     #[must_use]
     pub fn with_params(mut self, model: &impl Module) -> Graph {
         let parameters = model.parameters();
-        for constant in &mut self.plan.constants {
+        let on_cpu = self.plan.on_cpu.iter_mut().flat_map(|plan| &mut plan.constants);
+        for constant in self.plan.constants.iter_mut().chain(on_cpu) {
             let named = parameters.iter().find(|(_, parameter)| parameter.is_same(&constant.tensor));
             constant.name = named.map(|(name, _)| name.clone()).or(constant.name.take());
         }

@@ -13,6 +13,7 @@ mod error;
 mod export;
 mod flops;
 mod graph;
+mod op_check;
 mod passes;
 mod print;
 mod tabular;
@@ -20,9 +21,10 @@ mod uses;
 mod verify;
 
 pub use error::{GraphError, Result};
-pub use export::{Input, compile, export, input};
+pub use export::{Input, compile, export, export_slice, input};
 pub use flops::{FlopRow, FlopTable};
 pub use graph::{Call, Graph, Level};
+pub use op_check::{OpCheck, OpCheckOptions, op_check};
 pub use kernel_package::{
     Check, Constant, Node, NodeOp, Package, PackageError, PackageWriter, Plan, PlanInput, RunError, Session, load_parameters,
     save_parameters, weights,

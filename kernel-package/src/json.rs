@@ -189,7 +189,7 @@ impl Reader<'_> {
             }
         }
         let outputs = self.values(&json["outputs"], "outputs")?;
-        Ok(Read { plan: Plan { name, inputs, constants: Vec::new(), nodes, types: self.types, outputs }, constants, errors })
+        Ok(Read { plan: Plan { name, inputs, constants: Vec::new(), nodes, types: self.types, outputs, on_cpu: None }, constants, errors })
     }
 
     /// A type: `f32[batch, 64]`.

@@ -23,6 +23,8 @@ pub struct Plan {
     pub types: Vec<TensorType>,
     /// The values that a run returns.
     pub outputs: Vec<Value>,
+    /// The plan for the CPU, if ops have functions of their own for it: with the same inputs, and outputs of the same types.
+    pub on_cpu: Option<Box<Plan>>,
 }
 
 /// An input of a program.

@@ -51,7 +51,10 @@ impl Session {
     /// # Errors
     /// [`RunError::Invalid`] for a plan that breaks a rule, and an error of the runtime if the constants cannot be copied to the device.
     pub fn new(plan: impl Into<Plan>, device: &Device) -> Result<Session> {
-        let mut plan = plan.into();
+        let mut plan: Plan = plan.into();
+        if let Some(own) = plan.on_cpu.take().filter(|_| device.is_cpu()) {
+            plan = Plan { name: plan.name, ..*own };
+        }
         plan.verify().map_err(|violation| RunError::Invalid { reason: violation.reason })?;
         for constant in &mut plan.constants {
             constant.tensor = constant.tensor.to_device(device)?;

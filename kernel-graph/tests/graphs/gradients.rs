@@ -3,7 +3,7 @@
 use galatea::graph::{Session, export, input};
 use galatea::ops::{self, Any, GradTolerance, OpInput, OpsError, Tensor, gradcheck, no_grad};
 use galatea::prelude::*;
-use galatea::{Dim, Dtype, op};
+use galatea::{Dim, Dtype, op, op_check};
 
 #[kernel(T = [f32, f64], BLOCK = 64)]
 fn sines<T: Float, const BLOCK: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
@@ -389,4 +389,70 @@ pub(crate) fn an_op_may_count_its_operations() {
     let graph = export(|[x]| mysin(x), [input("x", [&n], Dtype::F32)]).unwrap();
     let table = graph.flops_at(&[("n", 65)]).unwrap().to_string();
     assert!(table.lines().any(|line| line.starts_with("- mylib::mysin") && line.contains(" 65.000 ")), "{table}");
+}
+
+/// The function of an op for the CPU runs there in every form: called, recorded, and in the same graph on another device not.
+pub(crate) fn a_function_for_the_cpu_is_recorded(device: Device) {
+    let n = Dim::new("n", 1..=8);
+    let graph = export(|[x]| mysin(&halved(x)?), [input("x", [&n], Dtype::F64)]).unwrap();
+    let session = Session::new(graph.clone(), &device).unwrap();
+    let x = vector(&device, &[1.0, 2.0]);
+    let factor = if device.is_cpu() { 0.25 } else { 0.5 };
+    let eager = mysin(&halved(&x).unwrap()).unwrap();
+    let recorded = session.run([&x]).unwrap().remove(0);
+    assert!(ops::compare(&eager, &recorded).unwrap().bit_equal, "{eager} {recorded}");
+    let first = recorded.to_vec::<f64>().unwrap()[0];
+    assert!((first - factor.sin()).abs() < 1e-12, "{first} on {device}");
+    // The graph that is printed is that of the kernels.
+    assert!(graph.to_string().contains("0.5") && !graph.to_string().contains("0.25"), "{graph}");
+}
+
+/// x / 2; on the CPU x / 4, so that a test sees which one ran.
+#[op("mylib::halved", cpu = quartered)]
+fn halved(x: &Tensor) -> Result<Tensor> {
+    let mut y = x.clone();
+    scale(&mut y, 0.5)?;
+    Ok(y)
+}
+
+fn quartered(x: &Tensor) -> Result<Tensor> {
+    let mut y = x.clone();
+    scale(&mut y, 0.25)?;
+    Ok(y)
+}
+
+pub(crate) fn op_check_finds_mistakes() {
+    let device = Device::cpu();
+    let x = Tensor::from(device.tensor(&[0.5f32, -1.0, 2.0]).unwrap());
+    let check = op_check!(mysin, &x).unwrap();
+    let text = check.to_string();
+    assert!(text.starts_with("mylib::mysin(Tensor x) -> Tensor\n  arguments that are not written keep their elements: ok\n"), "{text}");
+    assert!(text.contains("\n  recorded with named dims: ok\n") && text.contains("gradcheck: ok, max error "), "{text}");
+    assert_eq!(op_check!(scale, &mut x.clone(), 3.0).unwrap().gradients.unwrap().checked, 3);
+    assert_eq!(op_check!(gated, &x, None).unwrap().gradients.unwrap().checked, 3);
+    assert_eq!(op_check!(sum_of, &[x.clone(), x.clone()][..]).unwrap().gradients.unwrap().checked, 6);
+    assert!(op_check!(mycos, &x).unwrap().gradients.is_none());
+    let text = |result: galatea::graph::Result<galatea::graph::OpCheck>| result.unwrap_err().to_string();
+    // An op that looks at extents cannot be recorded for all of them.
+    let dims = op_check!(by_size, &x).unwrap().dims.unwrap_err();
+    assert!(dims.contains("d3") && dims.contains("gradients.rs"), "{dims}");
+    let wrong = text(op_check!(wrong_gradient, &x));
+    assert!(wrong.starts_with("`mylib::wrong_gradient` fails the test of its gradients: the gradient of element 0 of input 0 is 0.5, and"), "{wrong}");
+    let other = text(op_check!(another_when_recorded, &x));
+    assert!(other.starts_with("`mylib::another_when_recorded` fails the test of its recording: result 0 differs: "), "{other}");
+}
+
+#[op("mylib::by_size", backward(x) = mysin_backward)]
+fn by_size(x: &Tensor) -> Result<Tensor> {
+    if x.numel().is_gt(100)? { mysin(x) } else { mysin(x) }
+}
+
+#[op("mylib::wrong_gradient", backward() = |grad: &Tensor| Ok::<_, Error>(grad.clone()))]
+fn wrong_gradient(x: &Tensor) -> Result<Tensor> {
+    mysin(x)
+}
+
+#[op("mylib::another_when_recorded")]
+fn another_when_recorded(x: &Tensor) -> Result<Tensor> {
+    if x.recorded().is_some() { mysin(x) } else { mycos(x) }
 }

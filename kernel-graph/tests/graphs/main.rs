@@ -51,6 +51,7 @@ const ON_EACH: &[OnDevice] = &[
     ("gradients::a_step_is_recorded_with_its_gradients", gradients::a_step_is_recorded_with_its_gradients),
     ("gradients::an_optimizer_writes_parameters_in_place", gradients::an_optimizer_writes_parameters_in_place),
     ("gradients::an_op_may_have_a_function_for_the_cpu", gradients::an_op_may_have_a_function_for_the_cpu),
+    ("gradients::a_function_for_the_cpu_is_recorded", gradients::a_function_for_the_cpu_is_recorded),
     ("packages::a_package_computes_what_its_graph_computes", packages::a_package_computes_what_its_graph_computes),
     ("packages::a_package_is_loaded_on_every_device", packages::a_package_is_loaded_on_every_device),
     ("any::the_kernel_of_the_dtype_runs", any::the_kernel_of_the_dtype_runs),
@@ -64,6 +65,7 @@ const ON_EACH: &[OnDevice] = &[
 /// Tests that need no device but the CPU.
 const ONCE: &[(&str, fn())] = &[
     ("gradients::mistakes_with_gradients_are_explained", gradients::mistakes_with_gradients_are_explained),
+    ("gradients::op_check_finds_mistakes", gradients::op_check_finds_mistakes),
     ("gradients::long_chains_need_no_stack", gradients::long_chains_need_no_stack),
     ("gradients::ops_are_called_by_name", gradients::ops_are_called_by_name),
     ("gradients::an_op_may_count_its_operations", gradients::an_op_may_count_its_operations),

@@ -289,8 +289,11 @@ pub fn tape(def: &'static OpDef, args: &[(&'static str, &dyn OpArg)]) -> Option<
     })
 }
 
-/// Returns whether the tensors of a call are on the CPU.
+/// Returns whether the tensors of a call are on the CPU, or belong to a recording for it.
 pub fn is_on_cpu(args: &[(&'static str, &dyn OpArg)]) -> bool {
+    if let Some(recorder) = args.iter().find_map(|(_, arg)| arg.recorder()) {
+        return recorder.is_for_cpu();
+    }
     let (mut any, mut all) = (false, true);
     args.iter().for_each(|(_, arg)| {
         arg.each_tensor(&mut |tensor| {

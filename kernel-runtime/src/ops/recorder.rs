@@ -47,6 +47,9 @@ pub trait Recorder: Send + Sync {
     /// Notes that a call of an op begins: all that is recorded until its end belongs to it. Returns the number of the call.
     fn begin_op(&self, def: &'static OpDef, args: Vec<(&'static str, OpValue)>) -> usize;
 
+    /// Whether the recording is for the CPU, so that ops with a function of their own for it call that one. Asked only by such ops.
+    fn is_for_cpu(&self) -> bool;
+
     /// Notes that a call does that many floating-point operations, whatever its launches do.
     fn op_flops(&self, call: usize, count: Dim);
 

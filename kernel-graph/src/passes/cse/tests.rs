@@ -154,7 +154,7 @@ impl Terms {
 
 fn recorded(seed: u64, is_known: bool) -> Graph {
     let n = Dim::new("n", 1..=1);
-    let graph = record(|[x, _]| program(seed, is_known, x), [input("x", [16], Dtype::F32), input("n", [&n], Dtype::F32)]);
+    let graph = record(|x| program(seed, is_known, x[0]), vec![input("x", [16], Dtype::F32), input("n", [&n], Dtype::F32)], false);
     graph.unwrap()
 }
 
@@ -198,7 +198,7 @@ fn arbitrary_elements_of_outputs_are_seen() {
         start(x, &mut part).grid(1).launch()?;
         Ok(part)
     };
-    let of = |body: &dyn Fn(&Tensor) -> Result<[Tensor; 3]>| compare(&|| record(|[x]| body(x), [input("x", [16], Dtype::F32)]).unwrap());
+    let of = |body: &dyn Fn(&Tensor) -> Result<[Tensor; 3]>| compare(&|| record(|x| body(x[0]), vec![input("x", [16], Dtype::F32)], false).unwrap().0);
     let counts = of(&|x| {
         let [one, other] = [part(x)?, part(x)?];
         let [first, second] = [sum(&one, x)?, sum(&other, x)?];
