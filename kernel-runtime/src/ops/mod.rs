@@ -37,6 +37,7 @@ mod variant;
 
 pub use any::Any;
 pub use copies::{copies, deny_copies};
+pub(crate) use cost::number;
 pub use cost::{CostModel, LaunchCost};
 pub use dims::IntoDims;
 pub use error::OpsError;
