@@ -21,7 +21,8 @@
 //! A trace has a track for each thread of the host and for each stream of a device. Host tracks show spans and the time that each launch
 //! took to be queued; stream tracks show when each kernel ran. A call of an [`#[op]`](crate::ops::OpDef) is a span over its launches, with the
 //! dtypes and the extents of its arguments, and a copy of a shared tensor is a span with its bytes and its line ([`SpanKind`]). Each launch and
-//! each span has the floating-point operations of its kernels.
+//! each span has the floating-point operations of its kernels. A [`Profiler`] records the steps
+//! of a loop that a schedule selects.
 //!
 //! A trace contains every launch of every thread between [`Profile::start`] and
 //! [`Profile::finish`], including launches of tuned kernels. The runs of tuning and of benchmarks are not recorded, because that would
@@ -60,6 +61,7 @@ mod nesting;
 mod observation;
 mod op_span;
 mod sink;
+mod steps;
 mod trace;
 mod whole_process;
 
@@ -72,6 +74,7 @@ pub use op_span::{OpInput, SpanKind, call};
 pub(crate) use op_span::{copy, of_line, op};
 use sink::Sink;
 pub(crate) use sink::is_on;
+pub use steps::{Profiler, StepAction, StepSchedule};
 pub use trace::{LaunchRecord, SpanRecord, Trace};
 
 /// Records launches and spans from [`Profile::start`] on. Dropping it discards the recording.

@@ -12,7 +12,7 @@ use crate::{Site, ops};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SpanKind {
-    /// A part of the program that [`span`](super::span) names.
+    /// A part of the program that [`span`](super::span) names, or a step of a [`Profiler`](super::Profiler).
     Annotation,
     /// A call of an op, or a run of a recorded program.
     Op {
