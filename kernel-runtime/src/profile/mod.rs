@@ -21,7 +21,7 @@
 //! A trace has a track for each thread of the host and for each stream of a device. Host tracks show spans and the time that each launch
 //! took to be queued; stream tracks show when each kernel ran. A call of an [`#[op]`](crate::ops::OpDef) is a span over its launches, with the
 //! dtypes and the extents of its arguments, and a copy of a shared tensor is a span with its bytes and its line ([`SpanKind`]). Each launch and
-//! each span has the floating-point operations of its kernels. A [`Profiler`] records the steps
+//! each span has the floating-point operations of its kernels. [`Trace::key_averages`] sums the times by name. A [`Profiler`] records the steps
 //! of a loop that a schedule selects.
 //!
 //! A trace contains every launch of every thread between [`Profile::start`] and
@@ -54,6 +54,7 @@
 //! The environment variable `GALATEA_PROFILE=trace.json` profiles an unmodified program from its first launch to its end, and writes the
 //! trace at exit. A process that is killed or aborts writes no trace.
 
+mod averages;
 mod clock;
 mod flops;
 mod json;
@@ -69,6 +70,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
+pub use averages::{KeyAverage, KeyAverages, SortBy};
 pub(crate) use observation::{Observation, start, start_on_cpu};
 pub use op_span::{OpInput, SpanKind, call};
 pub(crate) use op_span::{copy, of_line, op};
