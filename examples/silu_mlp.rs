@@ -5,7 +5,8 @@
 //! ```
 //!
 //! `--registered-op` calls the kernel in an op, which the graph shows as one line; otherwise a plain function launches it. Both are recorded, at both levels.
-//! `--out FOLDER` is where the package and the traces go; the folder for temporary files by default.
+//! `--out FOLDER` is where the package and the traces go; the folder for temporary files by default. `--len`, which all examples take, changes nothing here:
+//! the model has sizes of its own.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 use galatea::graph::{Level, Package, export, input};
 use galatea::ops::{Any, Module, Tensor, compare};
 use galatea::prelude::*;
-use galatea::profile::{Profile, span};
+use galatea::profile::{Profiler, StepSchedule, span};
 use galatea::{Dim, Dtype, op};
 use kernel_library::nn::{Linear, Seed, normal, uniform};
 
@@ -118,16 +119,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, session) in [("compiled", &compiled), ("packaged", &loaded)] {
         println!("\n--- Running the {name} model with the profiler ---");
         let (warmup, steps) = (3, 5);
-        for _ in 0..warmup {
+        let mut profiler = Profiler::start(StepSchedule::new().wait(0).warmup(warmup).active(steps).repeat(1));
+        for step in 0..warmup + steps {
+            let work = span(format!("step_{step}"));
             session.run([&x])?;
+            drop(work);
+            profiler.step();
         }
-        let profile = Profile::start();
-        for step in warmup..warmup + steps {
-            let _step = span(format!("step_{step}"));
-            session.run([&x])?;
-        }
+        let traces = profiler.finish();
+        let [trace] = &traces[..] else { return Err("the schedule has one cycle".into()) };
+        println!("{}", trace.key_averages());
         let path = out.join(format!("{name}_profiler.json"));
-        profile.finish().write(&path)?;
+        trace.write(&path)?;
         println!("Profiling trace for the {name} model saved to {}", path.display());
     }
     if all_equal { Ok(()) } else { Err("the outputs differ".into()) }
@@ -158,6 +161,7 @@ impl Args {
                     }
                 }
                 "--out" => args.out = value()?.into(),
+                "--len" => drop(value()?),
                 _ => {
                     let known = "`--device DEVICE`, `--registered-op`, `--level ops|kernels` and `--out FOLDER`";
                     return Err(format!("unknown argument `{word}`; the arguments are {known}").into());

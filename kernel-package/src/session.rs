@@ -87,6 +87,7 @@ impl Session {
     pub fn run<'t>(&self, inputs: impl AsRef<[&'t Tensor]>) -> Result<Vec<Tensor>> {
         let inputs = inputs.as_ref();
         let dims = guards::check(&self.plan.inputs, self.device, inputs)?;
+        let _call = profile::call(&self.plan.name, inputs.iter().copied());
         let mut room = self.rooms().pop().unwrap_or_default();
         let outputs = self.run_in(&mut room, inputs, &dims)?;
         let mut rooms = self.rooms();

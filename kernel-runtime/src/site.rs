@@ -27,6 +27,12 @@ impl From<&'static Location<'static>> for Site {
     }
 }
 
+impl From<&Site> for Site {
+    fn from(site: &Site) -> Site {
+        site.clone()
+    }
+}
+
 impl fmt::Display for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {

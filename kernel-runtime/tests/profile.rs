@@ -179,10 +179,11 @@ fn tuning_and_benchmarks_are_spans() {
     let mut add = || {
         let grid = |config: Config| cdiv(1000, config.block_size);
         tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(grid).launch().unwrap();
+        line!() - 1
     };
     let profile = Profile::start();
     add();
-    add();
+    let line = add();
     do_bench(&Device::cpu(), || launch(Device::cpu(), 100_000)).unwrap();
     launch(Device::cpu(), 64).unwrap();
     let trace = profile.finish();
@@ -190,6 +191,8 @@ fn tuning_and_benchmarks_are_spans() {
     assert_eq!(trace.spans().iter().map(|span| span.name.as_str()).collect::<Vec<_>>(), ["tune axpy", "benchmark"]);
     let warps: Vec<_> = trace.launches().iter().map(|launch| launch.schedule.map(|schedule| schedule.num_warps)).collect();
     assert_eq!(warps, [Some(2), Some(2), None]);
+    let own = format!("{}:{line}:", file!());
+    assert_eq!(trace.launches().iter().map(|launch| launch.line.starts_with(&own)).collect::<Vec<_>>(), [true, true, false]);
 }
 
 #[test]
@@ -231,7 +234,10 @@ fn a_whole_process_is_profiled_if_the_environment_says_so() {
     assert!(output.status.success(), "{output:?}");
     let json: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
     let events = json["traceEvents"].as_array().unwrap();
-    assert_eq!((names(events, "launch").len(), names(events, "kernel").len(), names(events, "span")), (2, 2, vec!["of the child"]));
+    assert_eq!(
+        (names(events, "launch").len(), names(events, "kernel").len(), names(events, "user_annotation")),
+        (2, 2, vec!["of the child"])
+    );
     // A file that cannot be written is no failure of the program.
     let output = child(folder.path());
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,5 +1,7 @@
 //! A launch that is complete except for its device, and how each backend runs it.
 
+use std::panic::Location;
+
 use kernel_lang::Schedule;
 
 use crate::kernel::gpu::Gpu;
@@ -31,8 +33,9 @@ pub(crate) struct Mode {
 }
 
 impl<const WORDS: usize, const KEY: usize> Call<'_, '_, WORDS, KEY> {
-    /// Runs the launch on a GPU, or queues it there.
+    /// Runs the launch on a GPU, or queues it there. A profile shows the caller's line.
     #[inline]
+    #[track_caller]
     pub(crate) fn run<G: Gpu>(&self, gpu: &G) -> Result<()> {
         if profile::is_on() {
             return self.profiled(gpu.device(), |observation| self.run_observed(gpu, Some(observation)));
@@ -40,8 +43,9 @@ impl<const WORDS: usize, const KEY: usize> Call<'_, '_, WORDS, KEY> {
         self.run_observed(gpu, None)
     }
 
-    /// Runs the launch on the CPU.
+    /// Runs the launch on the CPU. A profile shows the caller's line.
     #[inline]
+    #[track_caller]
     pub(crate) fn run_on_cpu(&self) -> Result<()> {
         if profile::is_on() {
             return self.profiled(Device::cpu(), |observation| self.run_on_cpu_observed(Some(observation)));
@@ -50,10 +54,11 @@ impl<const WORDS: usize, const KEY: usize> Call<'_, '_, WORDS, KEY> {
     }
 
     #[cold]
+    #[track_caller]
     fn profiled(&self, device: Device, run: impl FnOnce(&mut Observation) -> Result<()>) -> Result<()> {
         let mut observation = Observation::begin();
         let outcome = run(&mut observation);
-        observation.end(self, device, &outcome);
+        observation.end(self, device, &outcome, Location::caller());
         outcome
     }
 

@@ -12,7 +12,7 @@ use crate::launch::deferral::Deferral;
 use crate::launch::grid::{Grid, HasGrid};
 use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Recorder};
 use crate::ops::{OpsError, with_element};
-use crate::{Error, Result, Site, bf16, f8e4m3, f8e5m2, f16};
+use crate::{Error, Result, Site, bf16, f8e4m3, f8e5m2, f16, profile};
 
 impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G> {
     /// Records a launch without memory, or returns the error that keeps it from running.
@@ -155,6 +155,7 @@ fn run_with<const WORDS: usize, const KEY: usize>(
     grid: [i64; 3],
 ) -> Result<()> {
     let (kernel, params) = (launch.kernel, launch.kernel.params());
+    let _line = profile::of_line(&launch.location);
     let mut args = Args::<WORDS>::with_words(kernel, words);
     let wrong_count = |given| Err(Error::ArgumentCount { kernel: kernel.name(), expected: params.len(), given });
     if arguments.len() != params.len() || launch.args.len() != params.len() {

@@ -74,7 +74,7 @@ impl CostModel {
                 RecordedArg::Dim { dim, .. } => numbers.push(Some(dim.clone())),
                 RecordedArg::Word { word, .. } => {
                     let dtype = func.params.get(numbers.len()).map(|param| func.ty(param.value).dtype());
-                    numbers.push(dtype.and_then(|dtype| number(*word, dtype)));
+                    numbers.push(dtype.and_then(|dtype| number(*word, dtype)).map(Dim::from));
                 }
             }
         }
@@ -90,14 +90,13 @@ impl std::fmt::Debug for CostModel {
 }
 
 /// The number of an argument word, for an integer or a `bool` that has 64 bits with a sign.
-fn number(word: u64, dtype: Dtype) -> Option<Dim> {
+pub(crate) fn number(word: u64, dtype: Dtype) -> Option<i64> {
     if dtype.is_float() {
         return None;
     }
     let unused = 64 - dtype.bits();
     let word = word << unused;
-    let number = if dtype.is_signed_int() { word.cast_signed() >> unused } else { i64::try_from(word >> unused).ok()? };
-    Some(Dim::from(number))
+    if dtype.is_signed_int() { Some(word.cast_signed() >> unused) } else { i64::try_from(word >> unused).ok() }
 }
 
 impl Number for Dim {

@@ -41,6 +41,7 @@ mod variant;
 pub use any::Any;
 pub use autograd::{GradKernels, Grads, IntoGrad, OpGrads, Tape, no_grad};
 pub use copies::{copies, deny_copies};
+pub(crate) use cost::number;
 pub use cost::{CostModel, LaunchCost};
 pub use dims::IntoDims;
 pub use error::OpsError;

@@ -17,7 +17,7 @@ use crate::tensor::memory::Memory;
 use crate::tensor::pointer::{Deferred, Owner, Pointer};
 use crate::tensor::shape::Shape;
 use crate::tensor::view::{TensorView, TensorViewMut};
-use crate::{Comparison, Device, Dim, DimError, DimValues, Element, Error, Result, bf16, f8e4m3, f8e5m2, f16};
+use crate::{Comparison, Device, Dim, DimError, DimValues, Element, Error, Result, bf16, f8e4m3, f8e5m2, f16, profile};
 
 /// A contiguous, row-major array whose dtype is known when the program runs. Clones and parts of a tensor share its memory.
 ///
@@ -372,12 +372,12 @@ impl Tensor {
         let real = self.real()?;
         real.check::<T>()?;
         if real.total != real.shape.len() {
-            return real.copied(Location::caller());
+            return real.copied(Location::caller(), false);
         }
         let Repr::Real(real) = self.repr else { unreachable!("it is real") };
         match Arc::try_unwrap(real.memory) {
             Ok(memory) => Ok(crate::Tensor::from_parts(memory, real.shape)),
-            Err(memory) => Real { memory, ..real }.copied(Location::caller()),
+            Err(memory) => Real { memory, ..real }.copied(Location::caller(), false),
         }
     }
 
@@ -540,7 +540,7 @@ impl Tensor {
                 if let Some(wrong) = wrong_dtype::<T>(real.dtype) {
                     return (Pointer::deferred(wrong), real.shape);
                 }
-                real.failed = match real.make_unique(Location::caller()) {
+                real.failed = match real.make_unique(Location::caller(), true) {
                     Ok(()) => None,
                     Err(error) => Some(Arc::new(Mutex::new(Some(error)))),
                 };
@@ -607,23 +607,26 @@ impl Real {
 
     fn view_mut<T: Element>(&mut self, location: &'static Location<'static>) -> Result<TensorViewMut<'_, T>> {
         self.check::<T>()?;
-        self.make_unique(location)?;
+        self.make_unique(location, false)?;
         let (offset, shape) = (self.offset, self.shape);
         let memory = Arc::get_mut(&mut self.memory).expect("no other handle of a copy exists");
         Ok(TensorViewMut::part(memory, offset, shape))
     }
 
-    /// Copies the elements if the memory is shared.
-    fn make_unique(&mut self, location: &'static Location<'static>) -> Result<()> {
+    /// Copies the elements if the memory is shared. For an argument of a launch, the launch knows the user's line, and not the caller.
+    fn make_unique(&mut self, location: &'static Location<'static>, is_argument: bool) -> Result<()> {
         if Arc::get_mut(&mut self.memory).is_none() {
-            *self = with_element!(self.dtype, T => Real::whole(self.copied::<T>(location)?));
+            *self = with_element!(self.dtype, T => Real::whole(self.copied::<T>(location, is_argument)?));
         }
         Ok(())
     }
 
     /// A counted copy.
-    fn copied<T: Element>(&self, location: &'static Location<'static>) -> Result<crate::Tensor<T>> {
-        copies::count(self.shape.len() * self.dtype.bytes(), location)?;
+    fn copied<T: Element>(&self, location: &'static Location<'static>, is_argument: bool) -> Result<crate::Tensor<T>> {
+        let bytes = self.shape.len() * self.dtype.bytes();
+        copies::count(bytes, location)?;
+        let ty = || TensorType { dtype: self.dtype, dims: self.shape.dims().into_dims() };
+        let _span = profile::copy(ty, bytes, (!is_argument).then_some(location));
         self.view::<T>()?.to_device(&self.memory.device())
     }
 }

@@ -260,11 +260,13 @@ mod tests {
             grid: [1; 3],
             schedule: None,
             tensor_bytes: 0,
+            work: None,
             device: Device::cpu(),
             stream: None,
             thread: sink::thread(),
             start: Instant::now(),
             end: Instant::now(),
+            line: std::panic::Location::caller().into(),
             error: None,
             ran: OnceLock::new(),
         };

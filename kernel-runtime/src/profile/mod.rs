@@ -19,7 +19,12 @@
 //! ```
 //!
 //! A trace has a track for each thread of the host and for each stream of a device. Host tracks show spans and the time that each launch
-//! took to be queued; stream tracks show when each kernel ran. A trace contains every launch of every thread between [`Profile::start`] and
+//! took to be queued; stream tracks show when each kernel ran. A call of an [`#[op]`](crate::ops::OpDef) is a span over its launches, with the
+//! dtypes and the extents of its arguments, and a copy of a shared tensor is a span with its bytes and its line ([`SpanKind`]). Each launch and
+//! each span has the floating-point operations of its kernels. [`Trace::key_averages`] sums the times by name. A [`Profiler`] records the steps
+//! of a loop that a schedule selects.
+//!
+//! A trace contains every launch of every thread between [`Profile::start`] and
 //! [`Profile::finish`], including launches of tuned kernels. The runs of tuning and of benchmarks are not recorded, because that would
 //! disturb their measurements: each tuning or benchmark is one span. A launch of a [`Replay`](crate::Replay) is a span too, because its
 //! kernels run as one; a launch that is captured into a replay has no time on a device. Profiles may overlap in time; each contains all
@@ -49,10 +54,15 @@
 //! The environment variable `GALATEA_PROFILE=trace.json` profiles an unmodified program from its first launch to its end, and writes the
 //! trace at exit. A process that is killed or aborts writes no trace.
 
+mod averages;
 mod clock;
+mod flops;
 mod json;
+mod nesting;
 mod observation;
+mod op_span;
 mod sink;
+mod steps;
 mod trace;
 mod whole_process;
 
@@ -60,9 +70,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
+pub use averages::{KeyAverage, KeyAverages, SortBy};
 pub(crate) use observation::{Observation, start, start_on_cpu};
+pub use op_span::{CallInput, SpanKind, call};
+pub(crate) use op_span::{copy, of_line, op};
 use sink::Sink;
 pub(crate) use sink::is_on;
+pub use steps::{Profiler, StepAction, StepSchedule};
 pub use trace::{LaunchRecord, SpanRecord, Trace};
 
 /// Records launches and spans from [`Profile::start`] on. Dropping it discards the recording.
@@ -112,23 +126,42 @@ pub fn is_recording() -> bool {
 /// reading one word and making the name.
 pub fn span(name: impl Into<Cow<'static, str>>) -> Span {
     if !is_on() {
-        return Span { open: None };
+        return Span::NONE;
     }
     whole_process::ask();
-    Span { open: Some((name.into(), Instant::now())) }
+    Span::begin(name.into(), SpanKind::Annotation)
 }
 
-/// A span that [`span`] started. It ends when it is dropped.
+/// A span that [`span`] or [`call`] started. It ends when it is dropped.
 #[derive(Debug)]
 #[must_use = "the span ends when this is dropped"]
 pub struct Span {
-    open: Option<(Cow<'static, str>, Instant)>,
+    /// In a box, so that ops without a profile move one word.
+    open: Option<Box<OpenSpan>>,
+}
+
+/// A span that has not ended.
+#[derive(Debug)]
+struct OpenSpan {
+    name: Cow<'static, str>,
+    kind: SpanKind,
+    start: Instant,
+}
+
+impl Span {
+    /// A span that nothing records.
+    const NONE: Span = Span { open: None };
+
+    fn begin(name: Cow<'static, str>, kind: SpanKind) -> Span {
+        Span { open: Some(Box::new(OpenSpan { name, kind, start: Instant::now() })) }
+    }
 }
 
 impl Drop for Span {
+    #[inline]
     fn drop(&mut self) {
-        if let Some((name, start)) = self.open.take() {
-            sink::keep_span(name, start);
+        if let Some(open) = self.open.take() {
+            sink::keep_span(*open);
         }
     }
 }

@@ -1,9 +1,12 @@
 //! The recording of one launch.
 
+use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use super::clock::{self, Marks};
+use super::flops::Work;
+use super::op_span::guarded_line;
 use super::sink::{self, Ran, Record, Sink};
 use super::whole_process;
 use crate::kernel::gpu::Gpu;
@@ -94,7 +97,13 @@ impl Observation {
     }
 
     /// Notes that the launch was queued, executed or refused.
-    pub(crate) fn end<const WORDS: usize, const KEY: usize>(self, call: &Call<'_, '_, WORDS, KEY>, device: Device, outcome: &Result<()>) {
+    pub(crate) fn end<const WORDS: usize, const KEY: usize>(
+        self,
+        call: &Call<'_, '_, WORDS, KEY>,
+        device: Device,
+        outcome: &Result<()>,
+        location: &'static Location<'static>,
+    ) {
         if self.sinks.is_empty() {
             return;
         }
@@ -110,11 +119,13 @@ impl Observation {
             parameters: kernel.parameters(key),
             grid: call.grid,
             schedule,
+            work: Some(Work::of(kernel, call.key.general(), call.args.given(), call.grid)),
             tensor_bytes: call.args.regions().map(|region| region.bytes as u64).sum(),
             device,
             stream: self.stream,
             thread: sink::thread(),
             start: self.start,
+            line: guarded_line().unwrap_or_else(|| location.into()),
             error: outcome.as_ref().err().map(Error::to_string),
             ran: OnceLock::new(),
         });

@@ -1,14 +1,15 @@
 //! The active profiles and the data recorded for each.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use kernel_lang::Schedule;
 
-use crate::Device;
+use super::flops::Work;
+use super::{OpenSpan, SpanKind};
+use crate::{Device, Site};
 
 /// There is no profile.
 const OFF: u8 = 0;
@@ -30,6 +31,8 @@ pub(crate) fn is_on() -> bool {
 #[derive(Debug)]
 pub(super) struct Sink {
     pub(super) start: Instant,
+    /// The time of day at the start.
+    pub(super) started: SystemTime,
     limit: usize,
     log: Mutex<Log>,
 }
@@ -37,7 +40,7 @@ pub(super) struct Sink {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) launches: Vec<Arc<Record>>,
-    pub(super) spans: Vec<OpenSpan>,
+    pub(super) spans: Vec<EndedSpan>,
     pub(super) left_out: usize,
 }
 
@@ -49,12 +52,14 @@ pub(super) struct Record {
     pub(super) grid: [u32; 3],
     pub(super) schedule: Option<Schedule>,
     pub(super) tensor_bytes: u64,
+    pub(super) work: Option<Work>,
     pub(super) device: Device,
     /// The driver's handle of the stream; none for devices whose calls return after the work is done.
     pub(super) stream: Option<usize>,
     pub(super) thread: Arc<Thread>,
     pub(super) start: Instant,
     pub(super) end: Instant,
+    pub(super) line: Site,
     pub(super) error: Option<String>,
     /// Set at once, or when the GPU has finished.
     pub(super) ran: OnceLock<Ran>,
@@ -71,8 +76,9 @@ pub(super) enum Ran {
 }
 
 #[derive(Debug)]
-pub(super) struct OpenSpan {
-    pub(super) name: Cow<'static, str>,
+pub(super) struct EndedSpan {
+    pub(super) name: String,
+    pub(super) kind: SpanKind,
     pub(super) thread: Arc<Thread>,
     pub(super) start: Instant,
     pub(super) end: Instant,
@@ -107,7 +113,7 @@ pub(super) fn set_asked() {
 }
 
 pub(super) fn add(limit: usize) -> Arc<Sink> {
-    let sink = Arc::new(Sink { start: Instant::now(), limit, log: Mutex::default() });
+    let sink = Arc::new(Sink { start: Instant::now(), started: SystemTime::now(), limit, log: Mutex::default() });
     let mut sinks = sinks();
     sinks.push(sink.clone());
     set_state(&sinks);
@@ -135,7 +141,7 @@ fn sinks() -> MutexGuard<'static, Vec<Arc<Sink>>> {
 
 /// The sinks that record a launch of this thread. Full sinks only count it.
 pub(super) fn asking() -> Vec<Arc<Sink>> {
-    if PAUSED.get() > 0 {
+    if is_paused() {
         return Vec::new();
     }
     let mut asking = sinks().clone();
@@ -143,15 +149,21 @@ pub(super) fn asking() -> Vec<Arc<Sink>> {
     asking
 }
 
-pub(super) fn keep_span(name: Cow<'static, str>, start: Instant) {
+#[cold]
+pub(super) fn keep_span(OpenSpan { name, kind, start }: OpenSpan) {
     let end = Instant::now();
     let sinks = sinks().clone();
     for sink in sinks.iter().filter(|sink| sink.start <= start) {
         let mut log = sink.log();
         if log.has_room(sink.limit) {
-            log.spans.push(OpenSpan { name: name.clone(), thread: thread(), start, end });
+            log.spans.push(EndedSpan { name: name.to_string(), kind: kind.clone(), thread: thread(), start, end });
         }
     }
+}
+
+/// Returns whether launches of this thread are not recorded.
+pub(super) fn is_paused() -> bool {
+    PAUSED.get() > 0
 }
 
 /// Suspends the recording of this thread's launches until [`Paused`] is dropped.

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use kernel_lang::Schedule;
 
+use super::flops::Counter;
+use super::nesting;
+use super::op_span::SpanKind;
 use super::sink::{Ran, Record, Sink};
 use crate::Device;
 
@@ -17,6 +20,7 @@ pub struct Trace {
     launches: Vec<LaunchRecord>,
     spans: Vec<SpanRecord>,
     left_out: usize,
+    started: SystemTime,
 }
 
 /// A launch.
@@ -38,6 +42,8 @@ pub struct LaunchRecord {
     pub track: usize,
     /// The thread that launched it.
     pub thread: String,
+    /// The user's line that launched it, such as `src/model.rs:41:21`.
+    pub line: String,
     /// The time of the launch call, from its beginning to its end.
     pub enqueued: Range<Duration>,
     /// The time of execution. None for a launch that failed or was captured into a replay, and if the GPU's time cannot be read.
@@ -45,6 +51,11 @@ pub struct LaunchRecord {
     /// The error, if the launch failed. A launch that is refused before it starts, for example because its grid is too large, is not
     /// recorded.
     pub error: Option<String>,
+    /// The floating-point operations of all programs, or a lower bound if their number depends on data. None if the kernel does not compile.
+    /// The chapter "Recorded graphs" of the book has the rules.
+    pub flops: Option<u64>,
+    /// The index of the innermost span around the launch among [`Trace::spans`].
+    pub span: Option<usize>,
     pub(super) thread_number: u64,
     pub(super) stream: Option<usize>,
 }
@@ -58,6 +69,12 @@ pub struct SpanRecord {
     pub thread: String,
     /// The time of the span.
     pub time: Range<Duration>,
+    /// What the span stands for.
+    pub kind: SpanKind,
+    /// The floating-point operations of the launches in the span.
+    pub flops: u64,
+    /// The index of the innermost span around this one among [`Trace::spans`].
+    pub parent: Option<usize>,
     pub(super) thread_number: u64,
 }
 
@@ -77,12 +94,18 @@ impl Trace {
         self.left_out
     }
 
-    /// Writes [`Trace::to_json`] to a file.
+    /// The time of day at the start.
+    pub fn started(&self) -> SystemTime {
+        self.started
+    }
+
+    /// Writes [`Trace::to_json`] to a file, with the path as the trace's name.
     ///
     /// # Errors
     /// The system's error.
     pub fn write(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        std::fs::write(path, self.to_json())
+        let path = path.as_ref();
+        std::fs::write(path, self.json(&path.display().to_string()))
     }
 }
 
@@ -92,21 +115,69 @@ pub(super) fn of(sink: &Sink) -> Trace {
     let mut records: Vec<&Record> = log.launches.iter().map(|record| &**record).collect();
     records.sort_by_key(|record| record.start);
     let mut tracks = Tracks::default();
-    let mut launches: Vec<LaunchRecord> = records.into_iter().map(|record| tracks.launch(record, sink.start)).collect();
+    let mut counter = Counter::default();
+    let mut launches: Vec<LaunchRecord> = Vec::with_capacity(records.len());
+    for record in records {
+        let flops = record.work.as_ref().and_then(|work| counter.count(work));
+        launches.push(LaunchRecord { flops, ..tracks.launch(record, sink.start) });
+    }
     order_streams(&mut launches);
     let since = |at: Instant| at.saturating_duration_since(sink.start);
     let mut spans: Vec<SpanRecord> = log
         .spans
         .iter()
         .map(|span| SpanRecord {
-            name: span.name.to_string(),
+            name: span.name.clone(),
             thread: span.thread.name.clone(),
             time: since(span.start)..since(span.end),
+            kind: span.kind.clone(),
+            flops: 0,
+            parent: None,
             thread_number: span.thread.number,
         })
         .collect();
     spans.sort_by(|a, b| a.time.start.cmp(&b.time.start).then(b.time.end.cmp(&a.time.end)));
-    Trace { launches, spans, left_out: log.left_out }
+    name_lines(&launches, &mut spans);
+    nest(&mut launches, &mut spans);
+    Trace { launches, spans, left_out: log.left_out, started: sink.started }
+}
+
+/// Sets the lines of copies of arguments: that of the next launch of their thread. Launches and spans are sorted by their starts.
+fn name_lines(launches: &[LaunchRecord], spans: &mut [SpanRecord]) {
+    let mut next: HashMap<u64, &LaunchRecord> = HashMap::new();
+    let mut launches = launches.iter().rev().peekable();
+    for span in spans.iter_mut().rev() {
+        while let Some(launch) = launches.next_if(|launch| launch.enqueued.start >= span.time.start) {
+            next.insert(launch.thread_number, launch);
+        }
+        if let SpanKind::Copy { line, .. } = &mut span.kind
+            && line.is_empty()
+            && let Some(launch) = next.get(&span.thread_number)
+        {
+            line.clone_from(&launch.line);
+        }
+    }
+}
+
+/// Sets the span around each launch and each span, and the operations of spans.
+fn nest(launches: &mut [LaunchRecord], spans: &mut [SpanRecord]) {
+    let items = |span: &SpanRecord| (span.thread_number, span.time.clone());
+    let span_items: Vec<_> = spans.iter().map(items).collect();
+    let launch_items: Vec<_> = launches.iter().map(|launch| (launch.thread_number, launch.enqueued.clone())).collect();
+    let (of_spans, of_launches) = nesting::innermost(&span_items, &launch_items);
+    for (launch, span) in launches.iter_mut().zip(of_launches) {
+        launch.span = span;
+        if let Some(span) = span {
+            spans[span].flops = spans[span].flops.saturating_add(launch.flops.unwrap_or(0));
+        }
+    }
+    // A span begins before the spans inside of it.
+    for (index, parent) in of_spans.into_iter().enumerate().rev() {
+        spans[index].parent = parent;
+        if let Some(parent) = parent {
+            spans[parent].flops = spans[parent].flops.saturating_add(spans[index].flops);
+        }
+    }
 }
 
 /// The tracks of all devices.
@@ -147,9 +218,12 @@ impl Tracks {
             device,
             track,
             thread: record.thread.name.clone(),
+            line: record.line.to_string(),
             enqueued,
             ran,
             error: record.error.clone(),
+            flops: None,
+            span: None,
             thread_number: record.thread.number,
             stream: record.stream,
         }
@@ -190,25 +264,35 @@ pub(super) mod tests {
             device: Device::cpu(),
             track: stream,
             thread: "main".to_owned(),
+            line: "src/main.rs:1:2".to_owned(),
             enqueued: us(enqueued),
             ran: Some(us(ran)),
             error: None,
+            flops: Some(100),
+            span: None,
             thread_number: 1,
             stream: Some(stream),
         }
     }
 
-    /// A trace of launches with measured times.
-    pub(in super::super) fn trace(mut launches: Vec<LaunchRecord>) -> Trace {
+    /// A span with its time in microseconds.
+    pub(in super::super) fn span(name: &str, kind: SpanKind, time: Range<u64>) -> SpanRecord {
+        let time = Duration::from_micros(time.start)..Duration::from_micros(time.end);
+        SpanRecord { name: name.to_owned(), thread: "main".to_owned(), time, kind, flops: 0, parent: None, thread_number: 1 }
+    }
+
+    /// A trace of launches and spans with measured times, in the order of their starts.
+    pub(in super::super) fn trace(mut launches: Vec<LaunchRecord>, mut spans: Vec<SpanRecord>) -> Trace {
         order_streams(&mut launches);
-        Trace { launches, spans: Vec::new(), left_out: 0 }
+        nest(&mut launches, &mut spans);
+        Trace { launches, spans, left_out: 0, started: SystemTime::UNIX_EPOCH + Duration::from_secs(1) }
     }
 
     #[test]
     fn kernels_of_a_stream_follow_each_other_and_their_launches() {
         // The second launch was queued by a thread that began before the first one; the third seems to run before its launch.
         let launches = vec![launch(0, 10..30, 50..60), launch(0, 12..20, 41..51), launch(1, 40..45, 38..44), launch(1, 90..91, 80..85)];
-        let trace = trace(launches);
+        let trace = trace(launches, Vec::new());
         let ran: Vec<_> = trace.launches.iter().map(|launch| launch.ran.clone().unwrap()).collect();
         let us = |range: &Range<Duration>| range.start.as_micros()..range.end.as_micros();
         assert_eq!(ran.iter().map(us).collect::<Vec<_>>(), [51..60, 41..51, 40..44, 90..90]);

@@ -1,5 +1,6 @@
 //! A call of an autotuned kernel. It uses the fastest configuration for its key, which the first launch finds.
 
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use crate::launch::call::{Call, Mode};
 use crate::launch::fact::Key;
 use crate::launch::grid::{GridRule, HasGridOf, IntoGrid};
 use crate::launch::{LaunchDevice, NoGrid};
-use crate::{Device, Error, Result, Stream};
+use crate::{Device, Error, Result, Stream, profile};
 
 /// A call of an autotuned kernel that has not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a function of
 /// the configuration. A kernel with heuristics but without `#[autotune]` has one configuration, which is not timed.
@@ -94,10 +95,12 @@ impl<const WORDS: usize, const KEY: usize, C: TuneConfig, F> AutotunedLaunch<'_,
     /// # Errors
     /// As [`Launch::launch`](crate::Launch::launch), and [`Error::NoConfig`] if no configuration runs.
     #[inline]
+    #[track_caller]
     pub fn launch(mut self) -> Result<()>
     where
         F: HasGridOf<C>,
     {
+        let _line = profile::of_line(Location::caller());
         match LaunchDevice::of(&mut self.args, self.stream)? {
             LaunchDevice::Cpu => self.run_first(self.unpruned(), Device::cpu(), |config| self.run_on_cpu(config)),
             LaunchDevice::Sim(sim) => self.launch_on(&sim),
@@ -111,10 +114,12 @@ impl<const WORDS: usize, const KEY: usize, C: TuneConfig, F> AutotunedLaunch<'_,
     ///
     /// # Errors
     /// As [`Launch::launch`](crate::Launch::launch), and [`Error::NoConfig`] if no configuration is wanted.
+    #[track_caller]
     pub fn launch_with(mut self, is_wanted: impl Fn(&C) -> bool) -> Result<()>
     where
         F: HasGridOf<C>,
     {
+        let _line = profile::of_line(Location::caller());
         match LaunchDevice::of(&mut self.args, self.stream)? {
             LaunchDevice::Cpu => self.run_on_cpu(self.wanted(is_wanted, Device::cpu())?),
             LaunchDevice::Sim(sim) => self.run(self.wanted(is_wanted, sim.device())?, &sim),

@@ -83,7 +83,7 @@ fn kernels_of_a_profile_follow_each_other(device: Device) {
     let json: Value = serde_json::from_str(&trace.to_json()).unwrap();
     let events = json["traceEvents"].as_array().unwrap();
     let count = |key: &str, value: &str| events.iter().filter(|event| event[key] == value).count();
-    assert_eq!((count("cat", "kernel"), count("ph", "s"), count("ph", "f"), count("cat", "span")), (4, 4, 4, 1));
+    assert_eq!((count("cat", "kernel"), count("ph", "s"), count("ph", "f"), count("cat", "user_annotation")), (4, 4, 4, 1));
 }
 
 fn a_profile_leaves_captures_alone(device: Device) {
