@@ -6,7 +6,7 @@ use galatea::graph::{Level, Package, PackageError};
 use galatea::ops::{Any, Tensor};
 use galatea::prelude::*;
 use galatea::profile::Profile;
-use galatea::tune::Origin;
+use galatea::tune::{Origin, Outcome};
 use galatea::{Dim, Dtype, autotune};
 use kernel_graph::{Graph, Session, export, input};
 
@@ -104,6 +104,8 @@ pub(crate) fn a_session_tunes_in_front_of_its_capture(device: Device) {
     fn twice(x: &Tensor) -> Result<Tensor> {
         captured::program(&captured::program(x)?)
     }
+    // A run that a profile records is no launch of a graph.
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let session = Session::new(of_n(twice), &device).unwrap();
     // 4000 elements are another class of the number of programs than 7 on a small GPU, or the same.
     for len in [7, 7, 9, 4000, 4000] {
@@ -171,24 +173,40 @@ pub(crate) fn fields_of_autotune_are_those_of_the_function(device: Device) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for (body, graph, extents) in [
         (prune as fn(&Tensor) -> Result<Tensor>, of_n(prune), [vec![1usize], vec![40], vec![2000]]),
-        (accumulated, of_n(accumulated), [vec![1], vec![100], vec![100]]),
+        (accumulated, of_n(accumulated), [vec![1], vec![100], vec![300]]),
         (guess, of_rows(guess, 200), [vec![1, 200], vec![6, 200], vec![7, 200]]),
         (guess, of_rows(guess, 256), [vec![1, 256], vec![6, 256], vec![7, 256]]),
     ] {
         let session = Session::new(graph, &device).unwrap();
-        for extents in extents {
+        for (number, extents) in extents.into_iter().enumerate() {
             let x = numbers(&device, extents.iter().product()).reshape(&extents[..]).unwrap();
-            let by_session = bits(&session.run([&x]).unwrap()[0]);
-            assert_eq!(by_session, bits(&body(&x).unwrap()), "{extents:?} on {device:?}");
             // With numbers in place of dims, what `prune` leaves is known, and a package can hold it.
             let fixed = export(|[x]| body(x), [input("x", &extents[..], Dtype::F32)]).unwrap();
+            let package = packed(&fixed, &device);
+            let by_session = || session.run([&x]).unwrap().remove(0);
+            let by_package = || package.run([&x]).unwrap().remove(0);
+            let by_function = || body(&x).unwrap();
+            // Each form is the first one for some extents, and tunes.
+            let forms: [&dyn Fn() -> Tensor; 3] = match number {
+                0 => [&by_session, &by_function, &by_package],
+                1 => [&by_package, &by_session, &by_function],
+                _ => [&by_function, &by_package, &by_session],
+            };
+            let expected = bits(&forms[0]());
             let profile = Profile::start();
-            assert_eq!(by_session, bits(&packed(&fixed, &device).run([&x]).unwrap()[0]), "{extents:?} on {device:?}");
+            for form in forms {
+                assert_eq!(bits(&form()), expected, "{extents:?} on {device:?}");
+            }
             let trace = profile.finish();
             let own = |name: &str| ["tune pruned", "tune accumulate", "tune guessed"].contains(&name);
-            assert!(!trace.spans().iter().any(|span| own(&span.name)), "{extents:?} on {device:?}: its keys are those of the function");
+            assert!(!trace.spans().iter().any(|span| own(&span.name)), "{extents:?} on {device:?}: the forms have the same keys");
         }
     }
+    // The package has tuned this key, with the costs of the function.
+    let (x, mut y) = (numbers(&device, 1200), numbers(&device, 1200));
+    let report = guessed(&x, &mut y, 6, 200).grid(|_| 3).report().unwrap();
+    let outcomes = report.trials.iter().map(|trial| matches!(trial.outcome, Outcome::Pruned)).collect::<Vec<_>>();
+    assert_eq!(outcomes, [!device.is_cpu(), false], "{report}");
 }
 
 fn of_rows(body: fn(&Tensor) -> Result<Tensor>, columns: usize) -> Graph {
