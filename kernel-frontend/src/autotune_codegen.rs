@@ -156,11 +156,27 @@ impl Tuned<'_> {
         rules.extend(pre_hook.as_ref().map(|rule| asked(rule, quote!(_))).map(|rule| quote!(.pre_hook(#rule))));
         rules.extend(post_hook.as_ref().map(|rule| asked(rule, quote!(_))).map(|rule| quote!(.post_hook(#rule))));
         rules.extend(verify.as_ref().map(|verify| self.verify(verify)));
+        let read = heuristics.iter().map(|heuristic| heuristic.value.to_token_stream());
+        let read = read.chain(prune.clone()).chain(top_k.as_ref().map(|(_, cost)| cost.clone()));
+        rules.extend(self.reading(&read.collect()));
         if rules.is_empty() {
             return quote!(&#private::Rules::NONE);
         }
         let words = self.launcher.words();
         quote!(const { &#private::Rules::<#module::Config, #words>::NONE #(#rules)* })
+    }
+
+    /// Generates `.reading(&[..])`: the words of the arguments that the code mentions. Addresses are no variables of it.
+    fn reading(&self, code: &TokenStream) -> Option<TokenStream> {
+        let signature = self.launcher.signature;
+        let mentioned = signature.params.iter().enumerate().filter(|(_, param)| param.ty.is_some() && mentions(code, &param.name.text));
+        let words: Vec<usize> = mentioned
+            .flat_map(|(index, param)| {
+                let word = signature.word_of(index);
+                if param.is_pointer() { word + 1..word + 2 + param.view.unwrap_or(0) } else { word..word + 1 }
+            })
+            .collect();
+        (!words.is_empty()).then(|| quote!(.reading(&[#(#words),*])))
     }
 
     /// Generates `.heuristics(|words, mut config| { .. })`: evaluates the heuristics in order, with the kernel's names in scope.

@@ -184,5 +184,9 @@ fn launch_text(launch: &RecordedLaunch, names: &Names) -> String {
     let generics = if parameters.is_empty() { String::new() } else { format!("<{parameters}>") };
     let grid = launch.grid().each_ref().map(ToString::to_string).join(", ");
     let args: Vec<String> = launch.args().map(|(name, arg)| format!("{name} = {}", launch_value(arg, &|value| names.of(value)))).collect();
-    format!("launch {}{generics} [{grid}] ({})", launch.kernel(), args.join(", "))
+    let configs = match launch.grids().count() {
+        1 => String::new(),
+        count => format!(" of {count} configurations"),
+    };
+    format!("launch {}{generics} [{grid}]{configs} ({})", launch.kernel(), args.join(", "))
 }

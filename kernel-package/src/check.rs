@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use kernel_runtime::ops::parts::Kernel;
+use kernel_runtime::ops::parts::{Kernel, Schedule};
 use kernel_runtime::{Device, Target};
 
 use crate::error::PackageError;
@@ -157,8 +157,12 @@ fn code(plan: &Plan, wanted: Option<Target>) -> Check {
     };
     let mut errors = Vec::new();
     for (number, launch) in launches(plan) {
-        let has_code = launch.of_kernel().variants().iter().any(|variant| variant.key == launch.key() && runs(variant.target));
-        if !has_code {
+        let is_of = |key: &[u64], schedule: Option<Schedule>| {
+            let mut variants = launch.of_kernel().variants().iter();
+            variants.any(|of| of.key == key && schedule.is_none_or(|schedule| of.schedule == schedule) && runs(of.target))
+        };
+        // A configuration that no GPU of the target can run has no code.
+        if !launch.code().into_iter().any(|(key, schedule)| is_of(key, schedule)) {
             errors.push(format!(
                 "step {number}: kernel `{}` ({}) has no variant for {of}\nhelp: write the package with `.targets([..])`",
                 launch.kernel(),

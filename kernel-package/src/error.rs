@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use kernel_runtime::ops::parts::NotPacked;
 use kernel_runtime::{Device, DimError, Dtype, Site};
 
 /// An error of a run of a session.
@@ -147,6 +148,16 @@ pub enum PackageError {
         parameters: String,
         /// How to mend it.
         help: String,
+    },
+    /// A package cannot hold what `#[autotune]` gives a kernel.
+    #[error("kernel `{kernel}` cannot be packed: {reason} (recorded in {location})\nhelp: {}", .reason.help())]
+    NotPacked {
+        /// The kernel.
+        kernel: &'static str,
+        /// Why not.
+        reason: NotPacked,
+        /// The caller of `launch`.
+        location: Site,
     },
     /// A file of tensors is not in the safetensors format.
     #[error("{}: not a file of tensors: {reason}\nhelp: copy the file again, or write it again in the safetensors format", .path.display())]

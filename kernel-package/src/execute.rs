@@ -203,11 +203,7 @@ fn run_launch(launch: &RecordedLaunch, results: &[Value], ends: &[Value], dims: 
             RecordedArg::Dim { dim, .. } => BoundArg::Dim(dim.value(dims)?),
         });
     }
-    let mut grid = [0; 3];
-    for (programs, dim) in grid.iter_mut().zip(launch.grid()) {
-        *programs = dim.value(dims)?;
-    }
-    launch.run(arguments, grid)?;
+    launch.run(arguments, dims)?;
     results.iter().zip(written).for_each(|(result, tensor)| values[result.0 as usize] = Some(tensor));
     Ok(())
 }

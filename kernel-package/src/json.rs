@@ -22,6 +22,7 @@ use serde_json::{Value as Json, json};
 
 use crate::error::PackageError;
 use crate::plan::{Node, NodeOp, Plan, PlanInput};
+use crate::tuning;
 
 /// The plan as JSON. `number` gives the number of a kernel.
 pub(crate) fn write(plan: &Plan, number: &dyn Fn(&'static Kernel) -> usize) -> Json {
@@ -58,14 +59,28 @@ fn write_node(node: &Node, number: &dyn Fn(&'static Kernel) -> usize) -> Json {
         NodeOp::View { of, offset } => json!({ "view": of.0, "offset": offset.to_string() }),
         NodeOp::Launch(launch) => json!({
             "launch": number(launch.of_kernel()),
-            "key": launch.key().iter().map(|word| hex(*word)).collect::<Vec<_>>(),
+            "key": write_key(launch.key()),
             "grid": launch.grid().each_ref().map(Dim::to_string),
             "args": launch.arguments().iter().map(write_arg).collect::<Vec<_>>(),
         }),
     };
+    if let NodeOp::Launch(launch) = &node.op
+        && let Some(tuning) = launch.tuning()
+    {
+        json["tuning"] = tuning::write(tuning);
+    }
     json["results"] = numbers(&node.results).into();
     json["at"] = node.location.to_string().into();
     json
+}
+
+pub(crate) fn write_key(key: &[u64]) -> Vec<String> {
+    key.iter().map(|word| hex(*word)).collect()
+}
+
+pub(crate) fn read_key(json: &Json) -> Result<Vec<u64>, PackageError> {
+    let key = list(json, "key")?.iter().map(|word| word.as_str().and_then(unhex)).collect::<Option<Vec<u64>>>();
+    key.ok_or_else(|| fail("a key has hexadecimal words"))
 }
 
 fn write_arg(arg: &RecordedArg) -> Json {
@@ -238,12 +253,19 @@ impl Reader<'_> {
         let number = json["launch"].as_u64().and_then(|number| usize::try_from(number).ok());
         let kernel =
             number.and_then(|number| self.kernels.get(number)).ok_or_else(|| fail("a launch names a kernel that does not exist"))?;
-        let key = list(&json["key"], "key")?.iter().map(|word| word.as_str().and_then(unhex)).collect::<Option<Vec<u64>>>();
-        let key = key.ok_or_else(|| fail("a key has hexadecimal words"))?;
+        let key = read_key(&json["key"])?;
         let args = list(&json["args"], "args")?.iter().map(|arg| self.arg(arg)).collect::<Result<Vec<_>, _>>()?;
-        let [x, y, z] = &list(&json["grid"], "grid")?[..] else { return Err(fail("a grid has three axes")) };
+        let launch = RecordedLaunch::of_parts(kernel, key, args, self.grid(&json["grid"])?, location.clone())?;
+        match &json["tuning"] {
+            Json::Null => Ok(launch),
+            json => tuning::read(json, launch, &|grid| self.grid(grid)),
+        }
+    }
+
+    fn grid(&self, json: &Json) -> Result<[Dim; 3], PackageError> {
+        let [x, y, z] = &list(json, "grid")?[..] else { return Err(fail("a grid has three axes")) };
         let axis = |dim: &Json| self.dim(text(dim, "grid")?);
-        Ok(RecordedLaunch::of_parts(kernel, key, args, [axis(x)?, axis(y)?, axis(z)?], location.clone())?)
+        Ok([axis(x)?, axis(y)?, axis(z)?])
     }
 
     fn arg(&self, json: &Json) -> Result<RecordedArg, PackageError> {

@@ -16,6 +16,7 @@ mod json;
 mod package;
 mod plan;
 mod session;
+mod tuning;
 mod verify;
 pub mod weights;
 

@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use kernel_runtime::ops::parts::{FactParts, Kernel, KernelParts, KnownParts, ParamKind, Schedule, VariantParts};
-use kernel_runtime::ops::recorder::{TensorType, Value};
+use kernel_runtime::ops::parts::{BuiltParts, FactParts, Kernel, KernelParts, KnownParts, ParamKind, Schedule, VariantParts};
+use kernel_runtime::ops::recorder::{RecordedLaunch, RecordedTuning, TensorType, Value};
 use kernel_runtime::{Device, Target};
 use serde_json::{Value as Json, json};
 
@@ -66,6 +66,13 @@ impl<'p> PackageWriter<'p> {
     /// [`PackageError::NoCode`] for a kernel that has no code and cannot be compiled, and errors of copies from the device.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let kernels = self.kernels()?;
+        for node in &self.plan.nodes {
+            if let NodeOp::Launch(launch) = &node.op
+                && let Some(Err(not_packed)) = launch.tuning().map(RecordedTuning::parts)
+            {
+                return Err(PackageError::NotPacked { kernel: launch.kernel(), reason: not_packed, location: node.location.clone() });
+            }
+        }
         let number = |kernel: &'static Kernel| kernels.iter().position(|(known, _)| std::ptr::eq(*known, kernel)).unwrap_or(usize::MAX);
         let mut entries = vec![(PLAN.to_owned(), pretty(&json::write(self.plan, &number)))];
         let mut list = Vec::new();
@@ -91,41 +98,60 @@ impl<'p> PackageWriter<'p> {
 
     /// The kernels of the plan, each once, with the variants for the keys of its launches.
     fn kernels(&self) -> Result<Vec<(&'static Kernel, KernelParts)>> {
-        let mut keys: Vec<(&'static Kernel, Vec<&[u64]>)> = Vec::new();
+        let mut launches: Vec<(&'static Kernel, Vec<&RecordedLaunch>)> = Vec::new();
         for node in &self.plan.nodes {
             let NodeOp::Launch(launch) = &node.op else { continue };
             let kernel = launch.of_kernel();
-            match keys.iter_mut().find(|(known, _)| std::ptr::eq(*known, kernel)) {
-                Some((_, keys)) if keys.contains(&launch.key()) => {}
-                Some((_, keys)) => keys.push(launch.key()),
-                None => keys.push((kernel, vec![launch.key()])),
+            match launches.iter_mut().find(|(known, _)| std::ptr::eq(*known, kernel)) {
+                Some((_, launches)) => launches.push(launch),
+                None => launches.push((kernel, vec![launch])),
             }
         }
-        let parts = |(kernel, keys): (&'static Kernel, Vec<&[u64]>)| {
-            let mut parts = KernelParts::of(kernel, &keys);
-            for key in keys {
+        let parts = |(kernel, launches): (&'static Kernel, Vec<&RecordedLaunch>)| {
+            let code: Vec<_> = launches.iter().flat_map(|launch| launch.code()).map(|(key, _)| key).collect();
+            let mut parts = KernelParts::of(kernel, &code, launches.iter().any(|launch| launch.tuning().is_some()));
+            for launch in launches {
                 for target in &self.targets {
-                    // Later GPUs run what is compiled for `sm_80`, too.
-                    let serves =
-                        |variant: &VariantParts| variant.target == target.to_string() || variant.target == Target::SM_80.to_string();
-                    if !parts.variants.iter().any(|variant| variant.key == key && serves(variant)) {
-                        let variant = KernelParts::compile(kernel, key, *target).map_err(|error| PackageError::NoCode {
-                            kernel: kernel.name().to_owned(),
-                            parameters: kernel.written_key(key),
-                            help: error.to_string(),
-                        })?;
-                        parts.variants.push(variant);
-                    }
+                    add_code(&mut parts, launch, *target)?;
                 }
             }
             Ok((kernel, parts))
         };
-        keys.into_iter().map(parts).collect()
+        launches.into_iter().map(parts).collect()
     }
 
     fn weights(&self) -> Result<Vec<u8>> {
         let tensors = self.plan.constants.iter().map(|constant| constant.tensor.clone());
         weights::to_bytes(&self.plan.constant_names().into_iter().zip(tensors).collect::<Vec<_>>())
+    }
+}
+
+/// Compiles what a launch runs on a target, if the parts lack it. A configuration that does not compile cannot run there, and others may.
+fn add_code(parts: &mut KernelParts, launch: &RecordedLaunch, target: Target) -> Result<()> {
+    // Later GPUs run what is compiled for `sm_80`, too.
+    let serves = |variant: &VariantParts| variant.target == target.to_string() || variant.target == Target::SM_80.to_string();
+    let (mut has_code, mut failure) = (false, None);
+    for (key, schedule) in launch.code() {
+        let is_of =
+            |variant: &VariantParts| variant.key == key && serves(variant) && schedule.is_none_or(|schedule| variant.schedule == schedule);
+        if !parts.variants.iter().any(is_of) {
+            match KernelParts::compile(launch.of_kernel(), key, schedule, target) {
+                Ok(variant) => parts.variants.push(variant),
+                Err(error) => {
+                    failure.get_or_insert((key, error));
+                    continue;
+                }
+            }
+        }
+        has_code = true;
+    }
+    match failure {
+        Some((key, error)) if !has_code => Err(PackageError::NoCode {
+            kernel: launch.kernel().to_owned(),
+            parameters: launch.of_kernel().written_key(key),
+            help: error.to_string(),
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -159,7 +185,11 @@ fn write_kernel(number: usize, parts: &KernelParts, entries: &mut Vec<(String, V
             "shared_bytes": variant.shared_bytes, "ptx": ptx,
         }));
     }
-    json!({ "name": parts.name, "ir": ir, "schedule": write_schedule(parts.schedule), "params": params, "facts": facts, "variants": variants })
+    let mut json = json!({ "name": parts.name, "ir": ir, "schedule": write_schedule(parts.schedule), "params": params, "facts": facts, "variants": variants });
+    if let Some(BuiltParts { count, contents }) = &parts.built {
+        json["built"] = json!({ "variants": count, "contents": contents });
+    }
+    json
 }
 
 fn kind_name(kind: ParamKind) -> String {
@@ -188,12 +218,12 @@ fn kind_of(name: &str) -> Option<ParamKind> {
     }
 }
 
-fn write_schedule(schedule: Schedule) -> Json {
+pub(crate) fn write_schedule(schedule: Schedule) -> Json {
     let Schedule { num_warps, num_ctas, num_stages, maxnreg } = schedule;
     json!({ "num_warps": num_warps, "num_ctas": num_ctas, "num_stages": num_stages, "maxnreg": maxnreg })
 }
 
-fn read_schedule(json: &Json) -> Result<Schedule> {
+pub(crate) fn read_schedule(json: &Json) -> Result<Schedule> {
     let number =
         |name: &str| json[name].as_u64().and_then(|number| u32::try_from(number).ok()).ok_or_else(|| fail("a schedule is damaged"));
     let maxnreg = if json["maxnreg"].is_null() { None } else { Some(number("maxnreg")?) };
@@ -405,6 +435,11 @@ impl Package {
             Ok(FactParts { param, known: known.ok_or_else(|| fail("a fact is damaged"))? })
         };
         let ir = code(&json["ir"], "ir")?;
+        let content = |entry: &Json| Ok((text(&entry[0], "contents")?.to_owned(), text(&entry[1], "contents")?.to_owned()));
+        let built = |built: &Json| -> Result<BuiltParts> {
+            let count = built["variants"].as_u64().and_then(|count| usize::try_from(count).ok()).ok_or_else(|| fail("`built` is damaged"))?;
+            Ok(BuiltParts { count, contents: list(&built["contents"], "contents")?.iter().map(content).collect::<Result<_>>()? })
+        };
         let variant = |variant: &'p Json| {
             let key = list(&variant["key"], "key")?.iter().map(|word| word.as_str().and_then(unhex)).collect::<Option<Vec<u64>>>();
             let shared_bytes = variant["shared_bytes"].as_u64().and_then(|bytes| u32::try_from(bytes).ok());
@@ -424,6 +459,7 @@ impl Package {
             params: list(&json["params"], "params")?.iter().map(param).collect::<Result<_>>()?,
             facts: list(&json["facts"], "facts")?.iter().map(fact).collect::<Result<_>>()?,
             variants: list(&json["variants"], "variants")?.iter().map(variant).collect::<Result<_>>()?,
+            built: Some(&json["built"]).filter(|json| !json.is_null()).map(built).transpose()?,
         })
     }
 }

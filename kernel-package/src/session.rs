@@ -104,6 +104,8 @@ impl Session {
     fn run_in(&self, room: &mut Room, inputs: &[&Tensor], dims: &DimValues) -> Result<Vec<Tensor>> {
         if self.replays.load(Ordering::Relaxed) && !profile::is_recording() {
             match self.replay(room, inputs, dims) {
+                // Launched one by one, this run tunes. The next one with such dims is captured.
+                Err(Refusal::Untuned) => {}
                 Err(Refusal::Captured) => self.replays.store(false, Ordering::Relaxed),
                 Err(Refusal::Failed(error)) => return Err(error),
                 Ok(outputs) => return Ok(outputs),
@@ -151,6 +153,8 @@ impl Session {
 
 /// Why a run was not one launch of a graph.
 enum Refusal {
+    /// A kernel must be tuned first, which no capture can.
+    Untuned,
     /// A graph cannot hold the launches.
     Captured,
     /// The run fails in any case.
@@ -162,6 +166,9 @@ impl Refusal {
         let mut cause = &error;
         while let RunError::Node { source, .. } = cause {
             cause = source;
+        }
+        if matches!(cause, RunError::Runtime(error) if error.is_tuning_in_capture()) {
+            return Refusal::Untuned;
         }
         let is_of_capture = matches!(cause, RunError::Runtime(error) if matches!(**error, Error::InCapture { .. } | Error::NotLent { .. }));
         if is_of_capture { Refusal::Captured } else { Refusal::Failed(error) }

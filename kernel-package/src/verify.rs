@@ -116,7 +116,7 @@ impl Plan {
                 NodeOp::Alloc { .. } => {}
                 NodeOp::View { offset, .. } => check(offset)?,
                 NodeOp::Launch(launch) => {
-                    launch.grid().iter().try_for_each(check)?;
+                    launch.grids().flatten().try_for_each(check)?;
                     for (_, arg) in launch.args() {
                         if let RecordedArg::Dim { dim, .. } = arg {
                             check(dim)?;

@@ -99,7 +99,9 @@ fn steps(summary: &Summary) -> Vec<String> {
         let grid = step.grid.as_ref().map_or_else(String::new, |grid| format!(" [{}]", grid.join(", ")));
         format!("{} = {}{grid}", results.join(", "), step.operation)
     };
-    summary.steps.iter().map(line).collect()
+    let configuration = |of: &super::summary::Configuration| format!("  {} [{}]", of.text, of.grid.join(", "));
+    let lines = |step| std::iter::once(line(step)).chain(step.configurations.iter().map(configuration));
+    summary.steps.iter().flat_map(lines).collect()
 }
 
 /// The names, types and elements of constants.

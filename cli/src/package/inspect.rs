@@ -57,6 +57,11 @@ fn text(summary: &Summary) -> String {
     kernels.iter().for_each(|kernel| text += &kernel_text(kernel));
     text += &output::table(["STEP", "OPERATION", "GRID", "RESULT", "RECORDED IN"], steps.iter().enumerate().map(step), &[0]);
     text.push('\n');
+    let configurations: Vec<[String; 3]> = steps.iter().enumerate().flat_map(configurations).collect();
+    if !configurations.is_empty() {
+        text += &output::table(["STEP", "CONFIGURATION", "GRID"], configurations.into_iter(), &[0]);
+        text.push('\n');
+    }
     let row = |entry: &super::summary::Entry| [entry.name.clone(), entry.offset.to_string(), entry.bytes.to_string()];
     text += &output::table(["ENTRY", "OFFSET", "BYTES"], entries.iter().map(row), &[1, 2]);
     text += &format!("{} in {} bytes\n", count(entries.len(), "entry", "entries"), summary.file_bytes);
@@ -82,6 +87,10 @@ fn kernel_text(kernel: &Kernel) -> String {
     text += &output::table(titles, kernel.variants.iter().map(row), &[3, 4]);
     text.push('\n');
     text
+}
+
+fn configurations((number, step): (usize, &Step)) -> impl Iterator<Item = [String; 3]> {
+    step.configurations.iter().map(move |of| [number.to_string(), of.text.clone(), format!("[{}]", of.grid.join(", "))])
 }
 
 fn step((number, step): (usize, &Step)) -> [String; 5] {

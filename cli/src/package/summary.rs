@@ -3,7 +3,7 @@
 use kernel_lang::Schedule;
 use kernel_package::{NodeOp, Package, PackageError, Plan};
 use kernel_runtime::ops::parts::{FactParts, KernelParts, KnownParts, ParamKind, VariantParts};
-use kernel_runtime::ops::recorder::{RecordedArg, Value};
+use kernel_runtime::ops::recorder::{RecordedArg, RecordedTuning, Value};
 use kernel_runtime::{Device, Dim};
 use serde::Serialize;
 
@@ -85,8 +85,16 @@ pub(super) struct ScheduleRow {
 pub(super) struct Step {
     pub(super) operation: String,
     pub(super) grid: Option<[String; 3]>,
+    pub(super) configurations: Vec<Configuration>,
     pub(super) results: Vec<Named>,
     pub(super) recorded: String,
+}
+
+/// A configuration of a kernel, of which each run takes one.
+#[derive(Serialize)]
+pub(super) struct Configuration {
+    pub(super) text: String,
+    pub(super) grid: [String; 3],
 }
 
 #[derive(Serialize)]
@@ -127,6 +135,7 @@ impl Summary {
                         NodeOp::Launch(launch) => Some(launch.grid().each_ref().map(Dim::to_string)),
                         NodeOp::Alloc { .. } | NodeOp::View { .. } => None,
                     },
+                    configurations: configurations(&node.op),
                     results: node.results.iter().map(|value| named(*value)).collect(),
                     recorded: node.location.to_string(),
                 })
@@ -230,6 +239,12 @@ fn value_name(plan: &Plan, value: Value) -> String {
     let names = || plan.constants.iter().zip(plan.constant_names());
     let constant = || names().find(|(constant, _)| constant.value == value).map(|(_, name)| name);
     input.or_else(constant).map_or_else(|| format!("%{}", value.0), |name| format!("%{name}"))
+}
+
+fn configurations(op: &NodeOp) -> Vec<Configuration> {
+    let NodeOp::Launch(launch) = op else { return Vec::new() };
+    let configs = launch.tuning().map_or(&[][..], RecordedTuning::configs);
+    configs.iter().map(|config| Configuration { text: config.text.clone(), grid: config.grid.each_ref().map(Dim::to_string) }).collect()
 }
 
 fn operation(plan: &Plan, op: &NodeOp) -> String {

@@ -17,7 +17,13 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/packages");
 /// A folder with the packages.
 fn packages() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for (name, bytes) in [("scaled.gpk", programs::package()), ("retrained.gpk", programs::retrained()), ("later.gpk", programs::later())] {
+    let programs = [
+        ("scaled.gpk", programs::package()),
+        ("retrained.gpk", programs::retrained()),
+        ("later.gpk", programs::later()),
+        ("tuned.gpk", programs::tuned()),
+    ];
+    for (name, bytes) in programs {
         fs::write(folder.path().join(name), bytes).unwrap();
     }
     folder
@@ -64,14 +70,17 @@ fn texts_are_those_of_the_files() {
     fs::write(folder.path().join("cut.gpk"), &programs::package()[..5000]).unwrap();
     let cases = [
         ("inspect", "inspect scaled.gpk", 0),
+        ("inspect-tuned", "inspect tuned.gpk", 0),
         ("inspect-missing", "inspect missing.gpk", 1),
         ("inspect-folder", "inspect .", 1),
         ("inspect-cut", "inspect cut.gpk", 1),
         ("verify", "verify scaled.gpk", 0),
         ("verify-targets", "verify scaled.gpk --target sm_80 --target sm_90a", 0),
+        ("verify-tuned", "verify tuned.gpk --target sm_90a", 0),
         ("verify-cut", "verify cut.gpk", 1),
         ("run", "run scaled.gpk rows=3 --device cpu --seed 3", 0),
         ("run-sim", "run scaled.gpk rows=3 --device sim --seed 3", 0),
+        ("run-tuned", "run tuned.gpk n=3 --device sim --seed 3", 0),
         ("run-out-of-range", "run scaled.gpk rows=51 --device cpu", 1),
         ("run-no-value", "run scaled.gpk --device cpu", 1),
         ("run-no-dim", "run scaled.gpk row=3 --device cpu", 1),
@@ -123,6 +132,10 @@ fn a_package_as_json_has_a_stable_schema() {
     assert_eq!(json["constants"], serde_json::json!([{ "name": "weight", "dtype": "f32", "shape": [4], "bytes": 16 }]));
     assert_eq!((&json["dims"][0]["low"], &json["dims"][0]["high"]), (&1.into(), &50.into()));
     assert_eq!(json["steps"][1]["grid"], serde_json::json!(["rows", "1", "1"]));
+    assert_eq!(json["steps"][1]["configurations"], serde_json::json!([]));
+    let tuned: Value = serde_json::from_str(&galatea(&folder, "inspect tuned.gpk --json").0).unwrap();
+    let configuration = serde_json::json!({ "text": "Config { BLOCK: 128, num_warps: 4, num_stages: 8 }", "grid": ["cdiv(n, 128)", "1", "1"] });
+    assert_eq!(tuned["steps"][1]["configurations"][1], configuration);
     let kernel = &json["kernels"][0];
     assert_eq!(kernel["params"][0], serde_json::json!({ "name": "x", "kind": "View<2>" }));
     assert!(kernel["variants"].as_array().unwrap().iter().any(|variant| variant["values"] == "BLOCK = 64" && variant["target"] == "sm_80"));

@@ -3,7 +3,7 @@
 use galatea::graph::{export, input};
 use galatea::ops::{Module, Tensor};
 use galatea::prelude::*;
-use galatea::{Dim, Dtype};
+use galatea::{Dim, Dtype, autotune};
 
 #[derive(Module)]
 struct Model {
@@ -74,4 +74,22 @@ pub(crate) fn later() -> Vec<u8> {
     let (rows, model) = (Dim::new("rows", 1..=80), model(1.0));
     let graph = export(|[x]| model.forward_later(x), [input("x", [&rows, &4.into()], Dtype::F32)]).unwrap();
     graph.named("scaled").with_params(&model).package().to_bytes().unwrap()
+}
+
+/// y = 2 * x
+#[autotune(configs = [Config { BLOCK: 64, num_warps: 2 }, Config { BLOCK: 128 }], key = [bucket(n)])]
+#[kernel]
+fn double<const BLOCK: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    store(y + at, load(x + at, mask = at < n) * 2.0, mask = at < n);
+}
+
+/// A launch with configurations.
+pub(crate) fn tuned() -> Vec<u8> {
+    let forward = |x: &Tensor| {
+        let (n, mut y) = (x.numel(), x.empty_like()?);
+        double(x, &mut y, &n).grid(|config| n.cdiv(config.BLOCK as i64)).launch()?;
+        Ok(y)
+    };
+    export(|[x]| forward(x), [input("x", [&Dim::new("n", 1..=500)], Dtype::F32)]).unwrap().named("tuned").package().to_bytes().unwrap()
 }

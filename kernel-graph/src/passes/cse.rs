@@ -15,7 +15,7 @@
 //! |---|---|
 //! | view | value, offset and type are equal. A view of a view is one of the whole, and a view of all elements with the same type is the value |
 //! | zeros | the types are equal |
-//! | launch | kernel, types, constants, grid, scalars and the values of all tensors are equal, also of those that it writes |
+//! | launch | kernel, types, constants, grids, scalars and the values of all tensors are equal, also of those that it writes |
 //!
 //! **Why launches may be merged.** A launch that writes a tensor gives it a new value, so a launch is a function from values to values. It has no other
 //! effect: kernels that print, and `unchecked` kernels, which may write elsewhere, are not recorded. A kernel with races or with atomic sums of floats may
@@ -77,7 +77,8 @@ pub(crate) fn run(graph: &mut Graph) {
 #[derive(PartialEq, Eq, Hash)]
 struct LaunchKey {
     variant: LaunchVariant,
-    grid: [Dim; 3],
+    /// One for each configuration.
+    grids: Vec<[Dim; 3]>,
     args: Vec<ArgKey>,
 }
 
@@ -303,7 +304,8 @@ impl Cx {
             RecordedArg::Word { word, .. } => ArgKey::Word(*word),
             RecordedArg::Dim { dim, .. } => ArgKey::Dim(dim.clone()),
         };
-        LaunchKey { variant: launch.variant(), grid: launch.grid().clone(), args: launch.args().map(|(_, of)| arg(of)).collect() }
+        let (grids, args) = (launch.grids().cloned().collect(), launch.args().map(|(_, of)| arg(of)).collect());
+        LaunchKey { variant: launch.variant(), grids, args }
     }
 }
 

@@ -81,8 +81,8 @@ pub(crate) fn a_launch_that_cannot_be_recorded_says_why() {
     // SAFETY: the launch does not run.
     let unchecked = with(&|x, y| unsafe { unchecked_copy(x, y) }.grid(1).launch());
     assert_eq!(unchecked, cannot("unchecked_copy", "it is `unchecked`"));
-    let tuned = with(&|x, y| tuned_copy(x, y, x.numel()).grid(|config| x.numel().cdiv(config.BLOCK)).launch());
-    assert_eq!(tuned, cannot("tuned_copy", "it has configurations"));
+    let checked = with(&|x, y| tuned_copy(x, y, x.numel()).grid(|config| x.numel().cdiv(config.BLOCK)).checked().launch());
+    assert_eq!(checked, cannot("tuned_copy", "it is checked or prints"));
 }
 
 pub(crate) fn arguments_have_the_dtype_of_their_parameter() {

@@ -13,6 +13,7 @@ mod packages;
 mod runs;
 mod sizes;
 mod text;
+mod tuned;
 
 use galatea::ops::Tensor;
 use galatea::prelude::*;
@@ -60,6 +61,9 @@ const ON_EACH: &[OnDevice] = &[
     ("any::a_write_copies_shared_elements", any::a_write_copies_shared_elements),
     ("any::scalars_have_the_dtype_of_the_tensors", any::scalars_have_the_dtype_of_the_tensors),
     ("any::an_autotuned_kernel_runs_for_the_dtype", any::an_autotuned_kernel_runs_for_the_dtype),
+    ("tuned::all_forms_take_the_configuration_that_one_has_tuned", tuned::all_forms_take_the_configuration_that_one_has_tuned),
+    ("tuned::a_session_tunes_in_front_of_its_capture", tuned::a_session_tunes_in_front_of_its_capture),
+    ("tuned::fields_of_autotune_are_those_of_the_function", tuned::fields_of_autotune_are_those_of_the_function),
 ];
 
 /// Tests that need no device but the CPU.
@@ -106,6 +110,13 @@ const ONCE: &[(&str, fn())] = &[
     ("packages::contents_that_do_not_belong_together_are_errors", packages::contents_that_do_not_belong_together_are_errors),
     ("packages::a_check_goes_on_behind_the_first_error", packages::a_check_goes_on_behind_the_first_error),
     ("packages::a_kernel_without_a_built_variant_is_compiled", packages::a_kernel_without_a_built_variant_is_compiled),
+    (
+        "tuned::the_text_has_the_first_grid_and_the_number_of_configurations",
+        tuned::the_text_has_the_first_grid_and_the_number_of_configurations,
+    ),
+    ("tuned::equal_launches_with_configurations_are_one", tuned::equal_launches_with_configurations_are_one),
+    ("tuned::fields_that_cannot_be_recorded_or_packed_are_named", tuned::fields_that_cannot_be_recorded_or_packed_are_named),
+    ("tuned::damaged_configurations_are_errors", tuned::damaged_configurations_are_errors),
     ("any::types_are_inferred_from_typed_tensors", any::types_are_inferred_from_typed_tensors),
     ("any::tensors_of_one_type_have_one_dtype", any::tensors_of_one_type_have_one_dtype),
     ("any::a_dtype_is_one_of_the_bound", any::a_dtype_is_one_of_the_bound),

@@ -121,7 +121,7 @@ pub(crate) fn damaged_files_are_errors() {
 }
 
 /// The package with an entry that `change` changes, and new checksums.
-fn changed(package: &Package, name: &str, change: &dyn Fn(String) -> String) -> Vec<u8> {
+pub(crate) fn changed(package: &Package, name: &str, change: &dyn Fn(String) -> String) -> Vec<u8> {
     let mut entries: Vec<(String, Vec<u8>)> = package
         .entries()
         .into_iter()

@@ -23,6 +23,7 @@ use kernel_lang::{Bindings, COMPILER, Schedule, ir};
 use crate::kernel::append_only_table::Grown;
 use crate::kernel::background::Pending;
 use crate::kernel::gpu::{Gpu, Image};
+use crate::kernel::parts::BuiltParts;
 use crate::launch::fact::{Fact, Key};
 use crate::ops::with_element;
 use crate::{Element, Error, Result, bf16, cache, f8e4m3, f8e5m2, f16, launch::prints};
@@ -36,6 +37,8 @@ pub struct Kernel {
     variants: &'static [Variant],
     facts: &'static [Fact],
     prints: bool,
+    /// For a kernel of a package, what records of tuning know of the kernel of the program that wrote it.
+    built: Option<BuiltParts>,
     parsed: OnceLock<ir::Function>,
     cuda: Tables<module::Loaded>,
     #[cfg(feature = "sim")]
@@ -165,6 +168,7 @@ impl Kernel {
             variants,
             facts: &[],
             prints: false,
+            built: None,
             parsed: OnceLock::new(),
             cuda: OnceLock::new(),
             #[cfg(feature = "sim")]
@@ -306,14 +310,24 @@ impl Kernel {
     /// A hash of the PTX that was built with the program for a GPU. It excludes source locations, because editing a comment moves them.
     pub(crate) fn content<G: Gpu>(&self, gpu: &G) -> &str {
         let table = self.table(gpu);
-        table.content.get_or_init(|| {
-            let mut content: Vec<&[u8]> = Vec::new();
-            for (variant, _) in &table.embedded {
-                content.push(variant.target.as_bytes());
-                content.extend(variant.ptx.lines().filter(|line| !is_source_location(line)).map(str::as_bytes));
-            }
-            cache::hash(&content)
+        table.content.get_or_init(|| match &self.built {
+            Some(built) => built.content(gpu),
+            None => content(table.embedded.iter().map(|(variant, _)| *variant)),
         })
+    }
+
+    /// What records of tuning know of the kernel, for a package with the wanted variants.
+    pub(crate) fn built_parts(&self, is_wanted: impl Fn(&Variant) -> bool) -> BuiltParts {
+        let count = |most: usize| self.variants.iter().take(most).filter(|variant| is_wanted(variant)).count();
+        if let Some(built) = &self.built {
+            return BuiltParts { count: count(built.count), contents: built.contents.clone() };
+        }
+        let content = |gpu: Target| {
+            let (major, minor) = (gpu.number() / 10, gpu.number() % 10);
+            let usable = usable(self.variants, |target| target.runs_on(major.cast_signed(), minor.cast_signed()));
+            (gpu.to_string(), content(usable.into_iter()))
+        };
+        BuiltParts { count: count(usize::MAX), contents: Target::ALL.into_iter().map(content).collect() }
     }
 
     /// The same for code that is compiled in process: a hash of the compiler's version and sources, and of the IR without source locations.
@@ -324,7 +338,12 @@ impl Kernel {
 
     /// Returns whether exactly this variant was built with the program, so that nothing is compiled for it.
     pub(crate) fn is_built<G: Gpu>(&self, gpu: &G, key: &[u64], schedule: Schedule) -> bool {
-        self.table(gpu).indices.find(Some(schedule), key).is_some()
+        let table = self.table(gpu);
+        let is_built = |variant: &Variant| match &self.built {
+            Some(built) => self.variants.iter().take(built.count).any(|own| std::ptr::eq(own, variant)),
+            None => true,
+        };
+        table.indices.find(Some(schedule), key).is_some_and(|index| is_built(table.embedded[*index].0))
     }
 
     #[inline]
@@ -338,16 +357,14 @@ impl Kernel {
     fn open_table<'t, G: Gpu>(&self, gpu: &G, tables: &'t Tables<G::Loaded>) -> &'t Table<G::Loaded> {
         let tables = tables.get_or_init(|| (0..G::count()).map(|_| OnceLock::new()).collect());
         tables[gpu.number()].get_or_init(|| {
-            let target = |variant: &'static Variant| Some((variant.target.parse::<Target>().ok()?, variant));
-            let mut usable: Vec<_> = self.variants.iter().filter_map(target).filter(|(target, _)| runs_on(*target, gpu)).collect();
-            usable.sort_by_key(|(target, _)| std::cmp::Reverse(*target));
+            let usable = usable(self.variants, |target| runs_on(target, gpu));
             let indices = Grown::new();
-            for (index, (_, variant)) in usable.iter().enumerate() {
+            for (index, variant) in usable.iter().enumerate() {
                 // The table keeps the first entry, which is the best target.
                 indices.keep(Some(variant.schedule), variant.key, index);
                 indices.keep(None, variant.key, index);
             }
-            let embedded = usable.into_iter().map(|(_, variant)| (variant, OnceLock::new())).collect();
+            let embedded = usable.into_iter().map(|variant| (variant, OnceLock::new())).collect();
             Table { embedded, indices, compiled: Grown::new(), pending: Grown::new(), checked: Grown::new(), content: OnceLock::new() }
         })
     }
@@ -477,11 +494,11 @@ impl Kernel {
         Ok(self.parsed.get_or_init(|| func))
     }
 
-    /// PTX for this key, the kernel's own schedule, and any arguments.
+    /// PTX for this key and schedule, and any arguments.
     #[cfg(feature = "jit")]
-    pub(crate) fn compiled(&self, key: &[u64], target: Target) -> Result<kernel_lang::Compiled> {
+    pub(crate) fn compiled(&self, key: &[u64], schedule: Schedule, target: Target) -> Result<kernel_lang::Compiled> {
         let func = self.parsed()?;
-        let options = Options { schedule: self.schedule, ..Options::new(bindings(func, key, &[]), target) };
+        let options = Options { schedule, ..Options::new(bindings(func, key, &[]), target) };
         kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))
     }
 
@@ -565,6 +582,33 @@ fn bindings(func: &ir::Function, key: &[u64], facts: &[Fact]) -> Bindings {
         bindings = fact.bind(func, bindings);
     }
     bindings
+}
+
+/// The variants for targets that a GPU runs, the best target first.
+fn usable(variants: &'static [Variant], runs: impl Fn(Target) -> bool) -> Vec<&'static Variant> {
+    let target = |variant: &'static Variant| Some((variant.target.parse::<Target>().ok()?, variant));
+    let mut usable: Vec<_> = variants.iter().filter_map(target).filter(|(target, _)| runs(*target)).collect();
+    usable.sort_by_key(|(target, _)| std::cmp::Reverse(*target));
+    usable.into_iter().map(|(_, variant)| variant).collect()
+}
+
+/// A hash of the PTX of variants, see [`Kernel::content`].
+fn content<'v>(variants: impl Iterator<Item = &'v Variant>) -> String {
+    let mut content: Vec<&[u8]> = Vec::new();
+    for variant in variants {
+        content.push(variant.target.as_bytes());
+        content.extend(variant.ptx.lines().filter(|line| !is_source_location(line)).map(str::as_bytes));
+    }
+    cache::hash(&content)
+}
+
+impl BuiltParts {
+    /// The hash for the target that a GPU prefers.
+    fn content(&self, gpu: &impl Gpu) -> String {
+        let target = |name: &String| name.parse::<Target>().ok().filter(|target| runs_on(*target, gpu));
+        let best = self.contents.iter().filter_map(|(name, content)| Some((target(name)?, content))).max_by_key(|(target, _)| *target);
+        best.map_or_else(String::new, |(_, content)| content.clone())
+    }
 }
 
 /// Returns whether the line of PTX is empty or only states a source location.

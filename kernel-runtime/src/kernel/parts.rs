@@ -27,8 +27,19 @@ pub struct KernelParts {
     pub params: Vec<(String, ParamKind)>,
     /// The facts that variants may rely on, in the order of the bits of a key's last word.
     pub facts: Vec<FactParts>,
-    /// The compiled variants.
+    /// The compiled variants. Those that were built with the program come first.
     pub variants: Vec<VariantParts>,
+    /// What records of tuning know of the kernel, if a launch has configurations.
+    pub built: Option<BuiltParts>,
+}
+
+/// What records of tuning know of a kernel: with it, the kernel of a package has the records of the program that wrote the package.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct BuiltParts {
+    /// The number of variants that were built with the program. The others were compiled for the package.
+    pub count: usize,
+    /// For each target, the hash of the PTX that the program has for a GPU of it.
+    pub contents: Vec<(String, String)>,
 }
 
 /// A fact about the scalar argument of a parameter.
@@ -67,10 +78,10 @@ pub struct VariantParts {
 }
 
 impl KernelParts {
-    /// The parts of a kernel, with the variants of these keys for all schedules, targets and facts.
-    pub fn of(kernel: &Kernel, keys: &[&[u64]]) -> KernelParts {
-        let is_wanted = |variant: &&Variant| keys.iter().any(|key| variant.key.starts_with(key) && variant.key.len() <= key.len() + 1);
-        let variants = kernel.variants.iter().filter(is_wanted).map(|variant| VariantParts {
+    /// The parts of a kernel, with the variants of these keys for all schedules, targets and facts. `is_tuned` says whether a launch has configurations.
+    pub fn of(kernel: &Kernel, keys: &[&[u64]], is_tuned: bool) -> KernelParts {
+        let is_wanted = |variant: &Variant| keys.iter().any(|key| variant.key.starts_with(key) && variant.key.len() <= key.len() + 1);
+        let variants = kernel.variants.iter().filter(|variant| is_wanted(variant)).map(|variant| VariantParts {
             key: variant.key.to_vec(),
             schedule: variant.schedule,
             target: variant.target.to_owned(),
@@ -85,21 +96,24 @@ impl KernelParts {
             params: kernel.params.iter().map(|param| (param.name.to_owned(), param.kind)).collect(),
             facts: kernel.facts.iter().map(Fact::parts).collect(),
             variants: variants.collect(),
+            built: is_tuned.then(|| kernel.built_parts(is_wanted)),
         }
     }
 
-    /// A variant of a kernel for this key and the kernel's own schedule, compiled now.
+    /// A variant of a kernel for this key and schedule, or else the kernel's own schedule, compiled now.
     ///
     /// # Errors
     /// [`Error::Compile`], or [`OpsError::NotAKernel`] in a program without the compiler.
-    pub fn compile(kernel: &'static Kernel, key: &[u64], target: Target) -> Result<VariantParts> {
+    pub fn compile(kernel: &'static Kernel, key: &[u64], schedule: Option<Schedule>, target: Target) -> Result<VariantParts> {
+        let schedule = schedule.unwrap_or(kernel.schedule);
         #[cfg(feature = "jit")]
         {
-            let kernel_lang::Compiled { ptx, entry, shared_bytes, .. } = kernel.compiled(key, target)?;
-            Ok(VariantParts { key: key.to_vec(), schedule: kernel.schedule, target: target.to_string(), entry, shared_bytes, ptx })
+            let kernel_lang::Compiled { ptx, entry, shared_bytes, .. } = kernel.compiled(key, schedule, target)?;
+            Ok(VariantParts { key: key.to_vec(), schedule, target: target.to_string(), entry, shared_bytes, ptx })
         }
         #[cfg(not(feature = "jit"))]
         {
+            let _ = schedule;
             let reason = format!("this program has no compiler for {target} ({})", kernel.parameters(key));
             Err(Error::Ops(OpsError::NotAKernel { name: kernel.name.to_owned(), reason }))
         }
@@ -146,7 +160,8 @@ impl KernelParts {
         let variants: Vec<Variant> = variants.collect();
         // SAFETY: the caller vouches for the variants. `checked` compared the parameters and the facts with the IR, whose accesses are guarded.
         let kernel = unsafe { Kernel::new(text(&self.name), text(&self.ir), self.schedule, params.leak(), variants.leak()) };
-        let kernel: &'static Kernel = Box::leak(Box::new(kernel.specializing(facts.leak())));
+        let kernel = Kernel { built: self.built.clone(), ..kernel.specializing(facts.leak()) };
+        let kernel: &'static Kernel = Box::leak(Box::new(kernel));
         kernels.insert(self, kernel);
         Ok(kernel)
     }
@@ -312,7 +327,15 @@ impl RecordedLaunch {
                 return refused(format!("argument `{}` of a launch has another type", param.name));
             }
         }
-        Ok(RecordedLaunch { kernel, key, args, grid, location })
+        Ok(RecordedLaunch { kernel, key, args, grid, tuning: None, location })
+    }
+
+    /// The keys and schedules of the variants that a run may take. Without configurations, any schedule serves.
+    pub fn code(&self) -> Vec<(&[u64], Option<Schedule>)> {
+        match &self.tuning {
+            Some(tuning) => tuning.configs().iter().map(|config| (&*config.key, Some(config.schedule))).collect(),
+            None => vec![(&*self.key, None)],
+        }
     }
 
     /// The kernel.

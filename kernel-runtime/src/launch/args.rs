@@ -387,8 +387,8 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
             self.deferral = None;
             return error;
         }
-        let (kernel, reason) = (self.kernel.name(), "it has configurations".to_owned());
-        Error::Ops(OpsError::NotRecorded { kernel, reason, help: "launch a kernel without `#[autotune]` and heuristics" })
+        let (kernel, reason) = (self.kernel.name(), "`report` and `launch_with` need tensors with elements".to_owned());
+        Error::Ops(OpsError::NotRecorded { kernel, reason, help: "call `launch`, and `report` for tensors that have elements" })
     }
 
     /// The device and the stream of a launch for which the user names no stream: those of the first tensor that it writes, else of the first tensor

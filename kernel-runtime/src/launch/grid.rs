@@ -280,6 +280,10 @@ impl HasGrid for Grid {
 pub trait HasGridOf<C> {
     /// The grid for a configuration.
     fn of(&self, config: C) -> Grid;
+
+    /// The same as dims.
+    #[doc(hidden)]
+    fn dims(&self, config: C) -> [Dim; 3];
 }
 
 #[diagnostic::do_not_recommend]
@@ -287,6 +291,12 @@ impl<C, F: Fn(C) -> G, G: IntoGrid> HasGridOf<C> for F {
     #[inline]
     fn of(&self, config: C) -> Grid {
         self(config).into_grid()
+    }
+
+    fn dims(&self, config: C) -> [Dim; 3] {
+        let grid = self(config);
+        let unknown = grid.unknown();
+        grid.into_grid().with_dims(unknown)
     }
 }
 

@@ -8,41 +8,74 @@ use kernel_lang::dtype::Dtype;
 use crate::kernel::ParamKind;
 use crate::launch::Launch;
 use crate::launch::args::{Args, Argument};
+use crate::launch::call::Mode;
 use crate::launch::deferral::Deferral;
 use crate::launch::grid::{Grid, HasGrid};
 use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Recorder};
 use crate::ops::{OpsError, with_element};
-use crate::{Error, Result, Site, bf16, f8e4m3, f8e5m2, f16, profile};
+use crate::tune::recorded::RecordedTuning;
+use crate::{Dim, DimValues, Error, Result, Site, bf16, f8e4m3, f8e5m2, f16, profile};
 
 impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G> {
     /// Records a launch without memory, or returns the error that keeps it from running.
     #[cold]
     pub(super) fn record(mut self, error: Error, location: &'static Location<'static>) -> Result<()> {
-        let Some(deferral) = self.args.take_deferral() else { return Err(at(error, location.into())) };
-        let kernel = self.args.kernel();
+        let (key, grid, is_placed) = (self.key, self.grid.chosen(), self.stream.is_some() || self.overlaps);
+        let request = Request { args: &mut self.args, mode: self.mode, is_placed, location };
+        request.record(error, &key, |_, _, axes| Ok(Program { key: key.to_vec(), grid: grid.with_dims(axes), tuning: None }))
+    }
+}
+
+/// A launch that is to be recorded.
+pub(crate) struct Request<'r, 'a, const WORDS: usize> {
+    pub(crate) args: &'r mut Args<'a, WORDS>,
+    pub(crate) mode: Mode,
+    /// Whether the launch names a stream, or overlaps.
+    pub(crate) is_placed: bool,
+    pub(crate) location: &'static Location<'static>,
+}
+
+/// What a recorded launch runs.
+pub(crate) struct Program {
+    pub(crate) key: Vec<u64>,
+    pub(crate) grid: [Dim; 3],
+    pub(crate) tuning: Option<Arc<RecordedTuning>>,
+}
+
+impl<const WORDS: usize> Request<'_, '_, WORDS> {
+    /// Records the launch, or returns the error. `program` takes the argument words, the recorded arguments and the axes of the grid that have no value.
+    pub(crate) fn record(
+        self,
+        error: Error,
+        key: &[u64],
+        program: impl FnOnce(&Args<'_, WORDS>, &[RecordedArg], [Option<Dim>; 3]) -> Result<Program>,
+    ) -> Result<()> {
+        let Request { args, mode, is_placed, location } = self;
+        let Some(deferral) = args.take_deferral() else { return Err(at(error, location.into())) };
+        let kernel = args.kernel();
         let refused = |reason: String, help| Err(Error::Ops(OpsError::NotRecorded { kernel: kernel.name(), reason, help }));
         let traced = |argument: Argument<'_>| if let Argument::Traced(traced) = argument { Some(traced.recorder.clone()) } else { None };
-        let Some(recorder) = self.args.tensors().find_map(|(.., argument)| traced(argument)) else { return Err(error) };
+        let Some(recorder) = args.tensors().find_map(|(.., argument)| traced(argument)) else { return Err(error) };
         if kernel.parsed()?.unchecked {
             return refused(
                 "it is `unchecked`".to_owned(),
                 "its caller vouches for the tensors of one launch, and a graph has others in each run",
             );
         }
-        if self.mode.checked || kernel.prints() {
+        if mode.checked || kernel.prints() {
             return refused("it is checked or prints".to_owned(), "run the recorded graph on `Device::cpu()` to debug it");
         }
-        if self.stream.is_some() || self.overlaps || self.mode.in_background {
+        if is_placed || mode.in_background {
             let reason = "it names a stream, overlaps, or compiles in the background".to_owned();
             return refused(reason, "leave these to the recorded graph");
         }
-        if WORDS > MOST_WORDS || KEY > MOST_KEYS {
+        if WORDS > MOST_WORDS || key.len() > MOST_KEYS {
             return refused(
-                format!("its arguments take {WORDS} words and its generics {KEY}"),
+                format!("its arguments take {WORDS} words and its generics {}", key.len()),
                 "a recorded launch has at most 128 and 12: pass fewer tensors, or views of fewer axes",
             );
         }
-        for (name, writes, argument) in self.args.tensors() {
+        for (name, writes, argument) in args.tensors() {
             match argument {
                 Argument::Traced(traced) if Arc::ptr_eq(&traced.recorder, &recorder) => {}
                 Argument::Traced(_) => {
@@ -63,15 +96,11 @@ impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G>
                 }
             }
         }
-        let launch = RecordedLaunch {
-            kernel,
-            key: self.key.to_vec(),
-            args: recorded_args(&self.args, &self.key, &deferral, &recorder, location)?,
-            grid: self.grid.chosen().with_dims(deferral.grid),
-            location: location.into(),
-        };
+        let recorded = recorded_args(args, key, &deferral, &recorder, location)?;
+        let Program { key, grid, tuning } = program(args, &recorded, deferral.grid)?;
+        let launch = RecordedLaunch { kernel, key, args: recorded, grid, tuning, location: location.into() };
         let mut values = recorder.launch(launch)?.into_iter();
-        for (_, writes, argument) in self.args.tensors() {
+        for (_, writes, argument) in args.tensors() {
             if let (true, Argument::Traced(traced)) = (writes, argument)
                 && let Some(value) = values.next()
             {
@@ -133,7 +162,22 @@ const FEW_WORDS: usize = 32;
 pub(crate) const MOST_KEYS: usize = 12;
 
 /// Launches a recorded kernel with these arguments.
-pub(crate) fn run(launch: &RecordedLaunch, arguments: Vec<BoundArg<'_>>, grid: [i64; 3]) -> Result<()> {
+pub(crate) fn run(launch: &RecordedLaunch, arguments: Vec<BoundArg<'_>>, dims: &DimValues) -> Result<()> {
+    let _line = profile::of_line(&launch.location);
+    let run = match &launch.tuning {
+        Some(tuning) => tuning.run(launch, arguments, dims),
+        None => run_untuned(launch, arguments, grid(&launch.grid, dims)?),
+    };
+    run.map_err(|error| at(error, launch.location.clone()))
+}
+
+/// The numbers of programs for these dims.
+pub(crate) fn grid(axes: &[Dim; 3], dims: &DimValues) -> Result<[i64; 3]> {
+    let [x, y, z] = axes;
+    Ok([x.value(dims)?, y.value(dims)?, z.value(dims)?])
+}
+
+fn run_untuned(launch: &RecordedLaunch, arguments: Vec<BoundArg<'_>>, grid: [i64; 3]) -> Result<()> {
     let words = launch.kernel.params().iter().map(|param| param.kind.words()).sum();
     let expected = launch.kernel.params().len();
     macro_rules! run_with {
@@ -154,8 +198,26 @@ fn run_with<const WORDS: usize, const KEY: usize>(
     arguments: Vec<BoundArg<'_>>,
     grid: [i64; 3],
 ) -> Result<()> {
+    let (args, key) = (bind::<WORDS>(launch, words, arguments)?, key(launch, &launch.key)?);
+    // SAFETY: the launch is one that was recorded, whose caller guarantees that the key and the parameters are those of the kernel, or one whose parts
+    // `RecordedLaunch::of_parts` has checked against the IR. The arguments follow the parameters and have the recorded dtypes; scalars are recorded
+    // words, or converted for their parameter. An unchecked kernel is not recorded.
+    unsafe { Launch::<WORDS, KEY>::new(args, key) }.grid(Grid::of_numbers(grid)).launch()
+}
+
+/// The words as an array.
+pub(crate) fn key<const KEY: usize>(launch: &RecordedLaunch, words: &[u64]) -> Result<[u64; KEY]> {
+    let (kernel, expected) = (launch.kernel.name(), launch.kernel.params().len());
+    words.try_into().map_err(|_| Error::ArgumentCount { kernel, expected, given: 0 })
+}
+
+/// The arguments of a recorded launch, which take `words` words, with memory.
+pub(crate) fn bind<'a, const WORDS: usize>(
+    launch: &RecordedLaunch,
+    words: usize,
+    arguments: Vec<BoundArg<'a>>,
+) -> Result<Args<'a, WORDS>> {
     let (kernel, params) = (launch.kernel, launch.kernel.params());
-    let _line = profile::of_line(&launch.location);
     let mut args = Args::<WORDS>::with_words(kernel, words);
     let wrong_count = |given| Err(Error::ArgumentCount { kernel: kernel.name(), expected: params.len(), given });
     if arguments.len() != params.len() || launch.args.len() != params.len() {
@@ -178,14 +240,5 @@ fn run_with<const WORDS: usize, const KEY: usize>(
             _ => return wrong_count(at),
         });
     }
-    let mut key = [0; KEY];
-    if launch.key.len() != KEY {
-        return wrong_count(0);
-    }
-    key.copy_from_slice(&launch.key);
-    // SAFETY: the launch is one that was recorded, whose caller guarantees that the key and the parameters are those of the kernel, or one whose parts
-    // `RecordedLaunch::of_parts` has checked against the IR. The arguments follow the parameters and have the recorded dtypes; scalars are recorded
-    // words, or converted for their parameter. An unchecked kernel is not recorded.
-    let run = unsafe { Launch::<WORDS, KEY>::new(args, key) }.grid(Grid::of_numbers(grid));
-    run.launch().map_err(|error| self::at(error, launch.location.clone()))
+    Ok(args)
 }

@@ -3,13 +3,15 @@
 //! A program does three things: it allocates tensors, takes parts of them, and launches kernels. A [`Recorder`] is told of each instead of its effect.
 
 use std::panic::Location;
+use std::sync::Arc;
 
 use kernel_lang::dtype::Dtype;
 
 use super::{OpDef, OpValue, Tensor};
 use crate::kernel::Kernel;
 use crate::launch::scalar::IntegerType;
-use crate::{Dim, Site};
+pub use crate::tune::recorded::{RecordedConfig, RecordedTuning};
+use crate::{Dim, DimValues, Site};
 
 /// The number of a tensor's value in a recording. A launch that writes a tensor gives it a new value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -71,6 +73,8 @@ pub struct RecordedLaunch {
     pub(crate) key: Vec<u64>,
     pub(crate) args: Vec<RecordedArg>,
     pub(crate) grid: [Dim; 3],
+    /// The configurations, if the kernel has some. `key` and `grid` are those of the first one.
+    pub(crate) tuning: Option<Arc<RecordedTuning>>,
     pub(crate) location: Site,
 }
 
@@ -135,9 +139,21 @@ impl RecordedLaunch {
         self.kernel.params().iter().map(|param| param.name).zip(&self.args)
     }
 
-    /// The number of programs along each axis.
+    /// The number of programs along each axis. For a kernel with configurations, it is that of the first one.
     pub fn grid(&self) -> &[Dim; 3] {
         &self.grid
+    }
+
+    /// The configurations of a kernel with `#[autotune]` or heuristics, of which each run takes one.
+    pub fn tuning(&self) -> Option<&RecordedTuning> {
+        self.tuning.as_deref()
+    }
+
+    /// The grids of all configurations, or the only grid.
+    pub fn grids(&self) -> impl Iterator<Item = &[Dim; 3]> {
+        let configs = self.tuning().map_or(&[][..], RecordedTuning::configs);
+        let own = configs.is_empty().then_some(&self.grid);
+        configs.iter().map(|config| &config.grid).chain(own)
     }
 
     /// The caller of `launch`.
@@ -150,23 +166,25 @@ impl RecordedLaunch {
         self.kernel.parameters(&self.key)
     }
 
-    /// Launches with these arguments, as the recorded launch would have run with them.
+    /// Launches with these arguments, as the recorded launch would have run with them. The dims give the grid.
     ///
     /// # Errors
-    /// [`Error::ArgumentCount`](crate::Error::ArgumentCount) for arguments of another number or kind, and those of a launch.
-    pub fn run(&self, arguments: Vec<BoundArg<'_>>, grid: [i64; 3]) -> crate::Result<()> {
-        crate::launch::recording::run(self, arguments, grid)
+    /// [`Error::ArgumentCount`](crate::Error::ArgumentCount) for arguments of another number or kind, [`Error::Dim`](crate::Error::Dim) for dims without
+    /// values, and those of a launch.
+    pub fn run(&self, arguments: Vec<BoundArg<'_>>, dims: &DimValues) -> crate::Result<()> {
+        crate::launch::recording::run(self, arguments, dims)
     }
 }
 
 impl std::fmt::Debug for RecordedLaunch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let RecordedLaunch { kernel, key, args, grid, location } = self;
+        let RecordedLaunch { kernel, key, args, grid, tuning, location } = self;
         f.debug_struct("RecordedLaunch")
             .field("kernel", &kernel.name())
             .field("key", key)
             .field("args", args)
             .field("grid", grid)
+            .field("tuning", tuning)
             .field("location", location)
             .finish()
     }

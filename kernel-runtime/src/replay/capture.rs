@@ -19,6 +19,16 @@ thread_local! {
     static CAPTURE: RefCell<Option<Capture>> = const { RefCell::new(None) };
 }
 
+/// What a launch does that tunes.
+const TUNING: &str = "tune a kernel";
+
+impl Error {
+    /// Whether a kernel was to be tuned in a capture. A launch with the same arguments outside of the capture tunes it.
+    pub fn is_tuning_in_capture(&self) -> bool {
+        matches!(self, Error::InCapture { doing: TUNING, .. })
+    }
+}
+
 /// The operations that were captured so far.
 pub(super) struct Capture {
     device: Device,
@@ -69,7 +79,7 @@ impl Forbidden {
             Forbidden::Printing => {
                 ("run a kernel with a `device_print!`", "print outside of the capture, or capture the kernel without it")
             }
-            Forbidden::Tuning => ("tune a kernel", "launch it once with such arguments before the capture"),
+            Forbidden::Tuning => (TUNING, "launch it once with such arguments before the capture"),
             Forbidden::Replay => ("capture or launch another replay", "do so before or after the capture"),
         };
         Error::InCapture { doing, help }

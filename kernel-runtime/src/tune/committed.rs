@@ -13,7 +13,6 @@ use crate::cache::{RECORDS_FORMAT, RECORDS_FORMAT_WITHOUT_PROGRAMS, Record, Reco
 /// An embedded file of records.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "cache"), expect(dead_code, reason = "without caches nobody reads records"))]
 pub struct RecordsFile {
     name: &'static str,
     text: &'static str,
@@ -31,6 +30,19 @@ impl RecordsFile {
             "this file holds no records of tuning: `galatea tune` and `galatea cache export` write them"
         );
         RecordsFile { name, text }
+    }
+}
+
+impl RecordsFile {
+    /// The name and the text.
+    pub(super) fn parts(&self) -> (String, String) {
+        (self.name.to_owned(), self.text.to_owned())
+    }
+
+    /// A file for the rest of the process, if the text begins like a file of records.
+    pub(super) fn of_parts(name: &str, text: &str) -> Option<RecordsFile> {
+        let leaked = |text: &str| &*String::leak(text.to_owned());
+        is_of_records(text.as_bytes()).then(|| RecordsFile { name: leaked(name), text: leaked(text) })
     }
 }
 

@@ -11,12 +11,12 @@ use crate::cache::Programs;
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct KeyPart {
-    word: usize,
-    alike: Alike,
+    pub(super) word: usize,
+    pub(super) alike: Alike,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Alike {
+pub(super) enum Alike {
     None,
     PowerOfTwo,
     Multiple(u64),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use kernel_lang::Schedule;
 
 use super::key::TuningKey;
+use super::recorded;
 use super::rules::ConfigSet;
 use super::{Origin, Outcome, Report, Rules, Trial, TuneConfig, Tuner, Winner};
 use crate::cache::Programs;
@@ -16,6 +17,7 @@ use crate::launch::args::Args;
 use crate::launch::call::{Call, Mode};
 use crate::launch::fact::Key;
 use crate::launch::grid::{GridRule, HasGridOf, IntoGrid};
+use crate::launch::recording::{Program, Request};
 use crate::launch::{LaunchDevice, NoGrid};
 use crate::{Device, Error, Result, Stream, profile};
 
@@ -101,7 +103,11 @@ impl<const WORDS: usize, const KEY: usize, C: TuneConfig, F> AutotunedLaunch<'_,
         F: HasGridOf<C>,
     {
         let _line = profile::of_line(Location::caller());
-        match LaunchDevice::of(&mut self.args, self.stream)? {
+        let device = match LaunchDevice::of(&mut self.args, self.stream) {
+            Ok(device) => device,
+            Err(error) => return self.record(error, Location::caller()),
+        };
+        match device {
             LaunchDevice::Cpu => self.run_first(self.unpruned(), Device::cpu(), |config| self.run_on_cpu(config)),
             LaunchDevice::Sim(sim) => self.launch_on(&sim),
             LaunchDevice::Cuda(cuda) => self.launch_on(&CudaGpu { overlaps: self.overlaps, ..cuda }),
@@ -149,6 +155,21 @@ where
     C: TuneConfig,
     F: HasGridOf<C>,
 {
+    /// Records a launch without memory, or returns the error that keeps it from running.
+    #[cold]
+    fn record(mut self, error: Error, location: &'static Location<'static>) -> Result<()> {
+        let (key, tuner, rules, grid) = (self.key, self.tuner, self.rules, &self.grid);
+        let is_placed = self.stream.is_some() || self.overlaps;
+        let request = Request { args: &mut self.args, mode: self.mode, is_placed, location };
+        request.record(error, &key, |args, recorded, _| {
+            let words = recorded::known_words(args, recorded);
+            let tuning = recorded::record(args.kernel(), key, (tuner, rules), &words, grid)?;
+            let none = || Error::NoConfig { kernel: args.kernel().name(), device: Device::cpu(), failures: Vec::new() };
+            let first = tuning.first().ok_or_else(none)?;
+            Ok(Program { key: first.key.clone(), grid: first.grid.clone(), tuning: Some(Arc::new(tuning)) })
+        })
+    }
+
     #[inline]
     pub(super) fn launch_on(&self, gpu: &impl Gpu) -> Result<()> {
         let unpruned = self.unpruned();
@@ -365,6 +386,6 @@ where
 
 /// Returns whether the error is specific to the configuration, so that another one may run.
 pub(super) fn is_of_config(error: &Error) -> bool {
-    use Error::{Compile, GridTooLarge, Jit, LaunchRefused, SharedMemory, TooOld};
-    matches!(error, Compile { .. } | Jit { .. } | SharedMemory { .. } | LaunchRefused { .. } | GridTooLarge { .. } | TooOld { .. })
+    use Error::{Compile, GridTooLarge, Jit, LaunchRefused, NotBuilt, SharedMemory, TooOld};
+    matches!(error, Compile { .. } | NotBuilt { .. } | Jit { .. } | SharedMemory { .. } | LaunchRefused { .. } | GridTooLarge { .. } | TooOld { .. })
 }

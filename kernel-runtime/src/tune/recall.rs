@@ -68,7 +68,8 @@ impl<'a, C: TuneConfig, P: Gpu, K: AsRef<[u64]>, F: Fn(C) -> K> Search<'a, C, P,
     }
 
     fn stored(&self, start: Instant) -> Option<(Report<C>, usize)> {
-        self.usable(cache::find_record(&self.of)?, Origin::Stored, start)
+        let record = cache::find_record(&self.of).or_else(|| of_process::find(&self.of));
+        self.usable(record?, Origin::Stored, start)
     }
 
     fn usable(&self, record: Record, origin: Origin, start: Instant) -> Option<(Report<C>, usize)> {
@@ -88,8 +89,45 @@ impl Unknown {
     pub(super) fn keep<C: Debug>(self, report: &Report<C>, chosen: usize) {
         let record = record(report, chosen, *self.of);
         cache::save_record(&record);
+        of_process::keep(&record);
         tell(|| record, report.origin, report.took);
     }
+}
+
+/// The records that this process made. A kernel of the program and the same kernel in a package have a tuner each, and use one record, also without a
+/// store.
+#[cfg(feature = "cache")]
+mod of_process {
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use crate::cache::{Record, RecordKey};
+
+    fn records() -> MutexGuard<'static, Vec<Record>> {
+        static RECORDS: Mutex<Vec<Record>> = Mutex::new(Vec::new());
+        RECORDS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn find(of: &RecordKey) -> Option<Record> {
+        records().iter().find(|record| record.of == *of).cloned()
+    }
+
+    pub(super) fn keep(record: &Record) {
+        let mut records = records();
+        records.retain(|known| known.of != record.of);
+        records.push(record.clone());
+    }
+}
+
+/// Without caches, keys of records have no hash of the kernel.
+#[cfg(not(feature = "cache"))]
+mod of_process {
+    use crate::cache::{Record, RecordKey};
+
+    pub(super) fn find(_: &RecordKey) -> Option<Record> {
+        None
+    }
+
+    pub(super) fn keep(_: &Record) {}
 }
 
 /// The key of a record: the kernel's configurations, the GPU, the values of the tuning key, and the arguments that these values describe.
@@ -337,6 +375,6 @@ mod tests {
         recall(&[7]).err().unwrap().keep(&found(1), 1);
         assert!(recall(&[7]).is_err(), "what was chosen does not load");
         cache::set(None);
-        assert!(recall(&[5]).is_err(), "there is no store");
+        assert!(recall(&[5]).is_ok(), "without a store, the process remembers what it tuned");
     }
 }

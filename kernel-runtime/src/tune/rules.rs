@@ -16,13 +16,23 @@ pub struct Rules<C, const WORDS: usize> {
     post_hook: Option<Rule<C, WORDS, ()>>,
     /// The comparison of results, if there is one.
     verify: Option<Verify>,
+    /// The words that heuristics, `prune` and `top_k` read.
+    reads: &'static [usize],
 }
 
 type Rule<C, const WORDS: usize, R> = fn(&[u64; WORDS], C) -> R;
 
 impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
     /// No rules.
-    pub const NONE: Rules<C, WORDS> = Rules { complete: None, prune: None, top_k: None, pre_hook: None, post_hook: None, verify: None };
+    pub const NONE: Rules<C, WORDS> =
+        Rules { complete: None, prune: None, top_k: None, pre_hook: None, post_hook: None, verify: None, reads: &[] };
+
+    /// The argument words that heuristics, `prune` and `top_k` read.
+    #[must_use]
+    pub const fn reading(mut self, words: &'static [usize]) -> Self {
+        self.reads = words;
+        self
+    }
 
     /// `heuristics(..)`: fills the fields of a configuration that heuristics compute.
     #[must_use]
@@ -71,6 +81,33 @@ impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
     pub const fn verify_by(mut self, rtol: Option<f64>, path: &'static str, reference: fn(&mut HostArgs)) -> Self {
         self.verify = Some(Verify { by: Some((path, reference)), rtol });
         self
+    }
+
+    /// The words that heuristics, `prune` and `top_k` read.
+    pub(super) fn reads(&self) -> &'static [usize] {
+        self.reads
+    }
+
+    /// Whether there are heuristics.
+    pub(super) fn has_heuristics(&self) -> bool {
+        self.complete.is_some()
+    }
+
+    /// Whether `prune` may reject configurations. `top_k` only orders them.
+    pub(super) fn has_prune(&self) -> bool {
+        self.prune.is_some()
+    }
+
+    /// The count of `top_k` and the cost of a configuration.
+    pub(super) fn cost(&self, words: &[u64; WORDS], config: C) -> Option<(usize, f64)> {
+        self.top_k.map(|(count, cost)| (count, cost(words, config)))
+    }
+
+    /// The name of the first field that is a function which runs while the kernel is tuned.
+    pub(super) fn function(&self) -> Option<&'static str> {
+        let verifies_by_function = self.verify.is_some_and(|verify| verify.by.is_some());
+        let fields = [("pre_hook", self.pre_hook.is_some()), ("post_hook", self.post_hook.is_some()), ("verify", verifies_by_function)];
+        fields.into_iter().find(|(_, is_given)| *is_given).map(|(field, _)| field)
     }
 
     /// The comparison of results, if there is one.
