@@ -87,6 +87,13 @@ impl Program {
         self.code.scratch_bytes
     }
 
+    /// The bytes of the instructions and of the constants.
+    pub fn code_bytes(&self) -> usize {
+        // An access is in a box of its own.
+        let per_instr = size_of::<code::Instr>() + size_of::<code::Access>();
+        self.code.instrs.len() * per_instr + self.code.constants.len()
+    }
+
     /// The loads and stores that may conflict with those of other programs of a launch when programs run concurrently. `args` and `grid`
     /// are as for [`Program::run`].
     ///
