@@ -24,15 +24,20 @@ impl Lifetime {
 
 const ALIGN: usize = 64;
 
+/// The most bytes of a scratch: the bits of a slot above are marks.
+pub(super) const MOST_BYTES: usize = 1 << 30;
+const _: () = assert!(MOST_BYTES <= VIEW as usize && MOST_BYTES <= PENDING as usize);
+
 /// Replaces the slots of tiles by offsets, from `start` on, and returns the end of the last one. `loops` lists the first and the last
-/// instruction of each loop, inner loops before outer ones; `views` lists the tiles to which addresses may point.
+/// instruction of each loop, inner loops before outer ones; `views` lists the tiles to which addresses may point. None if the tiles do not fit
+/// [`MOST_BYTES`].
 pub(super) fn allocate(
     instrs: &mut [Instr],
     lifetimes: &mut [Lifetime],
     loops: &[(usize, usize)],
     views: &HashMap<u32, Slot>,
     start: usize,
-) -> usize {
+) -> Option<usize> {
     // The tiles that each instruction uses; those of instruction `i` begin at `names[i]`.
     let (mut named, mut names) = (Vec::new(), Vec::new());
     for (at, instr) in instrs.iter_mut().enumerate() {
@@ -57,7 +62,7 @@ pub(super) fn allocate(
             }
         }
     }
-    let (offsets, end) = first_fit(lifetimes, start.next_multiple_of(ALIGN));
+    let (offsets, end) = first_fit(lifetimes, start.next_multiple_of(ALIGN))?;
     for instr in instrs {
         instr.visit_slots(&mut |slot| {
             if let Some(index) = pending(*slot) {
@@ -65,15 +70,15 @@ pub(super) fn allocate(
             }
         });
     }
-    end
+    Some(end)
 }
 
 fn pending(slot: Slot) -> Option<usize> {
     (slot.0 & PENDING != 0).then_some((slot.0 & !PENDING) as usize)
 }
 
-/// First-fit allocation, in the order of first use.
-fn first_fit(lifetimes: &[Lifetime], start: usize) -> (Vec<u32>, usize) {
+/// First-fit allocation, in the order of first use. None if the end is behind [`MOST_BYTES`].
+fn first_fit(lifetimes: &[Lifetime], start: usize) -> Option<(Vec<u32>, usize)> {
     let mut order: Vec<usize> = (0..lifetimes.len()).filter(|index| lifetimes[*index].first != usize::MAX).collect();
     order.sort_by_key(|index| lifetimes[*index].first);
     let mut offsets = vec![0; lifetimes.len()];
@@ -82,6 +87,9 @@ fn first_fit(lifetimes: &[Lifetime], start: usize) -> (Vec<u32>, usize) {
     // The live tiles: last instruction, begin and end. The tile with the earliest last use is popped first.
     let mut live: BinaryHeap<Reverse<(usize, usize, usize)>> = BinaryHeap::new();
     let mut top = start;
+    if top > MOST_BYTES {
+        return None;
+    }
     for index in order {
         let lifetime = lifetimes[index];
         while let Some(Reverse((last, begin, end))) = live.peek().copied()
@@ -99,9 +107,12 @@ fn first_fit(lifetimes: &[Lifetime], start: usize) -> (Vec<u32>, usize) {
         }
         live.push(Reverse((lifetime.last, at, at + bytes)));
         top = top.max(at + bytes);
-        offsets[index] = u32::try_from(at).ok().filter(|at| at & (PENDING | VIEW) == 0).expect("the tiles of a program fit 1 GiB");
+        if top > MOST_BYTES {
+            return None;
+        }
+        offsets[index] = at as u32;
     }
-    (offsets, top)
+    Some((offsets, top))
 }
 
 /// Frees a range and merges it with the adjacent free ranges.
@@ -127,7 +138,7 @@ mod tests {
     #[test]
     fn the_example_of_the_module() {
         let lifetimes = [lifetime(0, 3), lifetime(1, 2), lifetime(3, 5), lifetime(4, 5)];
-        let (offsets, end) = first_fit(&lifetimes, 0);
+        let (offsets, end) = first_fit(&lifetimes, 0).unwrap();
         // 4000 bytes need 63 blocks of 64.
         assert_eq!(offsets, [0, 4032, 4032, 0]);
         assert_eq!(end, 2 * 4032);
@@ -141,9 +152,17 @@ mod tests {
         let mut instrs = [copy(0, 0), copy(1, 0), copy(2, 1), Instr::Jump(1)];
         let mut lifetimes = [Lifetime::new(64), Lifetime::new(64), Lifetime::new(64)];
         let end = allocate(&mut instrs, &mut lifetimes, &[(1, 3)], &HashMap::new(), 0);
-        assert_eq!(end, 192);
+        assert_eq!(end, Some(192));
         let mut straight = [copy(0, 0), copy(1, 0), copy(2, 1), Instr::Return];
         let mut lifetimes = [Lifetime::new(64), Lifetime::new(64), Lifetime::new(64)];
-        assert_eq!(allocate(&mut straight, &mut lifetimes, &[], &HashMap::new(), 0), 128);
+        assert_eq!(allocate(&mut straight, &mut lifetimes, &[], &HashMap::new(), 0), Some(128));
+    }
+
+    #[test]
+    fn a_scratch_has_a_largest_size() {
+        let large = Lifetime { bytes: MOST_BYTES / 2, first: 0, last: 1 };
+        assert_eq!(first_fit(&[large, large], 0).unwrap().1, MOST_BYTES);
+        assert!(first_fit(&[large, large], ALIGN).is_none() && first_fit(&[large, large, lifetime(0, 1)], 0).is_none());
+        assert!(first_fit(&[], MOST_BYTES + ALIGN).is_none());
     }
 }

@@ -3,7 +3,7 @@
 use crate::code::{Affine, CHUNK, Code, Condition, Instr, Label, Linear, Slot, VIEW};
 use crate::memory;
 use crate::translate::grid_slot;
-use crate::{Conflicts, Violation};
+use crate::{Conflicts, Deadline, Violation};
 use kernel_lang::dtype::Dtype;
 use kernel_lang::location::{Loc, Name};
 
@@ -21,6 +21,7 @@ pub(super) struct Machine<'a> {
 ///
 /// # Safety
 /// `scratch` is memory that was prepared for the code and that nothing else uses; the rest is as in [`super::Program::run`].
+#[expect(clippy::too_many_arguments, reason = "they are those of `Program::run_until`")]
 pub(super) unsafe fn run(
     code: &Code,
     scratch: *mut u8,
@@ -29,6 +30,7 @@ pub(super) unsafe fn run(
     program: [u32; 3],
     checked: bool,
     conflicts: &Conflicts,
+    deadline: Option<&Deadline>,
 ) -> Result<(), Violation> {
     let machine = Machine { code, scratch, program, checked, conflicts: conflicts.as_slice() };
     // SAFETY: the front of the scratch has space for these words.
@@ -38,16 +40,24 @@ pub(super) unsafe fn run(
             machine.at(grid_slot(args.len(), false, axis)).cast::<i64>().write(program[axis].into());
             machine.at(grid_slot(args.len(), true, axis)).cast::<i64>().write(grid[axis].into());
         }
-        machine.run()
+        match deadline {
+            None => machine.run(|| false),
+            Some(deadline) => machine.run(|| deadline.has_passed()),
+        }
     }
 }
 
 impl Machine<'_> {
+    /// Runs the instructions until the kernel returns, or until `is_late` holds before one of them.
+    ///
     /// # Safety
     /// See [`run`].
-    unsafe fn run(&self) -> Result<(), Violation> {
+    unsafe fn run(&self, is_late: impl Fn() -> bool) -> Result<(), Violation> {
         let mut next: Label = 0;
         loop {
+            if is_late() {
+                return Ok(());
+            }
             let instr = &self.code.instrs[next];
             next += 1;
             // SAFETY: the translator gave the instruction slots of the right sizes and loops of the right types.

@@ -36,13 +36,14 @@ mod transfer;
 mod translate;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
 use code::Code;
 use kernel_lang::Bindings;
-use kernel_lang::diagnostic::Diagnostics;
+use kernel_lang::diagnostic::{Diagnostic, Diagnostics};
 use kernel_lang::ir::{Function, Verified};
-use kernel_lang::location::Name;
+use kernel_lang::location::{Loc, Name};
 
 pub use conflicts::Conflicts;
 
@@ -51,7 +52,7 @@ pub use conflicts::Conflicts;
 /// # Errors
 /// As [`kernel_lang::compile`].
 pub fn compile(func: &Function, bindings: &Bindings) -> Result<Program, Diagnostics> {
-    kernel_lang::compile_cpu(func, bindings, Program::compile)
+    kernel_lang::compile_cpu(func, bindings, Program::compile)?
 }
 
 /// A kernel translated for the CPU. It is immutable: any number of threads can run it, each with its own [`Scratch`].
@@ -64,9 +65,16 @@ pub struct Program {
 
 impl Program {
     /// Translates a specialised kernel.
-    pub fn compile(kernel: Verified<'_>) -> Program {
+    ///
+    /// # Errors
+    /// If the tiles that a program holds at the same time take more than 1 GiB.
+    pub fn compile(kernel: Verified<'_>) -> Result<Program, Diagnostics> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Program { id: NEXT.fetch_add(1, Ordering::Relaxed), code: translate::translate(kernel.func()) }
+        let code = translate::translate(kernel.func()).ok_or_else(|| {
+            let message = format!("one program of this kernel needs more than {} MiB for its tiles", allocate::MOST_BYTES >> 20);
+            Diagnostic::new(Loc::NONE, message).help("let more programs share the work, with smaller tiles")
+        })?;
+        Ok(Program { id: NEXT.fetch_add(1, Ordering::Relaxed), code })
     }
 
     /// The number of argument words of [`Program::run`]: two for a pointer (address, then length in elements), one for a scalar.
@@ -77,6 +85,13 @@ impl Program {
     /// The bytes of scratch memory that a run uses.
     pub fn scratch_bytes(&self) -> usize {
         self.code.scratch_bytes
+    }
+
+    /// The bytes of the instructions and of the constants.
+    pub fn code_bytes(&self) -> usize {
+        // An access is in a box of its own.
+        let per_instr = size_of::<code::Instr>() + size_of::<code::Access>();
+        self.code.instrs.len() * per_instr + self.code.constants.len()
     }
 
     /// The loads and stores that may conflict with those of other programs of a launch when programs run concurrently. `args` and `grid`
@@ -117,10 +132,62 @@ impl Program {
         checked: bool,
         conflicts: &Conflicts,
     ) -> Result<(), Violation> {
+        // SAFETY: as the caller promises.
+        unsafe { self.run_until(args, grid, program, scratch, checked, conflicts, None) }
+    }
+
+    /// [`Program::run`], which stops early once a deadline has passed. Then it returns `Ok`, the deadline [has passed](Deadline::has_passed), and the
+    /// program has done a part of its work.
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    ///
+    /// # Panics
+    /// As [`Program::run`].
+    ///
+    /// # Safety
+    /// As [`Program::run`].
+    #[expect(clippy::too_many_arguments, reason = "they are those of `run`, and the deadline")]
+    pub unsafe fn run_until(
+        &self,
+        args: &[u64],
+        grid: [u32; 3],
+        program: [u32; 3],
+        scratch: &mut Scratch,
+        checked: bool,
+        conflicts: &Conflicts,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), Violation> {
         assert_eq!(args.len(), self.code.words, "the kernel takes {} argument words", self.code.words);
         let memory = scratch.prepare(self);
         // SAFETY: the scratch was prepared for this code; the tensors and the conflicts are the caller's promise.
-        unsafe { execute::run(&self.code, memory, args, grid, program, checked, conflicts) }
+        unsafe { execute::run(&self.code, memory, args, grid, program, checked, conflicts, deadline) }
+    }
+}
+
+/// The time at which programs stop. All programs of a launch share one.
+#[derive(Debug)]
+pub struct Deadline {
+    end: Instant,
+    passed: AtomicBool,
+}
+
+impl Deadline {
+    /// A deadline at a time.
+    pub fn at(end: Instant) -> Deadline {
+        Deadline { end, passed: AtomicBool::new(false) }
+    }
+
+    /// Whether a program has stopped because of it, or would stop now.
+    pub fn has_passed(&self) -> bool {
+        if self.passed.load(Ordering::Relaxed) {
+            return true;
+        }
+        let has_passed = Instant::now() >= self.end;
+        if has_passed {
+            self.passed.store(true, Ordering::Relaxed);
+        }
+        has_passed
     }
 }
 

@@ -58,8 +58,8 @@ pub(super) fn grid_slot(words: usize, num_programs: bool, axis: usize) -> Slot {
     Slot((8 * (words + 3 * usize::from(num_programs) + axis)) as u32)
 }
 
-/// Translates a kernel.
-pub(super) fn translate(func: &Function) -> Code {
+/// Translates a kernel. None if its tiles do not fit the largest scratch.
+pub(super) fn translate(func: &Function) -> Option<Code> {
     let mut cx = Translator {
         func,
         forms: forms::compute(func),
@@ -81,8 +81,8 @@ pub(super) fn translate(func: &Function) -> Code {
     cx.numbers = numbers;
     cx.region(func.body);
     let Translator { mut instrs, loops, front, mut tiles, views, .. } = cx;
-    let scratch_bytes = allocate::allocate(&mut instrs, &mut tiles, &loops, &views, front.len());
-    Code { instrs, words, constants: front, scratch_bytes, file_names: func.files.clone(), decider }
+    let scratch_bytes = allocate::allocate(&mut instrs, &mut tiles, &loops, &views, front.len())?;
+    Some(Code { instrs, words, constants: front, scratch_bytes, file_names: func.files.clone(), decider })
 }
 
 impl Translator<'_> {

@@ -26,6 +26,6 @@ pub use flops::{FlopRow, FlopTable};
 pub use graph::{Call, Graph, Level};
 pub use op_check::{OpCheck, OpCheckOptions, op_check};
 pub use kernel_package::{
-    Check, Constant, Node, NodeOp, Package, PackageError, PackageWriter, Plan, PlanInput, RunError, Session, load_parameters,
+    Check, Constant, Limits, Node, NodeOp, Package, PackageError, PackageWriter, Plan, PlanInput, RunError, Session, load_parameters,
     save_parameters, weights,
 };

@@ -31,4 +31,4 @@ pub use schedule::Schedule;
 pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("SOURCES_HASH"));
 
 pub use compile::{Compiled, Options, Prepared, compile, compile_cpu, compile_with, notes, specialized, steps};
-pub use passes::specialize::Bindings;
+pub use passes::specialize::{Bindings, MAX_VALUES};

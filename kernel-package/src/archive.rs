@@ -77,7 +77,13 @@ pub(crate) fn read(file: &[u8]) -> Result<Vec<Entry>, PackageError> {
             return Err(fail(&format!("entry `{name}` is compressed or encrypted")));
         }
         let local = Bytes(file.get(at..start).ok_or_else(|| fail(&format!("entry `{name}` lies outside of the file")))?);
-        if local.u32(0)? != 0x0403_4b50 || local.get(30, usize::from(local.u16(26)?))? != name.as_bytes() || local.u32(22)? != size {
+        // Other programs read the local header: what they see is what this reader sees.
+        let crc = header.u32(16)?;
+        let is_same = local.u32(0)? == 0x0403_4b50
+            && local.get(30, usize::from(local.u16(26)?))? == name.as_bytes()
+            && (local.u16(6)?, local.u16(8)?) == (flags, method)
+            && (local.u32(14)?, local.u32(18)?, local.u32(22)?) == (crc, packed, size);
+        if !is_same {
             return Err(fail(&format!("entry `{name}` is damaged")));
         }
         let first = at + 30 + usize::from(local.u16(26)?) + usize::from(local.u16(28)?);
@@ -86,7 +92,7 @@ pub(crate) fn read(file: &[u8]) -> Result<Vec<Entry>, PackageError> {
             return Err(fail(&format!("it has two entries `{name}`")));
         }
         parts.push(at..bytes.end);
-        entries.push(Entry { name, bytes, crc: header.u32(16)? });
+        entries.push(Entry { name, bytes, crc });
         rest = rest.get(len + name_len..).ok_or_else(|| fail("its directory is cut off"))?;
     }
     if !rest.is_empty() {
@@ -196,6 +202,19 @@ mod tests {
         let end = file.len() - 22;
         fewer[end + 8..end + 12].copy_from_slice(&[1, 0, 1, 0]);
         assert!(read(&fewer).unwrap_err().to_string().contains("more entries than it states"));
+    }
+
+    /// A program that reads local headers would see another file.
+    #[test]
+    fn local_headers_state_what_the_directory_states() {
+        let file = write(&entries()).unwrap();
+        for (field, len) in [(6, 2), (8, 2), (14, 4), (18, 4), (22, 4)] {
+            for at in field..field + len {
+                let mut changed = file.clone();
+                changed[at] ^= 1;
+                assert!(read(&changed).unwrap_err().to_string().contains("entry `a.json` is damaged"), "byte {at}");
+            }
+        }
     }
 
     #[test]

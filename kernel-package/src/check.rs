@@ -9,7 +9,8 @@ use kernel_runtime::{Device, Target};
 
 use crate::error::PackageError;
 use crate::json::list;
-use crate::package::{File, Package};
+use crate::limits::Limits;
+use crate::package::{self, File, Package};
 use crate::plan::{NodeOp, Plan};
 use crate::{files, json};
 
@@ -40,26 +41,45 @@ impl Package {
     /// # Errors
     /// [`PackageError::File`] if the file cannot be read. Other errors are those of checks.
     pub fn check(path: impl AsRef<Path>, targets: &[Target]) -> Result<Vec<Check>, PackageError> {
-        let file = File::Mapped(Arc::new(files::map(path.as_ref())?));
+        Ok(Package::checks(File::Mapped(Arc::new(files::map(path.as_ref())?)), targets, None))
+    }
+
+    /// The checks of [`Package::check`] as for [`Package::open_untrusted`]: kernels may only have ops of safe kernels, and each is compiled from its IR for the CPU.
+    /// PTX is ignored.
+    ///
+    /// # Errors
+    /// [`PackageError::File`] if the file cannot be read, and [`RunError::MemoryLimit`] if reading it takes more memory than the limit.
+    pub fn check_untrusted(path: impl AsRef<Path>, limits: Limits) -> Result<Vec<Check>, PackageError> {
+        let file = File::Bytes(files::read(path.as_ref(), limits)?);
+        Ok(Package::checks(file, &[], Some(limits)))
+    }
+
+    fn checks(file: File, targets: &[Target], limits: Option<Limits>) -> Vec<Check> {
         let mut checks = Vec::new();
-        let package = match Package::unchecked(file) {
+        let package = match Package::unchecked(file, limits) {
             Ok(package) => package,
             Err(error) => {
                 checks.push(Check { subject: "the structure of the file".to_owned(), errors: vec![reason(&error)] });
-                return Ok(checks);
+                return checks;
             }
         };
         let entries = count(package.entries().len(), "entry", "entries");
         checks.push(Check { subject: format!("the structure of the file: {entries}, format {}", package.format()), errors: Vec::new() });
-        package.check_contents(targets, &mut checks);
-        Ok(checks)
+        package.check_contents(targets, limits, &mut checks);
+        checks
     }
 
-    fn check_contents(&self, targets: &[Target], checks: &mut Vec<Check>) {
+    fn check_contents(&self, targets: &[Target], limits: Option<Limits>, checks: &mut Vec<Check>) {
         let subject = format!("the checksums of {}", count(self.entries().len().saturating_sub(1), "entry", "entries"));
         let changed =
             self.changed().map(|names| names.iter().map(|name| format!("entry `{name}` has changed since it was written")).collect());
         checks.push(Check { subject, errors: changed.unwrap_or_else(|error| vec![reason(&error)]) });
+        if limits.is_some()
+            && let Err(error) = self.allow_loading()
+        {
+            checks.push(Check { subject: "the memory of the package".to_owned(), errors: vec![reason(&error)] });
+            return;
+        }
         let Some(kernels) = self.check_kernels(checks) else { return };
         let mut plan = match self.read_plan(&kernels) {
             Ok(json::Read { plan, constants, errors }) => {
@@ -89,6 +109,12 @@ impl Package {
             });
             checks.push(Check { subject, errors: errors.collect() });
         }
+        if let Some(limits) = limits {
+            let errors = package::prepare(plan, &Device::cpu(), limits, limits.end(), 0).err().map(|error| error.to_string());
+            let subject = format!("the compilation of {} for the CPU", count(launches(plan).count(), "launch", "launches"));
+            checks.push(Check { subject, errors: errors.into_iter().collect() });
+            return;
+        }
         match targets {
             [] => checks.push(code(plan, None)),
             targets => checks.extend(targets.iter().map(|target| code(plan, Some(*target)))),
@@ -114,8 +140,7 @@ impl Package {
                     count(parts.variants.len(), "variant", "variants"),
                 ];
                 subject = format!("kernel `{}`: its IR, {params}, {facts}, {variants}", parts.name);
-                // SAFETY: the kernel does not run. Its launches are only compared with its parameters.
-                Ok(unsafe { parts.kernel() }?)
+                self.kernel_of(parts)
             });
             let errors = kernel.as_ref().err().map(reason).into_iter().collect();
             checks.push(Check { subject, errors });

@@ -90,6 +90,20 @@ pub enum RunError {
         /// The line of the recorded function.
         location: Site,
     },
+    /// An untrusted package needs more memory than it may take. Nothing was allocated for it.
+    #[error("the package needs {needed} bytes of memory, and {limit} is its limit\nhelp: if you want to run it, raise the limit: `Limits::new().memory(..)`")]
+    MemoryLimit {
+        /// The bytes that it needs.
+        needed: u64,
+        /// The most bytes that it may take.
+        limit: u64,
+    },
+    /// Loading an untrusted package takes more time than it may.
+    #[error("the kernels of the package take longer to compile than {limit:?}\nhelp: if you want to run it, raise the limit: `Limits::new().time(..)`")]
+    LoadTime {
+        /// The most time.
+        limit: std::time::Duration,
+    },
     /// A plan breaks a rule of plans.
     #[error("the graph is not valid: {reason}")]
     Invalid {
@@ -200,6 +214,19 @@ pub enum PackageError {
         expected: String,
         /// The type of the tensor.
         found: String,
+    },
+    /// Two names of one parameter have different elements in a file.
+    #[error(
+        "{}: tensors `{first}` and `{second}` are one parameter of the model, and differ\nhelp: write the file from a model that shares them, or give the model two parameters",
+        .path.display()
+    )]
+    SharedParameter {
+        /// The path.
+        path: PathBuf,
+        /// The first name.
+        first: String,
+        /// Another name.
+        second: String,
     },
     /// The program of the package does not run on a device, or breaks a rule.
     #[error(transparent)]

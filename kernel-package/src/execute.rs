@@ -1,5 +1,7 @@
 //! Execution of a plan's nodes, and the memory that they use.
 
+use std::time::Instant;
+
 use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, TensorType, Value};
 use kernel_runtime::{Device, Dim, DimValues};
@@ -11,6 +13,12 @@ type Result<T, E = RunError> = std::result::Result<T, E>;
 
 /// The memory for each allocation of a program, by the number of its node.
 pub(crate) type Memory = Vec<Option<Tensor>>;
+
+/// How a run of an untrusted plan differs: it keeps no memory, and has an end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Untrusted {
+    pub(crate) end: Instant,
+}
 
 /// Memory of more bytes is allocated for the extents of a run, not for the upper bounds of the dims.
 const MOST_BYTES_AHEAD: i64 = 256 << 20;
@@ -27,6 +35,33 @@ pub(crate) struct Lifetimes {
 }
 
 impl Lifetimes {
+    /// The bytes that a run with these dims allocates at most, its outputs included.
+    pub(crate) fn bytes(&self, plan: &Plan, dims: &DimValues) -> Result<u64> {
+        let mut has_views = vec![false; plan.nodes.len()];
+        let mut total = 0u64;
+        for (number, node) in plan.nodes.iter().enumerate() {
+            match &node.op {
+                NodeOp::Alloc { .. } => total = total.saturating_add(bytes(plan.ty(node.results[0]), dims)?),
+                NodeOp::View { of, .. } => {
+                    if let Some(number) = self.allocation_of[of.0 as usize] {
+                        has_views[number] = true;
+                    }
+                }
+                NodeOp::Launch(launch) => {
+                    for written in launch.args().filter_map(|(_, arg)| arg.written()) {
+                        let uses = launch.args().filter(|(_, arg)| matches!(arg, RecordedArg::Tensor { value, .. } if *value == written));
+                        let is_alone = self.allocation_of[written.0 as usize].is_some_and(|number| !has_views[number]);
+                        // Otherwise another value may share the memory, and the launch copies it.
+                        if !(is_alone && self.last_uses[number].contains(&written) && uses.count() == 1) {
+                            total = total.saturating_add(bytes(plan.ty(written), dims)?);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(total)
+    }
+
     /// The lifetimes of a valid plan.
     pub(crate) fn of(plan: &Plan) -> Lifetimes {
         let mut is_used_later = vec![false; plan.types.len()];
@@ -54,7 +89,16 @@ impl Lifetimes {
     }
 
     /// Makes sure that there is memory for each allocation, with the extents of a run. Returns how often memory was allocated.
-    pub(crate) fn prepare(&self, plan: &Plan, device: &Device, dims: &DimValues, memory: &mut Memory) -> Result<usize> {
+    ///
+    /// Unless they are `for_later_runs`, the sizes are those of this run.
+    pub(crate) fn prepare(
+        &self,
+        plan: &Plan,
+        device: &Device,
+        dims: &DimValues,
+        memory: &mut Memory,
+        for_later_runs: bool,
+    ) -> Result<usize> {
         memory.resize(plan.nodes.len(), None);
         let mut allocations = 0;
         for (number, node) in plan.nodes.iter().enumerate() {
@@ -66,7 +110,7 @@ impl Lifetimes {
                 Some(tensor) => Some(tensor),
                 None => {
                     allocations += 1;
-                    Some(allocate(device, ty, extents, !self.escaping[number])?)
+                    Some(allocate(device, ty, extents, for_later_runs && !self.escaping[number])?)
                 }
             };
         }
@@ -95,6 +139,17 @@ fn extents(ty: &TensorType, dims: &DimValues) -> Result<Vec<i64>> {
     Ok(ty.dims.iter().map(|dim| dim.value(dims)).collect::<kernel_runtime::Result<_>>()?)
 }
 
+/// The bytes of a value with these dims; `u64::MAX` for more than memory can have.
+fn bytes(ty: &TensorType, dims: &DimValues) -> Result<u64> {
+    let extents = extents(ty, dims)?;
+    // The order of the extents does not matter: a tensor with an extent of 0 is empty.
+    if extents.contains(&0) {
+        return Ok(0);
+    }
+    let product = extents.into_iter().try_fold(ty.dtype.bytes() as u64, |bytes, extent| bytes.checked_mul(u64::try_from(extent).ok()?));
+    Ok(product.unwrap_or(u64::MAX))
+}
+
 /// New memory with these extents, and for later runs with room for the upper bounds of the dims.
 fn allocate(device: &Device, ty: &TensorType, extents: Vec<i64>, for_later_runs: bool) -> Result<Tensor> {
     let most = |dim: &Dim| dim.bounds().map(|bounds| *bounds.end());
@@ -111,8 +166,15 @@ fn allocate(device: &Device, ty: &TensorType, extents: Vec<i64>, for_later_runs:
 }
 
 /// Executes the nodes in order, and returns the outputs. The memory is prepared; afterwards, that of later runs is in its place again.
-pub(crate) fn run(plan: &Plan, lifetimes: &Lifetimes, inputs: &[&Tensor], dims: &DimValues, memory: &mut Memory) -> Result<Vec<Tensor>> {
-    let mut execution = Execution { plan, lifetimes, dims, values: vec![None; plan.types.len()], memory };
+pub(crate) fn run(
+    plan: &Plan,
+    lifetimes: &Lifetimes,
+    inputs: &[&Tensor],
+    dims: &DimValues,
+    memory: &mut Memory,
+    untrusted: Option<Untrusted>,
+) -> Result<Vec<Tensor>> {
+    let mut execution = Execution { plan, lifetimes, dims, values: vec![None; plan.types.len()], memory, untrusted };
     execution.values.iter_mut().zip(inputs).for_each(|(value, input)| *value = Some((*input).clone()));
     for constant in &plan.constants {
         execution.values[constant.value.0 as usize] = Some(constant.tensor.clone());
@@ -131,6 +193,7 @@ struct Execution<'e> {
     /// The tensor of each value that is defined and used later.
     values: Vec<Option<Tensor>>,
     memory: &'e mut Memory,
+    untrusted: Option<Untrusted>,
 }
 
 impl Execution<'_> {
@@ -139,7 +202,9 @@ impl Execution<'_> {
             NodeOp::Alloc { zeroed } => {
                 let missing = || RunError::Invalid { reason: format!("node {number} has no memory") };
                 let mut tensor = self.memory[number].take().ok_or_else(missing)?;
-                if *zeroed {
+                // A stranger's kernel must not read what other programs left in the memory of a GPU. On the CPU, memory that no run had is zeros.
+                let may_leak = self.untrusted.is_some() && tensor.device().is_none_or(|device| !device.is_cpu());
+                if *zeroed || may_leak {
                     tensor.fill_zeros()?;
                 }
                 tensor
@@ -149,6 +214,10 @@ impl Execution<'_> {
                 defined(&self.values, *of)?.part_at(offset.value(self.dims)?, extents)?
             }
             NodeOp::Launch(launch) => {
+                // Also a launch of no programs may copy a tensor.
+                if self.untrusted.is_some_and(|Untrusted { end }| Instant::now() >= end) {
+                    return Err(kernel_runtime::Error::TimeLimit { kernel: launch.kernel() }.into());
+                }
                 return run_launch(launch, &node.results, &self.lifetimes.last_uses[number], self.dims, &mut self.values);
             }
         };

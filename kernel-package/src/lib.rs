@@ -13,6 +13,7 @@ mod execute;
 mod files;
 mod guards;
 mod json;
+mod limits;
 mod package;
 mod plan;
 mod session;
@@ -22,6 +23,7 @@ pub mod weights;
 
 pub use check::Check;
 pub use error::{PackageError, RunError};
+pub use limits::Limits;
 pub use package::{Package, PackageWriter};
 pub use plan::{Constant, Node, NodeOp, Plan, PlanInput};
 pub use session::Session;

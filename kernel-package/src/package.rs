@@ -12,6 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use kernel_runtime::ops::parts::{BuiltParts, FactParts, Kernel, KernelParts, KnownParts, ParamKind, Schedule, VariantParts};
 use kernel_runtime::ops::recorder::{RecordedLaunch, RecordedTuning, TensorType, Value};
@@ -20,6 +21,7 @@ use serde_json::{Value as Json, json};
 
 use crate::error::{PackageError, RunError};
 use crate::json::{self, fail, hex, list, text, unhex};
+use crate::limits::{BYTES_PER_TEXT, Bounds, Limits};
 use crate::plan::{Constant, NodeOp, Plan};
 use crate::session::Session;
 use crate::{archive, files, weights};
@@ -232,10 +234,13 @@ pub(crate) fn read_schedule(json: &Json) -> Result<Schedule> {
 
 /// A package: the file of a recorded program.
 ///
-/// Its PTX runs as it is. So open only packages whose writer you trust, as you would a library.
+/// Its PTX runs as it is. So [open](Package::open) only packages whose writer you trust, as you would a library, and all others with
+/// [`Package::open_untrusted`].
 #[derive(Clone, Debug)]
 pub struct Package {
     file: File,
+    /// The limits of an untrusted package.
+    limits: Option<Limits>,
     entries: HashMap<String, Range<usize>>,
     manifest: Json,
 }
@@ -263,7 +268,7 @@ impl Package {
     /// [`PackageError::File`] if it cannot be read, [`PackageError::Malformed`] if it is no package or has changed since it was written, and
     /// [`PackageError::Format`] for another format.
     pub fn open(path: impl AsRef<Path>) -> Result<Package> {
-        Package::of(File::Mapped(Arc::new(files::map(path.as_ref())?)))
+        Package::of(File::Mapped(Arc::new(files::map(path.as_ref())?)), None)
     }
 
     /// A package of these bytes, such as those of `include_bytes!`.
@@ -271,11 +276,43 @@ impl Package {
     /// # Errors
     /// As [`Package::open`].
     pub fn from_bytes(bytes: impl Into<Arc<[u8]>>) -> Result<Package> {
-        Package::of(File::Bytes(bytes.into()))
+        Package::of(File::Bytes(bytes.into()), None)
     }
 
-    fn of(file: File) -> Result<Package> {
-        let package = Package::unchecked(file)?;
+    /// Opens a file that a stranger wrote. It is read, not mapped, so that no other process can change it later.
+    ///
+    /// See [`Package::untrusted`].
+    ///
+    /// # Errors
+    /// As [`Package::untrusted`], and [`PackageError::File`] if it cannot be read.
+    pub fn open_untrusted(path: impl AsRef<Path>, limits: Limits) -> Result<Package> {
+        Package::untrusted(files::read(path.as_ref(), limits)?, limits)
+    }
+
+    /// A package that a stranger wrote. Whatever its bytes are, its program reads and writes only its own tensors, and takes no more memory and time than the limits.
+    ///
+    /// PTX is ignored: each kernel is verified and compiled from its IR when the package is [loaded](Package::load), for a GPU by the feature `jit`. Kernels with
+    /// `inline_ptx!` or addresses of tensors are refused. Memory starts as zeros, and no run keeps any. Session and plan differ from those of a trusted
+    /// package in nothing else.
+    ///
+    /// Limits hold for [`Package::load`] and for runs of its session. On a GPU, the time of a run is not limited: no program can stop a kernel there. A
+    /// [plan](Package::plan) has no limits.
+    ///
+    /// ```
+    /// use kernel_package::{Limits, Package};
+    ///
+    /// let error = Package::untrusted(b"no zip file".to_vec(), Limits::new()).unwrap_err();
+    /// assert!(error.to_string().starts_with("not a package: it has no end of a zip file"));
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Package::from_bytes`], and [`RunError::MemoryLimit`] if reading takes more memory than the limit.
+    pub fn untrusted(bytes: impl Into<Arc<[u8]>>, limits: Limits) -> Result<Package> {
+        Package::of(File::Bytes(bytes.into()), Some(limits))
+    }
+
+    fn of(file: File, limits: Option<Limits>) -> Result<Package> {
+        let package = Package::unchecked(file, limits)?;
         match package.changed()?.first() {
             Some(name) => Err(fail(&format!("entry `{name}` has changed since it was written"))),
             None => Ok(package),
@@ -283,7 +320,7 @@ impl Package {
     }
 
     /// The entries of a file with a manifest of this format. The checksums are not compared.
-    pub(crate) fn unchecked(file: File) -> Result<Package> {
+    pub(crate) fn unchecked(file: File, limits: Option<Limits>) -> Result<Package> {
         let entries = archive::read(file.bytes())?;
         // The manifest has the checksums of all other entries.
         let is_changed = |entry: &archive::Entry| crc32fast::hash(&file.bytes()[entry.bytes.clone()]) != entry.crc;
@@ -291,13 +328,43 @@ impl Package {
             return Err(fail(&format!("entry `{MANIFEST}` has changed since it was written")));
         }
         let entries = entries.into_iter().map(|entry| (entry.name, entry.bytes)).collect();
-        let mut package = Package { file, entries, manifest: Json::Null };
+        let mut package = Package { file, limits, entries, manifest: Json::Null };
+        package.allow(package.read_bytes())?;
         package.manifest = json::parse(MANIFEST, package.entry(MANIFEST)?)?;
         match package.manifest["format"].as_u64() {
             Some(FORMAT) => Ok(package),
             Some(found) => Err(PackageError::Format { found, expected: FORMAT }),
             None => Err(fail("its manifest has no format")),
         }
+    }
+
+    /// Compares the bytes that an untrusted package needs with its limit.
+    fn allow(&self, needed: u64) -> Result<()> {
+        Ok(self.limits.map_or(Ok(()), |limits| limits.allow(needed))?)
+    }
+
+    /// What the file and its JSON take at most, in bytes.
+    fn read_bytes(&self) -> u64 {
+        let json: usize = [MANIFEST, PLAN].into_iter().filter_map(|name| self.entries.get(name)).map(ExactSizeIterator::len).sum();
+        let header = self.entry(WEIGHTS).map_or(0, weights::header_len);
+        self.file_bytes() as u64 + BYTES_PER_TEXT * (json + header) as u64
+    }
+
+    /// Compares what loading an untrusted package takes with its limit.
+    pub(crate) fn allow_loading(&self) -> Result<()> {
+        if self.limits.is_some() { self.allow(self.loaded_bytes()?) } else { Ok(()) }
+    }
+
+    /// What loading takes at most, in bytes: [`Package::read_bytes`], the IR as text and parsed, the weights, and the largest weight while it is copied.
+    fn loaded_bytes(&self) -> Result<u64> {
+        let mut ir = 0;
+        for kernel in list(&self.manifest["kernels"], "kernels")? {
+            ir += self.entry(text(&kernel["ir"], "ir")?)?.len();
+        }
+        let weights = weights::read(self.entry(WEIGHTS)?).map_err(|reason| fail(&format!("{WEIGHTS}: {reason}")))?;
+        let largest = weights.iter().map(|entry| entry.bytes.len()).max().unwrap_or(0);
+        let all: usize = weights.iter().map(|entry| entry.bytes.len()).sum();
+        Ok(self.read_bytes() + BYTES_PER_TEXT * ir as u64 + (all + largest) as u64)
     }
 
     /// The names of the entries that have another checksum than the manifest states, sorted.
@@ -364,9 +431,14 @@ impl Package {
     /// A session of the program on a device, to which the weights are copied.
     ///
     /// # Errors
-    /// [`PackageError::Malformed`] for contents that do not belong together, and errors of the device.
+    /// [`PackageError::Malformed`] for contents that do not belong together, and errors of the device. For an [untrusted](Package::untrusted) package also
+    /// [`RunError::MemoryLimit`], [`RunError::LoadTime`], and errors of the compiler.
     pub fn load(&self, device: &Device) -> Result<Session> {
-        Ok(Session::new(self.plan(device)?, device)?)
+        let Some(limits) = self.limits else { return Ok(Session::new(self.plan(device)?, device)?) };
+        let end = limits.end();
+        let plan = self.plan(device)?;
+        let held = prepare(&plan, device, limits, end, self.loaded_bytes()?)?;
+        Ok(Session::of(plan, device, Some(Bounds { limits, held }))?)
     }
 
     /// The plan, with its weights on a device.
@@ -374,8 +446,8 @@ impl Package {
     /// # Errors
     /// As [`Package::load`].
     pub fn plan(&self, device: &Device) -> Result<Plan> {
-        // SAFETY: the caller of `open` trusts the writer, who compiled the variants from this IR.
-        let kernels = self.kernels()?.into_iter().map(|parts| unsafe { parts.kernel() }).collect::<Result<Vec<_>, _>>()?;
+        self.allow_loading()?;
+        let kernels = self.kernels()?.into_iter().map(|parts| self.kernel_of(parts)).collect::<Result<Vec<_>>>()?;
         let json::Read { mut plan, constants, errors } = self.read_plan(&kernels)?;
         if let Some((_, error)) = errors.into_iter().next() {
             return Err(error);
@@ -384,6 +456,16 @@ impl Package {
         let invalid = |violation: crate::Violation| PackageError::from(RunError::Invalid { reason: violation.reason });
         plan.verify().and_then(|()| plan.verify_dims()).map_err(invalid)?;
         Ok(plan)
+    }
+
+    /// The kernel of these parts.
+    pub(crate) fn kernel_of(&self, parts: KernelParts) -> Result<&'static Kernel> {
+        let kernel = match self.limits {
+            Some(_) => parts.untrusted(),
+            // SAFETY: the caller of `open` trusts the writer, who compiled the variants from this IR.
+            None => unsafe { parts.kernel() },
+        };
+        Ok(kernel?)
     }
 
     /// The plan without its constants.
@@ -458,8 +540,30 @@ impl Package {
             schedule: read_schedule(&json["schedule"])?,
             params: list(&json["params"], "params")?.iter().map(param).collect::<Result<_>>()?,
             facts: list(&json["facts"], "facts")?.iter().map(fact).collect::<Result<_>>()?,
-            variants: list(&json["variants"], "variants")?.iter().map(variant).collect::<Result<_>>()?,
+            variants: match self.limits {
+                Some(_) => Vec::new(),
+                None => list(&json["variants"], "variants")?.iter().map(variant).collect::<Result<_>>()?,
+            },
             built: Some(&json["built"]).filter(|json| !json.is_null()).map(built).transpose()?,
         })
     }
+}
+
+/// Compiles the launches of an untrusted plan for a device, beside what is held already. Returns the bytes that are held then: also the scratch memory
+/// that all threads take for them.
+pub(crate) fn prepare(plan: &Plan, device: &Device, limits: Limits, end: Instant, held: u64) -> Result<u64, RunError> {
+    // The programs of a launch run on the calling thread and on all of rayon's.
+    let threads = if device.is_cpu() { device.multiprocessors() as u64 + 1 } else { 0 };
+    let mut scratch = 0;
+    for node in &plan.nodes {
+        let NodeOp::Launch(launch) = &node.op else { continue };
+        if Instant::now() >= end {
+            return Err(RunError::LoadTime { limit: limits.most_time() });
+        }
+        limits.allow(held.saturating_add(launch.compile_bytes()? as u64))?;
+        let of_thread = launch.prepare(device).map_err(|error| RunError::from(error).at(&node.location))?;
+        scratch = scratch.max(threads * of_thread as u64);
+        limits.allow(held.saturating_add(scratch))?;
+    }
+    Ok(held.saturating_add(scratch))
 }

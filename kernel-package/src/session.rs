@@ -4,11 +4,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kernel_runtime::ops::Tensor;
+use kernel_runtime::ops::parts::stopping_at;
 use kernel_runtime::{Device, DimValues, Error, Lent, Replay, Tensors, profile};
 
 use crate::error::RunError;
-use crate::execute::{self, Lifetimes, Memory};
+use crate::execute::{self, Lifetimes, Memory, Untrusted};
 use crate::guards;
+use crate::limits::Bounds;
 use crate::plan::{NodeOp, Plan};
 
 type Result<T, E = RunError> = std::result::Result<T, E>;
@@ -23,6 +25,8 @@ type Result<T, E = RunError> = std::result::Result<T, E>;
 ///
 /// On a CUDA GPU, a run is one launch of a CUDA graph, which the session updates for the tensors and dims of each run. Launches that such a graph cannot hold, such as
 /// those that copy a shared tensor first, are launched one by one, and so are those of a run that a profile records.
+///
+/// Runs of an untrusted package keep no memory, run one after the other, and launch one by one.
 #[derive(Debug)]
 pub struct Session {
     plan: Plan,
@@ -33,6 +37,10 @@ pub struct Session {
     /// Whether runs are launches of a graph.
     replays: AtomicBool,
     allocations: AtomicUsize,
+    /// The limits of an untrusted package.
+    bounds: Option<Bounds>,
+    /// Held by the run of a session with limits: together, two runs could take more than the limit.
+    alone: Mutex<()>,
 }
 
 /// What a run needs, and leaves behind for a later one.
@@ -51,7 +59,11 @@ impl Session {
     /// # Errors
     /// [`RunError::Invalid`] for a plan that breaks a rule, and an error of the runtime if the constants cannot be copied to the device.
     pub fn new(plan: impl Into<Plan>, device: &Device) -> Result<Session> {
-        let mut plan: Plan = plan.into();
+        Session::of(plan.into(), device, None)
+    }
+
+    /// A session with limits, if the plan is that of an untrusted package.
+    pub(crate) fn of(mut plan: Plan, device: &Device, bounds: Option<Bounds>) -> Result<Session> {
         if let Some(own) = plan.on_cpu.take().filter(|_| device.is_cpu()) {
             plan = Plan { name: plan.name, ..*own };
         }
@@ -61,8 +73,8 @@ impl Session {
         }
         let lifetimes = Lifetimes::of(&plan);
         let launches = plan.nodes.iter().filter(|node| matches!(node.op, NodeOp::Launch(_))).count();
-        let replays = AtomicBool::new(device.is_cuda() && launches > 1);
-        Ok(Session { plan, device: *device, lifetimes, rooms: Mutex::default(), replays, allocations: AtomicUsize::new(0) })
+        let replays = AtomicBool::new(device.is_cuda() && launches > 1 && bounds.is_none());
+        Ok(Session { plan, device: *device, lifetimes, rooms: Mutex::default(), replays, allocations: AtomicUsize::new(0), bounds, alone: Mutex::default() })
     }
 
     /// The plan.
@@ -83,11 +95,15 @@ impl Session {
     /// Runs the program, and returns its outputs.
     ///
     /// # Errors
-    /// An error that names the input, its axis, the value and the allowed ones if the inputs do not fit the program, and the errors of launches.
+    /// An error that names the input, its axis, the value and the allowed ones if the inputs do not fit the program, and the errors of launches. For an
+    /// [untrusted](crate::Package::untrusted) package also [`RunError::MemoryLimit`], and the error of a launch that is stopped.
     pub fn run<'t>(&self, inputs: impl AsRef<[&'t Tensor]>) -> Result<Vec<Tensor>> {
         let inputs = inputs.as_ref();
         let dims = guards::check(&self.plan.inputs, self.device, inputs)?;
         let _call = profile::call(&self.plan.name, inputs.iter().copied());
+        if let Some(bounds) = &self.bounds {
+            return self.run_within(bounds, inputs, &dims);
+        }
         let mut room = self.rooms().pop().unwrap_or_default();
         let outputs = self.run_in(&mut room, inputs, &dims)?;
         let mut rooms = self.rooms();
@@ -95,6 +111,16 @@ impl Session {
             rooms.push(room);
         }
         Ok(outputs)
+    }
+
+    /// A run of an untrusted package. It leaves no memory behind.
+    fn run_within(&self, Bounds { limits, held }: &Bounds, inputs: &[&Tensor], dims: &DimValues) -> Result<Vec<Tensor>> {
+        let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        limits.allow(held.saturating_add(self.lifetimes.bytes(&self.plan, dims)?))?;
+        let (mut memory, end) = (Memory::new(), limits.end());
+        let allocations = self.lifetimes.prepare(&self.plan, &self.device, dims, &mut memory, false)?;
+        self.allocations.fetch_add(allocations, Ordering::Relaxed);
+        stopping_at(end, || execute::run(&self.plan, &self.lifetimes, inputs, dims, &mut memory, Some(Untrusted { end })))
     }
 
     fn rooms(&self) -> MutexGuard<'_, Vec<Room>> {
@@ -112,11 +138,11 @@ impl Session {
             }
         }
         self.prepare(room, dims)?;
-        execute::run(&self.plan, &self.lifetimes, inputs, dims, &mut room.memory)
+        execute::run(&self.plan, &self.lifetimes, inputs, dims, &mut room.memory, None)
     }
 
     fn prepare(&self, room: &mut Room, dims: &DimValues) -> Result<()> {
-        let allocations = self.lifetimes.prepare(&self.plan, &self.device, dims, &mut room.memory)?;
+        let allocations = self.lifetimes.prepare(&self.plan, &self.device, dims, &mut room.memory, true)?;
         self.allocations.fetch_add(allocations, Ordering::Relaxed);
         Ok(())
     }
@@ -127,7 +153,7 @@ impl Session {
         let Room { memory, replay } = room;
         let mut outcome = Ok(Vec::new());
         let work = || {
-            outcome = execute::run(&self.plan, &self.lifetimes, inputs, dims, memory);
+            outcome = execute::run(&self.plan, &self.lifetimes, inputs, dims, memory, None);
             Ok(())
         };
         let captured = match replay {

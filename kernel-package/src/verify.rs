@@ -100,7 +100,14 @@ impl Plan {
     /// # Errors
     /// The first dim that they do not determine, or that has an error.
     pub fn verify_dims(&self) -> Result<(), Violation> {
-        let known = self.dims();
+        // A run takes the value of a dim from an axis that is the dim itself: `2*n` gives none.
+        let known: HashSet<Dim> =
+            self.inputs.iter().flat_map(|input| &input.ty.dims).filter(|dim| dim.is_named()).flat_map(Dim::named).collect();
+        for input in &self.inputs {
+            if let Some(named) = input.ty.dims.iter().flat_map(Dim::named).find(|named| !known.contains(named)) {
+                return Err(Violation { reason: format!("no input determines dim `{named}`"), location: None });
+            }
+        }
         for node in &self.nodes {
             let check = |dim: &Dim| {
                 let undetermined = dim.named().into_iter().find(|named| !known.contains(named));

@@ -78,26 +78,40 @@ pub fn save_parameters(model: &impl Module, path: impl AsRef<Path>) -> Result<()
     save(path, &model.parameters())
 }
 
-/// Replaces the parameters of a model by the tensors of a file, each on the device of the old one. If there is an error, the model keeps its parameters.
+/// Replaces the parameters of a model by the tensors of a file, each on the device of the old one. Names that share a tensor still share one. If there is an error, the model keeps its parameters.
 ///
 /// # Errors
 /// - [`PackageError::NoTensor`] for a parameter that the file lacks, and [`PackageError::NoParameter`] for a tensor that the model lacks
 /// - [`PackageError::ParameterType`] for another dtype or shape
+/// - [`PackageError::SharedParameter`] if two names are one tensor of the model, and have other elements in the file
 /// - those of [`load`]
 pub fn load_parameters(model: &mut impl Module, path: impl AsRef<Path>) -> Result<(), PackageError> {
     let path = path.as_ref();
     let file = files::map(path)?;
     let entries = read(&file).map_err(|reason| PackageError::Weights { path: path.to_owned(), reason })?;
     let mut by_name: HashMap<&str, &Entry> = entries.iter().map(|entry| (&*entry.name, entry)).collect();
-    let mut new = HashMap::new();
+    let mut new: HashMap<String, Tensor> = HashMap::new();
+    // The first name of each parameter, and its entry.
+    let mut known: Vec<(Tensor, String, &Entry)> = Vec::new();
     for (name, old) in model.parameters() {
         let entry = by_name.remove(&*name).ok_or_else(|| PackageError::NoTensor { path: path.to_owned(), name: name.clone() })?;
         if entry.dtype != old.dtype() || entry.shape != extents(&old.dims())? {
             let expected = format!("{}{:?}", old.dtype(), extents(&old.dims())?);
             return Err(PackageError::ParameterType { path: path.to_owned(), found: entry.ty(), expected, name });
         }
-        let device = old.device().unwrap_or_else(Device::cpu);
-        new.insert(name, tensor(&device, entry, &file)?);
+        // A parameter of two names stays one tensor.
+        let shared = known.iter().find(|(tensor, ..)| tensor.is_same(&old));
+        let tensor = match shared {
+            Some((_, first, entry_of_first)) if file[entry_of_first.bytes.clone()] != file[entry.bytes.clone()] => {
+                return Err(PackageError::SharedParameter { path: path.to_owned(), first: first.clone(), second: name });
+            }
+            Some((_, first, _)) => new[first].clone(),
+            None => tensor(&old.device().unwrap_or_else(Device::cpu), entry, &file)?,
+        };
+        if shared.is_none() {
+            known.push((old, name.clone(), entry));
+        }
+        new.insert(name, tensor);
     }
     // The first in the order of the file, so that equal mistakes have equal errors.
     if let Some(extra) = entries.iter().find(|entry| by_name.contains_key(&*entry.name)) {
@@ -175,6 +189,12 @@ fn write(tensors: &[(String, Dtype, Vec<usize>, Vec<u8>)]) -> Result<Vec<u8>, Pa
     file.append(&mut header);
     tensors.iter().for_each(|(.., bytes)| file.extend_from_slice(bytes));
     Ok(file)
+}
+
+/// The bytes of the header that a file states, as far as the file has them.
+pub(crate) fn header_len(file: &[u8]) -> usize {
+    let stated = file.first_chunk::<8>().map_or(0, |len| u64::from_le_bytes(*len));
+    usize::try_from(stated).map_or(file.len(), |stated| stated.min(file.len()))
 }
 
 /// The tensors of a file in the order of their elements, or what is wrong with the file.

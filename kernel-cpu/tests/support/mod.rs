@@ -25,7 +25,7 @@ pub(crate) fn compile_function(func: &ir::Function) -> Program {
     let mut padded = func.clone();
     kernel_lang::passes::pad_tiles::run(&mut padded);
     let verified = ir::verify(&padded, ir::Stage::Tile).unwrap_or_else(|violations| panic!("{violations:?}\n{padded}"));
-    Program::compile(verified)
+    Program::compile(verified).unwrap_or_else(|errors| panic!("{errors:?}"))
 }
 
 /// Runs every program of a grid, one after the other. The tests keep what `args` point to alive.

@@ -5,7 +5,7 @@ use std::io::Write;
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
-use kernel_graph::{Graph, Package, PackageError, Session, export, input};
+use kernel_graph::{Graph, Limits, Package, PackageError, Session, export, input};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
@@ -39,13 +39,17 @@ fn bytes(tensors: &[Tensor]) -> Vec<Vec<u8>> {
 pub(crate) fn a_package_computes_what_its_graph_computes(device: Device) {
     let weight = numbers(&device, 16);
     let graph = graph(&weight);
-    let package = Package::from_bytes(graph.package().to_bytes().unwrap()).unwrap();
+    let file = graph.package().to_bytes().unwrap();
+    // Of an untrusted package, the device compiles the kernels again.
+    let untrusted = Package::untrusted(file.clone(), Limits::new()).unwrap().load(&device).unwrap();
+    let package = Package::from_bytes(file).unwrap();
     let (session, loaded) = (Session::new(graph, &device).unwrap(), package.load(&device).unwrap());
     for rows in [1, 2, 15, 16, 17, 50] {
         let x = numbers(&device, 4 * rows).reshape([rows, 4]).unwrap();
         let expected = bytes(&program(&x, &weight).unwrap());
         assert_eq!(bytes(&session.run([&x]).unwrap()), expected, "{rows} rows");
         assert_eq!(bytes(&loaded.run([&x]).unwrap()), expected, "{rows} rows");
+        assert_eq!(bytes(&untrusted.run([&x]).unwrap()), expected, "{rows} rows, untrusted");
     }
 }
 

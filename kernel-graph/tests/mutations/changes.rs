@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use kernel_graph::Package;
+use kernel_lang::ir::{BinaryOp, CompareOp, Op, UnaryOp};
 use serde_json::{Value as Json, json};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -260,4 +261,121 @@ pub(crate) fn lines(text: &[u8], random: &mut Random) -> Vec<u8> {
         _ => lines[a] = changed_text(&lines[a], random),
     }
     (lines.join("\n") + "\n").into_bytes()
+}
+
+/// The tokens of a text of IR: words, numbers, and single characters.
+fn tokens(text: &str) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    let is_word = |c: char| c.is_alphanumeric() || "_%@.".contains(c);
+    for c in text.chars() {
+        match tokens.last_mut() {
+            Some(last) if is_word(c) && last.chars().all(is_word) => last.push(c),
+            _ => tokens.push(c.to_string()),
+        }
+    }
+    tokens
+}
+
+/// Changes IR so that it probably stays a kernel: an operand to another value of its type, an op to another of its family, or a number.
+pub(crate) fn typed_ir(text: &[u8], random: &mut Random) -> Vec<u8> {
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let result = |line: &str| {
+        let (name, rest) = line.trim().split_once(" = ")?;
+        let ty = rest.rsplit_once(" : ")?.1.split(" @").next()?;
+        (name.starts_with('%') && !name.contains(',')).then(|| (name.to_owned(), ty.to_owned()))
+    };
+    let results: Vec<(usize, String, String)> =
+        lines.iter().enumerate().filter_map(|(at, line)| result(line).map(|(name, ty)| (at, name, ty))).collect();
+    let families: [Vec<&str>; 3] = [
+        UnaryOp::ALL.iter().map(|op| op.name()).collect(),
+        BinaryOp::ALL.iter().map(|op| op.name()).collect(),
+        CompareOp::ALL.iter().map(|op| op.name()).collect(),
+    ];
+    for _ in 0..=random.below(3) {
+        let kind = random.below(3);
+        // Some places do not fit the kind of change.
+        for _ in 0..50 {
+            let at = random.below(lines.len());
+            let mut tokens = tokens(&lines[at]);
+            let spot = random.below(tokens.len().max(1));
+            let Some(token) = tokens.get(spot).cloned() else { continue };
+            let new = match kind {
+                0 => {
+                    let Some((.., ty)) = results.iter().find(|(_, name, _)| *name == token).filter(|(line, ..)| *line < at) else { continue };
+                    let alike: Vec<&String> =
+                        results.iter().filter(|(line, name, other)| *line < at && other == ty && *name != token).map(|(_, name, _)| name).collect();
+                    if alike.is_empty() {
+                        continue;
+                    }
+                    (*random.pick(&alike)).clone()
+                }
+                1 => match families.iter().find(|family| family.contains(&&*token)) {
+                    Some(family) => (*random.pick(family)).to_owned(),
+                    None => continue,
+                },
+                _ if token.parse::<u64>().is_ok() && !lines[at].trim_start().starts_with("kernel") => {
+                    // A position of the source, which means nothing.
+                    if tokens[..spot].iter().any(|token| token.starts_with('@')) {
+                        continue;
+                    }
+                    (*random.pick(&["0", "1", "2", "5", "8", "31", "63", "64", "100", "1024", "1048576", "9223372036854775807"])).to_owned()
+                }
+                _ => continue,
+            };
+            tokens[spot] = new;
+            lines[at] = tokens.concat();
+            break;
+        }
+    }
+    (lines.join("\n") + "\n").into_bytes()
+}
+
+/// Changes some tokens of IR to others that the language has: ops, values, types, attributes, numbers. Much of it stays a kernel.
+pub(crate) fn ir(text: &[u8], random: &mut Random) -> Vec<u8> {
+    const NUMBERS: [&str; 16] = [
+        "0", "1", "2", "3", "7", "16", "64", "-1", "127", "4096", "1048576", "2147483647", "4294967296", "9223372036854775807",
+        "-9223372036854775808", "170141183460469231731687303715884105727",
+    ];
+    const TYPES: [&str; 16] =
+        ["bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "f8e4m3", "f8e5m2", "T"];
+    const ATTRIBUTES: [&str; 12] = [
+        ", in_bounds = true", ", align = 16", ", partial = true", ", shifted = true", ", volatile = true", ", rare = true",
+        ", remainder = true", ", guarded = true", ", num_stages = 16", ", unroll = 64", ", evict = \"evict_first_if_small\"", ", cache = \"wb\"",
+    ];
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    let mut tokens = tokens(&text);
+    let (values, known): (Vec<String>, Vec<String>) = {
+        let words = |is: &dyn Fn(&str) -> bool| tokens.iter().filter(|token| is(token)).cloned().collect::<Vec<String>>();
+        (words(&|token| token.starts_with('%')), words(&|token| token.chars().all(|c| c.is_ascii_lowercase() || c == '_')))
+    };
+    let ops: Vec<&str> = Op::TABLE.iter().map(|(name, _)| *name).collect();
+    for _ in 0..=random.below(8) / 6 {
+        // One of a kind, so that each kind is changed as often.
+        let kind = random.below(8);
+        let is_of_kind = |token: &String| match kind {
+            0 | 1 => token.starts_with('%'),
+            2 => token.parse::<i128>().is_ok(),
+            3 => TYPES.contains(&&**token),
+            4 => ops.contains(&&**token),
+            5 => token == "{" || token == "}",
+            _ => token.len() > 1,
+        };
+        let of_kind: Vec<usize> = (0..tokens.len()).filter(|at| is_of_kind(&tokens[*at])).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
+        let at = *random.pick(&of_kind);
+        tokens[at] = match kind {
+            0 | 1 => random.pick(&values).clone(),
+            2 => (*random.pick(&NUMBERS)).to_owned(),
+            3 => (*random.pick(&TYPES)).to_owned(),
+            4 => (*random.pick(&ops)).to_owned(),
+            5 if tokens[at] == "}" => format!("{}}}", random.pick(&ATTRIBUTES)),
+            5 => format!("{{{} ", random.pick(&ATTRIBUTES).trim_start_matches(", ").to_owned() + ", "),
+            6 => random.pick(&known).clone(),
+            _ => changed_text(&tokens[at], random),
+        };
+    }
+    tokens.concat().into_bytes()
 }

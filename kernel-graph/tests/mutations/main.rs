@@ -2,13 +2,16 @@
 //!
 //! `GALATEA_MUTATIONS=20000 cargo test -p kernel-graph --test mutations` makes as many changes of each kind; the default is a few hundred.
 
+mod allocator;
 mod changes;
+mod forged;
 mod program;
+mod untrusted;
+mod writer;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,33 +19,8 @@ use galatea::ops::Tensor;
 use galatea::{Device, DimValues};
 use kernel_graph::{NodeOp, Package, PackageError, Plan, Session};
 
+use crate::allocator::Counting;
 use crate::changes::{Entries, Random, entries, signed, structure, values, zipped};
-
-/// Counts the bytes that are allocated, and refuses sizes that no test needs.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-/// A larger allocation is refused: that of a tensor is an error of the program, and any other one ends the test.
-const LARGEST: usize = 256 << 20;
-
-// SAFETY: the system's allocator does the work.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > LARGEST {
-            return std::ptr::null_mut();
-        }
-        PEAK.fetch_max(NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -89,12 +67,11 @@ fn mutate(name: &str, change: &dyn Fn(&mut Random) -> Vec<u8>) -> BTreeMap<Outco
         let file: Arc<[u8]> = change(&mut random).into();
         let begin = Instant::now();
         watch.store((begin - started).as_millis() as u64, Ordering::Relaxed);
-        let before = NOW.load(Ordering::Relaxed);
-        PEAK.store(before, Ordering::Relaxed);
+        let before = allocator::begin();
         let mut taken = 0;
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let loaded = load(file.clone());
-            taken = PEAK.load(Ordering::Relaxed).saturating_sub(before);
+            taken = allocator::taken(before);
             match loaded {
                 Err(_) => Outcome::Refused,
                 Ok((_, session)) if is_too_long(session.plan()) => Outcome::TooLong,
@@ -269,10 +246,9 @@ fn changed_kernels_with_new_checksums() {
 fn large_weights_take_no_more_than_twice_the_file() {
     let _alone = alone();
     let file: Arc<[u8]> = program::package(4 << 20).into();
-    let before = NOW.load(Ordering::Relaxed);
-    PEAK.store(before, Ordering::Relaxed);
+    let before = allocator::begin();
     let loaded = load(file.clone()).unwrap();
-    let taken = PEAK.load(Ordering::Relaxed) - before;
+    let taken = allocator::taken(before);
     assert!(taken < 2 * file.len() + (2 << 20), "{taken} bytes for {}", file.len());
     drop(loaded);
 }

@@ -3,7 +3,7 @@
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
-use kernel_graph::{export, input};
+use kernel_graph::{Graph, export, input};
 
 /// y = a * y + b, in place
 #[kernel]
@@ -33,13 +33,78 @@ fn program(x: &Tensor, weight: &Tensor) -> Result<[Tensor; 2]> {
     Ok([sums, last])
 }
 
-/// The bytes of the package, whose weight has more elements than the program uses.
-pub(crate) fn package(elements: usize) -> Vec<u8> {
+/// The graph, whose weight has more elements than the program uses.
+pub(crate) fn graph(elements: usize) -> Graph {
     let weight: Vec<f32> = (0..elements).map(|number| (number % 7) as f32 - 2.0).collect();
     let weight: Tensor = Device::cpu().tensor(&weight).unwrap().into();
     let rows = Dim::new("rows", 1..=50);
-    let graph = export(|[x]| program(x, &weight), [input("x", [&rows, &5.into()], Dtype::F32)]).unwrap();
-    graph.named("program").package().to_bytes().unwrap()
+    export(|[x]| program(x, &weight), [input("x", [&rows, &5.into()], Dtype::F32)]).unwrap().named("program")
+}
+
+/// The bytes of its package.
+pub(crate) fn package(elements: usize) -> Vec<u8> {
+    graph(elements).package().to_bytes().unwrap()
+}
+
+/// One op of each family on a tile of each kind.
+#[kernel]
+fn families<T: Float, const B: usize>(x: Ptr<T>, y: PtrMut<T>, counts: PtrMut<i32>, n: usize) {
+    let (block, at) = (program_id(0) * B, arange(0, B));
+    let inside = block + at < n;
+    let v = load(x + block + at, mask = inside, other = 1.0);
+    let whole = (abs(v) as i32) % 7;
+    atomic_add(counts + whole, 1, mask = inside);
+    store(counts + 8 + at % 8, gather(histogram(whole, 8), at % 8, 0), mask = at < 8);
+    let mut total = cumsum(sort(v), axis = 0);
+    for i in static_range(0, 3) {
+        total += flip(total) * (i as T);
+    }
+    let square = reshape(total, [B / 8, 8]);
+    let turned = trans(square) + max(square, axis = 1)[(None, ..)];
+    let mut steps = 0i32;
+    let mut value = sum(whole);
+    while value > 1 && steps < 20 {
+        value = if value % 2 == 0 { value / 2 } else { value - 1 };
+        steps += 1;
+    }
+    let ends = select(reshape(turned, [B]) > v, v, total) + exp(v) * (steps as T);
+    store(y + block + at, ends, mask = inside);
+}
+
+fn families_program(x: &Tensor) -> Result<[Tensor; 2]> {
+    let (mut y, n) = (x.empty_like()?, x.numel());
+    let mut counts = x.new_zeros(Dtype::I32, [16])?;
+    families::<f32, 64>(x, &mut y, &mut counts, &n).grid(n.cdiv(64)).launch()?;
+    Ok([y, counts])
+}
+
+/// The bytes of a package whose kernel has ops of all families.
+pub(crate) fn package_of_families() -> Vec<u8> {
+    let rows = Dim::new("rows", 1..=50);
+    let graph = export(|[x]| families_program(x), [input("x", [&rows, &5.into()], Dtype::F32)]).unwrap();
+    graph.named("families").package().to_bytes().unwrap()
+}
+
+/// Loops forever if it can.
+#[kernel]
+fn endless(x: PtrMut<f32>, is_endless: bool) {
+    let mut value = load(x);
+    while is_endless && value == value {
+        value = value * 1.0;
+    }
+    store(x, value);
+}
+
+/// The bytes of a package with one program that loops forever, or with so many that end.
+pub(crate) fn endless_package(programs: i64) -> Vec<u8> {
+    let rows = Dim::new("rows", 1..=50);
+    let program = |x: &Tensor| {
+        let mut y = x.clone();
+        endless(&mut y, programs == 1).grid(Dim::from(programs)).launch()?;
+        Ok::<_, galatea::Error>(y)
+    };
+    let graph = export(|[x]| program(x), [input("x", [&rows, &5.into()], Dtype::F32)]).unwrap();
+    graph.package().to_bytes().unwrap()
 }
 
 /// The input of the runs.

@@ -137,7 +137,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
         }
         Op::Butterfly { x, axis, bit } => {
             check_along(func, "butterfly", &[*x], *axis)?;
-            if ty(*x).shape()[*axis as usize].as_int().is_some_and(|extent| extent >> bit <= 1) {
+            if ty(*x).shape()[*axis as usize].as_int().is_some_and(|extent| extent.checked_shr(*bit).unwrap_or(0) <= 1) {
                 return Err(format!("an index along axis {axis} of `{}` has no bit {bit}", ty(*x)));
             }
             same(ty(*x))

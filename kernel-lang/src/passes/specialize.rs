@@ -106,7 +106,7 @@ impl Bindings {
 const MAX_ITERATIONS: i128 = 1 << 12;
 
 /// The largest number of values in a kernel: beyond it, nested loops that are written out would take hours to compile.
-const MAX_VALUES: usize = 1 << 17;
+pub const MAX_VALUES: usize = 1 << 17;
 
 /// The largest number of elements of a tile, as in Triton.
 const MAX_NUMEL: i128 = 1 << 20;

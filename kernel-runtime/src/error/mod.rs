@@ -371,6 +371,12 @@ pub enum Error {
     /// A `device_assert!` failed in a `.checked()` launch.
     #[error("{0}")]
     AssertionFailed(Box<AssertionFailed>),
+    /// A launch was stopped before its end.
+    #[error("kernel `{kernel}` was stopped: the time for the run is over\nhelp: raise the time limit if you trust the program to end")]
+    TimeLimit {
+        /// The kernel.
+        kernel: &'static str,
+    },
     /// A simulated GPU detected a mistake of a kernel.
     #[cfg(feature = "sim")]
     #[error("{}", fault_text(.0))]

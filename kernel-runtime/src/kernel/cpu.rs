@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::error::{AssertionFailed, Error, OutOfBounds, Result};
 use crate::kernel::Kernel;
 use crate::launch::prints;
-use kernel_cpu::{Conflicts, Program, Scratch, Violation};
+use kernel_cpu::{Conflicts, Deadline, Program, Scratch, Violation};
 use kernel_lang::backend::print_records;
 
 /// Other threads are used only if this thread alone would take longer: waking them takes some microseconds.
@@ -19,8 +19,23 @@ const ALONE: Duration = Duration::from_micros(20);
 const TASKS_PER_THREAD: u64 = 8;
 
 thread_local! {
+    /// When launches of this thread stop.
+    static END: Cell<Option<Instant>> = const { Cell::new(None) };
     /// Reused by the next launch. It is taken out while in use, so a thread that is given another task meanwhile makes a new one.
     static SCRATCH: Cell<Option<Scratch>> = const { Cell::new(None) };
+}
+
+/// Calls `work`. Launches on the CPU in it, of this thread, stop at a time, and then are [`Error::TimeLimit`].
+pub fn stopping_at<R>(end: Instant, work: impl FnOnce() -> R) -> R {
+    struct Before(Option<Instant>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            END.set(self.0);
+        }
+    }
+    let before = Before(END.get());
+    END.set(Some(before.0.map_or(end, |before| before.min(end))));
+    work()
 }
 
 /// Runs all programs of the grid, which is not empty. Axis 0 varies fastest.
@@ -30,8 +45,19 @@ pub(crate) fn run(kernel: &'static str, program: &Program, words: &[u64], grid: 
     if program.words() != words.len() {
         return Err(Error::ArgumentCount { kernel, expected: program.words(), given: words.len() });
     }
+    let deadline = END.get().map(Deadline::at);
+    let work = Work { program, words, grid, checked, conflicts: Conflicts::none(), deadline: deadline.as_ref() };
+    run_all(kernel, work)?;
+    // Of a launch that ends in time, the deadline may pass now.
+    match deadline.is_some_and(|deadline| deadline.has_passed()) {
+        true => Err(Error::TimeLimit { kernel }),
+        false => Ok(()),
+    }
+}
+
+fn run_all(kernel: &'static str, work: Work<'_>) -> Result<()> {
+    let Work { program, words, grid, .. } = work;
     let programs = grid.into_iter().map(u64::from).product::<u64>();
-    let work = Work { program, words, grid, checked, conflicts: Conflicts::none() };
 
     // Start on this thread; if that takes long, share the remaining programs.
     let done = work.run(0..programs, Some(Instant::now() + ALONE)).map_err(|violation| failure(kernel, violation))?;
@@ -63,21 +89,26 @@ struct Work<'a> {
     checked: bool,
     /// Conflicts with other programs, if several threads run them.
     conflicts: Conflicts,
+    deadline: Option<&'a Deadline>,
 }
 
 impl Work<'_> {
     /// Runs programs in order until the range or the time ends. Returns the index after the last program that ran.
     fn run(&self, range: Range<u64>, until: Option<Instant>) -> Result<u64, Violation> {
-        let Work { program, words, grid, checked, ref conflicts } = *self;
+        let Work { program, words, grid, checked, ref conflicts, deadline } = *self;
         let mut scratch = SCRATCH.take().unwrap_or_default();
         let mut result = Ok(range.end);
         for index in range {
             // SAFETY: the words are the arguments of this kernel. The memory to which they point is initialised, aligned and alive, and borrowed
             // mutably if the kernel writes it, so only the kernel's own programs access it meanwhile. These programs run on one thread, or know their
             // conflicts. For the addresses that an `unchecked` kernel computes, the caller of its `unsafe` launch gave the guarantee.
-            let ran = unsafe { program.run(words, grid, coordinates(index, grid), &mut scratch, checked, conflicts) };
+            let ran = unsafe { program.run_until(words, grid, coordinates(index, grid), &mut scratch, checked, conflicts, deadline) };
             if let Err(violation) = ran {
                 result = Err(violation);
+                break;
+            }
+            // The caller finds that the deadline has passed.
+            if deadline.is_some_and(Deadline::has_passed) {
                 break;
             }
             if until.is_some_and(|until| Instant::now() >= until) {

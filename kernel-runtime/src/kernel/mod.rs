@@ -439,6 +439,11 @@ impl Kernel {
         self.compile_for_cpu(key)
     }
 
+    /// Whether the CPU has run this key.
+    pub(crate) fn has_program(&self, key: &[u64]) -> bool {
+        self.programs.find(None, key).is_some()
+    }
+
     #[cold]
     fn compile_for_cpu(&self, key: &[u64]) -> Result<Arc<Program>> {
         let _guard = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
@@ -536,7 +541,11 @@ impl Kernel {
 
 /// Formats what a key binds: `T = f32, BLOCK_SIZE = 1024, n % 16 = 0`.
 fn parameters(func: &ir::Function, key: &[u64], facts: &[Fact]) -> String {
-    let Bindings { types, consts, multiples, .. } = bindings(func, key, facts);
+    written_bindings(func, bindings(func, key, facts))
+}
+
+fn written_bindings(func: &ir::Function, bindings: Bindings) -> String {
+    let Bindings { types, consts, multiples, .. } = bindings;
     let types = types.iter().map(|(name, dtype)| format!("{name} = {dtype}"));
     let consts = consts.iter().map(|(name, value)| format!("{name} = {}", written(func, name, *value)));
     let multiples = multiples.iter().map(|(name, of)| format!("{name} % {of} = 0"));

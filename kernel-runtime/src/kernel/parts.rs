@@ -1,18 +1,23 @@
 //! The parts of a kernel and of its recorded launches, which a package holds instead of a program.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use kernel_lang::Schedule;
 use kernel_lang::dtype::Dtype;
-use kernel_lang::ir::{self, Elem, Op, Stage, Type};
+use kernel_lang::ir::{self, Elem, Evict, Op, Stage, Type};
+use kernel_lang::{Bindings, Schedule};
 
+use super::module::CudaGpu;
 use super::{Kernel, Param, ParamKind, Variant};
-use crate::launch::fact::Fact;
+use crate::device::Backend;
+use crate::launch::fact::{self, Fact};
 use crate::launch::recording::{MOST_KEYS, MOST_WORDS};
 use crate::ops::OpsError;
 use crate::ops::recorder::{RecordedArg, RecordedLaunch};
-use crate::{Dim, Error, Result, Site, Target};
+use crate::sim::SimGpu;
+use crate::{Device, Dim, Error, Result, Site, Target};
 
 /// The parts of a kernel. [`KernelParts::of`] takes them out of a kernel of this program, and [`KernelParts::kernel`] makes a kernel of them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -124,8 +129,13 @@ impl KernelParts {
     /// # Errors
     /// As [`KernelParts::kernel`].
     pub fn parameters(&self, key: &[u64]) -> Result<String> {
-        let (func, facts) = self.checked()?;
-        Ok(super::parameters(&func, key, &facts))
+        let func = self.checked()?;
+        let mut bindings = super::bindings(&func, key, &[]);
+        let known = key.get(func.types.len() + func.consts.len()).copied().unwrap_or(0);
+        for (_, fact) in self.facts.iter().enumerate().filter(|(at, _)| known >> at & 1 == 1) {
+            bindings = fact.bind(&func, bindings);
+        }
+        Ok(super::written_bindings(&func, bindings))
     }
 
     /// The text of the IR without source locations, which the edit of a comment changes.
@@ -141,12 +151,44 @@ impl KernelParts {
     /// # Safety
     /// The PTX of each variant takes the argument words of the parameters, and does what the IR does for its key.
     pub unsafe fn kernel(self) -> Result<&'static Kernel> {
-        static KERNELS: OnceLock<Mutex<HashMap<KernelParts, &'static Kernel>>> = OnceLock::new();
-        let mut kernels = KERNELS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kernels = kernels();
         if let Some(kernel) = kernels.get(&self) {
             return Ok(kernel);
         }
-        let (_, facts) = self.checked()?;
+        self.checked()?;
+        // SAFETY: the parts are checked, and the caller vouches for the variants.
+        Ok(unsafe { self.leaked(&mut kernels) })
+    }
+
+    /// A kernel of parts that a stranger wrote, for the rest of the process. It has no variants and no facts: each device compiles the IR, which has only ops
+    /// of safe kernels and no `inline_ptx`.
+    ///
+    /// # Errors
+    /// As [`KernelParts::kernel`], for ops that are only safe if their author is trusted, and [`OpsError::KernelMemory`] once all such kernels
+    /// take [`KernelParts::MOST_UNTRUSTED_BYTES`].
+    pub fn untrusted(mut self) -> Result<&'static Kernel> {
+        self.variants.clear();
+        self.facts.clear();
+        let func = self.checked()?;
+        let is_refused = |op: &&Op| matches!(op, Op::InlinePtx { .. } | Op::Address { .. });
+        if let Some(op) = func.all_insts().into_iter().map(|inst| &func.inst(inst).op).find(is_refused) {
+            return Err(self.refused(format!("its IR has a `{}`, which only trusted packages may have", op.name())));
+        }
+        let mut kernels = kernels();
+        if let Some(kernel) = kernels.get(&self) {
+            return Ok(kernel);
+        }
+        charge(&self.name, BYTES_PER_TEXT * self.ir.len())?;
+        // SAFETY: the parts are checked, and there are no variants.
+        Ok(unsafe { self.leaked(&mut kernels) })
+    }
+
+    /// The most bytes that untrusted kernels and their programs take together in one process, which never frees them.
+    pub const MOST_UNTRUSTED_BYTES: usize = 256 << 20;
+
+    /// # Safety
+    /// As [`KernelParts::kernel`], of checked parts.
+    unsafe fn leaked(self, kernels: &mut HashMap<KernelParts, &'static Kernel>) -> &'static Kernel {
         let text = |text: &String| &*String::leak(text.clone());
         let params: Vec<Param> = self.params.iter().map(|(name, kind)| Param { name: text(name), kind: *kind }).collect();
         let variants = self.variants.iter().map(|variant| Variant {
@@ -158,17 +200,22 @@ impl KernelParts {
             ptx: text(&variant.ptx),
         });
         let variants: Vec<Variant> = variants.collect();
+        let facts: Vec<Fact> = self.facts.iter().filter_map(|fact| fact.of(&params)).collect();
         // SAFETY: the caller vouches for the variants. `checked` compared the parameters and the facts with the IR, whose accesses are guarded.
         let kernel = unsafe { Kernel::new(text(&self.name), text(&self.ir), self.schedule, params.leak(), variants.leak()) };
         let kernel = Kernel { built: self.built.clone(), ..kernel.specializing(facts.leak()) };
         let kernel: &'static Kernel = Box::leak(Box::new(kernel));
         kernels.insert(self, kernel);
-        Ok(kernel)
+        kernel
     }
 
-    /// Compares the parts with the IR, and returns it and the facts.
-    fn checked(&self) -> Result<(ir::Function, Vec<Fact>)> {
-        let refused = |reason: String| Error::Ops(OpsError::NotAKernel { name: self.name.clone(), reason });
+    fn refused(&self, reason: String) -> Error {
+        Error::Ops(OpsError::NotAKernel { name: self.name.clone(), reason })
+    }
+
+    /// Compares the parts with the IR, and returns it.
+    fn checked(&self) -> Result<ir::Function> {
+        let refused = |reason: String| self.refused(reason);
         let func = ir::parse(&self.ir).map_err(|error| refused(format!("its IR cannot be read: {error}")))?;
         ir::verify(&func, Stage::Generic).map_err(|violations| {
             let first = violations.first().map_or_else(String::new, |violation| format!("{}: {}", violation.op, violation.message));
@@ -199,25 +246,60 @@ impl KernelParts {
         if self.facts.len() > 64 {
             return Err(refused("it has more than 64 facts".to_owned()));
         }
-        let mut word = 0;
-        let words: HashMap<&str, usize> = self
-            .params
-            .iter()
-            .filter_map(|(name, kind)| {
-                let first = word;
-                word += kind.words();
-                matches!(kind, ParamKind::Scalar).then_some((&**name, first))
-            })
-            .collect();
-        let fact = |fact: &FactParts| match (words.get(&*fact.param), fact.known) {
-            (Some(word), KnownParts::Is(bits)) => Ok(Fact::is(String::leak(fact.param.clone()), *word, bits)),
-            (Some(word), KnownParts::MultipleOf(of)) if of.is_power_of_two() => {
-                Ok(Fact::multiple_of(String::leak(fact.param.clone()), *word, of))
-            }
-            _ => Err(refused(format!("it has a fact of `{}`, which is no scalar parameter", fact.param))),
+        let is_scalar = |name: &str| self.params.iter().any(|(param, kind)| param == name && matches!(kind, ParamKind::Scalar));
+        let is_fact = |fact: &&FactParts| match fact.known {
+            KnownParts::Is(_) => is_scalar(&fact.param),
+            KnownParts::MultipleOf(of) => is_scalar(&fact.param) && of.is_power_of_two(),
         };
-        let facts = self.facts.iter().map(fact).collect::<Result<_>>()?;
-        Ok((func, facts))
+        if let Some(fact) = self.facts.iter().find(|fact| !is_fact(fact)) {
+            return Err(refused(format!("it has a fact of `{}`, which is no scalar parameter", fact.param)));
+        }
+        let most_stages = ir::MAX_STAGES as u32;
+        if !(1..=most_stages).contains(&self.schedule.num_stages) {
+            return Err(refused(format!("its `num_stages` is {}, and 1 to {most_stages} are possible", self.schedule.num_stages)));
+        }
+        Ok(func)
+    }
+}
+
+/// What a parsed kernel takes at most, in bytes for each byte of its text.
+const BYTES_PER_TEXT: usize = 64;
+
+/// Counts the memory of an untrusted kernel, which is never freed.
+fn charge(kernel: &str, bytes: usize) -> Result<()> {
+    static TAKEN: AtomicUsize = AtomicUsize::new(0);
+    let limit = KernelParts::MOST_UNTRUSTED_BYTES;
+    let needed = TAKEN.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+    if needed <= limit {
+        return Ok(());
+    }
+    TAKEN.fetch_sub(bytes, Ordering::Relaxed);
+    Err(Error::Ops(OpsError::KernelMemory { kernel: kernel.to_owned(), needed, limit }))
+}
+
+/// The kernels of parts, which are never freed.
+fn kernels() -> MutexGuard<'static, HashMap<KernelParts, &'static Kernel>> {
+    static KERNELS: OnceLock<Mutex<HashMap<KernelParts, &'static Kernel>>> = OnceLock::new();
+    KERNELS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl FactParts {
+    /// The fact, if one of these parameters is its scalar.
+    fn of(&self, params: &[Param]) -> Option<Fact> {
+        let at = params.iter().position(|param| param.name == self.param && matches!(param.kind, ParamKind::Scalar))?;
+        let word = params[..at].iter().map(|param| param.kind.words()).sum();
+        Some(match self.known {
+            KnownParts::Is(bits) => Fact::is(params[at].name, word, bits),
+            KnownParts::MultipleOf(of) => Fact::multiple_of(params[at].name, word, of),
+        })
+    }
+
+    /// Binds the parameter to the value or the divisor that the fact states.
+    fn bind(&self, func: &ir::Function, bindings: Bindings) -> Bindings {
+        match self.known {
+            KnownParts::Is(bits) => fact::bind_value(func, &self.param, bits, bindings),
+            KnownParts::MultipleOf(of) => bindings.multiple(&self.param, of.into()),
+        }
     }
 }
 
@@ -258,17 +340,24 @@ fn ir_params(name: &str, kind: ParamKind) -> Vec<(String, IrParam)> {
 fn is_of_source(op: &Op) -> bool {
     match op {
         Op::Pointer { .. }
+        | Op::View { .. }
         | Op::AsyncBuffer { .. }
         | Op::AsyncCopy { .. }
         | Op::AsyncCommitGroup { .. }
         | Op::AsyncWait { .. }
         | Op::LocalLoad { .. }
         | Op::IssueLoads { .. }
+        | Op::Convert { .. }
+        | Op::IfAny { .. }
+        | Op::AnyInWarp { .. }
+        | Op::LaunchValue { .. }
         | Op::Report { .. } => false,
-        Op::Load { in_bounds, partial, shifted, .. } | Op::Store { in_bounds, partial, shifted, .. } => {
-            !(*in_bounds || *partial || *shifted)
+        Op::Load { in_bounds, partial, shifted, align, evict, .. } | Op::Store { in_bounds, partial, shifted, align, evict, .. } => {
+            !(*in_bounds || *partial || *shifted) && *align == 0 && *evict != Evict::FirstIfSmall
         }
-        Op::Atomic { in_bounds, .. } => !in_bounds,
+        Op::Atomic { in_bounds, align, .. } => !in_bounds && *align == 0,
+        Op::If { rare, .. } => !rare,
+        Op::For { remainder, guarded, .. } => !(*remainder || *guarded),
         _ => true,
     }
 }
@@ -307,6 +396,18 @@ impl RecordedLaunch {
                 Dtype::from_code(key[at]).filter(|dtype| func.types[at].choices.contains(dtype))
             }
         };
+        // Also those that no parameter has.
+        let (types, consts) = key.split_at(func.types.len());
+        for (param, code) in func.types.iter().zip(types) {
+            if !Dtype::from_code(*code).is_some_and(|dtype| param.choices.contains(&dtype)) {
+                return refused(format!("a launch names no dtype that `{}` can be", param.name));
+            }
+        }
+        for (param, word) in func.consts.iter().zip(consts) {
+            if !is_word_of(*word, param.dtype) {
+                return refused(format!("a launch gives `{}` a value that no `{}` has", param.name, param.dtype));
+            }
+        }
         let mut at = 0;
         for (param, arg) in kernel.params().iter().zip(&args) {
             let ty = func.ty(func.params[at].value);
@@ -338,6 +439,46 @@ impl RecordedLaunch {
         }
     }
 
+    /// The bytes that compiling the kernel of the launch takes at most. A short kernel may compute many values: static loops repeat their body.
+    ///
+    /// # Errors
+    /// [`Error::Compile`] for a kernel whose IR cannot be read.
+    pub fn compile_bytes(&self) -> Result<usize> {
+        let func = self.kernel.parsed()?;
+        let bindings = super::bindings(func, &self.key, &[]);
+        Ok(BYTES_PER_VALUE * most_values(func, func.body, &bindings).min(kernel_lang::MAX_VALUES))
+    }
+
+    /// Compiles the [untrusted](KernelParts::untrusted) kernel of the launch for a device, and returns how many bytes of scratch memory each thread of the CPU
+    /// takes for it.
+    ///
+    /// # Errors
+    /// [`Error::Compile`], [`OpsError::KernelMemory`], and those of a launch that compiles.
+    pub fn prepare(&self, device: &Device) -> Result<usize> {
+        let kernel = self.kernel;
+        let compile = || match device.backend() {
+            Backend::Cpu => {
+                let is_new = !kernel.has_program(&self.key);
+                let program = kernel.on_cpu(&self.key)?;
+                if is_new {
+                    charge(kernel.name(), program.code_bytes())?;
+                }
+                Ok(program.scratch_bytes())
+            }
+            Backend::Sim(sim) => {
+                charge(kernel.name(), BYTES_PER_TEXT * kernel.ir().len())?;
+                kernel.on_gpu(&SimGpu { device: *device, sim }, &self.key, None).map(|_| 0)
+            }
+            Backend::Cuda(cuda) => {
+                charge(kernel.name(), BYTES_PER_TEXT * kernel.ir().len())?;
+                let stream = device.stream().queue().ok_or(Error::NoStream { device: *device })?;
+                kernel.on_gpu(&CudaGpu { device: *device, cuda, stream, overlaps: false }, &self.key, None).map(|_| 0)
+            }
+        };
+        // A defect of the compiler is then an error of one package.
+        catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| Err(kernel.crashed(&self.key)))
+    }
+
     /// The kernel.
     pub fn of_kernel(&self) -> &'static Kernel {
         self.kernel
@@ -352,4 +493,37 @@ impl RecordedLaunch {
     pub fn arguments(&self) -> &[RecordedArg] {
         &self.args
     }
+}
+
+/// What a specialised kernel takes at most while it is compiled, in bytes for each of its values.
+const BYTES_PER_VALUE: usize = 2048;
+
+/// The values that a region has at most once it is specialised. A static loop whose bounds depend on more than the constants counts as the longest one.
+fn most_values(func: &ir::Function, region: ir::Region, bindings: &Bindings) -> usize {
+    let number = |expr: &ir::ConstExpr| {
+        let bound = |name: &str| bindings.consts.iter().find(|(known, _)| **known == *name).map(|(_, value)| ir::ConstExpr::Int(*value));
+        expr.evaluate(&bound).ok()?.as_int()
+    };
+    let mut values = 0usize;
+    for inst in &func.region(region).insts {
+        let data = func.inst(*inst);
+        let mut inner = 0usize;
+        data.op.for_each_region(&mut |region| {
+            let params = func.region(region).params.len();
+            inner = inner.saturating_add(params).saturating_add(most_values(func, region, bindings));
+        });
+        if let Op::StaticFor { start, end, .. } = &data.op {
+            let iterations = number(start).zip(number(end)).map(|(start, end)| usize::try_from(end.saturating_sub(start)).unwrap_or(0));
+            inner = inner.saturating_mul(iterations.unwrap_or(usize::MAX));
+        }
+        values = values.saturating_add(1 + data.results.len()).saturating_add(inner);
+    }
+    values
+}
+
+/// Whether a word of a key is a value of a constant: integers with a sign are extended to the word, and all other values have zeros above their bits.
+fn is_word_of(word: u64, dtype: Dtype) -> bool {
+    let unused = 64 - dtype.bits();
+    let bits = word << unused;
+    if dtype.is_signed_int() { (bits.cast_signed() >> unused).cast_unsigned() == word } else { bits >> unused == word }
 }

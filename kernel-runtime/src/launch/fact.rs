@@ -49,16 +49,21 @@ impl Fact {
         if self.mask != u64::MAX {
             return bindings.multiple(self.name, i128::from(self.mask) + 1);
         }
-        let param = func.params.iter().find(|param| *param.name == *self.name);
-        let dtype = param.and_then(|param| func.ty(param.value).elem().dtype());
-        // The bits of the word above the argument's own are zero.
-        let unused = dtype.map_or(0, |dtype| 64 - 8 * dtype.bytes());
-        let number = match dtype {
-            Some(dtype) if dtype.is_signed_int() => i128::from((self.bits << unused).cast_signed() >> unused),
-            _ => i128::from(self.bits),
-        };
-        bindings.constant(self.name, number)
+        bind_value(func, self.name, self.bits, bindings)
     }
+}
+
+/// Binds a parameter to the value with these bits.
+pub(crate) fn bind_value(func: &ir::Function, name: &str, bits: u64, bindings: Bindings) -> Bindings {
+    let param = func.params.iter().find(|param| *param.name == *name);
+    let dtype = param.and_then(|param| func.ty(param.value).elem().dtype());
+    // The bits of the word above the argument's own are zero.
+    let unused = dtype.map_or(0, |dtype| 64 - 8 * dtype.bytes());
+    let number = match dtype {
+        Some(dtype) if dtype.is_signed_int() => i128::from((bits << unused).cast_signed() >> unused),
+        _ => i128::from(bits),
+    };
+    bindings.constant(name, number)
 }
 
 /// A bit for each of these facts, set if it holds for the words.

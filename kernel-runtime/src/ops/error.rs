@@ -277,6 +277,18 @@ pub enum OpsError {
         /// What does not fit.
         reason: String,
     },
+    /// The kernels of untrusted packages take too much memory, which the process does not free.
+    #[error(
+        "kernel `{kernel}` does not fit: the kernels of untrusted packages would take {needed} bytes in this process, and {limit} are the most\nhelp: run packages of strangers in processes that end"
+    )]
+    KernelMemory {
+        /// The kernel.
+        kernel: String,
+        /// The bytes of all such kernels, this one included.
+        needed: usize,
+        /// The most bytes.
+        limit: usize,
+    },
     /// A launch takes tensors of a recording and cannot be recorded.
     #[error("kernel `{kernel}` cannot be recorded: {reason}\nhelp: {help}")]
     NotRecorded {
