@@ -74,7 +74,7 @@ pub fn input(name: &str, dims: impl IntoDims, dtype: Dtype) -> Input {
 /// - [`GraphError::NodeDim`] for an operation with a dim that no input determines
 /// - [`GraphError::ForeignOutput`] for a result that is not recorded
 pub fn export<const N: usize, R: OpResults>(
-    body: impl Fn([&Tensor; N]) -> kernel_runtime::Result<R>,
+    mut body: impl FnMut([&Tensor; N]) -> kernel_runtime::Result<R>,
     inputs: [Input; N],
 ) -> Result<Graph> {
     export_slice(|tensors| body(std::array::from_fn(|number| tensors[number])), inputs.into())
@@ -84,9 +84,9 @@ pub fn export<const N: usize, R: OpResults>(
 ///
 /// # Errors
 /// As [`export`].
-pub fn export_slice<R: OpResults>(body: impl Fn(&[&Tensor]) -> kernel_runtime::Result<R>, inputs: Vec<Input>) -> Result<Graph> {
-    let finished = |for_cpu: bool| {
-        let (mut graph, has_cpu) = record(&body, inputs.clone(), for_cpu)?;
+pub fn export_slice<R: OpResults>(mut body: impl FnMut(&[&Tensor]) -> kernel_runtime::Result<R>, inputs: Vec<Input>) -> Result<Graph> {
+    let mut finished = |for_cpu: bool| {
+        let (mut graph, has_cpu) = record(&mut body, inputs.clone(), for_cpu)?;
         for pass in passes::ALL {
             pass(&mut graph);
             verify::run(&graph)?;
@@ -102,7 +102,7 @@ pub fn export_slice<R: OpResults>(body: impl Fn(&[&Tensor]) -> kernel_runtime::R
 
 /// The graph before all passes, and whether it has ops with a function of their own for the CPU, which `for_cpu` records.
 pub(crate) fn record<R: OpResults>(
-    body: impl Fn(&[&Tensor]) -> kernel_runtime::Result<R>,
+    mut body: impl FnMut(&[&Tensor]) -> kernel_runtime::Result<R>,
     inputs: Vec<Input>,
     for_cpu: bool,
 ) -> Result<(Graph, bool)> {
@@ -149,7 +149,7 @@ pub(crate) fn record<R: OpResults>(
 /// # Errors
 /// Those of both.
 pub fn compile<const N: usize, R: OpResults>(
-    body: impl Fn([&Tensor; N]) -> kernel_runtime::Result<R>,
+    body: impl FnMut([&Tensor; N]) -> kernel_runtime::Result<R>,
     inputs: [Input; N],
     device: &Device,
 ) -> Result<Session> {

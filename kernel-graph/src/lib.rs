@@ -24,8 +24,8 @@ pub use error::{GraphError, Result};
 pub use export::{Input, compile, export, export_slice, input};
 pub use flops::{FlopRow, FlopTable};
 pub use graph::{Call, Graph, Level};
-pub use op_check::{OpCheck, OpCheckOptions, op_check};
 pub use kernel_package::{
     Check, Constant, Limits, Node, NodeOp, Package, PackageError, PackageWriter, Plan, PlanInput, RunError, Session, load_parameters,
     save_parameters, weights,
 };
+pub use op_check::{OpCheck, OpCheckOptions, op_check};

@@ -12,7 +12,7 @@ use crate::export::{export_slice, input};
 /// How [`op_check`] compares.
 #[derive(Clone, Debug)]
 pub struct OpCheckOptions {
-    /// The devices on which the op runs, besides that of the arguments. By default the CPU and, if there is one, the first CUDA GPU.
+    /// The devices on which the op runs, besides that of the arguments. By default the CPU and, where they exist, the first CUDA GPU and a simulated GPU.
     pub devices: Vec<Device>,
     /// The allowed absolute and relative errors between devices, whose sums have different orders. By default 1e-5 for both, for `f16` and `bf16` 2e-2.
     pub within: Option<(f64, f64)>,
@@ -22,7 +22,7 @@ pub struct OpCheckOptions {
 
 impl Default for OpCheckOptions {
     fn default() -> OpCheckOptions {
-        let devices = [Device::parse("cpu"), Device::parse("cuda:0")].into_iter().flatten().collect();
+        let devices = ["cpu", "cuda:0", "sim"].map(Device::parse).into_iter().flatten().collect();
         OpCheckOptions { devices, within: None, gradients: GradTolerance::default() }
     }
 }

@@ -91,7 +91,9 @@ pub enum RunError {
         location: Site,
     },
     /// An untrusted package needs more memory than it may take. Nothing was allocated for it.
-    #[error("the package needs {needed} bytes of memory, and {limit} is its limit\nhelp: if you want to run it, raise the limit: `Limits::new().memory(..)`")]
+    #[error(
+        "the package needs {needed} bytes of memory, and {limit} is its limit\nhelp: if you want to run it, raise the limit: `Limits::new().memory(..)`"
+    )]
     MemoryLimit {
         /// The bytes that it needs.
         needed: u64,
@@ -99,7 +101,9 @@ pub enum RunError {
         limit: u64,
     },
     /// Loading an untrusted package takes more time than it may.
-    #[error("the kernels of the package take longer to compile than {limit:?}\nhelp: if you want to run it, raise the limit: `Limits::new().time(..)`")]
+    #[error(
+        "the kernels of the package take longer to compile than {limit:?}\nhelp: if you want to run it, raise the limit: `Limits::new().time(..)`"
+    )]
     LoadTime {
         /// The most time.
         limit: std::time::Duration,

@@ -519,7 +519,8 @@ impl Package {
         let ir = code(&json["ir"], "ir")?;
         let content = |entry: &Json| Ok((text(&entry[0], "contents")?.to_owned(), text(&entry[1], "contents")?.to_owned()));
         let built = |built: &Json| -> Result<BuiltParts> {
-            let count = built["variants"].as_u64().and_then(|count| usize::try_from(count).ok()).ok_or_else(|| fail("`built` is damaged"))?;
+            let count =
+                built["variants"].as_u64().and_then(|count| usize::try_from(count).ok()).ok_or_else(|| fail("`built` is damaged"))?;
             Ok(BuiltParts { count, contents: list(&built["contents"], "contents")?.iter().map(content).collect::<Result<_>>()? })
         };
         let variant = |variant: &'p Json| {

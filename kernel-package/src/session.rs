@@ -74,7 +74,16 @@ impl Session {
         let lifetimes = Lifetimes::of(&plan);
         let launches = plan.nodes.iter().filter(|node| matches!(node.op, NodeOp::Launch(_))).count();
         let replays = AtomicBool::new(device.is_cuda() && launches > 1 && bounds.is_none());
-        Ok(Session { plan, device: *device, lifetimes, rooms: Mutex::default(), replays, allocations: AtomicUsize::new(0), bounds, alone: Mutex::default() })
+        Ok(Session {
+            plan,
+            device: *device,
+            lifetimes,
+            rooms: Mutex::default(),
+            replays,
+            allocations: AtomicUsize::new(0),
+            bounds,
+            alone: Mutex::default(),
+        })
     }
 
     /// The plan.

@@ -69,11 +69,8 @@ pub(crate) fn write(tuning: &RecordedTuning) -> Json {
 /// The launch with the configurations of JSON. `grid` reads a grid.
 pub(crate) fn read(json: &Json, launch: RecordedLaunch, grid: &dyn Fn(&Json) -> Result<[Dim; 3]>) -> Result<RecordedLaunch> {
     let number = |json: &Json, name: &str| json.as_u64().ok_or_else(|| fail(&format!("`{name}` is no number")));
-    let size = |json: &Json, name: &str| {
-        usize::try_from(number(json, name)?).map_err(|_| fail(&format!("`{name}` is too large")))
-    };
-    let milliseconds =
-        |name: &str| u32::try_from(number(&json[name], name)?).map_err(|_| fail(&format!("`{name}` is too large")));
+    let size = |json: &Json, name: &str| usize::try_from(number(json, name)?).map_err(|_| fail(&format!("`{name}` is too large")));
+    let milliseconds = |name: &str| u32::try_from(number(&json[name], name)?).map_err(|_| fail(&format!("`{name}` is too large")));
     let bits = |json: &Json, name: &str| json.as_str().and_then(unhex).ok_or_else(|| fail(&format!("`{name}` is no hexadecimal word")));
     let given = |json: &'_ Json| !json.is_null();
     let word = |entry: &Json| {
@@ -85,7 +82,8 @@ pub(crate) fn read(json: &Json, launch: RecordedLaunch, grid: &dyn Fn(&Json) -> 
         numbers => list(numbers, name)?.iter().map(|entry| size(entry, name)).collect::<Result<Vec<_>>>(),
     };
     let record = |entry: &Json| Ok((text(&entry[0], "records")?.to_owned(), text(&entry[1], "records")?.to_owned()));
-    let records = if given(&json["records"]) { list(&json["records"], "records")?.iter().map(record).collect::<Result<_>>()? } else { Vec::new() };
+    let records =
+        if given(&json["records"]) { list(&json["records"], "records")?.iter().map(record).collect::<Result<_>>()? } else { Vec::new() };
     let rtol = &json["verify"]["rtol"];
     let parts = TunerParts {
         key: list(&json["words"], "words")?.iter().map(word).collect::<Result<_>>()?,

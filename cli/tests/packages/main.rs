@@ -134,7 +134,8 @@ fn a_package_as_json_has_a_stable_schema() {
     assert_eq!(json["steps"][1]["grid"], serde_json::json!(["rows", "1", "1"]));
     assert_eq!(json["steps"][1]["configurations"], serde_json::json!([]));
     let tuned: Value = serde_json::from_str(&galatea(&folder, "inspect tuned.gpk --json").0).unwrap();
-    let configuration = serde_json::json!({ "text": "Config { BLOCK: 128, num_warps: 4, num_stages: 8 }", "grid": ["cdiv(n, 128)", "1", "1"] });
+    let configuration =
+        serde_json::json!({ "text": "Config { BLOCK: 128, num_warps: 4, num_stages: 8 }", "grid": ["cdiv(n, 128)", "1", "1"] });
     assert_eq!(tuned["steps"][1]["configurations"][1], configuration);
     let kernel = &json["kernels"][0];
     assert_eq!(kernel["params"][0], serde_json::json!({ "name": "x", "kind": "View<2>" }));

@@ -8,13 +8,13 @@ use kernel_graph::{Graph, Level, Session, export, input};
 use crate::kernels::{mlp_op, row_sums, scale, silu, silu_op, sum_difference};
 use crate::numbers;
 
-fn recorded<const N: usize>(body: impl FnOnce(&Tensor) -> Result<[Tensor; N]>) -> Graph {
+fn recorded<const N: usize>(mut body: impl FnMut(&Tensor) -> Result<[Tensor; N]>) -> Graph {
     let n = Dim::new("n", 4..=128);
     export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap()
 }
 
 /// The lines of the operations, without kernels' arguments that are the same in all tests.
-fn lines<const N: usize>(body: impl FnOnce(&Tensor) -> Result<[Tensor; N]>) -> Vec<String> {
+fn lines<const N: usize>(body: impl FnMut(&Tensor) -> Result<[Tensor; N]>) -> Vec<String> {
     let text = recorded(body).to_string().replace("<T = f32, BLOCK = 64> [cdiv(n, 64), 1, 1]", "").replace(" [cdiv(n, 64), 1, 1]", "");
     text.lines().skip(1).map(|line| line.trim().replace(", n = n)", ")")).collect()
 }

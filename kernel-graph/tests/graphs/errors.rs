@@ -9,7 +9,7 @@ use crate::kernels::{scale, scale_elements, silu, silu_elements};
 use crate::numbers;
 
 /// The first line of the error of a recorded function of one input of `n` elements.
-fn recorded(body: impl FnOnce(&Tensor) -> Result<Tensor>) -> String {
+fn recorded(mut body: impl FnMut(&Tensor) -> Result<Tensor>) -> String {
     let n = Dim::new("n", 0..=4096);
     let error = export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap_err().to_string();
     error.lines().next().unwrap_or_default().to_owned()

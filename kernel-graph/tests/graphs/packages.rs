@@ -170,7 +170,7 @@ pub(crate) fn contents_that_do_not_belong_together_are_errors() {
         ("plan.json", "\"writes\":", "\"tensor\":", "has another type"),
         ("plan.json", "\"type\": \"usize\"", "\"type\": \"i32\"", "has another type"),
         ("plan.json", "\"type\": \"usize\"", "\"type\": \"f32\"", "`f32` is no integer type"),
-        ("plan.json", "\"0xb\"", "\"0xfff\"", "has another type"),
+        ("plan.json", "\"0xb\"", "\"0xfff\"", "names no dtype that `T` can be"),
         ("plan.json", "\"word\": \"0x", "\"word\": \"0xfff", "has another type"),
         ("plan.json", "\"name\": \"c0\"", "\"name\": \"c1\"", "it has no weight `c1`"),
         ("plan.json", "\"c0\"", "\"x\"", "it has no weight `x`"),

@@ -264,7 +264,10 @@ pub(crate) fn fields_that_cannot_be_recorded_or_packed_are_named() {
         other => panic!("{other:?}"),
     };
     let error = refused(of_n(prune));
-    assert!(error.starts_with("kernel `pruned` cannot be packed: `prune` depends on `n`, which has no value before a run (recorded in "), "{error}");
+    assert!(
+        error.starts_with("kernel `pruned` cannot be packed: `prune` depends on `n`, which has no value before a run (recorded in "),
+        "{error}"
+    );
     assert!(error.contains("tuned.rs:") && error.contains("\nhelp: record with a number in place of the dim"), "{error}");
     let error = refused(of_n(hook));
     assert!(error.starts_with("kernel `hooked` cannot be packed: `pre_hook` is a function of this program (recorded in "), "{error}");

@@ -302,9 +302,14 @@ pub(crate) fn typed_ir(text: &[u8], random: &mut Random) -> Vec<u8> {
             let Some(token) = tokens.get(spot).cloned() else { continue };
             let new = match kind {
                 0 => {
-                    let Some((.., ty)) = results.iter().find(|(_, name, _)| *name == token).filter(|(line, ..)| *line < at) else { continue };
-                    let alike: Vec<&String> =
-                        results.iter().filter(|(line, name, other)| *line < at && other == ty && *name != token).map(|(_, name, _)| name).collect();
+                    let Some((.., ty)) = results.iter().find(|(_, name, _)| *name == token).filter(|(line, ..)| *line < at) else {
+                        continue;
+                    };
+                    let alike: Vec<&String> = results
+                        .iter()
+                        .filter(|(line, name, other)| *line < at && other == ty && *name != token)
+                        .map(|(_, name, _)| name)
+                        .collect();
                     if alike.is_empty() {
                         continue;
                     }
@@ -334,14 +339,38 @@ pub(crate) fn typed_ir(text: &[u8], random: &mut Random) -> Vec<u8> {
 /// Changes some tokens of IR to others that the language has: ops, values, types, attributes, numbers. Much of it stays a kernel.
 pub(crate) fn ir(text: &[u8], random: &mut Random) -> Vec<u8> {
     const NUMBERS: [&str; 16] = [
-        "0", "1", "2", "3", "7", "16", "64", "-1", "127", "4096", "1048576", "2147483647", "4294967296", "9223372036854775807",
-        "-9223372036854775808", "170141183460469231731687303715884105727",
+        "0",
+        "1",
+        "2",
+        "3",
+        "7",
+        "16",
+        "64",
+        "-1",
+        "127",
+        "4096",
+        "1048576",
+        "2147483647",
+        "4294967296",
+        "9223372036854775807",
+        "-9223372036854775808",
+        "170141183460469231731687303715884105727",
     ];
     const TYPES: [&str; 16] =
         ["bool", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64", "f8e4m3", "f8e5m2", "T"];
     const ATTRIBUTES: [&str; 12] = [
-        ", in_bounds = true", ", align = 16", ", partial = true", ", shifted = true", ", volatile = true", ", rare = true",
-        ", remainder = true", ", guarded = true", ", num_stages = 16", ", unroll = 64", ", evict = \"evict_first_if_small\"", ", cache = \"wb\"",
+        ", in_bounds = true",
+        ", align = 16",
+        ", partial = true",
+        ", shifted = true",
+        ", volatile = true",
+        ", rare = true",
+        ", remainder = true",
+        ", guarded = true",
+        ", num_stages = 16",
+        ", unroll = 64",
+        ", evict = \"evict_first_if_small\"",
+        ", cache = \"wb\"",
     ];
     let text = String::from_utf8(text.to_vec()).unwrap();
     let mut tokens = tokens(&text);

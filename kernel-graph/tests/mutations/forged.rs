@@ -50,7 +50,10 @@ fn ops_that_trust_their_author_are_refused() {
         (with("%1 = launch_value () {\n  yield %0\n } : i64"), "has a `launch_value` that no safe kernel has"),
         ("unchecked {\n return\n}".to_owned(), "it is `unchecked`"),
         (with("%1 = butterfly %a {axis = 0, bit = 200} : T"), "no kernel"),
-        (with("%1 = arange {start = 0, end = 64} : tile<i64, [64]>\n %2 = butterfly %1 {axis = 0, bit = 200} : tile<i64, [64]>"), "no bit 200"),
+        (
+            with("%1 = arange {start = 0, end = 64} : tile<i64, [64]>\n %2 = butterfly %1 {axis = 0, bit = 200} : tile<i64, [64]>"),
+            "no bit 200",
+        ),
     ];
     for (body, reason) in refused {
         let error = error(forged(&body, &|_, _| {}));
@@ -68,7 +71,9 @@ fn accesses_outside_of_tensors_do_nothing() {
     let offsets = [-1, 15, 16, 1 << 20, i64::MAX, i64::MIN];
     for (number, offset) in offsets.iter().enumerate() {
         body += &format!(" %o{number} = const {{value = {offset}}} : i64\n store %y, %o{number}, %a\n");
-        body += &format!(" %r{number} = arange {{start = 0, end = 64}} : tile<i64, [64]>\n %s{number} = broadcast %o{number} : tile<i64, [64]>\n");
+        body += &format!(
+            " %r{number} = arange {{start = 0, end = 64}} : tile<i64, [64]>\n %s{number} = broadcast %o{number} : tile<i64, [64]>\n"
+        );
         body += &format!(" %t{number} = add %r{number}, %s{number} : tile<i64, [64]>\n %u{number} = broadcast %a : tile<T, [64]>\n");
         body += &format!(" %v{number} = mul %t{number}, %t{number} : tile<i64, [64]>\n store %y, %t{number}, %u{number}\n");
         body += &format!(" store %y, %v{number}, %u{number}\n");
@@ -100,7 +105,10 @@ fn tiles_are_counted_or_refused() {
     let body = |tiles: usize| {
         let mut body = "{\n %i = arange {start = 0, end = 1048576} : tile<i64, [1048576]>\n".to_owned();
         for tile in 0..tiles {
-            body += &format!(" %t{tile} = mul %i, %{} : tile<i64, [1048576]>\n", if tile == 0 { "i".to_owned() } else { format!("t{}", tile - 1) });
+            body += &format!(
+                " %t{tile} = mul %i, %{} : tile<i64, [1048576]>\n",
+                if tile == 0 { "i".to_owned() } else { format!("t{}", tile - 1) }
+            );
         }
         // All of them are used at the end.
         for tile in 0..tiles {

@@ -212,11 +212,7 @@ pub(crate) fn key<const KEY: usize>(launch: &RecordedLaunch, words: &[u64]) -> R
 }
 
 /// The arguments of a recorded launch, which take `words` words, with memory.
-pub(crate) fn bind<'a, const WORDS: usize>(
-    launch: &RecordedLaunch,
-    words: usize,
-    arguments: Vec<BoundArg<'a>>,
-) -> Result<Args<'a, WORDS>> {
+pub(crate) fn bind<'a, const WORDS: usize>(launch: &RecordedLaunch, words: usize, arguments: Vec<BoundArg<'a>>) -> Result<Args<'a, WORDS>> {
     let (kernel, params) = (launch.kernel, launch.kernel.params());
     let mut args = Args::<WORDS>::with_words(kernel, words);
     let wrong_count = |given| Err(Error::ArgumentCount { kernel: kernel.name(), expected: params.len(), given });

@@ -387,5 +387,8 @@ where
 /// Returns whether the error is specific to the configuration, so that another one may run.
 pub(super) fn is_of_config(error: &Error) -> bool {
     use Error::{Compile, GridTooLarge, Jit, LaunchRefused, NotBuilt, SharedMemory, TooOld};
-    matches!(error, Compile { .. } | NotBuilt { .. } | Jit { .. } | SharedMemory { .. } | LaunchRefused { .. } | GridTooLarge { .. } | TooOld { .. })
+    matches!(
+        error,
+        Compile { .. } | NotBuilt { .. } | Jit { .. } | SharedMemory { .. } | LaunchRefused { .. } | GridTooLarge { .. } | TooOld { .. }
+    )
 }

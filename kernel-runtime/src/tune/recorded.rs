@@ -14,8 +14,8 @@ use crate::kernel::{Kernel, ParamKind};
 use crate::launch::args::{Args, Argument};
 use crate::launch::grid::{Grid, HasGridOf};
 use crate::launch::recording;
-use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch};
 use crate::ops::OpsError;
+use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch};
 use crate::{Dim, DimValues, Error, Result};
 
 /// The configurations of a recorded launch.

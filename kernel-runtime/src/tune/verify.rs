@@ -64,7 +64,7 @@ impl HostArgs {
             let Some(bytes) = bytes else { return Ok(None) };
             tensors.push(HostTensor { region, word, bytes });
         }
-        Ok(Some(HostArgs { words: args.words().to_vec(), tensors }))
+        Ok(Some(HostArgs { words: args.given().to_vec(), tensors }))
     }
 
     /// Calls `run` with addresses of host buffers, and copies its results back into the tensors.

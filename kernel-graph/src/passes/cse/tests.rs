@@ -155,7 +155,7 @@ impl Terms {
 fn recorded(seed: u64, is_known: bool) -> Graph {
     let n = Dim::new("n", 1..=1);
     let graph = record(|x| program(seed, is_known, x[0]), vec![input("x", [16], Dtype::F32), input("n", [&n], Dtype::F32)], false);
-    graph.unwrap()
+    graph.unwrap().0
 }
 
 /// Compares the outputs of a graph before and after the passes. Returns the numbers of their nodes.
@@ -198,7 +198,9 @@ fn arbitrary_elements_of_outputs_are_seen() {
         start(x, &mut part).grid(1).launch()?;
         Ok(part)
     };
-    let of = |body: &dyn Fn(&Tensor) -> Result<[Tensor; 3]>| compare(&|| record(|x| body(x[0]), vec![input("x", [16], Dtype::F32)], false).unwrap().0);
+    let of = |body: &dyn Fn(&Tensor) -> Result<[Tensor; 3]>| {
+        compare(&|| record(|x| body(x[0]), vec![input("x", [16], Dtype::F32)], false).unwrap().0)
+    };
     let counts = of(&|x| {
         let [one, other] = [part(x)?, part(x)?];
         let [first, second] = [sum(&one, x)?, sum(&other, x)?];
