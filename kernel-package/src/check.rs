@@ -81,37 +81,47 @@ impl Package {
             return;
         }
         let Some(kernels) = self.check_kernels(checks) else { return };
-        let mut plan = match self.read_plan(&kernels) {
-            Ok(json::Read { plan, constants, errors }) => {
-                let subject = format!("the arguments and grids of {}", count(launches(&plan).count() + errors.len(), "launch", "launches"));
-                let is_read = errors.is_empty();
-                let errors = errors.into_iter().map(|(number, error)| format!("step {number}: {}", reason(&error))).collect();
-                checks.push(Check { subject, errors });
-                is_read.then_some((plan, constants))
-            }
+        let reads = match self.read_plans(&kernels) {
+            Ok(reads) => reads,
             Err(error) => {
                 checks.push(Check { subject: "the plan".to_owned(), errors: vec![reason(&error)] });
-                None
+                return;
             }
         };
-        let Some((plan, constants)) = &mut plan else { return };
-        let subject = format!("the types and sizes of {}", count(constants.len(), "constant", "constants"));
-        let filled = self.constants(plan, std::mem::take(constants), &Device::cpu());
-        let is_filled = filled.is_ok();
-        checks.push(Check { subject, errors: filled.as_ref().err().map(reason).into_iter().collect() });
-        if is_filled {
-            let subject =
-                format!("the rules of plans: {}, {}", count(plan.types.len(), "value", "values"), count(plan.nodes.len(), "step", "steps"));
-            let broken = [plan.verify(), plan.verify_dims()].into_iter().filter_map(Result::err);
-            let errors = broken.map(|violation| match violation.location {
-                Some(location) => format!("{} ({location})", violation.reason),
-                None => violation.reason,
-            });
-            checks.push(Check { subject, errors: errors.collect() });
+        let mut plan: Option<Plan> = None;
+        for json::Read { plan: mut read, constants, errors } in reads {
+            let of = if plan.is_some() { " of the plan for the CPU" } else { "" };
+            let launches = count(launches(&read).count() + errors.len(), "launch", "launches");
+            let is_read = errors.is_empty();
+            let errors = errors.into_iter().map(|(number, error)| format!("step {number}: {}", reason(&error))).collect();
+            checks.push(Check { subject: format!("the arguments and grids of {launches}{of}"), errors });
+            if !is_read {
+                return;
+            }
+            let subject = format!("the types and sizes of {}{of}", count(constants.len(), "constant", "constants"));
+            let known = plan.as_ref().map_or(&[][..], |plan| &plan.constants);
+            let filled = self.constants(&mut read, constants, known, &Device::cpu());
+            checks.push(Check { subject, errors: filled.as_ref().err().map(reason).into_iter().collect() });
+            if filled.is_err() {
+                return;
+            }
+            match &mut plan {
+                Some(plan) => plan.on_cpu = Some(Box::new(read)),
+                None => plan = Some(read),
+            }
         }
+        let Some(plan) = &plan else { return };
+        let subject =
+            format!("the rules of plans: {}, {}", count(plan.types.len(), "value", "values"), count(plan.nodes.len(), "step", "steps"));
+        let broken = [plan.verify(), plan.verify_dims()].into_iter().filter_map(Result::err);
+        let errors = broken.map(|violation| match violation.location {
+            Some(location) => format!("{} ({location})", violation.reason),
+            None => violation.reason,
+        });
+        checks.push(Check { subject, errors: errors.collect() });
         if let Some(limits) = limits {
             let errors = package::prepare(plan, &Device::cpu(), limits, limits.end(), 0).err().map(|error| error.to_string());
-            let subject = format!("the compilation of {} for the CPU", count(launches(plan).count(), "launch", "launches"));
+            let subject = format!("the compilation of {} for the CPU", count(launches(plan.on(&Device::cpu())).count(), "launch", "launches"));
             checks.push(Check { subject, errors: errors.into_iter().collect() });
             return;
         }

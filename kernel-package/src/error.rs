@@ -82,6 +82,24 @@ pub enum RunError {
         /// The name of the input.
         input: String,
     },
+    /// A parameter to update has a name that no constant of the program has.
+    #[error("the program has no parameter `{name}`\nhelp: its parameters are {}", list(known))]
+    NoParameter {
+        /// The name.
+        name: String,
+        /// The names of the constants.
+        known: Vec<String>,
+    },
+    /// A parameter to update has another dtype or other extents than the program's.
+    #[error("parameter `{name}` is {expected}, but the new tensor is {found}")]
+    ParameterType {
+        /// The name.
+        name: String,
+        /// The type in the program.
+        expected: String,
+        /// The type of the tensor.
+        found: String,
+    },
     /// An operation failed in a run.
     #[error("{source}\nthe operation was recorded in {location}")]
     Node {
@@ -247,4 +265,8 @@ impl From<kernel_runtime::Error> for PackageError {
     fn from(error: kernel_runtime::Error) -> PackageError {
         PackageError::Run(Box::new(error.into()))
     }
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { format!("`{}`", names.join("`, `")) }
 }

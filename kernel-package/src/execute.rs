@@ -14,10 +14,15 @@ type Result<T, E = RunError> = std::result::Result<T, E>;
 /// The memory for each allocation of a program, by the number of its node.
 pub(crate) type Memory = Vec<Option<Tensor>>;
 
-/// How a run of an untrusted plan differs: it keeps no memory, and has an end.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Untrusted {
-    pub(crate) end: Instant,
+/// What an execution does with launches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Launches {
+    /// It makes them.
+    Made,
+    /// It makes none: a graph that was captured of an equal run makes them. The execution only moves tensors from value to value.
+    Replayed,
+    /// It makes those of an untrusted plan, until this time.
+    Untrusted { end: Instant },
 }
 
 /// Memory of more bytes is allocated for the extents of a run, not for the upper bounds of the dims.
@@ -86,6 +91,19 @@ impl Lifetimes {
         let mut escaping = vec![false; plan.nodes.len()];
         plan.outputs.iter().filter_map(|value| allocation_of[value.0 as usize]).for_each(|number| escaping[number] = true);
         Lifetimes { last_uses, allocation_of, escaping }
+    }
+
+    /// Takes the memory of outputs of an earlier run for those of the next one, where no other tensor shares it.
+    pub(crate) fn take(&self, plan: &Plan, device: &Device, outputs: Vec<Tensor>, memory: &mut Memory) {
+        memory.resize(plan.nodes.len(), None);
+        for (value, tensor) in plan.outputs.iter().zip(outputs) {
+            let number = self.allocation_of[value.0 as usize];
+            let fits = tensor.dtype() == plan.ty(*value).dtype && tensor.device() == Some(*device);
+            if let Some(number) = number.filter(|number| fits && memory[*number].is_none()) {
+                let capacity = tensor.capacity();
+                memory[number] = tensor.reused([capacity]).ok().flatten();
+            }
+        }
     }
 
     /// Makes sure that there is memory for each allocation, with the extents of a run. Returns how often memory was allocated.
@@ -172,9 +190,9 @@ pub(crate) fn run(
     inputs: &[&Tensor],
     dims: &DimValues,
     memory: &mut Memory,
-    untrusted: Option<Untrusted>,
+    launches: Launches,
 ) -> Result<Vec<Tensor>> {
-    let mut execution = Execution { plan, lifetimes, dims, values: vec![None; plan.types.len()], memory, untrusted };
+    let mut execution = Execution { plan, lifetimes, dims, values: vec![None; plan.types.len()], memory, launches };
     execution.values.iter_mut().zip(inputs).for_each(|(value, input)| *value = Some((*input).clone()));
     for constant in &plan.constants {
         execution.values[constant.value.0 as usize] = Some(constant.tensor.clone());
@@ -193,7 +211,7 @@ struct Execution<'e> {
     /// The tensor of each value that is defined and used later.
     values: Vec<Option<Tensor>>,
     memory: &'e mut Memory,
-    untrusted: Option<Untrusted>,
+    launches: Launches,
 }
 
 impl Execution<'_> {
@@ -203,8 +221,9 @@ impl Execution<'_> {
                 let missing = || RunError::Invalid { reason: format!("node {number} has no memory") };
                 let mut tensor = self.memory[number].take().ok_or_else(missing)?;
                 // A stranger's kernel must not read what other programs left in the memory of a GPU. On the CPU, memory that no run had is zeros.
-                let may_leak = self.untrusted.is_some() && tensor.device().is_none_or(|device| !device.is_cpu());
-                if *zeroed || may_leak {
+                let is_untrusted = matches!(self.launches, Launches::Untrusted { .. });
+                let may_leak = is_untrusted && tensor.device().is_none_or(|device| !device.is_cpu());
+                if (*zeroed || may_leak) && self.launches != Launches::Replayed {
                     tensor.fill_zeros()?;
                 }
                 tensor
@@ -214,14 +233,48 @@ impl Execution<'_> {
                 defined(&self.values, *of)?.part_at(offset.value(self.dims)?, extents)?
             }
             NodeOp::Launch(launch) => {
-                // Also a launch of no programs may copy a tensor.
-                if self.untrusted.is_some_and(|Untrusted { end }| Instant::now() >= end) {
-                    return Err(kernel_runtime::Error::TimeLimit { kernel: launch.kernel() }.into());
-                }
-                return run_launch(launch, &node.results, &self.lifetimes.last_uses[number], self.dims, &mut self.values);
+                return self.launch(launch, &node.results, &self.lifetimes.last_uses[number]);
             }
         };
         self.values[node.results[0].0 as usize] = Some(tensor);
+        Ok(())
+    }
+
+    /// Makes a launch. A tensor that it writes is taken out of its value if that value is used no more; else the launch copies it.
+    fn launch(&mut self, launch: &RecordedLaunch, results: &[Value], ends: &[Value]) -> Result<()> {
+        // Also a launch of no programs may copy a tensor.
+        if matches!(self.launches, Launches::Untrusted { end } if Instant::now() >= end) {
+            return Err(kernel_runtime::Error::TimeLimit { kernel: launch.kernel() }.into());
+        }
+        let reads =
+            |wanted: Value| launch.args().any(|(_, arg)| matches!(arg, RecordedArg::Tensor { value, writes: false, .. } if *value == wanted));
+        let mut written: Vec<Tensor> = Vec::with_capacity(results.len());
+        let mut pending: Vec<Value> = launch.args().filter_map(|(_, arg)| arg.written()).collect();
+        pending.reverse();
+        while let Some(value) = pending.pop() {
+            let tensor = defined(&self.values, value)?.clone();
+            // The launch may write one value by two arguments, which are two tensors after it.
+            if ends.contains(&value) && !reads(value) && !pending.contains(&value) {
+                self.values[value.0 as usize] = None;
+            }
+            written.push(tensor);
+        }
+        if self.launches != Launches::Replayed {
+            let mut targets = written.iter_mut();
+            let mut arguments = Vec::new();
+            for (_, arg) in launch.args() {
+                arguments.push(match arg {
+                    RecordedArg::Tensor { writes: true, .. } => BoundArg::TensorMut(
+                        targets.next().ok_or_else(|| RunError::Invalid { reason: "a launch writes more tensors than it has".to_owned() })?,
+                    ),
+                    RecordedArg::Tensor { value, .. } => BoundArg::Tensor(defined(&self.values, *value)?),
+                    RecordedArg::Word { .. } => BoundArg::Recorded,
+                    RecordedArg::Dim { dim, .. } => BoundArg::Dim(dim.value(self.dims)?),
+                });
+            }
+            launch.run(arguments, self.dims)?;
+        }
+        results.iter().zip(written).for_each(|(result, tensor)| self.values[result.0 as usize] = Some(tensor));
         Ok(())
     }
 
@@ -243,36 +296,4 @@ impl Execution<'_> {
 fn defined(values: &[Option<Tensor>], value: Value) -> Result<&Tensor> {
     let tensor = values.get(value.0 as usize).and_then(Option::as_ref);
     tensor.ok_or_else(|| RunError::Invalid { reason: format!("value {} is used where it is not known", value.0) })
-}
-
-/// Runs a launch. A tensor that it writes is taken out of its value if that value is used no more; else the launch copies it.
-fn run_launch(launch: &RecordedLaunch, results: &[Value], ends: &[Value], dims: &DimValues, values: &mut [Option<Tensor>]) -> Result<()> {
-    let reads =
-        |wanted: Value| launch.args().any(|(_, arg)| matches!(arg, RecordedArg::Tensor { value, writes: false, .. } if *value == wanted));
-    let mut written: Vec<Tensor> = Vec::with_capacity(results.len());
-    let mut pending: Vec<Value> = launch.args().filter_map(|(_, arg)| arg.written()).collect();
-    pending.reverse();
-    while let Some(value) = pending.pop() {
-        let tensor = defined(values, value)?.clone();
-        // The launch may write one value by two arguments, which are two tensors after it.
-        if ends.contains(&value) && !reads(value) && !pending.contains(&value) {
-            values[value.0 as usize] = None;
-        }
-        written.push(tensor);
-    }
-    let mut targets = written.iter_mut();
-    let mut arguments = Vec::new();
-    for (_, arg) in launch.args() {
-        arguments.push(match arg {
-            RecordedArg::Tensor { writes: true, .. } => BoundArg::TensorMut(
-                targets.next().ok_or_else(|| RunError::Invalid { reason: "a launch writes more tensors than it has".to_owned() })?,
-            ),
-            RecordedArg::Tensor { value, .. } => BoundArg::Tensor(defined(values, *value)?),
-            RecordedArg::Word { .. } => BoundArg::Recorded,
-            RecordedArg::Dim { dim, .. } => BoundArg::Dim(dim.value(dims)?),
-        });
-    }
-    launch.run(arguments, dims)?;
-    results.iter().zip(written).for_each(|(result, tensor)| values[result.0 as usize] = Some(tensor));
-    Ok(())
 }

@@ -24,8 +24,8 @@ use crate::error::PackageError;
 use crate::plan::{Node, NodeOp, Plan, PlanInput};
 use crate::tuning;
 
-/// The plan as JSON. `number` gives the number of a kernel.
-pub(crate) fn write(plan: &Plan, number: &dyn Fn(&'static Kernel) -> usize) -> Json {
+/// The plan as JSON, with these names of its constants. `number` gives the number of a kernel.
+pub(crate) fn write(plan: &Plan, names: &[String], number: &dyn Fn(&'static Kernel) -> usize) -> Json {
     let dims = plan.dims();
     let dims: Vec<Json> = dims
         .iter()
@@ -35,7 +35,7 @@ pub(crate) fn write(plan: &Plan, number: &dyn Fn(&'static Kernel) -> usize) -> J
     let constants: Vec<Json> = plan
         .constants
         .iter()
-        .zip(plan.constant_names())
+        .zip(names)
         .map(|(constant, name)| json!({ "value": constant.value.0, "name": name }))
         .collect();
     json!({

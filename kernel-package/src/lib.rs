@@ -16,6 +16,7 @@ mod json;
 mod limits;
 mod package;
 mod plan;
+mod replays;
 mod session;
 mod tuning;
 mod verify;

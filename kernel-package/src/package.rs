@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `manifest.json` | the format, the kernels with their variants, and the BLAKE3 hash of every other entry |
 //! | `plan.json` | the plan, see [`crate::json`] |
+//! | `plan-cpu.json` | the plan for the CPU, if ops have functions of their own for it |
 //! | `kernels/0-silu.ir` | the IR of a kernel, generic over types and constants |
 //! | `kernels/0-silu-1.ptx` | a variant |
 //! | `weights.safetensors` | the constants |
@@ -32,7 +33,10 @@ type Result<T, E = PackageError> = std::result::Result<T, E>;
 const FORMAT: u64 = 1;
 const MANIFEST: &str = "manifest.json";
 const PLAN: &str = "plan.json";
+const PLAN_ON_CPU: &str = "plan-cpu.json";
 const WEIGHTS: &str = "weights.safetensors";
+/// The entries that are JSON.
+const JSON: [&str; 3] = [MANIFEST, PLAN, PLAN_ON_CPU];
 
 /// Writes packages of a plan.
 #[derive(Debug)]
@@ -68,7 +72,7 @@ impl<'p> PackageWriter<'p> {
     /// [`PackageError::NoCode`] for a kernel that has no code and cannot be compiled, and errors of copies from the device.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let kernels = self.kernels()?;
-        for node in &self.plan.nodes {
+        for node in self.plans().flat_map(|plan| &plan.nodes) {
             if let NodeOp::Launch(launch) = &node.op
                 && let Some(Err(not_packed)) = launch.tuning().map(RecordedTuning::parts)
             {
@@ -76,7 +80,11 @@ impl<'p> PackageWriter<'p> {
             }
         }
         let number = |kernel: &'static Kernel| kernels.iter().position(|(known, _)| std::ptr::eq(*known, kernel)).unwrap_or(usize::MAX);
-        let mut entries = vec![(PLAN.to_owned(), pretty(&json::write(self.plan, &number)))];
+        let mut entries = vec![(PLAN.to_owned(), pretty(&json::write(self.plan, &self.plan.constant_names(), &number)))];
+        if let Some(on_cpu) = &self.plan.on_cpu {
+            let names = self.plan.constant_names_on_cpu(on_cpu);
+            entries.push((PLAN_ON_CPU.to_owned(), pretty(&json::write(on_cpu, &names, &number))));
+        }
         let mut list = Vec::new();
         for (number, (_, parts)) in kernels.iter().enumerate() {
             list.push(write_kernel(number, parts, &mut entries));
@@ -92,21 +100,29 @@ impl<'p> PackageWriter<'p> {
             "blake3": hashes,
         });
         entries.insert(0, (MANIFEST.to_owned(), pretty(&manifest)));
-        for (name, bytes) in entries.iter().filter(|(name, _)| [MANIFEST, PLAN].contains(&&**name)) {
+        for (name, bytes) in entries.iter().filter(|(name, _)| JSON.contains(&&**name)) {
             json::check_size(name, bytes)?;
         }
         archive::write(&entries)
     }
 
-    /// The kernels of the plan, each once, with the variants for the keys of its launches.
+    /// The plan, and that for the CPU if there is one.
+    fn plans(&self) -> impl Iterator<Item = &'p Plan> {
+        std::iter::once(self.plan).chain(self.plan.on_cpu.as_deref())
+    }
+
+    /// The kernels of the plans, each once, with the variants for the keys of its launches. The CPU runs the IR.
     fn kernels(&self) -> Result<Vec<(&'static Kernel, KernelParts)>> {
         let mut launches: Vec<(&'static Kernel, Vec<&RecordedLaunch>)> = Vec::new();
-        for node in &self.plan.nodes {
-            let NodeOp::Launch(launch) = &node.op else { continue };
-            let kernel = launch.of_kernel();
-            match launches.iter_mut().find(|(known, _)| std::ptr::eq(*known, kernel)) {
-                Some((_, launches)) => launches.push(launch),
-                None => launches.push((kernel, vec![launch])),
+        for (plan, needs_code) in self.plans().zip([true, false]) {
+            for node in &plan.nodes {
+                let NodeOp::Launch(launch) = &node.op else { continue };
+                let kernel = launch.of_kernel();
+                match launches.iter_mut().find(|(known, _)| std::ptr::eq(*known, kernel)) {
+                    Some((_, launches)) if needs_code => launches.push(launch),
+                    Some(_) => {}
+                    None => launches.push((kernel, if needs_code { vec![launch] } else { Vec::new() })),
+                }
             }
         }
         let parts = |(kernel, launches): (&'static Kernel, Vec<&RecordedLaunch>)| {
@@ -123,8 +139,16 @@ impl<'p> PackageWriter<'p> {
     }
 
     fn weights(&self) -> Result<Vec<u8>> {
-        let tensors = self.plan.constants.iter().map(|constant| constant.tensor.clone());
-        weights::to_bytes(&self.plan.constant_names().into_iter().zip(tensors).collect::<Vec<_>>())
+        let tensors = |plan: &'p Plan| plan.constants.iter().map(|constant| constant.tensor.clone());
+        let mut named: Vec<_> = self.plan.constant_names().into_iter().zip(tensors(self.plan)).collect();
+        if let Some(on_cpu) = &self.plan.on_cpu {
+            for (name, tensor) in self.plan.constant_names_on_cpu(on_cpu).into_iter().zip(tensors(on_cpu)) {
+                if !named.iter().any(|(known, own)| *known == name && own.is_same(&tensor)) {
+                    named.push((name, tensor));
+                }
+            }
+        }
+        weights::to_bytes(&named)
     }
 }
 
@@ -345,7 +369,7 @@ impl Package {
 
     /// What the file and its JSON take at most, in bytes.
     fn read_bytes(&self) -> u64 {
-        let json: usize = [MANIFEST, PLAN].into_iter().filter_map(|name| self.entries.get(name)).map(ExactSizeIterator::len).sum();
+        let json: usize = JSON.into_iter().filter_map(|name| self.entries.get(name)).map(ExactSizeIterator::len).sum();
         let header = self.entry(WEIGHTS).map_or(0, weights::header_len);
         self.file_bytes() as u64 + BYTES_PER_TEXT * (json + header) as u64
     }
@@ -448,11 +472,20 @@ impl Package {
     pub fn plan(&self, device: &Device) -> Result<Plan> {
         self.allow_loading()?;
         let kernels = self.kernels()?.into_iter().map(|parts| self.kernel_of(parts)).collect::<Result<Vec<_>>>()?;
-        let json::Read { mut plan, constants, errors } = self.read_plan(&kernels)?;
-        if let Some((_, error)) = errors.into_iter().next() {
-            return Err(error);
+        let mut plan: Option<Plan> = None;
+        for read in self.read_plans(&kernels)? {
+            let json::Read { plan: mut read, constants, errors } = read;
+            if let Some((_, error)) = errors.into_iter().next() {
+                return Err(error);
+            }
+            let known = plan.as_ref().map_or(&[][..], |plan| &plan.constants);
+            self.constants(&mut read, constants, known, device)?;
+            match &mut plan {
+                Some(plan) => plan.on_cpu = Some(Box::new(read)),
+                None => plan = Some(read),
+            }
         }
-        self.constants(&mut plan, constants, device)?;
+        let plan = plan.ok_or_else(|| fail("it has no plan"))?;
         let invalid = |violation: crate::Violation| PackageError::from(RunError::Invalid { reason: violation.reason });
         plan.verify().and_then(|()| plan.verify_dims()).map_err(invalid)?;
         Ok(plan)
@@ -468,13 +501,24 @@ impl Package {
         Ok(kernel?)
     }
 
-    /// The plan without its constants.
-    pub(crate) fn read_plan(&self, kernels: &[&'static Kernel]) -> Result<json::Read> {
-        json::read(&json::parse(PLAN, self.entry(PLAN)?)?, kernels)
+    /// The plan without its constants, and then that for the CPU if there is one.
+    pub(crate) fn read_plans(&self, kernels: &[&'static Kernel]) -> Result<Vec<json::Read>> {
+        let read = |name: &str| json::read(&json::parse(name, self.entry(name)?)?, kernels);
+        let mut plans = vec![read(PLAN)?];
+        if self.entries.contains_key(PLAN_ON_CPU) {
+            plans.push(read(PLAN_ON_CPU)?);
+        }
+        Ok(plans)
     }
 
-    /// Adds the constants to their plan. Each weight is the tensor of one constant.
-    pub(crate) fn constants(&self, plan: &mut Plan, constants: Vec<(Value, String)>, device: &Device) -> Result<()> {
+    /// Adds the constants to their plan. Each weight is the tensor of one constant. Those with the names of `known` are shared.
+    pub(crate) fn constants(
+        &self,
+        plan: &mut Plan,
+        constants: Vec<(Value, String)>,
+        known: &[Constant],
+        device: &Device,
+    ) -> Result<()> {
         let file = self.entry(WEIGHTS)?;
         let entries = weights::read(file).map_err(|reason| fail(&format!("{WEIGHTS}: {reason}")))?;
         let mut by_name: HashMap<&str, &weights::Entry> = entries.iter().map(|entry| (&*entry.name, entry)).collect();
@@ -484,7 +528,8 @@ impl Package {
                 |entry: &&weights::Entry| entry.dtype == *dtype && weights::extents(dims).is_ok_and(|extents| extents == entry.shape);
             let entry =
                 by_name.remove(&*name).filter(fits).ok_or_else(|| fail(&format!("it has no weight `{name}` of the plan's type")))?;
-            let tensor = weights::tensor(device, entry, file)?;
+            let shared = known.iter().find(|constant| constant.name.as_ref() == Some(&name));
+            let tensor = shared.map_or_else(|| weights::tensor(device, entry, file), |constant| Ok(constant.tensor.clone()))?;
             plan.constants.push(Constant { value, name: Some(name), tensor });
         }
         Ok(())
@@ -556,7 +601,7 @@ pub(crate) fn prepare(plan: &Plan, device: &Device, limits: Limits, end: Instant
     // The programs of a launch run on the calling thread and on all of rayon's.
     let threads = if device.is_cpu() { device.multiprocessors() as u64 + 1 } else { 0 };
     let mut scratch = 0;
-    for node in &plan.nodes {
+    for node in &plan.on(device).nodes {
         let NodeOp::Launch(launch) = &node.op else { continue };
         if Instant::now() >= end {
             return Err(RunError::LoadTime { limit: limits.most_time() });

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, TensorType, Value};
-use kernel_runtime::{Dim, Site};
+use kernel_runtime::{Device, Dim, Site};
 
 /// A program that a [`Session`](crate::Session) runs.
 ///
@@ -108,6 +108,26 @@ impl Plan {
             name
         };
         self.constants.iter().enumerate().map(of).collect()
+    }
+
+    /// The names of the constants of the plan for the CPU: of a constant of this plan, the same name.
+    pub(crate) fn constant_names_on_cpu(&self, on_cpu: &Plan) -> Vec<String> {
+        let own = self.constant_names();
+        let of = |(constant, name): (&Constant, String)| {
+            if constant.name.is_some() {
+                return name;
+            }
+            match self.constants.iter().position(|own| own.tensor.is_same(&constant.tensor)) {
+                Some(number) => own[number].clone(),
+                None => format!("cpu.{name}"),
+            }
+        };
+        on_cpu.constants.iter().zip(on_cpu.constant_names()).map(of).collect()
+    }
+
+    /// The plan for a device: this one, or that for the CPU.
+    pub(crate) fn on(&self, device: &Device) -> &Plan {
+        self.on_cpu.as_deref().filter(|_| device.is_cpu()).unwrap_or(self)
     }
 }
 

@@ -5,13 +5,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::parts::stopping_at;
-use kernel_runtime::{Device, DimValues, Error, Lent, Replay, Tensors, profile};
+use kernel_runtime::ops::recorder::TensorType;
+use kernel_runtime::{Device, DimValues, profile};
 
 use crate::error::RunError;
-use crate::execute::{self, Lifetimes, Memory, Untrusted};
+use crate::execute::{self, Launches, Lifetimes, Memory};
 use crate::guards;
 use crate::limits::Bounds;
 use crate::plan::{NodeOp, Plan};
+use crate::replays::{Refusal, Replays};
 
 type Result<T, E = RunError> = std::result::Result<T, E>;
 
@@ -23,7 +25,8 @@ type Result<T, E = RunError> = std::result::Result<T, E>;
 /// The session keeps the memory of a run for later ones, at the upper bounds of the dims. Only outputs get memory of their own in each run: they belong to the
 /// caller, who may write them. Runs of several threads at the same time have memory of their own.
 ///
-/// On a CUDA GPU, a run is one launch of a CUDA graph, which the session updates for the tensors and dims of each run. Launches that such a graph cannot hold, such as
+/// On a CUDA GPU, a run is one launch of a CUDA graph. The session keeps graphs for the dims of the latest runs, and changes one in place for other tensors
+/// or dims. Launches that such a graph cannot hold, such as
 /// those that copy a shared tensor first, are launched one by one, and so are those of a run that a profile records.
 ///
 /// Runs of an untrusted package keep no memory, run one after the other, and launch one by one.
@@ -47,7 +50,7 @@ pub struct Session {
 #[derive(Debug, Default)]
 struct Room {
     memory: Memory,
-    replay: Option<Replay>,
+    replays: Replays,
 }
 
 /// The most runs that leave something behind.
@@ -91,6 +94,53 @@ impl Session {
         &self.plan
     }
 
+    /// Replaces parameters of the model in all later runs, by their names. If there is an error, all parameters stay.
+    ///
+    /// The tensors are shared, not copied, unless they are on another device.
+    ///
+    /// ```
+    /// # use kernel_package::{Package, PackageError};
+    /// # use kernel_runtime::Device;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn update(path: &str) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut session = Package::open(path)?.load(&Device::default()?)?;
+    /// let weights = kernel_package::weights::load("newer.safetensors", &Device::default()?)?;
+    /// session.update_params(weights)?;
+    /// # Ok(())
+    /// # }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// - [`RunError::NoParameter`] for a name that no constant has
+    /// - [`RunError::ParameterType`] for another dtype or other extents
+    /// - [`RunError::RecordedInput`] for a tensor of a recording, and errors of copies between devices
+    pub fn update_params(&mut self, params: impl IntoIterator<Item = (String, Tensor)>) -> Result<()> {
+        let names = self.plan.constant_names();
+        let mut new = Vec::new();
+        for (name, tensor) in params {
+            let mut known = false;
+            for (number, _) in names.iter().enumerate().filter(|(_, known)| **known == name) {
+                known = true;
+                let expected = self.plan.ty(self.plan.constants[number].value);
+                let found = TensorType { dtype: tensor.dtype(), dims: tensor.dims() };
+                if found != *expected {
+                    return Err(RunError::ParameterType { name, expected: expected.to_string(), found: found.to_string() });
+                }
+                if tensor.device().is_none() {
+                    return Err(RunError::RecordedInput { input: name });
+                }
+                new.push((number, tensor.to_device(&self.device)?));
+            }
+            if !known {
+                return Err(RunError::NoParameter { name, known: names });
+            }
+        }
+        new.into_iter().for_each(|(number, tensor)| self.plan.constants[number].tensor = tensor.detach());
+        Ok(())
+    }
+
     /// Whether runs are launches of a CUDA graph. A session finds that out in its first run.
     pub fn is_replayed(&self) -> bool {
         self.replays.load(Ordering::Relaxed)
@@ -107,13 +157,27 @@ impl Session {
     /// An error that names the input, its axis, the value and the allowed ones if the inputs do not fit the program, and the errors of launches. For an
     /// [untrusted](crate::Package::untrusted) package also [`RunError::MemoryLimit`], and the error of a launch that is stopped.
     pub fn run<'t>(&self, inputs: impl AsRef<[&'t Tensor]>) -> Result<Vec<Tensor>> {
-        let inputs = inputs.as_ref();
+        self.run_with(inputs.as_ref(), Vec::new())
+    }
+
+    /// [`Session::run`] into the outputs of an earlier run. Their memory is used again where it is large enough and no other tensor shares it, so a
+    /// loop allocates nothing. After an error, `outputs` is empty.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn run_into<'t>(&self, inputs: impl AsRef<[&'t Tensor]>, outputs: &mut Vec<Tensor>) -> Result<()> {
+        *outputs = self.run_with(inputs.as_ref(), std::mem::take(outputs))?;
+        Ok(())
+    }
+
+    fn run_with(&self, inputs: &[&Tensor], outputs: Vec<Tensor>) -> Result<Vec<Tensor>> {
         let dims = guards::check(&self.plan.inputs, self.device, inputs)?;
         let _call = profile::call(&self.plan.name, inputs.iter().copied());
         if let Some(bounds) = &self.bounds {
             return self.run_within(bounds, inputs, &dims);
         }
         let mut room = self.rooms().pop().unwrap_or_default();
+        self.lifetimes.take(&self.plan, &self.device, outputs, &mut room.memory);
         let outputs = self.run_in(&mut room, inputs, &dims)?;
         let mut rooms = self.rooms();
         if rooms.len() < MOST_ROOMS {
@@ -129,7 +193,7 @@ impl Session {
         let (mut memory, end) = (Memory::new(), limits.end());
         let allocations = self.lifetimes.prepare(&self.plan, &self.device, dims, &mut memory, false)?;
         self.allocations.fetch_add(allocations, Ordering::Relaxed);
-        stopping_at(end, || execute::run(&self.plan, &self.lifetimes, inputs, dims, &mut memory, Some(Untrusted { end })))
+        stopping_at(end, || execute::run(&self.plan, &self.lifetimes, inputs, dims, &mut memory, Launches::Untrusted { end }))
     }
 
     fn rooms(&self) -> MutexGuard<'_, Vec<Room>> {
@@ -138,7 +202,8 @@ impl Session {
 
     fn run_in(&self, room: &mut Room, inputs: &[&Tensor], dims: &DimValues) -> Result<Vec<Tensor>> {
         if self.replays.load(Ordering::Relaxed) && !profile::is_recording() {
-            match self.replay(room, inputs, dims) {
+            self.prepare(room, dims)?;
+            match room.replays.run((&self.plan, &self.lifetimes, &self.device), inputs, dims, &mut room.memory) {
                 // Launched one by one, this run tunes. The next one with such dims is captured.
                 Err(Refusal::Untuned) => {}
                 Err(Refusal::Captured) => self.replays.store(false, Ordering::Relaxed),
@@ -147,80 +212,12 @@ impl Session {
             }
         }
         self.prepare(room, dims)?;
-        execute::run(&self.plan, &self.lifetimes, inputs, dims, &mut room.memory, None)
+        execute::run(&self.plan, &self.lifetimes, inputs, dims, &mut room.memory, Launches::Made)
     }
 
     fn prepare(&self, room: &mut Room, dims: &DimValues) -> Result<()> {
         let allocations = self.lifetimes.prepare(&self.plan, &self.device, dims, &mut room.memory, true)?;
         self.allocations.fetch_add(allocations, Ordering::Relaxed);
         Ok(())
-    }
-
-    /// Captures the launches of the run, in place of those of an earlier run, and launches them.
-    fn replay(&self, room: &mut Room, inputs: &[&Tensor], dims: &DimValues) -> Result<Vec<Tensor>, Refusal> {
-        self.prepare(room, dims)?;
-        let Room { memory, replay } = room;
-        let mut outcome = Ok(Vec::new());
-        let work = || {
-            outcome = execute::run(&self.plan, &self.lifetimes, inputs, dims, memory, None);
-            Ok(())
-        };
-        let captured = match replay {
-            Some(replay) => replay.update(work).map(drop),
-            None => Replay::capture(self.device.stream(), work).map(|new| *replay = Some(new)),
-        };
-        let outputs = match (captured, outcome) {
-            (Ok(()), Ok(outputs)) => outputs,
-            (captured, outcome) => {
-                *replay = None;
-                let error = outcome.err().or_else(|| captured.err().map(RunError::from));
-                return Err(error.map_or(Refusal::Captured, Refusal::of));
-            }
-        };
-        let replay = replay.as_mut().ok_or(Refusal::Captured)?;
-        let constants = self.plan.constants.iter().map(|constant| &constant.tensor);
-        let read = inputs.iter().copied().chain(constants).map(|tensor| (tensor, false));
-        let written = memory.iter().flatten().chain(&outputs).map(|tensor| (tensor, true));
-        replay.launch(Lending(read.chain(written).collect())).map_err(|error| Refusal::of(error.into()))?;
-        Ok(outputs)
-    }
-}
-
-/// Why a run was not one launch of a graph.
-enum Refusal {
-    /// A kernel must be tuned first, which no capture can.
-    Untuned,
-    /// A graph cannot hold the launches.
-    Captured,
-    /// The run fails in any case.
-    Failed(RunError),
-}
-
-impl Refusal {
-    fn of(error: RunError) -> Refusal {
-        let mut cause = &error;
-        while let RunError::Node { source, .. } = cause {
-            cause = source;
-        }
-        if matches!(cause, RunError::Runtime(error) if error.is_tuning_in_capture()) {
-            return Refusal::Untuned;
-        }
-        let is_of_capture = matches!(cause, RunError::Runtime(error) if matches!(**error, Error::InCapture { .. } | Error::NotLent { .. }));
-        if is_of_capture { Refusal::Captured } else { Refusal::Failed(error) }
-    }
-}
-
-impl From<RunError> for Refusal {
-    fn from(error: RunError) -> Refusal {
-        Refusal::Failed(error)
-    }
-}
-
-/// Tensors that a replay uses, and whether it may write them.
-struct Lending<'t>(Vec<(&'t Tensor, bool)>);
-
-impl<'t> Tensors<'t> for Lending<'t> {
-    fn lend(self, lent: &mut Lent<'t>) {
-        self.0.into_iter().for_each(|(tensor, writes)| lent.lend_tensor(tensor, writes));
     }
 }

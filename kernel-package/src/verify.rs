@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use kernel_runtime::ops::recorder::{RecordedArg, Value};
+use kernel_runtime::ops::recorder::{RecordedArg, TensorType, Value};
 use kernel_runtime::{Dim, Site};
 
 use crate::plan::{NodeOp, Plan};
@@ -76,10 +76,21 @@ impl Plan {
             }
             self.operands_fit(number, &node.op, &node.results)?;
         }
-        match self.outputs.iter().find(|value| !is_defined(&defined, **value)) {
-            Some(value) => invalid(format!("output value {} has no definition", value.0)),
-            None => Ok(()),
+        if let Some(value) = self.outputs.iter().find(|value| !is_defined(&defined, **value)) {
+            return invalid(format!("output value {} has no definition", value.0));
         }
+        let Some(on_cpu) = &self.on_cpu else { return Ok(()) };
+        on_cpu.verify()?;
+        if self.interface() != on_cpu.interface() || on_cpu.on_cpu.is_some() {
+            return invalid("its plan for the CPU has other inputs or outputs".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The names and the types of inputs, and the types of outputs, which are all defined.
+    fn interface(&self) -> Vec<(&str, &TensorType)> {
+        let inputs = self.inputs.iter().map(|input| (&*input.name, &input.ty));
+        inputs.chain(self.outputs.iter().map(|value| ("", self.ty(*value)))).collect()
     }
 
     /// Checks the dtypes of the operands, which are defined.
@@ -132,6 +143,6 @@ impl Plan {
                 }
             }
         }
-        Ok(())
+        self.on_cpu.as_ref().map_or(Ok(()), |on_cpu| on_cpu.verify_dims())
     }
 }

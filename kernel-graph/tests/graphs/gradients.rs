@@ -1,6 +1,6 @@
 //! Gradients of ops with backward functions: of chains, of tensors with several uses, of parts and lists, in place, recorded; and their errors.
 
-use galatea::graph::{Session, export, input};
+use galatea::graph::{Package, Session, export, input};
 use galatea::ops::{self, Any, GradTolerance, OpInput, OpsError, Tensor, gradcheck, no_grad};
 use galatea::prelude::*;
 use galatea::{Dim, Dtype, op, op_check};
@@ -395,14 +395,17 @@ pub(crate) fn an_op_may_count_its_operations() {
 pub(crate) fn a_function_for_the_cpu_is_recorded(device: Device) {
     let n = Dim::new("n", 1..=8);
     let graph = export(|[x]| mysin(&halved(x)?), [input("x", [&n], Dtype::F64)]).unwrap();
-    let session = Session::new(graph.clone(), &device).unwrap();
+    let package = Package::from_bytes(graph.package().to_bytes().unwrap()).unwrap();
+    let sessions = [Session::new(graph.clone(), &device).unwrap(), package.load(&device).unwrap()];
     let x = vector(&device, &[1.0, 2.0]);
     let factor: f64 = if device.is_cpu() { 0.25 } else { 0.5 };
     let eager = mysin(&halved(&x).unwrap()).unwrap();
-    let recorded = session.run([&x]).unwrap().remove(0);
-    assert!(ops::compare(&eager, &recorded).unwrap().bit_equal, "{eager} {recorded}");
-    let first = recorded.to_vec::<f64>().unwrap()[0];
-    assert!((first - factor.sin()).abs() < 1e-12, "{first} on {device}");
+    for session in sessions {
+        let recorded = session.run([&x]).unwrap().remove(0);
+        assert!(ops::compare(&eager, &recorded).unwrap().bit_equal, "{eager} {recorded}");
+        let first = recorded.to_vec::<f64>().unwrap()[0];
+        assert!((first - factor.sin()).abs() < 1e-12, "{first} on {device}");
+    }
     // The graph that is printed is that of the kernels.
     assert!(graph.to_string().contains("0.5") && !graph.to_string().contains("0.25"), "{graph}");
 }

@@ -11,6 +11,7 @@ mod kernels;
 mod modules;
 mod packages;
 mod runs;
+mod sessions;
 mod sizes;
 mod text;
 mod tuned;
@@ -47,6 +48,10 @@ const ON_EACH: &[OnDevice] = &[
     ("runs::parts_are_written_in_place", runs::parts_are_written_in_place),
     ("runs::one_value_may_be_written_as_two", runs::one_value_may_be_written_as_two),
     ("runs::outputs_belong_to_the_caller", runs::outputs_belong_to_the_caller),
+    ("sessions::graphs_are_those_of_the_dims_and_tensors_of_a_run", sessions::graphs_are_those_of_the_dims_and_tensors_of_a_run),
+    ("sessions::outputs_are_used_again", sessions::outputs_are_used_again),
+    ("sessions::outputs_that_share_memory_are_used_again", sessions::outputs_that_share_memory_are_used_again),
+    ("sessions::parameters_are_replaced_by_name", sessions::parameters_are_replaced_by_name),
     ("gradients::gradients_flow_through_every_use", gradients::gradients_flow_through_every_use),
     ("gradients::gradients_are_finite_differences", gradients::gradients_are_finite_differences),
     ("gradients::a_step_is_recorded_with_its_gradients", gradients::a_step_is_recorded_with_its_gradients),

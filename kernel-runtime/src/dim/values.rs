@@ -7,7 +7,7 @@ use super::{Dim, DimError, Repr};
 use crate::{Error, Result};
 
 /// Values of named dims, for [`Dim::value`].
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct DimValues(Vec<(Arc<Symbol>, i64)>);
 
 impl DimValues {

@@ -500,6 +500,15 @@ impl Tensor {
         }
     }
 
+    /// The address of the first element; `None` in a recording. For runs of recorded graphs.
+    #[doc(hidden)]
+    pub fn address(&self) -> Option<u64> {
+        match &self.repr {
+            Repr::Real(real) => Some(real.memory.address() + (real.offset * real.dtype.bytes()) as u64),
+            Repr::Traced(_) => None,
+        }
+    }
+
     /// Sets all elements to 0, or `false`. If the memory is shared, the tensor gets memory of its own first.
     ///
     /// # Errors
