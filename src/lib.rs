@@ -112,6 +112,7 @@ mod book {
         )*};
     }
     pages! {
+        autograd "../docs/autograd.md"
         autotuning "../docs/autotuning.md"
         benchmarking "../docs/benchmarking.md"
         caches "../docs/caches.md"
@@ -119,6 +120,8 @@ mod book {
         device_functions "../docs/device-functions.md"
         graphs "../docs/graphs.md"
         introduction "../docs/introduction.md"
+        ops "../docs/ops.md"
+        packages "../docs/packages.md"
         profiling "../docs/profiling.md"
         replay "../docs/replay.md"
         simulator "../docs/simulator.md"

@@ -7,7 +7,7 @@ use kernel_runtime::ops::recorder::{RecordedArg, RecordedTuning, Value};
 use kernel_runtime::{Device, Dim};
 use serde::Serialize;
 
-/// The contents of a package. `galatea inspect --json` writes it: docs/graphs.md documents the schema.
+/// The contents of a package. `galatea inspect --json` writes it: docs/packages.md documents the schema.
 #[derive(Serialize)]
 pub(super) struct Summary {
     pub(super) format: &'static str,

@@ -104,7 +104,7 @@ fn texts_are_those_of_the_files() {
     }
 }
 
-/// docs/graphs.md documents the schema, which other programs rely on.
+/// docs/packages.md documents the schema, which other programs rely on.
 #[test]
 fn a_package_as_json_has_a_stable_schema() {
     let folder = packages();
