@@ -202,7 +202,9 @@ fn run_with<const WORDS: usize, const KEY: usize>(
     // SAFETY: the launch is one that was recorded, whose caller guarantees that the key and the parameters are those of the kernel, or one whose parts
     // `RecordedLaunch::of_parts` has checked against the IR. The arguments follow the parameters and have the recorded dtypes; scalars are recorded
     // words, or converted for their parameter. An unchecked kernel is not recorded.
-    unsafe { Launch::<WORDS, KEY>::new(args, key) }.grid(Grid::of_numbers(grid)).launch()
+    //
+    // The launch may overlap with the previous one: a safe kernel that can begin early waits before it accesses memory.
+    unsafe { Launch::<WORDS, KEY>::new(args, key) }.grid(Grid::of_numbers(grid)).overlap_previous().launch()
 }
 
 /// The words as an array.
