@@ -30,11 +30,3 @@ pub fn linear<T: Float, const ROWS: usize, const COLUMNS: usize, const BLOCK: us
     let inside = (row < rows).col() & (column < columns).row();
     store(y + row.col() * columns + column.row(), (total + shift.row()) as T, mask = inside);
 }
-
-/// `y = x / (1 + exp(-x))`, elementwise over `n` elements, computed in `f32` and rounded once. Grid: `cdiv(n, BLOCK)`.
-#[kernel(T = [f32, f16, bf16], BLOCK = 1024)]
-pub fn silu<T: Float, const BLOCK: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
-    let at = program_id(0) * BLOCK + arange(0, BLOCK);
-    let v = load(x + at, mask = at < n) as f32;
-    store(y + at, (v * sigmoid(v)) as T, mask = at < n);
-}
