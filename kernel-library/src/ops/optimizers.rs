@@ -45,8 +45,13 @@ const BLOCK: usize = 1024;
 /// ```
 pub fn adamw(weights: &mut Tensor, gradients: &Tensor, m: &mut Tensor, v: &mut Tensor, step: &Tensor, parameters: &AdamW) -> Result<()> {
     let AdamW { lr, beta1, beta2, eps, weight_decay } = *parameters;
-    let [lr, beta1, beta2, eps, weight_decay] = [lr, beta1, beta2, eps, weight_decay].map(f64::from);
+    let [lr, beta1, beta2, eps, weight_decay] = [lr, beta1, beta2, eps, weight_decay].map(decimal);
     no_grad(|| adamw_step(weights, gradients, m, v, step, lr, beta1, beta2, eps, weight_decay))
+}
+
+/// The number with the shortest decimal that rounds to this one, so that 0.9 stays 0.9 in `f64`, and in the text of a graph.
+fn decimal(number: f32) -> f64 {
+    number.to_string().parse().unwrap_or(f64::from(number))
 }
 
 /// The op of [`adamw()`].
