@@ -6,7 +6,7 @@ use galatea::prelude::*;
 /// 0 for none.
 ///
 /// Grid: `[cdiv(rows, ROWS), cdiv(columns, COLUMNS)]`. Each product is rounded to `f32`, sums are `f32`, and each result is rounded once.
-#[kernel(T = [f32, f16, bf16], ROWS = 4, COLUMNS = 32, BLOCK = 64)]
+#[kernel(T = [f32, f16, bf16], ROWS = 4, COLUMNS = 32, BLOCK = 64, num_warps = 8)]
 pub fn linear<T: Float, const ROWS: usize, const COLUMNS: usize, const BLOCK: usize>(
     x: Ptr<T>,
     weight: Ptr<T>,
