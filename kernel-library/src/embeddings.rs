@@ -94,10 +94,10 @@ pub fn embedding_backward<T: Float>(
     if !dy.is_empty() && !dtable.is_empty() {
         // The sizes that are compiled with this crate: a narrow row does not fill the larger block.
         if columns <= 256 {
-            let launch = kernels::embedding_backward::<T, 256>(dy, indices, &mut dtable, vocabulary, columns, padding);
+            let launch = kernels::embedding_backward::<T, f32, 256>(dy, indices, &mut dtable, vocabulary, columns, padding);
             launch.grid((rows.rows, 1)).launch()?;
         } else {
-            let launch = kernels::embedding_backward::<T, 1024>(dy, indices, &mut dtable, vocabulary, columns, padding);
+            let launch = kernels::embedding_backward::<T, f32, 1024>(dy, indices, &mut dtable, vocabulary, columns, padding);
             launch.grid((rows.rows, cdiv(columns, 1024))).launch()?;
         }
     }

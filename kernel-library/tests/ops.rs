@@ -1,28 +1,14 @@
 //! Ops of models beside sums in f64, on the CPU and on simulated GPUs, and recorded.
 
+mod common;
+
+use common::{devices, values};
 use galatea::graph::{Session, export, input};
 use galatea::ops::Tensor;
 use galatea::prelude::*;
-use galatea::{Dim, Dtype, Target};
+use galatea::{Dim, Dtype};
 use kernel_library::nn::{Linear, Seed, normal};
 use kernel_library::ops::{linear, silu};
-
-fn devices() -> Vec<Device> {
-    let sims = [Target::SM_80, Target::SM_90A].map(|target| Device::sim(target).unwrap());
-    let cuda = Device::parse("cuda:0").ok();
-    [Device::cpu()].into_iter().chain(sims).chain(cuda).collect()
-}
-
-/// The elements as f64.
-fn values(tensor: &Tensor) -> Vec<f64> {
-    match tensor.dtype() {
-        Dtype::F32 => tensor.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect(),
-        Dtype::F16 => tensor.to_vec::<f16>().unwrap().into_iter().map(f64::from).collect(),
-        Dtype::Bf16 => tensor.to_vec::<bf16>().unwrap().into_iter().map(f64::from).collect(),
-        Dtype::F64 => tensor.to_vec::<f64>().unwrap(),
-        dtype => panic!("{dtype}"),
-    }
-}
 
 /// The distance that one rounding of a number of this size, and of a sum of `terms` f32 products, may make.
 fn tolerance(dtype: Dtype, size: f64, terms: usize) -> f64 {

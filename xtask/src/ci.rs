@@ -173,11 +173,11 @@ fn examples(_: &mut Findings) -> Result<()> {
     process::run(&mut process::command(LIBRARIES_AND_EXAMPLES))?;
     let mut failed = Vec::new();
     for name in names {
-        for arguments in [["--device", "cpu", "--len", "100003"], ["--device", "sim", "--len", "10007"]] {
+        for arguments in example_arguments(&name) {
             println!("--- {name} {}", arguments.join(" "));
             let mut command = std::process::Command::new(process::target_dir().join("debug/examples").join(&name));
             command.current_dir(process::root()).env("GALATEA_CACHE", "off");
-            if process::run(command.args(arguments)).is_err() {
+            if process::run(command.args(&arguments)).is_err() {
                 failed.push(format!("{name} on {}", arguments[1]));
             }
         }
@@ -185,6 +185,15 @@ fn examples(_: &mut Findings) -> Result<()> {
     ensure!(failed.is_empty(), "examples failed: {}", failed.join(", "));
     // The pages start the command without the name of its program.
     process::run(&mut process::command("cargo run --quiet -p galatea-cli -- --help"))
+}
+
+/// The arguments of both runs of an example: most take a number of elements.
+fn example_arguments(name: &str) -> [Vec<&'static str>; 2] {
+    match name {
+        "silu_mlp" => [vec!["--device", "cpu"], vec!["--device", "sim"]],
+        "train_mlp" => [vec!["--device", "cpu", "--steps", "100"], vec!["--device", "sim", "--steps", "10"]],
+        _ => [vec!["--device", "cpu", "--len", "100003"], vec!["--device", "sim", "--len", "10007"]],
+    }
 }
 
 /// `examples/silu.rs` and `examples/silu/main.rs` are both called `silu`.

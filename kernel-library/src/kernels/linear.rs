@@ -6,7 +6,7 @@ use galatea::prelude::*;
 /// 0 for none.
 ///
 /// Grid: `[cdiv(rows, ROWS), cdiv(columns, COLUMNS)]`. Each product is rounded to `f32`, sums are `f32`, and each result is rounded once.
-#[kernel(T = [f32, f16, bf16], ROWS = 4, COLUMNS = 32, BLOCK = 64)]
+#[kernel(T = [f32, f16, bf16], ROWS = 4, COLUMNS = 32, BLOCK = 64, num_warps = 8)]
 pub fn linear<T: Float, const ROWS: usize, const COLUMNS: usize, const BLOCK: usize>(
     x: Ptr<T>,
     weight: Ptr<T>,
@@ -29,12 +29,4 @@ pub fn linear<T: Float, const ROWS: usize, const COLUMNS: usize, const BLOCK: us
     let shift = load(bias + column, mask = column < biased) as f32;
     let inside = (row < rows).col() & (column < columns).row();
     store(y + row.col() * columns + column.row(), (total + shift.row()) as T, mask = inside);
-}
-
-/// `y = x / (1 + exp(-x))`, elementwise over `n` elements, computed in `f32` and rounded once. Grid: `cdiv(n, BLOCK)`.
-#[kernel(T = [f32, f16, bf16], BLOCK = 1024)]
-pub fn silu<T: Float, const BLOCK: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
-    let at = program_id(0) * BLOCK + arange(0, BLOCK);
-    let v = load(x + at, mask = at < n) as f32;
-    store(y + at, (v * sigmoid(v)) as T, mask = at < n);
 }

@@ -15,6 +15,7 @@
 //! change the tensor: `adamw::<f32, 1024>(..).grid(cdiv(n, 1024))`.
 
 mod activations;
+mod elementwise;
 mod embeddings;
 mod linear;
 mod losses;
@@ -23,22 +24,32 @@ mod norms_backward;
 mod online;
 mod optimizers;
 mod positions;
+mod products;
 mod reductions;
+mod rows;
 mod scans;
 mod selections;
 mod softmaxes;
+mod sums;
 mod transposes;
 
 pub use activations::{dropout, geglu, geglu_backward, swiglu, swiglu_backward};
-pub use embeddings::{embedding, embedding_backward};
-pub use linear::{linear, silu};
+pub use elementwise::{binary, convert, repeated, unary, unary_gradients};
+pub use embeddings::{embedded, embedding, embedding_backward};
+pub use linear::linear;
 pub use losses::{cross_entropy, cross_entropy_backward};
 pub use norms::{layer_norm, rms_norm};
 pub use norms_backward::{layer_norm_backward, rms_norm_backward};
-pub use optimizers::adamw;
+pub use optimizers::{adamw, adamw_counted, count_step, sgd};
 pub use positions::{rope, rope_backward};
+pub use products::products;
 pub use reductions::{block_max, block_sum, column_max, column_sum, quotients, row_max, row_sum};
+pub use rows::{
+    cross_entropy_gradients, cross_entropy_rows, mean_of_losses, norm_gradients, norm_rows, norm_weight_parts, softmax_gradients,
+    softmax_rows,
+};
 pub use scans::row_cumsum;
 pub use selections::{bin_counts, block_argmax, group_argmax, row_argmax, row_topk};
 pub use softmaxes::softmax;
+pub use sums::{difference_gradients, sum_of_parts, sum_parts};
 pub use transposes::transpose;

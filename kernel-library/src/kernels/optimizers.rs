@@ -46,14 +46,93 @@ pub fn adamw<T: Float, const BLOCK_SIZE: usize>(
     let at = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
     let mask = at < n;
     let g = load(gradients + at, mask = mask) as f32;
-    let first = load(m + at, mask = mask) * beta1 + g * (1.0 - beta1);
-    let second = load(v + at, mask = mask) * beta2 + g * g * (1.0 - beta2);
+    let w = load(weights + at, mask = mask) as f32;
+    let moments = (load(m + at, mask = mask), load(v + at, mask = mask));
+    let (next, first, second) = stepped::<f32>(w, g, moments, lr, beta1, beta2, eps, weight_decay, step);
     store(m + at, first, mask = mask);
     store(v + at, second, mask = mask);
+    store(weights + at, next as T, mask = mask);
+}
+
+/// The weight after a step of AdamW, and the two moments.
+#[device]
+fn stepped<A: Float>(
+    w: Value<A>,
+    g: Value<A>,
+    moments: (Value<A>, Value<A>),
+    lr: A,
+    beta1: A,
+    beta2: A,
+    eps: A,
+    weight_decay: A,
+    step: i64,
+) -> (Value<A>, Value<A>, Value<A>) {
+    let first = moments.0 * beta1 + g * (1.0 - beta1);
+    let second = moments.1 * beta2 + g * g * (1.0 - beta2);
     // 1 - beta^step, with all digits where beta is nearly 1.
-    let unbiased1 = -expm1(log1p(beta1 - 1.0) * step as f32);
-    let unbiased2 = -expm1(log1p(beta2 - 1.0) * step as f32);
+    let unbiased1 = -expm1(log1p(beta1 - 1.0) * step as A);
+    let unbiased2 = -expm1(log1p(beta2 - 1.0) * step as A);
     let change = first * (1.0 / unbiased1) / (sqrt(second * (1.0 / unbiased2)) + eps);
-    let w = load(weights + at, mask = mask) as f32;
-    store(weights + at, (w * (1.0 - lr * weight_decay) - lr * change) as T, mask = mask);
+    (w * (1.0 - lr * weight_decay) - lr * change, first, second)
+}
+
+/// [`adamw()`] with the number of the step in a tensor of one element, so that a recorded step counts. Computed in `A`, the type of both moments.
+#[kernel(T = [f32, f16, bf16], A = [f32], BLOCK = 1024, contract)]
+pub fn adamw_counted<T: Float, A: Float, const BLOCK: usize>(
+    weights: PtrMut<T>,
+    gradients: Ptr<T>,
+    m: PtrMut<A>,
+    v: PtrMut<A>,
+    step: Ptr<i64>,
+    n: usize,
+    lr: A,
+    beta1: A,
+    beta2: A,
+    eps: A,
+    weight_decay: A,
+) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let mask = at < n;
+    let g = load(gradients + at, mask = mask) as A;
+    let w = load(weights + at, mask = mask) as A;
+    let moments = (load(m + at, mask = mask), load(v + at, mask = mask));
+    let (next, first, second) = stepped::<A>(w, g, moments, lr, beta1, beta2, eps, weight_decay, load(step));
+    store(m + at, first, mask = mask);
+    store(v + at, second, mask = mask);
+    store(weights + at, next as T, mask = mask);
+}
+
+/// Adds 1 to the one element of `step`. Grid: 1.
+#[kernel]
+pub fn count_step(step: PtrMut<i64>) {
+    store(step, load(step) + 1);
+}
+
+/// A step of stochastic gradient descent with momentum: `velocity = momentum * velocity + g`, and `weights -= lr * velocity`, or `lr * (g + momentum * velocity)` with
+/// `NESTEROV`, for `g = gradients + weight_decay * weights`.
+///
+/// All tensors have `n` elements; `velocity` is zeros before the first step. Without `MOMENTUM`, `velocity` is not accessed, and `weights -= lr * g`. Computed in `A`; the grid
+/// is `cdiv(n, BLOCK)`.
+#[kernel(T = [f32, f16, bf16], A = [f32], MOMENTUM = [false, true], NESTEROV = false, BLOCK = 1024)]
+pub fn sgd<T: Float, A: Float, const MOMENTUM: bool, const NESTEROV: bool, const BLOCK: usize>(
+    weights: PtrMut<T>,
+    gradients: Ptr<T>,
+    velocity: PtrMut<A>,
+    n: usize,
+    lr: A,
+    momentum: A,
+    weight_decay: A,
+) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let mask = at < n;
+    let w = load(weights + at, mask = mask) as A;
+    let g = load(gradients + at, mask = mask) as A + weight_decay * w;
+    if MOMENTUM {
+        let v = momentum * load(velocity + at, mask = mask) + g;
+        store(velocity + at, v, mask = mask);
+        let change = if NESTEROV { g + momentum * v } else { v };
+        store(weights + at, (w - lr * change) as T, mask = mask);
+    } else {
+        store(weights + at, (w - lr * g) as T, mask = mask);
+    }
 }

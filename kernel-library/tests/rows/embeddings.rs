@@ -28,7 +28,7 @@ fn embeddings<T: Real>() {
             }
 
             let mut gradient = device.tensor(&vec![1.0f32; table.len()]).unwrap();
-            kernels::embedding_backward::<T, 256>(&ddy, &indices, &mut gradient, VOCABULARY, columns, PADDING)
+            kernels::embedding_backward::<T, f32, 256>(&ddy, &indices, &mut gradient, VOCABULARY, columns, PADDING)
                 .grid((INDICES.len(), cdiv(columns, 256)))
                 .launch()
                 .unwrap();

@@ -235,6 +235,31 @@ pub enum OpsError {
         /// The extents that the op takes.
         expected: Vec<Dim>,
     },
+    /// An argument of an op has another dtype than the op takes.
+    #[error("`{op}`: `{argument}` is {found}, and `{expected}` elements are expected\nhelp: convert its elements")]
+    OpDtype {
+        /// The op.
+        op: &'static str,
+        /// The argument.
+        argument: &'static str,
+        /// Its dtype and extents.
+        found: String,
+        /// The dtype that the op takes.
+        expected: Dtype,
+    },
+    /// The extents of two arguments of an op are not equal, and none of them is 1.
+    #[error(
+        "`{op}`: `{}` of {} and `{}` of {} do not broadcast\nhelp: the extents of an axis, counted from the last one, are equal, or one of them is 1: reshape a tensor",
+        .first.0, dims(&.first.1), .second.0, dims(&.second.1)
+    )]
+    Broadcast {
+        /// The op.
+        op: &'static str,
+        /// The first argument and its extents.
+        first: (&'static str, Vec<Dim>),
+        /// The second argument and its extents.
+        second: (&'static str, Vec<Dim>),
+    },
     /// A number is none of the dtype of a tensor.
     #[error("{number} is no `{dtype}`\nhelp: round it, or choose another dtype")]
     Number {

@@ -25,6 +25,7 @@ pub(crate) use with_element;
 mod any;
 mod arguments;
 mod autograd;
+mod checks;
 mod copies;
 mod cost;
 mod dims;

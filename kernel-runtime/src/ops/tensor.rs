@@ -404,35 +404,6 @@ impl Tensor {
         Tensor::from_bytes(device, dtype, dims, &bytes)
     }
 
-    /// Checks the extents of an argument of an op.
-    ///
-    /// ```
-    /// # use kernel_runtime::{Device, Dtype, Result, ops::Tensor};
-    /// # fn main() -> Result<()> {
-    /// let weight = Tensor::zeros(&Device::cpu(), Dtype::F32, [3, 4])?;
-    /// weight.expect_dims("mylib::linear", "weight", [3, 4])?;
-    /// let error = weight.expect_dims("mylib::linear", "weight", [3, 5]).unwrap_err();
-    /// assert_eq!(error.to_string(), "`mylib::linear`: `weight` is f32[3, 4], and [3, 5] is expected");
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// [`OpsError::Dims`] for other extents or another number of them, and [`Error::Dim`] if that is not decided for all values of the dims.
-    #[track_caller]
-    pub fn expect_dims(&self, op: &'static str, argument: &'static str, expected: impl IntoDims) -> Result<()> {
-        let (found, expected) = (self.dims(), expected.into_dims());
-        let mut fits = found.len() == expected.len();
-        for (found, expected) in found.iter().zip(&expected) {
-            fits = fits && found.is_eq(expected)?;
-        }
-        if fits {
-            return Ok(());
-        }
-        let found = TensorType { dtype: self.dtype(), dims: found }.to_string();
-        Err(Error::Ops(OpsError::Dims { op, argument, found, expected }))
-    }
-
     /// A tensor with these elements: little-endian bytes, a `bool` 0 or 1.
     ///
     /// # Errors
