@@ -67,7 +67,7 @@ impl CustomModel {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let Args { device, registered, level, out } = Args::parse()?;
     println!("Using silu_op: {}", if registered { silu_op::DEF.name } else { "silu, a plain function" });
     let model = CustomModel::init(&device, if registered { silu_op } else { silu })?;

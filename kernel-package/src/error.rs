@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use kernel_runtime::ops::parts::NotPacked;
+use kernel_runtime::ops::recorder::TensorType;
 use kernel_runtime::{Device, DimError, Dtype, Site};
 
 /// An error of a run of a session.
@@ -107,6 +108,22 @@ pub enum RunError {
     LoadTime {
         /// The most time.
         limit: std::time::Duration,
+    },
+    /// A constant of the program has the name of a parameter that the model lacks.
+    #[error("the model has no parameter `{name}`, which is a constant of the program\nhelp: pass a model with the fields of the one that was recorded")]
+    NoParameter {
+        /// The name.
+        name: String,
+    },
+    /// A parameter of the model has another dtype or shape than the constant of the program.
+    #[error("parameter `{name}` of the model is {found}, and the constant of the program is {expected}\nhelp: pass a model with the sizes of the one that was recorded")]
+    ParameterType {
+        /// The name.
+        name: String,
+        /// The type of the constant.
+        expected: Box<TensorType>,
+        /// The type of the parameter.
+        found: Box<TensorType>,
     },
     /// A plan breaks a rule of plans.
     #[error("the graph is not valid: {reason}")]

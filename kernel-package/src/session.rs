@@ -1,9 +1,11 @@
 //! Sessions: runs of a plan on a device.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kernel_runtime::ops::Tensor;
+use kernel_runtime::ops::recorder::TensorType;
+use kernel_runtime::ops::{Module, Tensor};
 use kernel_runtime::ops::parts::stopping_at;
 use kernel_runtime::{Device, DimValues, Error, Lent, Replay, Tensors, profile};
 
@@ -11,7 +13,7 @@ use crate::error::RunError;
 use crate::execute::{self, Lifetimes, Memory, Untrusted};
 use crate::guards;
 use crate::limits::Bounds;
-use crate::plan::{NodeOp, Plan};
+use crate::plan::{NodeOp, Plan, is_number};
 
 type Result<T, E = RunError> = std::result::Result<T, E>;
 
@@ -84,6 +86,45 @@ impl Session {
             bounds,
             alone: Mutex::default(),
         })
+    }
+
+    /// The same session with checked launches: a run reports the first access outside a tensor, and the first assertion that fails, with the line of the kernel and
+    /// that of the recorded function. See [`Launch::checked`](kernel_runtime::Launch::checked). Launches run one by one.
+    #[must_use]
+    pub fn checked(mut self) -> Session {
+        for node in &mut self.plan.nodes {
+            if let NodeOp::Launch(launch) = &mut node.op {
+                launch.set_checked();
+            }
+        }
+        *self.replays.get_mut() = false;
+        self
+    }
+
+    /// Replaces the named constants of the program by the parameters of a model with the same names. The model may be on another device. Later runs use its
+    /// elements as they are now. Parameters that the program does not use are ignored. If there is an error, the session keeps its constants.
+    ///
+    /// Constants have the names of parameters if the graph was made with `with_params`. Those without a name stay.
+    ///
+    /// # Errors
+    /// [`RunError::NoParameter`] for a constant with a name that the model lacks, [`RunError::ParameterType`] for a parameter of another dtype or shape, and those of
+    /// a copy to the device.
+    pub fn update_params(&mut self, model: &impl Module) -> Result<()> {
+        let parameters: HashMap<String, Tensor> = model.parameters().into_iter().collect();
+        let mut new = Vec::new();
+        for (number, constant) in self.plan.constants.iter().enumerate() {
+            let Some(name) = constant.name.as_ref().filter(|name| !is_number(name, number)) else { continue };
+            let parameter = parameters.get(name).ok_or_else(|| RunError::NoParameter { name: name.clone() })?;
+            let [expected, found] = [&constant.tensor, parameter].map(|tensor| TensorType { dtype: tensor.dtype(), dims: tensor.dims() });
+            if expected != found {
+                return Err(RunError::ParameterType { name: name.clone(), expected: Box::new(expected), found: Box::new(found) });
+            }
+            new.push((number, parameter.detach().to_device(&self.device)?));
+        }
+        for (number, tensor) in new {
+            self.plan.constants[number].tensor = tensor;
+        }
+        Ok(())
     }
 
     /// The plan.

@@ -98,7 +98,7 @@ impl<const WORDS: usize> Request<'_, '_, WORDS> {
         }
         let recorded = recorded_args(args, key, &deferral, &recorder, location)?;
         let Program { key, grid, tuning } = program(args, &recorded, deferral.grid)?;
-        let launch = RecordedLaunch { kernel, key, args: recorded, grid, tuning, location: location.into() };
+        let launch = RecordedLaunch { kernel, key, args: recorded, grid, tuning, is_checked: false, location: location.into() };
         let mut values = recorder.launch(launch)?.into_iter();
         for (_, writes, argument) in args.tensors() {
             if let (true, Argument::Traced(traced)) = (writes, argument)
@@ -202,7 +202,9 @@ fn run_with<const WORDS: usize, const KEY: usize>(
     // SAFETY: the launch is one that was recorded, whose caller guarantees that the key and the parameters are those of the kernel, or one whose parts
     // `RecordedLaunch::of_parts` has checked against the IR. The arguments follow the parameters and have the recorded dtypes; scalars are recorded
     // words, or converted for their parameter. An unchecked kernel is not recorded.
-    unsafe { Launch::<WORDS, KEY>::new(args, key) }.grid(Grid::of_numbers(grid)).launch()
+    let mut call = unsafe { Launch::<WORDS, KEY>::new(args, key) };
+    call.mode.checked = launch.is_checked;
+    call.grid(Grid::of_numbers(grid)).launch()
 }
 
 /// The words as an array.
