@@ -105,7 +105,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         ("compiled vs packaged match?", compiled_output, packaged_output),
     ] {
         let comparison = compare(a, b)?;
-        println!("{what} -> **{}** ({comparison})", comparison.within(1e-5, 1e-5));
+        println!("{what} -> **{}** ({comparison})", if comparison.within(1e-5, 1e-5) { "True" } else { "False" });
         all_equal &= comparison.bit_equal;
     }
     for rows in [1, 1024, 1025] {

@@ -110,13 +110,17 @@ pub enum RunError {
         limit: std::time::Duration,
     },
     /// A constant of the program has the name of a parameter that the model lacks.
-    #[error("the model has no parameter `{name}`, which is a constant of the program\nhelp: pass a model with the fields of the one that was recorded")]
+    #[error(
+        "the model has no parameter `{name}`, which is a constant of the program\nhelp: pass a model with the fields of the one that was recorded"
+    )]
     NoParameter {
         /// The name.
         name: String,
     },
     /// A parameter of the model has another dtype or shape than the constant of the program.
-    #[error("parameter `{name}` of the model is {found}, and the constant of the program is {expected}\nhelp: pass a model with the sizes of the one that was recorded")]
+    #[error(
+        "parameter `{name}` of the model is {found}, and the constant of the program is {expected}\nhelp: pass a model with the sizes of the one that was recorded"
+    )]
     ParameterType {
         /// The name.
         name: String,

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use kernel_runtime::ops::parts::stopping_at;
 use kernel_runtime::ops::recorder::TensorType;
 use kernel_runtime::ops::{Module, Tensor};
-use kernel_runtime::ops::parts::stopping_at;
 use kernel_runtime::{Device, DimValues, Error, Lent, Replay, Tensors, profile};
 
 use crate::error::RunError;

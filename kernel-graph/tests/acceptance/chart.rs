@@ -205,6 +205,10 @@ pub(crate) fn on_cpu_gradients(device: Device) {
     gradients(on_cpu, device, 2.0);
 }
 
+pub(crate) fn on_cpu_checked(device: Device) {
+    checked(on_cpu, device);
+}
+
 pub(crate) fn tuned_eager(device: Device) {
     eager(tuned, device, 2.0);
 }

@@ -49,6 +49,7 @@ pub(crate) fn any_zip_program_lists_a_package() {
         entries.push((name, file.size() as usize));
     }
     let own: Vec<(String, usize)> = package.entries().into_iter().map(|(name, size)| (name.to_owned(), size)).collect();
+    entries.sort();
     assert_eq!(entries, own);
     assert!(["manifest.json", "plan.json", "weights.safetensors"].iter().all(|name| own.iter().any(|(own, _)| own == name)));
 }

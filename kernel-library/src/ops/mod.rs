@@ -30,7 +30,7 @@ use crate::kernels;
 ///
 /// # Errors
 /// [`OpsError::Dims`](galatea::ops::OpsError::Dims) for tensors whose extents do not fit, and those of a launch.
-#[op("galatea::linear")]
+#[op("galatea::linear", flops = |x, weight, _| x.numel() * weight.dim(0) * 2)]
 pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let (columns, inner) = (weight.dim(0), x.dim(-1));
     let mut dims = x.dims();

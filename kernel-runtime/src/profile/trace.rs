@@ -299,7 +299,16 @@ pub(super) mod tests {
     /// A span with its time in microseconds.
     pub(in super::super) fn span(name: &str, kind: SpanKind, time: Range<u64>) -> SpanRecord {
         let time = Duration::from_micros(time.start)..Duration::from_micros(time.end);
-        SpanRecord { name: name.to_owned(), thread: "main".to_owned(), time, kind, flops: 0, states_flops: false, parent: None, thread_number: 1 }
+        SpanRecord {
+            name: name.to_owned(),
+            thread: "main".to_owned(),
+            time,
+            kind,
+            flops: 0,
+            states_flops: false,
+            parent: None,
+            thread_number: 1,
+        }
     }
 
     /// A trace of launches and spans with measured times, in the order of their starts.
