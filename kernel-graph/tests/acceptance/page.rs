@@ -40,14 +40,14 @@ fn problem(name: &str, path: &str) -> Option<String> {
     let definition = |end| text.find(&format!("fn {name}{end}"));
     let Some(at) = definition('(').or_else(|| definition('<')) else { return Some(format!("`{path}` has no `{name}`")) };
     let has_attribute = text[..at].lines().rev().take(4).any(|line| line.trim() == "#[test]");
-    let is_in_list = |text: &str| {
+    let is_in_list = |text: &str, ends: &[char]| {
         text.match_indices(name).any(|(at, _)| {
-            let is_end = text[at + name.len()..].starts_with([',', '<', '"']);
+            let is_end = text[at + name.len()..].starts_with(ends);
             is_end && !text[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_')
         })
     };
     let main = file.parent().and_then(|folder| fs::read_to_string(folder.join("main.rs")).ok());
-    let is_run = has_attribute || is_in_list(&text) || main.is_some_and(|main| is_in_list(&main));
+    let is_run = has_attribute || is_in_list(&text, &[',', '<', ')']) || main.is_some_and(|main| is_in_list(&main, &['"']));
     (!is_run).then(|| format!("`{name}` of `{path}` is run by no harness"))
 }
 
