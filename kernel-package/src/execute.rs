@@ -169,13 +169,13 @@ fn allocate(device: &Device, ty: &TensorType, extents: Vec<i64>, for_later_runs:
 pub(crate) fn run(
     plan: &Plan,
     lifetimes: &Lifetimes,
-    inputs: &[&Tensor],
+    inputs: impl IntoIterator<Item = Tensor>,
     dims: &DimValues,
     memory: &mut Memory,
     untrusted: Option<Untrusted>,
 ) -> Result<Vec<Tensor>> {
     let mut execution = Execution { plan, lifetimes, dims, values: vec![None; plan.types.len()], memory, untrusted };
-    execution.values.iter_mut().zip(inputs).for_each(|(value, input)| *value = Some((*input).clone()));
+    execution.values.iter_mut().zip(inputs).for_each(|(value, input)| *value = Some(input));
     for constant in &plan.constants {
         execution.values[constant.value.0 as usize] = Some(constant.tensor.clone());
     }

@@ -154,8 +154,34 @@ impl Session {
         if let Some(bounds) = &self.bounds {
             return self.run_within(bounds, inputs, &dims);
         }
+        self.with_room(|room| self.run_in(room, inputs, &dims))
+    }
+
+    /// As [`Session::run`], with inputs that the caller gives away: a launch writes an input in place, unless the caller has kept a clone. So a cache that each run returns with
+    /// another row is never copied. Launches run one by one.
+    ///
+    /// A session of an [untrusted](crate::Package::untrusted) package copies inputs that it writes.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn run_owned(&self, inputs: impl Into<Vec<Tensor>>) -> Result<Vec<Tensor>> {
+        let inputs: Vec<Tensor> = inputs.into();
+        let of_run: Vec<&Tensor> = inputs.iter().collect();
+        if self.bounds.is_some() {
+            return self.run(of_run);
+        }
+        let dims = guards::check(&self.plan.inputs, self.device, &of_run)?;
+        let _call = profile::call(&self.plan.name, of_run);
+        self.with_room(|room| {
+            self.prepare(room, &dims)?;
+            execute::run(&self.plan, &self.lifetimes, inputs, &dims, &mut room.memory, None)
+        })
+    }
+
+    /// A run with what an earlier one left behind.
+    fn with_room(&self, run: impl FnOnce(&mut Room) -> Result<Vec<Tensor>>) -> Result<Vec<Tensor>> {
         let mut room = self.rooms().pop().unwrap_or_default();
-        let outputs = self.run_in(&mut room, inputs, &dims)?;
+        let outputs = run(&mut room)?;
         let mut rooms = self.rooms();
         if rooms.len() < MOST_ROOMS {
             rooms.push(room);
@@ -170,7 +196,7 @@ impl Session {
         let (mut memory, end) = (Memory::new(), limits.end());
         let allocations = self.lifetimes.prepare(&self.plan, &self.device, dims, &mut memory, false)?;
         self.allocations.fetch_add(allocations, Ordering::Relaxed);
-        stopping_at(end, || execute::run(&self.plan, &self.lifetimes, inputs, dims, &mut memory, Some(Untrusted { end })))
+        stopping_at(end, || execute::run(&self.plan, &self.lifetimes, shared(inputs), dims, &mut memory, Some(Untrusted { end })))
     }
 
     fn rooms(&self) -> MutexGuard<'_, Vec<Room>> {
@@ -188,7 +214,7 @@ impl Session {
             }
         }
         self.prepare(room, dims)?;
-        execute::run(&self.plan, &self.lifetimes, inputs, dims, &mut room.memory, None)
+        execute::run(&self.plan, &self.lifetimes, shared(inputs), dims, &mut room.memory, None)
     }
 
     fn prepare(&self, room: &mut Room, dims: &DimValues) -> Result<()> {
@@ -203,7 +229,7 @@ impl Session {
         let Room { memory, replay } = room;
         let mut outcome = Ok(Vec::new());
         let work = || {
-            outcome = execute::run(&self.plan, &self.lifetimes, inputs, dims, memory, None);
+            outcome = execute::run(&self.plan, &self.lifetimes, shared(inputs), dims, memory, None);
             Ok(())
         };
         let captured = match replay {
@@ -225,6 +251,11 @@ impl Session {
         replay.launch(Lending(read.chain(written).collect())).map_err(|error| Refusal::of(error.into()))?;
         Ok(outputs)
     }
+}
+
+/// Handles of inputs that the caller keeps.
+fn shared(inputs: &[&Tensor]) -> impl Iterator<Item = Tensor> {
+    inputs.iter().map(|input| (*input).clone())
 }
 
 /// Why a run was not one launch of a graph.

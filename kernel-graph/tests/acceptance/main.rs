@@ -54,6 +54,7 @@ const ON_EACH: &[OnDevice] = &[
     ("ops::sines_are_those_of_f64", ops::sines_are_those_of_f64),
     ("values::a_cache_is_written_in_place", values::a_cache_is_written_in_place),
     ("values::a_recorded_cache_is_written_in_place", values::a_recorded_cache_is_written_in_place),
+    ("values::a_cache_that_is_given_away_is_not_copied", values::a_cache_that_is_given_away_is_not_copied),
     ("values::checked_runs_name_the_line_of_the_kernel", values::checked_runs_name_the_line_of_the_kernel),
     ("packages::eight_threads_have_a_session_each", packages::eight_threads_have_a_session_each),
     ("packages::new_parameters_are_those_of_the_next_run", packages::new_parameters_are_those_of_the_next_run),

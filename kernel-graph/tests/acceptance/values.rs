@@ -57,6 +57,33 @@ pub(crate) fn a_recorded_cache_is_written_in_place(device: Device) {
     }
 }
 
+/// A step returns the cache that it was given, with another row.
+fn decode(cache: &Tensor, row: &Tensor) -> Result<Tensor> {
+    let mut cache = cache.clone();
+    append(&mut cache, row, 3)?;
+    append(&mut cache, row, 5)?;
+    Ok(cache)
+}
+
+pub(crate) fn a_cache_that_is_given_away_is_not_copied(device: Device) {
+    let columns = Dim::new("columns", 1..=64);
+    let inputs = [input("cache", [&8.into(), &columns], Dtype::F32), input("row", [&columns], Dtype::F32)];
+    let compiled = compile(|[cache, row]| decode(cache, row), inputs, &device).unwrap();
+    let (zeros, row) = (Tensor::zeros(&device, Dtype::F32, [8, 5]).unwrap(), numbers(&device, 5));
+    let expected = decode(&zeros, &row).unwrap();
+    let mut cache = Tensor::zeros(&device, Dtype::F32, [8, 5]).unwrap();
+    for _ in 0..3 {
+        cache = ops::deny_copies(|| compiled.run_owned([cache, row.clone()])).unwrap().remove(0);
+        assert_same(&cache, &expected);
+    }
+    // A clone keeps the older elements, also then.
+    let (kept, before) = (zeros.clone(), ops::copies());
+    assert_same(&compiled.run_owned([zeros, row.clone()]).unwrap()[0], &expected);
+    assert_eq!((ops::copies() - before, kept.to_vec::<f32>().unwrap()), (1, vec![0.0; 40]));
+    let error = compiled.run_owned([row]).unwrap_err().to_string();
+    assert_eq!(error, "the graph takes 2 inputs (cache, row), and 1 are given");
+}
+
 /// y[i] = x[i + 1] - x[i], with a mask that is off by one.
 #[kernel]
 fn differences(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
