@@ -67,7 +67,7 @@ impl CustomModel {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let Args { device, registered, level, out } = Args::parse()?;
     println!("Using silu_op: {}", if registered { silu_op::DEF.name } else { "silu, a plain function" });
     let model = CustomModel::init(&device, if registered { silu_op } else { silu })?;
@@ -105,7 +105,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("compiled vs packaged match?", compiled_output, packaged_output),
     ] {
         let comparison = compare(a, b)?;
-        println!("{what} -> **{}** ({comparison})", comparison.within(1e-5, 1e-5));
+        println!("{what} -> **{}** ({comparison})", if comparison.within(1e-5, 1e-5) { "True" } else { "False" });
         all_equal &= comparison.bit_equal;
     }
     for rows in [1, 1024, 1025] {

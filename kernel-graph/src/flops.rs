@@ -10,8 +10,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kernel_runtime::ops::{CostModel, LaunchCost};
+use kernel_runtime::profile::{LaunchRecord, Profile, SpanKind, Trace, span};
 use kernel_runtime::{Dim, DimValues};
 
 use crate::error::Result;
@@ -116,17 +118,99 @@ impl Graph {
     }
 }
 
+/// Counts the floating-point operations and the bytes of what a function runs on this thread: of a model without a recording, for instance. The first
+/// row is the sum, `Global`. The rows behind it are the outermost ops and runs of sessions, and then the kernels that are launched outside of both.
+///
+/// ```
+/// use galatea::graph::flops;
+/// use galatea::ops::{Any, Tensor};
+/// use galatea::prelude::*;
+///
+/// #[kernel]
+/// fn twice<T: Float>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+///     let at = program_id(0) * 64 + arange(0, 64);
+///     store(y + at, 2.0 * load(x + at, mask = at < n), mask = at < n);
+/// }
+///
+/// # fn main() -> galatea::Result<()> {
+/// let x: Tensor = Device::cpu().zeros::<f32>(64)?.into();
+/// let table = flops(|| {
+///     let (n, mut y) = (x.numel(), x.empty_like()?);
+///     twice::<Any>(&x, &mut y, &n).grid(n.cdiv(64)).launch()
+/// })?;
+/// assert_eq!((table.total().flops.known(), table.total().bytes().known()), (Some(64), Some(512)));
+/// assert_eq!(table.rows()[1].name, "twice");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// The error of the function.
+pub fn flops<R, E>(run: impl FnOnce() -> Result<R, E>) -> Result<FlopTable, E> {
+    // The name tells the span from those of other threads that count at the same time.
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let name = format!("flops {}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let profile = Profile::start();
+    let counted = span(name.clone());
+    let result = run();
+    drop(counted);
+    let trace = profile.finish();
+    result.map(|_| FlopTable::of_trace(&trace, &name))
+}
+
+impl FlopTable {
+    /// The table of the launches in the span of this name.
+    fn of_trace(trace: &Trace, name: &str) -> FlopTable {
+        let number = |count: u64| Dim::from(i64::try_from(count).unwrap_or(i64::MAX));
+        let (spans, mut of_ops) = (trace.spans(), HashMap::<usize, FlopRow>::new());
+        let mut kernels = Rows::default();
+        for launch in trace.launches() {
+            let LaunchRecord { flops, is_exact, read_bytes, written_bytes, .. } = launch;
+            let mut cost = FlopRow::new(launch.kernel);
+            cost.flops = number(flops.unwrap_or(0));
+            cost.is_exact = *is_exact && flops.is_some();
+            cost.read_bytes = number(read_bytes.unwrap_or(0));
+            cost.written_bytes = number(written_bytes.unwrap_or(0));
+            let around = std::iter::successors(launch.span, |span| spans[*span].parent);
+            let (mut op, mut is_counted) = (None, false);
+            for index in around {
+                is_counted |= spans[index].name == name;
+                if !is_counted && matches!(spans[index].kind, SpanKind::Op { .. }) {
+                    op = Some(index);
+                }
+            }
+            match op {
+                _ if !is_counted => {}
+                None => kernels.row(launch.kernel).add(&cost),
+                Some(index) => of_ops.entry(index).or_insert_with(|| FlopRow::new(&spans[index].name)).add(&cost),
+            }
+        }
+        let (mut total, mut ops) = (FlopRow::new("Global"), Rows::default());
+        let mut indices: Vec<usize> = of_ops.keys().copied().collect();
+        indices.sort_unstable();
+        for index in indices {
+            let row = &of_ops[&index];
+            let formula = spans[index].states_flops;
+            let flops = if formula { number(spans[index].flops) } else { row.flops.clone() };
+            ops.row(&row.name).add(&FlopRow { flops, is_exact: formula || row.is_exact, ..row.clone() });
+        }
+        ops.rows.iter().chain(&kernels.rows).for_each(|row| total.add(row));
+        total.is_exact &= trace.left_out() == 0;
+        FlopTable { rows: std::iter::once(total).chain(ops.rows).chain(kernels.rows).collect() }
+    }
+}
+
 /// Rows in the order of their first use.
 #[derive(Default)]
 struct Rows {
     rows: Vec<FlopRow>,
-    indices: HashMap<&'static str, usize>,
+    indices: HashMap<String, usize>,
 }
 
 impl Rows {
-    fn row(&mut self, name: &'static str) -> &mut FlopRow {
+    fn row(&mut self, name: &str) -> &mut FlopRow {
         let new = self.rows.len();
-        let index = *self.indices.entry(name).or_insert(new);
+        let index = *self.indices.entry(name.to_owned()).or_insert(new);
         if index == new {
             self.rows.push(FlopRow::new(name));
         }

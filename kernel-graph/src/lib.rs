@@ -22,7 +22,7 @@ mod verify;
 
 pub use error::{GraphError, Result};
 pub use export::{Input, compile, export, export_slice, input};
-pub use flops::{FlopRow, FlopTable};
+pub use flops::{FlopRow, FlopTable, flops};
 pub use graph::{Call, Graph, Level};
 pub use kernel_package::{
     Check, Constant, Limits, Node, NodeOp, Package, PackageError, PackageWriter, Plan, PlanInput, RunError, Session, load_parameters,

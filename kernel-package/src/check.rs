@@ -121,7 +121,8 @@ impl Package {
         checks.push(Check { subject, errors: errors.collect() });
         if let Some(limits) = limits {
             let errors = package::prepare(plan, &Device::cpu(), limits, limits.end(), 0).err().map(|error| error.to_string());
-            let subject = format!("the compilation of {} for the CPU", count(launches(plan.on(&Device::cpu())).count(), "launch", "launches"));
+            let subject =
+                format!("the compilation of {} for the CPU", count(launches(plan.on(&Device::cpu())).count(), "launch", "launches"));
             checks.push(Check { subject, errors: errors.into_iter().collect() });
             return;
         }

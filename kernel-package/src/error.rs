@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use kernel_runtime::ops::parts::NotPacked;
+use kernel_runtime::ops::recorder::TensorType;
 use kernel_runtime::{Device, DimError, Dtype, Site};
 
 /// An error of a run of a session.
@@ -82,23 +83,21 @@ pub enum RunError {
         /// The name of the input.
         input: String,
     },
-    /// A parameter to update has a name that no constant of the program has.
-    #[error("the program has no parameter `{name}`\nhelp: its parameters are {}", list(known))]
-    NoParameter {
+    /// A tensor has a name that no constant of the program has.
+    #[error("the program has no constant `{name}`\nhelp: its constants are {}", list(known))]
+    NoConstant {
         /// The name.
         name: String,
         /// The names of the constants.
         known: Vec<String>,
     },
-    /// A parameter to update has another dtype or other extents than the program's.
-    #[error("parameter `{name}` is {expected}, but the new tensor is {found}")]
-    ParameterType {
-        /// The name.
-        name: String,
-        /// The type in the program.
-        expected: String,
-        /// The type of the tensor.
-        found: String,
+    /// Gradients flow through an input.
+    #[error(
+        "input `{input}` requires a gradient, and a session computes none\nhelp: pass `{input}.detach()`, or run the session in `no_grad(|| ..)`. To train, record a step that calls `backward()`"
+    )]
+    InputGradient {
+        /// The name of the input.
+        input: String,
     },
     /// An operation failed in a run.
     #[error("{source}\nthe operation was recorded in {location}")]
@@ -125,6 +124,26 @@ pub enum RunError {
     LoadTime {
         /// The most time.
         limit: std::time::Duration,
+    },
+    /// A constant of the program has the name of a parameter that the model lacks.
+    #[error(
+        "the model has no parameter `{name}`, which is a constant of the program\nhelp: pass a model with the fields of the one that was recorded"
+    )]
+    NoParameter {
+        /// The name.
+        name: String,
+    },
+    /// A parameter of the model has another dtype or shape than the constant of the program.
+    #[error(
+        "parameter `{name}` is {found}, and the constant of the program is {expected}\nhelp: pass a tensor of that type, such as those of a model with the sizes of the one that was recorded"
+    )]
+    ParameterType {
+        /// The name.
+        name: String,
+        /// The type of the constant.
+        expected: Box<TensorType>,
+        /// The type of the parameter.
+        found: Box<TensorType>,
     },
     /// A plan breaks a rule of plans.
     #[error("the graph is not valid: {reason}")]

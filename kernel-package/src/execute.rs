@@ -187,13 +187,13 @@ fn allocate(device: &Device, ty: &TensorType, extents: Vec<i64>, for_later_runs:
 pub(crate) fn run(
     plan: &Plan,
     lifetimes: &Lifetimes,
-    inputs: &[&Tensor],
+    inputs: impl IntoIterator<Item = Tensor>,
     dims: &DimValues,
     memory: &mut Memory,
     launches: Launches,
 ) -> Result<Vec<Tensor>> {
     let mut execution = Execution { plan, lifetimes, dims, values: vec![None; plan.types.len()], memory, launches };
-    execution.values.iter_mut().zip(inputs).for_each(|(value, input)| *value = Some((*input).clone()));
+    execution.values.iter_mut().zip(inputs).for_each(|(value, input)| *value = Some(input));
     for constant in &plan.constants {
         execution.values[constant.value.0 as usize] = Some(constant.tensor.clone());
     }
@@ -246,8 +246,9 @@ impl Execution<'_> {
         if matches!(self.launches, Launches::Untrusted { end } if Instant::now() >= end) {
             return Err(kernel_runtime::Error::TimeLimit { kernel: launch.kernel() }.into());
         }
-        let reads =
-            |wanted: Value| launch.args().any(|(_, arg)| matches!(arg, RecordedArg::Tensor { value, writes: false, .. } if *value == wanted));
+        let reads = |wanted: Value| {
+            launch.args().any(|(_, arg)| matches!(arg, RecordedArg::Tensor { value, writes: false, .. } if *value == wanted))
+        };
         let mut written: Vec<Tensor> = Vec::with_capacity(results.len());
         let mut pending: Vec<Value> = launch.args().filter_map(|(_, arg)| arg.written()).collect();
         pending.reverse();
@@ -265,7 +266,9 @@ impl Execution<'_> {
             for (_, arg) in launch.args() {
                 arguments.push(match arg {
                     RecordedArg::Tensor { writes: true, .. } => BoundArg::TensorMut(
-                        targets.next().ok_or_else(|| RunError::Invalid { reason: "a launch writes more tensors than it has".to_owned() })?,
+                        targets
+                            .next()
+                            .ok_or_else(|| RunError::Invalid { reason: "a launch writes more tensors than it has".to_owned() })?,
                     ),
                     RecordedArg::Tensor { value, .. } => BoundArg::Tensor(defined(&self.values, *value)?),
                     RecordedArg::Word { .. } => BoundArg::Recorded,
@@ -296,4 +299,9 @@ impl Execution<'_> {
 fn defined(values: &[Option<Tensor>], value: Value) -> Result<&Tensor> {
     let tensor = values.get(value.0 as usize).and_then(Option::as_ref);
     tensor.ok_or_else(|| RunError::Invalid { reason: format!("value {} is used where it is not known", value.0) })
+}
+
+/// Handles of inputs that the caller keeps. A session computes no gradients.
+pub(crate) fn shared<'t>(inputs: &'t [&Tensor]) -> impl Iterator<Item = Tensor> + 't {
+    inputs.iter().map(|input| input.detach())
 }

@@ -26,6 +26,9 @@ pub(crate) fn check(expected: &[PlanInput], device: Device, inputs: &[&Tensor]) 
             Some(found) => return Err(RunError::InputDevice { input: input(), expected: device, found }),
             None => return Err(RunError::RecordedInput { input: input() }),
         }
+        if tensor.flows() {
+            return Err(RunError::InputGradient { input: input() });
+        }
         for (axis, (extent, dim)) in tensor.dims().iter().zip(&declared.ty.dims).enumerate() {
             if dim.is_named()
                 && let Err(error) = dims.set(dim, extent.value(&DimValues::new())?)

@@ -32,12 +32,8 @@ pub(crate) fn write(plan: &Plan, names: &[String], number: &dyn Fn(&'static Kern
         .filter_map(Dim::declared)
         .map(|(name, range, site)| json!({ "name": name, "range": [range.start(), range.end()], "declared": site.to_string() }))
         .collect();
-    let constants: Vec<Json> = plan
-        .constants
-        .iter()
-        .zip(names)
-        .map(|(constant, name)| json!({ "value": constant.value.0, "name": name }))
-        .collect();
+    let constants: Vec<Json> =
+        plan.constants.iter().zip(names).map(|(constant, name)| json!({ "value": constant.value.0, "name": name })).collect();
     json!({
         "name": plan.name,
         "dims": dims,

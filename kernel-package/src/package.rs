@@ -512,13 +512,7 @@ impl Package {
     }
 
     /// Adds the constants to their plan. Each weight is the tensor of one constant. Those with the names of `known` are shared.
-    pub(crate) fn constants(
-        &self,
-        plan: &mut Plan,
-        constants: Vec<(Value, String)>,
-        known: &[Constant],
-        device: &Device,
-    ) -> Result<()> {
+    pub(crate) fn constants(&self, plan: &mut Plan, constants: Vec<(Value, String)>, known: &[Constant], device: &Device) -> Result<()> {
         let file = self.entry(WEIGHTS)?;
         let entries = weights::read(file).map_err(|reason| fail(&format!("{WEIGHTS}: {reason}")))?;
         let mut by_name: HashMap<&str, &weights::Entry> = entries.iter().map(|entry| (&*entry.name, entry)).collect();

@@ -47,7 +47,7 @@ impl Replays {
         let constants = plan.constants.iter().map(|constant| &constant.tensor);
         let given = inputs.iter().copied().chain(constants.clone());
         let addresses: Vec<_> = given.clone().map(Tensor::address).chain(memory.iter().flatten().map(Tensor::address)).collect();
-        let mut execute = |launches: Launches| execute::run(plan, lifetimes, inputs, dims, memory, launches);
+        let mut execute = |launches: Launches| execute::run(plan, lifetimes, execute::shared(inputs), dims, memory, launches);
         let (mut captured, outputs) = match self.take(dims) {
             Some(captured) if captured.dims == *dims && captured.addresses == addresses => (captured, execute(Launches::Replayed)?),
             other => {

@@ -1,18 +1,19 @@
 //! Sessions: runs of a plan on a device.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::parts::stopping_at;
 use kernel_runtime::ops::recorder::TensorType;
+use kernel_runtime::ops::{Module, Tensor};
 use kernel_runtime::{Device, DimValues, profile};
 
 use crate::error::RunError;
 use crate::execute::{self, Launches, Lifetimes, Memory};
 use crate::guards;
 use crate::limits::Bounds;
-use crate::plan::{NodeOp, Plan};
+use crate::plan::{NodeOp, Plan, is_number};
 use crate::replays::{Refusal, Replays};
 
 type Result<T, E = RunError> = std::result::Result<T, E>;
@@ -89,56 +90,72 @@ impl Session {
         })
     }
 
+    /// The same session with checked launches: a run reports the first access outside a tensor, and the first assertion that fails, with the line of the kernel and
+    /// that of the recorded function. See [`Launch::checked`](kernel_runtime::Launch::checked). Launches run one by one.
+    #[must_use]
+    pub fn checked(mut self) -> Session {
+        for node in &mut self.plan.nodes {
+            if let NodeOp::Launch(launch) = &mut node.op {
+                launch.set_checked();
+            }
+        }
+        *self.replays.get_mut() = false;
+        self
+    }
+
+    /// Replaces the named constants of the program by the parameters of a model with the same names. The model may be on another device. Later runs use its
+    /// elements as they are now. Parameters that the program does not use are ignored. If there is an error, the session keeps its constants.
+    ///
+    /// Constants have the names of parameters if the graph was made with `with_params`. Those without a name stay.
+    ///
+    /// # Errors
+    /// [`RunError::NoParameter`] for a constant with a name that the model lacks, [`RunError::ParameterType`] for a parameter of another dtype or shape, and those of
+    /// a copy to the device.
+    pub fn update_params(&mut self, model: &impl Module) -> Result<()> {
+        let parameters: HashMap<String, Tensor> = model.parameters().into_iter().collect();
+        let mut new = Vec::new();
+        for (number, constant) in self.plan.constants.iter().enumerate() {
+            let Some(name) = constant.name.as_ref().filter(|name| !is_number(name, number)) else { continue };
+            let parameter = parameters.get(name).ok_or_else(|| RunError::NoParameter { name: name.clone() })?;
+            new.push((name.clone(), parameter.clone()));
+        }
+        self.update_constants(new)
+    }
+
+    /// Replaces constants of the program by tensors with their names, such as those of [`weights::load`](crate::weights::load). It needs no model. Other constants stay, and
+    /// all of them if there is an error.
+    ///
+    /// # Errors
+    /// [`RunError::NoConstant`] for a name that no constant has, and the errors of [`Session::update_params`].
+    pub fn update_constants(&mut self, tensors: impl IntoIterator<Item = (String, Tensor)>) -> Result<()> {
+        let names = self.plan.constant_names();
+        let mut new = Vec::new();
+        for (name, tensor) in tensors {
+            // Tensors of a recording have no elements.
+            if tensor.device().is_none() {
+                return Err(RunError::RecordedInput { input: name });
+            }
+            let found = TensorType { dtype: tensor.dtype(), dims: tensor.dims() };
+            let tensor = tensor.detach().to_device(&self.device)?;
+            let before = new.len();
+            for (number, _) in names.iter().enumerate().filter(|(_, known)| **known == name) {
+                let expected = self.plan.ty(self.plan.constants[number].value);
+                if found != *expected {
+                    return Err(RunError::ParameterType { name, expected: Box::new(expected.clone()), found: Box::new(found) });
+                }
+                new.push((number, tensor.clone()));
+            }
+            if new.len() == before {
+                return Err(RunError::NoConstant { name, known: names });
+            }
+        }
+        new.into_iter().for_each(|(number, tensor)| self.plan.constants[number].tensor = tensor);
+        Ok(())
+    }
+
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
-    }
-
-    /// Replaces parameters of the model in all later runs, by their names. If there is an error, all parameters stay.
-    ///
-    /// The tensors are shared, not copied, unless they are on another device.
-    ///
-    /// ```
-    /// # use kernel_package::{Package, PackageError};
-    /// # use kernel_runtime::Device;
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # fn update(path: &str) -> Result<(), Box<dyn std::error::Error>> {
-    /// let mut session = Package::open(path)?.load(&Device::default()?)?;
-    /// let weights = kernel_package::weights::load("newer.safetensors", &Device::default()?)?;
-    /// session.update_params(weights)?;
-    /// # Ok(())
-    /// # }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// - [`RunError::NoParameter`] for a name that no constant has
-    /// - [`RunError::ParameterType`] for another dtype or other extents
-    /// - [`RunError::RecordedInput`] for a tensor of a recording, and errors of copies between devices
-    pub fn update_params(&mut self, params: impl IntoIterator<Item = (String, Tensor)>) -> Result<()> {
-        let names = self.plan.constant_names();
-        let mut new = Vec::new();
-        for (name, tensor) in params {
-            let mut known = false;
-            for (number, _) in names.iter().enumerate().filter(|(_, known)| **known == name) {
-                known = true;
-                let expected = self.plan.ty(self.plan.constants[number].value);
-                let found = TensorType { dtype: tensor.dtype(), dims: tensor.dims() };
-                if found != *expected {
-                    return Err(RunError::ParameterType { name, expected: expected.to_string(), found: found.to_string() });
-                }
-                if tensor.device().is_none() {
-                    return Err(RunError::RecordedInput { input: name });
-                }
-                new.push((number, tensor.to_device(&self.device)?));
-            }
-            if !known {
-                return Err(RunError::NoParameter { name, known: names });
-            }
-        }
-        new.into_iter().for_each(|(number, tensor)| self.plan.constants[number].tensor = tensor.detach());
-        Ok(())
     }
 
     /// Whether runs are launches of a CUDA graph. A session finds that out in its first run.
@@ -176,9 +193,37 @@ impl Session {
         if let Some(bounds) = &self.bounds {
             return self.run_within(bounds, inputs, &dims);
         }
+        self.with_room(|room| {
+            self.lifetimes.take(&self.plan, &self.device, outputs, &mut room.memory);
+            self.run_in(room, inputs, &dims)
+        })
+    }
+
+    /// As [`Session::run`], with inputs that the caller gives away: a launch writes an input in place, unless the caller has kept a clone. So a cache that each run returns with
+    /// another row is never copied. Launches run one by one.
+    ///
+    /// A session of an [untrusted](crate::Package::untrusted) package copies inputs that it writes.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn run_owned(&self, inputs: impl Into<Vec<Tensor>>) -> Result<Vec<Tensor>> {
+        let inputs: Vec<Tensor> = inputs.into();
+        let of_run: Vec<&Tensor> = inputs.iter().collect();
+        if self.bounds.is_some() {
+            return self.run(of_run);
+        }
+        let dims = guards::check(&self.plan.inputs, self.device, &of_run)?;
+        let _call = profile::call(&self.plan.name, of_run);
+        self.with_room(|room| {
+            self.prepare(room, &dims)?;
+            execute::run(&self.plan, &self.lifetimes, inputs, &dims, &mut room.memory, Launches::Made)
+        })
+    }
+
+    /// A run with what an earlier one left behind.
+    fn with_room(&self, run: impl FnOnce(&mut Room) -> Result<Vec<Tensor>>) -> Result<Vec<Tensor>> {
         let mut room = self.rooms().pop().unwrap_or_default();
-        self.lifetimes.take(&self.plan, &self.device, outputs, &mut room.memory);
-        let outputs = self.run_in(&mut room, inputs, &dims)?;
+        let outputs = run(&mut room)?;
         let mut rooms = self.rooms();
         if rooms.len() < MOST_ROOMS {
             rooms.push(room);
@@ -193,7 +238,9 @@ impl Session {
         let (mut memory, end) = (Memory::new(), limits.end());
         let allocations = self.lifetimes.prepare(&self.plan, &self.device, dims, &mut memory, false)?;
         self.allocations.fetch_add(allocations, Ordering::Relaxed);
-        stopping_at(end, || execute::run(&self.plan, &self.lifetimes, inputs, dims, &mut memory, Launches::Untrusted { end }))
+        stopping_at(end, || {
+            execute::run(&self.plan, &self.lifetimes, execute::shared(inputs), dims, &mut memory, Launches::Untrusted { end })
+        })
     }
 
     fn rooms(&self) -> MutexGuard<'_, Vec<Room>> {
@@ -212,7 +259,7 @@ impl Session {
             }
         }
         self.prepare(room, dims)?;
-        execute::run(&self.plan, &self.lifetimes, inputs, dims, &mut room.memory, Launches::Made)
+        execute::run(&self.plan, &self.lifetimes, execute::shared(inputs), dims, &mut room.memory, Launches::Made)
     }
 
     fn prepare(&self, room: &mut Room, dims: &DimValues) -> Result<()> {

@@ -20,6 +20,13 @@ pub(crate) fn scale_elements(y: PtrMut<f32>, a: f32, b: i32, n: i32) {
     store(y + at, load(y + at, mask = inside) * a + b as f32, mask = inside);
 }
 
+/// x = 3 * x, in place
+#[kernel]
+pub(crate) fn triple(x: PtrMut<f32>, n: usize) {
+    let at = arange(0, 128);
+    store(x + at, load(x + at, mask = at < n) * 3.0, mask = at < n);
+}
+
 /// y = a * x, for any type
 #[kernel]
 pub(crate) fn times<T: Float>(x: Ptr<T>, y: PtrMut<T>, a: T, n: usize) {

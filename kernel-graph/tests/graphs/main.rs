@@ -113,6 +113,7 @@ const ONCE: &[(&str, fn())] = &[
     ("packages::a_file_replaces_another_in_one_step", packages::a_file_replaces_another_in_one_step),
     ("packages::damaged_files_are_errors", packages::damaged_files_are_errors),
     ("packages::contents_that_do_not_belong_together_are_errors", packages::contents_that_do_not_belong_together_are_errors),
+    ("packages::the_code_of_the_package_is_what_runs", packages::the_code_of_the_package_is_what_runs),
     ("packages::a_check_goes_on_behind_the_first_error", packages::a_check_goes_on_behind_the_first_error),
     ("packages::a_kernel_without_a_built_variant_is_compiled", packages::a_kernel_without_a_built_variant_is_compiled),
     (

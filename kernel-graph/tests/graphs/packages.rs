@@ -213,6 +213,28 @@ pub(crate) fn a_kernel_without_a_built_variant_is_compiled() {
     assert_eq!(bytes(&package.load(&sim).unwrap().run([&x]).unwrap()), bytes(&[body(&x).unwrap()]));
 }
 
+/// A GPU runs the PTX of the package as it is: nothing is compiled.
+pub(crate) fn the_code_of_the_package_is_what_runs() {
+    let n = Dim::new("n", 1..=100);
+    let body = |x: &Tensor| {
+        let mut y = x.clone();
+        crate::kernels::triple(&mut y, x.numel()).grid(1).launch()?;
+        Ok(y)
+    };
+    let graph = export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap();
+    let package = Package::from_bytes(graph.package().to_bytes().unwrap()).unwrap();
+    let (sim, first) = (Device::sim(galatea::Target::SM_80).unwrap(), |session: Session, x: &Tensor| {
+        session.run([x]).unwrap()[0].to_vec::<f32>().unwrap()
+    });
+    let x = numbers(&sim, 9);
+    assert_eq!(first(package.load(&sim).unwrap(), &x), x.to_vec::<f32>().unwrap().iter().map(|x| x * 3.0).collect::<Vec<_>>());
+    let ptx = package.entries().iter().find(|(name, _)| name.ends_with(".ptx")).unwrap().0.to_owned();
+    // The bits of 3 become those of 5.
+    let other = changed(&package, &ptx, &|text| text.replace("0f40400000", "0f40A00000"));
+    let other = Package::from_bytes(other).unwrap().load(&sim).unwrap();
+    assert_eq!(first(other, &x), x.to_vec::<f32>().unwrap().iter().map(|x| x * 5.0).collect::<Vec<_>>());
+}
+
 pub(crate) fn a_check_goes_on_behind_the_first_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("program.gpk");

@@ -114,13 +114,13 @@ pub(crate) fn parameters_are_replaced_by_name(device: Device) {
         scale(&mut new, 3.0, 1).unwrap();
         // An error changes nothing, not even the parameters in front of it.
         let of = |name: &str, tensor: &Tensor| (name.to_owned(), tensor.clone());
-        let error = session.update_params([of("by", &new), of("bye", &new)]).unwrap_err();
-        assert_eq!(error.to_string(), "the program has no parameter `bye`\nhelp: its parameters are `by`, `other`");
-        let error = session.update_params([of("by", &new), of("other", &numbers(&device, 9))]).unwrap_err();
-        assert_eq!(error.to_string(), "parameter `other` is f32[8], but the new tensor is f32[9]");
+        let error = session.update_constants([of("by", &new), of("bye", &new)]).unwrap_err();
+        assert_eq!(error.to_string(), "the program has no constant `bye`\nhelp: its constants are `by`, `other`");
+        let error = session.update_constants([of("by", &new), of("other", &numbers(&device, 9))]).unwrap_err();
+        assert!(error.to_string().starts_with("parameter `other` is f32[9], and the constant of the program is f32[8]\n"), "{error}");
         assert!(matches!(error, RunError::ParameterType { .. }));
         assert_eq!(run(&session), before);
-        session.update_params([of("by", &new.to_device(&Device::cpu()).unwrap())]).unwrap();
+        session.update_constants([of("by", &new.to_device(&Device::cpu()).unwrap())]).unwrap();
         let old = std::mem::replace(&mut model.by, new);
         assert_eq!(run(&session), bits(&model.forward(&x).unwrap()));
         assert_ne!(run(&session), before);

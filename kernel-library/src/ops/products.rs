@@ -14,7 +14,7 @@ use crate::kernels;
 ///
 /// # Errors
 /// [`OpsError::Dims`](galatea::ops::OpsError::Dims) and [`OpsError::OpDtype`](galatea::ops::OpsError::OpDtype) for tensors that do not fit, and those of a launch.
-#[op("galatea::linear", backward(x, weight, bias) = linear_backward)]
+#[op("galatea::linear", backward(x, weight, bias) = linear_backward, flops = |x, weight, _| x.numel() * weight.dim(0) * 2)]
 pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     const OP: &str = "galatea::linear";
     if x.rank() == 0 {

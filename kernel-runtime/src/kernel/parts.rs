@@ -428,7 +428,7 @@ impl RecordedLaunch {
                 return refused(format!("argument `{}` of a launch has another type", param.name));
             }
         }
-        Ok(RecordedLaunch { kernel, key, args, grid, tuning: None, location })
+        Ok(RecordedLaunch { kernel, key, args, grid, tuning: None, is_checked: false, location })
     }
 
     /// The keys and schedules of the variants that a run may take. Without configurations, any schedule serves.

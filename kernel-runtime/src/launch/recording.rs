@@ -98,7 +98,7 @@ impl<const WORDS: usize> Request<'_, '_, WORDS> {
         }
         let recorded = recorded_args(args, key, &deferral, &recorder, location)?;
         let Program { key, grid, tuning } = program(args, &recorded, deferral.grid)?;
-        let launch = RecordedLaunch { kernel, key, args: recorded, grid, tuning, location: location.into() };
+        let launch = RecordedLaunch { kernel, key, args: recorded, grid, tuning, is_checked: false, location: location.into() };
         let mut values = recorder.launch(launch)?.into_iter();
         for (_, writes, argument) in args.tensors() {
             if let (true, Argument::Traced(traced)) = (writes, argument)
@@ -204,7 +204,9 @@ fn run_with<const WORDS: usize, const KEY: usize>(
     // words, or converted for their parameter. An unchecked kernel is not recorded.
     //
     // The launch may overlap with the previous one: a safe kernel that can begin early waits before it accesses memory.
-    unsafe { Launch::<WORDS, KEY>::new(args, key) }.grid(Grid::of_numbers(grid)).overlap_previous().launch()
+    let mut call = unsafe { Launch::<WORDS, KEY>::new(args, key) }.overlap_previous();
+    call.mode.checked = launch.is_checked;
+    call.grid(Grid::of_numbers(grid)).launch()
 }
 
 /// The words as an array.

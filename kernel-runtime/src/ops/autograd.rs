@@ -69,7 +69,8 @@ pub struct GradKernels {
 impl Tensor {
     /// Returns whether what is computed from the tensor here has a gradient.
     #[inline]
-    pub(super) fn flows(&self) -> bool {
+    #[doc(hidden)]
+    pub fn flows(&self) -> bool {
         self.edge().is_some() && is_on()
     }
 

@@ -275,7 +275,7 @@ enum State {
     /// Nothing observes the call.
     Unobserved,
     /// The span of the call in a profile, which ends with it.
-    Profiled(#[expect(dead_code, reason = "its drop ends the span")] profile::Span),
+    Profiled(profile::Span),
     /// The recording that the call belongs to, the number of the call in it, and its results.
     Recorded { recorder: Arc<dyn Recorder>, call: usize, results: Vec<Value> },
 }
@@ -294,11 +294,13 @@ impl OpCall {
         })
     }
 
-    /// Notes the floating-point operations of the call, if it is recorded, in place of those of its kernels.
+    /// Notes the floating-point operations of the call, if it is recorded or profiled, in place of those of its kernels.
     #[inline]
     pub fn flops(&self, count: impl FnOnce() -> Dim) {
-        if let State::Recorded { recorder, call, .. } = &self.0 {
-            recorder.op_flops(*call, count());
+        match &self.0 {
+            State::Unobserved => {}
+            State::Profiled(span) => span.set_flops(|| count().known().and_then(|count| u64::try_from(count).ok())),
+            State::Recorded { recorder, call, .. } => recorder.op_flops(*call, count()),
         }
     }
 

@@ -75,6 +75,8 @@ pub struct RecordedLaunch {
     pub(crate) grid: [Dim; 3],
     /// The configurations, if the kernel has some. `key` and `grid` are those of the first one.
     pub(crate) tuning: Option<Arc<RecordedTuning>>,
+    /// Whether a run reports the first access outside a tensor.
+    pub(crate) is_checked: bool,
     pub(crate) location: Site,
 }
 
@@ -166,6 +168,11 @@ impl RecordedLaunch {
         self.kernel.parameters(&self.key)
     }
 
+    /// Makes each run a [`checked`](crate::Launch::checked) launch.
+    pub fn set_checked(&mut self) {
+        self.is_checked = true;
+    }
+
     /// Launches with these arguments, as the recorded launch would have run with them. The dims give the grid.
     ///
     /// # Errors
@@ -178,13 +185,14 @@ impl RecordedLaunch {
 
 impl std::fmt::Debug for RecordedLaunch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let RecordedLaunch { kernel, key, args, grid, tuning, location } = self;
+        let RecordedLaunch { kernel, key, args, grid, tuning, is_checked, location } = self;
         f.debug_struct("RecordedLaunch")
             .field("kernel", &kernel.name())
             .field("key", key)
             .field("args", args)
             .field("grid", grid)
             .field("tuning", tuning)
+            .field("is_checked", is_checked)
             .field("location", location)
             .finish()
     }

@@ -1,9 +1,9 @@
-//! The floating-point operations of launches: what a launch notes, and the count when the trace is made.
+//! The floating-point operations and bytes of launches: what a launch notes, and the count when the trace is made.
 
 use std::collections::HashMap;
 use std::fmt;
 
-use kernel_lang::analysis::flops;
+use kernel_lang::analysis::{flops, updates};
 use kernel_lang::ir::Function;
 
 use crate::kernel::{Kernel, ParamKind};
@@ -31,6 +31,18 @@ impl fmt::Debug for Work {
     }
 }
 
+/// What a launch computes and moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Counted {
+    /// None if the number exceeds 64 bits.
+    pub(super) flops: Option<u64>,
+    /// Whether `flops` is exact, and no lower bound.
+    pub(super) is_exact: bool,
+    /// The bytes of the tensors that the kernel reads, each as a whole.
+    pub(super) read_bytes: u64,
+    pub(super) written_bytes: u64,
+}
+
 /// Counts the operations of launches. It keeps the specialised kernels, which launches share.
 #[derive(Default)]
 pub(super) struct Counter {
@@ -39,11 +51,13 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// The operations of all programs, by the rules of [`flops`]. None if the kernel does not compile or the number exceeds 64 bits.
-    pub(super) fn count(&mut self, work: &Work) -> Option<u64> {
+    /// The operations of all programs, by the rules of [`flops`], and the bytes of the tensors. None if the kernel does not compile.
+    pub(super) fn count(&mut self, work: &Work) -> Option<Counted> {
         let Work { kernel, key, words, grid } = work;
         let variant = (std::ptr::from_ref(*kernel).addr(), key.clone());
         let func = self.kernels.entry(variant).or_insert_with(|| kernel.specialized(key).ok()).as_ref()?;
+        let uses = updates::uses(func);
+        let (mut read_bytes, mut written_bytes) = (0u64, 0u64);
         let mut numbers: Vec<Option<i64>> = Vec::new();
         let mut words = words.iter().copied();
         for param in kernel.params() {
@@ -52,10 +66,17 @@ impl Counter {
                 numbers.push(words.next().zip(dtype).and_then(|(word, dtype)| ops::number(word, dtype)));
             } else {
                 // Behind the address: the length, the extents and the strides.
+                let at = numbers.len();
                 numbers.extend(words.by_ref().take(param.kind.words()).skip(1).map(|word| i64::try_from(word).ok()));
+                let len = numbers.get(at).copied().flatten().and_then(|len| u64::try_from(len).ok());
+                if let (Some(len), Some(param), Some((reads, writes))) = (len, func.params.get(at), uses.get(at)) {
+                    let bytes = len.saturating_mul(func.ty(param.value).dtype().bytes() as u64);
+                    read_bytes = read_bytes.saturating_add(if *reads { bytes } else { 0 });
+                    written_bytes = written_bytes.saturating_add(if *writes { bytes } else { 0 });
+                }
             }
         }
         let counted = flops::count(func, &numbers, &grid.map(i64::from));
-        u64::try_from(counted.count).ok()
+        Some(Counted { flops: u64::try_from(counted.count).ok(), is_exact: counted.is_exact, read_bytes, written_bytes })
     }
 }

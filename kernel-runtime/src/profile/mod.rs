@@ -67,6 +67,7 @@ mod trace;
 mod whole_process;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -146,6 +147,8 @@ struct OpenSpan {
     name: Cow<'static, str>,
     kind: SpanKind,
     start: Instant,
+    /// The operations that the author of an op states.
+    flops: Cell<Option<u64>>,
 }
 
 impl Span {
@@ -153,7 +156,14 @@ impl Span {
     const NONE: Span = Span { open: None };
 
     fn begin(name: Cow<'static, str>, kind: SpanKind) -> Span {
-        Span { open: Some(Box::new(OpenSpan { name, kind, start: Instant::now() })) }
+        Span { open: Some(Box::new(OpenSpan { name, kind, start: Instant::now(), flops: Cell::new(None) })) }
+    }
+
+    /// States the operations of the span, in place of those of its launches.
+    pub(crate) fn set_flops(&self, flops: impl FnOnce() -> Option<u64>) {
+        if let Some(open) = &self.open {
+            open.flops.set(flops());
+        }
     }
 }
 

@@ -79,6 +79,8 @@ pub(super) enum Ran {
 pub(super) struct EndedSpan {
     pub(super) name: String,
     pub(super) kind: SpanKind,
+    /// The operations that the author of an op states.
+    pub(super) flops: Option<u64>,
     pub(super) thread: Arc<Thread>,
     pub(super) start: Instant,
     pub(super) end: Instant,
@@ -150,13 +152,13 @@ pub(super) fn asking() -> Vec<Arc<Sink>> {
 }
 
 #[cold]
-pub(super) fn keep_span(OpenSpan { name, kind, start }: OpenSpan) {
+pub(super) fn keep_span(OpenSpan { name, kind, start, flops }: OpenSpan) {
     let end = Instant::now();
     let sinks = sinks().clone();
     for sink in sinks.iter().filter(|sink| sink.start <= start) {
         let mut log = sink.log();
         if log.has_room(sink.limit) {
-            log.spans.push(EndedSpan { name: name.to_string(), kind: kind.clone(), thread: thread(), start, end });
+            log.spans.push(EndedSpan { name: name.to_string(), kind: kind.clone(), flops: flops.get(), thread: thread(), start, end });
         }
     }
 }

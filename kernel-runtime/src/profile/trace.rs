@@ -54,6 +54,12 @@ pub struct LaunchRecord {
     /// The floating-point operations of all programs, or a lower bound if their number depends on data. None if the kernel does not compile.
     /// The chapter "Recorded graphs" of the book has the rules.
     pub flops: Option<u64>,
+    /// Whether `flops` is exact. Otherwise it is a lower bound.
+    pub is_exact: bool,
+    /// The bytes of the tensors that the kernel reads, each tensor as a whole. None if the kernel does not compile.
+    pub read_bytes: Option<u64>,
+    /// The bytes of the tensors that the kernel writes.
+    pub written_bytes: Option<u64>,
     /// The index of the innermost span around the launch among [`Trace::spans`].
     pub span: Option<usize>,
     pub(super) thread_number: u64,
@@ -71,8 +77,10 @@ pub struct SpanRecord {
     pub time: Range<Duration>,
     /// What the span stands for.
     pub kind: SpanKind,
-    /// The floating-point operations of the launches in the span.
+    /// The floating-point operations of the launches in the span. For an op with `flops = f`, the result of that function.
     pub flops: u64,
+    /// Whether `flops` is the result of an op's own function.
+    pub states_flops: bool,
     /// The index of the innermost span around this one among [`Trace::spans`].
     pub parent: Option<usize>,
     pub(super) thread_number: u64,
@@ -118,8 +126,14 @@ pub(super) fn of(sink: &Sink) -> Trace {
     let mut counter = Counter::default();
     let mut launches: Vec<LaunchRecord> = Vec::with_capacity(records.len());
     for record in records {
-        let flops = record.work.as_ref().and_then(|work| counter.count(work));
-        launches.push(LaunchRecord { flops, ..tracks.launch(record, sink.start) });
+        let counted = record.work.as_ref().and_then(|work| counter.count(work));
+        launches.push(LaunchRecord {
+            flops: counted.and_then(|counted| counted.flops),
+            is_exact: counted.is_some_and(|counted| counted.is_exact),
+            read_bytes: counted.map(|counted| counted.read_bytes),
+            written_bytes: counted.map(|counted| counted.written_bytes),
+            ..tracks.launch(record, sink.start)
+        });
     }
     order_streams(&mut launches);
     let since = |at: Instant| at.saturating_duration_since(sink.start);
@@ -131,7 +145,8 @@ pub(super) fn of(sink: &Sink) -> Trace {
             thread: span.thread.name.clone(),
             time: since(span.start)..since(span.end),
             kind: span.kind.clone(),
-            flops: 0,
+            flops: span.flops.unwrap_or(0),
+            states_flops: span.flops.is_some(),
             parent: None,
             thread_number: span.thread.number,
         })
@@ -167,14 +182,14 @@ fn nest(launches: &mut [LaunchRecord], spans: &mut [SpanRecord]) {
     let (of_spans, of_launches) = nesting::innermost(&span_items, &launch_items);
     for (launch, span) in launches.iter_mut().zip(of_launches) {
         launch.span = span;
-        if let Some(span) = span {
+        if let Some(span) = span.filter(|span| !spans[*span].states_flops) {
             spans[span].flops = spans[span].flops.saturating_add(launch.flops.unwrap_or(0));
         }
     }
     // A span begins before the spans inside of it.
     for (index, parent) in of_spans.into_iter().enumerate().rev() {
         spans[index].parent = parent;
-        if let Some(parent) = parent {
+        if let Some(parent) = parent.filter(|parent| !spans[*parent].states_flops) {
             spans[parent].flops = spans[parent].flops.saturating_add(spans[index].flops);
         }
     }
@@ -223,6 +238,9 @@ impl Tracks {
             ran,
             error: record.error.clone(),
             flops: None,
+            is_exact: false,
+            read_bytes: None,
+            written_bytes: None,
             span: None,
             thread_number: record.thread.number,
             stream: record.stream,
@@ -269,6 +287,9 @@ pub(super) mod tests {
             ran: Some(us(ran)),
             error: None,
             flops: Some(100),
+            is_exact: true,
+            read_bytes: Some(8),
+            written_bytes: Some(4),
             span: None,
             thread_number: 1,
             stream: Some(stream),
@@ -278,7 +299,16 @@ pub(super) mod tests {
     /// A span with its time in microseconds.
     pub(in super::super) fn span(name: &str, kind: SpanKind, time: Range<u64>) -> SpanRecord {
         let time = Duration::from_micros(time.start)..Duration::from_micros(time.end);
-        SpanRecord { name: name.to_owned(), thread: "main".to_owned(), time, kind, flops: 0, parent: None, thread_number: 1 }
+        SpanRecord {
+            name: name.to_owned(),
+            thread: "main".to_owned(),
+            time,
+            kind,
+            flops: 0,
+            states_flops: false,
+            parent: None,
+            thread_number: 1,
+        }
     }
 
     /// A trace of launches and spans with measured times, in the order of their starts.

@@ -79,7 +79,8 @@ impl OfPackage {
         let grid = |config: Packed| tuning.grid(&config.0.key, config.0.schedule, dims);
         // SAFETY: `RecordedLaunch::of_parts` has compared the arguments and the types of the key with the IR, and `tuned` those of each configuration.
         // Tuning zeroes and restores only tensors that the kernel may write.
-        unsafe { AutotunedLaunch::<MOST_WORDS, KEY, Packed>::new(args, key, self.tuner, self.rules) }.grid(grid).overlap_previous().launch()
+        let call = unsafe { AutotunedLaunch::<MOST_WORDS, KEY, Packed>::new(args, key, self.tuner, self.rules) }.overlap_previous();
+        if launch.is_checked { call.checked().grid(grid).launch() } else { call.grid(grid).launch() }
     }
 }
 

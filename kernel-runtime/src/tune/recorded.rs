@@ -174,7 +174,8 @@ impl<C: TuneConfig, const WORDS: usize, const KEY: usize> Runner for OfProgram<C
         };
         // SAFETY: the launch is one that was recorded, whose caller guarantees that the key and the parameters are those of the kernel and of this
         // tuner. The arguments follow the parameters and have the recorded dtypes.
-        unsafe { AutotunedLaunch::<WORDS, KEY, C>::new(args, key, self.tuner, self.rules) }.grid(grid).overlap_previous().launch()
+        let call = unsafe { AutotunedLaunch::<WORDS, KEY, C>::new(args, key, self.tuner, self.rules) }.overlap_previous();
+        if launch.is_checked { call.checked().grid(grid).launch() } else { call.grid(grid).launch() }
     }
 }
 
