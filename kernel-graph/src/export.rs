@@ -25,7 +25,8 @@ pub fn input(name: &str, dims: impl IntoDims, dtype: Dtype) -> Input {
 
 /// Records a function: calls it once, with tensors without memory, and returns its allocations and launches as a graph. Launches whose results no
 /// output needs are left out, and so is a launch that computes what an earlier one has computed. If an op has a function of its own for the CPU, the function is
-/// called once more, and the graph has a second list of launches for that device.
+/// called once more, and the graph has a second list of launches for that device. If that function cannot be recorded, for example because it reads elements, only a
+/// session for the CPU is an error.
 ///
 /// ```
 /// use galatea::ops::Tensor;
@@ -95,7 +96,11 @@ pub fn export_slice<R: OpResults>(mut body: impl FnMut(&[&Tensor]) -> kernel_run
     };
     let (mut graph, has_cpu) = finished(false)?;
     if has_cpu {
-        graph.plan.on_cpu = Some(Box::new(finished(true)?.0.plan));
+        match finished(true) {
+            Ok((on_cpu, _)) => graph.plan.on_cpu = Some(Box::new(on_cpu.plan)),
+            // Other devices run the kernels.
+            Err(error) => graph.plan.not_on_cpu = Some(error.to_string()),
+        }
     }
     Ok(graph)
 }
@@ -137,7 +142,7 @@ pub(crate) fn record<R: OpResults>(
         }
     }
     keep_nested(&mut calls);
-    let plan = Plan { name: "graph".to_owned(), inputs, constants, nodes, types, outputs, on_cpu: None };
+    let plan = Plan { name: "graph".to_owned(), inputs, constants, nodes, types, outputs, on_cpu: None, not_on_cpu: None };
     let graph = Graph { plan, calls };
     verify::run(&graph)?;
     verify::dims(&graph)?;

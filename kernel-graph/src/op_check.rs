@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kernel_package::Session;
+use kernel_package::{RunError, Session};
 use kernel_runtime::ops::{self, GradCheck, GradTolerance, OpDef, OpInput, Tensor, gradcheck};
 use kernel_runtime::{Device, Dim, Dtype, Error};
 
@@ -36,6 +36,8 @@ pub struct OpCheck {
     pub devices: Vec<Device>,
     /// The gradients; `None` for an op without a backward function.
     pub gradients: Option<GradCheck>,
+    /// Whether a recording was run on the device of the arguments. Otherwise the reason: the op has a function for the CPU that cannot be recorded.
+    pub recorded: Result<(), String>,
     /// Whether the op can be recorded for other extents: each number among the extents was a named dim. Otherwise the reason.
     pub dims: Result<(), String>,
 }
@@ -45,7 +47,10 @@ impl fmt::Display for OpCheck {
         let devices: Vec<String> = self.devices.iter().map(Device::to_string).collect();
         writeln!(f, "{}", self.schema)?;
         writeln!(f, "  arguments that are not written keep their elements: ok")?;
-        writeln!(f, "  recorded types and elements are those of a call: ok")?;
+        match &self.recorded {
+            Ok(()) => writeln!(f, "  recorded types and elements are those of a call: ok")?,
+            Err(reason) => writeln!(f, "  recorded types and elements are those of a call: not run, {reason}")?,
+        }
         match &self.dims {
             Ok(()) => writeln!(f, "  recorded with named dims: ok")?,
             Err(reason) => writeln!(f, "  recorded with named dims: no, {reason}")?,
@@ -81,7 +86,7 @@ pub fn op_check<'a>(def: &'static OpDef, inputs: impl IntoIterator<Item = OpInpu
     }
 
     let device = args.iter().flat_map(Arg::tensors).find_map(Tensor::device).unwrap_or_else(Device::cpu);
-    let record = |named: bool| -> Result<()> {
+    let record = |named: bool| -> Result<Result<(), String>> {
         let tensors: Vec<&Tensor> = args.iter().flat_map(Arg::tensors).collect();
         let types = tensors.iter().enumerate().map(|(number, tensor)| {
             let dims: Vec<Dim> = tensor.dims().iter().map(|dim| if named { symbol(dim) } else { dim.clone() }).collect();
@@ -89,7 +94,11 @@ pub fn op_check<'a>(def: &'static OpDef, inputs: impl IntoIterator<Item = OpInpu
         });
         let body = |traced: &[&Tensor]| call(def, &substituted(&args, &mut traced.iter().copied())).map(|results| results.tensors);
         let graph = export_slice(body, types.collect())?;
-        let recorded = Session::new(graph, &device)?.run(&tensors)?;
+        let recorded = match Session::new(graph, &device) {
+            Ok(session) => session.run(&tensors)?,
+            Err(RunError::NotOnCpu { reason }) => return Ok(Err(reason)),
+            Err(error) => return Err(error.into()),
+        };
         if recorded.len() != eager.tensors.len() {
             let reason = format!("a recording has {} results, and a call {}", recorded.len(), eager.tensors.len());
             return Err(failed("recording", reason));
@@ -103,11 +112,11 @@ pub fn op_check<'a>(def: &'static OpDef, inputs: impl IntoIterator<Item = OpInpu
                 return Err(failed("recording", format!("result {number} differs: {}", ops::compare(recorded, eager)?)));
             }
         }
-        Ok(())
+        Ok(Ok(()))
     };
-    record(false)?;
+    let recorded = record(false)?;
     let dims = match record(true) {
-        Ok(()) => Ok(()),
+        Ok(_) => Ok(()),
         Err(GraphError::Runtime(error)) if matches!(*error, Error::Dim(_)) => Err(error.to_string()),
         Err(error) => return Err(error),
     };
@@ -142,7 +151,7 @@ pub fn op_check<'a>(def: &'static OpDef, inputs: impl IntoIterator<Item = OpInpu
         }
         error => error.into(),
     })?;
-    Ok(OpCheck { schema: def.schema, devices, gradients, dims })
+    Ok(OpCheck { schema: def.schema, devices, gradients, recorded, dims })
 }
 
 /// An argument that several calls take.

@@ -91,6 +91,12 @@ pub enum RunError {
         /// The names of the constants.
         known: Vec<String>,
     },
+    /// An op has a function of its own for the CPU, which could not be recorded.
+    #[error("the program does not run on the CPU: an op has a function for it (`cpu = ..`) that cannot be recorded: {reason}")]
+    NotOnCpu {
+        /// Why the function cannot be recorded.
+        reason: String,
+    },
     /// Gradients flow through an input.
     #[error(
         "input `{input}` requires a gradient, and a session computes none\nhelp: pass `{input}.detach()`, or run the session in `no_grad(|| ..)`. To train, record a step that calls `backward()`"

@@ -34,7 +34,7 @@ pub(crate) fn write(plan: &Plan, names: &[String], number: &dyn Fn(&'static Kern
         .collect();
     let constants: Vec<Json> =
         plan.constants.iter().zip(names).map(|(constant, name)| json!({ "value": constant.value.0, "name": name })).collect();
-    json!({
+    let mut json = json!({
         "name": plan.name,
         "dims": dims,
         "inputs": plan.inputs.iter().map(|input| &*input.name).collect::<Vec<_>>(),
@@ -42,7 +42,11 @@ pub(crate) fn write(plan: &Plan, names: &[String], number: &dyn Fn(&'static Kern
         "constants": constants,
         "nodes": plan.nodes.iter().map(|node| write_node(node, number)).collect::<Vec<_>>(),
         "outputs": numbers(&plan.outputs),
-    })
+    });
+    if let Some(reason) = &plan.not_on_cpu {
+        json["not_on_cpu"] = reason.as_str().into();
+    }
+    json
 }
 
 fn numbers(values: &[Value]) -> Vec<u32> {
@@ -200,7 +204,13 @@ impl Reader<'_> {
             }
         }
         let outputs = self.values(&json["outputs"], "outputs")?;
-        Ok(Read { plan: Plan { name, inputs, constants: Vec::new(), nodes, types: self.types, outputs, on_cpu: None }, constants, errors })
+        let not_on_cpu = Some(&json["not_on_cpu"]).filter(|reason| !reason.is_null());
+        let not_on_cpu = not_on_cpu.map(|reason| text(reason, "not_on_cpu").map(str::to_owned)).transpose()?;
+        Ok(Read {
+            plan: Plan { name, inputs, constants: Vec::new(), nodes, types: self.types, outputs, on_cpu: None, not_on_cpu },
+            constants,
+            errors,
+        })
     }
 
     /// A type: `f32[batch, 64]`.

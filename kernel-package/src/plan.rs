@@ -25,6 +25,8 @@ pub struct Plan {
     pub outputs: Vec<Value>,
     /// The plan for the CPU, if ops have functions of their own for it: with the same inputs, and outputs of the same types.
     pub on_cpu: Option<Box<Plan>>,
+    /// Why the program does not run on the CPU, if it does not: an op has a function of its own for it that cannot be recorded.
+    pub not_on_cpu: Option<String>,
 }
 
 /// An input of a program.

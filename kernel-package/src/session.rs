@@ -68,6 +68,9 @@ impl Session {
 
     /// A session with limits, if the plan is that of an untrusted package.
     pub(crate) fn of(mut plan: Plan, device: &Device, bounds: Option<Bounds>) -> Result<Session> {
+        if let Some(reason) = plan.not_on_cpu.take().filter(|_| device.is_cpu()) {
+            return Err(RunError::NotOnCpu { reason });
+        }
         if let Some(own) = plan.on_cpu.take().filter(|_| device.is_cpu()) {
             plan = Plan { name: plan.name, ..*own };
         }

@@ -193,6 +193,10 @@ pub(crate) fn on_cpu_recorded(device: Device) {
     recorded(on_cpu, device, "%0 = chart::on_cpu(x = %x) : f32[n]\n");
 }
 
+pub(crate) fn on_cpu_packaged(device: Device) {
+    packaged(on_cpu, device);
+}
+
 pub(crate) fn on_cpu_profiled(device: Device) {
     profiled(on_cpu, device, &["chart::on_cpu"], "times");
 }

@@ -36,6 +36,7 @@ const ON_EACH: &[OnDevice] = &[
     ("chart::op_checked", chart::op_checked),
     ("chart::on_cpu_eager", chart::on_cpu_eager),
     ("chart::on_cpu_recorded", chart::on_cpu_recorded),
+    ("chart::on_cpu_packaged", chart::on_cpu_packaged),
     ("chart::on_cpu_profiled", chart::on_cpu_profiled),
     ("chart::on_cpu_flops", chart::on_cpu_flops),
     ("chart::on_cpu_gradients", chart::on_cpu_gradients),

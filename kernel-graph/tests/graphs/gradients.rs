@@ -410,6 +410,52 @@ pub(crate) fn a_function_for_the_cpu_is_recorded(device: Device) {
     assert!(graph.to_string().contains("0.5") && !graph.to_string().contains("0.25"), "{graph}");
 }
 
+/// A function for the CPU that reads elements cannot be recorded. The graph runs on all other devices, and says so on the CPU.
+pub(crate) fn a_function_that_reads_elements_keeps_its_graph_from_the_cpu(device: Device) {
+    let n = Dim::new("n", 1..=8);
+    let graph = export(|[x]| counted(x), [input("x", [&n], Dtype::F64)]).unwrap();
+    let package = Package::from_bytes(graph.package().to_bytes().unwrap()).unwrap();
+    let x = vector(&device, &[1.0, 2.0]);
+    let eager = counted(&x).unwrap();
+    let sessions =
+        [Session::new(graph, &device).map_err(|error| error.to_string()), package.load(&device).map_err(|error| error.to_string())];
+    for session in sessions {
+        match session {
+            Ok(session) => assert_eq!(session.run([&x]).unwrap()[0].to_vec::<f64>().unwrap(), eager.to_vec::<f64>().unwrap()),
+            Err(error) => {
+                let start = "the program does not run on the CPU: an op has a function for it (`cpu = ..`) that cannot be recorded: a recorded tensor f64[n] has no";
+                assert!(device.is_cpu() && error.starts_with(start), "{error} on {device}");
+            }
+        }
+    }
+    let check = op_check!(counted, &x).unwrap();
+    assert_eq!(check.recorded.is_ok(), !device.is_cpu());
+}
+
+#[op("mylib::counted", cpu = counted_on_cpu)]
+fn counted(x: &Tensor) -> Result<Tensor> {
+    let mut y = x.clone();
+    scale(&mut y, 0.5)?;
+    Ok(y)
+}
+
+fn counted_on_cpu(x: &Tensor) -> Result<Tensor> {
+    let halves: Vec<f64> = x.to_vec::<f64>()?.into_iter().map(|x| x / 2.0).collect();
+    Ok(x.device().unwrap_or_else(Device::cpu).tensor(&halves)?.into())
+}
+
+/// An input that requires a gradient would lose it.
+pub(crate) fn a_session_refuses_inputs_with_gradients(device: Device) {
+    let session = Session::new(export(|[x]| mysin(x), [input("x", [2], Dtype::F64)]).unwrap(), &device).unwrap();
+    let x = vector(&device, &[1.0, 2.0]);
+    let expected = session.run([&x]).unwrap()[0].to_vec::<f64>().unwrap();
+    let x = x.requires_grad().unwrap();
+    let error = session.run([&x]).unwrap_err().to_string();
+    assert!(error.starts_with("input `x` requires a gradient, and a session computes none\nhelp: pass `x.detach()`"), "{error}");
+    assert_eq!(no_grad(|| session.run([&x])).unwrap()[0].to_vec::<f64>().unwrap(), expected);
+    assert_eq!(session.run([&x.detach()]).unwrap()[0].to_vec::<f64>().unwrap(), expected);
+}
+
 /// x / 2; on the CPU x / 4, so that a test sees which one ran.
 #[op("mylib::halved", cpu = quartered)]
 fn halved(x: &Tensor) -> Result<Tensor> {

@@ -57,6 +57,11 @@ const ON_EACH: &[OnDevice] = &[
     ("gradients::a_step_is_recorded_with_its_gradients", gradients::a_step_is_recorded_with_its_gradients),
     ("gradients::an_optimizer_writes_parameters_in_place", gradients::an_optimizer_writes_parameters_in_place),
     ("gradients::an_op_may_have_a_function_for_the_cpu", gradients::an_op_may_have_a_function_for_the_cpu),
+    (
+        "gradients::a_function_that_reads_elements_keeps_its_graph_from_the_cpu",
+        gradients::a_function_that_reads_elements_keeps_its_graph_from_the_cpu,
+    ),
+    ("gradients::a_session_refuses_inputs_with_gradients", gradients::a_session_refuses_inputs_with_gradients),
     ("gradients::a_function_for_the_cpu_is_recorded", gradients::a_function_for_the_cpu_is_recorded),
     ("packages::a_package_computes_what_its_graph_computes", packages::a_package_computes_what_its_graph_computes),
     ("packages::a_package_is_loaded_on_every_device", packages::a_package_is_loaded_on_every_device),
