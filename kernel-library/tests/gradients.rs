@@ -75,6 +75,14 @@ const CASES: &[Case] = &[
     case!("rms_norm", [[2, 3, 9], [9]], ALL, 60.0, |x| ops::rms_norm(&x[0], &x[1], 1e-3)),
     case!("cross_entropy", [[5, 4]], ALL, 12.0, |x| ops::cross_entropy(&x[0], &indices(&x[0], &[0, 3, -100, 1, 1])?, -100)),
     case!("embedding", [[4, 3]], ALL, 16.0, |x| ops::embedding(&x[0], &indices(&x[0], &[0, 3, 3, 2, -1, 4])?.reshape([2, 3])?)),
+    // Rows of several blocks, and rows and columns of several programs.
+    case!("log_softmax, of long rows", [[2, 1030]], ALL, 24.0, |x| ops::log_softmax(&x[0])),
+    case!("softmax, of long rows", [[2, 1030]], ALL, 12.0, |x| ops::softmax(&x[0])),
+    case!("layer_norm, of long rows", [[2, 1030], [1030], [1030]], ALL, 60.0, |x| ops::layer_norm(&x[0], &x[1], &x[2], 1e-3)),
+    case!("layer_norm, of many rows", [[300, 3], [3], [3]], ALL, 400.0, |x| ops::layer_norm(&x[0], &x[1], &x[2], 1e-3)),
+    case!("rms_norm, of many rows", [[300, 3], [3]], ALL, 400.0, |x| ops::rms_norm(&x[0], &x[1], 1e-3)),
+    case!("cross_entropy, of long rows", [[2, 1030]], ALL, 12.0, |x| ops::cross_entropy(&x[0], &indices(&x[0], &[1029, 3])?, -100)),
+    case!("embedding, of long rows", [[2, 260]], ALL, 16.0, |x| ops::embedding(&x[0], &indices(&x[0], &[1, 1, 0])?)),
     case!("a chain", [[3, 5], [4, 5], [4]], ALL, 90.0, |x| {
         let y = ops::gelu(&ops::linear(&x[0], &x[1], Some(&x[2]))?)?;
         ops::mean(&ops::mul(&ops::softmax(&y)?, &y.slice(0..1)?)?)
