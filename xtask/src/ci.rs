@@ -177,7 +177,7 @@ fn examples(_: &mut Findings) -> Result<()> {
             println!("--- {name} {}", arguments.join(" "));
             let mut command = std::process::Command::new(process::target_dir().join("debug/examples").join(&name));
             command.current_dir(process::root()).env("GALATEA_CACHE", "off");
-            if process::run(command.args(arguments)).is_err() {
+            if process::run(command.args(&arguments)).is_err() {
                 failed.push(format!("{name} on {}", arguments[1]));
             }
         }
