@@ -109,7 +109,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     println!("\n--- Advanced usage: autotuning ---");
     let mut tuned = device.empty::<f32>(4)?;
-    add_kernel_autotuned(&x.view::<f32>()?, &y.view::<f32>()?, &mut tuned, 4).grid(|config| cdiv(4, config.BLOCK_SIZE)).launch()?;
+    add_kernel_autotuned(x.view::<f32>()?, y.view::<f32>()?, &mut tuned, 4).grid(|config| cdiv(4, config.BLOCK_SIZE)).launch()?;
     println!("Vector addition of\nX:\t{x}\nY:\t{y}\nis equal to\n{tuned}");
     assert_eq!(tuned.to_vec()?, sums);
 

@@ -47,6 +47,7 @@ fn model(x: &Tensor, weights: &[Tensor]) -> Result<Tensor> {
     ops::linear(&hidden, &weights[2], Some(&weights[3]))
 }
 
+// ANCHOR: step
 /// A training step: the loss, and the state after the step.
 fn train([x, y, state @ ..]: [&Tensor; INPUTS]) -> Result<Vec<Tensor>> {
     let mut state: Vec<Tensor> = state.iter().map(|tensor| tensor.detach()).collect();
@@ -68,6 +69,7 @@ fn train([x, y, state @ ..]: [&Tensor; INPUTS]) -> Result<Vec<Tensor>> {
     }
     Ok([loss.detach()].into_iter().chain(state).collect())
 }
+// ANCHOR_END: step
 
 /// Points from -pi to pi, and the sines of them.
 fn batch(device: &Device, seed: &mut Seed) -> Result<[Tensor; 2]> {

@@ -75,6 +75,15 @@ const CASES: &[Case] = &[
     case!("rms_norm", [[2, 3, 9], [9]], ALL, 60.0, |x| ops::rms_norm(&x[0], &x[1], 1e-3)),
     case!("cross_entropy", [[5, 4]], ALL, 12.0, |x| ops::cross_entropy(&x[0], &indices(&x[0], &[0, 3, -100, 1, 1])?, -100)),
     case!("embedding", [[4, 3]], ALL, 16.0, |x| ops::embedding(&x[0], &indices(&x[0], &[0, 3, 3, 2, -1, 4])?.reshape([2, 3])?)),
+    // Rows of several blocks, and rows and columns of several programs.
+    // A mean, because finite differences of long sums have few digits.
+    case!("log_softmax, of long rows", [[2, 1030]], ALL, 24.0, |x| ops::scale(&ops::mean(&ops::log_softmax(&x[0])?)?, 100.0)),
+    case!("softmax, of long rows", [[2, 1030]], ALL, 12.0, |x| ops::softmax(&x[0])),
+    case!("layer_norm, of long rows", [[2, 1030], [1030], [1030]], ALL, 60.0, |x| ops::layer_norm(&x[0], &x[1], &x[2], 1e-3)),
+    case!("layer_norm, of many rows", [[260, 3], [3], [3]], ALL, 400.0, |x| ops::layer_norm(&x[0], &x[1], &x[2], 1e-3)),
+    case!("rms_norm, of many rows", [[260, 3], [3]], ALL, 400.0, |x| ops::rms_norm(&x[0], &x[1], 1e-3)),
+    case!("cross_entropy, of long rows", [[2, 1030]], ALL, 12.0, |x| ops::cross_entropy(&x[0], &indices(&x[0], &[1029, 3])?, -100)),
+    case!("embedding, of long rows", [[2, 260]], ALL, 16.0, |x| ops::embedding(&x[0], &indices(&x[0], &[1, 1, 0])?)),
     case!("a chain", [[3, 5], [4, 5], [4]], ALL, 90.0, |x| {
         let y = ops::gelu(&ops::linear(&x[0], &x[1], Some(&x[2]))?)?;
         ops::mean(&ops::mul(&ops::softmax(&y)?, &y.slice(0..1)?)?)
@@ -93,10 +102,13 @@ fn inputs(case: &Case, seed: u64) -> Vec<Tensor> {
 
 #[test]
 fn gradients_are_finite_differences() {
+    // Rounding of sums over long rows is small beside this step.
+    let mut tolerance = GradTolerance::with(1e-4, 1e-6);
+    tolerance.elements = 32;
     for case in CASES {
         let inputs = inputs(case, 1);
-        let elements: usize = case.dims.iter().map(|dims| dims.iter().product::<usize>().min(64)).sum();
-        let check = gradcheck(&inputs, GradTolerance::default(), case.function).unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        let elements: usize = case.dims.iter().map(|dims| dims.iter().product::<usize>().min(tolerance.elements)).sum();
+        let check = gradcheck(&inputs, tolerance, case.function).unwrap_or_else(|error| panic!("{}: {error}", case.name));
         assert!(check.max_error < 1e-6 && 2 * check.checked >= elements, "{}: {check}", case.name);
     }
 }
@@ -116,7 +128,8 @@ fn gradients(case: &Case, inputs: &[Tensor], weight: f64) -> (Tensor, Vec<Tensor
 fn all_dtypes_and_devices_agree_with_f64() {
     for device in devices() {
         for dtype in [Dtype::F32, Dtype::F16, Dtype::Bf16] {
-            for case in CASES {
+            // What long and many rows add does not depend on the dtype, and a simulated GPU is slow.
+            for case in CASES.iter().filter(|case| dtype == Dtype::F32 || !case.name.ends_with("rows")) {
                 let narrow: Vec<Tensor> = inputs(case, 2).iter().map(|input| rounded(input, &device, dtype)).collect();
                 // The reference computes with the rounded numbers.
                 let exact: Vec<Tensor> = narrow.iter().map(|input| rounded(input, &Device::cpu(), Dtype::F64)).collect();

@@ -35,9 +35,9 @@ const BLOCK: usize = 1024;
 /// let mut step = Tensor::zeros(&device, Dtype::I64, [0usize; 0])?;
 /// let parameters = AdamW { lr: 0.1, weight_decay: 0.0, ..AdamW::default() };
 ///
-/// let gradients = ops::sum(&ops::mul(&weight, &weight)?)?.backward()?;
+/// let gradient = ops::sum(&ops::mul(&weight, &weight)?)?.backward()?.take(&weight).unwrap();
 /// ops::count_step(&mut step)?;
-/// ops::adamw(&mut weight, gradients.get(&weight).unwrap(), &mut m, &mut v, &step, &parameters)?;
+/// ops::adamw(&mut weight, &gradient, &mut m, &mut v, &step, &parameters)?;
 /// let weights = weight.to_vec::<f32>()?; // the first step is as long as the learning rate
 /// assert!(weights.iter().all(|weight| (weight - 0.9).abs() < 1e-5));
 /// # Ok(())
