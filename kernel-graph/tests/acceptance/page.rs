@@ -18,13 +18,17 @@ fn rows(page: &str) -> BTreeMap<&str, &str> {
     page.lines().filter_map(row).collect()
 }
 
-/// The links of a text to the repository's files: their texts and paths.
+/// The links of a text to the repository's files: the names of tests and paths. The name is the text of the link, or stands behind `#`.
 fn links(text: &str) -> Vec<(&str, &str)> {
     let mut links = Vec::new();
     for (at, _) in text.match_indices("](../") {
         let start = text[..at].rfind('[').map_or(0, |start| start + 1);
         let path = &text[at + "](../".len()..];
-        links.push((text[start..at].trim_matches('`'), &path[..path.find(')').unwrap_or(0)]));
+        let path = &path[..path.find(')').unwrap_or(0)];
+        links.push(match path.split_once('#') {
+            Some((path, name)) => (name, path),
+            None => (text[start..at].trim_matches('`'), path),
+        });
     }
     links
 }
