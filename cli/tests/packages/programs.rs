@@ -96,10 +96,5 @@ pub(crate) fn tuned() -> Vec<u8> {
 
 /// A program with an input of 4 GiB.
 pub(crate) fn wide() -> Vec<u8> {
-    export(|[x]| x.slice(0..1), [input("x", [&Dim::from(1 << 30)], Dtype::F32)])
-        .unwrap()
-        .named("wide")
-        .package()
-        .to_bytes()
-        .unwrap()
+    export(|[x]| x.slice(0..1), [input("x", [&Dim::from(1 << 30)], Dtype::F32)]).unwrap().named("wide").package().to_bytes().unwrap()
 }

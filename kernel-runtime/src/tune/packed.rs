@@ -114,7 +114,8 @@ impl RecordedLaunch {
         if !configs.iter().all(|config| is_possible(config.schedule)) {
             return refused("a configuration has a schedule that is not possible");
         }
-        if parts.rtol.is_some_and(|bits| !(f64::from_bits(bits) >= 0.0)) || parts.key.iter().any(|part| part.word >= MOST_WORDS) {
+        let is_tolerance = |bits: u64| f64::from_bits(bits) >= 0.0;
+        if parts.rtol.is_some_and(|bits| !is_tolerance(bits)) || parts.key.iter().any(|part| part.word >= MOST_WORDS) {
             return refused("its tuner is damaged");
         }
         if !self.kernel.is_trusted() {
