@@ -1,4 +1,4 @@
-//! A writer that is killed: the file is the old package or the new one.
+//! A writer that is killed: the file is the old package or the new one, at any time.
 //!
 //! `GALATEA_KILLS=200 cargo test -p kernel-graph --test mutations writer` kills as many; the default is 16.
 
@@ -15,7 +15,7 @@ use crate::changes::Random;
 use crate::program;
 
 /// The elements of the weight in each package that the writer writes. The larger ones take several writes of the operating system.
-const ELEMENTS: [usize; 3] = [16, 20_000, 300_000];
+const ELEMENTS: [usize; 3] = [16, 20_000, 600_000];
 /// How long a busy machine may keep a writer from its next file.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -41,6 +41,12 @@ fn number(path: &Path, packages: &[Vec<u8>]) -> Option<usize> {
     let found = std::fs::read(path).ok()?;
     let number = packages.iter().position(|package| *package == found);
     Some(number.unwrap_or_else(|| panic!("{} has {} bytes, which are none of the packages", path.display(), found.len())))
+}
+
+/// Checks that a reader at this time finds a file with the size of a package, or none.
+fn is_whole(path: &Path, packages: &[Vec<u8>]) {
+    let Ok(metadata) = std::fs::metadata(path) else { return };
+    assert!(packages.iter().any(|package| package.len() as u64 == metadata.len()), "a reader finds {} bytes", metadata.len());
 }
 
 /// The temporary files of writers. There is never another file.
@@ -76,12 +82,13 @@ fn a_writer_that_is_killed_leaves_the_old_file_or_the_new_one() {
             assert_eq!(lines.next().as_deref(), Some("written"));
         }
         // On a machine of any speed, some kills hit a file that is not complete, and the others hit anything.
-        if kill % 4 > 0 {
-            let begin = Instant::now();
-            while temporary(folder.path()).is_empty() && begin.elapsed() < PATIENCE {}
-            std::thread::sleep(Duration::from_micros(random.below(300) as u64));
-        } else {
-            std::thread::sleep(Duration::from_micros(random.below(100_000) as u64));
+        let begin = Instant::now();
+        while kill % 2 > 0 && temporary(folder.path()).is_empty() && begin.elapsed() < PATIENCE {
+            is_whole(&path, &packages);
+        }
+        let (begin, end) = (Instant::now(), Duration::from_micros(random.below(if kill % 2 > 0 { 3000 } else { 100_000 }) as u64));
+        while begin.elapsed() < end {
+            is_whole(&path, &packages);
         }
         child.kill().unwrap();
         child.wait().unwrap();
