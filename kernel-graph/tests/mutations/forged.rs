@@ -247,7 +247,8 @@ fn launches_of_strangers_are_not_tuned() {
     for device in [&first, &second] {
         assert_eq!(configs(&load(large.clone(), device).unwrap()), ["Config { BLOCK: 64, num_warps: 2, num_stages: 3 }"]);
     }
-    let refused: [(&dyn Fn(&mut serde_json::Value), &str); 7] = [
+    type Change<'c> = &'c dyn Fn(&mut serde_json::Value);
+    let refused: [(Change<'_>, &str); 7] = [
         (&|tuning| tuning["configs"] = serde_json::json!([]), "a launch has no configuration"),
         (&|tuning| tuning["configs"][0]["key"][0] = "0xff".into(), "has other types than its launch"),
         (&|tuning| tuning["configs"][0]["key"] = serde_json::json!([]), "has other types than its launch"),
