@@ -110,7 +110,7 @@ impl Package {
                 None => plan = Some(read),
             }
         }
-        let Some(plan) = &plan else { return };
+        let Some(plan) = &mut plan else { return };
         let subject =
             format!("the rules of plans: {}, {}", count(plan.types.len(), "value", "values"), count(plan.nodes.len(), "step", "steps"));
         let broken = [plan.verify(), plan.verify_dims()].into_iter().filter_map(Result::err);

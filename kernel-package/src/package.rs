@@ -316,8 +316,8 @@ impl Package {
     /// A package that a stranger wrote. Whatever its bytes are, its program reads and writes only its own tensors, and takes no more memory and time than the limits.
     ///
     /// PTX is ignored: each kernel is verified and compiled from its IR when the package is [loaded](Package::load), for a GPU by the feature `jit`. Kernels with
-    /// `inline_ptx!` or addresses of tensors are refused. Memory starts as zeros, and no run keeps any. Session and plan differ from those of a trusted
-    /// package in nothing else.
+    /// `inline_ptx!` or addresses of tensors are refused. Records of tuning are ignored, too, and nothing is tuned: a launch with configurations runs the first
+    /// one that compiles. Memory starts as zeros, and no run keeps any. Session and plan differ from those of a trusted package in nothing else.
     ///
     /// Limits hold for [`Package::load`] and for runs of its session. On a GPU, the time of a run is not limited: no program can stop a kernel there. A
     /// [plan](Package::plan) has no limits.
@@ -460,8 +460,8 @@ impl Package {
     pub fn load(&self, device: &Device) -> Result<Session> {
         let Some(limits) = self.limits else { return Ok(Session::new(self.plan(device)?, device)?) };
         let end = limits.end();
-        let plan = self.plan(device)?;
-        let held = prepare(&plan, device, limits, end, self.loaded_bytes()?)?;
+        let mut plan = self.plan(device)?;
+        let held = prepare(&mut plan, device, limits, end, self.loaded_bytes()?)?;
         Ok(Session::of(plan, device, Some(Bounds { limits, held }))?)
     }
 
@@ -584,24 +584,32 @@ impl Package {
                 Some(_) => Vec::new(),
                 None => list(&json["variants"], "variants")?.iter().map(variant).collect::<Result<_>>()?,
             },
-            built: Some(&json["built"]).filter(|json| !json.is_null()).map(built).transpose()?,
+            built: match self.limits {
+                Some(_) => None,
+                None => Some(&json["built"]).filter(|json| !json.is_null()).map(built).transpose()?,
+            },
         })
     }
 }
 
 /// Compiles the launches of an untrusted plan for a device, beside what is held already. Returns the bytes that are held then: also the scratch memory
 /// that all threads take for them.
-pub(crate) fn prepare(plan: &Plan, device: &Device, limits: Limits, end: Instant, held: u64) -> Result<u64, RunError> {
+pub(crate) fn prepare(plan: &mut Plan, device: &Device, limits: Limits, end: Instant, held: u64) -> Result<u64, RunError> {
     // The programs of a launch run on the calling thread and on all of rayon's.
     let threads = if device.is_cpu() { device.multiprocessors() as u64 + 1 } else { 0 };
     let mut scratch = 0;
-    for node in &plan.on(device).nodes {
-        let NodeOp::Launch(launch) = &node.op else { continue };
-        if Instant::now() >= end {
-            return Err(RunError::LoadTime { limit: limits.most_time() });
-        }
-        limits.allow(held.saturating_add(launch.compile_bytes()? as u64))?;
-        let of_thread = launch.prepare(device).map_err(|error| RunError::from(error).at(&node.location))?;
+    for node in &mut plan.on_mut(device).nodes {
+        let NodeOp::Launch(launch) = &mut node.op else { continue };
+        let of_thread = launch.prepare(device, &mut |bytes| {
+            if Instant::now() >= end {
+                return Err(RunError::LoadTime { limit: limits.most_time() });
+            }
+            limits.allow(held.saturating_add(bytes as u64))
+        });
+        let of_thread = of_thread.map_err(|error| match error {
+            RunError::Runtime(_) => error.at(&node.location),
+            of_limits => of_limits,
+        })?;
         scratch = scratch.max(threads * of_thread as u64);
         limits.allow(held.saturating_add(scratch))?;
     }

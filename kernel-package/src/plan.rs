@@ -136,6 +136,14 @@ impl Plan {
     pub(crate) fn on(&self, device: &Device) -> &Plan {
         self.on_cpu.as_deref().filter(|_| device.is_cpu()).unwrap_or(self)
     }
+
+    /// [`Plan::on`], to change.
+    pub(crate) fn on_mut(&mut self, device: &Device) -> &mut Plan {
+        if self.on_cpu.is_none() || !device.is_cpu() {
+            return self;
+        }
+        self.on_cpu.as_deref_mut().unwrap_or_else(|| unreachable!("it was tested"))
+    }
 }
 
 impl NodeOp {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use half::{bf16, f16};
 use kernel_lang::diagnostic::did_you_mean;
-use kernel_package::{Plan, PlanInput, weights};
+use kernel_package::{Limits, Plan, PlanInput, weights};
 use kernel_runtime::ops::Tensor;
 use kernel_runtime::{Device, Dim, DimValues, Dtype, f8e4m3, f8e5m2};
 
@@ -19,8 +19,16 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// The tensors of the file, and random ones for the other inputs. The values of dims are those of the tensors and of `values`.
-    pub(super) fn of(plan: &Plan, device: &Device, values: &[(String, i64)], file: Option<&Path>, seed: u64) -> Result<Inputs, String> {
+    /// The tensors of the file, and random ones for the other inputs. The values of dims are those of the tensors and of `values`. With limits, the
+    /// random inputs may take as much memory as the package.
+    pub(super) fn of(
+        plan: &Plan,
+        device: &Device,
+        values: &[(String, i64)],
+        file: Option<&Path>,
+        (seed, limits): (u64, Option<Limits>),
+    ) -> Result<Inputs, String> {
+        let mut left = limits.map_or(u64::MAX, |limits| limits.most_memory());
         let given = file.map_or_else(|| Ok(Vec::new()), |file| of_file(plan, device, file))?;
         let mut dims = DimValues::new();
         for (input, (_, tensor)) in plan.inputs.iter().filter_map(|input| Some((input, find(&given, input)?))) {
@@ -47,6 +55,12 @@ impl Inputs {
             let extent = |dim: &Dim| dim.value(&dims).map_err(|error| missing(&error.to_string(), dim, &known));
             let extents = input.ty.dims.iter().map(extent).collect::<Result<Vec<i64>, _>>()?;
             let count = extents.iter().try_fold(1usize, |count, extent| count.checked_mul(usize::try_from(*extent).ok()?));
+            let needed = count.and_then(|count| count.checked_mul(input.ty.dtype.bytes())).map_or(u64::MAX, |bytes| bytes as u64);
+            if needed > left {
+                let reason = format!("input `{}` of {extents:?} takes {needed} bytes, and {left} are left below the limit", input.name);
+                return Err(format!("{reason}\nhelp: if you want to run it, raise the limit: `--max-memory`, or give its `--inputs`"));
+            }
+            left -= needed;
             let bytes = count.and_then(|count| random_bytes(input.ty.dtype, count, &mut next));
             let bytes = bytes.ok_or_else(|| format!("input `{}` of {extents:?} does not fit into memory", input.name))?;
             let dims: Vec<Dim> = extents.iter().map(|extent| Dim::from(*extent)).collect();

@@ -59,7 +59,7 @@ fn text(summary: &Summary) -> String {
     text.push('\n');
     let configurations: Vec<[String; 3]> = steps.iter().enumerate().flat_map(configurations).collect();
     if !configurations.is_empty() {
-        text += &output::table(["STEP", "CONFIGURATION", "GRID"], configurations.into_iter(), &[0]);
+        text += &output::table(["STEP", "CONFIGURATION", "GRID"], configurations, &[0]);
         text.push('\n');
     }
     let row = |entry: &super::summary::Entry| [entry.name.clone(), entry.offset.to_string(), entry.bytes.to_string()];

@@ -5,6 +5,7 @@ mod inputs;
 mod inspect;
 mod run;
 mod summary;
+mod trust;
 mod verify;
 
 use std::path::Path;

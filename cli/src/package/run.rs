@@ -10,7 +10,8 @@ use kernel_runtime::Device;
 use kernel_runtime::ops::Tensor;
 
 use super::inputs::Inputs;
-use super::{of_file, open};
+use super::of_file;
+use super::trust::Trust;
 use crate::output::print;
 
 /// Run the program of a package once, and print its outputs
@@ -18,8 +19,9 @@ use crate::output::print;
 #[command(after_help = "Examples:
   galatea run model.gpk batch=16 --device cpu --seed 7
   galatea run model.gpk --inputs x.safetensors --outputs y.safetensors
+  galatea run downloaded.gpk batch=16 --untrusted --max-memory 256
 
-Random inputs have floats between -4 and 4, integers from 0 to 99, and booleans. Run only packages whose writer you trust: their PTX runs as it is.")]
+Random inputs have floats between -4 and 4, integers from 0 to 99, and booleans. The PTX of a package runs as it is: run packages of strangers with `--untrusted`.")]
 pub(crate) struct Run {
     /// Package
     file: PathBuf,
@@ -38,6 +40,8 @@ pub(crate) struct Run {
     /// Make random inputs from this number [default: a new one, which is printed]
     #[arg(long)]
     seed: Option<u64>,
+    #[command(flatten)]
+    trust: Trust,
 }
 
 /// Parses `batch=16`.
@@ -49,12 +53,18 @@ fn value(text: &str) -> Result<(String, i64), String> {
 
 impl Run {
     pub(crate) fn run(&self) -> Result<ExitCode, String> {
+        let text = self.run_once().map_err(|error| self.trust.shown(error))?;
+        print(&self.trust.shown(text)).map(|()| ExitCode::SUCCESS)
+    }
+
+    /// The text of the outputs.
+    fn run_once(&self) -> Result<String, String> {
         let of_device = |error: kernel_runtime::Error| error.to_string();
         let device = self.device.as_deref().map_or_else(Device::default, Device::parse).map_err(of_device)?;
-        let session = open(&self.file)?.load(&device).map_err(|error| of_file(&self.file, &error))?;
+        let session = self.trust.open(&self.file)?.load(&device).map_err(|error| of_file(&self.file, &error))?;
         let now = || UNIX_EPOCH.elapsed().map_or(0, |elapsed| elapsed.as_micros() as u64);
         let seed = self.seed.unwrap_or_else(now);
-        let inputs = Inputs::of(session.plan(), &device, &self.values, self.inputs.as_deref(), seed)?;
+        let inputs = Inputs::of(session.plan(), &device, &self.values, self.inputs.as_deref(), (seed, self.trust.limits()))?;
         let outputs = session.run(inputs.tensors.iter().collect::<Vec<_>>()).map_err(|error| error.to_string())?;
         let mut text = String::new();
         if inputs.are_random {
@@ -68,7 +78,7 @@ impl Run {
                 outputs.into_iter().enumerate().map(|(number, output)| (format!("output{number}"), output)).collect();
             weights::save(file, &named).map_err(|error| error.to_string())?;
         }
-        print(&text).map(|()| ExitCode::SUCCESS)
+        Ok(text)
     }
 }
 

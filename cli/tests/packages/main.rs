@@ -22,6 +22,7 @@ fn packages() -> TempDir {
         ("retrained.gpk", programs::retrained()),
         ("later.gpk", programs::later()),
         ("tuned.gpk", programs::tuned()),
+        ("wide.gpk", programs::wide()),
     ];
     for (name, bytes) in programs {
         fs::write(folder.path().join(name), bytes).unwrap();
@@ -77,10 +78,18 @@ fn texts_are_those_of_the_files() {
         ("verify", "verify scaled.gpk", 0),
         ("verify-targets", "verify scaled.gpk --target sm_80 --target sm_90a", 0),
         ("verify-tuned", "verify tuned.gpk --target sm_90a", 0),
+        ("verify-untrusted", "verify tuned.gpk --untrusted", 0),
+        ("verify-untrusted-cut", "verify cut.gpk --untrusted", 1),
+        ("verify-untrusted-target", "verify scaled.gpk --untrusted --target sm_80", 2),
         ("verify-cut", "verify cut.gpk", 1),
         ("run", "run scaled.gpk rows=3 --device cpu --seed 3", 0),
         ("run-sim", "run scaled.gpk rows=3 --device sim --seed 3", 0),
         ("run-tuned", "run tuned.gpk n=3 --device sim --seed 3", 0),
+        ("run-untrusted", "run scaled.gpk rows=3 --device cpu --seed 3 --untrusted", 0),
+        ("run-untrusted-tuned", "run tuned.gpk n=3 --device sim --seed 3 --untrusted", 0),
+        ("run-untrusted-inputs", "run wide.gpk --device cpu --seed 3 --untrusted", 1),
+        ("run-untrusted-time", "run scaled.gpk rows=3 --device cpu --untrusted --max-time 0", 1),
+        ("run-trusted-memory", "run scaled.gpk rows=3 --device cpu --max-memory 9", 2),
         ("run-out-of-range", "run scaled.gpk rows=51 --device cpu", 1),
         ("run-no-value", "run scaled.gpk --device cpu", 1),
         ("run-no-dim", "run scaled.gpk row=3 --device cpu", 1),
@@ -199,6 +208,17 @@ fn a_seed_repeats_the_inputs() {
     let seed = first.strip_prefix("seed ").unwrap().split_once('\n').unwrap().0;
     assert_eq!(galatea(&folder, &format!("run scaled.gpk rows=5 --device cpu --seed {seed}")).0, first);
     assert_ne!(galatea(&folder, "run scaled.gpk rows=5 --device cpu --seed 1").0, first);
+}
+
+/// The size of the file depends on the compiler.
+#[test]
+fn memory_has_a_limit_in_mib() {
+    let folder = packages();
+    let run = |limit: &str| galatea(&folder, &format!("run scaled.gpk rows=3 --device cpu --untrusted --max-memory {limit}"));
+    let (_, err, code) = run("0");
+    let is_named = err.starts_with("error: scaled.gpk: the package needs ") && err.contains(" bytes of memory, and 0 is its limit\n");
+    assert!(code == 1 && is_named && err.ends_with("help: if you want to run it, raise the limit: `--max-memory`\n"), "{err}");
+    assert_eq!(run("64").2, 0);
 }
 
 /// Each defect is one line that begins with `wrong`, and an error.

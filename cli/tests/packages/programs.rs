@@ -93,3 +93,8 @@ pub(crate) fn tuned() -> Vec<u8> {
     };
     export(|[x]| forward(x), [input("x", [&Dim::new("n", 1..=500)], Dtype::F32)]).unwrap().named("tuned").package().to_bytes().unwrap()
 }
+
+/// A program with an input of 4 GiB.
+pub(crate) fn wide() -> Vec<u8> {
+    export(|[x]| x.slice(0..1), [input("x", [&Dim::from(1 << 30)], Dtype::F32)]).unwrap().named("wide").package().to_bytes().unwrap()
+}

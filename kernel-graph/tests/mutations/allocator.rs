@@ -58,7 +58,8 @@ unsafe impl GlobalAlloc for Counting {
             let begin = memory.sub(first);
             let before = std::slice::from_raw_parts(begin, first);
             let behind = std::slice::from_raw_parts(memory.add(layout.size()), ZONE);
-            if before.iter().chain(behind).any(|byte| *byte != PATTERN) {
+            // Comparisons of whole slices are fast in a test without optimisations.
+            if before.chunks(ZONE).chain([behind]).any(|part| *part != [PATTERN; ZONE][..part.len()]) {
                 eprintln!("a write outside of an allocation of {} bytes", layout.size());
                 std::process::abort();
             }

@@ -206,3 +206,62 @@ fn kernels_that_are_never_freed_have_a_limit() {
     // Kernels that the process knows take nothing.
     assert_eq!(outcome(0), Ok(()));
 }
+
+/// A stranger's tuner: it would take hours, it names a record, and its configurations are those of another kernel.
+#[test]
+fn launches_of_strangers_are_not_tuned() {
+    let _alone = alone();
+    let (first, second) = (Device::sim(galatea::Target::SM_80).unwrap(), Device::cpu());
+    let forged = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut of = entries(&Package::from_bytes(program::package(16)).unwrap());
+        let (_, plan) = of.iter_mut().find(|(name, _)| name == "plan.json").unwrap();
+        let mut json: serde_json::Value = serde_json::from_slice(plan).unwrap();
+        change(json["nodes"].as_array_mut().unwrap().iter_mut().find_map(|node| node.get_mut("tuning")).unwrap());
+        *plan = json.to_string().into_bytes();
+        signed(of)
+    };
+    let load = |file: Vec<u8>, device: &Device| Package::untrusted(file, Limits::new()).and_then(|package| package.load(device));
+    let configs = |session: &kernel_graph::Session| -> Vec<String> {
+        let tuning = session.plan().nodes.iter().find_map(|node| match &node.op {
+            kernel_graph::NodeOp::Launch(launch) => launch.tuning(),
+            _ => None,
+        });
+        let tuning = tuning.unwrap();
+        assert!(tuning.parts().unwrap().records.is_empty());
+        tuning.configs().iter().map(|config| config.text.clone()).collect()
+    };
+    let greedy = forged(&|tuning| {
+        (tuning["warmup"], tuning["rep"]) = (u32::MAX.into(), u32::MAX.into());
+        tuning["zeroed"] = serde_json::json!([0, 1, u32::MAX]);
+        tuning["records"] = serde_json::json!([["records.json", "{ \"format\": \"galatea tuning records 2\", \"records\": [] }"]]);
+    });
+    for device in [&first, &second] {
+        let session = load(greedy.clone(), device).unwrap();
+        assert_eq!(configs(&session).len(), 1);
+        let outputs = session.run([&program::x().to_device(device).unwrap()]).unwrap();
+        let squares: Vec<f32> = program::x().to_vec::<f32>().unwrap().iter().map(|x| x * x).collect();
+        assert_eq!(outputs[2].to_vec::<f32>().unwrap(), squares);
+    }
+    // The first configuration does not compile: the second one serves.
+    let large = forged(&|tuning| tuning["configs"][0]["key"][1] = "0x7fffffffffffffff".into());
+    for device in [&first, &second] {
+        assert_eq!(configs(&load(large.clone(), device).unwrap()), ["Config { BLOCK: 64, num_warps: 2, num_stages: 3 }"]);
+    }
+    type Change<'c> = &'c dyn Fn(&mut serde_json::Value);
+    let refused: [(Change<'_>, &str); 7] = [
+        (&|tuning| tuning["configs"] = serde_json::json!([]), "a launch has no configuration"),
+        (&|tuning| tuning["configs"][0]["key"][0] = "0xff".into(), "has other types than its launch"),
+        (&|tuning| tuning["configs"][0]["key"] = serde_json::json!([]), "has other types than its launch"),
+        (&|tuning| tuning["key"] = vec!["0x0"; 200].into(), "has other types than its launch"),
+        (&|tuning| tuning["configs"][0]["schedule"]["num_warps"] = 3.into(), "a schedule that is not possible"),
+        (&|tuning| tuning["configs"][0]["schedule"]["num_stages"] = 1000.into(), "more stages than a loop can"),
+        (
+            &|tuning| tuning["configs"].as_array_mut().unwrap().iter_mut().for_each(|config| config["pruned"] = true.into()),
+            "`prune` rejects all configurations",
+        ),
+    ];
+    for (change, reason) in refused {
+        let error = load(forged(change), &second).expect_err(reason).to_string();
+        assert!(error.contains(reason), "{reason}: {error}");
+    }
+}

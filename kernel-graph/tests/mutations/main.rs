@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use galatea::ops::Tensor;
-use galatea::{Device, DimValues};
+use galatea::{Device, Dim, DimValues};
 use kernel_graph::{NodeOp, Package, PackageError, Plan, Session};
 
 use crate::allocator::Counting;
@@ -142,8 +142,9 @@ fn is_too_long(plan: &Plan) -> bool {
     let dims = plan.dims();
     let values = dims.iter().try_fold(DimValues::new(), |values, dim| values.with(dim, if dim.to_string() == "rows" { 3 } else { 1 }));
     let Ok(values) = values else { return false };
+    let product = |grid: &[Dim; 3]| grid.iter().map(|dim| dim.value(&values).unwrap_or(0).max(0) as f64).product::<f64>();
     let programs = |node: &kernel_graph::Node| match &node.op {
-        NodeOp::Launch(launch) => launch.grid().iter().map(|dim| dim.value(&values).unwrap_or(0).max(0) as f64).product(),
+        NodeOp::Launch(launch) => launch.grids().map(product).fold(0.0, f64::max),
         NodeOp::Alloc { .. } | NodeOp::View { .. } => 1.0,
     };
     plan.nodes.iter().map(programs).sum::<f64>() > 1e5
@@ -237,7 +238,8 @@ fn changed_weights_with_new_checksums() {
 fn changed_kernels_with_new_checksums() {
     let _alone = alone();
     let (_, of) = whole();
-    let outcomes = mutate("kernels", &|random| resigned(&of, ["kernels/0", "kernels/1"][random.below(2)], random, &changes::lines));
+    let outcomes =
+        mutate("kernels", &|random| resigned(&of, ["kernels/0", "kernels/1", "kernels/2"][random.below(3)], random, &changes::lines));
     assert!(outcomes.contains_key(&Outcome::Refused), "{outcomes:?}");
 }
 

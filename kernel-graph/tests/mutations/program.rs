@@ -2,7 +2,7 @@
 
 use galatea::ops::Tensor;
 use galatea::prelude::*;
-use galatea::{Dim, Dtype};
+use galatea::{Dim, Dtype, autotune};
 use kernel_graph::{Graph, export, input};
 
 /// y = a * y + b, in place
@@ -23,14 +23,37 @@ fn sum_rows<const BLOCK: usize>(x: View<f32, 2>, weight: Ptr<f32>, y: PtrMut<f32
     store(y + row, total * load(weight + row % 4));
 }
 
-fn program(x: &Tensor, weight: &Tensor) -> Result<[Tensor; 2]> {
+/// y = x * x, with configurations, of which `prune` leaves three. The last axis of the grid has several programs, and one of them works.
+#[autotune(
+    configs = [
+        Config { BLOCK: 4, num_warps: 1 },
+        Config { BLOCK: 64, num_warps: 2, num_stages: 3 },
+        Config { BLOCK: 8, maxnreg: 64 },
+        Config { BLOCK: 4096 },
+    ],
+    key = [bucket(n, 4), scaled],
+    warmup = 1,
+    rep = 1,
+    prune = |config| config.BLOCK > 100 * scaled as usize,
+    restore_value = [y],
+)]
+#[kernel]
+fn square<T: Float, const BLOCK: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize, scaled: i32) {
+    let at = program_id(0) * BLOCK + arange(0, BLOCK);
+    let v = load(x + at, mask = at < n);
+    store(y + at, v * v * (scaled as T), mask = at < n && program_id(2) == 0);
+}
+
+fn program(x: &Tensor, weight: &Tensor) -> Result<[Tensor; 3]> {
     let (mut y, n) = (x.clone(), x.numel());
     scale::<f32, 64>(&mut y, 0.5, -3, &n).grid(n.cdiv(64)).launch()?;
     let mut sums = x.new_zeros(Dtype::F32, [x.dim(0)])?;
     sum_rows::<32>(&y, weight, &mut sums).grid(x.dim(0)).launch()?;
     let mut last = sums.slice(x.dim(0) - 1..x.dim(0))?;
     scale::<f32, 64>(&mut last, 2.0, 1, &Dim::from(1)).grid(1).launch()?;
-    Ok([sums, last])
+    let (mut squares, n) = (x.empty_like()?, x.numel());
+    square::<f32>(x, &mut squares, &n, 1).grid(|config| (n.cdiv(config.BLOCK as i64), 1, 2)).launch()?;
+    Ok([sums, last, squares])
 }
 
 /// The graph, whose weight has more elements than the program uses.

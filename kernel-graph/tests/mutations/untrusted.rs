@@ -1,7 +1,7 @@
 //! Packages of strangers, with checksums that fit: each is an error or an answer, within its limits.
 //!
 //! The cases run in child processes. So a crash is one case, and what a process never frees, such as kernels, is that of few cases.
-//! `GALATEA_MUTATIONS=2000 cargo test -p kernel-graph --test mutations untrusted` makes 10,000 of them; the default is 150.
+//! `GALATEA_MUTATIONS=2000 cargo test -p kernel-graph --test mutations untrusted` makes 10,000 of them; the default is 200.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +19,8 @@ use crate::{allocator, alone, program};
 const LIMITS: Limits = Limits::new().memory(48 << 20).time(Duration::from_millis(300));
 /// The most time of a case: those of loading and of a run, an instruction after each, and the work of a busy machine.
 const MOST_TIME: Duration = Duration::from_secs(20);
+/// The memory in which the kernels of the programs are compiled, in bytes.
+const COMPILATION: usize = 1 << 20;
 /// The cases of a child.
 const CASES: usize = 250;
 
@@ -68,7 +70,7 @@ fn outcome(file: Arc<[u8]>) -> String {
 }
 
 /// Compiles the package for a GPU and runs it on the simulated one, which checks each access. Only of packages that have run on the CPU.
-fn outcome_on_gpu(file: Arc<[u8]>) -> String {
+fn outcome_on_gpu(kind: &str, file: Arc<[u8]>) -> String {
     let device = Device::sim(Target::SM_80).unwrap();
     let run = || {
         let session = Package::untrusted(file, LIMITS)?.load(&device)?;
@@ -78,8 +80,20 @@ fn outcome_on_gpu(file: Arc<[u8]>) -> String {
         Ok(_) => "answered-gpu".to_owned(),
         // A changed kernel may have programs that write one element.
         Err(error) if error.to_string().contains("race at address") => "raced-gpu".to_owned(),
+        // GPUs run fewer schedules than the CPU, which ignores them.
+        Err(error) if kind == "json" && !is_fault(&error) && !is_crash(&error.to_string()) => "failed-gpu".to_owned(),
         Err(error) => format!("crash {error}"),
     }
+}
+
+/// Whether the simulated GPU has seen a mistake of the kernel, such as an access outside of a tensor.
+fn is_fault(error: &PackageError) -> bool {
+    let PackageError::Run(error) = error else { return false };
+    let mut cause = &**error;
+    while let RunError::Node { source, .. } = cause {
+        cause = source;
+    }
+    matches!(cause, RunError::Runtime(error) if matches!(**error, galatea::Error::Fault { .. }))
 }
 
 /// Whether an error is one of a defect.
@@ -104,12 +118,18 @@ fn child_of_untrusted_cases() {
         let (before, begin) = (allocator::begin(), Instant::now());
         let outcome = catch_unwind(AssertUnwindSafe(|| outcome(file.clone()))).unwrap_or_else(|_| "crash: it panics".to_owned());
         let (taken, time) = (allocator::taken(before), begin.elapsed());
-        if kind.ends_with("ir") && outcome == "answered" && case % 4 < 2 {
-            let outcome = catch_unwind(AssertUnwindSafe(|| outcome_on_gpu(file.clone()))).unwrap_or_else(|_| "crash: it panics".to_owned());
+        // The simulator is slower than the CPU, and no limit ends its runs.
+        let is_short = time < Duration::from_millis(30);
+        if ["ir", "typed-ir", "json"].contains(kind) && outcome == "answered" && is_short && case % 4 < 2 {
+            let outcome =
+                catch_unwind(AssertUnwindSafe(|| outcome_on_gpu(kind, file.clone()))).unwrap_or_else(|_| "crash: it panics".to_owned());
             assert!(!outcome.starts_with("crash"), "case {case}: {outcome}; the file is {}", path.display());
-            println!("gpu-{outcome}");
+            println!("\ngpu-{outcome}");
         }
-        let is_fine = !outcome.starts_with("crash") && taken as u64 <= LIMITS.most_memory() && time < MOST_TIME;
+        // What is refused has declared nothing that counts, and its kernels are those of the file.
+        let is_read = outcome == "refused" && !kind.ends_with("ir");
+        let most = if is_read { crate::allowed(file.len(), crate::json_bytes(&file)) + COMPILATION } else { LIMITS.most_memory() as usize };
+        let is_fine = !outcome.starts_with("crash") && taken <= most && time < MOST_TIME;
         assert!(is_fine, "case {case}: {outcome}; {taken} bytes, {time:?}; the file is {}", path.display());
         println!("outcome {outcome}");
         println!("time {}", time.as_millis());
@@ -120,10 +140,11 @@ fn child_of_untrusted_cases() {
 
 /// Runs cases of a kind in children, and counts how they end.
 fn attack(kind: &str) -> BTreeMap<String, usize> {
-    let count = std::env::var("GALATEA_MUTATIONS").map_or(30, |count| count.parse().expect("`GALATEA_MUTATIONS` is a number"));
+    let count = std::env::var("GALATEA_MUTATIONS").map_or(40, |count| count.parse().expect("`GALATEA_MUTATIONS` is a number"));
     let seed = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64 | 1;
     let seed = std::env::var("GALATEA_SEED").map_or(seed, |seed| seed.parse().expect("`GALATEA_SEED` is a number"));
-    let (mut outcomes, mut slowest, mut largest) = (BTreeMap::new(), 0, 0);
+    let (mut outcomes, mut on_gpu) = (BTreeMap::new(), BTreeMap::<String, usize>::new());
+    let (mut slowest, mut largest) = (0, 0);
     for first in (0..count).step_by(CASES) {
         let seed = seed.wrapping_add(first as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let task = format!("{kind} {seed} {}", CASES.min(count - first));
@@ -140,9 +161,12 @@ fn attack(kind: &str) -> BTreeMap<String, usize> {
             if let Some(outcome) = line.strip_prefix("outcome ") {
                 *outcomes.entry(outcome.to_owned()).or_insert(0) += 1;
             }
+            if let Some(outcome) = line.strip_prefix("gpu-") {
+                *on_gpu.entry(outcome.to_owned()).or_insert(0) += 1;
+            }
         }
     }
-    println!("{kind}: {outcomes:?}, slowest {slowest} ms, at most {largest} bytes");
+    println!("{kind}: {outcomes:?}, {on_gpu:?}, slowest {slowest} ms, at most {largest} bytes");
     assert_eq!(outcomes.values().sum::<usize>(), count, "{outcomes:?}");
     outcomes
 }
@@ -150,10 +174,10 @@ fn attack(kind: &str) -> BTreeMap<String, usize> {
 #[test]
 fn untrusted_packages_with_new_checksums_are_errors_or_answers() {
     let _alone = alone();
-    for kind in KINDS {
-        let outcomes = attack(kind);
-        assert!(outcomes.contains_key("refused") && outcomes.contains_key("answered"), "{kind}: {outcomes:?}");
-    }
+    // Few changes of IR leave a kernel. By chance, the cases of one kind may lack it.
+    let ended: Vec<BTreeMap<String, usize>> = KINDS.iter().map(|kind| attack(kind)).collect();
+    let count = |outcome: &str| ended.iter().filter(|outcomes| outcomes.contains_key(outcome)).count();
+    assert!(count("refused") + 1 >= KINDS.len() && count("answered") + 1 >= KINDS.len(), "{ended:?}");
 }
 
 /// The package of a program, untrusted.
@@ -185,7 +209,13 @@ fn memory_is_limited_before_it_is_taken() {
         },
         error => panic!("{error}"),
     };
-    let file: Arc<[u8]> = program::package(1 << 20).into();
+    let mut of = entries(&Package::from_bytes(program::package(1 << 16)).unwrap());
+    let (_, plan) = of.iter_mut().find(|(name, _)| name == "plan.json").unwrap();
+    let mut json: serde_json::Value = serde_json::from_slice(plan).unwrap();
+    // A run takes more than a compilation, whose memory is free again by then.
+    json["dims"][0]["range"][1] = (1 << 16).into();
+    *plan = json.to_string().into_bytes();
+    let file: Arc<[u8]> = signed(of).into();
     let before = allocator::begin();
     let (needed_to_read, _) = needed(Package::untrusted(file.clone(), Limits::new().memory(1000)).unwrap_err());
     assert!(needed_to_read >= file.len() as u64 && allocator::taken(before) < 64 << 10);
@@ -200,7 +230,7 @@ fn memory_is_limited_before_it_is_taken() {
         (limit, errors) = (needed, errors + 1);
     }
     assert!(errors > 0 && limit < needed_to_load + (8 << 20), "{errors} errors, {limit}");
-    let x: Tensor = Device::cpu().zeros::<f32>([50, 5]).unwrap().into();
+    let x: Tensor = Device::cpu().zeros::<f32>([1 << 16, 5]).unwrap().into();
     let run = |limit: u64| Package::untrusted(file.clone(), Limits::new().memory(limit)).unwrap().load(&Device::cpu()).unwrap().run([&x]);
     let error = run(limit).unwrap_err();
     let RunError::MemoryLimit { needed, .. } = error else { panic!("{error}") };

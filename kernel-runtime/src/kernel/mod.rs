@@ -8,6 +8,7 @@ pub(crate) mod launch_values;
 mod load;
 pub(crate) mod module;
 pub(crate) mod parts;
+pub(crate) mod prepare;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -39,6 +40,8 @@ pub struct Kernel {
     prints: bool,
     /// For a kernel of a package, what records of tuning know of the kernel of the program that wrote it.
     built: Option<BuiltParts>,
+    /// Whether its author is trusted. Launches of other kernels are not tuned.
+    is_trusted: bool,
     parsed: OnceLock<ir::Function>,
     cuda: Tables<module::Loaded>,
     #[cfg(feature = "sim")]
@@ -169,6 +172,7 @@ impl Kernel {
             facts: &[],
             prints: false,
             built: None,
+            is_trusted: true,
             parsed: OnceLock::new(),
             cuda: OnceLock::new(),
             #[cfg(feature = "sim")]
@@ -227,6 +231,11 @@ impl Kernel {
     /// The variants that were compiled with the program.
     pub fn variants(&self) -> &'static [Variant] {
         self.variants
+    }
+
+    /// Whether its author is trusted.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.is_trusted
     }
 
     /// The schedule of a launch without a configuration.

@@ -1,7 +1,6 @@
 //! The parts of a kernel and of its recorded launches, which a package holds instead of a program.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -9,15 +8,12 @@ use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{self, Elem, Evict, Op, Stage, Type};
 use kernel_lang::{Bindings, Schedule};
 
-use super::module::CudaGpu;
 use super::{Kernel, Param, ParamKind, Variant};
-use crate::device::Backend;
 use crate::launch::fact::{self, Fact};
 use crate::launch::recording::{MOST_KEYS, MOST_WORDS};
 use crate::ops::OpsError;
 use crate::ops::recorder::{RecordedArg, RecordedLaunch};
-use crate::sim::SimGpu;
-use crate::{Device, Dim, Error, Result, Site, Target};
+use crate::{Dim, Error, Result, Site, Target};
 
 /// The parts of a kernel. [`KernelParts::of`] takes them out of a kernel of this program, and [`KernelParts::kernel`] makes a kernel of them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -151,17 +147,17 @@ impl KernelParts {
     /// # Safety
     /// The PTX of each variant takes the argument words of the parameters, and does what the IR does for its key.
     pub unsafe fn kernel(self) -> Result<&'static Kernel> {
-        let mut kernels = kernels();
+        let mut kernels = kernels(true);
         if let Some(kernel) = kernels.get(&self) {
             return Ok(kernel);
         }
         self.checked()?;
         // SAFETY: the parts are checked, and the caller vouches for the variants.
-        Ok(unsafe { self.leaked(&mut kernels) })
+        Ok(unsafe { self.leaked(&mut kernels, true) })
     }
 
-    /// A kernel of parts that a stranger wrote, for the rest of the process. It has no variants and no facts: each device compiles the IR, which has only ops
-    /// of safe kernels and no `inline_ptx`.
+    /// A kernel of parts that a stranger wrote, for the rest of the process. It has no variants, no facts and no part in records of tuning: each device
+    /// compiles the IR, which has only ops of safe kernels and no `inline_ptx`. Its launches are not [tuned](RecordedLaunch::tuned).
     ///
     /// # Errors
     /// As [`KernelParts::kernel`], for ops that are only safe if their author is trusted, and [`OpsError::KernelMemory`] once all such kernels
@@ -169,18 +165,19 @@ impl KernelParts {
     pub fn untrusted(mut self) -> Result<&'static Kernel> {
         self.variants.clear();
         self.facts.clear();
+        self.built = None;
         let func = self.checked()?;
         let is_refused = |op: &&Op| matches!(op, Op::InlinePtx { .. } | Op::Address { .. });
         if let Some(op) = func.all_insts().into_iter().map(|inst| &func.inst(inst).op).find(is_refused) {
             return Err(self.refused(format!("its IR has a `{}`, which only trusted packages may have", op.name())));
         }
-        let mut kernels = kernels();
+        let mut kernels = kernels(false);
         if let Some(kernel) = kernels.get(&self) {
             return Ok(kernel);
         }
         charge(&self.name, BYTES_PER_TEXT * self.ir.len())?;
         // SAFETY: the parts are checked, and there are no variants.
-        Ok(unsafe { self.leaked(&mut kernels) })
+        Ok(unsafe { self.leaked(&mut kernels, false) })
     }
 
     /// The most bytes that untrusted kernels and their programs take together in one process, which never frees them.
@@ -188,7 +185,7 @@ impl KernelParts {
 
     /// # Safety
     /// As [`KernelParts::kernel`], of checked parts.
-    unsafe fn leaked(self, kernels: &mut HashMap<KernelParts, &'static Kernel>) -> &'static Kernel {
+    unsafe fn leaked(self, kernels: &mut HashMap<KernelParts, &'static Kernel>, is_trusted: bool) -> &'static Kernel {
         let text = |text: &String| &*String::leak(text.clone());
         let params: Vec<Param> = self.params.iter().map(|(name, kind)| Param { name: text(name), kind: *kind }).collect();
         let variants = self.variants.iter().map(|variant| Variant {
@@ -203,7 +200,7 @@ impl KernelParts {
         let facts: Vec<Fact> = self.facts.iter().filter_map(|fact| fact.of(&params)).collect();
         // SAFETY: the caller vouches for the variants. `checked` compared the parameters and the facts with the IR, whose accesses are guarded.
         let kernel = unsafe { Kernel::new(text(&self.name), text(&self.ir), self.schedule, params.leak(), variants.leak()) };
-        let kernel = Kernel { built: self.built.clone(), ..kernel.specializing(facts.leak()) };
+        let kernel = Kernel { built: self.built.clone(), is_trusted, ..kernel.specializing(facts.leak()) };
         let kernel: &'static Kernel = Box::leak(Box::new(kernel));
         kernels.insert(self, kernel);
         kernel
@@ -263,10 +260,10 @@ impl KernelParts {
 }
 
 /// What a parsed kernel takes at most, in bytes for each byte of its text.
-const BYTES_PER_TEXT: usize = 64;
+pub(crate) const BYTES_PER_TEXT: usize = 64;
 
 /// Counts the memory of an untrusted kernel, which is never freed.
-fn charge(kernel: &str, bytes: usize) -> Result<()> {
+pub(crate) fn charge(kernel: &str, bytes: usize) -> Result<()> {
     static TAKEN: AtomicUsize = AtomicUsize::new(0);
     let limit = KernelParts::MOST_UNTRUSTED_BYTES;
     let needed = TAKEN.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -277,10 +274,10 @@ fn charge(kernel: &str, bytes: usize) -> Result<()> {
     Err(Error::Ops(OpsError::KernelMemory { kernel: kernel.to_owned(), needed, limit }))
 }
 
-/// The kernels of parts, which are never freed.
-fn kernels() -> MutexGuard<'static, HashMap<KernelParts, &'static Kernel>> {
-    static KERNELS: OnceLock<Mutex<HashMap<KernelParts, &'static Kernel>>> = OnceLock::new();
-    KERNELS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+/// The kernels of parts, which are never freed. Those of trusted and of untrusted packages are separate.
+fn kernels(are_trusted: bool) -> MutexGuard<'static, HashMap<KernelParts, &'static Kernel>> {
+    static KERNELS: [OnceLock<Mutex<HashMap<KernelParts, &'static Kernel>>>; 2] = [const { OnceLock::new() }; 2];
+    KERNELS[usize::from(are_trusted)].get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl FactParts {
@@ -396,17 +393,8 @@ impl RecordedLaunch {
                 Dtype::from_code(key[at]).filter(|dtype| func.types[at].choices.contains(dtype))
             }
         };
-        // Also those that no parameter has.
-        let (types, consts) = key.split_at(func.types.len());
-        for (param, code) in func.types.iter().zip(types) {
-            if !Dtype::from_code(*code).is_some_and(|dtype| param.choices.contains(&dtype)) {
-                return refused(format!("a launch names no dtype that `{}` can be", param.name));
-            }
-        }
-        for (param, word) in func.consts.iter().zip(consts) {
-            if !is_word_of(*word, param.dtype) {
-                return refused(format!("a launch gives `{}` a value that no `{}` has", param.name, param.dtype));
-            }
+        if let Some(reason) = wrong_word(func, &key) {
+            return refused(reason);
         }
         let mut at = 0;
         for (param, arg) in kernel.params().iter().zip(&args) {
@@ -439,46 +427,6 @@ impl RecordedLaunch {
         }
     }
 
-    /// The bytes that compiling the kernel of the launch takes at most. A short kernel may compute many values: static loops repeat their body.
-    ///
-    /// # Errors
-    /// [`Error::Compile`] for a kernel whose IR cannot be read.
-    pub fn compile_bytes(&self) -> Result<usize> {
-        let func = self.kernel.parsed()?;
-        let bindings = super::bindings(func, &self.key, &[]);
-        Ok(BYTES_PER_VALUE * most_values(func, func.body, &bindings).min(kernel_lang::MAX_VALUES))
-    }
-
-    /// Compiles the [untrusted](KernelParts::untrusted) kernel of the launch for a device, and returns how many bytes of scratch memory each thread of the CPU
-    /// takes for it.
-    ///
-    /// # Errors
-    /// [`Error::Compile`], [`OpsError::KernelMemory`], and those of a launch that compiles.
-    pub fn prepare(&self, device: &Device) -> Result<usize> {
-        let kernel = self.kernel;
-        let compile = || match device.backend() {
-            Backend::Cpu => {
-                let is_new = !kernel.has_program(&self.key);
-                let program = kernel.on_cpu(&self.key)?;
-                if is_new {
-                    charge(kernel.name(), program.code_bytes())?;
-                }
-                Ok(program.scratch_bytes())
-            }
-            Backend::Sim(sim) => {
-                charge(kernel.name(), BYTES_PER_TEXT * kernel.ir().len())?;
-                kernel.on_gpu(&SimGpu { device: *device, sim }, &self.key, None).map(|_| 0)
-            }
-            Backend::Cuda(cuda) => {
-                charge(kernel.name(), BYTES_PER_TEXT * kernel.ir().len())?;
-                let stream = device.stream().queue().ok_or(Error::NoStream { device: *device })?;
-                kernel.on_gpu(&CudaGpu { device: *device, cuda, stream, overlaps: false }, &self.key, None).map(|_| 0)
-            }
-        };
-        // A defect of the compiler is then an error of one package.
-        catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|_| Err(kernel.crashed(&self.key)))
-    }
-
     /// The kernel.
     pub fn of_kernel(&self) -> &'static Kernel {
         self.kernel
@@ -495,30 +443,15 @@ impl RecordedLaunch {
     }
 }
 
-/// What a specialised kernel takes at most while it is compiled, in bytes for each of its values.
-const BYTES_PER_VALUE: usize = 2048;
-
-/// The values that a region has at most once it is specialised. A static loop whose bounds depend on more than the constants counts as the longest one.
-fn most_values(func: &ir::Function, region: ir::Region, bindings: &Bindings) -> usize {
-    let number = |expr: &ir::ConstExpr| {
-        let bound = |name: &str| bindings.consts.iter().find(|(known, _)| **known == *name).map(|(_, value)| ir::ConstExpr::Int(*value));
-        expr.evaluate(&bound).ok()?.as_int()
-    };
-    let mut values = 0usize;
-    for inst in &func.region(region).insts {
-        let data = func.inst(*inst);
-        let mut inner = 0usize;
-        data.op.for_each_region(&mut |region| {
-            let params = func.region(region).params.len();
-            inner = inner.saturating_add(params).saturating_add(most_values(func, region, bindings));
-        });
-        if let Op::StaticFor { start, end, .. } = &data.op {
-            let iterations = number(start).zip(number(end)).map(|(start, end)| usize::try_from(end.saturating_sub(start)).unwrap_or(0));
-            inner = inner.saturating_mul(iterations.unwrap_or(usize::MAX));
-        }
-        values = values.saturating_add(1 + data.results.len()).saturating_add(inner);
+/// What is wrong with a key: also types and constants that no parameter has are words of their kind.
+pub(crate) fn wrong_word(func: &ir::Function, key: &[u64]) -> Option<String> {
+    let (types, consts) = key.split_at_checked(func.types.len())?;
+    let is_type = |(param, code): &(&ir::TypeParam, &u64)| Dtype::from_code(**code).is_some_and(|dtype| param.choices.contains(&dtype));
+    if let Some((param, _)) = func.types.iter().zip(types).find(|pair| !is_type(pair)) {
+        return Some(format!("a launch names no dtype that `{}` can be", param.name));
     }
-    values
+    let (param, _) = func.consts.iter().zip(consts).find(|(param, word)| !is_word_of(**word, param.dtype))?;
+    Some(format!("a launch gives `{}` a value that no `{}` has", param.name, param.dtype))
 }
 
 /// Whether a word of a key is a value of a constant: integers with a sign are extended to the word, and all other values have zeros above their bits.

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use kernel_lang::dtype::Dtype;
 
 use crate::kernel::ParamKind;
-use crate::launch::Launch;
 use crate::launch::args::{Args, Argument};
-use crate::launch::call::Mode;
+use crate::launch::call::{Call, Mode};
 use crate::launch::deferral::Deferral;
+use crate::launch::fact::Key;
 use crate::launch::grid::{Grid, HasGrid};
+use crate::launch::{Launch, LaunchDevice};
 use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Recorder};
 use crate::ops::{OpsError, with_element};
-use crate::tune::recorded::RecordedTuning;
+use crate::tune::recorded::{RecordedConfig, RecordedTuning};
 use crate::{Dim, DimValues, Error, Result, Site, bf16, f8e4m3, f8e5m2, f16, profile};
 
 impl<const WORDS: usize, const KEY: usize, G: HasGrid> Launch<'_, WORDS, KEY, G> {
@@ -207,6 +208,42 @@ fn run_with<const WORDS: usize, const KEY: usize>(
     let mut call = unsafe { Launch::<WORDS, KEY>::new(args, key) }.overlap_previous();
     call.mode.checked = launch.is_checked;
     call.grid(Grid::of_numbers(grid)).launch()
+}
+
+/// Launches with the key, the schedule and the grid of one configuration.
+pub(crate) fn run_config(launch: &RecordedLaunch, config: &RecordedConfig, arguments: Vec<BoundArg<'_>>, dims: &DimValues) -> Result<()> {
+    macro_rules! run {
+        ($($keys:literal)*) => {
+            match config.key.len() {
+                $($keys => run_config_with::<$keys>(launch, config, arguments, dims),)*
+                given => Err(Error::ArgumentCount { kernel: launch.kernel(), expected: launch.kernel.params().len(), given }),
+            }
+        };
+    }
+    run!(0 1 2 3 4 5 6 7 8 9 10 11 12)
+}
+
+fn run_config_with<const KEY: usize>(
+    launch: &RecordedLaunch,
+    config: &RecordedConfig,
+    arguments: Vec<BoundArg<'_>>,
+    dims: &DimValues,
+) -> Result<()> {
+    let words = launch.kernel.params().iter().map(|param| param.kind.words()).sum();
+    let mut args = bind::<MOST_WORDS>(launch, words, arguments)?;
+    let device = LaunchDevice::of(&mut args, None)?;
+    let grid = Grid::of_numbers(grid(&config.grid, dims)?).check(launch.kernel())?;
+    if grid.contains(&0) {
+        return Ok(());
+    }
+    // `RecordedLaunch::of_parts` has compared the arguments with the IR, and `tuned` the key.
+    let key = Key::new(key::<KEY>(launch, &config.key)?, args.facts());
+    let call = Call { args: &args, key, schedule: Some(config.schedule), grid, mode: Mode::default() };
+    match device {
+        LaunchDevice::Cpu => call.run_on_cpu(),
+        LaunchDevice::Cuda(cuda) => call.run(&cuda),
+        LaunchDevice::Sim(sim) => call.run(&sim),
+    }
 }
 
 /// The words as an array.

@@ -64,6 +64,7 @@ mod report;
 mod rules;
 #[cfg(feature = "cache")]
 mod shapes;
+mod untimed;
 mod verify;
 mod winner;
 

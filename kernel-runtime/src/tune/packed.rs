@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use kernel_lang::Schedule;
 
 use super::recorded::{RecordedConfig, RecordedTuning, Runner, TunerParts};
+use super::untimed::{self, Untimed};
 use super::{AutotunedLaunch, RecordsFile, Rules, TuneConfig, Tuner};
 use crate::kernel::Kernel;
+use crate::kernel::parts::wrong_word;
 use crate::launch::recording::{self, MOST_WORDS};
 use crate::ops::OpsError;
 use crate::ops::recorder::{BoundArg, RecordedLaunch};
@@ -90,11 +92,16 @@ const MOST_CONFIGS: usize = 1024;
 impl RecordedLaunch {
     /// The same launch, of a kernel with configurations. `key` has the words for types and constants of a tuning key.
     ///
+    /// A launch of an [untrusted](crate::ops::parts::KernelParts::untrusted) kernel is never tuned: it runs one configuration, see
+    /// [`RecordedLaunch::prepare`]. The tuner of a stranger could take as much time and memory as it states, and its results would get into the
+    /// records of other programs.
+    ///
     /// # Errors
     /// [`OpsError::NotAKernel`] if the configurations are not those of such a launch.
     pub fn tuned(mut self, key: Vec<u64>, configs: Vec<RecordedConfig>, parts: TunerParts) -> Result<RecordedLaunch> {
         let refused = |reason: &str| Err(Error::Ops(OpsError::NotAKernel { name: self.kernel().to_owned(), reason: reason.to_owned() }));
-        let types = self.kernel.parsed()?.types.len();
+        let func = self.kernel.parsed()?;
+        let types = func.types.len();
         let is_of_launch = |own: &[u64]| own.len() == self.key.len() && own[..types] == self.key[..types];
         if configs.is_empty() || configs.len() > MOST_CONFIGS {
             return refused("a launch has no configuration, or more than 1024");
@@ -102,11 +109,18 @@ impl RecordedLaunch {
         if !is_of_launch(&key) || !configs.iter().all(|config| is_of_launch(&config.key)) {
             return refused("a configuration has other types than its launch");
         }
+        if let Some(reason) = std::iter::once(&key).chain(configs.iter().map(|config| &config.key)).find_map(|key| wrong_word(func, key)) {
+            return refused(&reason);
+        }
         if !configs.iter().all(|config| is_possible(config.schedule)) {
             return refused("a configuration has a schedule that is not possible");
         }
-        if parts.rtol.is_some_and(|bits| !(f64::from_bits(bits) >= 0.0)) || parts.key.iter().any(|part| part.word >= MOST_WORDS) {
+        let is_tolerance = |bits: u64| f64::from_bits(bits) >= 0.0;
+        if parts.rtol.is_some_and(|bits| !is_tolerance(bits)) || parts.key.iter().any(|part| part.word >= MOST_WORDS) {
             return refused("its tuner is damaged");
+        }
+        if !self.kernel.is_trusted() {
+            return untimed::of_stranger(self, RecordedTuning { key, configs, parts: Ok(parts), runner: Box::new(Untimed) });
         }
         let contents = |config: &RecordedConfig| Contents {
             text: config.text.clone(),
