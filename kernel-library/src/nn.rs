@@ -10,7 +10,7 @@ use crate::ops;
 ///
 /// ```
 /// # use galatea::Dtype;
-/// # use galatea::ops::Tensor;
+/// # use galatea::ops::{Module, Tensor};
 /// # use galatea::prelude::*;
 /// use kernel_library::nn::{Linear, Seed};
 ///
