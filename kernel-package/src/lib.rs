@@ -14,6 +14,7 @@ mod files;
 mod guards;
 mod json;
 mod limits;
+mod memory;
 mod package;
 mod plan;
 mod replays;

@@ -7,7 +7,8 @@ use kernel_runtime::ops::Tensor;
 use kernel_runtime::{Device, DimValues, Error, Lent, Replay, Tensors};
 
 use crate::error::RunError;
-use crate::execute::{self, Launches, Lifetimes, Memory};
+use crate::execute::{self, Launches};
+use crate::memory::{Lifetimes, Memory};
 use crate::plan::Plan;
 
 /// The graphs of a session's runs that use the same memory, for the dims of the latest ones. That of the last run is the last one.

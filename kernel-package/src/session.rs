@@ -10,9 +10,10 @@ use kernel_runtime::ops::{Module, Tensor};
 use kernel_runtime::{Device, DimValues, profile};
 
 use crate::error::RunError;
-use crate::execute::{self, Launches, Lifetimes, Memory};
+use crate::execute::{self, Launches};
 use crate::guards;
 use crate::limits::Bounds;
+use crate::memory::{Lifetimes, Memory};
 use crate::plan::{NodeOp, Plan, is_number};
 use crate::replays::{Refusal, Replays};
 

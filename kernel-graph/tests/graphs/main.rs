@@ -52,6 +52,11 @@ const ON_EACH: &[OnDevice] = &[
     ("sessions::outputs_are_used_again", sessions::outputs_are_used_again),
     ("sessions::outputs_that_share_memory_are_used_again", sessions::outputs_that_share_memory_are_used_again),
     ("sessions::parameters_are_replaced_by_name", sessions::parameters_are_replaced_by_name),
+    (
+        "sessions::memory_is_shared_by_tensors_that_are_not_needed_together",
+        sessions::memory_is_shared_by_tensors_that_are_not_needed_together,
+    ),
+    ("sessions::shared_memory_has_room_for_the_largest", sessions::shared_memory_has_room_for_the_largest),
     ("gradients::gradients_flow_through_every_use", gradients::gradients_flow_through_every_use),
     ("gradients::gradients_are_finite_differences", gradients::gradients_are_finite_differences),
     ("gradients::a_step_is_recorded_with_its_gradients", gradients::a_step_is_recorded_with_its_gradients),

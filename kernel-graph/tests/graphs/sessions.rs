@@ -132,3 +132,47 @@ pub(crate) fn parameters_are_replaced_by_name(device: Device) {
         model.by = old;
     }
 }
+
+/// Two tensors are needed at the same time, whatever the length of the chain. A tensor of another dtype, and one that is needed later, have memory of their own.
+pub(crate) fn memory_is_shared_by_tensors_that_are_not_needed_together(device: Device) {
+    fn chain(x: &Tensor, steps: usize) -> Result<Tensor> {
+        let first = silu(x)?;
+        let mut y = first.clone();
+        for _ in 0..steps {
+            y = silu(&y)?;
+            // A write in place, and a part, keep the memory.
+            scale(&mut y, 1.5, 0)?;
+            y = silu(&y.slice(Dim::from(0)..y.dim(0))?)?;
+        }
+        sum_difference(&first, &y).map(|(sum, _)| sum)
+    }
+    let n = Dim::new("n", 1..=300);
+    let mut counts = Vec::new();
+    for steps in [1, 2, 8] {
+        let session = Session::new(export(|[x]| chain(x, steps), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
+        for len in [7, 300, 1] {
+            let x = numbers(&device, len);
+            assert_eq!(bits(&session.run([&x]).unwrap()[0]), bits(&chain(&x, steps).unwrap()), "{steps} steps of {len}");
+        }
+        counts.push(session.allocations());
+    }
+    // The first value, two in turns, the difference, and three outputs.
+    assert!(counts[1] == counts[2] && counts[2] <= 7, "{counts:?}");
+}
+
+/// Tensors of different sizes in one slot: each run has room for the largest.
+pub(crate) fn shared_memory_has_room_for_the_largest(device: Device) {
+    fn body(x: &Tensor) -> Result<Tensor> {
+        let half = silu(&silu(&x.slice(Dim::from(0)..x.dim(0) / 2)?)?)?;
+        let whole = silu(&silu(x)?)?;
+        let mut small = silu(&whole.slice(Dim::from(0)..half.dim(0))?)?;
+        scale(&mut small, 2.0, 0)?;
+        Ok(sum_difference(&half, &small)?.1)
+    }
+    let n = Dim::new("n", 2..=300);
+    let session = Session::new(export(|[x]| body(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
+    for len in [10, 300, 3, 299] {
+        let x = numbers(&device, len);
+        assert_eq!(bits(&session.run([&x]).unwrap()[0]), bits(&body(&x).unwrap()), "{len} on {device}");
+    }
+}

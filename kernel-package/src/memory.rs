@@ -1,0 +1,273 @@
+//! The memory of a plan's allocations.
+//!
+//! Each allocation has a slot. Allocations that are never needed at the same time, and have one dtype, share a slot. Only what outputs have, or are parts of, gets slots
+//! of its own: outputs leave with their memory.
+
+use kernel_runtime::ops::Tensor;
+use kernel_runtime::ops::recorder::{RecordedArg, TensorType, Value};
+use kernel_runtime::{Device, Dim, DimValues, Dtype};
+
+use crate::error::RunError;
+use crate::plan::{NodeOp, Plan};
+
+type Result<T, E = RunError> = std::result::Result<T, E>;
+
+/// The memory of each slot, as a tensor of one axis; `None` while a value has it.
+pub(crate) type Memory = Vec<Option<Tensor>>;
+
+/// Memory of more bytes is allocated for the extents of a run, not for the upper bounds of the dims.
+const MOST_BYTES_AHEAD: i64 = 256 << 20;
+
+/// Which values of a plan need memory, and how long.
+#[derive(Debug)]
+pub(crate) struct Lifetimes {
+    /// For each node, the values that no later node and no output uses.
+    pub(crate) last_uses: Vec<Vec<Value>>,
+    /// For each value, the slot whose memory it has or is a part of, unless a launch had to copy.
+    slot_of: Vec<Option<usize>>,
+    slots: Vec<Slot>,
+}
+
+/// Memory that allocations have one after the other.
+#[derive(Debug)]
+struct Slot {
+    dtype: Dtype,
+    /// The values that the allocations define, in the order of the plan.
+    allocated: Vec<Value>,
+    /// Whether an output has the memory, or is a part of it.
+    escapes: bool,
+}
+
+impl Slot {
+    /// The number of elements for these dims. An error if an allocation of that size is impossible.
+    fn len(&self, plan: &Plan, device: &Device, dims: &DimValues) -> Result<i64> {
+        let len = |value: &Value| {
+            let extents = extents(plan.ty(*value), dims)?;
+            match product(extents.iter().map(|extent| Some(*extent))) {
+                Some(len) => Ok(len),
+                None => Err(match Tensor::empty(device, self.dtype, extents) {
+                    Ok(_) => RunError::Invalid { reason: "an extent is negative".to_owned() },
+                    Err(error) => error.into(),
+                }),
+            }
+        };
+        self.allocated.iter().map(len).try_fold(0, |most, len| Ok(most.max(len?)))
+    }
+
+    /// The number of elements for the upper bounds of the dims.
+    fn most(&self, plan: &Plan) -> Option<i64> {
+        self.allocated.iter().map(|value| most(plan.ty(*value))).try_fold(0, |most, len| Some(most.max(len?)))
+    }
+
+    /// New memory for `len` elements, and for later runs with room for the upper bounds of the dims.
+    fn allocate(&self, plan: &Plan, device: &Device, len: i64, for_later_runs: bool) -> Result<Tensor> {
+        let fits = |most: &i64| most.checked_mul(self.dtype.bytes() as i64).is_some_and(|bytes| bytes <= MOST_BYTES_AHEAD);
+        // If there is too little memory for the upper bounds, that of this run may still fit.
+        if for_later_runs
+            && let Some(most) = self.most(plan).filter(fits)
+            && let Ok(tensor) = Tensor::empty(device, self.dtype, [most.max(len)])
+        {
+            return Ok(tensor);
+        }
+        Ok(Tensor::empty(device, self.dtype, [len])?)
+    }
+}
+
+impl Lifetimes {
+    /// The lifetimes of a valid plan.
+    pub(crate) fn of(plan: &Plan) -> Lifetimes {
+        let last_uses = last_uses(plan);
+        let allocation_of = allocations(plan);
+        let mut escaping = vec![false; plan.nodes.len()];
+        plan.outputs.iter().filter_map(|value| allocation_of[value.0 as usize]).for_each(|number| escaping[number] = true);
+        // The node after which no value has the memory of an allocation.
+        let mut ends = vec![0; plan.nodes.len()];
+        for (node, values) in last_uses.iter().enumerate() {
+            values.iter().filter_map(|value| allocation_of[value.0 as usize]).for_each(|number| ends[number] = node);
+        }
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut slot_of_node = vec![0; plan.nodes.len()];
+        // The slots that no allocation has, and those that it gives back after a node.
+        let mut free: Vec<usize> = Vec::new();
+        let mut given_back: Vec<Vec<usize>> = vec![Vec::new(); plan.nodes.len()];
+        for (number, node) in plan.nodes.iter().enumerate() {
+            if let NodeOp::Alloc { .. } = node.op {
+                let value = node.results[0];
+                let ty = plan.ty(value);
+                // The slot whose size is the nearest: `None` is no bound, which is larger than any.
+                let size = |slot: usize| slots[slot].most(plan).map_or(i128::MAX / 2, i128::from);
+                let wanted = most(ty).map_or(i128::MAX / 2, i128::from);
+                let fits = (0..free.len()).filter(|at| slots[free[*at]].dtype == ty.dtype && !escaping[number]);
+                let slot = match fits.min_by_key(|at| (size(free[*at]) - wanted).abs()) {
+                    Some(at) => free.swap_remove(at),
+                    None => {
+                        slots.push(Slot { dtype: ty.dtype, allocated: Vec::new(), escapes: escaping[number] });
+                        slots.len() - 1
+                    }
+                };
+                slots[slot].allocated.push(value);
+                slot_of_node[number] = slot;
+                if !escaping[number] {
+                    given_back[ends[number].max(number)].push(slot);
+                }
+            }
+            free.append(&mut given_back[number]);
+        }
+        let slot_of = allocation_of.iter().map(|number| number.map(|number| slot_of_node[number])).collect();
+        Lifetimes { last_uses, slot_of, slots }
+    }
+
+    /// The bytes that a run with these dims allocates at most, its outputs included.
+    pub(crate) fn bytes(&self, plan: &Plan, dims: &DimValues) -> Result<u64> {
+        let mut total = 0u64;
+        for slot in &self.slots {
+            let mut bytes = slot.allocated.iter().map(|value| bytes(plan.ty(*value), dims));
+            total = total.saturating_add(bytes.try_fold(0, |most, bytes| Ok::<_, RunError>(most.max(bytes?)))?);
+        }
+        let mut has_views = vec![false; self.slots.len()];
+        for (number, node) in plan.nodes.iter().enumerate() {
+            match &node.op {
+                NodeOp::Alloc { .. } => {}
+                NodeOp::View { of, .. } => {
+                    if let Some(slot) = self.slot_of[of.0 as usize] {
+                        has_views[slot] = true;
+                    }
+                }
+                NodeOp::Launch(launch) => {
+                    for written in launch.args().filter_map(|(_, arg)| arg.written()) {
+                        let uses = launch.args().filter(|(_, arg)| matches!(arg, RecordedArg::Tensor { value, .. } if *value == written));
+                        let is_alone = self.slot_of[written.0 as usize].is_some_and(|slot| !has_views[slot]);
+                        // Otherwise another value may share the memory, and the launch copies it.
+                        if !(is_alone && self.last_uses[number].contains(&written) && uses.count() == 1) {
+                            total = total.saturating_add(bytes(plan.ty(written), dims)?);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(total)
+    }
+
+    /// Takes the memory of outputs of an earlier run for those of the next one, where no other tensor shares it.
+    pub(crate) fn take(&self, plan: &Plan, device: &Device, outputs: Vec<Tensor>, memory: &mut Memory) {
+        memory.resize(self.slots.len(), None);
+        for (value, tensor) in plan.outputs.iter().zip(outputs) {
+            let fits = tensor.dtype() == plan.ty(*value).dtype && tensor.device() == Some(*device);
+            if let Some(slot) = self.slot_of[value.0 as usize].filter(|slot| fits && memory[*slot].is_none()) {
+                memory[slot] = whole(tensor);
+            }
+        }
+    }
+
+    /// Makes sure that each slot has memory for a run with these dims. Returns how often memory was allocated.
+    ///
+    /// Unless they are `for_later_runs`, the sizes are those of this run.
+    pub(crate) fn prepare(
+        &self,
+        plan: &Plan,
+        device: &Device,
+        dims: &DimValues,
+        memory: &mut Memory,
+        for_later_runs: bool,
+    ) -> Result<usize> {
+        memory.resize(self.slots.len(), None);
+        let mut allocations = 0;
+        for (slot, memory) in self.slots.iter().zip(memory) {
+            let len = slot.len(plan, device, dims)?;
+            let fits = |known: &Tensor| i64::try_from(known.capacity()).is_ok_and(|capacity| len <= capacity) && known.is_unique();
+            if !memory.as_ref().is_some_and(fits) {
+                allocations += 1;
+                // The old memory is free before the new one is needed.
+                *memory = None;
+                *memory = Some(slot.allocate(plan, device, len, for_later_runs && !slot.escapes)?);
+            }
+        }
+        Ok(allocations)
+    }
+
+    /// The memory for an allocation, which defines this value.
+    pub(crate) fn allocated(&self, value: Value, ty: &TensorType, dims: &DimValues, memory: &mut Memory) -> Result<Tensor> {
+        let tensor = self.slot_of[value.0 as usize].and_then(|slot| memory[slot].take());
+        let tensor = tensor.map(|tensor| tensor.reused(extents(ty, dims)?).map_err(RunError::from)).transpose()?.flatten();
+        tensor.ok_or_else(|| RunError::Invalid { reason: format!("value {} has no memory", value.0) })
+    }
+
+    /// Keeps the memory of a value that has ended, for a later allocation of the slot.
+    pub(crate) fn end(&self, value: Value, tensor: Tensor, memory: &mut Memory) {
+        let Some(slot) = self.slot_of[value.0 as usize].filter(|slot| !self.slots[*slot].escapes) else { return };
+        // A part that still exists keeps the memory, until it ends itself. A launch that had to copy has made memory for the extents of this run.
+        if tensor.is_unique() && memory[slot].as_ref().is_none_or(|known| known.capacity() < tensor.capacity()) {
+            memory[slot] = whole(tensor);
+        }
+    }
+}
+
+/// For each node, the values that no later node and no output uses.
+fn last_uses(plan: &Plan) -> Vec<Vec<Value>> {
+    let mut is_used_later = vec![false; plan.types.len()];
+    plan.outputs.iter().for_each(|value| is_used_later[value.0 as usize] = true);
+    // The session keeps them for the next run.
+    plan.constants.iter().for_each(|constant| is_used_later[constant.value.0 as usize] = true);
+    let mut last_uses = Vec::with_capacity(plan.nodes.len());
+    for node in plan.nodes.iter().rev() {
+        let mut ends = Vec::new();
+        let mut visit = |value: Value| {
+            if !std::mem::replace(&mut is_used_later[value.0 as usize], true) {
+                ends.push(value);
+            }
+        };
+        node.op.each_operand(&mut |value, _| visit(value));
+        // A result may have no use at all.
+        node.results.iter().for_each(|result| visit(*result));
+        last_uses.push(ends);
+    }
+    last_uses.reverse();
+    last_uses
+}
+
+/// For each value, the allocation whose memory it has, or is a part of: the number of the node that allocates it.
+fn allocations(plan: &Plan) -> Vec<Option<usize>> {
+    let mut of = vec![None; plan.types.len()];
+    for (number, node) in plan.nodes.iter().enumerate() {
+        match &node.op {
+            NodeOp::Alloc { .. } => of[node.results[0].0 as usize] = Some(number),
+            NodeOp::View { of: whole, .. } => of[node.results[0].0 as usize] = of[whole.0 as usize],
+            NodeOp::Launch(launch) => {
+                for (result, written) in node.results.iter().zip(launch.args().filter_map(|(_, arg)| arg.written())) {
+                    of[result.0 as usize] = of[written.0 as usize];
+                }
+            }
+        }
+    }
+    of
+}
+
+/// All memory of a tensor, as one axis; `None` if another tensor shares it.
+fn whole(tensor: Tensor) -> Option<Tensor> {
+    let capacity = tensor.capacity();
+    tensor.reused([capacity]).ok().flatten()
+}
+
+/// The extents of a value with these dims.
+pub(crate) fn extents(ty: &TensorType, dims: &DimValues) -> Result<Vec<i64>> {
+    Ok(ty.dims.iter().map(|dim| dim.value(dims)).collect::<kernel_runtime::Result<_>>()?)
+}
+
+/// The number of elements; `None` if an extent is not known, or for more than an `i64` counts. The order of the extents does not matter: a tensor with an extent of 0 is empty.
+fn product(extents: impl Iterator<Item = Option<i64>> + Clone) -> Option<i64> {
+    if extents.clone().any(|extent| extent == Some(0)) {
+        return Some(0);
+    }
+    extents.into_iter().try_fold(1i64, |product, extent| product.checked_mul(extent.filter(|extent| *extent > 0)?))
+}
+
+/// The number of elements for the upper bounds of the dims.
+fn most(ty: &TensorType) -> Option<i64> {
+    product(ty.dims.iter().map(|dim: &Dim| dim.bounds().ok().map(|bounds| *bounds.end())))
+}
+
+/// The bytes of a value with these dims; `u64::MAX` for more than memory can have.
+fn bytes(ty: &TensorType, dims: &DimValues) -> Result<u64> {
+    let len = product(extents(ty, dims)?.into_iter().map(Some));
+    Ok(len.and_then(|len| u64::try_from(len).ok()?.checked_mul(ty.dtype.bytes() as u64)).unwrap_or(u64::MAX))
+}
