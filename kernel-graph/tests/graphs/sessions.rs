@@ -35,6 +35,13 @@ pub(crate) fn graphs_are_those_of_the_dims_and_tensors_of_a_run(device: Device) 
             assert_eq!(bits(&session.run([&other]).unwrap()[0]), bits(&twice(&other).unwrap()));
         }
     }
+    // The same addresses with other dims.
+    let (whole, mut outputs) = (numbers(&device, 300), session.run([&numbers(&device, 300)]).unwrap());
+    for len in (1..=40).chain([40, 3, 40]) {
+        let x = whole.slice(0..len).unwrap();
+        session.run_into([&x], &mut outputs).unwrap();
+        assert_eq!((outputs[0].dims(), bits(&outputs[0])), (vec![Dim::from(len)], bits(&twice(&x).unwrap())));
+    }
     assert_eq!(session.is_replayed(), device.is_cuda());
 }
 
