@@ -14,7 +14,7 @@ pub enum RunError {
     #[error(transparent)]
     Runtime(Box<kernel_runtime::Error>),
     /// A run has another number of inputs than the program.
-    #[error("the graph takes {expected} inputs ({names}), and {given} are given")]
+    #[error("wrong number of inputs: {expected} expected ({names}), {given} given")]
     InputCount {
         /// The number of inputs of the program.
         expected: usize,

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use kernel_runtime::ops::Tensor;
 use kernel_runtime::DimValues;
+use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Value};
 
 use crate::error::RunError;

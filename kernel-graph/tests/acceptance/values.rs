@@ -83,7 +83,7 @@ pub(crate) fn a_cache_that_is_given_away_is_not_copied(device: Device) {
     assert_same(&compiled.run_owned([zeros, row.clone()]).unwrap()[0], &expected);
     assert_eq!((ops::copies() - before, kept.to_vec::<f32>().unwrap()), (1, vec![0.0; 40]));
     let error = compiled.run_owned([row]).unwrap_err().to_string();
-    assert_eq!(error, "the graph takes 2 inputs (cache, row), and 1 are given");
+    assert_eq!(error, "wrong number of inputs: 2 expected (cache, row), 1 given");
 }
 
 /// y[i] = x[i + 1] - x[i], with a mask that is off by one.

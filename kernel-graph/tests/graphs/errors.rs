@@ -150,7 +150,7 @@ pub(crate) fn a_run_checks_its_inputs() {
     let run = |a: &Tensor, b: &Tensor| session.run([a, b]).map_err(|error| error.to_string()).unwrap_err();
     let (a, b) = (numbers(&cpu, 4), numbers(&cpu, 24).reshape([8, 3]).unwrap());
     session.run([&a, &b]).unwrap();
-    assert_eq!(session.run([&a]).unwrap_err().to_string(), "the graph takes 2 inputs (a, b), and 1 are given");
+    assert_eq!(session.run([&a]).unwrap_err().to_string(), "wrong number of inputs: 2 expected (a, b), 1 given");
     assert_eq!(run(&Tensor::zeros(&cpu, Dtype::I32, [4]).unwrap(), &b), "input `a` has elements of type `i32`, and the graph takes `f32`");
     assert_eq!(run(&a, &numbers(&cpu, 24)), "input `b` has rank 1, and the graph takes rank 2");
     for len in [1, 10] {

@@ -283,7 +283,10 @@ pub(crate) fn mistakes_with_gradients_are_explained() {
     let error = bad_shape(&x).unwrap().backward_from(&vector(&device, &[1.0, 1.0])).unwrap_err();
     assert_eq!(text(error), "the backward function of `mylib::bad_shape` returns f64[1] for `x`, which is f64[2]");
     let error = bad_count(&[x.clone(), x.clone()]).unwrap().backward_from(&vector(&device, &[1.0, 1.0])).unwrap_err();
-    assert_eq!(text(error), "the backward function of `mylib::bad_count` returns 1 gradients, and the op has 2 tensors");
+    assert_eq!(
+        text(error),
+        "wrong number of gradients from the backward function of `mylib::bad_count`: 2 expected, one for each tensor of the op, 1 returned"
+    );
     // Types without gradients, and writes from the host.
     let integers: Tensor = device.tensor(&[1i32]).unwrap().into();
     assert_eq!(text(integers.requires_grad().unwrap_err()), "elements of type `i32` have no gradients");
@@ -349,14 +352,19 @@ pub(crate) fn ops_are_called_by_name() {
     assert!(gate.call([(&x).into(), OpInput::None]).unwrap()[0].is_same(&x));
     // Mistakes.
     let text = |result: Result<Vec<Tensor>>| result.unwrap_err().to_string();
-    assert_eq!(text(def.call([])), "`mylib::mysin` takes 1 arguments, and 0 are given: the schema is `mylib::mysin(Tensor x) -> Tensor`");
+    let error = text(ops::get("mylib::scale_").unwrap().call([OpInput::from(&x), 2.0.into()]));
+    assert!(error.starts_with("`mylib::scale_` cannot take a tensor as `x`, which it writes: pass `&mut`: the schema is `"), "{error}");
+    assert_eq!(
+        text(def.call([])),
+        "wrong number of arguments for `mylib::mysin`: 1 expected, 0 given: the schema is `mylib::mysin(Tensor x) -> Tensor`"
+    );
     assert_eq!(
         text(gate.call([(&x).into(), 3.into()])),
         "`mylib::gated` cannot take the integer 3 as `w`: the schema is `mylib::gated(Tensor x, Tensor? w) -> Tensor`"
     );
     assert_eq!(
         text(ops::get("mylib::scale_").unwrap().call([(&mut written).into(), 0.1.into()])),
-        "`mylib::scale_` cannot take the number 0.1 as `by`: the schema is `mylib::scale_(Tensor(a!) x, float by) -> ()`"
+        "`mylib::scale_` cannot take the number 0.1 as `by`, whose type is `f32`: pass a number of that type, such as `0.1f32`: the schema is `mylib::scale_(Tensor(a!) x, float by) -> ()`"
     );
     assert_eq!(ops::get("mylib::mysim").unwrap_err().to_string(), "there is no op `mylib::mysim`\nhelp: there is `mylib::mysin`");
     assert_eq!(ops::get("torch::add").unwrap_err().to_string(), "there is no op `torch::add`");
@@ -454,6 +462,15 @@ pub(crate) fn a_session_refuses_inputs_with_gradients(device: Device) {
     assert!(error.starts_with("input `x` requires a gradient, and a session computes none\nhelp: pass `x.detach()`"), "{error}");
     assert_eq!(no_grad(|| session.run([&x])).unwrap()[0].to_vec::<f64>().unwrap(), expected);
     assert_eq!(session.run([&x.detach()]).unwrap()[0].to_vec::<f64>().unwrap(), expected);
+}
+
+/// Between the parameter and the result are only parts, and no op that brings kernels.
+pub(crate) fn a_part_of_a_parameter_has_a_gradient(device: Device) {
+    let x = vector(&device, &[0.5, -1.0, 2.0, 3.0]).requires_grad().unwrap();
+    let part = x.reshape([2, 2]).unwrap().slice(1..2).unwrap().reshape([2]).unwrap().slice(0..1).unwrap();
+    let grads = part.backward().unwrap();
+    assert_eq!(grads.get(&x).unwrap().to_vec::<f64>().unwrap(), [0.0, 0.0, 1.0, 0.0]);
+    assert_eq!(grads.get(&x).unwrap().dims(), [Dim::from(4)]);
 }
 
 /// x / 2; on the CPU x / 4, so that a test sees which one ran.

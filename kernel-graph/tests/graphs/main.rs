@@ -66,6 +66,7 @@ const ON_EACH: &[OnDevice] = &[
         "gradients::a_function_that_reads_elements_keeps_its_graph_from_the_cpu",
         gradients::a_function_that_reads_elements_keeps_its_graph_from_the_cpu,
     ),
+    ("gradients::a_part_of_a_parameter_has_a_gradient", gradients::a_part_of_a_parameter_has_a_gradient),
     ("gradients::a_session_refuses_inputs_with_gradients", gradients::a_session_refuses_inputs_with_gradients),
     ("gradients::a_function_for_the_cpu_is_recorded", gradients::a_function_for_the_cpu_is_recorded),
     ("packages::a_package_computes_what_its_graph_computes", packages::a_package_computes_what_its_graph_computes),

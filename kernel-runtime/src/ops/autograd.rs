@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::recorder::TensorType;
 use super::{OpsError, Tensor};
-use crate::{Device, Dim, Error, Result};
+use crate::{Device, Dim, DimValues, Dtype, Error, Result, bf16, f8e4m3, f8e5m2, f16};
 
 thread_local! {
     /// The number of scopes without gradients.
@@ -202,7 +202,7 @@ impl Edge {
             let grad = match kernels {
                 _ if is_whole => grad.reshape(&*dims)?,
                 Some(kernels) => (kernels.pad)(grad, &offset, &dims)?,
-                None => return Err(Error::Ops(OpsError::NoGradient)),
+                None => padded(grad, &offset, &dims)?,
             };
             Ok(vec![Some(grad)])
         };
@@ -216,6 +216,18 @@ impl Edge {
         let backward = move |grads: &[Tensor], _: Option<&'static GradKernels>| Ok(vec![Some(grads[0].to_device(&device)?)]);
         Some(Edge::new("to_device", vec![input], outputs, Some(Box::new(backward)), None))
     }
+}
+
+/// The gradient of a tensor from that of its elements from number `offset` on, without a kernel: no op that brings one is between them.
+fn padded(part: &Tensor, offset: &Dim, dims: &[Dim]) -> Result<Tensor> {
+    let ty = TensorType { dtype: part.dtype(), dims: dims.to_vec() };
+    let (len, numbers) = (part.numel(), DimValues::new());
+    let mut whole = part.new_zeros(ty.dtype, [ty.numel()])?;
+    let part = part.reshape([len.clone()])?;
+    let (first, len) = (offset.value(&numbers)?, len.value(&numbers)?);
+    let range = usize::try_from(first).unwrap_or(0)..usize::try_from(first + len).unwrap_or(0);
+    with_element!(ty.dtype, T => whole.view_mut::<T>()?.slice_mut(range)?.copy_from(&part.view::<T>()?))?;
+    whole.reshape(dims)
 }
 
 impl Input {

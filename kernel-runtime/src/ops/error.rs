@@ -127,7 +127,9 @@ pub enum OpsError {
         op: &'static str,
     },
     /// A backward function returned too few or too many gradients.
-    #[error("the backward function of `{op}` returns {found} gradients, and the op has {expected} tensors")]
+    #[error(
+        "wrong number of gradients from the backward function of `{op}`: {expected} expected, one for each tensor of the op, {found} returned"
+    )]
     GradientCount {
         /// The op.
         op: &'static str,
@@ -216,7 +218,7 @@ pub enum OpsError {
         to: Vec<Dim>,
     },
     /// A tensor was to be made of too few or too many bytes.
-    #[error("the elements have {expected} bytes, and {given} are given")]
+    #[error("wrong number of bytes for the elements: {expected} expected, {given} given")]
     ByteCount {
         /// The bytes of all elements.
         expected: usize,

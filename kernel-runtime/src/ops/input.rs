@@ -180,7 +180,7 @@ impl<'a> OpInputs<'a> {
     /// [`OpsError::OpArguments`] for another number of arguments.
     pub fn new(def: &'static OpDef, inputs: Vec<OpInput<'a>>, count: usize) -> Result<OpInputs<'a>> {
         if inputs.len() != count {
-            let reason = format!("`{}` takes {count} arguments, and {} are given", def.name, inputs.len());
+            let reason = format!("wrong number of arguments for `{}`: {count} expected, {} given", def.name, inputs.len());
             return Err(Error::Ops(OpsError::OpArguments { reason, schema: def.schema }));
         }
         Ok(OpInputs { def, inputs: inputs.into_iter() })
@@ -193,8 +193,16 @@ impl<'a> OpInputs<'a> {
     pub fn next<P: OpParam<'a>>(&mut self, param: &'static str) -> Result<P> {
         let input = self.inputs.next().unwrap_or(OpInput::None);
         let what = input.what();
+        let (is_tensor, is_number) = (matches!(input, OpInput::Tensor(_)), matches!(input, OpInput::Float(_)));
         P::of(input).ok_or_else(|| {
-            let reason = format!("`{}` cannot take {what} as `{param}`", self.def.name);
+            let ty = self.def.schema.split([',', '(', ')']).map(str::trim).find(|text| text.rsplit(' ').next() == Some(param));
+            let hint = match ty {
+                // Of `Tensor(a!) x`, the part behind the alias.
+                Some(ty) if is_tensor && ty == param => ", which it writes: pass `&mut`",
+                Some(ty) if is_number && ty.starts_with("float") => ", whose type is `f32`: pass a number of that type, such as `0.1f32`",
+                _ => "",
+            };
+            let reason = format!("`{}` cannot take {what} as `{param}`{hint}", self.def.name);
             Error::Ops(OpsError::OpArguments { reason, schema: self.def.schema })
         })
     }
