@@ -97,7 +97,12 @@ pub fn export_slice<R: OpResults>(mut body: impl FnMut(&[&Tensor]) -> kernel_run
     let (mut graph, has_cpu) = finished(false)?;
     if has_cpu {
         match finished(true) {
-            Ok((on_cpu, _)) => graph.plan.on_cpu = Some(Box::new(on_cpu.plan)),
+            Ok((on_cpu, _)) => {
+                graph.plan.on_cpu = Some(Box::new(on_cpu.plan));
+                if let Err(violation) = graph.plan.verify() {
+                    (graph.plan.on_cpu, graph.plan.not_on_cpu) = (None, Some(violation.reason));
+                }
+            }
             // Other devices run the kernels.
             Err(error) => graph.plan.not_on_cpu = Some(error.to_string()),
         }

@@ -1,6 +1,6 @@
 //! Checks of a whole package, which go on behind the first error.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ impl Package {
                 return;
             }
         };
-        let mut plan: Option<Plan> = None;
+        let (mut plan, mut known): (Option<Plan>, _) = (None, HashMap::new());
         for json::Read { plan: mut read, constants, errors } in reads {
             let of = if plan.is_some() { " of the plan for the CPU" } else { "" };
             let launches = count(launches(&read).count() + errors.len(), "launch", "launches");
@@ -99,8 +99,7 @@ impl Package {
                 return;
             }
             let subject = format!("the types and sizes of {}{of}", count(constants.len(), "constant", "constants"));
-            let known = plan.as_ref().map_or(&[][..], |plan| &plan.constants);
-            let filled = self.constants(&mut read, constants, known, &Device::cpu());
+            let filled = self.constants(&mut read, constants, &mut known, &Device::cpu());
             checks.push(Check { subject, errors: filled.as_ref().err().map(reason).into_iter().collect() });
             if filled.is_err() {
                 return;

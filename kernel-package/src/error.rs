@@ -97,6 +97,9 @@ pub enum RunError {
         /// Why the function cannot be recorded.
         reason: String,
     },
+    /// A run of an untrusted package was stopped between two operations.
+    #[error("the program was stopped: the time for the run is over\nhelp: raise the time limit if you trust the program to end")]
+    TimeLimit,
     /// Gradients flow through an input.
     #[error(
         "input `{input}` requires a gradient, and a session computes none\nhelp: pass `{input}.detach()`, or run the session in `no_grad(|| ..)`. To train, record a step that calls `backward()`"

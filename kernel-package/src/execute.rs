@@ -38,7 +38,10 @@ pub(crate) fn run(
         execution.values[constant.value.0 as usize] = Some(constant.tensor.clone());
     }
     for (number, node) in plan.nodes.iter().enumerate() {
-        execution.node(number, node).map_err(|error| error.at(&node.location))?;
+        if let Err(error) = execution.node(number, node) {
+            execution.restore();
+            return Err(error.at(&node.location));
+        }
         lifetimes.last_uses[number].iter().for_each(|value| execution.end(*value));
     }
     plan.outputs.iter().map(|value| defined(&execution.values, *value).cloned()).collect()
@@ -56,6 +59,10 @@ struct Execution<'e> {
 
 impl Execution<'_> {
     fn node(&mut self, number: usize, node: &Node) -> Result<()> {
+        // Also fills and copies take time.
+        if matches!(self.launches, Launches::Untrusted { end } if Instant::now() >= end) {
+            return Err(RunError::TimeLimit);
+        }
         let tensor = match &node.op {
             NodeOp::Alloc { zeroed } => {
                 let mut tensor = self.lifetimes.allocated(node.results[0], self.plan.ty(node.results[0]), self.dims, self.memory)?;
@@ -81,10 +88,6 @@ impl Execution<'_> {
 
     /// Makes a launch. A tensor that it writes is taken out of its value if that value is used no more; else the launch copies it.
     fn launch(&mut self, launch: &RecordedLaunch, results: &[Value], ends: &[Value]) -> Result<()> {
-        // Also a launch of no programs may copy a tensor.
-        if matches!(self.launches, Launches::Untrusted { end } if Instant::now() >= end) {
-            return Err(kernel_runtime::Error::TimeLimit { kernel: launch.kernel() }.into());
-        }
         let reads = |wanted: Value| {
             launch.args().any(|(_, arg)| matches!(arg, RecordedArg::Tensor { value, writes: false, .. } if *value == wanted))
         };
@@ -118,6 +121,15 @@ impl Execution<'_> {
         }
         results.iter().zip(written).for_each(|(result, tensor)| self.values[result.0 as usize] = Some(tensor));
         Ok(())
+    }
+
+    /// Keeps all memory for later runs, also that of outputs.
+    fn restore(&mut self) {
+        for (number, tensor) in self.values.iter_mut().enumerate() {
+            if let Some(tensor) = tensor.take() {
+                self.lifetimes.keep(Value(number as u32), tensor, self.memory);
+            }
+        }
     }
 
     /// Drops a value, or keeps its memory for later runs.

@@ -21,7 +21,7 @@ use kernel_runtime::{Dim, Dtype, MAX_RANK, Site};
 use serde_json::{Value as Json, json};
 
 use crate::error::PackageError;
-use crate::plan::{Node, NodeOp, Plan, PlanInput};
+use crate::plan::{Constant, Node, NodeOp, Plan, PlanInput};
 use crate::tuning;
 
 /// The plan as JSON, with these names of its constants. `number` gives the number of a kernel.
@@ -32,8 +32,11 @@ pub(crate) fn write(plan: &Plan, names: &[String], number: &dyn Fn(&'static Kern
         .filter_map(Dim::declared)
         .map(|(name, range, site)| json!({ "name": name, "range": [range.start(), range.end()], "declared": site.to_string() }))
         .collect();
-    let constants: Vec<Json> =
-        plan.constants.iter().zip(names).map(|(constant, name)| json!({ "value": constant.value.0, "name": name })).collect();
+    let constant = |(constant, name): (&Constant, &String)| match constant.name {
+        Some(_) => json!({ "value": constant.value.0, "name": name }),
+        None => json!({ "value": constant.value.0, "name": name, "unnamed": true }),
+    };
+    let constants: Vec<Json> = plan.constants.iter().zip(names).map(constant).collect();
     let mut json = json!({
         "name": plan.name,
         "dims": dims,
@@ -101,10 +104,17 @@ pub(crate) fn unhex(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
+/// A constant of a plan: its value, the name of its weight, and whether that is the name of a parameter.
+pub(crate) struct ReadConstant {
+    pub(crate) value: Value,
+    pub(crate) weight: String,
+    pub(crate) is_named: bool,
+}
+
 /// A plan of JSON, with the named values of constants: the runtime fills them in. Its rules are not checked.
 pub(crate) struct Read {
     pub(crate) plan: Plan,
-    pub(crate) constants: Vec<(Value, String)>,
+    pub(crate) constants: Vec<ReadConstant>,
     /// The numbers of the first nodes that cannot be read, and why. If there is one, the plan lacks nodes.
     pub(crate) errors: Vec<(usize, PackageError)>,
 }
@@ -191,7 +201,10 @@ impl Reader<'_> {
             Ok(PlanInput { name, ty: ty.clone() })
         });
         let inputs = inputs.collect::<Result<Vec<_>, PackageError>>()?;
-        let constant = |entry: &Json| Ok((self.value(&entry["value"])?, text(&entry["name"], "name")?.to_owned()));
+        let constant = |entry: &Json| {
+            let is_named = !entry["unnamed"].as_bool().unwrap_or(false);
+            Ok(ReadConstant { value: self.value(&entry["value"])?, weight: text(&entry["name"], "name")?.to_owned(), is_named })
+        };
         let constants = list(&json["constants"], "constants")?.iter().map(constant).collect::<Result<Vec<_>, PackageError>>()?;
         let (mut nodes, mut errors) = (Vec::new(), Vec::new());
         for (number, node) in list(&json["nodes"], "nodes")?.iter().enumerate() {

@@ -3,6 +3,8 @@
 //! Each allocation has a slot. Allocations that are never needed at the same time, and have one dtype, share a slot. Only what outputs have, or are parts of, gets slots
 //! of its own: outputs leave with their memory.
 
+use std::collections::BTreeSet;
+
 use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::recorder::{RecordedArg, TensorType, Value};
 use kernel_runtime::{Device, Dim, DimValues, Dtype};
@@ -34,6 +36,8 @@ struct Slot {
     dtype: Dtype,
     /// The values that the allocations define, in the order of the plan.
     allocated: Vec<Value>,
+    /// The number of elements for the upper bounds of the dims; `None` for no bound.
+    most: Option<i64>,
     /// Whether an output has the memory, or is a part of it.
     escapes: bool,
 }
@@ -54,17 +58,12 @@ impl Slot {
         self.allocated.iter().map(len).try_fold(0, |most, len| Ok(most.max(len?)))
     }
 
-    /// The number of elements for the upper bounds of the dims.
-    fn most(&self, plan: &Plan) -> Option<i64> {
-        self.allocated.iter().map(|value| most(plan.ty(*value))).try_fold(0, |most, len| Some(most.max(len?)))
-    }
-
     /// New memory for `len` elements, and for later runs with room for the upper bounds of the dims.
-    fn allocate(&self, plan: &Plan, device: &Device, len: i64, for_later_runs: bool) -> Result<Tensor> {
+    fn allocate(&self, device: &Device, len: i64, for_later_runs: bool) -> Result<Tensor> {
         let fits = |most: &i64| most.checked_mul(self.dtype.bytes() as i64).is_some_and(|bytes| bytes <= MOST_BYTES_AHEAD);
         // If there is too little memory for the upper bounds, that of this run may still fit.
         if for_later_runs
-            && let Some(most) = self.most(plan).filter(fits)
+            && let Some(most) = self.most.filter(fits)
             && let Ok(tensor) = Tensor::empty(device, self.dtype, [most.max(len)])
         {
             return Ok(tensor);
@@ -87,31 +86,37 @@ impl Lifetimes {
         }
         let mut slots: Vec<Slot> = Vec::new();
         let mut slot_of_node = vec![0; plan.nodes.len()];
-        // The slots that no allocation has, and those that it gives back after a node.
-        let mut free: Vec<usize> = Vec::new();
+        // The slots that no allocation has, by dtype and size, and those that are given back after a node.
+        let mut free: BTreeSet<(u8, i64, usize)> = BTreeSet::new();
+        let key = |slots: &[Slot], slot: usize| (slots[slot].dtype as u8, slots[slot].most.unwrap_or(i64::MAX), slot);
         let mut given_back: Vec<Vec<usize>> = vec![Vec::new(); plan.nodes.len()];
         for (number, node) in plan.nodes.iter().enumerate() {
             if let NodeOp::Alloc { .. } = node.op {
                 let value = node.results[0];
                 let ty = plan.ty(value);
-                // The slot whose size is the nearest: `None` is no bound, which is larger than any.
-                let size = |slot: usize| slots[slot].most(plan).map_or(i128::MAX / 2, i128::from);
-                let wanted = most(ty).map_or(i128::MAX / 2, i128::from);
-                let fits = (0..free.len()).filter(|at| slots[free[*at]].dtype == ty.dtype && !escaping[number]);
-                let slot = match fits.min_by_key(|at| (size(free[*at]) - wanted).abs()) {
-                    Some(at) => free.swap_remove(at),
+                let (most, dtype) = (most(ty), ty.dtype as u8);
+                // The smallest slot that is large enough, or else the largest one.
+                let wanted = (dtype, most.unwrap_or(i64::MAX), 0);
+                let larger = free.range(wanted..).next().filter(|key| key.0 == dtype);
+                let fits = larger.or_else(|| free.range(..wanted).next_back().filter(|key| key.0 == dtype));
+                let slot = match fits.copied().filter(|_| !escaping[number]) {
+                    Some(key) => {
+                        free.remove(&key);
+                        key.2
+                    }
                     None => {
-                        slots.push(Slot { dtype: ty.dtype, allocated: Vec::new(), escapes: escaping[number] });
+                        slots.push(Slot { dtype: ty.dtype, allocated: Vec::new(), most: Some(0), escapes: escaping[number] });
                         slots.len() - 1
                     }
                 };
+                slots[slot].most = slots[slot].most.zip(most).map(|(known, most)| known.max(most));
                 slots[slot].allocated.push(value);
                 slot_of_node[number] = slot;
                 if !escaping[number] {
                     given_back[ends[number].max(number)].push(slot);
                 }
             }
-            free.append(&mut given_back[number]);
+            free.extend(given_back[number].drain(..).map(|slot| key(&slots, slot)));
         }
         let slot_of = allocation_of.iter().map(|number| number.map(|number| slot_of_node[number])).collect();
         Lifetimes { last_uses, slot_of, slots }
@@ -179,7 +184,7 @@ impl Lifetimes {
                 allocations += 1;
                 // The old memory is free before the new one is needed.
                 *memory = None;
-                *memory = Some(slot.allocate(plan, device, len, for_later_runs && !slot.escapes)?);
+                *memory = Some(slot.allocate(device, len, for_later_runs && !slot.escapes)?);
             }
         }
         Ok(allocations)
@@ -194,7 +199,14 @@ impl Lifetimes {
 
     /// Keeps the memory of a value that has ended, for a later allocation of the slot.
     pub(crate) fn end(&self, value: Value, tensor: Tensor, memory: &mut Memory) {
-        let Some(slot) = self.slot_of[value.0 as usize].filter(|slot| !self.slots[*slot].escapes) else { return };
+        if self.slot_of[value.0 as usize].is_some_and(|slot| !self.slots[slot].escapes) {
+            self.keep(value, tensor, memory);
+        }
+    }
+
+    /// [`Lifetimes::end`], also for memory of outputs, which a run that has failed does not return.
+    pub(crate) fn keep(&self, value: Value, tensor: Tensor, memory: &mut Memory) {
+        let Some(slot) = self.slot_of[value.0 as usize] else { return };
         // A part that still exists keeps the memory, until it ends itself. A launch that had to copy has made memory for the extents of this run.
         if tensor.is_unique() && memory[slot].as_ref().is_none_or(|known| known.capacity() < tensor.capacity()) {
             memory[slot] = whole(tensor);

@@ -15,13 +15,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::parts::{BuiltParts, FactParts, Kernel, KernelParts, KnownParts, ParamKind, Schedule, VariantParts};
-use kernel_runtime::ops::recorder::{RecordedLaunch, RecordedTuning, TensorType, Value};
+use kernel_runtime::ops::recorder::{RecordedLaunch, RecordedTuning, TensorType};
 use kernel_runtime::{Device, Target};
 use serde_json::{Value as Json, json};
 
 use crate::error::{PackageError, RunError};
-use crate::json::{self, fail, hex, list, text, unhex};
+use crate::json::{self, ReadConstant, fail, hex, list, text, unhex};
 use crate::limits::{BYTES_PER_TEXT, Bounds, Limits};
 use crate::plan::{Constant, NodeOp, Plan};
 use crate::session::Session;
@@ -317,7 +318,7 @@ impl Package {
     ///
     /// PTX is ignored: each kernel is verified and compiled from its IR when the package is [loaded](Package::load), for a GPU by the feature `jit`. Kernels with
     /// `inline_ptx!` or addresses of tensors are refused. Records of tuning are ignored, too, and nothing is tuned: a launch with configurations runs the first
-    /// one that compiles. Memory starts as zeros, and no run keeps any. Session and plan differ from those of a trusted package in nothing else.
+    /// one that compiles. Memory of a GPU is filled with zeros before a kernel sees it, and no run keeps any. Session and plan differ from those of a trusted package in nothing else.
     ///
     /// Limits hold for [`Package::load`] and for runs of its session. On a GPU, the time of a run is not limited: no program can stop a kernel there. A
     /// [plan](Package::plan) has no limits.
@@ -472,14 +473,13 @@ impl Package {
     pub fn plan(&self, device: &Device) -> Result<Plan> {
         self.allow_loading()?;
         let kernels = self.kernels()?.into_iter().map(|parts| self.kernel_of(parts)).collect::<Result<Vec<_>>>()?;
-        let mut plan: Option<Plan> = None;
+        let (mut plan, mut known): (Option<Plan>, _) = (None, HashMap::new());
         for read in self.read_plans(&kernels)? {
             let json::Read { plan: mut read, constants, errors } = read;
             if let Some((_, error)) = errors.into_iter().next() {
                 return Err(error);
             }
-            let known = plan.as_ref().map_or(&[][..], |plan| &plan.constants);
-            self.constants(&mut read, constants, known, device)?;
+            self.constants(&mut read, constants, &mut known, device)?;
             match &mut plan {
                 Some(plan) => plan.on_cpu = Some(Box::new(read)),
                 None => plan = Some(read),
@@ -511,20 +511,29 @@ impl Package {
         Ok(plans)
     }
 
-    /// Adds the constants to their plan. Each weight is the tensor of one constant. Those with the names of `known` are shared.
-    pub(crate) fn constants(&self, plan: &mut Plan, constants: Vec<(Value, String)>, known: &[Constant], device: &Device) -> Result<()> {
+    /// Adds the constants to their plan. Each weight is the tensor of one constant. `known` are the weights that another plan of the package has, which are shared.
+    pub(crate) fn constants(
+        &self,
+        plan: &mut Plan,
+        constants: Vec<ReadConstant>,
+        known: &mut HashMap<String, Tensor>,
+        device: &Device,
+    ) -> Result<()> {
         let file = self.entry(WEIGHTS)?;
         let entries = weights::read(file).map_err(|reason| fail(&format!("{WEIGHTS}: {reason}")))?;
         let mut by_name: HashMap<&str, &weights::Entry> = entries.iter().map(|entry| (&*entry.name, entry)).collect();
-        for (value, name) in constants {
+        for ReadConstant { value, weight, is_named } in constants {
             let TensorType { dtype, dims } = &plan.types[value.0 as usize];
             let fits =
                 |entry: &&weights::Entry| entry.dtype == *dtype && weights::extents(dims).is_ok_and(|extents| extents == entry.shape);
-            let entry =
-                by_name.remove(&*name).filter(fits).ok_or_else(|| fail(&format!("it has no weight `{name}` of the plan's type")))?;
-            let shared = known.iter().find(|constant| constant.name.as_ref() == Some(&name));
-            let tensor = shared.map_or_else(|| weights::tensor(device, entry, file), |constant| Ok(constant.tensor.clone()))?;
-            plan.constants.push(Constant { value, name: Some(name), tensor });
+            let entry = by_name.remove(&*weight).filter(fits);
+            let entry = entry.ok_or_else(|| fail(&format!("it has no weight `{weight}` of the plan's type")))?;
+            let tensor = match known.get(&weight) {
+                Some(tensor) => tensor.clone(),
+                None => weights::tensor(device, entry, file)?,
+            };
+            known.insert(weight.clone(), tensor.clone());
+            plan.constants.push(Constant { value, name: is_named.then_some(weight), tensor });
         }
         Ok(())
     }

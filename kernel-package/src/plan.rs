@@ -79,11 +79,6 @@ pub enum NodeOp {
     Launch(RecordedLaunch),
 }
 
-/// Whether this is the name of a constant without one in a package, as [`Plan::constant_names`] gives it.
-pub(crate) fn is_number(name: &str, number: usize) -> bool {
-    name.trim_end_matches('_').strip_prefix('c').is_some_and(|digits| digits == number.to_string())
-}
-
 impl Plan {
     /// The dtype and the extents of a value.
     ///

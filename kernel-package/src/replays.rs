@@ -64,13 +64,14 @@ impl Replays {
                 match (replay, outcome) {
                     (Ok(replay), Ok(outputs)) => (Captured { dims: dims.clone(), addresses, replay }, outputs),
                     (_, Err(error)) => return Err(Refusal::of(error)),
-                    (Err(error), Ok(_)) => return Err(Refusal::of(error.into())),
+                    // The driver makes no graph of these launches.
+                    (Err(_), Ok(_)) => return Err(Refusal::Captured),
                 }
             }
         };
-        let read = given.map(|tensor| (tensor, false));
-        let written = memory.iter().flatten().chain(&outputs).map(|tensor| (tensor, true));
-        captured.replay.launch(Lending(read.chain(written))).map_err(|error| Refusal::of(error.into()))?;
+        let read = given.map(|tensor| (tensor, Lending::Read));
+        let written = memory.iter().flatten().chain(&outputs).map(|tensor| (tensor, Lending::Written));
+        captured.replay.launch(Run(read.chain(written))).map_err(|error| Refusal::of(error.into()))?;
         self.0.push(captured);
         Ok(outputs)
     }
@@ -111,11 +112,22 @@ impl From<RunError> for Refusal {
     }
 }
 
-/// Tensors that a replay uses, and whether it may write them.
-struct Lending<I>(I);
+/// Tensors that a replay uses.
+struct Run<I>(I);
 
-impl<'t, I: Iterator<Item = (&'t Tensor, bool)>> Tensors<'t> for Lending<I> {
+#[derive(Clone, Copy)]
+enum Lending {
+    Read,
+    Written,
+}
+
+impl<'t, I: Iterator<Item = (&'t Tensor, Lending)>> Tensors<'t> for Run<I> {
     fn lend(self, lent: &mut Lent<'t>) {
-        self.0.for_each(|(tensor, writes)| lent.lend_tensor(tensor, writes));
+        self.0.for_each(|(tensor, lending)| match lending {
+            Lending::Read => lent.lend_tensor(tensor),
+            // SAFETY: a slot of memory has no other handle, and outputs are handles that only this run has made. An output that is an input or a constant is read by
+            // no launch as one that is written: such a launch copies first, which no capture can.
+            Lending::Written => unsafe { lent.lend_memory(tensor) },
+        });
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use kernel_runtime::ops::parts::stopping_at;
+use kernel_runtime::ops::parts::{is_capturing, stopping_at};
 use kernel_runtime::ops::recorder::TensorType;
 use kernel_runtime::ops::{Module, Tensor};
 use kernel_runtime::{Device, DimValues, profile};
@@ -14,7 +14,7 @@ use crate::execute::{self, Launches};
 use crate::guards;
 use crate::limits::Bounds;
 use crate::memory::{Lifetimes, Memory};
-use crate::plan::{NodeOp, Plan, is_number};
+use crate::plan::{NodeOp, Plan};
 use crate::replays::{Refusal, Replays};
 
 type Result<T, E = RunError> = std::result::Result<T, E>;
@@ -69,13 +69,13 @@ impl Session {
 
     /// A session with limits, if the plan is that of an untrusted package.
     pub(crate) fn of(mut plan: Plan, device: &Device, bounds: Option<Bounds>) -> Result<Session> {
+        plan.verify().map_err(|violation| RunError::Invalid { reason: violation.reason })?;
         if let Some(reason) = plan.not_on_cpu.take().filter(|_| device.is_cpu()) {
             return Err(RunError::NotOnCpu { reason });
         }
         if let Some(own) = plan.on_cpu.take().filter(|_| device.is_cpu()) {
             plan = Plan { name: plan.name, ..*own };
         }
-        plan.verify().map_err(|violation| RunError::Invalid { reason: violation.reason })?;
         for constant in &mut plan.constants {
             constant.tensor = constant.tensor.to_device(device)?;
         }
@@ -118,8 +118,7 @@ impl Session {
     pub fn update_params(&mut self, model: &impl Module) -> Result<()> {
         let parameters: HashMap<String, Tensor> = model.parameters().into_iter().collect();
         let mut new = Vec::new();
-        for (number, constant) in self.plan.constants.iter().enumerate() {
-            let Some(name) = constant.name.as_ref().filter(|name| !is_number(name, number)) else { continue };
+        for name in self.plan.constants.iter().filter_map(|constant| constant.name.as_ref()) {
             let parameter = parameters.get(name).ok_or_else(|| RunError::NoParameter { name: name.clone() })?;
             new.push((name.clone(), parameter.clone()));
         }
@@ -252,7 +251,7 @@ impl Session {
     }
 
     fn run_in(&self, room: &mut Room, inputs: &[&Tensor], dims: &DimValues) -> Result<Vec<Tensor>> {
-        if self.replays.load(Ordering::Relaxed) && !profile::is_recording() {
+        if self.replays.load(Ordering::Relaxed) && !profile::is_recording() && !is_capturing() {
             self.prepare(room, dims)?;
             match room.replays.run((&self.plan, &self.lifetimes, &self.device), inputs, dims, &mut room.memory) {
                 // Launched one by one, this run tunes. The next one with such dims is captured.

@@ -440,6 +440,20 @@ pub(crate) fn a_function_that_reads_elements_keeps_its_graph_from_the_cpu(device
     assert_eq!(check.recorded.is_ok(), !device.is_cpu());
 }
 
+/// Sessions on the CPU would return other types than the graph has.
+pub(crate) fn a_function_for_the_cpu_returns_the_same_types() {
+    let graph = export(|[x]| narrowed(x), [input("x", [2], Dtype::F64)]).unwrap();
+    let error = Session::new(graph.clone(), &Device::cpu()).unwrap_err().to_string();
+    assert!(error.ends_with("its plan for the CPU has other inputs or outputs"), "{error}");
+    assert!(Package::from_bytes(graph.package().to_bytes().unwrap()).unwrap().load(&Device::cpu()).is_err());
+    Session::new(graph, &Device::parse("sim").unwrap()).unwrap();
+}
+
+#[op("mylib::narrowed", cpu = |x: &Tensor| x.new_zeros(Dtype::F32, [2]))]
+fn narrowed(x: &Tensor) -> Result<Tensor> {
+    mysin(x)
+}
+
 #[op("mylib::counted", cpu = counted_on_cpu)]
 fn counted(x: &Tensor) -> Result<Tensor> {
     let mut y = x.clone();

@@ -51,6 +51,8 @@ const ON_EACH: &[OnDevice] = &[
     ("sessions::graphs_are_those_of_the_dims_and_tensors_of_a_run", sessions::graphs_are_those_of_the_dims_and_tensors_of_a_run),
     ("sessions::outputs_are_used_again", sessions::outputs_are_used_again),
     ("sessions::outputs_that_share_memory_are_used_again", sessions::outputs_that_share_memory_are_used_again),
+    ("sessions::a_run_in_a_capture_changes_nothing", sessions::a_run_in_a_capture_changes_nothing),
+    ("sessions::names_of_parameters_are_not_those_of_constants", sessions::names_of_parameters_are_not_those_of_constants),
     ("sessions::parameters_are_replaced_by_name", sessions::parameters_are_replaced_by_name),
     (
         "sessions::memory_is_shared_by_tensors_that_are_not_needed_together",
@@ -86,6 +88,7 @@ const ON_EACH: &[OnDevice] = &[
 const ONCE: &[(&str, fn())] = &[
     ("gradients::mistakes_with_gradients_are_explained", gradients::mistakes_with_gradients_are_explained),
     ("gradients::op_check_finds_mistakes", gradients::op_check_finds_mistakes),
+    ("gradients::a_function_for_the_cpu_returns_the_same_types", gradients::a_function_for_the_cpu_returns_the_same_types),
     ("gradients::long_chains_need_no_stack", gradients::long_chains_need_no_stack),
     ("gradients::ops_are_called_by_name", gradients::ops_are_called_by_name),
     ("gradients::an_op_may_count_its_operations", gradients::an_op_may_count_its_operations),
@@ -188,7 +191,9 @@ fn main() {
             Ok(())
         })
     }));
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    // One after the other: a profile sees the launches of all threads, and while it records, sessions launch one by one.
+    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
+    libtest_mimic::run(&arguments, trials).exit();
 }
 
 /// A tensor of `n` numbers that differ.

@@ -82,7 +82,7 @@ pub(crate) fn outputs_are_used_again(device: Device) {
 pub(crate) fn outputs_that_share_memory_are_used_again(device: Device) {
     let n = Dim::new("n", 2..=300);
     let halves = |x: &Tensor| {
-        let y = silu(x)?;
+        let y = silu(&silu(x)?)?;
         Ok((y.slice(0..1)?, y.slice(1..2)?))
     };
     let session = Session::new(export(|[x]| halves(x), [input("x", [&n], Dtype::F32)]).unwrap(), &device).unwrap();
@@ -92,6 +92,46 @@ pub(crate) fn outputs_that_share_memory_are_used_again(device: Device) {
         session.run_into([&x], &mut outputs).unwrap();
         let (first, second) = halves(&x).unwrap();
         assert_eq!([bits(&outputs[0]), bits(&outputs[1])], [bits(&first), bits(&second)]);
+    }
+    // An output that is a part is lent with its whole memory.
+    assert_eq!(session.is_replayed(), device.is_cuda());
+}
+
+/// A graph cannot be launched while the caller captures one. Later runs launch graphs again.
+pub(crate) fn a_run_in_a_capture_changes_nothing(device: Device) {
+    let session = session(&device);
+    let x = numbers(&device, 9);
+    let expected = bits(&session.run([&x]).unwrap()[0]);
+    let captured = galatea::Replay::capture(device.stream(), || {
+        let error = session.run([&x]).unwrap_err().to_string();
+        assert!(error.contains("allocate memory"), "{error}");
+        Ok(())
+    });
+    assert!(captured.unwrap().is_empty());
+    assert_eq!(bits(&session.run([&x]).unwrap()[0]), expected);
+    assert_eq!(session.is_replayed(), device.is_cuda());
+}
+
+/// A parameter may have a name like that of a constant without one.
+pub(crate) fn names_of_parameters_are_not_those_of_constants(device: Device) {
+    #[derive(Module)]
+    struct Named {
+        c0: Tensor,
+    }
+    let (model, table) = (Named { c0: numbers(&device, 8) }, numbers(&device, 8));
+    let forward = |x: &Tensor, c0: &Tensor| sum_difference(&sum_difference(x, c0)?.0, &table).map(|(sum, _)| sum);
+    let graph = export(|[x]| forward(x, &model.c0), [input("x", [8], Dtype::F32)]).unwrap().with_params(&model);
+    let package = Package::from_bytes(graph.package().to_bytes().unwrap()).unwrap();
+    let x = numbers(&device, 8);
+    for mut session in [graph.compile(&device).unwrap(), package.load(&device).unwrap()] {
+        let mut c0 = numbers(&device, 8);
+        scale(&mut c0, 3.0, 1).unwrap();
+        let new = Named { c0 };
+        session.update_params(&new).unwrap();
+        assert_eq!(bits(&session.run([&x]).unwrap()[0]), bits(&forward(&x, &new.c0).unwrap()));
+        // The constant without a name has one for `update_constants`.
+        session.update_constants([("c1".to_owned(), new.c0.clone())]).unwrap();
+        assert_ne!(bits(&session.run([&x]).unwrap()[0]), bits(&forward(&x, &new.c0).unwrap()));
     }
 }
 

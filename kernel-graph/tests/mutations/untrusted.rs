@@ -250,6 +250,29 @@ fn a_run_ends_in_time() {
     }
 }
 
+/// Allocations share memory, so that the limit of memory does not bound their fills; nor may many of them take long to load.
+#[test]
+fn fills_end_in_time() {
+    let _alone = alone();
+    let mut of = entries(&Package::from_bytes(program::package(16)).unwrap());
+    let (_, plan) = of.iter_mut().find(|(name, _)| name == "plan.json").unwrap();
+    let mut json: serde_json::Value = serde_json::from_slice(plan).unwrap();
+    for (count, ty) in [(60_000, "f32[1]"), (2000, "f32[50000000]")] {
+        for _ in 0..count {
+            let value = json["values"].as_array().unwrap().len();
+            json["values"].as_array_mut().unwrap().push(ty.into());
+            json["nodes"].as_array_mut().unwrap().push(serde_json::json!({ "alloc": "zeros", "results": [value], "at": "a:1:1" }));
+        }
+    }
+    *plan = json.to_string().into_bytes();
+    let begin = Instant::now();
+    let limits = Limits::new().memory(4 << 30).time(Duration::from_millis(500));
+    let session = Package::untrusted(signed(of), limits).unwrap().load(&Device::cpu()).unwrap();
+    let error = session.run([&program::x()]).unwrap_err().to_string();
+    assert!(error.contains("was stopped: the time for the run is over"), "{error}");
+    assert!(begin.elapsed() < MOST_TIME, "{:?}", begin.elapsed());
+}
+
 #[test]
 fn a_file_is_opened_within_its_limit() {
     let folder = tempfile::tempdir().unwrap();

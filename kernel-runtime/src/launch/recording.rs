@@ -238,7 +238,8 @@ fn run_config_with<const KEY: usize>(
     }
     // `RecordedLaunch::of_parts` has compared the arguments with the IR, and `tuned` the key.
     let key = Key::new(key::<KEY>(launch, &config.key)?, args.facts());
-    let call = Call { args: &args, key, schedule: Some(config.schedule), grid, mode: Mode::default() };
+    let call =
+        Call { args: &args, key, schedule: Some(config.schedule), grid, mode: Mode { checked: launch.is_checked, ..Mode::default() } };
     match device {
         LaunchDevice::Cpu => call.run_on_cpu(),
         LaunchDevice::Cuda(cuda) => call.run(&cuda),

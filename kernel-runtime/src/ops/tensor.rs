@@ -504,6 +504,15 @@ impl Tensor {
         }
     }
 
+    /// All memory of which the tensor is a part, as an argument.
+    pub(crate) fn memory_argument(&self) -> Pointer<'_> {
+        let (pointer, _) = self.argument::<super::Any>();
+        match &self.repr {
+            Repr::Real(real) => Pointer { address: real.memory.address(), len: real.total as u64, ..pointer },
+            Repr::Traced(_) => pointer,
+        }
+    }
+
     /// The tensor as an argument that a kernel writes, with elements of type `T`. Shared elements are copied.
     #[track_caller]
     pub(crate) fn argument_mut<T: ElementArg>(&mut self) -> (Pointer<'_>, Shape) {

@@ -57,7 +57,7 @@ pub(crate) enum Forbidden {
 
 /// Returns whether this thread captures.
 #[inline]
-pub(crate) fn is_capturing() -> bool {
+pub fn is_capturing() -> bool {
     IS_CAPTURING.get()
 }
 

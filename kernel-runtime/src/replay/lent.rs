@@ -85,11 +85,21 @@ impl<'t> Lent<'t> {
         self.items
     }
 
-    /// Adds a tensor of ops. For runs of recorded graphs, which write only memory that no other tensor shares.
+    /// Adds a tensor of ops, to read. For runs of recorded graphs.
     #[doc(hidden)]
-    pub fn lend_tensor(&mut self, tensor: &'t crate::ops::Tensor, writes: bool) {
+    pub fn lend_tensor(&mut self, tensor: &'t crate::ops::Tensor) {
         let (pointer, _) = tensor.argument::<crate::ops::Any>();
-        self.items.push(Item { pointer, dtype: tensor.dtype(), writes });
+        self.items.push(Item { pointer, dtype: tensor.dtype(), writes: false });
+    }
+
+    /// Adds all memory of which a tensor is a part, to write. For runs of recorded graphs.
+    ///
+    /// # Safety
+    /// Nobody else reads or writes the memory until the launch is queued, except through tensors that are lent with it.
+    #[doc(hidden)]
+    pub unsafe fn lend_memory(&mut self, tensor: &'t crate::ops::Tensor) {
+        let pointer = tensor.memory_argument();
+        self.items.push(Item { pointer, dtype: tensor.dtype(), writes: true });
     }
 
     fn add<T: Element>(&mut self, pointer: Pointer<'t>, writes: bool) {

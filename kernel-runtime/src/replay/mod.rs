@@ -12,7 +12,8 @@ mod node;
 
 use std::fmt;
 
-pub(crate) use capture::{Forbidden, capture_copy, capture_fill, capture_on_cpu, capture_on_gpu, forbid, is_capturing};
+pub use capture::is_capturing;
+pub(crate) use capture::{Forbidden, capture_copy, capture_fill, capture_on_cpu, capture_on_gpu, forbid};
 pub use lent::{Lent, Tensors};
 pub(crate) use node::Code;
 
