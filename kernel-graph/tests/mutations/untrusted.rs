@@ -266,7 +266,7 @@ fn fills_end_in_time() {
     }
     *plan = json.to_string().into_bytes();
     let begin = Instant::now();
-    let limits = Limits::new().memory(4 << 30).time(Duration::from_millis(500));
+    let limits = Limits::new().memory(4 << 30).time(Duration::from_secs(3));
     let session = Package::untrusted(signed(of), limits).unwrap().load(&Device::cpu()).unwrap();
     let error = session.run([&program::x()]).unwrap_err().to_string();
     assert!(error.contains("was stopped: the time for the run is over"), "{error}");
