@@ -228,7 +228,7 @@ fn call(def: &'static OpDef, args: &[Arg]) -> kernel_runtime::Result<Results> {
 }
 
 /// The arguments with other tensors.
-fn substituted<'t>(args: &[Arg], tensors: &mut dyn Iterator<Item = &'t Tensor>) -> Vec<Arg> {
+fn substituted(args: &[Arg], tensors: &mut dyn Iterator<Item = &Tensor>) -> Vec<Arg> {
     let mut args = args.to_vec();
     let slots = args.iter_mut().flat_map(Arg::tensors_mut);
     slots.zip(tensors).for_each(|(slot, tensor)| *slot = tensor.clone());

@@ -165,7 +165,7 @@ fn guessed<const BLOCK: usize, const EVEN: bool>(x: Ptr<f32>, y: PtrMut<f32>, ro
 
 fn guess(x: &Tensor) -> Result<Tensor> {
     let mut y = x.empty_like()?;
-    guessed(x, &mut y, &x.dim(0), &x.dim(1)).grid(|_| x.dim(0).cdiv(2)).launch()?;
+    guessed(x, &mut y, x.dim(0), x.dim(1)).grid(|_| x.dim(0).cdiv(2)).launch()?;
     Ok(y)
 }
 

@@ -2,6 +2,15 @@
 
 use galatea::prelude::*;
 
+/// The change of weights in step `step` of AdamW, in units of the learning rate, from the moments behind the step.
+#[device]
+fn change_of<A: Float>(first: Value<A>, second: Value<A>, beta1: A, beta2: A, eps: A, step: i64) -> Value<A> {
+    // 1 - beta^step, with all digits where beta is nearly 1.
+    let unbiased1 = -expm1(log1p(beta1 - 1.0) * step as A);
+    let unbiased2 = -expm1(log1p(beta2 - 1.0) * step as A);
+    first * (1.0 / unbiased1) / (sqrt(second * (1.0 / unbiased2)) + eps)
+}
+
 /// A step of AdamW (arXiv 1711.05101): weights, and the two moments of their gradients, are updated in place.
 ///
 /// With the gradient `g`, step `t` (1 is the first) and `lr` the learning rate:
@@ -46,34 +55,14 @@ pub fn adamw<T: Float, const BLOCK_SIZE: usize>(
     let at = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
     let mask = at < n;
     let g = load(gradients + at, mask = mask) as f32;
-    let w = load(weights + at, mask = mask) as f32;
-    let moments = (load(m + at, mask = mask), load(v + at, mask = mask));
-    let (next, first, second) = stepped::<f32>(w, g, moments, lr, beta1, beta2, eps, weight_decay, step);
+    let first = load(m + at, mask = mask) * beta1 + g * (1.0 - beta1);
+    let second = load(v + at, mask = mask) * beta2 + g * g * (1.0 - beta2);
     store(m + at, first, mask = mask);
     store(v + at, second, mask = mask);
-    store(weights + at, next as T, mask = mask);
-}
-
-/// The weight after a step of AdamW, and the two moments.
-#[device]
-fn stepped<A: Float>(
-    w: Value<A>,
-    g: Value<A>,
-    moments: (Value<A>, Value<A>),
-    lr: A,
-    beta1: A,
-    beta2: A,
-    eps: A,
-    weight_decay: A,
-    step: i64,
-) -> (Value<A>, Value<A>, Value<A>) {
-    let first = moments.0 * beta1 + g * (1.0 - beta1);
-    let second = moments.1 * beta2 + g * g * (1.0 - beta2);
-    // 1 - beta^step, with all digits where beta is nearly 1.
-    let unbiased1 = -expm1(log1p(beta1 - 1.0) * step as A);
-    let unbiased2 = -expm1(log1p(beta2 - 1.0) * step as A);
-    let change = first * (1.0 / unbiased1) / (sqrt(second * (1.0 / unbiased2)) + eps);
-    (w * (1.0 - lr * weight_decay) - lr * change, first, second)
+    let change = change_of::<f32>(first, second, beta1, beta2, eps, step);
+    // Loaded last, because it is needed last: the kernel takes fewer registers.
+    let w = load(weights + at, mask = mask) as f32;
+    store(weights + at, (w * (1.0 - lr * weight_decay) - lr * change) as T, mask = mask);
 }
 
 /// [`adamw()`] with the number of the step in a tensor of one element, so that a recorded step counts. Computed in `A`, the type of both moments.
@@ -94,12 +83,13 @@ pub fn adamw_counted<T: Float, A: Float, const BLOCK: usize>(
     let at = program_id(0) * BLOCK + arange(0, BLOCK);
     let mask = at < n;
     let g = load(gradients + at, mask = mask) as A;
-    let w = load(weights + at, mask = mask) as A;
-    let moments = (load(m + at, mask = mask), load(v + at, mask = mask));
-    let (next, first, second) = stepped::<A>(w, g, moments, lr, beta1, beta2, eps, weight_decay, load(step));
+    let first = load(m + at, mask = mask) * beta1 + g * (1.0 - beta1);
+    let second = load(v + at, mask = mask) * beta2 + g * g * (1.0 - beta2);
     store(m + at, first, mask = mask);
     store(v + at, second, mask = mask);
-    store(weights + at, next as T, mask = mask);
+    let change = change_of::<A>(first, second, beta1, beta2, eps, load(step));
+    let w = load(weights + at, mask = mask) as A;
+    store(weights + at, (w * (1.0 - lr * weight_decay) - lr * change) as T, mask = mask);
 }
 
 /// Adds 1 to the one element of `step`. Grid: 1.
