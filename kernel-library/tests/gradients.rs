@@ -1,13 +1,13 @@
 //! Gradients of ops beside finite differences in f64, and beside the f64 gradients in the other dtypes and on simulated GPUs.
 
-mod common;
+mod samples;
 
-use common::{devices, normal_f64, rounded, values};
 use galatea::Dtype;
 use galatea::ops::{GradTolerance, Tensor, gradcheck};
 use galatea::prelude::*;
 use kernel_library::nn::Seed;
 use kernel_library::ops;
+use samples::{devices, normal_f64, rounded, values};
 
 /// A differentiable function, and the extents of its inputs.
 struct Case {

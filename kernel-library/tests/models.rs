@@ -1,14 +1,14 @@
 //! Ops of models beside sums in f64, on the CPU and on simulated GPUs, and recorded.
 
-mod common;
+mod samples;
 
-use common::{devices, values};
 use galatea::graph::{Session, export, input};
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
 use kernel_library::nn::{Linear, Seed, normal};
 use kernel_library::ops::{linear, silu};
+use samples::{devices, values};
 
 /// The distance that one rounding of a number of this size, and of a sum of `terms` f32 products, may make.
 fn tolerance(dtype: Dtype, size: f64, terms: usize) -> f64 {

@@ -1,14 +1,14 @@
 //! Training steps: a recorded one beside the function that was recorded, optimizers beside sums in f64, and errors of ops.
 
-mod common;
+mod samples;
 
-use common::{devices, rounded, values};
 use galatea::graph::{Session, export, input};
 use galatea::ops::{Tensor, compare, no_grad};
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
 use kernel_library::nn::{Linear, Seed, normal};
 use kernel_library::{AdamW, ops};
+use samples::{devices, rounded, values};
 
 /// The parameters of a perceptron with a hidden layer of 8, the moments of AdamW, and the number of the step.
 fn initial(device: &Device, dtype: Dtype) -> Vec<Tensor> {

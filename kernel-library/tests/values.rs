@@ -1,13 +1,13 @@
 //! Results of ops beside functions of f64 that know nothing of the kernels, in all dtypes, on the CPU and on simulated GPUs.
 
-mod common;
+mod samples;
 
-use common::{devices, normal_f64, rounded, values};
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
 use kernel_library::nn::Seed;
 use kernel_library::ops;
+use samples::{devices, normal_f64, rounded, values};
 
 const DTYPES: [Dtype; 4] = [Dtype::F32, Dtype::F16, Dtype::Bf16, Dtype::F64];
 
