@@ -48,7 +48,7 @@ impl Package {
     /// PTX is ignored.
     ///
     /// # Errors
-    /// [`PackageError::File`] if the file cannot be read, and [`RunError::MemoryLimit`] if reading it takes more memory than the limit.
+    /// [`PackageError::File`] if the file cannot be read, and [`RunError::MemoryLimit`](crate::RunError::MemoryLimit) if reading it takes more memory than the limit.
     pub fn check_untrusted(path: impl AsRef<Path>, limits: Limits) -> Result<Vec<Check>, PackageError> {
         let file = File::Bytes(files::read(path.as_ref(), limits)?);
         Ok(Package::checks(file, &[], Some(limits)))
