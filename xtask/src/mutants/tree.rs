@@ -57,7 +57,11 @@ const CHANGES: [(&str, &str, &str); 6] = [
         "#![allow(warnings, reason = \"planted code is as it is written in the list\")]\n\nmod planted;",
     ),
     // Embedded variants are not used.
-    ("kernel-runtime/src/kernel/mod.rs", "self.variants.iter().filter_map(target)", "self.variants.iter().take(0).filter_map(target)"),
+    (
+        "kernel-runtime/src/kernel/mod.rs",
+        "usable(self.variants, |target| runs_on(target, gpu))",
+        "usable(&[], |target| runs_on(target, gpu))",
+    ),
     // The macros compile none, except where tuning must know which configurations are left out.
     (
         "kernel-frontend/src/variants.rs",
