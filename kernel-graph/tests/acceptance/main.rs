@@ -1,5 +1,4 @@
-//! What a user of another framework, an engineer with a model and an engineer who ships it try in their first hour, from the public API alone. `docs/requirements.md`
-//! lists the tasks. Whole texts are in `goldens`: `BLESS=1` writes them.
+//! The tasks of `docs/requirements.md`, solved with the public API alone. Expected texts are in `goldens`; `BLESS=1` writes them.
 
 mod chart;
 mod dims;

@@ -1,4 +1,4 @@
-//! What sessions keep between runs: graphs, the memory of outputs, and parameters.
+//! Tests of sessions that run more than once: CUDA graphs, memory and parameters from an earlier run.
 
 use galatea::graph::{Package, RunError, Session, export, input};
 use galatea::ops::{self, Module, Tensor};

@@ -1,4 +1,4 @@
-//! What the tests of ops share: devices, and tensors of random numbers.
+//! The devices and the random tensors for the tests of ops.
 
 #![allow(dead_code, reason = "each test uses some of these")]
 

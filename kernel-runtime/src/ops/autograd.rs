@@ -140,7 +140,7 @@ struct Node {
     name: &'static str,
     inputs: Vec<Input>,
     outputs: Vec<TensorType>,
-    /// Taken by the walk, so that the memory of what it holds is free afterwards.
+    /// `None` after the backward pass: the tensors that the function has saved are then freed.
     backward: Mutex<Option<Backward>>,
     kernels: Option<&'static GradKernels>,
 }

@@ -21,7 +21,7 @@ pub enum OpInput<'a> {
     Dim(Dim),
     /// A number.
     Float(f64),
-    /// A truth value.
+    /// A `bool`.
     Bool(bool),
     /// A text.
     Str(&'a str),
