@@ -799,18 +799,23 @@ def triton_run(work, config):
     return run
 
 
-def fastest(work, configs, key):
-    """The configurations by their times, fastest first. One that does not fit or does not compile is left out, and said."""
-    compile_all(key, configs)
-    times = []
+def timed(work, configs):
+    """The configurations with their times. One that does not fit or does not compile is left out, and said."""
     for config in configs:
         try:
-            times.append((middle_us(graph_of(triton_run(work, config))[0].replay, rep=12), config))
+            us = middle_us(graph_of(triton_run(work, config))[0].replay, rep=12)
         except (triton.runtime.errors.OutOfResources, triton.compiler.errors.CompilationError, RuntimeError) as error:
             print(f"  triton {config}: {str(error).splitlines()[0]}", file=sys.stderr)
             if "illegal" in str(error) or "misaligned" in str(error):
                 raise
-    return sorted(times, key=lambda pair: pair[0])
+        else:
+            yield us, config
+
+
+def fastest(work, configs, key):
+    """The configurations by their times, fastest first."""
+    compile_all(key, configs)
+    return sorted(timed(work, configs), key=lambda pair: pair[0])
 
 
 def sweep(work, key):

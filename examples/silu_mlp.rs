@@ -53,8 +53,8 @@ impl CustomModel {
         let mut seed = Seed(42);
         let mut layer = |inner, columns| {
             Ok::<_, galatea::Error>(Linear {
-                weight: uniform(device, Dtype::Bf16, &[columns, inner], 1.0, &mut seed)?,
-                bias: Some(uniform(device, Dtype::Bf16, &[columns], 1.0, &mut seed)?),
+                weight: uniform(device, Dtype::F32, &[columns, inner], 1.0, &mut seed)?,
+                bias: Some(uniform(device, Dtype::F32, &[columns], 1.0, &mut seed)?),
             })
         };
         Ok(CustomModel { linear1: layer(128, 64)?, linear2: layer(64, 128)?, silu })
@@ -70,7 +70,7 @@ impl CustomModel {
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let Args { device, registered, level, out } = Args::parse()?;
     println!("Using silu_op: {}", if registered { silu_op::DEF.name } else { "silu, a plain function" });
-    let model = CustomModel::init(&device, if registered { silu_op } else { silu })?;
+    let model = CustomModel::init(&device, if registered { silu_op } else { silu })?.to(Dtype::Bf16)?;
     for (name, parameter) in model.parameters() {
         println!("  {name}: {}{:?}", parameter.dtype(), parameter.dims());
     }
@@ -146,21 +146,21 @@ struct Args {
 
 impl Args {
     fn parse() -> Result<Args, Box<dyn Error>> {
-        let mut args = Args { device: Device::default()?, registered: false, level: Level::Kernels, out: std::env::temp_dir() };
+        let (mut device, mut registered, mut level, mut out) = (None, false, Level::Kernels, std::env::temp_dir());
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("`{word}` needs a value"));
             match word.as_str() {
-                "--device" => args.device = Device::parse(&value()?)?,
-                "--registered-op" => args.registered = true,
+                "--device" => device = Some(Device::parse(&value()?)?),
+                "--registered-op" => registered = true,
                 "--level" => {
-                    args.level = match value()?.as_str() {
+                    level = match value()?.as_str() {
                         "ops" => Level::Ops,
                         "kernels" => Level::Kernels,
                         other => return Err(format!("`{other}` is no level; the levels are `ops` and `kernels`").into()),
                     }
                 }
-                "--out" => args.out = value()?.into(),
+                "--out" => out = value()?.into(),
                 "--len" => drop(value()?),
                 _ => {
                     let known = "`--device DEVICE`, `--registered-op`, `--level ops|kernels` and `--out FOLDER`";
@@ -168,6 +168,7 @@ impl Args {
                 }
             }
         }
-        Ok(args)
+        // Where there is no GPU, the default device prints a note.
+        Ok(Args { device: device.map_or_else(Device::default, Ok)?, registered, level, out })
     }
 }

@@ -120,6 +120,7 @@ mod book {
         device_functions "../docs/device-functions.md"
         graphs "../docs/graphs.md"
         introduction "../docs/introduction.md"
+        matrix_products "../docs/matrix-products.md"
         ops "../docs/ops.md"
         packages "../docs/packages.md"
         profiling "../docs/profiling.md"

@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use kernel_lang::launch_value::LaunchValues;
+use kernel_lang::launch_value::{LaunchValues, PersistentEntry};
 use kernel_sim::{Argument as Memory, Gpu, Kernel, Launch, LaunchError, Machine, Options};
 
 use crate::argument::{Argument, Element};
@@ -116,7 +116,9 @@ impl Sim {
             Model::A100 => Gpu::a100(),
         });
         let module = machine.load(&text).map_err(|error| format!("{}: {error}", path.display()))?;
-        let kernel = self.pick(&module)?;
+        let broken = |error: String| format!("{}: {error}", path.display());
+        let persistent = PersistentEntry::of_ptx(&text).map_err(broken)?.map(|(entry, _)| entry.name);
+        let kernel = self.pick(&module, persistent.as_deref())?;
 
         let mut params = Vec::new();
         let mut buffers = Vec::new();
@@ -134,7 +136,6 @@ impl Sim {
             }
         }
         let sizes: Vec<u32> = kernel.params().collect();
-        let broken = |error: String| format!("{}: {error}", path.display());
         let values = LaunchValues::of_ptx(&text).map_err(broken)?;
         let own = sizes.len().saturating_sub(values.as_ref().map_or(0, LaunchValues::parameter_count));
         if own != params.len() {
@@ -181,8 +182,9 @@ impl Sim {
         print(&text).map(|()| ExitCode::SUCCESS)
     }
 
-    fn pick(&self, module: &kernel_sim::Module) -> Result<Kernel, String> {
-        let mut names: Vec<&str> = module.kernels().collect();
+    /// The kernel to run. That is never a persistent entry, which takes tensor maps.
+    fn pick(&self, module: &kernel_sim::Module, persistent: Option<&str>) -> Result<Kernel, String> {
+        let mut names: Vec<&str> = module.kernels().filter(|name| Some(*name) != persistent).collect();
         names.sort_unstable();
         let name = match (&self.kernel, names.as_slice()) {
             (Some(name), _) => name,
@@ -190,7 +192,8 @@ impl Sim {
             (None, []) => return Err("the file has no kernel".to_owned()),
             (None, _) => return Err(format!("the file has several kernels\nhelp: `--kernel` and one of {}", names.join(", "))),
         };
-        module.kernel(name).ok_or_else(|| format!("the file has no kernel `{name}`\nhelp: there are {}", names.join(", ")))
+        let kernel = module.kernel(name).filter(|_| Some(name) != persistent);
+        kernel.ok_or_else(|| format!("the file has no kernel `{name}`\nhelp: there are {}", names.join(", ")))
     }
 }
 

@@ -81,6 +81,44 @@ fn mistakes_on_the_command_line_are_explained() {
     }
 }
 
+/// A module whose second entry is for launches with tensor maps.
+#[test]
+fn a_module_with_a_persistent_entry_runs_its_usual_entry() {
+    let entry = |name: &str| format!(".visible .entry {name}(.param .u64 x)\n.reqntid 32, 1, 1\n{{\n    ret;\n}}\n\n");
+    let comment = "// persistent entry: second
+// 32 threads and 0 bytes of shared memory a CTA, 1 CTAs a multiprocessor
+// launch values:
+// kernel @launch_values(%x: i64) {
+//     %2 = launch_value () {
+//         %0 = const {value = 1} : i64
+//         %1 = eq %0, %x : bool
+//         yield %1
+//     } : bool
+//     return
+// }
+
+";
+    let head = ".version 8.0\n.target sm_90a\n.address_size 64\n\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("two.ptx");
+    let run = |comment: &str, more: &[&str]| {
+        std::fs::write(&path, [head, &entry("first"), comment, &entry("second")].concat()).unwrap();
+        galatea(&[&["sim", path.to_str().unwrap(), "--block", "32", "--arg", "u64=1"], more].concat())
+    };
+    let output = run(comment, &[]);
+    assert!(output.status.success() && text(&output.stdout).contains("`first` ran"), "{}", text(&output.stderr));
+    let output = run(comment, &["--kernel", "second"]);
+    assert!(!output.status.success() && text(&output.stderr).contains("help: there are first\n"), "{}", text(&output.stderr));
+    let output = run(&comment.replace("32 threads", "33 threads"), &[]);
+    assert!(
+        text(&output.stderr).contains("two.ptx: the comment with the persistent entry: a CTA has whole warps"),
+        "{}",
+        text(&output.stderr)
+    );
+    let output = run("", &[]);
+    assert!(text(&output.stderr).contains("the file has several kernels"), "{}", text(&output.stderr));
+}
+
 #[test]
 fn a_program_that_does_not_use_the_simulator_gets_a_note() {
     let output = galatea(&["sim", "--report", "--", env!("CARGO_BIN_EXE_galatea"), "--version"]);

@@ -1,6 +1,7 @@
 //! Instructions of the CPU executor, and their operands.
 
 use crate::conflicts::Decider;
+use crate::dot::Sums;
 use crate::lookup::Lookup;
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{AccessKind, AtomicOp, Semantics};
@@ -194,6 +195,14 @@ pub(super) enum Instr {
         from: Slot,
         lookup: Box<Lookup>,
     },
+    /// Adds matrix products, whose extents are `[batch, m, n, k]`. The elements of all tiles have the type of the sums.
+    Dot {
+        to: Slot,
+        a: Slot,
+        b: Slot,
+        extents: [usize; 4],
+        sums: Sums,
+    },
     Jump(Label),
     /// Jumps if the `bool` is false.
     JumpUnless(Slot, Label),
@@ -311,6 +320,7 @@ impl Instr {
                 f(from);
                 lookup.visit(f);
             }
+            Instr::Dot { to, a, b, .. } => [to, a, b].into_iter().for_each(f),
             Instr::JumpUnless(condition, _) | Instr::Assert { cond: condition, .. } => f(condition),
             Instr::ForBegin { index, lower, upper, step, .. } => [index, lower, upper, step].into_iter().for_each(f),
             Instr::ForNext { index, upper, step, .. } => [index, upper, step].into_iter().for_each(f),

@@ -84,6 +84,7 @@ impl Machine<'_> {
                     }
                     Instr::Atomic(atomic) => self.atomic(atomic)?,
                     Instr::Lookup { to, from, lookup } => self.lookup(*to, *from, lookup),
+                    Instr::Dot { to, a, b, extents, sums } => self.dot(*to, *a, *b, *extents, *sums),
                     Instr::Jump(to) => next = *to,
                     Instr::JumpUnless(condition, to) => {
                         if self.at(*condition).read() == 0 {

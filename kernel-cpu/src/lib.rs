@@ -11,7 +11,7 @@
 //! | `allocate` | allocation of offsets in the scratch |
 //! | `conflicts` | loads and stores that may conflict with those of other programs |
 //! | `code` | the instructions |
-//! | `execute`, `access`, `atomic`, `lookup`, `memory`, `shared` | execution of the instructions |
+//! | `execute`, `access`, `atomic`, `dot`, `lookup`, `memory`, `shared` | execution of the instructions |
 //!
 //! **Memory.** Elements with an offset outside their tensor never access memory, in `unchecked` kernels too. Programs of one launch run in
 //! parallel over the same tensors. Two programs may store to one element, or one may load what another stores. Such an element is accessed
@@ -26,6 +26,7 @@ mod code;
 mod combine;
 mod conflicts;
 mod control;
+mod dot;
 mod execute;
 mod forms;
 mod lookup;

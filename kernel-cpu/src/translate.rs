@@ -154,10 +154,11 @@ impl Translator<'_> {
             Op::Reduce { inputs, axis, combine } => self.reduce(inputs, *axis, *combine, &data.results),
             Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, (*axis, *reverse), *combine, &data.results),
             Op::Gather { src, index, axis } => self.gather(*src, *index, *axis as usize, data.results[0]),
+            Op::Dot { a, b, acc, precision } => self.dot([*a, *b, *acc], *precision, data.results[0]),
             Op::Histogram { x, mask, .. } => self.histogram(*x, *mask, data.results[0]),
             Op::Sort { x, descending, .. } => self.sort(*x, *descending, data.results[0]),
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
-            Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. } | Op::AnyInWarp { .. } => {
+            Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. } | Op::AnyInWarp { .. } | Op::SyncThreads { .. } => {
                 unreachable!("a kernel for the CPU has no layouts")
             }
             Op::InlinePtx { .. } => unreachable!("a kernel for the CPU computes what the text stands for"),
@@ -165,6 +166,17 @@ impl Translator<'_> {
             Op::AsyncBuffer { .. } | Op::AsyncCopy { .. } | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } | Op::LocalLoad { .. } => {
                 unreachable!("a kernel for the CPU loads where it stands")
             }
+            Op::Worker {}
+            | Op::NumWorkers {}
+            | Op::RunsIf { .. }
+            | Op::Roles { .. }
+            | Op::Ring { .. }
+            | Op::RingAcquire { .. }
+            | Op::CopyBlock { .. }
+            | Op::StoreBlock { .. }
+            | Op::RingWait { .. }
+            | Op::RingRelease { .. }
+            | Op::WarpgroupDot { .. } => unreachable!("a kernel for the CPU has no roles"),
             Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Print { .. } => {
                 unreachable!("a specialised kernel has no `{}`", data.op.name())
             }

@@ -15,6 +15,7 @@ use crate::span::{Errors, SourceSpan};
 use kernel_lang::Schedule;
 use kernel_lang::diagnostic::did_you_mean;
 use kernel_lang::dtype::Dtype;
+use kernel_lang::ir::Requirement;
 
 /// The arguments of `#[kernel(..)]`, checked against the signature.
 pub(crate) struct Attributes {
@@ -25,6 +26,8 @@ pub(crate) struct Attributes {
     pub(crate) schedule: Schedule,
     pub(crate) unchecked: bool,
     pub(crate) contract: bool,
+    /// What the kernel's code may not lose.
+    pub(crate) requires: Vec<Requirement>,
     pub(crate) heuristics: Vec<Heuristic>,
     /// The facts about arguments that variants may assume.
     pub(crate) facts: Declared,
@@ -48,6 +51,7 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
         schedule: Schedule::DEFAULT,
         unchecked: false,
         contract: false,
+        requires: Vec::new(),
         heuristics: Vec::new(),
         facts: Declared::default(),
         krate: quote::quote!(::galatea),
@@ -60,6 +64,9 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
         }),
         "assume" => in_parentheses(input, name, "what is assumed stands in parentheses", facts::FORM, errors, |content, errors| {
             facts::assume(content, name.span, signature, &mut attributes.facts, errors)
+        }),
+        "require" => in_parentheses(input, name, "what is required stands in parentheses", REQUIRE_FORM, errors, |content, errors| {
+            require(content, name.span, &mut attributes.requires, errors)
         }),
         "do_not_specialize" => {
             do_not_specialize.get_or_insert(name.span);
@@ -134,6 +141,31 @@ fn in_parentheses(
         }
     }
     Ok(true)
+}
+
+const REQUIRE_FORM: &str = "write it like `require(wgmma, tma)`";
+
+/// Parses the names in `require(..)`.
+fn require(content: ParseStream<'_>, span: SourceSpan, requires: &mut Vec<Requirement>, errors: &mut Errors) -> syn::Result<()> {
+    if content.is_empty() {
+        errors.push_help(span, "nothing is required", REQUIRE_FORM);
+    }
+    for ident in content.parse_terminated(syn::Ident::parse_any, syn::Token![,])? {
+        let (name, span) = (plain(&ident), SourceSpan::from(&ident));
+        match Requirement::of_name(&name) {
+            Some(known) if requires.contains(&known) => errors.push_help(span, format!("`{name}` is required twice"), "remove one of them"),
+            Some(requirement) => requires.push(requirement),
+            None => {
+                let names = Requirement::ALL.map(Requirement::name);
+                let help = match did_you_mean(&name, names) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("a kernel can require `{}`", names.join("`, `")),
+                };
+                errors.push_help(span, format!("there is no requirement `{name}`"), help);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn entries(tokens: TokenStream, krate: &mut TokenStream, others: &mut Others<'_>, errors: &mut Errors) -> Vec<Entry> {
@@ -213,7 +245,7 @@ fn unknown(name: &Name, signature: &Signature, errors: &mut Errors) {
     let names: Vec<&str> = generics
         .map(|name| name.text.as_str())
         .chain(SCHEDULE)
-        .chain(["unchecked", "contract", "heuristics", "assume", "do_not_specialize", "crate"])
+        .chain(["unchecked", "contract", "heuristics", "assume", "require", "do_not_specialize", "crate"])
         .collect();
     let help = match did_you_mean(&name.text, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),

@@ -70,6 +70,7 @@ pub(crate) enum Builtin {
     Reduce,
     Scan,
     Gather,
+    Dot,
     Histogram,
     Sort,
     Topk,
@@ -256,6 +257,7 @@ pub(crate) const BUILTINS: &[Row] = &[
     row("randn4x", Builtin::Library("random"), "randn4x(seed, offset, n_rounds = 10)", 2, false),
     row("randint4x", Builtin::Library("random"), "randint4x(seed, offset, n_rounds = 10)", 2, false),
     row("gather", Builtin::Gather, "gather(x, index, axis)", 3, true),
+    row("dot", Builtin::Dot, "dot(a, b, acc = ..)", 2, true),
     row("histogram", Builtin::Histogram, "histogram(x, num_bins, mask = ..)", 2, true),
     row("sort", Builtin::Sort, "sort(x, axis = 0, descending = true)", 1, true),
     row("topk", Builtin::Topk, "topk(x, k, axis = 0)", 2, true),
@@ -264,7 +266,7 @@ pub(crate) const BUILTINS: &[Row] = &[
 ];
 
 /// Builtins of the block-level model that this version lacks.
-const LATER: &[&str] = &["dot", "dot_scaled", "max_contiguous", "map_elementwise"];
+const LATER: &[&str] = &["dot_scaled", "max_contiguous", "map_elementwise"];
 
 /// Builtins of other languages, and their equivalents here.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -514,6 +516,7 @@ mod tests {
             include_str!("../../kernel-lang/src/dsl/math.rs"),
             include_str!("../../kernel-lang/src/dsl/memory.rs"),
             include_str!("../../kernel-lang/src/dsl/overlap.rs"),
+            include_str!("../../kernel-lang/src/dsl/product.rs"),
             include_str!("../../kernel-lang/src/dsl/program.rs"),
             include_str!("../../kernel-lang/src/dsl/random.rs"),
             include_str!("../../kernel-lang/src/dsl/reduction.rs"),
@@ -540,7 +543,7 @@ mod tests {
         assert_eq!(unknown("arrange", false).1, "did you mean `arange`?");
         assert_eq!(unknown("maximum", true).1, "write `max(a, b)`");
         assert!(unknown("maximum", false).1.ends_with("`self::maximum(..)`"));
-        assert_eq!(unknown("dot", false).0, "`dot` is not available yet");
+        assert_eq!(unknown("dot_scaled", false).0, "`dot_scaled` is not available yet");
         assert!(unknown("frobnicate", false).1.contains("#[device]"));
     }
 }

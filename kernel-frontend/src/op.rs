@@ -18,6 +18,10 @@ use syn::parse::{Parse, ParseStream};
 
 use crate::span::{Errors, SourceSpan};
 
+mod schema;
+
+use schema::{is_slice_of_references, result_of, returned, schema_type};
+
 /// The arguments of the attribute.
 struct Arguments {
     name: syn::LitStr,
@@ -28,14 +32,23 @@ struct Arguments {
     cpu: Option<syn::Expr>,
     /// The number of floating-point operations of a call.
     flops: Option<syn::Expr>,
+    /// The word `opaque`: the body is never recorded.
+    opaque: Option<syn::Ident>,
+    /// The function that makes the results of an opaque op in a recording.
+    fake: Option<syn::Expr>,
 }
+
+/// The options that follow the name.
+const OPTIONS: [&str; 6] = ["backward", "cpu", "crate", "fake", "flops", "opaque"];
+const HELP: &str =
+    "write `#[op(\"namespace::name\")]`, with the options `backward(x, out) = f`, `cpu = f`, `flops = f` and `opaque, fake = f` if needed";
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Arguments> {
-        let mut arguments = Arguments { name: input.parse()?, krate: quote!(::galatea), backward: None, cpu: None, flops: None };
+        let mut arguments =
+            Arguments { name: input.parse()?, krate: quote!(::galatea), backward: None, cpu: None, flops: None, opaque: None, fake: None };
         while input.parse::<Option<syn::Token![,]>>()?.is_some() && !input.is_empty() {
             let option = input.call(syn::Ident::parse_any)?;
-            const OPTIONS: [&str; 4] = ["backward", "cpu", "flops", "crate"];
             if !OPTIONS.iter().any(|known| option == known) {
                 let similar =
                     kernel_lang::diagnostic::did_you_mean(&option.to_string(), OPTIONS).map(|known| format!("; there is `{known}`"));
@@ -48,7 +61,9 @@ impl Parse for Arguments {
             } else {
                 Vec::new()
             };
-            input.parse::<syn::Token![=]>()?;
+            if option != "opaque" {
+                input.parse::<syn::Token![=]>()?;
+            }
             let is_new = match option.to_string().as_str() {
                 "crate" => {
                     arguments.krate = syn::Path::parse_mod_style(input)?.to_token_stream();
@@ -56,6 +71,8 @@ impl Parse for Arguments {
                 }
                 "backward" => arguments.backward.replace((saved, input.parse()?)).is_none(),
                 "cpu" => arguments.cpu.replace(input.parse()?).is_none(),
+                "fake" => arguments.fake.replace(input.parse()?).is_none(),
+                "opaque" => arguments.opaque.replace(option.clone()).is_none(),
                 _ => arguments.flops.replace(input.parse()?).is_none(),
             };
             if !is_new {
@@ -87,8 +104,6 @@ pub(crate) fn expand(arguments: TokenStream, item: &TokenStream) -> TokenStream 
     let arguments = match arguments {
         Ok(arguments) => arguments,
         Err(error) => {
-            const HELP: &str =
-                "write `#[op(\"namespace::name\")]`, with the options `backward(x, out) = f`, `cpu = f`, `flops = f` if needed";
             let at = SourceSpan::of(&error.to_compile_error());
             let is_named = syn::parse2::<syn::LitStr>(first_token(&written)).is_ok();
             match is_named {
@@ -229,6 +244,19 @@ impl<'a> Signature<'a> {
 
     /// Checks the options against the signature.
     fn check(&self, arguments: &Arguments, errors: &mut Errors) {
+        match (&arguments.opaque, &arguments.fake) {
+            (Some(opaque), None) => errors.push_help(
+                SourceSpan::of(opaque),
+                "an opaque op has a function that makes its results in a recording",
+                "write `opaque, fake = f`: `f` has the signature of the op, and allocates the results without elements",
+            ),
+            (None, Some(fake)) => errors.push_help(
+                SourceSpan::of(fake),
+                "`fake` is for opaque ops: a recording calls the body of this one",
+                "remove `fake`, or write `opaque` if the body cannot be recorded",
+            ),
+            _ => {}
+        }
         let Some((saved, function)) = &arguments.backward else { return };
         if !self.params.iter().any(Param::is_tensor) {
             errors.push_help(SourceSpan::of(function), "an op without a tensor has no gradient", "remove `backward`");
@@ -243,7 +271,7 @@ impl<'a> Signature<'a> {
     }
 
     fn tokens(&self, function: &syn::ItemFn, arguments: &Arguments) -> TokenStream {
-        let Arguments { name, krate, backward, cpu, flops } = arguments;
+        let Arguments { name, krate, backward, cpu, flops, opaque, fake } = arguments;
         let name = name.value();
         let (attrs, vis, sig, block) = (&function.attrs, &function.vis, &function.sig, &function.block);
         let (ident, inputs, output) = (&sig.ident, &sig.inputs, &sig.output);
@@ -272,6 +300,29 @@ impl<'a> Signature<'a> {
                 if #private::is_on_cpu(&[#(#tensors),*]) { (#cpu)(#(#passed),*) } else { galatea_body(#(#passed),*) }
             },
         };
+        let (lists, values) = self.inputs(krate);
+        // A type of the op's own that cannot be made of the runtime's errors is an error of its signature.
+        let own_error = quote_spanned!(syn::spanned::Spanned::span(output)=> #private::own_error);
+        let body = match fake {
+            None => body,
+            Some(fake) => {
+                let types = self.params.iter().map(|param| param.ty);
+                let by_name = self.by_name("galatea_fake", &quote!(galatea_typed), krate, &def);
+                quote! {
+                    if #call.is_opaque() {
+                        fn galatea_typed(#inputs) #output {
+                            let galatea_function: fn(#(#types),*) #output = #fake;
+                            galatea_function(#(#passed),*)
+                        }
+                        #by_name
+                        #lists
+                        #own_error(#call.record(::std::vec![#(#values),*], galatea_fake))
+                    } else {
+                        #body
+                    }
+                }
+            }
+        };
         let flops = flops.as_ref().map(|flops| {
             let types = self.params.iter().map(|param| match param.ty {
                 syn::Type::Reference(reference) => {
@@ -292,6 +343,14 @@ impl<'a> Signature<'a> {
             }
         });
         let (begin, end) = match backward {
+            None if opaque.is_some() => {
+                let refuse = quote! {
+                    if let ::core::result::Result::Err(error) = #private::refuse_gradients(&#def, &[#(#tensors),*]) {
+                        return #own_error(::core::result::Result::Err(error));
+                    }
+                };
+                (refuse, TokenStream::new())
+            }
             None => (TokenStream::new(), quote!(let #result = #private::named(&#def, &[#(#tensors),*], #result);)),
             Some((names, function)) => {
                 let saves: Vec<&Param<'_>> = self.params.iter().filter(|param| names.contains(param.ident)).collect();
@@ -311,8 +370,13 @@ impl<'a> Signature<'a> {
             }
         };
         let doc = format!("The definition of the op `{name}`.");
-        let by_name = self.by_name(ident, krate);
-        let (has_backward, has_cpu) = (backward.is_some(), cpu.is_some());
+        let by_name = self.by_name("galatea_call", &quote!(galatea_op), krate, &def);
+        let idents = self.params.iter().map(|param| param.ident);
+        let (has_backward, has_cpu, is_opaque) = (backward.is_some(), cpu.is_some(), opaque.is_some());
+        // An operation of a recording has the line of its caller, as a launch has.
+        let is_tracked = attrs.iter().any(|attr| attr.path().is_ident("track_caller"));
+        let tracked = is_opaque.then(|| quote!(#[track_caller]));
+        let track_caller = tracked.clone().filter(|_| !is_tracked);
         quote! {
             #[doc = #doc]
             #vis mod #ident {
@@ -324,25 +388,45 @@ impl<'a> Signature<'a> {
                     line: ::core::line!(),
                     has_backward: #has_backward,
                     has_cpu: #has_cpu,
+                    is_opaque: #is_opaque,
                 };
             }
 
             #(#attrs)*
+            #track_caller
             #vis fn #ident(#inputs) #output {
                 fn galatea_body(#inputs) #output #block
-                let #call = #private::OpCall::begin(&#def, &[#(#all),*]);
-                #flops
-                #begin
-                #[allow(clippy::redundant_closure_call, reason = "a function may be given as a closure")]
-                let #result = #body;
-                #end
-                #call.end(&#result, &[#(&*#written),*]);
-                #result
+                #tracked
+                fn galatea_op(#inputs) #output {
+                    let #call = #private::OpCall::begin(&#def, &[#(#all),*]);
+                    #flops
+                    #begin
+                    #[allow(clippy::redundant_closure_call, reason = "a function may be given as a closure")]
+                    let #result = #body;
+                    #end
+                    #call.end(&#result, &[#(&*#written),*]);
+                    #result
+                }
+                const _: () = {
+                    #by_name
+                    #private::inventory::submit! {
+                        #private::OpEntry { def: &#def, function: galatea_call }
+                    }
+                };
+                if #private::is_intercepted() {
+                    #lists
+                    return #own_error(#private::intercepted(&#def, ::std::vec![#(#values),*]));
+                }
+                galatea_op(#(#idents),*)
             }
 
-            #by_name
+            // An op that is called only by name is used.
+            const _: () = {
+                let _ = #ident;
+            };
         }
     }
+
     /// What follows the body of a call through which gradients flow: `galatea_tape` ends, with a closure that calls the backward function.
     fn backward(&self, names: &[syn::Ident], function: &syn::Expr, krate: &TokenStream, def: &TokenStream) -> TokenStream {
         let private = quote!(#krate::__private);
@@ -390,13 +474,13 @@ impl<'a> Signature<'a> {
         }
     }
 
-    /// The entry in the list of ops, with a function that takes arguments of any type.
-    fn by_name(&self, ident: &syn::Ident, krate: &TokenStream) -> TokenStream {
+    /// A function that calls `target`, which has the signature of the op, with arguments of any type.
+    fn by_name(&self, name: &str, target: &TokenStream, krate: &TokenStream, def: &TokenStream) -> TokenStream {
         let private = quote!(#krate::__private);
-        let def = quote!(#ident::DEF);
+        let name = quote::format_ident!("{name}");
         let count = self.params.len();
-        let takes = self.params.iter().map(|param| {
-            let variable = quote::format_ident!("galatea_{}", param.ident.unraw());
+        let takes = self.params.iter().enumerate().map(|(number, param)| {
+            let variable = quote::format_ident!("galatea_{number}");
             let text = param.ident.to_string();
             let ty = match () {
                 () if param.schema.starts_with("Tensor[]") => quote!(&[#private::OpTensor]),
@@ -405,8 +489,8 @@ impl<'a> Signature<'a> {
             };
             quote!(let #variable = inputs.next::<#ty>(#text)?;)
         });
-        let passes = self.params.iter().map(|param| {
-            let variable = quote::format_ident!("galatea_{}", param.ident.unraw());
+        let passes = self.params.iter().enumerate().map(|(number, param)| {
+            let variable = quote::format_ident!("galatea_{number}");
             match () {
                 () if is_slice_of_references(param.ty) => quote!(&#variable.iter().collect::<::std::vec::Vec<_>>()),
                 () if param.is_reference() && param.schema.starts_with("SymInt") => quote!(&#variable),
@@ -414,106 +498,36 @@ impl<'a> Signature<'a> {
             }
         });
         quote! {
-            const _: () = {
-                fn galatea_call<'a>(
-                    inputs: ::std::vec::Vec<#private::OpInput<'a>>,
-                ) -> ::core::result::Result<::std::vec::Vec<#private::OpTensor>, #private::Error> {
-                    let mut inputs = #private::OpInputs::new(&#def, inputs, #count)?;
-                    #(#takes)*
-                    let results = #ident(#(#passes),*).map_err(|error| #private::into_error(&#def, error))?;
-                    Ok(#private::OpResults::tensors(&results).into_iter().cloned().collect())
+            fn #name<'a>(
+                inputs: ::std::vec::Vec<#private::OpInput<'a>>,
+            ) -> ::core::result::Result<::std::vec::Vec<#private::OpTensor>, #private::Error> {
+                let mut inputs = #private::OpInputs::new(&#def, inputs, #count)?;
+                #(#takes)*
+                let results = #target(#(#passes),*).map_err(|error| #private::into_error(&#def, error))?;
+                Ok(#private::OpResults::tensors(&results).into_iter().cloned().collect())
+            }
+        }
+    }
+
+    /// The arguments as those of a call by name: variables with lists, and the arguments, which may borrow them.
+    fn inputs(&self, krate: &TokenStream) -> (TokenStream, Vec<TokenStream>) {
+        let private = quote!(#krate::__private);
+        let (mut lists, mut values) = (TokenStream::new(), Vec::new());
+        for (number, Param { ident, ty, is_written, .. }) in self.params.iter().enumerate() {
+            let value = match () {
+                () if *is_written => quote!(&mut *#ident),
+                () if is_slice_of_references(ty) => {
+                    let list = quote::format_ident!("galatea_{number}");
+                    lists.extend(quote! {
+                        let #list: ::std::vec::Vec<#private::OpTensor> = #ident.iter().map(|tensor| (*tensor).clone()).collect();
+                    });
+                    quote!(&*#list)
                 }
-                #private::inventory::submit! {
-                    #private::OpEntry { def: &#def, function: galatea_call }
-                }
+                () => quote!(#ident),
             };
+            values.push(quote!(#private::OpInput::from(#value)));
         }
-    }
-}
-
-/// Returns whether the type is `&[&T]`.
-fn is_slice_of_references(ty: &syn::Type) -> bool {
-    match ty {
-        syn::Type::Reference(reference) => match &*reference.elem {
-            syn::Type::Slice(slice) => matches!(&*slice.elem, syn::Type::Reference(_)),
-            _ => false,
-        },
-        syn::Type::Group(group) => is_slice_of_references(&group.elem),
-        syn::Type::Paren(paren) => is_slice_of_references(&paren.elem),
-        _ => false,
-    }
-}
-
-/// The type of a parameter in a schema; `Tensor!` for a tensor that is written.
-fn schema_type(ty: &syn::Type) -> Option<&'static str> {
-    match ty {
-        syn::Type::Reference(reference) => match &*reference.elem {
-            syn::Type::Slice(slice) if reference.mutability.is_none() => match schema_type(&slice.elem) {
-                _ if last_word(&slice.elem).as_deref() == Some("Tensor") => Some("Tensor[]"),
-                Some("Tensor") => Some("Tensor[]"),
-                _ => None,
-            },
-            elem => match (last_word(elem)?.as_str(), reference.mutability) {
-                ("Tensor", Some(_)) => Some("Tensor!"),
-                ("Tensor", None) => Some("Tensor"),
-                ("str", None) => Some("str"),
-                ("Dim", None) => Some("SymInt"),
-                _ => None,
-            },
-        },
-        syn::Type::Group(group) => schema_type(&group.elem),
-        syn::Type::Paren(paren) => schema_type(&paren.elem),
-        ty => match last_word(ty)?.as_str() {
-            "Option" => (schema_type(generic_of(ty)?)? == "Tensor").then_some("Tensor?"),
-            "i8" | "i16" | "i32" | "i64" | "isize" | "u8" | "u16" | "u32" | "u64" | "usize" | "Dim" => Some("SymInt"),
-            "f32" | "f64" => Some("float"),
-            "bool" => Some("bool"),
-            "Dtype" => Some("ScalarType"),
-            _ => None,
-        },
-    }
-}
-
-/// The `T` of `Result<T>`.
-fn result_of(ty: &syn::Type) -> Option<&syn::Type> {
-    (last_word(ty)? == "Result").then(|| generic_of(ty)).flatten()
-}
-
-/// The results in a schema.
-fn returned(ty: &syn::Type) -> Option<String> {
-    match ty {
-        syn::Type::Tuple(tuple) if tuple.elems.is_empty() => Some("()".to_owned()),
-        syn::Type::Tuple(tuple) if (2..=3).contains(&tuple.elems.len()) => {
-            let all = tuple.elems.iter().map(|elem| (last_word(elem)? == "Tensor").then_some("Tensor")).collect::<Option<Vec<_>>>()?;
-            Some(format!("({})", all.join(", ")))
-        }
-        ty => match last_word(ty)?.as_str() {
-            "Tensor" => Some("Tensor".to_owned()),
-            "Vec" => (last_word(generic_of(ty)?)? == "Tensor").then(|| "Tensor[]".to_owned()),
-            _ => None,
-        },
-    }
-}
-
-/// The last segment of a path.
-fn last_word(ty: &syn::Type) -> Option<String> {
-    match ty {
-        syn::Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
-        syn::Type::Group(group) => last_word(&group.elem),
-        syn::Type::Paren(paren) => last_word(&paren.elem),
-        _ => None,
-    }
-}
-
-/// The first generic argument of a path.
-fn generic_of(ty: &syn::Type) -> Option<&syn::Type> {
-    let syn::Type::Path(path) = ty else { return None };
-    match &path.path.segments.last()?.arguments {
-        syn::PathArguments::AngleBracketed(generics) => generics.args.iter().find_map(|argument| match argument {
-            syn::GenericArgument::Type(ty) => Some(ty),
-            _ => None,
-        }),
-        _ => None,
+        (lists, values)
     }
 }
 

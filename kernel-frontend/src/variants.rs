@@ -348,7 +348,8 @@ fn one(func: &Function, instance: &Instance, group: &Group) -> Outcome {
         let (compiled, alike) = match group.prepared(func, instance, index).and_then(compile) {
             Ok(compiled) => compiled,
             // A configuration that exceeds the limits of one target may fit another.
-            Err(diagnostics) if diagnostics.iter().all(|diagnostic| diagnostic.beyond_gpu) => {
+            // Code for an older target does not give what the kernel requires of this one.
+            Err(diagnostics) if diagnostics.iter().all(|diagnostic| diagnostic.beyond_gpu) && !requires(func, target) => {
                 let note = diagnostics.first().map_or_else(String::new, |diagnostic| diagnostic.message.clone());
                 pruned.push(instance.pruned(Some(target.to_string()), note));
                 beyond = Some(diagnostics);
@@ -369,6 +370,11 @@ fn one(func: &Function, instance: &Instance, group: &Group) -> Outcome {
         Some(diagnostics) if variants.is_empty() => Err(diagnostics),
         _ => Ok(Outcomes { variants, pruned }),
     }
+}
+
+/// Does the kernel require code of a target that the target can have?
+fn requires(func: &Function, target: Target) -> bool {
+    !func.requires.is_empty() && target.has_warpgroup_products()
 }
 
 /// The PTX without the lines that name its target.

@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 use kernel_runtime::ops::recorder::{RecordedLaunch, Value};
 
 use crate::graph::{Call, Graph, Level};
-use crate::print::Item;
+use crate::items::Item;
 use kernel_package::{Node, NodeOp};
 
 /// The text of the nodes and edges. Both depend on the graph only, not on addresses or on the order of a map.
@@ -120,6 +120,7 @@ fn label(node: &Node) -> String {
         NodeOp::Alloc { zeroed: true } => "zeros".to_owned(),
         NodeOp::View { offset, .. } => format!("view at {offset}"),
         NodeOp::Launch(launch) => launch_label(launch),
+        NodeOp::Extern(call) => format!("extern {}", call.name()),
     }
 }
 

@@ -3,6 +3,8 @@
 use kernel_package::{PackageError, RunError};
 use kernel_runtime::{DimError, Site};
 
+use crate::text::TextError;
+
 /// The result of every fallible function in this crate.
 pub type Result<T, E = GraphError> = std::result::Result<T, E>;
 
@@ -64,11 +66,14 @@ pub enum GraphError {
     OpCheck {
         /// The op.
         op: &'static str,
-        /// What was tested: `mutation`, `recording`, `devices` or `gradients`.
+        /// What was tested: `mutation`, `recording`, `fake`, `devices` or `gradients`.
         test: &'static str,
         /// What does not fit.
         reason: String,
     },
+    /// A text is not that of a graph.
+    #[error(transparent)]
+    Text(Box<TextError>),
     /// A graph breaks a rule of graphs. This is a bug in a pass of this crate.
     #[error("the graph is not valid: {reason}")]
     Invalid {
@@ -80,6 +85,12 @@ pub enum GraphError {
 impl From<kernel_runtime::Error> for GraphError {
     fn from(error: kernel_runtime::Error) -> GraphError {
         GraphError::Runtime(Box::new(error))
+    }
+}
+
+impl From<TextError> for GraphError {
+    fn from(error: TextError) -> GraphError {
+        GraphError::Text(Box::new(error))
     }
 }
 

@@ -5,9 +5,9 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kernel_package::{Constant, Node, NodeOp, Plan, PlanInput, Session};
+use kernel_package::{Compiled, Constant, Node, NodeOp, Plan, PlanInput};
 use kernel_runtime::ops::recorder::{RecordedLaunch, Recorder, TensorType, Value};
-use kernel_runtime::ops::{IntoDims, OpDef, OpResults, OpValue, OpsError, Tensor};
+use kernel_runtime::ops::{ExternCall, IntoDims, OpDef, OpResults, OpValue, OpsError, Tensor};
 use kernel_runtime::{Device, Dim, DimError, Dtype, Error, Site};
 
 use crate::error::{GraphError, Result};
@@ -154,7 +154,26 @@ pub(crate) fn record<R: OpResults>(
     Ok((graph, has_cpu))
 }
 
-/// Records a function, and makes a session of the graph on a device: [`export`] and [`Graph::compile`].
+/// Records a function, and makes a session of the graph on a device: [`export`] and [`Graph::compile`]. A call of the session takes and returns as many
+/// tensors as the function.
+///
+/// ```
+/// use galatea::ops::Tensor;
+/// use galatea::prelude::*;
+/// use galatea::{Dim, Dtype};
+/// use kernel_graph::{compile, input};
+/// use kernel_library::ops::{add, sub};
+///
+/// # fn main() -> kernel_graph::Result<()> {
+/// let n = Dim::new("n", 0..=4096);
+/// let inputs = [input("x", [&n], Dtype::F32), input("y", [&n], Dtype::F32)];
+/// let compiled = compile(|[x, y]| Ok((add(x, y)?, sub(x, y)?)), inputs, &Device::cpu())?;
+/// let [x, y] = [[5.0f32, 7.0], [2.0, 3.0]].map(|numbers| Device::cpu().tensor(&numbers).map(Tensor::from));
+/// let (sum, difference) = compiled.call([&x?, &y?])?;
+/// assert_eq!((sum.to_vec::<f32>()?, difference.to_vec::<f32>()?), (vec![7.0, 10.0], vec![3.0, 4.0]));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 /// Those of both.
@@ -162,16 +181,15 @@ pub fn compile<const N: usize, R: OpResults>(
     body: impl FnMut([&Tensor; N]) -> kernel_runtime::Result<R>,
     inputs: [Input; N],
     device: &Device,
-) -> Result<Session> {
-    export(body, inputs)?.compile(device)
+) -> Result<Compiled<N, R>> {
+    Ok(export(body, inputs)?.compile(device)?.typed()?)
 }
 
 /// Checks that the inputs have different names, and that their extents determine the dims.
 fn check_inputs(inputs: &[PlanInput]) -> Result<()> {
     let mut dims: Vec<Dim> = Vec::new();
     for (at, PlanInput { name, ty }) in inputs.iter().enumerate() {
-        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !is_name {
+        if !is_input_name(name) {
             return Err(GraphError::InputName { name: name.clone() });
         }
         if inputs[..at].iter().any(|other| other.name == *name) {
@@ -193,6 +211,10 @@ fn check_inputs(inputs: &[PlanInput]) -> Result<()> {
     }
     let undetermined = dims.iter().find(|named| !inputs.iter().flat_map(|input| &input.ty.dims).any(|extent| extent == *named));
     undetermined.map_or(Ok(()), |named| Err(GraphError::Undetermined { name: named.to_string() }))
+}
+
+pub(crate) fn is_input_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Removes calls that overlap another call partly, as calls of several threads can.
@@ -328,5 +350,15 @@ impl Recorder for Recording {
         let written: Vec<Value> = launch.args().filter_map(|(_, arg)| arg.written()).collect();
         let location = launch.location().clone();
         self.record(NodeOp::Launch(launch), |types| written.iter().map(|value| types[value.0 as usize].clone()).collect(), location)
+    }
+    fn extern_call(
+        &self,
+        call: ExternCall,
+        results: Vec<TensorType>,
+        location: &'static Location<'static>,
+    ) -> kernel_runtime::Result<Vec<Value>> {
+        let written: Vec<Value> = call.written().collect();
+        let types = |types: &[TensorType]| results.into_iter().chain(written.iter().map(|value| types[value.0 as usize].clone())).collect();
+        self.record(NodeOp::Extern(call), types, location.into())
     }
 }

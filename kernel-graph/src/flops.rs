@@ -12,13 +12,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kernel_runtime::ops::{CostModel, LaunchCost};
+use kernel_runtime::ops::recorder::Value;
+use kernel_runtime::ops::{CostModel, ExternCall, LaunchCost};
 use kernel_runtime::profile::{LaunchRecord, Profile, SpanKind, Trace, span};
 use kernel_runtime::{Dim, DimValues};
 
 use crate::error::Result;
 use crate::graph::{Graph, Level};
-use crate::print::Item;
+use crate::items::Item;
 use kernel_package::{Node, NodeOp};
 
 /// The floating-point operations and bytes of a graph, of its ops and of its launches outside of ops. `Display` prints a table.
@@ -83,6 +84,9 @@ impl Graph {
             if let NodeOp::Launch(launch) = &node.op {
                 costs.insert(node, FlopRow::of(launch.kernel(), model.cost(launch, &self.plan.types)?));
             }
+            if let NodeOp::Extern(call) = &node.op {
+                costs.insert(node, self.cost_of_call(call, &node.results));
+            }
         }
         let (mut graph, mut ops, mut kernels) = (FlopRow::new(&self.plan.name), Rows::default(), Rows::default());
         for item in self.items(Level::Ops) {
@@ -90,6 +94,7 @@ impl Graph {
                 Item::Call(call, ..) => (&self.plan.nodes[call.nodes.clone()], &mut ops, call.def.name, call.flops.as_ref()),
                 Item::Node(node) => match &node.op {
                     NodeOp::Launch(launch) => (std::slice::from_ref(node), &mut kernels, launch.kernel(), None),
+                    NodeOp::Extern(call) => (std::slice::from_ref(node), &mut ops, call.name(), call.flops()),
                     NodeOp::Alloc { .. } | NodeOp::View { .. } => continue,
                 },
             };
@@ -102,6 +107,16 @@ impl Graph {
             rows.row(name).add(&sum);
         }
         Ok(FlopTable { rows: std::iter::once(graph).chain(ops.rows).chain(kernels.rows).collect() })
+    }
+
+    /// The bytes of an opaque op are those of its tensors. Nothing is known of its operations.
+    fn cost_of_call(&self, call: &ExternCall, results: &[Value]) -> FlopRow {
+        let bytes = |value: Value| self.ty(value).numel() * self.ty(value).dtype.bytes() as i64;
+        let mut row = FlopRow::new(call.name());
+        row.is_exact = false;
+        call.each_value(&mut |value, _| row.read_bytes = &row.read_bytes + bytes(value));
+        row.written_bytes = results.iter().fold(Dim::from(0), |sum, result| sum + bytes(*result));
+        row
     }
 
     /// As [`Graph::flops`], for these values of the named dims.
@@ -164,6 +179,21 @@ impl FlopTable {
         let number = |count: u64| Dim::from(i64::try_from(count).unwrap_or(i64::MAX));
         let (spans, mut of_ops) = (trace.spans(), HashMap::<usize, FlopRow>::new());
         let mut kernels = Rows::default();
+        // The outermost op around a span, the span included; `None` outside of the span of this name.
+        let outermost = |span: Option<usize>| {
+            let (mut op, mut is_counted) = (None, false);
+            for index in std::iter::successors(span, |span| spans[*span].parent) {
+                is_counted |= spans[index].name == name;
+                if !is_counted && matches!(spans[index].kind, SpanKind::Op { .. }) {
+                    op = Some(index);
+                }
+            }
+            is_counted.then_some(op)
+        };
+        // An opaque op may launch nothing, and state its operations.
+        for index in (0..spans.len()).filter(|index| spans[*index].states_flops && outermost(Some(*index)) == Some(Some(*index))) {
+            of_ops.insert(index, FlopRow::new(&spans[index].name));
+        }
         for launch in trace.launches() {
             let LaunchRecord { flops, is_exact, read_bytes, written_bytes, .. } = launch;
             let mut cost = FlopRow::new(launch.kernel);
@@ -171,18 +201,10 @@ impl FlopTable {
             cost.is_exact = *is_exact && flops.is_some();
             cost.read_bytes = number(read_bytes.unwrap_or(0));
             cost.written_bytes = number(written_bytes.unwrap_or(0));
-            let around = std::iter::successors(launch.span, |span| spans[*span].parent);
-            let (mut op, mut is_counted) = (None, false);
-            for index in around {
-                is_counted |= spans[index].name == name;
-                if !is_counted && matches!(spans[index].kind, SpanKind::Op { .. }) {
-                    op = Some(index);
-                }
-            }
-            match op {
-                _ if !is_counted => {}
-                None => kernels.row(launch.kernel).add(&cost),
-                Some(index) => of_ops.entry(index).or_insert_with(|| FlopRow::new(&spans[index].name)).add(&cost),
+            match outermost(launch.span) {
+                None => {}
+                Some(None) => kernels.row(launch.kernel).add(&cost),
+                Some(Some(index)) => of_ops.entry(index).or_insert_with(|| FlopRow::new(&spans[index].name)).add(&cost),
             }
         }
         let (mut total, mut ops) = (FlopRow::new("Global"), Rows::default());

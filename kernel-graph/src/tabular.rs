@@ -4,7 +4,7 @@ use kernel_package::{Node, NodeOp};
 use kernel_runtime::ops::recorder::Value;
 
 use crate::graph::{Graph, Level};
-use crate::print::{Item, launch_value, op_value};
+use crate::items::{Item, launch_value, op_value};
 
 /// The columns, which are those of torch 2.
 const HEADER: [&str; 5] = ["opcode", "name", "target", "args", "kwargs"];
@@ -78,10 +78,7 @@ impl Graph {
                 Item::Call(_, _, inner) if !inner.is_empty() => self.rows(inner, names, rows),
                 Item::Call(call, results, _) => {
                     let args: Vec<String> = call.args.iter().map(|(_, value)| op_value(value, &|value| names.of(value))).collect();
-                    let base = call.def.name.rsplit("::").next().unwrap_or(call.def.name);
-                    let name = names.define(results, base);
-                    let target = format!("{}.default", call.def.name.replace("::", "."));
-                    rows.push(["call_function".to_owned(), name, target, tuple(&args), "{}".to_owned()]);
+                    rows.push(op_row(call.def.name, &args, results, names));
                 }
             }
         }
@@ -106,9 +103,20 @@ impl Graph {
                 let kwargs = format!("{{'grid': [({grid})], 'kwargs': {{{}}}}}", kwargs.join(", "));
                 (launch.kernel().to_owned(), launch.kernel().to_owned(), "()".to_owned(), kwargs)
             }
+            NodeOp::Extern(call) => {
+                let args: Vec<String> = call.arguments().iter().map(|arg| arg.text(&|value| names.of(value))).collect();
+                return op_row(call.name(), &args, &node.results, names);
+            }
         };
         ["call_function".to_owned(), names.define(&node.results, &base), target, args, kwargs]
     }
+}
+
+/// The row of a call of an op.
+fn op_row(op: &str, args: &[String], results: &[Value], names: &mut Names) -> [String; 5] {
+    let name = names.define(results, op.rsplit("::").next().unwrap_or(op));
+    let target = format!("{}.default", op.replace("::", "."));
+    ["call_function".to_owned(), name, target, tuple(args), "{}".to_owned()]
 }
 
 /// A tuple in Python's notation.

@@ -1,5 +1,9 @@
 //! Entry point of the compiler: turns a generic kernel into PTX, or into verified tile IR for the CPU.
 
+mod requirements;
+#[cfg(test)]
+mod tests;
+
 use std::sync::OnceLock;
 
 use crate::analysis::unit_strides;
@@ -7,10 +11,8 @@ use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Function, Op, Stage, Value, Verified, Violation, verify};
 use crate::location::Loc;
-use crate::passes::{
-    self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, group_loads, issue_loads, prefetch_loads, skip_masked, skip_selections,
-    specialize::Bindings,
-};
+use crate::passes::specialize_warps::{self, Decisions, Obstacle};
+use crate::passes::{self, PIPELINE, SCHEDULE, SIMPLIFY, UNCHECKED, specialize::Bindings};
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
@@ -81,9 +83,29 @@ pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnosti
 /// # Errors
 /// As [`compile`].
 pub fn compile_with(func: &Function, options: &Options, after: Observer<'_>) -> Result<Compiled, Diagnostics> {
-    let prepared = Prepared::observed(func, &options.bindings, options.target, options.checked, after)?;
-    Ok(prepared.compile_observed(options.schedule, after)?.0)
+    compile_explained(func, options, after).map(|(compiled, _)| compiled)
 }
+
+/// Compiles as [`compile_with`] does, and returns what the version with roles does, or why there is none.
+pub(crate) fn compile_explained(func: &Function, options: &Options, after: Observer<'_>) -> Result<(Compiled, Roles), Diagnostics> {
+    let prepared = Prepared::observed(func, &options.bindings, options.target, options.checked, after)?;
+    let outcome = prepared.compile_observed(options.schedule, after)?;
+    Ok((outcome.compiled, outcome.roles))
+}
+
+/// What the version with roles does, or why there is none.
+pub(crate) type Roles = Result<Decisions, Obstacle>;
+
+/// A compilation for a schedule.
+struct Outcome {
+    compiled: Compiled,
+    /// The other targets for which the code is identical.
+    alike: Vec<Target>,
+    roles: Roles,
+}
+
+/// The name of the pass that makes the version with roles. The passes after it run on that version.
+pub(crate) const WITH_ROLES: &str = "specialize_warps";
 
 /// Called after each pass with the pass's name, the kernel and whether the pass changed the kernel.
 type Observer<'a> = &'a mut dyn FnMut(&str, &Function, bool);
@@ -153,10 +175,10 @@ impl Prepared {
     /// # Errors
     /// As [`compile`].
     pub fn compile(&self, schedule: Schedule) -> Result<(Compiled, Vec<Target>), Diagnostics> {
-        self.compile_observed(schedule, &mut |_, _, _| {})
+        self.compile_observed(schedule, &mut |_, _, _| {}).map(|outcome| (outcome.compiled, outcome.alike))
     }
 
-    fn compile_observed(&self, schedule: Schedule, after: Observer<'_>) -> Result<(Compiled, Vec<Target>), Diagnostics> {
+    fn compile_observed(&self, schedule: Schedule, after: Observer<'_>) -> Result<Outcome, Diagnostics> {
         let target = Asked::resumed(self.target, self.alike.clone());
         check_schedule(schedule, &target)?;
         let is_cluster = schedule.num_ctas > 1;
@@ -168,39 +190,97 @@ impl Prepared {
             func.compact();
             func
         });
-        let compiled = schedule_and_emit(func, schedule, &target, after)?;
-        Ok((compiled, target.alike()))
+        let module = schedule_and_emit(func, schedule, &target, after)?;
+        let with_roles = with_roles(&self.simplified, schedule, &target, after)?;
+        let requires = &self.simplified.requires;
+        if !requires.is_empty() && target.ask(Target::has_warpgroup_products) {
+            requirements::check(requires, with_roles.as_ref().map(|(_, decisions)| decisions))?;
+        }
+        let ptx = module.text(with_roles.as_ref().ok().map(|(module, _)| module));
+        let compiled = Compiled { ptx, entry: module.entry().to_owned(), shared_bytes: module.shared_bytes, sites: module.sites };
+        Ok(Outcome { compiled, alike: target.alike(), roles: with_roles.map(|(_, decisions)| decisions) })
     }
 }
 
 /// The steps of a compilation that depend on the schedule. A kernel that takes too much shared memory is compiled with one stage less, as often
 /// as necessary. Loops that state their own number of stages keep it.
-fn schedule_and_emit(prepared: &Function, mut schedule: Schedule, target: &Asked, after: Observer<'_>) -> Result<Compiled, Diagnostics> {
+fn schedule_and_emit(
+    prepared: &Function,
+    mut schedule: Schedule,
+    target: &Asked,
+    after: Observer<'_>,
+) -> Result<backend::ptx::Module, Diagnostics> {
     loop {
-        let mut func = prepared.clone();
-        let changed = prefetch_loads::run(&mut func, target, schedule)?;
-        after("prefetch_loads", &func, changed);
-        assign_layouts::run(&mut func, target, schedule)?;
-        after("assign_layouts", &func, true);
-        let changed = group_loads::run(&mut func);
-        after("group_loads", &func, changed);
-        let changed = issue_loads::run(&mut func);
-        after("issue_loads", &func, changed);
-        let changed = skip_masked::run(&mut func);
-        after("skip_masked", &func, changed);
-        let changed = skip_selections::run(&mut func);
-        after("skip_selections", &func, changed);
-        let verified = verify(&func, Stage::Gpu(schedule)).map_err(|violations| defect(&violations))?;
-        let module = backend::ptx::emit(verified, target);
-        backend::ptx::check_params(module.param_bytes)?;
-        match backend::ptx::check_shared(module.shared_bytes, &module.shared_uses, target) {
-            Ok(()) => {
-                return Ok(Compiled { ptx: module.text, sites: module.sites, entry: module.entry, shared_bytes: module.shared_bytes });
-            }
+        let func = scheduled(prepared, schedule, target, after)?;
+        match backend::ptx::check_shared(&func, target, schedule) {
+            Ok(()) => return emit(&func, schedule, target),
             Err(_) if schedule.num_stages > 1 => schedule.num_stages -= 1,
             Err(over) => return Err(over.into()),
         }
     }
+}
+
+/// The stage of a kernel after a pass of that name: from `assign_layouts` on, its tiles have layouts. After the passes of the PTX backend, that backend
+/// accepts the kernel.
+pub fn stage_after(pass: &str, schedule: Schedule) -> Stage {
+    let mut with_layouts = SCHEDULE.iter().skip_while(|row| row.name != "assign_layouts");
+    if backend::ptx::PASSES.iter().any(|row| row.name == pass) {
+        Stage::Ptx(schedule)
+    } else if with_layouts.any(|row| row.name == pass) {
+        Stage::Gpu(schedule)
+    } else {
+        Stage::Tile
+    }
+}
+
+/// The version of a kernel with roles, for launches whose tensors can be copied in blocks, or why the kernel has none. If its rings and exchanges take too much shared
+/// memory, it has fewer slots.
+fn with_roles(
+    simplified: &Function,
+    mut schedule: Schedule,
+    target: &Asked,
+    after: Observer<'_>,
+) -> Result<Result<(backend::ptx::Module, Decisions), Obstacle>, Diagnostics> {
+    loop {
+        let (mut func, mut decisions) = match specialize_warps::run(simplified, target, schedule) {
+            Ok(special) => special,
+            Err(obstacle) => return Ok(Err(obstacle)),
+        };
+        after(WITH_ROLES, &func, true);
+        passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
+        let func = scheduled(&func, schedule, target, after)?;
+        let ring = decisions.rings.first().map_or(Loc::NONE, |ring| ring.loc);
+        if backend::ptx::check_shared(&func, target, schedule).is_ok() {
+            let module = emitted(&func, schedule, target)?;
+            decisions.shared_bytes = module.shared_bytes;
+            let fits = backend::ptx::check_params(module.param_bytes).is_ok();
+            return Ok(if fits { Ok((module, decisions)) } else { Err(Obstacle::Maps) });
+        }
+        match decisions.rings.iter().map(|ring| ring.slots - 1).min().filter(|fewer| *fewer >= specialize_warps::FEWEST_SLOTS) {
+            Some(fewer) => schedule.num_stages = fewer,
+            None => return Ok(Err(Obstacle::Memory(ring))),
+        }
+    }
+}
+
+/// The kernel after the passes that depend on the schedule.
+fn scheduled(prepared: &Function, schedule: Schedule, target: &Asked, after: Observer<'_>) -> Result<Function, Diagnostics> {
+    let mut func = prepared.clone();
+    for rows in [SCHEDULE, backend::ptx::PASSES] {
+        passes::run_scheduled(&mut func, rows, target, schedule, &mut |pass, func, changed| after(pass.name, func, changed))?;
+    }
+    Ok(func)
+}
+
+fn emit(func: &Function, schedule: Schedule, target: &Asked) -> Result<backend::ptx::Module, Diagnostics> {
+    let module = emitted(func, schedule, target)?;
+    backend::ptx::check_params(module.param_bytes)?;
+    Ok(module)
+}
+
+fn emitted(func: &Function, schedule: Schedule, target: &Asked) -> Result<backend::ptx::Module, Diagnostics> {
+    let verified = verify(func, Stage::Ptx(schedule)).map_err(|violations| defect(&violations))?;
+    Ok(backend::ptx::emit(verified, target))
 }
 
 /// Compiles a kernel for an executor of tile IR on the CPU, the crate `kernel-cpu`: specialises, simplifies and verifies the kernel, and returns the

@@ -30,5 +30,5 @@ pub use schedule::Schedule;
 /// kernel.
 pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("SOURCES_HASH"));
 
-pub use compile::{Compiled, Options, Prepared, compile, compile_cpu, compile_with, notes, specialized, steps};
+pub use compile::{Compiled, Options, Prepared, compile, compile_cpu, compile_with, notes, specialized, stage_after, steps};
 pub use passes::specialize::{Bindings, MAX_VALUES};

@@ -56,6 +56,19 @@ pub struct Multiprocessor {
 }
 
 impl Multiprocessor {
+    /// Those of devices of that compute capability, if they are known (CUDA C++ Programming Guide, Technical Specifications per Compute Capability).
+    pub const fn of(capability: (u32, u32)) -> Option<Multiprocessor> {
+        let (ctas, warps, shared_kib) = match capability {
+            (8, 0) => (32, 64, 164),
+            (8, 6) => (16, 48, 100),
+            (8, 7) => (16, 48, 164),
+            (8, 9) | (12, 0) => (24, 48, 100),
+            (9, 0) | (10, 0) => (32, 64, 228),
+            _ => return None,
+        };
+        Some(Multiprocessor { ctas, warps, registers: 64 << 10, shared_bytes: shared_kib << 10 })
+    }
+
     /// The CTAs that each resource allows, by its name. Registers that are not known allow any number.
     pub fn limits(self, cta: Cta, registers: Option<u32>) -> [(&'static str, u32); 4] {
         let warps = cta.warps.max(1);
@@ -94,18 +107,19 @@ impl Multiprocessor {
     }
 }
 
-/// The PTX of a kernel with a limit of registers. `None` if it states one itself.
+/// The PTX of a kernel with a limit of registers for its first entry, the usual one. `None` if that states one itself.
 pub fn limited(ptx: &str, registers: u32) -> Option<String> {
     let at = ptx.find("\n.reqntid ")? + 1;
     let end = at + ptx[at..].find('\n')? + 1;
-    (!ptx.contains("\n.maxnreg ")).then(|| format!("{}.maxnreg {registers}\n{}", &ptx[..end], &ptx[end..]))
+    let (directives, _) = ptx[at..].split_once("\n{")?;
+    (!directives.contains("\n.maxnreg ")).then(|| format!("{}.maxnreg {registers}\n{}", &ptx[..end], &ptx[end..]))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const HOPPER: Multiprocessor = Multiprocessor { ctas: 32, warps: 64, registers: 64 << 10, shared_bytes: 228 << 10 };
+    const HOPPER: Multiprocessor = Multiprocessor::of((9, 0)).unwrap();
     const CTA: Cta = Cta { warps: 4, shared_bytes: 0 };
 
     /// Figures of NVIDIA's occupancy calculator.
@@ -151,5 +165,8 @@ mod tests {
         let with = limited(text, 40).unwrap();
         assert_eq!(with, ".visible .entry f(\n)\n.reqntid 128, 1, 1\n.maxnreg 40\n{\n}\n");
         assert_eq!((limited(&with, 32), limited("nothing", 32)), (None, None));
+        // A second entry states its own.
+        let second = ".visible .entry g(\n)\n.reqntid 384, 1, 1\n.maxnreg 168\n{\n}\n";
+        assert_eq!(limited(&format!("{text}{second}"), 40), Some(format!("{with}{second}")));
     }
 }

@@ -86,6 +86,21 @@ impl Target {
         self.major >= 9 || (self.major == 8 && self.minor >= 9)
     }
 
+    /// Does it have products of warpgroups, and copies of blocks by tensor maps?
+    pub const fn has_warpgroup_products(self) -> bool {
+        self.major == 9 && self.specific
+    }
+
+    /// Does it have matrix instructions of 8-bit floats?
+    pub const fn has_float8_products(self) -> bool {
+        self.has_float8_conversions()
+    }
+
+    /// Does it have matrix instructions of `f64` with 16 rows, or only those with 8?
+    pub const fn has_f64_products_of_16_rows(self) -> bool {
+        self.major >= 9
+    }
+
     /// Threads per warp.
     pub const fn warp_size(self) -> u32 {
         32
@@ -96,9 +111,17 @@ impl Target {
         32
     }
 
+    /// The shared memory that the hardware takes of each CTA.
+    const RESERVED_BYTES: u32 = 1 << 10;
+
     /// Maximum number of bytes of shared memory per CTA.
     pub const fn shared_bytes(self) -> u32 {
         if self.major >= 9 { 227 << 10 } else { 163 << 10 }
+    }
+
+    /// Maximum number of bytes of shared memory per CTA, if a multiprocessor runs so many CTAs at the same time.
+    pub const fn shared_bytes_of(self, ctas: u32) -> u32 {
+        (self.shared_bytes() + Self::RESERVED_BYTES) / ctas - Self::RESERVED_BYTES
     }
 
     /// Registers shared by the threads of a CTA.
@@ -165,6 +188,60 @@ impl Asked {
     }
 }
 
+/// An architecture of machine code, such as `sm_86` or `sm_90a`. The compiler need not have a [`Target`] for it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Architecture {
+    major: u8,
+    minor: u8,
+    specific: bool,
+}
+
+impl Architecture {
+    /// The architecture for which PTX of a target is assembled, for devices of that compute capability. `None` if they do not run it.
+    pub fn of(target: Target, (major, minor): (u32, u32)) -> Option<Architecture> {
+        let [signed_major, signed_minor] = [major, minor].map(|number| i32::try_from(number).unwrap_or(-1));
+        let [major, minor] = [major, minor].map(|number| u8::try_from(number).ok());
+        let architecture = Architecture { major: major?, minor: minor?, specific: target.specific };
+        target.runs_on(signed_major, signed_minor).then_some(architecture)
+    }
+
+    /// Can a device of that compute capability run its machine code? Unlike PTX, machine code does not run on later major versions (CUDA C++ Programming
+    /// Guide, Binary Compatibility).
+    ///
+    /// ```
+    /// use kernel_lang::target::Architecture;
+    /// let ampere: Architecture = "sm_86".parse().unwrap();
+    /// assert!(ampere.runs_on(8, 6) && ampere.runs_on(8, 9) && !ampere.runs_on(8, 0) && !ampere.runs_on(9, 0));
+    /// let hopper: Architecture = "sm_90a".parse().unwrap();
+    /// assert!(hopper.runs_on(9, 0) && !hopper.runs_on(9, 1));
+    /// ```
+    pub const fn runs_on(self, major: i32, minor: i32) -> bool {
+        let (own_major, own_minor) = (self.major as i32, self.minor as i32);
+        major == own_major && (minor == own_minor || (minor > own_minor && !self.specific))
+    }
+}
+
+/// The name of the assembler's option: `sm_86`, `sm_90a`.
+impl fmt::Display for Architecture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}{}{}", self.major, self.minor, if self.specific { "a" } else { "" })
+    }
+}
+
+impl FromStr for Architecture {
+    type Err = UnknownTarget;
+
+    fn from_str(text: &str) -> Result<Architecture, UnknownTarget> {
+        let name = text.strip_prefix("sm_").ok_or(UnknownTarget)?;
+        let number = name.strip_suffix('a').unwrap_or(name);
+        let number =
+            Some(number).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit())).and_then(|digits| digits.parse::<u8>().ok());
+        let number = number.filter(|number| *number >= 10).ok_or(UnknownTarget)?;
+        let architecture = Architecture { major: number / 10, minor: number % 10, specific: name.ends_with('a') };
+        if architecture.to_string() == text { Ok(architecture) } else { Err(UnknownTarget) }
+    }
+}
+
 /// Fused multiply-adds of that type that one multiprocessor of a device of that compute capability completes per clock, without matrix
 /// instructions. `None` for other types, and for architectures without an entry here.
 ///
@@ -223,5 +300,19 @@ mod tests {
         assert!(Target::SM_90A.runs_on(9, 0) && !Target::SM_90A.runs_on(10, 0));
         assert_eq!("sm_90a".parse(), Ok(Target::SM_90A));
         assert_eq!("sm_91".parse::<Target>(), Err(UnknownTarget));
+    }
+
+    #[test]
+    fn machine_code_is_for_the_devices_that_run_the_ptx() {
+        let of = |target, capability| Architecture::of(target, capability).map(|architecture| architecture.to_string());
+        let names = [(8, 0), (8, 6), (9, 0), (12, 1), (7, 5)].map(|capability| of(Target::SM_80, capability));
+        assert_eq!(names, [Some("sm_80"), Some("sm_86"), Some("sm_90"), Some("sm_121"), None].map(|name| name.map(str::to_owned)));
+        assert_eq!([(9, 0), (8, 0), (10, 0)].map(|capability| of(Target::SM_90A, capability)), [Some("sm_90a".to_owned()), None, None]);
+        for name in ["sm_80", "sm_90a", "sm_100", "sm_121"] {
+            assert_eq!(name.parse::<Architecture>().unwrap().to_string(), name);
+        }
+        for name in ["", "sm_", "sm_9", "sm_080", "sm_+90", "sm_90aa", "sm_90f", "sm_9000", "compute_90", "sm_90 "] {
+            assert_eq!(name.parse::<Architecture>(), Err(UnknownTarget), "{name}");
+        }
     }
 }

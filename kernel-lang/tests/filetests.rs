@@ -109,6 +109,7 @@ fn stage(text: &str) -> Stage {
     match text.lines().find_map(|line| line.strip_prefix("; stage ")) {
         Some("tile") => Stage::Tile,
         Some("gpu") => Stage::Gpu(schedule),
+        Some("ptx") => Stage::Ptx(schedule),
         _ => Stage::Generic,
     }
 }

@@ -23,23 +23,27 @@
 //! | tokens | [`embedding()`], [`embedding_backward()`], [`rope()`], [`rope_backward()`] |
 //! | losses | [`cross_entropy()`], [`cross_entropy_forward()`], [`cross_entropy_backward()`] |
 //! | optimizers | [`adamw()`] |
+//! | products | [`matmul()`], [`matmul_into()`], [`matmul_gated()`], [`Matmul`] |
 //! | matrices | [`column_sum()`], [`transpose()`], [`sum()`], [`bin_counts()`] |
 //! | any axes | [`sum_over()`], [`mean_over()`], [`max_over()`] |
 //! | models | [`nn`]: layers; [`ops`]: functions of `ops::Tensor` that recorded graphs show |
+//! | tuning | [`tiling`]: which tiles a matrix product should try |
 //!
 //! # Conventions
 //!
 //! - **Shapes.** The last axis is the row, and all axes before it count rows, as many as a tensor can have. Tensors and views are contiguous, so no
 //!   argument needs a copy. Empty tensors give empty results, or sums of 0, without a launch.
 //! - **Types.** A function is generic over the float type. `f32`, `f16` and `bf16` are compiled with this crate; `f64` is compiled at its first launch,
-//!   where the function accepts it. Everything is computed in `f32` and rounded once.
+//!   where the function accepts it. Everything is computed in `f32` and rounded once. Products of matrices take `f16` and `bf16`, and are compiled at their first
+//!   launch.
 //! - **Arguments.** Inputs come first, then parameters, then numbers. A gradient takes `dy` first. A function whose gradient needs more than the inputs has
 //!   a form `*_forward`, which returns the result and a struct `*Saved` for the form `*_backward`.
 //! - **Errors.** A wrong shape, device or number is an [`Error`](galatea::Error) that names the function and the argument. Indices in memory, such as the
 //!   targets of a loss, are not read by the host: each function documents the result for an index out of range.
 //! - **Launches.** A function launches on the home stream of its first tensor, and returns without waiting for the launch. Its results have the same
 //!   home stream. The first call for a row length times the configurations of the kernel, see [`tune`](galatea::tune).
-//! - **Replays.** Functions allocate, which [`Replay::capture`](galatea::Replay::capture) refuses, except [`adamw()`]. A capture launches the
+//! - **Replays.** Functions allocate, which [`Replay::capture`](galatea::Replay::capture) refuses, except [`adamw()`] and, with a workspace where it needs one,
+//!   [`Matmul::product_into`]. A capture launches the
 //!   [`kernels`] instead, which write into tensors that exist already.
 //!
 //! # Reductions
@@ -68,6 +72,7 @@ mod call;
 mod embeddings;
 pub mod kernels;
 mod losses;
+mod matmuls;
 pub mod nn;
 mod norms;
 pub mod ops;
@@ -78,6 +83,7 @@ mod scans;
 mod selections;
 mod softmaxes;
 mod stages;
+pub mod tiling;
 mod transposes;
 
 pub use activations::{GateGradients, dropout, dropout_backward, geglu, geglu_backward, swiglu, swiglu_backward};
@@ -85,6 +91,7 @@ pub use as_tensor::{AsTensor, AsTensorMut};
 pub use axes::{Keep, max_over, mean_over, sum_over};
 pub use embeddings::{embedding, embedding_backward};
 pub use losses::{CrossEntropySaved, cross_entropy, cross_entropy_backward, cross_entropy_forward};
+pub use matmuls::{Activation, Half, Matmul, Padding, matmul, matmul_gated, matmul_into};
 pub use norms::{
     LayerNormGradients, LayerNormSaved, RmsNormGradients, RmsNormSaved, layer_norm, layer_norm_backward, layer_norm_forward, rms_norm,
     rms_norm_backward, rms_norm_forward,

@@ -227,7 +227,7 @@ fn launch_on_parts<S: Float, T: Float>(
 }
 
 /// Ranges that are together `0..count`, none longer than an axis of a grid.
-fn ranges(count: usize) -> impl Iterator<Item = Range<usize>> {
+pub(crate) fn ranges(count: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count).step_by(LONGEST_AXIS_OF_A_GRID).map(move |start| start..count.min(start + LONGEST_AXIS_OF_A_GRID))
 }
 

@@ -41,6 +41,7 @@ use store::Files;
 /// | `do_not_specialize = [stride]`, or `do_not_specialize` | no automatic variants for strides of 1: for these arguments, or for all |
 /// | `unchecked` | the launcher becomes an `unsafe fn`, see below |
 /// | `contract` | on a GPU, `a * b + c` and sums of products may be rounded once, see below |
+/// | `require(wgmma, tma, specialized)` | matrix products may not lose their fast path, see below |
 /// | `crate = path` | the path of `galatea`, if it was renamed |
 ///
 /// More than one CTA (`num_ctas`) requires sm_90. The CTAs of a cluster share elementwise ops, memory accesses and reductions.
@@ -48,6 +49,22 @@ use store::Files;
 /// `unchecked` removes bounds checks. It allows pointers made from addresses, and `inline_ptx!` that accesses memory.
 ///
 /// `contract` rounds like `fma`. It makes the kernel faster, and results may differ from those of the CPU in the last place.
+///
+/// # Required fast paths
+///
+/// For sm_90a, a kernel with `dot` gets a second version, which a launch takes if its tensors allow that. `require` makes it an error if the kernel has no such
+/// version. The error is at the line that loses it, says why, and how to mend it. `galatea explain` shows the same, and which launches take the version.
+///
+/// | name | meaning |
+/// |---|---|
+/// | `wgmma` | each `dot` is a product of warpgroups |
+/// | `tma` | the operands of each `dot`, and the stores of its results, are tensor copies |
+/// | `specialized` | a warp of its own copies the operands ahead |
+///
+/// - Code for older GPUs, and that of a `.checked()` launch, need not have it.
+/// - A configuration of `#[autotune]` without it is left out, unless all are: then each reason is an error.
+/// - A variant that is compiled at its first launch gives [`Error::Compile`](https://docs.rs/galatea/latest/galatea/enum.Error.html).
+/// - If the driver's compiler serialises the products of the loaded code, loading fails with its advisory. Without `require`, that is a warning.
 ///
 /// # Heuristics
 ///
@@ -145,9 +162,23 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `backward(x, out) = f` | the function of the gradients, see below |
 /// | `cpu = f` | a function of the same signature that runs in place of the body if all tensors are on the CPU; without it the CPU runs the kernels |
 /// | `flops = f` | the number of floating-point operations of a call as a `Dim`, from the arguments: <code>flops = \|x\| x.numel()</code>. Without it they are counted in the kernels |
+/// | `opaque, fake = f` | the body is never recorded: see below |
 /// | `crate = path` | names `galatea`, if it was renamed |
 ///
 /// Every op can be called by name: `ops::get("mylib::silu")?.call([(&x).into()])`.
+///
+/// # Opaque ops
+///
+/// The body of an opaque op may read elements and call other libraries. A recording has a call of it as one operation, and each run of a session calls the body. `fake = f` makes
+/// the results in a recording: `f` has the signature of the op, and only the dtypes and extents of its results are used.
+///
+/// ```ignore
+/// #[op("mylib::sort", opaque, fake = |x| x.empty_like())]
+/// fn sort(x: &Tensor) -> Result<Tensor> {
+///     let mut elements = x.to_vec::<f32>()?;
+///     ..
+/// }
+/// ```
 ///
 /// # Gradients
 ///

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use kernel_runtime::ops::parts::{Kernel, Schedule};
+use kernel_runtime::ops::parts::{Architecture, Kernel, KnownRecords, MachineCodeParts, Schedule};
 use kernel_runtime::{Device, Target};
 
 use crate::error::PackageError;
@@ -117,6 +117,7 @@ impl Package {
             Some(location) => format!("{} ({location})", violation.reason),
             None => violation.reason,
         });
+        let errors = errors.chain(self.names_ops_of(plan).err().as_ref().map(reason));
         checks.push(Check { subject, errors: errors.collect() });
         if let Some(limits) = limits {
             let errors = package::prepare(plan, &Device::cpu(), limits, limits.end(), 0).err().map(|error| error.to_string());
@@ -143,6 +144,7 @@ impl Package {
         let (mut kernels, mut named) = (Vec::new(), HashSet::new());
         for (number, json) in list.iter().enumerate() {
             let mut subject = format!("kernel {number}");
+            let mut errors = Vec::new();
             let kernel = self.kernel(json, &mut named).and_then(|parts| {
                 let [params, facts, variants] = [
                     count(parts.params.len(), "parameter", "parameters"),
@@ -150,9 +152,24 @@ impl Package {
                     count(parts.variants.len(), "variant", "variants"),
                 ];
                 subject = format!("kernel `{}`: its IR, {params}, {facts}, {variants}", parts.name);
+                let codes: Vec<_> = parts.variants.iter().flat_map(|variant| &variant.machine_code).collect();
+                if !codes.is_empty() {
+                    subject += &format!(", {}", count(codes.len(), "file of machine code", "files of machine code"));
+                }
+                let is_code =
+                    |code: &&&MachineCodeParts| code.architecture.parse::<Architecture>().is_ok() && code.bytes.starts_with(b"\x7fELF");
+                if let Some(code) = codes.iter().find(|code| !is_code(code)) {
+                    errors.push(format!("a file for architecture `{}` is no machine code that this version loads", code.architecture));
+                }
+                if let Some(text) = parts.built.as_ref().map(|built| &built.records).filter(|text| !text.is_empty()) {
+                    match KnownRecords::parse(text) {
+                        Ok(records) => subject += &format!(", {}", count(records.all().len(), "result of tuning", "results of tuning")),
+                        Err(reason) => errors.push(reason),
+                    }
+                }
                 self.kernel_of(parts)
             });
-            let errors = kernel.as_ref().err().map(reason).into_iter().collect();
+            errors.extend(kernel.as_ref().err().map(reason));
             checks.push(Check { subject, errors });
             kernels.push(kernel.ok());
         }
@@ -175,7 +192,7 @@ fn count(number: usize, one: &str, many: &str) -> String {
 fn launches(plan: &Plan) -> impl Iterator<Item = (usize, &kernel_runtime::ops::recorder::RecordedLaunch)> {
     plan.nodes.iter().enumerate().filter_map(|(number, node)| match &node.op {
         NodeOp::Launch(launch) => Some((number, launch)),
-        NodeOp::Alloc { .. } | NodeOp::View { .. } => None,
+        NodeOp::Alloc { .. } | NodeOp::View { .. } | NodeOp::Extern(_) => None,
     })
 }
 

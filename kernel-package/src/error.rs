@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use kernel_runtime::ops::MissingOp;
 use kernel_runtime::ops::parts::NotPacked;
 use kernel_runtime::ops::recorder::TensorType;
 use kernel_runtime::{Device, DimError, Dtype, Site};
@@ -22,6 +23,14 @@ pub enum RunError {
         names: String,
         /// The number of inputs of the run.
         given: usize,
+    },
+    /// The type of a program's results has another number of tensors than the program returns.
+    #[error("wrong number of outputs: the program returns {returned}, and the type of its results has {typed}")]
+    OutputCount {
+        /// The number of outputs of the program.
+        returned: usize,
+        /// The number of tensors in the type.
+        typed: usize,
     },
     /// An input of a run has another dtype than the program's.
     #[error("input `{input}` has elements of type `{found}`, and the graph takes `{expected}`")]
@@ -95,6 +104,24 @@ pub enum RunError {
     #[error("the program does not run on the CPU: an op has a function for it (`cpu = ..`) that cannot be recorded: {reason}")]
     NotOnCpu {
         /// Why the function cannot be recorded.
+        reason: String,
+    },
+    /// The program calls opaque ops that this process lacks. They are code of the program that recorded it, which the plan only names.
+    #[error(
+        "this process lacks {} that the program calls: {}\nhelp: link the crates that define them (`use mylib as _;`), in the versions that recorded the program",
+        if ops.len() == 1 { "an opaque op" } else { "opaque ops" },
+        .ops.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    )]
+    MissingOps {
+        /// The ops.
+        ops: Vec<MissingOp>,
+    },
+    /// An opaque op returned, or made of a tensor that it writes, something else than its `fake` function declares.
+    #[error("`{op}`: {reason}\nhelp: let the `fake` function of the op make results of the types that the op has")]
+    OpResult {
+        /// The op.
+        op: String,
+        /// What differs.
         reason: String,
     },
     /// A run of an untrusted package was stopped between two operations.
@@ -203,6 +230,12 @@ pub enum PackageError {
         /// The format that this program reads.
         expected: u64,
     },
+    /// The package of a stranger calls opaque ops: code of this process, which may do anything.
+    #[error("an untrusted package cannot call opaque ops: `{}`\nhelp: open it with `Package::open` if you trust its writer", .schemas.join("`, `"))]
+    OpaqueOps {
+        /// The schemas of the ops.
+        schemas: Vec<String>,
+    },
     /// A kernel has no code that can be packed.
     #[error("kernel `{kernel}` ({parameters}) was not built for any target\nhelp: {help}")]
     NoCode {
@@ -212,6 +245,33 @@ pub enum PackageError {
         parameters: String,
         /// How to mend it.
         help: String,
+    },
+    /// There is no assembler for [`PackageWriter::machine_code`](crate::PackageWriter::machine_code).
+    #[error(
+        "machine code needs NVIDIA's assembler, and {reason}\nhelp: install the CUDA toolkit, or name its `ptxas` with `.ptxas(path)` or `GALATEA_PTXAS`"
+    )]
+    NoAssembler {
+        /// Why there is none.
+        reason: String,
+    },
+    /// The assembler rejects the PTX of a kernel.
+    #[error(
+        "kernel `{kernel}` cannot be assembled for compute capability {}.{}: {reason}\nhelp: use a newer `ptxas`, or leave this GPU out of `.machine_code([..])`",
+        .capability.0, .capability.1
+    )]
+    NotAssembled {
+        /// The kernel.
+        kernel: String,
+        /// The compute capability of the GPU.
+        capability: (u32, u32),
+        /// The messages of the assembler.
+        reason: String,
+    },
+    /// The text for [`PackageWriter::records`](crate::PackageWriter::records) holds no results of tuning.
+    #[error("{reason}")]
+    Records {
+        /// What is wrong with it, and how to mend it.
+        reason: String,
     },
     /// A package cannot hold what `#[autotune]` gives a kernel.
     #[error("kernel `{kernel}` cannot be packed: {reason} (recorded in {location})\nhelp: {}", .reason.help())]

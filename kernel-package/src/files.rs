@@ -1,7 +1,7 @@
 //! Files on disk: mapped to read, and replaced in one step.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ pub(crate) fn read(path: &Path, limits: Limits) -> Result<Arc<[u8]>, PackageErro
     Ok(bytes)
 }
 
-/// Writes a file. If one exists, it is replaced in one step: a reader sees the old one or the new one.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), PackageError> {
+/// Writes a file. If one exists, it is replaced in one step: a reader sees the old one or the new one. `write` may write at any offset.
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<&File>) -> Result<(), PackageError>) -> Result<(), PackageError> {
     let fail = |source| PackageError::File { path: path.to_owned(), source };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let mut builder = tempfile::Builder::new();
@@ -48,8 +48,11 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), PackageError> {
     // As any new file: the process' mask of permissions applies. Temporary files are otherwise for their owner only.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut new = builder.tempfile_in(folder).map_err(fail)?;
-    new.write_all(bytes).and_then(|()| new.as_file().sync_all()).map_err(fail)?;
+    let new = builder.tempfile_in(folder).map_err(fail)?;
+    let mut out = BufWriter::new(new.as_file());
+    write(&mut out)?;
+    out.flush().and_then(|()| new.as_file().sync_all()).map_err(fail)?;
+    drop(out);
     new.persist(path).map_err(|error| fail(error.error))?;
     Ok(())
 }

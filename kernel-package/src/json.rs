@@ -22,7 +22,7 @@ use serde_json::{Value as Json, json};
 
 use crate::error::PackageError;
 use crate::plan::{Constant, Node, NodeOp, Plan, PlanInput};
-use crate::tuning;
+use crate::{opaque, tuning};
 
 /// The plan as JSON, with these names of its constants. `number` gives the number of a kernel.
 pub(crate) fn write(plan: &Plan, names: &[String], number: &dyn Fn(&'static Kernel) -> usize) -> Json {
@@ -52,7 +52,7 @@ pub(crate) fn write(plan: &Plan, names: &[String], number: &dyn Fn(&'static Kern
     json
 }
 
-fn numbers(values: &[Value]) -> Vec<u32> {
+pub(crate) fn numbers(values: &[Value]) -> Vec<u32> {
     values.iter().map(|value| value.0).collect()
 }
 
@@ -66,6 +66,7 @@ fn write_node(node: &Node, number: &dyn Fn(&'static Kernel) -> usize) -> Json {
             "grid": launch.grid().each_ref().map(Dim::to_string),
             "args": launch.arguments().iter().map(write_arg).collect::<Vec<_>>(),
         }),
+        NodeOp::Extern(call) => opaque::write(call),
     };
     if let NodeOp::Launch(launch) = &node.op
         && let Some(tuning) = launch.tuning()
@@ -262,6 +263,8 @@ impl Reader<'_> {
             }
         } else if !json["view"].is_null() {
             NodeOp::View { of: self.value(&json["view"])?, offset: self.dim(text(&json["offset"], "offset")?)? }
+        } else if !json["extern"].is_null() {
+            NodeOp::Extern(opaque::read(json, &|value| self.value(value), &|dim| self.dim(dim))?)
         } else {
             NodeOp::Launch(self.launch(json, &location)?)
         };

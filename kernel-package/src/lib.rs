@@ -8,13 +8,18 @@
 
 mod archive;
 mod check;
+mod code;
+mod compiled;
 mod error;
 mod execute;
 mod files;
 mod guards;
 mod json;
 mod limits;
+mod manifest;
 mod memory;
+mod on_stream;
+mod opaque;
 mod package;
 mod plan;
 mod replays;
@@ -22,12 +27,17 @@ mod session;
 mod tuning;
 mod verify;
 pub mod weights;
+mod writer;
 
 pub use check::Check;
+pub use compiled::Compiled;
 pub use error::{PackageError, RunError};
 pub use limits::Limits;
-pub use package::{Package, PackageWriter};
+pub use on_stream::OnStream;
+pub use package::Package;
 pub use plan::{Constant, Node, NodeOp, Plan, PlanInput};
+pub use replays::ReplayCounts;
 pub use session::Session;
 pub use verify::Violation;
 pub use weights::{load_parameters, save_parameters};
+pub use writer::PackageWriter;

@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 
 use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::recorder::{RecordedArg, TensorType, Value};
-use kernel_runtime::{Device, Dim, DimValues, Dtype};
+use kernel_runtime::{Dim, DimValues, Dtype, Shape, Stream};
 
 use crate::error::RunError;
+use crate::execute::Run;
 use crate::plan::{NodeOp, Plan};
 
 type Result<T, E = RunError> = std::result::Result<T, E>;
@@ -28,6 +29,24 @@ pub(crate) struct Lifetimes {
     /// For each value, the slot whose memory it has or is a part of, unless a launch had to copy.
     slot_of: Vec<Option<usize>>,
     slots: Vec<Slot>,
+    /// The memory of each output, if no launch copies; `None` if it is not known.
+    outputs: Vec<Option<Part>>,
+}
+
+/// The memory of a value.
+#[derive(Clone, Debug)]
+struct Part {
+    of: Whole,
+    /// The number of the first element.
+    offset: Dim,
+}
+
+/// The memory of which a value is a part.
+#[derive(Clone, Copy, Debug)]
+enum Whole {
+    Input(usize),
+    Constant(usize),
+    Slot(usize),
 }
 
 /// Memory that allocations have one after the other.
@@ -44,31 +63,22 @@ struct Slot {
 
 impl Slot {
     /// The number of elements for these dims. An error if an allocation of that size is impossible.
-    fn len(&self, plan: &Plan, device: &Device, dims: &DimValues) -> Result<i64> {
-        let len = |value: &Value| {
-            let extents = extents(plan.ty(*value), dims)?;
-            match product(extents.iter().map(|extent| Some(*extent))) {
-                Some(len) => Ok(len),
-                None => Err(match Tensor::empty(device, self.dtype, extents) {
-                    Ok(_) => RunError::Invalid { reason: "an extent is negative".to_owned() },
-                    Err(error) => error.into(),
-                }),
-            }
-        };
-        self.allocated.iter().map(len).try_fold(0, |most, len| Ok(most.max(len?)))
+    fn len(&self, plan: &Plan, dims: &DimValues) -> Result<usize> {
+        self.allocated.iter().try_fold(0, |most, value| Ok(plan.ty(*value).shape(dims)?.len().max(most)))
     }
 
     /// New memory for `len` elements, and for later runs with room for the upper bounds of the dims.
-    fn allocate(&self, device: &Device, len: i64, for_later_runs: bool) -> Result<Tensor> {
+    fn allocate(&self, stream: &Stream, len: usize, for_later_runs: bool) -> Result<Tensor> {
+        let empty = |len: usize| Tensor::empty_on(stream, self.dtype, Shape::new(&[len])?);
         let fits = |most: &i64| most.checked_mul(self.dtype.bytes() as i64).is_some_and(|bytes| bytes <= MOST_BYTES_AHEAD);
         // If there is too little memory for the upper bounds, that of this run may still fit.
         if for_later_runs
-            && let Some(most) = self.most.filter(fits)
-            && let Ok(tensor) = Tensor::empty(device, self.dtype, [most.max(len)])
+            && let Some(most) = self.most.filter(fits).and_then(|most| usize::try_from(most).ok())
+            && let Ok(tensor) = empty(most.max(len))
         {
             return Ok(tensor);
         }
-        Ok(Tensor::empty(device, self.dtype, [len])?)
+        Ok(empty(len)?)
     }
 }
 
@@ -118,8 +128,9 @@ impl Lifetimes {
             }
             free.extend(given_back[number].drain(..).map(|slot| key(&slots, slot)));
         }
-        let slot_of = allocation_of.iter().map(|number| number.map(|number| slot_of_node[number])).collect();
-        Lifetimes { last_uses, slot_of, slots }
+        let slot_of: Vec<_> = allocation_of.iter().map(|number| number.map(|number| slot_of_node[number])).collect();
+        let outputs = parts(plan, &slot_of);
+        Lifetimes { last_uses, slot_of, slots, outputs }
     }
 
     /// The bytes that a run with these dims allocates at most, its outputs included.
@@ -148,20 +159,58 @@ impl Lifetimes {
                         }
                     }
                 }
+                // The op allocates what it returns, and memory for a tensor that it writes and that is shared.
+                NodeOp::Extern(_) => {
+                    for result in &node.results {
+                        total = total.saturating_add(bytes(plan.ty(*result), dims)?);
+                    }
+                }
             }
         }
         Ok(total)
     }
 
-    /// Takes the memory of outputs of an earlier run for those of the next one, where no other tensor shares it.
-    pub(crate) fn take(&self, plan: &Plan, device: &Device, outputs: Vec<Tensor>, memory: &mut Memory) {
+    /// Takes the memory of outputs of an earlier run for those of the next one, where no other tensor shares it. `outputs` is empty then. Memory with another
+    /// home stream moves to the stream of the run, which waits for earlier uses.
+    pub(crate) fn take(&self, plan: &Plan, stream: &Stream, outputs: &mut Vec<Tensor>, memory: &mut Memory) {
         memory.resize(self.slots.len(), None);
-        for (value, tensor) in plan.outputs.iter().zip(outputs) {
-            let fits = tensor.dtype() == plan.ty(*value).dtype && tensor.device() == Some(*device);
+        // In their order: the last one of several parts of one memory is its only handle.
+        for (tensor, value) in outputs.drain(..).zip(&plan.outputs) {
+            let fits = tensor.dtype() == plan.ty(*value).dtype && tensor.device() == Some(stream.device());
             if let Some(slot) = self.slot_of[value.0 as usize].filter(|slot| fits && memory[*slot].is_none()) {
-                memory[slot] = whole(tensor);
+                memory[slot] = whole(tensor).and_then(|tensor| moved_to(stream, tensor));
             }
         }
+    }
+
+    /// The outputs of a run whose operations a graph has made, with prepared memory. Adds them to `outputs`.
+    pub(crate) fn outputs(
+        &self,
+        plan: &Plan,
+        inputs: &[&Tensor],
+        dims: &DimValues,
+        memory: &mut Memory,
+        outputs: &mut Vec<Tensor>,
+    ) -> Result<()> {
+        for (value, part) in plan.outputs.iter().zip(&self.outputs) {
+            let whole = part.as_ref().and_then(|part| match part.of {
+                Whole::Input(number) => inputs.get(number).copied(),
+                Whole::Constant(number) => plan.constants.get(number).map(|constant| &constant.tensor),
+                Whole::Slot(slot) => memory[slot].as_ref(),
+            });
+            let (Some(part), Some(whole)) = (part, whole) else {
+                return Err(RunError::Invalid { reason: format!("value {} has no memory", value.0) });
+            };
+            outputs.push(whole.part_at(part.offset.value(dims)?, plan.ty(*value).shape(dims)?)?);
+        }
+        // Outputs belong to the caller.
+        self.slots.iter().zip(memory).filter(|(slot, _)| slot.escapes).for_each(|(_, memory)| *memory = None);
+        Ok(())
+    }
+
+    /// Whether a run knows the memory of its outputs without its operations.
+    pub(crate) fn are_outputs_known(&self) -> bool {
+        self.outputs.iter().all(Option::is_some)
     }
 
     /// Makes sure that each slot has memory for a run with these dims. Returns how often memory was allocated.
@@ -170,7 +219,7 @@ impl Lifetimes {
     pub(crate) fn prepare(
         &self,
         plan: &Plan,
-        device: &Device,
+        stream: &Stream,
         dims: &DimValues,
         memory: &mut Memory,
         for_later_runs: bool,
@@ -178,23 +227,27 @@ impl Lifetimes {
         memory.resize(self.slots.len(), None);
         let mut allocations = 0;
         for (slot, memory) in self.slots.iter().zip(memory) {
-            let len = slot.len(plan, device, dims)?;
-            let fits = |known: &Tensor| i64::try_from(known.capacity()).is_ok_and(|capacity| len <= capacity) && known.is_unique();
+            let len = slot.len(plan, dims)?;
+            let fits = |known: &Tensor| len <= known.capacity() && known.is_unique();
             if !memory.as_ref().is_some_and(fits) {
                 allocations += 1;
                 // The old memory is free before the new one is needed.
                 *memory = None;
-                *memory = Some(slot.allocate(device, len, for_later_runs && !slot.escapes)?);
+                *memory = Some(slot.allocate(stream, len, for_later_runs && !slot.escapes)?);
             }
         }
         Ok(allocations)
     }
 
     /// The memory for an allocation, which defines this value.
-    pub(crate) fn allocated(&self, value: Value, ty: &TensorType, dims: &DimValues, memory: &mut Memory) -> Result<Tensor> {
+    pub(crate) fn allocated(&self, value: Value, Run { plan, dims, stream, .. }: Run<'_>, memory: &mut Memory) -> Result<Tensor> {
         let tensor = self.slot_of[value.0 as usize].and_then(|slot| memory[slot].take());
-        let tensor = tensor.map(|tensor| tensor.reused(extents(ty, dims)?).map_err(RunError::from)).transpose()?.flatten();
-        tensor.ok_or_else(|| RunError::Invalid { reason: format!("value {} has no memory", value.0) })
+        let ty = plan.ty(value);
+        match tensor.and_then(|tensor| tensor.reused(ty.shape(dims).ok()?)) {
+            Some(tensor) => Ok(tensor),
+            // An opaque op has kept a handle of the memory, so that the earlier value of the slot did not give it back.
+            None => Ok(Tensor::empty_on(stream, ty.dtype, ty.shape(dims)?)?),
+        }
     }
 
     /// Keeps the memory of a value that has ended, for a later allocation of the slot.
@@ -249,20 +302,57 @@ fn allocations(plan: &Plan) -> Vec<Option<usize>> {
                     of[result.0 as usize] = of[written.0 as usize];
                 }
             }
+            NodeOp::Extern(call) => {
+                let written: Vec<Value> = call.written().collect();
+                for (result, written) in node.results[node.results.len() - written.len()..].iter().zip(written) {
+                    of[result.0 as usize] = of[written.0 as usize];
+                }
+            }
         }
     }
     of
 }
 
-/// All memory of a tensor, as one axis; `None` if another tensor shares it.
-fn whole(tensor: Tensor) -> Option<Tensor> {
-    let capacity = tensor.capacity();
-    tensor.reused([capacity]).ok().flatten()
+/// The memory of each output. A launch that copies makes memory of its own instead.
+fn parts(plan: &Plan, slot_of: &[Option<usize>]) -> Vec<Option<Part>> {
+    // The value that brings the memory, and the number of the first element in it.
+    let mut roots: Vec<(Value, Dim)> = (0..plan.types.len()).map(|value| (Value(value as u32), Dim::from(0))).collect();
+    for node in &plan.nodes {
+        match &node.op {
+            NodeOp::View { of, offset } => {
+                let (root, first) = &roots[of.0 as usize];
+                roots[node.results[0].0 as usize] = (*root, first + offset);
+            }
+            NodeOp::Launch(launch) => {
+                for (result, written) in node.results.iter().zip(launch.args().filter_map(|(_, arg)| arg.written())) {
+                    roots[result.0 as usize] = roots[written.0 as usize].clone();
+                }
+            }
+            // No graph holds a call, so no run asks for the memory of its results.
+            NodeOp::Alloc { .. } | NodeOp::Extern(_) => {}
+        }
+    }
+    let part = |value: &Value| {
+        let (root, offset) = &roots[value.0 as usize];
+        let constant = || plan.constants.iter().position(|constant| constant.value == *root).map(Whole::Constant);
+        let input = Some(root.0 as usize).filter(|root| *root < plan.inputs.len()).map(Whole::Input);
+        let of = slot_of[value.0 as usize].map(Whole::Slot).or(input).or_else(constant)?;
+        // A sum may have no value where each of its terms has one.
+        offset.bounds().is_ok().then(|| Part { of, offset: offset.clone() })
+    };
+    plan.outputs.iter().map(part).collect()
 }
 
-/// The extents of a value with these dims.
-pub(crate) fn extents(ty: &TensorType, dims: &DimValues) -> Result<Vec<i64>> {
-    Ok(ty.dims.iter().map(|dim| dim.value(dims)).collect::<kernel_runtime::Result<_>>()?)
+/// All memory of a tensor, as one axis; `None` if another tensor shares it.
+fn whole(tensor: Tensor) -> Option<Tensor> {
+    let shape = Shape::new(&[tensor.capacity()]).ok()?;
+    tensor.reused(shape)
+}
+
+/// The tensor with this home stream; `None` if the streams cannot be ordered.
+fn moved_to(stream: &Stream, mut tensor: Tensor) -> Option<Tensor> {
+    let is_home = tensor.stream() == Some(stream);
+    (is_home || tensor.set_stream(stream).is_ok()).then_some(tensor)
 }
 
 /// The number of elements; `None` if an extent is not known, or for more than an `i64` counts. The order of the extents does not matter: a tensor with an extent of 0 is empty.
@@ -280,6 +370,7 @@ fn most(ty: &TensorType) -> Option<i64> {
 
 /// The bytes of a value with these dims; `u64::MAX` for more than memory can have.
 fn bytes(ty: &TensorType, dims: &DimValues) -> Result<u64> {
-    let len = product(extents(ty, dims)?.into_iter().map(Some));
+    let extents = ty.dims.iter().map(|dim| dim.value(dims)).collect::<kernel_runtime::Result<Vec<i64>>>()?;
+    let len = product(extents.into_iter().map(Some));
     Ok(len.and_then(|len| u64::try_from(len).ok()?.checked_mul(ty.dtype.bytes() as u64)).unwrap_or(u64::MAX))
 }

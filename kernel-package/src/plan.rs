@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use kernel_runtime::ops::Tensor;
 use kernel_runtime::ops::recorder::{RecordedArg, RecordedLaunch, TensorType, Value};
+use kernel_runtime::ops::{ExternCall, Tensor};
 use kernel_runtime::{Device, Dim, Site};
 
 /// A program that a [`Session`](crate::Session) runs.
@@ -77,6 +77,8 @@ pub enum NodeOp {
     },
     /// A launch. It defines a value for each tensor that the kernel writes, in the order of the arguments.
     Launch(RecordedLaunch),
+    /// A call of an opaque op. It defines a value for each tensor that the op returns, and then one for each tensor that it writes, in the order of the arguments.
+    Extern(ExternCall),
 }
 
 impl Plan {
@@ -113,7 +115,7 @@ impl Plan {
     }
 
     /// The names of the constants of the plan for the CPU: of a constant of this plan, the same name.
-    pub(crate) fn constant_names_on_cpu(&self, on_cpu: &Plan) -> Vec<String> {
+    pub fn constant_names_on_cpu(&self, on_cpu: &Plan) -> Vec<String> {
         let own = self.constant_names();
         let of = |(constant, name): (&Constant, String)| {
             if constant.name.is_some() {
@@ -125,6 +127,16 @@ impl Plan {
             }
         };
         on_cpu.constants.iter().zip(on_cpu.constant_names()).map(of).collect()
+    }
+
+    /// The schemas of the opaque ops that the plan calls, and those of its plan for the CPU: each once, sorted.
+    pub fn opaque_ops(&self) -> Vec<&str> {
+        let plans = std::iter::once(self).chain(self.on_cpu.as_deref());
+        let ops = plans.flat_map(|plan| &plan.nodes).map(|node| &node.op);
+        let mut schemas: Vec<&str> = ops.filter_map(|op| if let NodeOp::Extern(call) = op { Some(call.schema()) } else { None }).collect();
+        schemas.sort_unstable();
+        schemas.dedup();
+        schemas
     }
 
     /// The plan for a device: this one, or that for the CPU.
@@ -154,6 +166,7 @@ impl NodeOp {
                     }
                 }
             }
+            NodeOp::Extern(call) => call.each_value(visit),
         }
     }
 }

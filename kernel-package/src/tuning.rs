@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 
 use crate::error::PackageError;
 use crate::json::{fail, hex, list, read_key, text, unhex, write_key};
-use crate::package::{read_schedule, write_schedule};
+use crate::manifest::{read_schedule, write_schedule};
 
 type Result<T, E = PackageError> = std::result::Result<T, E>;
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use kernel_runtime::ops::ExternArg;
 use kernel_runtime::ops::recorder::{RecordedArg, TensorType, Value};
 use kernel_runtime::{Dim, Site};
 
@@ -17,7 +18,8 @@ pub struct Violation {
 }
 
 impl Plan {
-    /// Checks that each value has a type and one definition in front of its uses, and that a launch defines a value for each tensor that it writes.
+    /// Checks that each value has a type and one definition in front of its uses, and that a launch or a call of an opaque op defines a value for each
+    /// tensor that it writes.
     ///
     /// # Errors
     /// The first broken rule.
@@ -61,7 +63,13 @@ impl Plan {
             if let Some(Value(value)) = undefined {
                 return invalid(format!("node {number} uses value {value} in front of its definition"));
             }
-            let expected = if matches!(node.op, NodeOp::Launch(_)) { written.len() } else { 1 };
+            // The number of results that are no new values of written tensors, which follow them.
+            let returned = match &node.op {
+                NodeOp::Alloc { .. } | NodeOp::View { .. } => 1,
+                NodeOp::Launch(_) => 0,
+                NodeOp::Extern(call) => call.returned().unwrap_or_else(|| node.results.len().saturating_sub(written.len())),
+            };
+            let expected = returned + written.len();
             if node.results.len() != expected {
                 return invalid(format!("node {number} has {} results instead of {expected}", node.results.len()));
             }
@@ -71,7 +79,7 @@ impl Plan {
                     _ => return invalid(format!("node {number} defines value {} again, or without a type", result.0)),
                 }
             }
-            if node.results.iter().zip(&written).any(|(result, written)| self.ty(*result) != self.ty(*written)) {
+            if node.results[returned..].iter().zip(&written).any(|(result, written)| self.ty(*result) != self.ty(*written)) {
                 return invalid(format!("node {number} gives a tensor that it writes another type"));
             }
             self.operands_fit(number, &node.op, &node.results)?;
@@ -96,7 +104,7 @@ impl Plan {
     /// Checks the dtypes of the operands, which are defined.
     fn operands_fit(&self, number: usize, op: &NodeOp, results: &[Value]) -> Result<(), Violation> {
         let fits = match op {
-            NodeOp::Alloc { .. } => true,
+            NodeOp::Alloc { .. } | NodeOp::Extern(_) => true,
             NodeOp::View { of, .. } => results.iter().all(|result| self.ty(*result).dtype == self.ty(*of).dtype),
             NodeOp::Launch(launch) => launch.args().all(|(_, arg)| match arg {
                 RecordedArg::Tensor { value, dtype, .. } => self.ty(*value).dtype == *dtype,
@@ -137,6 +145,13 @@ impl Plan {
                     launch.grids().flatten().try_for_each(check)?;
                     for (_, arg) in launch.args() {
                         if let RecordedArg::Dim { dim, .. } = arg {
+                            check(dim)?;
+                        }
+                    }
+                }
+                NodeOp::Extern(call) => {
+                    for arg in call.arguments() {
+                        if let ExternArg::Dim(dim) = arg {
                             check(dim)?;
                         }
                     }

@@ -19,6 +19,7 @@
 //! ```
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
@@ -56,7 +57,11 @@ impl Entry {
 /// # Errors
 /// [`PackageError::File`] for the path, [`PackageError::SameName`] for two tensors of one name, and errors of copies from the device.
 pub fn save(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<(), PackageError> {
-    files::replace(path.as_ref(), &to_bytes(tensors)?)
+    let (path, contents) = (path.as_ref(), Contents::of(tensors)?);
+    files::replace(path, |file| {
+        let fail = |source| PackageError::File { path: path.to_owned(), source };
+        contents.parts().try_for_each(|part| file.write_all(&part?).map_err(fail))
+    })
 }
 
 /// Reads a file of named tensors. They are copied to the device, in the order of the file.
@@ -161,34 +166,48 @@ const NAMES: [(Dtype, &str); 15] = [
     (Dtype::F8E5M2, "F8_E5M2"),
 ];
 
-/// The bytes of a file with these tensors.
-pub(crate) fn to_bytes(tensors: &[(String, Tensor)]) -> Result<Vec<u8>, PackageError> {
-    let mut parts = Vec::with_capacity(tensors.len());
-    for (name, tensor) in tensors {
-        parts.push((name.clone(), tensor.dtype(), extents(&tensor.dims())?, tensor.to_bytes()?));
-    }
-    write(&parts)
+/// The contents of a file with named tensors. Only one of them at a time is copied from its device.
+pub(crate) struct Contents<'t> {
+    header: Vec<u8>,
+    tensors: &'t [(String, Tensor)],
+    len: u64,
 }
 
-/// The bytes of a file with these tensors: their names, dtypes, shapes and little-endian elements.
-fn write(tensors: &[(String, Dtype, Vec<usize>, Vec<u8>)]) -> Result<Vec<u8>, PackageError> {
+impl<'t> Contents<'t> {
+    pub(crate) fn of(tensors: &'t [(String, Tensor)]) -> Result<Contents<'t>, PackageError> {
+        let ty = |(name, tensor): &(String, Tensor)| Ok((name.clone(), tensor.dtype(), extents(&tensor.dims())?));
+        let (header, data) = header(&tensors.iter().map(ty).collect::<Result<Vec<_>, PackageError>>()?)?;
+        Ok(Contents { len: header.len() as u64 + data, header, tensors })
+    }
+
+    /// The number of bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The bytes in their order: the header, and the elements of each tensor.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Result<Vec<u8>, PackageError>> + '_ {
+        let elements = self.tensors.iter().map(|(_, tensor)| tensor.to_bytes().map_err(PackageError::from));
+        std::iter::once_with(|| Ok(self.header.clone())).chain(elements)
+    }
+}
+
+/// The header of a file with tensors of these names, dtypes and shapes, with its length in front; and the number of bytes of the elements behind it.
+fn header(tensors: &[(String, Dtype, Vec<usize>)]) -> Result<(Vec<u8>, u64), PackageError> {
     let (mut header, mut at) = (Map::new(), 0);
-    for (name, dtype, shape, bytes) in tensors {
+    for (name, dtype, shape) in tensors {
+        let end = at + shape.iter().product::<usize>() as u64 * dtype.bytes() as u64;
         let dtype = NAMES.iter().find(|(known, _)| known == dtype).map(|(_, name)| *name);
-        let entry = json!({ "dtype": dtype, "shape": shape, "data_offsets": [at, at + bytes.len()] });
+        let entry = json!({ "dtype": dtype, "shape": shape, "data_offsets": [at, end] });
         if name == METADATA || header.insert(name.clone(), entry).is_some() {
             return Err(PackageError::SameName { name: name.clone() });
         }
-        at += bytes.len();
+        at = end;
     }
     let mut header = Json::Object(header).to_string().into_bytes();
     // Elements begin at a multiple of 8 bytes.
     header.resize(header.len().next_multiple_of(8), b' ');
-    let mut file = Vec::with_capacity(8 + header.len() + at);
-    file.extend_from_slice(&(header.len() as u64).to_le_bytes());
-    file.append(&mut header);
-    tensors.iter().for_each(|(.., bytes)| file.extend_from_slice(bytes));
-    Ok(file)
+    Ok(([&(header.len() as u64).to_le_bytes()[..], &header].concat(), at))
 }
 
 /// The bytes of the header that a file states, as far as the file has them.
@@ -252,17 +271,20 @@ mod tests {
             ("b.weight".to_owned(), Dtype::F64, vec![], vec![2; 8]),
             ("c".to_owned(), Dtype::F8E5M2, vec![0, 7], vec![]),
         ];
-        let file = write(&tensors).unwrap();
+        let types: Vec<_> = tensors.iter().map(|(name, dtype, shape, _)| (name.clone(), *dtype, shape.clone())).collect();
+        let (mut file, data) = header(&types).unwrap();
+        tensors.iter().for_each(|(.., bytes)| file.extend(bytes));
+        assert_eq!(data, 20);
         let found: Vec<_> = read(&file).unwrap().into_iter().map(|e| (e.name, e.dtype, e.shape, file[e.bytes].to_vec())).collect();
         assert_eq!(found, tensors);
     }
 
     #[test]
     fn a_name_is_used_once() {
-        let tensor = |name: &str| (name.to_owned(), Dtype::U8, vec![1], vec![1]);
-        assert!(write(&[tensor("a"), tensor("b")]).is_ok());
+        let tensor = |name: &str| (name.to_owned(), Dtype::U8, vec![1]);
+        assert!(header(&[tensor("a"), tensor("b")]).is_ok());
         for tensors in [[tensor("a"), tensor("a")], [tensor("a"), tensor(METADATA)]] {
-            assert!(matches!(write(&tensors), Err(PackageError::SameName { .. })));
+            assert!(matches!(header(&tensors), Err(PackageError::SameName { .. })));
         }
     }
 

@@ -9,7 +9,6 @@
 
 #![deny(missing_docs)]
 
-#[cfg(feature = "cache")]
 pub mod assembler;
 pub mod bench;
 pub mod cache;

@@ -30,7 +30,8 @@ pub use crate::launch::scalar::{GenericScalarArg, ScalarArg};
 pub use crate::launch::type_word::TypeParam;
 pub use crate::ops::Tensor as OpTensor;
 pub use crate::ops::{
-    GradKernels, OpCall, OpDef, OpEntry, OpGrads, OpInput, OpInputs, OpResults, Saved, Tape, into_error, is_on_cpu, named, tape,
+    GradKernels, OpCall, OpDef, OpEntry, OpGrads, OpInput, OpInputs, OpResults, Saved, Tape, intercepted, into_error, is_intercepted,
+    is_on_cpu, named, own_error, refuse_gradients, tape,
 };
 pub use crate::tensor::constant::constant_of;
 pub use crate::tensor::element::{Element, ElementArg, Float, FloatArg, Int, IntArg, Number, NumberArg, Scalar, bf16, f8e4m3, f8e5m2, f16};

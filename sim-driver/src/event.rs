@@ -7,6 +7,7 @@ use cudarc::driver::sys::{CUdriverProcAddressQueryResult, CUevent, CUresult, CUs
 use crate::call::{answer, call, call_in_context, handle};
 use crate::plant;
 use crate::state::State;
+use crate::tensor_map::cuTensorMapEncodeTiled;
 use crate::work::{Ticket, Work};
 
 /// An event: a position in the work of a stream.
@@ -117,7 +118,7 @@ unsafe extern "C" fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: CUeven
     unsafe { cuEventElapsedTime(milliseconds, start, end) }
 }
 
-/// Finds the one function that cudarc requests by version, and the functions for tests.
+/// Finds the functions that `kernel-runtime` requests by version, and the functions for tests.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetProcAddress_v2(
     symbol: *const std::ffi::c_char,
@@ -129,7 +130,11 @@ unsafe extern "C" fn cuGetProcAddress_v2(
     // SAFETY: the caller passes a null-terminated string.
     let symbol = unsafe { std::ffi::CStr::from_ptr(symbol) };
     call(|_| {
-        let found = if symbol == c"cuEventElapsedTime" { Some(cuEventElapsedTime as *mut c_void) } else { plant::find(symbol) };
+        let found = match symbol.to_bytes() {
+            b"cuEventElapsedTime" => Some(cuEventElapsedTime as *mut c_void),
+            b"cuTensorMapEncodeTiled" => Some(cuTensorMapEncodeTiled as *mut c_void),
+            _ => plant::find(symbol),
+        };
         // SAFETY: the caller passes a pointer that is null or valid for writes.
         unsafe { answer(function, found.unwrap_or(std::ptr::null_mut()))? };
         found.map(drop).ok_or(CUresult::CUDA_ERROR_NOT_FOUND)

@@ -24,12 +24,24 @@ pub(crate) struct Function {
 const SHARED_BYTES: u32 = 48 << 10;
 const MOST_THREADS: u32 = 1024;
 
-/// Loads PTX. Machine code is rejected.
+/// The beginning of machine code of simulated GPUs: the identification of an ELF file, with a name where NVIDIA's has none. PTX follows the header.
+const MACHINE_CODE: &[u8; 16] = b"\x7fELF\x02\x01\0\0simulate";
+/// The bytes of an ELF header.
+const ELF_HEADER: usize = 64;
+
+/// Loads PTX, or machine code of simulated GPUs. Other machine code is rejected. A failure that is planted for `cuModuleLoadData` is one of both functions.
 fn load(state: &mut State, gpu: usize, module: *mut CUmodule, image: *const c_void) -> Result<(), (CUresult, String)> {
+    state.may_fail("cuModuleLoadData").map_err(|code| (code, "simulated driver: a planted failure".to_owned()))?;
     // SAFETY: the caller passes null-terminated PTX, or machine code, which begins with four nonzero bytes.
-    let text = unsafe { CStr::from_ptr(image.cast()) };
+    let mut text = unsafe { CStr::from_ptr(image.cast()) };
     if text.to_bytes().starts_with(b"\x7fELF") {
-        return Err((CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, String::new()));
+        // SAFETY: machine code has a whole header.
+        let identification = unsafe { image.cast::<[u8; MACHINE_CODE.len()]>().read() };
+        if identification != *MACHINE_CODE {
+            return Err((CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, String::new()));
+        }
+        // SAFETY: null-terminated PTX follows the header of this machine code.
+        text = unsafe { CStr::from_ptr(image.cast::<c_char>().add(ELF_HEADER)) };
     }
     let refused = |log: String| (CUresult::CUDA_ERROR_INVALID_PTX, log);
     let text = text.to_str().map_err(|error| refused(error.to_string()))?;

@@ -22,4 +22,5 @@ mod memory;
 mod plant;
 mod state;
 mod stream;
+mod tensor_map;
 mod work;

@@ -64,12 +64,38 @@ unsafe extern "C" fn count(streams: *mut usize, events: *mut usize, failed: *mut
     })
 }
 
+/// Returns the number of tensor maps that were encoded.
+///
+/// # Safety
+/// The pointer is valid for writes.
+unsafe extern "C" fn encoded(maps: *mut usize) -> CUresult {
+    call(|state| {
+        // SAFETY: the caller guarantees a valid pointer, as the driver API requires.
+        unsafe { maps.write(state.encoded) };
+        Ok(())
+    })
+}
+
+/// Returns the number of modules that are loaded.
+///
+/// # Safety
+/// The pointer is valid for writes.
+unsafe extern "C" fn modules(loaded: *mut usize) -> CUresult {
+    call(|state| {
+        // SAFETY: the caller guarantees a valid pointer, as the driver API requires.
+        unsafe { loaded.write(state.modules.len()) };
+        Ok(())
+    })
+}
+
 /// The test hook with this name.
 pub(crate) fn find(name: &CStr) -> Option<*mut c_void> {
     match name.to_bytes() {
         b"simDriverFail" => Some(fail as *mut c_void),
         b"simDriverForgive" => Some(forgive as *mut c_void),
         b"simDriverCount" => Some(count as *mut c_void),
+        b"simDriverEncoded" => Some(encoded as *mut c_void),
+        b"simDriverModules" => Some(modules as *mut c_void),
         _ => None,
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct State {
     pub(crate) planted: Vec<Planted>,
     /// The number of failed calls. A tool such as compute-sanitizer reports each of them.
     pub(crate) failed: usize,
+    /// The number of encoded tensor maps.
+    pub(crate) encoded: usize,
     /// The fault that ended all work. Each later call returns it.
     pub(crate) lost: Option<CUresult>,
     /// The clock of the GPUs in microseconds. It advances when work completes.
@@ -53,6 +55,7 @@ impl State {
             executables: HashMap::new(),
             planted: Vec::new(),
             failed: 0,
+            encoded: 0,
             lost: None,
             clock_us: 0.0,
             handles: HANDLES,

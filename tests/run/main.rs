@@ -17,6 +17,8 @@ mod device_functions;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod divided_indices;
+mod dot_types;
+mod dots;
 mod elementwise;
 mod facts;
 mod float8;
@@ -39,6 +41,10 @@ mod printing;
 mod random;
 mod reductions;
 mod replays;
+mod role_epilogues;
+mod role_launches;
+mod role_loads;
+mod roles;
 mod rows;
 mod scalars;
 mod scans;
@@ -112,6 +118,12 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         overlap,
         pieces,
         divided_indices,
+        dot_types,
+        dots,
+        role_epilogues,
+        role_launches,
+        role_loads,
+        roles,
         printing,
         random,
         reductions,

@@ -76,7 +76,7 @@ const COMPILER: Modules = &[
     // The result of an elementwise op on one element: constant folding and the CPU executor share it.
     ("scalar", &["diagnostic", "dtype", "float8", "ir", "location"]),
     ("launch_value", &["diagnostic", "dtype", "ir", "location", "random", "scalar"]),
-    ("analysis", &["diagnostic", "dtype", "ir", "layout", "location", "random", "scalar", "target"]),
+    ("analysis", &["diagnostic", "dtype", "ir", "launch_value", "layout", "location", "random", "scalar", "target"]),
     ("passes", &["analysis", "diagnostic", "dtype", "ir", "launch_value", "layout", "location", "random", "scalar", "schedule", "target"]),
     (
         "backend",
@@ -96,9 +96,25 @@ const COMPILER: Modules = &[
         ],
     ),
     // The only entry point: it imports the passes and the backends, so that no other module does.
-    ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),
+    (
+        "compile",
+        &[
+            "analysis",
+            "backend",
+            "diagnostic",
+            "dtype",
+            "ir",
+            "launch_value",
+            "layout",
+            "location",
+            "passes",
+            "scalar",
+            "schedule",
+            "target",
+        ],
+    ),
     // It follows a compilation, and no other module uses it.
-    ("explain", &["analysis", "backend", "compile", "diagnostic", "dtype", "ir", "location", "passes", "target"]),
+    ("explain", &["analysis", "backend", "compile", "diagnostic", "dtype", "ir", "layout", "location", "passes", "target"]),
     ("dsl", &["dtype"]),
 ];
 

@@ -34,7 +34,8 @@ const ON_THE_GPU: &[&str] = &["galatea-gallery", "galatea-tests", "kernel-graph"
 /// Tests that the sanitizer skips: thousands of kernels, each launched once. The simulator checks all of their accesses.
 const NOT_SANITIZED: &[(&str, &str)] = &[("galatea-tests", "conformance"), ("galatea-tests", "fuzz")];
 /// Folders and files that are copied unchanged, if they exist.
-const DATA: &[&str] = &["tests/data", "tests/kernels", "kernel-runtime/tests/data", "benches/peers.py", "benches/gallery/peers"];
+const DATA: &[&str] =
+    &["tests/data", "tests/kernels", "kernel-runtime/tests/data", "benches/peers.py", "benches/peers_matmul.py", "benches/gallery/peers"];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {

@@ -5,7 +5,7 @@
 //! - the goldens `kernel-lang/tests/filetests/ptx/<target>/*.ptx`;
 //! - the variants embedded by `#[kernel]`, which the macro also writes to `$GALATEA_PTX_DIR` as
 //!   `<crate>/<kernel>-<key>-w<warps>-<target>.ptx` while the workspace is checked;
-//! - the kernels of one op each that the test `ops` makes.
+//! - the kernels of one op each that the test `ops` makes, and the modules of one entry each of the test `separate_modules`.
 //!
 //! The assembler comes from a Python package, so no CUDA toolkit is needed. The same text gives the same machine code, so a text that has
 //! passed is not assembled again: [`KNOWN`] lists the digests.
@@ -98,7 +98,9 @@ pub(crate) fn run(args: &Args, written: Option<&Path>) -> Result<()> {
             Ok(usages) => {
                 for usage in usages {
                     match complaint(&usage) {
-                        Some(complaint) if !source.text.contains(GALLERY) => failures.push(format!("{name}: {complaint}")),
+                        Some(complaint) if !source.text.contains(GALLERY) || !usage.advisories.is_empty() => {
+                            failures.push(format!("{name}: {complaint}"))
+                        }
                         _ => _ = passed.insert(source.digest(), usage.registers),
                     }
                     records.extend(record(source, usage.registers));
@@ -198,10 +200,13 @@ fn keep_records(records: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The test of every elementwise op on every type assembles its own kernels, because nothing embeds them.
+/// The test of every elementwise op on every type assembles its own kernels, because nothing embeds them. So does the test of modules that are separated.
 fn ops(ptxas: &Path) -> Result<()> {
-    let mut command = process::command("cargo test --quiet --workspace --test ops -- --quiet ptxas::");
-    process::run(command.env("GALATEA_PTXAS", ptxas))
+    for tests in ["--test ops -- --quiet ptxas::", "--test separate_modules"] {
+        let mut command = process::command(&format!("cargo test --quiet --workspace {tests}"));
+        process::run(command.env("GALATEA_PTXAS", ptxas))?;
+    }
+    Ok(())
 }
 
 /// Fetches the pinned assembler into the target directory, once.
@@ -335,7 +340,10 @@ fn assemble_all(ptxas: &Path, sources: &[Source]) -> Result<Vec<Result<Vec<Usage
 const FEW_BYTES: u32 = 32;
 
 fn complaint(usage: &Usage) -> Option<String> {
-    let Usage { function, spill_bytes, local_bytes, .. } = usage;
+    let Usage { function, spill_bytes, local_bytes, advisories, .. } = usage;
+    if let Some(advisory) = advisories.first() {
+        return Some(format!("`{function}` has slower warpgroup products than its text: {advisory}"));
+    }
     match (spill_bytes, local_bytes) {
         (0, 0) | (1..=FEW_BYTES, _) => None,
         (0, _) => Some(format!("`{function}` keeps {local_bytes} bytes a thread in local memory")),
@@ -362,14 +370,19 @@ fn add_row(table: &mut Table, source: &Source, usage: &Usage) {
 
 #[cfg(test)]
 mod tests {
+    use kernel_runtime::assembler::Advisory;
+
     use super::*;
 
     #[test]
-    fn spills_and_local_memory_are_complaints() {
+    fn spills_local_memory_and_advisories_are_complaints() {
         let usage = |spill_bytes, local_bytes| Usage { spill_bytes, local_bytes, ..Usage::default() };
         assert!(complaint(&usage(64, 8)).is_some_and(|text| text.contains("spills 64 bytes")));
         assert_eq!(complaint(&usage(FEW_BYTES, 16)), None);
         assert!(complaint(&usage(0, 8)).is_some_and(|text| text.contains("keeps 8 bytes")));
         assert_eq!(complaint(&usage(0, 0)), None);
+        let advisories = Advisory::parse_all("ptxas info : (C7510) Potential Performance Loss: slow in the function 'k'");
+        let serialized = Usage { function: "k".to_owned(), advisories, ..Usage::default() };
+        assert!(complaint(&serialized).is_some_and(|text| text.contains("`k` has slower warpgroup products") && text.contains("(C7510)")));
     }
 }

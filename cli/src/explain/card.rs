@@ -38,6 +38,9 @@ pub(super) const L2_BYTES_PER_CLOCK_OF_ONE: u64 = 64;
 /// Warps of a multiprocessor that issue an instruction in a cycle.
 pub(super) const SCHEDULERS: u64 = 4;
 
+const AMPERE: Multiprocessor = Multiprocessor::of((8, 0)).unwrap();
+const HOPPER: Multiprocessor = Multiprocessor::of((9, 0)).unwrap();
+
 impl Model {
     pub(super) fn card(self) -> Card {
         let hopper = Card {
@@ -47,7 +50,7 @@ impl Model {
             clock_ghz: 1.98,
             memory_gb_per_s: 4800.0,
             l2_bytes_per_clock: 5120,
-            multiprocessor: Multiprocessor { ctas: 32, warps: 64, registers: 64 << 10, shared_bytes: 228 << 10 },
+            multiprocessor: HOPPER,
         };
         match self {
             Model::H200 => hopper,
@@ -58,7 +61,7 @@ impl Model {
                 multiprocessors: 108,
                 clock_ghz: 1.41,
                 memory_gb_per_s: 1555.0,
-                multiprocessor: Multiprocessor { shared_bytes: 164 << 10, ..hopper.multiprocessor },
+                multiprocessor: AMPERE,
                 ..hopper
             },
         }

@@ -55,6 +55,8 @@ mod tests {
         Run {
             programs: 1,
             programs_run: 1,
+            grid: [1; 3],
+            takes_roles: false,
             shared_bytes: 0,
             accesses: Vec::new(),
             least_bytes: memory_bytes / 2.0,

@@ -6,6 +6,9 @@
 mod card;
 mod estimate;
 mod occupancy;
+mod product_cost;
+mod products;
+mod products_text;
 mod report;
 mod request;
 mod simulate;
@@ -99,7 +102,7 @@ impl Explain {
         let cta = report::cta(&request, &run);
         let assemble = |ptxas: PathBuf| occupancy::usage(&ptxas, &explained.compiled.ptx, &target, card.multiprocessor, cta);
         let usage = ptxas::find(self.ptxas.as_deref())?.map(assemble).transpose()?;
-        let report = report::of(&explained, &request, &run, usage.as_ref(), &card, &func.name);
+        let report = report::of(&explained, &request, &run, usage.as_ref(), &card, &func);
         let text = if self.json {
             serde_json::to_string_pretty(&report).map_err(|error| format!("cannot write the report as JSON: {error}"))? + "\n"
         } else {

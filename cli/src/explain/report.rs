@@ -1,11 +1,13 @@
 //! The report of `galatea explain`, as data. [`super::text`] prints it, and `--json` writes it.
 
 use kernel_lang::explain::{self, Explained, Limit};
+use kernel_lang::ir::Function;
 use serde::Serialize;
 
 use super::card::Card;
 use super::estimate::Times;
 use super::occupancy::{Occupancy, most_registers};
+use super::products::{self, Product, Roles};
 use super::request::Request;
 use super::simulate::{Run, Traffic};
 use kernel_lang::occupancy::Cta;
@@ -27,6 +29,9 @@ pub(super) struct Report {
     pub(super) resources: Resources,
     pub(super) traffic: Bytes,
     pub(super) times: Times,
+    pub(super) products: Vec<Product>,
+    /// `null` for a kernel without products.
+    pub(super) roles: Option<Roles>,
 }
 
 /// An access of the source, in a whole launch.
@@ -93,13 +98,14 @@ pub(super) fn cta(request: &Request, run: &Run) -> Cta {
 }
 
 /// Puts the parts together.
-pub(super) fn of(explained: &Explained, request: &Request, run: &Run, usage: Option<&Usage>, card: &Card, name: &str) -> Report {
+pub(super) fn of(explained: &Explained, request: &Request, run: &Run, usage: Option<&Usage>, card: &Card, func: &Function) -> Report {
     let schedule = request.options.schedule;
+    let (products, roles) = products::of(explained, func, request, run, card);
     let (cta, ctas) = (cta(request, run), run.programs * u64::from(schedule.num_ctas));
     let occupancy = Occupancy::of(card.multiprocessor, cta, usage.map(|usage| usage.registers));
     Report {
         format: "galatea explain 1",
-        kernel: name.to_owned(),
+        kernel: func.name.to_string(),
         gpu: card.name,
         target: card.target.to_string(),
         programs: run.programs,
@@ -125,6 +131,8 @@ pub(super) fn of(explained: &Explained, request: &Request, run: &Run, usage: Opt
             bank_conflicts: run.bank_conflicts,
         },
         times: Times::of(card, run, ctas),
+        products,
+        roles,
     }
 }
 

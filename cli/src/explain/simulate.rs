@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use kernel_lang::explain::{Access, Explained};
 use kernel_lang::launch_value::LaunchValues;
+use kernel_lang::launch_value::persistent_entry::PersistentEntry;
 use kernel_sim::{Argument, Counters, FaultKind, Launch, LaunchError, LineCounters, Machine, Options};
 
 use super::card::Model;
@@ -16,6 +17,10 @@ pub(super) const SECTOR: f64 = kernel_lang::target::SECTOR as f64;
 pub(super) struct Run {
     pub(super) programs: u64,
     pub(super) programs_run: u64,
+    /// The programs along each axis.
+    pub(super) grid: [u32; 3],
+    /// Does the launch take the version with roles?
+    pub(super) takes_roles: bool,
     /// The shared memory that the launch asks for, for each CTA.
     pub(super) shared_bytes: u32,
     /// The accesses that were executed, in the order of [`Explained::accesses`].
@@ -81,6 +86,7 @@ pub(super) fn run(explained: &Explained, request: &Request, grid: [u32; 3], most
             }
         }
     }
+    let takes_roles = takes_roles(&explained.compiled.ptx, &params, grid)?;
     let mut shared_bytes = explained.compiled.shared_bytes;
     if let Some(values) = LaunchValues::of_ptx(&explained.compiled.ptx)? {
         let (added, fewer) = values.bytes(&params, grid)?;
@@ -107,7 +113,16 @@ pub(super) fn run(explained: &Explained, request: &Request, grid: [u32; 3], most
         let help = if waits && is_part { "\nhelp: only a part of the programs ran; run all of them by `--programs all`" } else { "" };
         format!("{error}{help}")
     })?;
-    Ok(Run { shared_bytes, ..add_up(explained, &counters, &tensors, (programs, options.clusters_run(programs))) })
+    Ok(Run { shared_bytes, grid, takes_roles, ..add_up(explained, &counters, &tensors, (programs, options.clusters_run(programs))) })
+}
+
+/// Does a launch with these parameters take the persistent entry?
+fn takes_roles(ptx: &str, params: &[Vec<u8>], grid: [u32; 3]) -> Result<bool, String> {
+    let Some((entry, values)) = PersistentEntry::of_ptx(ptx)? else { return Ok(false) };
+    let word = |bytes: &Vec<u8>| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let words: Vec<u64> = params.iter().map(word).collect();
+    let parameters = values.parameters(&words, grid);
+    Ok(parameters.first() == Some(&1) && entry.maps.iter().all(|map| map.tensor(&parameters).is_some()))
 }
 
 fn add_up(explained: &Explained, counters: &Counters, tensors: &[Tensor], (programs, programs_run): (u64, u64)) -> Run {
@@ -118,6 +133,8 @@ fn add_up(explained: &Explained, counters: &Counters, tensors: &[Tensor], (progr
     Run {
         programs,
         programs_run,
+        grid: [1; 3],
+        takes_roles: false,
         shared_bytes: 0,
         accesses: explained.accesses.iter().map(|access| traffic(access, counters, scale)).collect(),
         least_bytes,

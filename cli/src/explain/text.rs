@@ -4,6 +4,7 @@ use kernel_lang::occupancy::Cta;
 
 use super::card::Card;
 use super::occupancy::most_registers;
+use super::products_text;
 use super::report::{Report, Row};
 use crate::output;
 
@@ -21,6 +22,7 @@ pub(super) fn render(report: &Report, card: &Card) -> String {
     text += &hints(report);
     text += &resources(report, card);
     text += &times(report, card);
+    text += &products_text::render(report);
     text
 }
 

@@ -10,14 +10,16 @@ use kernel_runtime::ops::parts::KernelParts;
 use kernel_runtime::ops::{self, Tensor};
 use similar::TextDiff;
 
-use super::summary::{Summary, Variant};
-use super::{of_file, open};
+use super::of_file;
+use super::summary::{Summary, Tuned, Variant};
+use super::trust::Trust;
 use crate::output::{print, tell};
 
 /// Print what differs between two packages
 #[derive(Args)]
 #[command(after_help = "Examples:
   galatea diff before.gpk after.gpk
+  galatea diff mine.gpk downloaded.gpk --untrusted
 
 Source locations are not compared. As that of diff, the exit status is 0 if the packages are equal, 1 if they differ, and 2 for an error.")]
 pub(crate) struct Diff {
@@ -25,6 +27,8 @@ pub(crate) struct Diff {
     a: PathBuf,
     /// Package to compare with the first
     b: PathBuf,
+    #[command(flatten)]
+    trust: Trust,
 }
 
 /// The exit status for a package that cannot be read.
@@ -45,18 +49,18 @@ impl Diff {
         match self.text() {
             Ok(text) if text.is_empty() => Ok(ExitCode::SUCCESS),
             Ok(text) => {
-                print(&format!("--- {}\n+++ {}\n{text}", self.a.display(), self.b.display()))?;
+                print(&self.trust.shown(format!("--- {}\n+++ {}\n{text}", self.a.display(), self.b.display())))?;
                 Ok(ExitCode::FAILURE)
             }
             Err(error) => {
-                tell(&format!("error: {error}"));
+                tell(&self.trust.shown(format!("error: {error}")));
                 Ok(ExitCode::from(TROUBLE))
             }
         }
     }
 
     fn text(&self) -> Result<String, String> {
-        let (a, b) = (read(&self.a)?, read(&self.b)?);
+        let (a, b) = (self.read(&self.a)?, self.read(&self.b)?);
         let lists: [(&str, Lines); 4] = [
             ("program", |summary| vec![summary.program.clone()]),
             ("dims", |summary| summary.dims.iter().map(|dim| format!("{} in {}..={}", dim.name, dim.low, dim.high)).collect()),
@@ -72,14 +76,14 @@ impl Diff {
         text += &kernels(&a, &b);
         Ok(text)
     }
-}
 
-fn read(path: &Path) -> Result<Side, String> {
-    let read = |package: Package| -> Result<Side, PackageError> {
-        let (summary, plan) = Summary::of(&package)?;
-        Ok(Side { summary, plan, kernels: package.kernels()? })
-    };
-    read(open(path)?).map_err(|error| of_file(path, &error))
+    fn read(&self, path: &Path) -> Result<Side, String> {
+        let read = |package: Package| -> Result<Side, PackageError> {
+            let (summary, plan) = Summary::of(&package)?;
+            Ok(Side { summary, plan, kernels: package.kernels()? })
+        };
+        read(self.trust.open(path)?).map_err(|error| of_file(path, &error))
+    }
 }
 
 /// A title and a unified diff of two lists of lines; nothing if they are equal.
@@ -151,6 +155,8 @@ fn kernels(a: &Side, b: &Side) -> String {
         text += &unified(&format!("kernel {name}, parameters, facts and schedule"), &heads[0], &heads[1]);
         let ir = parts.map(|parts| parts.ir_without_locations().lines().map(str::to_owned).collect::<Vec<_>>());
         text += &unified(&format!("kernel {name}, IR"), &ir[0], &ir[1]);
+        let tuning = rows.map(|row| row.tuning.iter().map(tuned).collect::<Vec<_>>());
+        text += &unified(&format!("kernel {name}, results of tuning"), &tuning[0], &tuning[1]);
         let variants = rows.map(|row| row.variants.iter().map(variant).collect::<Vec<_>>());
         text += &unified(&format!("kernel {name}, variants"), &variants[0], &variants[1]);
         for (number, line) in variants[0].iter().enumerate() {
@@ -158,9 +164,23 @@ fn kernels(a: &Side, b: &Side) -> String {
             if parts[0].variants[number].ptx_without_locations() != parts[1].variants[other].ptx_without_locations() {
                 text += &format!("kernel {name}, variant {line}: its PTX differs\n");
             }
+            let codes = [&parts[0].variants[number], &parts[1].variants[other]].map(|variant| &variant.machine_code);
+            let named = codes.map(|codes| codes.iter().map(|code| code.architecture.clone()).collect::<Vec<_>>());
+            text += &unified(&format!("kernel {name}, variant {line}, machine code"), &named[0], &named[1]);
+            for code in codes[0] {
+                if codes[1].iter().any(|other| other.architecture == code.architecture && other.bytes != code.bytes) {
+                    text += &format!("kernel {name}, variant {line}: its machine code for {} differs\n", code.architecture);
+                }
+            }
         }
     }
     text
+}
+
+/// A result of tuning without its time, which differs from one tuning to the next.
+fn tuned(tuned: &Tuned) -> String {
+    let programs = tuned.programs.as_deref().unwrap_or("any number of programs");
+    format!("{} with driver {}, {programs}, key {:?}: {}", tuned.device, tuned.driver, tuned.key, tuned.chosen)
 }
 
 /// A variant without the size of its PTX, to which source locations belong.

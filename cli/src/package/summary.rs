@@ -2,7 +2,8 @@
 
 use kernel_lang::Schedule;
 use kernel_package::{NodeOp, Package, PackageError, Plan};
-use kernel_runtime::ops::parts::{FactParts, KernelParts, KnownParts, ParamKind, VariantParts};
+use kernel_runtime::cache::Record;
+use kernel_runtime::ops::parts::{FactParts, KernelParts, KnownParts, KnownRecords, ParamKind, VariantParts};
 use kernel_runtime::ops::recorder::{RecordedArg, RecordedTuning, Value};
 use kernel_runtime::{Device, Dim};
 use serde::Serialize;
@@ -19,6 +20,8 @@ pub(super) struct Summary {
     pub(super) outputs: Vec<Named>,
     pub(super) constants: Vec<Constant>,
     pub(super) kernels: Vec<Kernel>,
+    /// The schemas of the opaque ops that a process must have to run the program.
+    pub(super) opaque_ops: Vec<String>,
     pub(super) steps: Vec<Step>,
     pub(super) entries: Vec<Entry>,
     pub(super) file_bytes: usize,
@@ -55,6 +58,7 @@ pub(super) struct Kernel {
     pub(super) facts: Vec<String>,
     pub(super) schedule: ScheduleRow,
     pub(super) variants: Vec<Variant>,
+    pub(super) tuning: Vec<Tuned>,
 }
 
 #[derive(Serialize)]
@@ -71,6 +75,28 @@ pub(super) struct Variant {
     pub(super) schedule: ScheduleRow,
     pub(super) shared_bytes: u32,
     pub(super) ptx_bytes: usize,
+    pub(super) machine_code: Vec<MachineCode>,
+}
+
+/// Machine code of a variant.
+#[derive(Serialize)]
+pub(super) struct MachineCode {
+    pub(super) architecture: String,
+    pub(super) bytes: usize,
+}
+
+/// A result of tuning.
+#[derive(Serialize)]
+pub(super) struct Tuned {
+    pub(super) device: String,
+    pub(super) driver: String,
+    /// The class of the number of programs, such as `a few waves`.
+    pub(super) programs: Option<String>,
+    /// The values of the tuning key.
+    pub(super) key: Vec<u64>,
+    /// The configuration.
+    pub(super) chosen: String,
+    pub(super) median_us: Option<f64>,
 }
 
 #[derive(Clone, PartialEq, Serialize)]
@@ -126,6 +152,7 @@ impl Summary {
             outputs: plan.outputs.iter().map(|value| named(*value)).collect(),
             constants: constants(&plan),
             kernels: package.kernels()?.iter().map(kernel).collect::<Result<_, _>>()?,
+            opaque_ops: plan.opaque_ops().into_iter().map(str::to_owned).collect(),
             steps: plan
                 .nodes
                 .iter()
@@ -133,7 +160,7 @@ impl Summary {
                     operation: operation(&plan, &node.op),
                     grid: match &node.op {
                         NodeOp::Launch(launch) => Some(launch.grid().each_ref().map(Dim::to_string)),
-                        NodeOp::Alloc { .. } | NodeOp::View { .. } => None,
+                        NodeOp::Alloc { .. } | NodeOp::View { .. } | NodeOp::Extern(_) => None,
                     },
                     configurations: configurations(&node.op),
                     results: node.results.iter().map(|value| named(*value)).collect(),
@@ -180,6 +207,11 @@ fn kernel(parts: &KernelParts) -> Result<Kernel, PackageError> {
             schedule: variant.schedule.into(),
             shared_bytes: variant.shared_bytes,
             ptx_bytes: variant.ptx.len(),
+            machine_code: variant
+                .machine_code
+                .iter()
+                .map(|code| MachineCode { architecture: code.architecture.clone(), bytes: code.bytes.len() })
+                .collect(),
         })
     };
     Ok(Kernel {
@@ -188,7 +220,23 @@ fn kernel(parts: &KernelParts) -> Result<Kernel, PackageError> {
         facts: parts.facts.iter().map(fact).collect(),
         schedule: parts.schedule.into(),
         variants: parts.variants.iter().map(variant).collect::<Result<_, kernel_runtime::Error>>()?,
+        tuning: tuning(parts),
     })
+}
+
+/// The results of tuning. A launch ignores a damaged text, and `galatea verify` reports it.
+fn tuning(parts: &KernelParts) -> Vec<Tuned> {
+    let records = parts.built.as_ref().filter(|built| !built.records.is_empty()).map(|built| KnownRecords::parse(&built.records));
+    let records = records.and_then(Result::ok).unwrap_or_default();
+    let tuned = |record: &Record| Tuned {
+        device: record.of.device.clone(),
+        driver: record.of.driver.clone(),
+        programs: record.of.programs.map(|programs| programs.to_string()),
+        key: record.of.values.clone(),
+        chosen: record.chosen().config.clone(),
+        median_us: record.chosen().timed.map(|(median_us, _)| median_us),
+    };
+    records.all().iter().map(tuned).collect()
 }
 
 /// The kind of a parameter, as a kernel's signature writes it.
@@ -265,5 +313,6 @@ fn operation(plan: &Plan, op: &NodeOp) -> String {
             };
             format!("launch {}{generics}({arguments})", launch.kernel())
         }
+        NodeOp::Extern(call) => format!("extern {}", call.text(&|value| value_name(plan, value))),
     }
 }

@@ -11,7 +11,7 @@ use super::of_file;
 /// Whether the writer of a package is trusted, and what the package may take otherwise.
 #[derive(Args)]
 pub(crate) struct Trust {
-    /// Trust nothing of the package: ignore its PTX and its records of tuning, compile its kernels, and limit memory and time
+    /// Trust nothing of the package: ignore its code and its records of tuning, compile its kernels, and limit memory and time
     #[arg(long)]
     untrusted: bool,
     /// Take at most this much memory with `--untrusted` [default: 1024]

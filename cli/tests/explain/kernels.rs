@@ -186,3 +186,45 @@ fn conjugated<const BLOCK: usize>(x: Ptr<bf16>, y: PtrMut<bf16>, n: usize) {
     store(y + 2 * at, re, mask = at < n);
     store(y + 2 * at + 1, -im, mask = at < n);
 }
+
+#[kernel(M = 128, N = 128, K = 64)]
+fn matmul<const M: usize, const N: usize, const K: usize>(
+    x: Ptr<bf16>,
+    y: Ptr<bf16>,
+    z: PtrMut<bf16>,
+    rows: usize,
+    columns: usize,
+    inner: usize,
+) {
+    let row = (program_id(0) * M + arange(0, M)).col();
+    let column = (program_id(1) * N + arange(0, N)).row();
+    let mut total = zeros::<f32>([M, N]);
+    for first in range(0, inner, K) {
+        let k = first + arange(0, K);
+        let a = load(x + row * inner + k.row(), mask = (row < rows) & (k.row() < inner));
+        let b = load(y + k.col() * columns + column, mask = (k.col() < inner) & (column < columns));
+        total += dot(a, b);
+    }
+    store(z + row * columns + column, total as bf16, mask = (row < rows) & (column < columns));
+}
+
+#[kernel(M = 128, K = 64)]
+fn matmul_in_place<const M: usize, const K: usize>(x: PtrMut<bf16>, y: Ptr<bf16>, z: PtrMut<f32>, columns: usize) {
+    let (row, column, k) = (arange(0, M).col(), arange(0, M).row(), arange(0, K));
+    let a = load(x + row * K + k.row());
+    let b = load(y + k.col() * columns + column);
+    store(x + row * K + k.row(), 0.0);
+    store(z + row * columns + column, dot(a, b));
+}
+
+#[kernel(M = 64, K = 64)]
+fn accumulate<const M: usize, const K: usize>(x: View<bf16, 2>, y: View<bf16, 2>, z: PtrMut<f32>) {
+    let (row, column) = (arange(0, M).col(), arange(0, M).row());
+    let i = program_id(0) * M;
+    let mut total = zeros::<f32>([M, M]);
+    for first in range(0, x.extent(1), K) {
+        total += dot(x.load([i, first], [M, K]), y.load([first, 0], [K, M]));
+    }
+    let at = (i + row) * M + column;
+    store(z + at, load(z + at) + total);
+}

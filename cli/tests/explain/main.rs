@@ -36,6 +36,9 @@ fn reports_are_those_of_the_files() {
         ("row_sum", "--kernel row_sum BLOCK=1024 num_warps=8 x=256x8192 y=256 --grid 256 --gpu h100 --programs 4"),
         ("divided_index", "--kernel add_bias BLOCK=1024 x=64064 bias=1001 y=64064 n=64064 width=1001 --grid 63"),
         ("neighbours", "--kernel conjugated x=65536 y=65536 n=32768 --grid 32"),
+        ("product", "--kernel matmul num_warps=8 x=1048576 y=1048576 z=1048576 rows=1024 columns=1024 inner=1024 --grid 8,8 --programs 2"),
+        ("product_of_views", "--kernel accumulate x=128x250 y=250x64 z=8192 --grid 2"),
+        ("product_in_place", "--kernel matmul_in_place x=8192 y=8192 z=16384 columns=128 --grid 1"),
         ("updates", "--kernel count BLOCK=1024 x=32768=below:100 counts=100 n=32000 --grid 32"),
     ];
     for (name, line) in cases {
@@ -58,7 +61,10 @@ fn without_instructions(report: &str) -> String {
         let words = line.split_whitespace().map(|word| if word.contains(|c: char| c.is_ascii_digit()) { ".." } else { word });
         if follows { format!("  {}\n", words.collect::<Vec<_>>().join(" ")) } else { format!("{line}\n") }
     };
-    report.lines().map(line).collect()
+    // The estimate of products follows from counts of bytes.
+    let (usual, products) =
+        report.split_once("\nproducts\n").map_or((report, String::new()), |(usual, products)| (usual, format!("\nproducts\n{products}")));
+    usual.lines().map(line).collect::<String>() + &products
 }
 
 /// The access of this builtin to this tensor.
@@ -220,6 +226,54 @@ fn each_reason_is_told_where_it_holds() {
     for (line, builtin, tensor, expected) in cases.into_iter().chain(more) {
         assert_eq!(reason(line, builtin, tensor), expected, "{line}");
     }
+}
+
+/// The executions of the product, the instruction, whether the launch takes the version with roles, and why there is none.
+#[test]
+fn products_have_their_instructions_and_the_reason_for_a_lost_fast_path() {
+    let of = |line: &str| {
+        let report = json(&format!("{line} --programs 1"));
+        let (product, roles) = (&report["products"][0], &report["roles"]);
+        let lost = roles["lost"]["reason"].as_str().unwrap_or_default().to_owned();
+        let instruction = product["with_roles"].as_str().unwrap_or_default().to_owned();
+        (product["executions"].as_i64(), instruction, roles["taken"].as_bool().unwrap(), lost)
+    };
+    let square = |n: usize| format!("--kernel matmul x={0} y={0} z={0} rows={n} columns={n} inner={n} --grid 3,3", n * n);
+    let wide = "wgmma m64n128k16 bf16".to_owned();
+    assert_eq!(of(&square(384)), (Some(9 * 6), wide.clone(), true, String::new()));
+    assert_eq!(of(&square(380)), (Some(9 * 6), wide.clone(), false, String::new()), "380 bf16 are no multiple of 16 bytes");
+    assert_eq!(of(&format!("{} M=256 num_warps=8", square(384))).1, wide);
+    let lost = |line: &str| {
+        let (_, instruction, taken, lost) = of(line);
+        assert!(instruction.is_empty() && !taken, "{line}");
+        lost
+    };
+    assert_eq!(lost(&format!("{} --gpu a100", square(384))), "the target has no warpgroup products");
+    assert_eq!(lost(&format!("{} num_warps=2", square(384))), "the schedule has clusters, or other than 4 or 8 warps");
+    assert_eq!(
+        lost(&format!("{} num_warps=8 M=64 N=64", square(384))),
+        "the rows of a `dot`, and its columns, are fewer than 16 for each warp"
+    );
+    let none = json("--kernel copy T=f32 BLOCK=1024 x=4096 y=4096 n=4096 --grid 4");
+    assert_eq!((&none["products"], &none["roles"]), (&serde_json::json!([]), &Value::Null));
+}
+
+/// One multiprocessor executes one program, whose tile takes as long in the L2 as in the tensor cores.
+#[test]
+fn the_estimate_is_that_of_the_counts() {
+    let report = json("--kernel matmul num_warps=8 x=1048576 y=1048576 z=16384 rows=128 columns=128 inner=8192 --grid 1 --programs 1");
+    let estimate = &report["roles"]["version"]["estimate"];
+    let us = |cycles: f64| cycles / 1.98e3;
+    let expected = [
+        ("tensor_us", us(2.0 * 128.0 * 128.0 * 8192.0 / 4096.0)),
+        ("l2_us", us((2.0 * 128.0 * 8192.0 * 2.0 + 2.0 * 16384.0) / 64.0)),
+        ("epilogue_us", us(2.0 * 16384.0 / 64.0 + 800.0)),
+    ];
+    for (name, time) in expected {
+        let found = estimate[name].as_f64().unwrap();
+        assert!((found / time - 1.0).abs() < 1e-9, "{name}: {found}, not {time}");
+    }
+    assert_eq!(estimate["bound"], "L2");
 }
 
 #[test]

@@ -22,10 +22,16 @@ fn packages() -> TempDir {
         ("retrained.gpk", programs::retrained()),
         ("later.gpk", programs::later()),
         ("tuned.gpk", programs::tuned()),
+        ("tuned-here.gpk", programs::tuned_here()),
         ("wide.gpk", programs::wide()),
+        ("opaque.gpk", programs::opaque()),
     ];
     for (name, bytes) in programs {
         fs::write(folder.path().join(name), bytes).unwrap();
+    }
+    #[cfg(unix)]
+    for name in ["first", "second"] {
+        fs::write(folder.path().join(format!("assembled-{name}.gpk")), programs::assembled(name)).unwrap();
     }
     folder
 }
@@ -40,14 +46,14 @@ fn galatea(folder: &TempDir, line: &str) -> (String, String, i32) {
     (text(output.stdout), text(output.stderr), output.status.code().unwrap())
 }
 
-/// The text without the sizes of PTX and without the sizes and offsets of entries, which each change of the compiler changes.
+/// The text without the sizes of PTX, the times of tuning, and without the sizes and offsets of entries, which each change of the compiler changes.
 fn without_sizes(text: &str) -> String {
     let (mut in_variants, mut in_entries) = (false, false);
     let mut lines = String::new();
     for line in text.lines() {
         in_entries |= line.starts_with("ENTRY");
-        in_variants = line.starts_with("VARIANT") || (in_variants && !line.is_empty());
-        let is_size = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit());
+        in_variants = ["VARIANT", "TUNED FOR"].iter().any(|title| line.starts_with(title)) || (in_variants && !line.is_empty());
+        let is_size = |word: &&str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
         let words: Vec<&str> = line.split_whitespace().collect();
         let line = match () {
             () if in_entries && words.iter().any(is_size) => {
@@ -72,12 +78,19 @@ fn texts_are_those_of_the_files() {
     let cases = [
         ("inspect", "inspect scaled.gpk", 0),
         ("inspect-tuned", "inspect tuned.gpk", 0),
+        ("inspect-tuned-here", "inspect tuned-here.gpk", 0),
+        ("inspect-untrusted", "inspect tuned-here.gpk --untrusted", 0),
+        ("inspect-untrusted-cut", "inspect cut.gpk --untrusted", 1),
+        ("inspect-opaque", "inspect opaque.gpk", 0),
         ("inspect-missing", "inspect missing.gpk", 1),
         ("inspect-folder", "inspect .", 1),
         ("inspect-cut", "inspect cut.gpk", 1),
         ("verify", "verify scaled.gpk", 0),
         ("verify-targets", "verify scaled.gpk --target sm_80 --target sm_90a", 0),
         ("verify-tuned", "verify tuned.gpk --target sm_90a", 0),
+        ("verify-tuned-here", "verify tuned-here.gpk", 0),
+        ("verify-opaque", "verify opaque.gpk", 0),
+        ("verify-untrusted-opaque", "verify opaque.gpk --untrusted", 1),
         ("verify-untrusted", "verify tuned.gpk --untrusted", 0),
         ("verify-untrusted-cut", "verify cut.gpk --untrusted", 1),
         ("verify-untrusted-target", "verify scaled.gpk --untrusted --target sm_80", 2),
@@ -85,6 +98,7 @@ fn texts_are_those_of_the_files() {
         ("run", "run scaled.gpk rows=3 --device cpu --seed 3", 0),
         ("run-sim", "run scaled.gpk rows=3 --device sim --seed 3", 0),
         ("run-tuned", "run tuned.gpk n=3 --device sim --seed 3", 0),
+        ("run-opaque", "run opaque.gpk n=3 --device cpu", 1),
         ("run-untrusted", "run scaled.gpk rows=3 --device cpu --seed 3 --untrusted", 0),
         ("run-untrusted-tuned", "run tuned.gpk n=3 --device sim --seed 3 --untrusted", 0),
         ("run-untrusted-inputs", "run wide.gpk --device cpu --seed 3 --untrusted", 1),
@@ -97,6 +111,20 @@ fn texts_are_those_of_the_files() {
         ("diff-equal", "diff scaled.gpk scaled.gpk", 0),
         ("diff-weights", "diff scaled.gpk retrained.gpk", 1),
         ("diff", "diff scaled.gpk later.gpk", 1),
+        ("diff-untrusted", "diff tuned.gpk tuned-here.gpk --untrusted", 0),
+        ("diff-untrusted-kernels", "diff scaled.gpk later.gpk --untrusted", 1),
+        ("diff-untrusted-cut", "diff scaled.gpk cut.gpk --untrusted", 2),
+        ("diff-tuned", "diff tuned.gpk tuned-here.gpk", 1),
+        #[cfg(unix)]
+        ("inspect-machine-code", "inspect assembled-first.gpk", 0),
+        #[cfg(unix)]
+        ("verify-machine-code", "verify assembled-first.gpk", 0),
+        #[cfg(unix)]
+        ("verify-machine-code-untrusted", "verify assembled-first.gpk --untrusted", 0),
+        #[cfg(unix)]
+        ("diff-machine-code", "diff assembled-first.gpk assembled-second.gpk", 1),
+        #[cfg(unix)]
+        ("diff-no-machine-code", "diff scaled.gpk assembled-first.gpk", 1),
         ("diff-missing", "diff scaled.gpk missing.gpk", 2),
     ];
     for (name, line, status) in cases {
@@ -129,6 +157,7 @@ fn a_package_as_json_has_a_stable_schema() {
         "format",
         "inputs",
         "kernels",
+        "opaque_ops",
         "outputs",
         "package_format",
         "program",
@@ -142,6 +171,9 @@ fn a_package_as_json_has_a_stable_schema() {
     assert_eq!((&json["dims"][0]["low"], &json["dims"][0]["high"]), (&1.into(), &50.into()));
     assert_eq!(json["steps"][1]["grid"], serde_json::json!(["rows", "1", "1"]));
     assert_eq!(json["steps"][1]["configurations"], serde_json::json!([]));
+    assert_eq!(json["opaque_ops"], serde_json::json!([]));
+    let opaque: Value = serde_json::from_str(&galatea(&folder, "inspect opaque.gpk --json").0).unwrap();
+    assert_eq!(opaque["opaque_ops"], serde_json::json!(["scaled::sort(Tensor x, bool descending) -> Tensor"]));
     let tuned: Value = serde_json::from_str(&galatea(&folder, "inspect tuned.gpk --json").0).unwrap();
     let configuration =
         serde_json::json!({ "text": "Config { BLOCK: 128, num_warps: 4, num_stages: 8 }", "grid": ["cdiv(n, 128)", "1", "1"] });
@@ -159,6 +191,37 @@ fn a_package_as_json_has_a_stable_schema() {
             serde_json::from_slice::<Value>(&file[offset..offset + bytes]).unwrap();
         }
     }
+}
+
+/// A package needs the program that runs it and the C library, and no other file: no compiler, no temporary folder, no device files.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_package_runs_in_a_root_with_nothing_else() {
+    let (folder, root) = (packages(), tempfile::tempdir().unwrap());
+    let program = Path::new(env!("CARGO_BIN_EXE_galatea"));
+    // The libraries that the loader needs, and the loader, by their absolute paths.
+    let linked = String::from_utf8(Command::new("ldd").arg(program).output().unwrap().stdout).unwrap();
+    let libraries = linked.split_whitespace().filter(|word| word.starts_with('/')).map(|path| (Path::new(path), path));
+    for (from, to) in [(program, "/galatea"), (&folder.path().join("scaled.gpk"), "/scaled.gpk")].into_iter().chain(libraries) {
+        let to = root.path().join(to.trim_start_matches('/'));
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::copy(from, to).unwrap();
+    }
+    let line = ["run", "scaled.gpk", "rows=3", "--device", "cpu", "--seed", "3"];
+    let inside = Command::new("chroot")
+        .arg(root.path())
+        .arg("/galatea")
+        .args(line)
+        .env_clear()
+        .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&inside.stderr);
+    if errors.contains("Operation not permitted") {
+        return println!("skipped: only root may change the root directory");
+    }
+    let outside = galatea(&folder, &line.join(" "));
+    assert_eq!((String::from_utf8_lossy(&inside.stdout), errors, inside.status.code()), (outside.0.into(), "".into(), Some(0)));
 }
 
 #[test]
@@ -219,6 +282,12 @@ fn memory_has_a_limit_in_mib() {
     let is_named = err.starts_with("error: scaled.gpk: the package needs ") && err.contains(" bytes of memory, and 0 is its limit\n");
     assert!(code == 1 && is_named && err.ends_with("help: if you want to run it, raise the limit: `--max-memory`\n"), "{err}");
     assert_eq!(run("64").2, 0);
+    for (line, status) in [("inspect scaled.gpk", 1), ("inspect scaled.gpk --json", 1), ("diff scaled.gpk scaled.gpk", 2)] {
+        let limited = |limit: u32| galatea(&folder, &format!("{line} --untrusted --max-memory {limit}"));
+        let (_, err, code) = limited(0);
+        assert!(code == status && err.contains("and 0 is its limit\n") && err.ends_with("`--max-memory`\n"), "{line}: {err}");
+        assert_eq!(limited(64).2, 0, "{line}");
+    }
 }
 
 /// Each defect is one line that begins with `wrong`, and an error.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use kernel_lang::dtype::Dtype;
-use kernel_lang::ir::{Function, Inst, Op, Region, Value};
+use kernel_lang::ir::{BinaryOp, Function, Inst, Op, Precision, Region, Value};
 use kernel_lang::scalar::{self, Scalar};
 
 use crate::support::Buffer;
@@ -188,7 +188,20 @@ impl Naive<'_, '_> {
                 runs.into_iter().map(lasts).collect()
             }
             Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, *axis, *reverse, *combine),
-            Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. } | Op::AnyInWarp { .. } => panic!("the CPU has no layouts"),
+            Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. } | Op::AnyInWarp { .. } | Op::SyncThreads { .. } => {
+                panic!("the CPU has no layouts")
+            }
+            Op::Worker {}
+            | Op::NumWorkers {}
+            | Op::RunsIf { .. }
+            | Op::Roles { .. }
+            | Op::Ring { .. }
+            | Op::RingAcquire { .. }
+            | Op::CopyBlock { .. }
+            | Op::StoreBlock { .. }
+            | Op::RingWait { .. }
+            | Op::RingRelease { .. }
+            | Op::WarpgroupDot { .. } => panic!("the CPU has no roles"),
             Op::Broadcast { x } => vec![self.broadcast(*x, results[0])],
             Op::Length { base } => i64s(vec![self.length(*base)]),
             Op::Address { base } => i64s(vec![self.tensor(*base).args()[0] as i64]),
@@ -226,7 +239,7 @@ impl Naive<'_, '_> {
                 }
                 Vec::new()
             }
-            Op::LocalLoad { buffer, slot, mask } => {
+            Op::LocalLoad { buffer, slot, mask, .. } => {
                 let slot = self.get(*slot)[0].bits() as usize;
                 let mut elements = self.slots[buffer][slot].clone().expect("what was local_load has arrived");
                 self.replace_masked(*mask, Scalar::from_bits(func.ty(results[0]).dtype(), 0), &mut elements);
@@ -276,6 +289,33 @@ impl Naive<'_, '_> {
                     _ => Scalar::from_bits(func.ty(*src).dtype(), 0),
                 };
                 vec![at.iter().enumerate().map(element).collect()]
+            }
+            Op::Dot { a, b, acc, precision } => {
+                let (left, right, sums) = (self.get(*a), self.get(*b), self.get(*acc));
+                let [.., m, k] = func.ty(*a).extents()[..] else { unreachable!("a matrix has two axes") };
+                let n = *func.ty(*b).extents().last().unwrap();
+                let own = sums[0].dtype();
+                let wide = if own == Dtype::F16 { Dtype::F32 } else { own };
+                let factor = |x: Scalar| match *precision {
+                    Precision::Tf32 => {
+                        let rounded = scalar::tf32(f32::from_bits(x.bits() as u32));
+                        Scalar::from_bits(Dtype::F32, rounded.to_bits().into())
+                    }
+                    _ => scalar::cast(x, wide),
+                };
+                let sum = |lane: usize| {
+                    let (batch, row, column) = (lane / (m * n), lane / n, lane % n);
+                    let mut sum = scalar::cast(sums[lane], wide);
+                    for at in 0..k {
+                        let (x, y) = (factor(left[row * k + at]), factor(right[(batch * k + at) * n + column]));
+                        sum = scalar::fma(x, y, sum).unwrap_or_else(|| {
+                            let product = scalar::binary(BinaryOp::Mul, x, y).unwrap();
+                            scalar::binary(BinaryOp::Add, sum, product).unwrap()
+                        });
+                    }
+                    scalar::cast(sum, own)
+                };
+                vec![(0..sums.len()).map(sum).collect()]
             }
             Op::Histogram { x, mask, .. } => {
                 let (elements, mask) = (self.get(*x), mask.map(|mask| self.get(mask)));

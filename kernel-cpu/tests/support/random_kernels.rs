@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use kernel_lang::dtype::Dtype;
-use kernel_lang::ir::{AtomicOp, BinaryOp, Builder, CompareOp, ConstExpr, Domain, Function, Op, Region, Type, UnaryOp, Value};
+use kernel_lang::ir::{AtomicOp, BinaryOp, Builder, CompareOp, ConstExpr, Domain, Function, Op, Precision, Region, Type, UnaryOp, Value};
 use kernel_lang::location::Loc;
 use kernel_lang::scalar::Scalar;
 
@@ -161,7 +161,7 @@ impl Maker<'_> {
     fn step(&mut self, depth: usize) {
         let ty = self.any_type();
         let is_even = ty.is_tile() && ty.extents().iter().all(|extent| extent.is_power_of_two());
-        match self.choices.pick(28) {
+        match self.choices.pick(29) {
             0..=2 => {
                 let op = self.choices.of(BinaryOp::ALL);
                 if op.domain().contains(ty.dtype()) {
@@ -221,6 +221,7 @@ impl Maker<'_> {
                     align: 0,
                     partial: false,
                     shifted: false,
+                    reader: Default::default(),
                 };
                 self.push(plain, &[]);
             }
@@ -275,6 +276,7 @@ impl Maker<'_> {
                 let x = self.of_type(&ty);
                 self.push(Op::Sort { x, descending: self.choices.pick(2) == 1, count: None }, &[]);
             }
+            27 => self.dot(),
             26 => {
                 let word = self.choices.of(&[Op::GdcWait {}, Op::GdcLaunchDependents {}]);
                 self.builder().try_op(word, &[]).unwrap();
@@ -284,6 +286,35 @@ impl Maker<'_> {
                 self.push(self.choices.of(&[Op::ProgramId { axis }, Op::NumPrograms { axis }]), &[]);
             }
         }
+    }
+
+    /// A product of matrices of small integers, of which every order of additions gives the same sums.
+    fn dot(&mut self) {
+        let (left, right, sum, precision) = self.choices.of(&[
+            (Dtype::F16, Dtype::F16, Dtype::F32, Precision::Ieee),
+            (Dtype::F16, Dtype::F16, Dtype::F16, Precision::Ieee),
+            (Dtype::Bf16, Dtype::Bf16, Dtype::F32, Precision::Ieee),
+            (Dtype::F32, Dtype::F32, Dtype::F32, Precision::Ieee),
+            (Dtype::F32, Dtype::F32, Dtype::F32, Precision::Tf32),
+            (Dtype::F32, Dtype::F32, Dtype::F32, Precision::Tf32x3),
+            (Dtype::F64, Dtype::F64, Dtype::F64, Precision::Ieee),
+            (Dtype::I8, Dtype::U8, Dtype::I32, Precision::Ieee),
+            (Dtype::U8, Dtype::I8, Dtype::I32, Precision::Ieee),
+            (Dtype::F8E4M3, Dtype::F8E5M2, Dtype::F32, Precision::Ieee),
+        ]);
+        let least = if left.bytes() == 1 { &[20, 32][..] } else { &[16, 20, 32] };
+        let [m, n, k] = [&[16, 24, 32][..], &[8, 12, 16], least].map(|extents| self.choices.of(extents));
+        let batch: Option<i128> = self.choices.of(&[None, None, Some(1), Some(2), Some(3)]);
+        let mut small = |rows: i128, columns: i128, from: Dtype, to: Dtype| {
+            let shape = batch.into_iter().chain([rows, columns]).map(ConstExpr::from).collect();
+            let ty = Type::tile(from, shape);
+            let x = self.of_type(&ty);
+            if from == to { x } else { self.push(Op::Cast { x }, &[ty.with_elem(to)]) }
+        };
+        // 8-bit floats do not hold every `i8`, nor does `f16` hold sums of many of them.
+        let start = if left.is_float8() || sum == Dtype::F16 { Dtype::Bool } else { Dtype::I8 };
+        let (a, b, acc) = (small(m, k, start, left), small(k, n, Dtype::Bool, right), small(m, n, Dtype::I8, sum));
+        self.push(Op::Dot { a, b, acc, precision }, &[]);
     }
 
     /// A reduction or a scan by something that is exactly associative, so that every order gives the same.

@@ -72,9 +72,11 @@ impl Elaborator<'_> {
     }
 
     fn check_count(&mut self, row: &Row, call: &Call) {
-        // `max(x, axis = 0)` takes one tile, `max(a, b)` two values.
+        // `max(x, axis = 0)` takes one tile, `max(a, b)` two values. `dot(a, b, total)` is `dot(a, b, acc = total)`.
         let given = call.args.len();
-        if given == row.args || is_extreme(row) && given == 1 {
+        let fits = given == row.args || is_extreme(row) && given == 1;
+        let names_acc = call.named.iter().any(|(option, _)| option.text == "acc");
+        if fits || row.builtin == Builtin::Dot && given == 3 && !names_acc {
             return;
         }
         let name = row.name;
@@ -95,7 +97,7 @@ impl Elaborator<'_> {
             Builtin::Fold(_) | Builtin::Predicate(_) | Builtin::Arg(_) | Builtin::Cumulative(_) | Builtin::Flip if is_more => {
                 format!("the axis is an option: `{name}(x, axis = 0)`")
             }
-            Builtin::Sort | Builtin::Topk | Builtin::Histogram if is_more => format!("options have names: `{}`", row.usage),
+            Builtin::Sort | Builtin::Topk | Builtin::Histogram | Builtin::Dot if is_more => format!("options have names: `{}`", row.usage),
             Builtin::Cat if is_more => "two tiles at a time, and the axis is an option: `cat(a, b, axis = 0)`".to_string(),
             Builtin::Permute if is_more => "the order stands in brackets: `permute(x, [1, 0, 2])`".to_string(),
             Builtin::Reshape | Builtin::BroadcastTo if is_more => format!("the shape stands in brackets: `{name}(x, [M, N])`"),
@@ -180,6 +182,7 @@ fn options(row: &Row, given: usize) -> &'static [&'static str] {
         Builtin::Cumulative(_) => &["axis", "reverse"],
         Builtin::Flip | Builtin::Cat => &["axis"],
         Builtin::Histogram => &["mask"],
+        Builtin::Dot => &["acc", "precision", "acc_type"],
         Builtin::Sort => &["axis", "descending"],
         Builtin::Topk => &["axis"],
         Builtin::Reduce => &["keep_dims"],

@@ -84,6 +84,7 @@ impl Elaborator<'_> {
             Builtin::Target => Meaning::constant(ConstExpr::Param(TARGET.into()), Kind::Int, None),
             Builtin::Assume => self.assume(&call.args[0], span),
             Builtin::Gather => self.gather(call, span),
+            Builtin::Dot => self.dot(call, span),
             Builtin::Histogram => self.histogram(call, span),
             Builtin::Sort => self.sort(call, span),
             Builtin::Topk => self.topk(call, span),
@@ -290,7 +291,7 @@ impl Elaborator<'_> {
         let written = super::operator::written(x);
         let target = if domain == Domain::Float { "f32" } else { "i32" };
         let bound = match domain {
-            Domain::Float => "Float",
+            Domain::Float | Domain::Float16 => "Float",
             Domain::Int | Domain::Bits => "Int",
             Domain::Number | Domain::Any => "Number",
         };

@@ -46,8 +46,21 @@ impl Elaborator<'_> {
             return self.emit(Op::Const { value: ConstExpr::Param("mistake".into()) }, &[Type::tile(elem, shape)], span).into();
         }
         let loaded = self.decide(&modifiers, span, &mut |cx, ((cache, evict), volatile)| {
-            let op =
-                Op::Load { base, offset, mask, other, cache, evict, volatile, in_bounds: false, align: 0, partial: false, shifted: false };
+            let reader = Default::default();
+            let op = Op::Load {
+                base,
+                offset,
+                mask,
+                other,
+                cache,
+                evict,
+                volatile,
+                in_bounds: false,
+                align: 0,
+                partial: false,
+                shifted: false,
+                reader,
+            };
             Vec::from_iter(cx.emit(op, &[], span))
         });
         loaded.first().copied().into()

@@ -13,6 +13,7 @@ mod closure;
 mod constant;
 mod convert;
 mod device_body;
+mod dot;
 mod expression;
 mod generics;
 mod inline;
@@ -116,6 +117,7 @@ fn declared(signature: &Signature, attributes: &Attributes, file: &str) -> Funct
     func.files.push(file.into());
     func.unchecked = attributes.unchecked;
     func.contract = attributes.contract;
+    func.requires = attributes.requires.clone();
     for generic in &signature.types {
         func.types.push(TypeParam { name: generic.name.text.as_str().into(), choices: generic.choices.to_vec() });
     }

@@ -46,7 +46,7 @@ impl Elaborator<'_> {
         })
     }
 
-    fn modifier(&mut self, call: &Call, option: &str, texts: &[&'static str]) -> Choice<Option<&'static str>> {
+    pub(super) fn modifier(&mut self, call: &Call, option: &str, texts: &[&'static str]) -> Choice<Option<&'static str>> {
         match self.option(call, option) {
             Some(expr) => self.choice(call, option, expr, texts),
             None => Choice::One(None),

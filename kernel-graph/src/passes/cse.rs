@@ -21,6 +21,8 @@
 //! effect: kernels that print, and `unchecked` kernels, which may write elsewhere, are not recorded. A kernel with races or with atomic sums of floats may
 //! give one of several results. One result for both launches is among those that two launches may give.
 //!
+//! **Calls of opaque ops are never merged.** Their bodies may have effects, and may return other elements in each call, such as random numbers.
+//!
 //! **New memory has arbitrary elements.** Two allocations are different values, yet two launches that fill them are to be one. Their results are
 //! equal if the arbitrary elements are. The pass may choose these elements for the second launch if no other operation has seen them: if the launch is
 //! the only use of the memory. The results of both launches may still contain arbitrary elements, so the same rule holds for their uses:
@@ -64,6 +66,7 @@ pub(crate) fn run(graph: &mut Graph) {
                 launch.map_values(&mut |value| cx.replacement(value));
                 cx.launch(launch, &node.results);
             }
+            NodeOp::Extern(call) => call.map_values(&mut |value| cx.replacement(value)),
         }
     }
     outputs.iter_mut().for_each(|output| *output = cx.replacement(*output));

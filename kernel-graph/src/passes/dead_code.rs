@@ -9,7 +9,12 @@
 //!   return %1                                                    return %1
 //! ```
 //!
+//! A call of an opaque op that writes a tensor stays. One that writes none is a function of its arguments, as an op in PyTorch is: what else its body does,
+//! such as printing, is no reason to run it.
+//!
 //! The pass also removes a call of an op if it removes all nodes of the call. It does not change the numbers of values; the printer assigns names.
+
+use kernel_package::NodeOp;
 
 use crate::graph::Graph;
 
@@ -19,7 +24,8 @@ pub(crate) fn run(graph: &mut Graph) {
     // A use comes after the definition, so one walk from the end sees all uses first.
     let mut kept = vec![false; graph.plan.nodes.len()];
     for (kept, node) in kept.iter_mut().zip(&graph.plan.nodes).rev() {
-        *kept = node.results.iter().any(|result| needed[result.0 as usize]);
+        let has_effect = matches!(&node.op, NodeOp::Extern(call) if call.written().next().is_some());
+        *kept = has_effect || node.results.iter().any(|result| needed[result.0 as usize]);
         if *kept {
             node.op.each_operand(&mut |value, _| needed[value.0 as usize] = true);
         }

@@ -1,11 +1,12 @@
 //! The chart of what is supported where: a row for each way to write a kernel, a test for each cell.
 
-use galatea::graph::{FlopTable, Graph, Level, Package, Session, export, flops, input};
+use galatea::graph::{FlopTable, Graph, Level, Package, Session, flops, input};
 use galatea::ops::{self, Any, Tensor};
 use galatea::prelude::*;
 use galatea::profile::Profile;
 use galatea::{Dim, Dtype, autotune, op};
 
+use crate::round_trip::export;
 use crate::{assert_same, golden, numbers};
 
 /// y = a * x
@@ -31,6 +32,21 @@ fn twice(x: &Tensor) -> Result<Tensor> {
 #[op("chart::on_cpu", backward() = twice, cpu = |x| plain(x, 4.0))]
 fn on_cpu(x: &Tensor) -> Result<Tensor> {
     plain(x, 2.0)
+}
+
+/// A loop of the host. On the CPU four times the elements, as above.
+#[op("chart::opaque", opaque, fake = Tensor::empty_like, backward() = opaque_backward, cpu = |x| on_host(x, 4.0), flops = |x| x.numel())]
+fn opaque(x: &Tensor) -> Result<Tensor> {
+    on_host(x, 2.0)
+}
+
+fn opaque_backward(grad: &Tensor) -> Result<Tensor> {
+    plain(grad, 2.0)
+}
+
+fn on_host(x: &Tensor, factor: f32) -> Result<Tensor> {
+    let numbers: Vec<f32> = x.to_vec::<f32>()?.into_iter().map(|x| x * factor).collect();
+    Tensor::from_numbers(&x.device().unwrap_or_else(Device::cpu), Dtype::F32, x.dims(), &numbers)
 }
 
 #[autotune(configs = [Config { BLOCK: 64 }, Config { BLOCK: 128 }], key = [])]
@@ -239,6 +255,50 @@ pub(crate) fn tuned_gradients() {
 
 pub(crate) fn tuned_checked(device: Device) {
     checked(tuned, device);
+}
+
+pub(crate) fn opaque_eager(device: Device) {
+    eager(opaque, device, if device.is_cpu() { 4.0 } else { 2.0 });
+}
+
+pub(crate) fn opaque_recorded(device: Device) {
+    recorded(opaque, device, "%0 = extern chart::opaque(x = %x) : f32[n] flops n\n");
+    assert_eq!(graph(opaque).nodes().len(), 1);
+}
+
+pub(crate) fn opaque_packaged(device: Device) {
+    packaged(opaque, device);
+}
+
+/// A call is a span, in a run of a session, too.
+pub(crate) fn opaque_profiled(device: Device) {
+    let (x, session) = (numbers(&device, 100), graph(opaque).compile(&device).unwrap());
+    let profile = Profile::start();
+    opaque(&x).unwrap();
+    session.run([&x]).unwrap();
+    let trace = profile.finish();
+    assert_eq!(trace.spans().iter().map(|span| &*span.name).collect::<Vec<_>>(), ["chart::opaque", "graph", "chart::opaque"]);
+    assert!(trace.launches().is_empty());
+}
+
+/// The operations are those of the formula. The bytes are known in a recording only.
+pub(crate) fn opaque_flops(device: Device) {
+    let x = numbers(&device, 100);
+    let tables: [FlopTable; 2] = [flops(|| opaque(&x)).unwrap(), graph(opaque).flops_at(&[("n", 100)]).unwrap()];
+    for (table, bytes) in tables.into_iter().zip([0, 800]) {
+        let [_, row] = table.rows() else { panic!("{table}") };
+        assert_eq!((&*row.name, row.flops.known(), row.is_exact), ("chart::opaque", Some(100), true), "{table}");
+        assert_eq!(row.bytes().known(), Some(bytes), "{table}");
+    }
+}
+
+pub(crate) fn opaque_gradients(device: Device) {
+    gradients(opaque, device, 2.0);
+}
+
+/// The launches around it are checked, and it runs as always.
+pub(crate) fn opaque_checked(device: Device) {
+    checked(|x| plain(&opaque(x)?, 2.0), device);
 }
 
 /// A function and its gradient, for a tensor and a gradient of its result.

@@ -1,12 +1,12 @@
 //! Named dims and the errors of recordings: tasks 2, 5, 6 and 7.
 
-use galatea::graph::{Level, compile, export, input};
+use galatea::graph::{Level, compile, input};
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
 
 use crate::model::silu;
-use crate::{assert_same, golden, numbers};
+use crate::{assert_same, golden, numbers, round_trip::export};
 
 fn batch() -> Dim {
     Dim::new("batch", 1..=1024)

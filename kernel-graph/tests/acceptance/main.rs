@@ -4,19 +4,20 @@ mod chart;
 mod dims;
 mod flops;
 mod model;
+#[path = "../on_devices/mod.rs"]
+mod on_devices;
 mod ops;
 mod packages;
 mod page;
+#[path = "../graphs/round_trip.rs"]
+mod round_trip;
 mod values;
 
 use std::path::Path;
 
 use galatea::ops::Tensor;
 use galatea::prelude::*;
-use libtest_mimic::{Arguments, Trial};
-
-/// A test's name, and what it does on a device.
-type OnDevice = (&'static str, fn(Device));
+use on_devices::{OnDevice, Once};
 
 /// The tests of each device.
 const ON_EACH: &[OnDevice] = &[
@@ -40,6 +41,13 @@ const ON_EACH: &[OnDevice] = &[
     ("chart::on_cpu_flops", chart::on_cpu_flops),
     ("chart::on_cpu_gradients", chart::on_cpu_gradients),
     ("chart::on_cpu_checked", chart::on_cpu_checked),
+    ("chart::opaque_eager", chart::opaque_eager),
+    ("chart::opaque_recorded", chart::opaque_recorded),
+    ("chart::opaque_packaged", chart::opaque_packaged),
+    ("chart::opaque_profiled", chart::opaque_profiled),
+    ("chart::opaque_flops", chart::opaque_flops),
+    ("chart::opaque_gradients", chart::opaque_gradients),
+    ("chart::opaque_checked", chart::opaque_checked),
     ("chart::tuned_eager", chart::tuned_eager),
     ("chart::tuned_recorded", chart::tuned_recorded),
     ("chart::tuned_packaged", chart::tuned_packaged),
@@ -61,7 +69,7 @@ const ON_EACH: &[OnDevice] = &[
 ];
 
 /// Tests that need no device but the CPU and simulated GPUs.
-const ONCE: &[(&str, fn())] = &[
+const ONCE: &[Once] = &[
     ("chart::plain_gradients", chart::plain_gradients),
     ("chart::tuned_gradients", chart::tuned_gradients),
     ("dims::a_plain_function_is_exported_with_its_launch", dims::a_plain_function_is_exported_with_its_launch),
@@ -77,6 +85,7 @@ const ONCE: &[(&str, fn())] = &[
     ("ops::gradcheck_tells_its_error", ops::gradcheck_tells_its_error),
     ("ops::a_forgotten_backward_names_op_and_input", ops::a_forgotten_backward_names_op_and_input),
     ("ops::the_function_for_the_cpu_runs_when_compiled", ops::the_function_for_the_cpu_runs_when_compiled),
+    ("ops::kernels_of_an_op_are_its_launches", ops::kernels_of_an_op_are_its_launches),
     ("ops::a_graph_lists_all_launches_of_an_op", ops::a_graph_lists_all_launches_of_an_op),
     ("ops::an_argument_is_not_written_behind_a_reference", ops::an_argument_is_not_written_behind_a_reference),
     ("ops::a_machine_without_a_gpu_has_a_device", ops::a_machine_without_a_gpu_has_a_device),
@@ -93,33 +102,7 @@ fn main() {
     if std::env::var_os(model::CHILD).is_some() {
         return model::example();
     }
-    let mut trials = Vec::new();
-    for name in ["cpu", "sim:sm_80", "sim:sm_90a", "cuda:0"] {
-        let device = match Device::parse(name) {
-            Ok(device) => Ok(device),
-            Err(Error::NoDriver | Error::NoDevice { .. }) => Err("skipped: no GPU"),
-            Err(error) => panic!("{error}"),
-        };
-        for (test_name, test) in ON_EACH {
-            let name = format!("{name}::{test_name}");
-            trials.push(match device {
-                Ok(device) => Trial::test(name, move || {
-                    test(device);
-                    Ok(())
-                }),
-                Err(reason) => Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind(reason),
-            });
-        }
-    }
-    trials.extend(ONCE.iter().map(|(name, test)| {
-        Trial::test(*name, || {
-            test();
-            Ok(())
-        })
-    }));
-    // A profile has the launches of all threads, and copies are counted for all of them.
-    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
-    libtest_mimic::run(&arguments, trials).exit();
+    on_devices::run(&["cpu", "sim:sm_80", "sim:sm_90a", "cuda:0"], ON_EACH, ONCE);
 }
 
 /// Compares a text with that of a file in `goldens`.

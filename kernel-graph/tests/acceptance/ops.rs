@@ -1,10 +1,11 @@
 //! Ops: tasks 1, 8 and 10.
 
-use galatea::graph::{NodeOp, Package, compile, export, input};
+use galatea::graph::{NodeOp, OpKernel, Package, compile, input, kernels};
 use galatea::ops::{self, Any, GradTolerance, Tensor, gradcheck};
 use galatea::prelude::*;
 use galatea::{Dim, Dtype, op};
 
+use crate::round_trip::export;
 use crate::{assert_same, golden, numbers};
 
 #[kernel(T = [f32, f64], BLOCK = 1024)]
@@ -153,6 +154,56 @@ pub(crate) fn a_graph_lists_all_launches_of_an_op() {
     let package = Package::from_bytes(graph.package().to_bytes().unwrap()).unwrap();
     let texts: Vec<_> = package.entries().into_iter().filter(|(name, _)| name.ends_with(".ir")).collect();
     assert_eq!(texts.len(), 3, "{texts:?}");
+}
+
+/// Reads the elements of a tensor, and passes one of them to a launch. A recording has no elements, so it records neither the read nor the launch.
+#[op("mylib::median", opaque, fake = |x| x.new_empty(x.dtype(), [1]))]
+fn median(x: &Tensor) -> Result<Tensor> {
+    let mut numbers = x.to_vec::<f32>()?;
+    numbers.sort_by(f32::total_cmp);
+    mycos(&Tensor::from_numbers(&x.device().unwrap_or_else(Device::cpu), Dtype::F32, [1], &numbers[numbers.len() / 2..][..1])?)
+}
+
+/// A loop, a branch on a constant, and launches that no result needs or that are equal.
+#[op("mylib::repeated")]
+fn repeated(x: &Tensor, times: usize, with_median: bool) -> Result<Tensor> {
+    let mut y = nested(x)?;
+    for _ in 0..times {
+        y = mycos(x)?;
+    }
+    if with_median { median(&y) } else { Ok(y) }
+}
+
+pub(crate) fn kernels_of_an_op_are_its_launches() {
+    let n = Dim::new("n", 0..=100);
+    let list = |times: usize, with_median: bool| kernels(|[x]| repeated(x, times, with_median), [input("x", [&n], Dtype::F32)]).unwrap();
+    let shown = |kernel: &OpKernel| {
+        let text = kernel.to_string();
+        text.rsplit_once(':').unwrap().0.rsplit_once(':').unwrap().0.to_owned()
+    };
+    let place = "in kernel-graph/tests/acceptance/ops.rs";
+    let of_nested = ["mycos: cos_elements", "mysin: sin_elements", "mysin: sin_elements", "mul: mul_elements"];
+    let nested = of_nested
+        .map(|kernel| format!("mylib::repeated: mylib::nested: mylib::{kernel}<T = f32, BLOCK = 1024> [cdiv(n, 1024), 1, 1] {place}"));
+    let cosine = format!("mylib::repeated: mylib::mycos: cos_elements<T = f32, BLOCK = 1024> [cdiv(n, 1024), 1, 1] {place}");
+    for times in [0, 1, 3] {
+        for with_median in [false, true] {
+            let expected: Vec<String> = nested.iter().cloned().chain(std::iter::repeat_n(cosine.clone(), times)).collect();
+            assert_eq!(list(times, with_median).iter().map(shown).collect::<Vec<_>>(), expected, "{times} {with_median}");
+        }
+    }
+    let all = list(1, false);
+    let line = |kernel: &OpKernel| kernel.location().to_string();
+    assert!(line(&all[0]) == line(&all[4]) && line(&all[0]) != line(&all[1]), "a line for each call of `launch`");
+    assert_eq!(all[0].ops().iter().map(|op| op.name).collect::<Vec<_>>(), ["mylib::repeated", "mylib::nested", "mylib::mycos"]);
+    let hashes: Vec<String> = all.iter().map(OpKernel::hash).collect();
+    assert!(hashes[0] == hashes[4] && hashes[1] == hashes[2] && hashes[0] != hashes[1] && hashes[0].len() == 64, "{hashes:?}");
+    // The hash is that of the code alone: of another type and a launch of another line, and of the text in a package without its locations.
+    let wide = kernels(|[x]| mysin_cpu(x), [input("x", [&n], Dtype::F64)]).unwrap();
+    assert_eq!((wide[0].hash(), wide[0].ops().len(), wide.len()), (hashes[1].clone(), 0, 1));
+    let by_name = kernels(|[x]| ops::get("mylib::mysin")?.call([x.into()]), [input("x", [&n], Dtype::F32)]).unwrap();
+    assert_eq!(by_name[0].launch().parameters(), "T = f32, BLOCK = 1024", "the body, and not the function for the CPU");
+    assert!(kernels(|[x]| median(x), [input("x", [&n], Dtype::F32)]).unwrap().is_empty());
 }
 
 /// What an op may write is in its signature: a write through a clone is a write of the clone.

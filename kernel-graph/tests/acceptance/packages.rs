@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use galatea::graph::{Graph, Package, export, input};
+use galatea::graph::{Graph, Package, input};
 use galatea::ops::{Module, Tensor};
 use galatea::prelude::*;
 use galatea::{Dim, Dtype, Target};
@@ -10,6 +10,7 @@ use kernel_library::nn::{Linear, Seed};
 use zip::{CompressionMethod, ZipArchive};
 
 use crate::model::silu;
+use crate::round_trip::export;
 use crate::{assert_same, golden, numbers};
 
 #[derive(Module)]

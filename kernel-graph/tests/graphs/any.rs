@@ -3,9 +3,10 @@
 use galatea::ops::{self, Any, Tensor};
 use galatea::prelude::*;
 use galatea::{Dim, Dtype, autotune};
-use kernel_graph::{Session, export, input};
+use kernel_graph::{Session, input};
 
 use crate::kernels::silu_elements;
+use crate::round_trip::export;
 
 /// y = x in another type
 #[kernel]

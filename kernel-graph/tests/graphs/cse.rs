@@ -3,10 +3,11 @@
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
-use kernel_graph::{Graph, Level, Session, export, input};
+use kernel_graph::{Graph, Level, Session, input};
 
 use crate::kernels::{mlp_op, row_sums, scale, silu, silu_op, sum_difference};
 use crate::numbers;
+use crate::round_trip::export;
 
 fn recorded<const N: usize>(mut body: impl FnMut(&Tensor) -> Result<[Tensor; N]>) -> Graph {
     let n = Dim::new("n", 4..=128);
@@ -205,8 +206,8 @@ pub(crate) fn a_call_without_nodes_is_left_out() {
     assert_eq!(
         graph.text(Level::Ops),
         "graph graph(x: f32[n]) where n in 4..=128
-  %c0 = constant : f32[4]
-  %0, %1 = test::mlp(x = %x, weights = [%c0], bias = None, keep = false) : f32[n], f32[n]
+  @c0 = constant : f32[4]
+  %0, %1 = test::mlp(x = %x, weights = [@c0], bias = None, keep = false) : f32[n], f32[n]
   %2 = alloc : f32[n]
   %3 = alloc : f32[n]
   %4, %5 = launch sum_and_difference [cdiv(n, 64), 1, 1] (a = %0, b = %1, sum = %2, difference = %3, n = n) : f32[n], f32[n]
@@ -221,7 +222,7 @@ pub(crate) fn values_of_calls_that_others_use_are_results() {
     let weight = numbers(&Device::cpu(), 4);
     let call = |x: &Tensor| mlp_op(x, std::slice::from_ref(&weight), None, false).map(|both| both.0);
     let second_line = |graph: Graph| graph.text(Level::Ops).lines().nth(2).map(str::to_owned);
-    let expected = "  %0, %1 = test::mlp(x = %x, weights = [%c0], bias = None, keep = false) : f32[n], f32[n]";
+    let expected = "  %0, %1 = test::mlp(x = %x, weights = [@c0], bias = None, keep = false) : f32[n], f32[n]";
     let used_next = recorded(|x| Ok([call(x)?, silu(x)?.slice(Dim::from(1)..Dim::from(3))?]));
     assert_eq!(second_line(used_next).as_deref(), Some(expected));
     let output = recorded(|x| Ok([call(x)?, silu(x)?]));

@@ -2,10 +2,11 @@
 
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
-use kernel_graph::{Level, export, input};
+use kernel_graph::{Level, input};
 
 use crate::kernels::{mlp_op, sum_difference};
 use crate::numbers;
+use crate::round_trip::export;
 
 pub(crate) fn a_drawing_has_frames_for_calls_and_types_at_edges() {
     let n = Dim::new("n", 2..=8);

@@ -3,10 +3,11 @@
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 use galatea::{Dim, Dtype, autotune};
-use kernel_graph::{RunError, Session, export, input};
+use kernel_graph::{RunError, Session, input};
 
 use crate::kernels::{scale, scale_elements, silu, silu_elements};
 use crate::numbers;
+use crate::round_trip::export;
 
 /// The first line of the error of a recorded function of one input of `n` elements.
 fn recorded(mut body: impl FnMut(&Tensor) -> Result<Tensor>) -> String {

@@ -3,10 +3,11 @@
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 use galatea::{Dim, DimValues, Dtype};
-use kernel_graph::{Graph, export, input};
+use kernel_graph::{Graph, input};
 
 use crate::kernels::{mlp_op, row_sums, scale_op, silu_op, sum_difference};
 use crate::numbers;
+use crate::round_trip::export;
 
 /// The largest element of each row, whose blocks the programs share: `num_programs(0)` of them work on all rows.
 #[kernel]

@@ -1,27 +1,40 @@
 //! Recorded graphs on the CPU, on simulated GPUs, and on a GPU where there is one: their runs beside the same function without recording, their text,
 //! and their errors.
 
+mod allocations;
+#[path = "../../../kernel-runtime/tests/allocations/mod.rs"]
+mod allocator;
 mod any;
 mod cse;
 mod dot;
 mod errors;
 mod flops;
 mod gradients;
+mod intercept;
 mod kernels;
+#[cfg(unix)]
+mod machine_code;
 mod modules;
+#[path = "../on_devices/mod.rs"]
+mod on_devices;
+mod opaque;
+mod opaque_text;
 mod packages;
+mod parse;
+mod replays;
+mod round_trip;
 mod runs;
 mod sessions;
 mod sizes;
+mod streams;
 mod text;
+mod text_mutations;
 mod tuned;
+mod typed;
 
 use galatea::ops::Tensor;
 use galatea::prelude::*;
-use libtest_mimic::{Arguments, Trial};
-
-/// A test's name, and what it does on a device.
-type OnDevice = (&'static str, fn(Device));
+use on_devices::{OnDevice, Once};
 
 /// The tests of each device.
 const ON_EACH: &[OnDevice] = &[
@@ -48,6 +61,15 @@ const ON_EACH: &[OnDevice] = &[
     ("runs::parts_are_written_in_place", runs::parts_are_written_in_place),
     ("runs::one_value_may_be_written_as_two", runs::one_value_may_be_written_as_two),
     ("runs::outputs_belong_to_the_caller", runs::outputs_belong_to_the_caller),
+    ("allocations::warm_runs_allocate_only_what_they_return", allocations::warm_runs_allocate_only_what_they_return),
+    ("allocations::an_op_allocates_nothing", allocations::an_op_allocates_nothing),
+    ("replays::equal_runs_launch_one_graph", replays::equal_runs_launch_one_graph),
+    ("replays::addresses_that_recur_have_graphs_of_their_own", replays::addresses_that_recur_have_graphs_of_their_own),
+    ("replays::addresses_that_never_recur_change_one_graph", replays::addresses_that_never_recur_change_one_graph),
+    ("replays::all_dims_keep_a_graph", replays::all_dims_keep_a_graph),
+    ("replays::runs_with_outputs_of_their_own_are_right", replays::runs_with_outputs_of_their_own_are_right),
+    ("replays::an_error_in_a_capture_changes_no_graph", replays::an_error_in_a_capture_changes_no_graph),
+    ("replays::a_capture_that_fails_counts_no_copy", replays::a_capture_that_fails_counts_no_copy),
     ("sessions::graphs_are_those_of_the_dims_and_tensors_of_a_run", sessions::graphs_are_those_of_the_dims_and_tensors_of_a_run),
     ("sessions::outputs_are_used_again", sessions::outputs_are_used_again),
     ("sessions::outputs_that_share_memory_are_used_again", sessions::outputs_that_share_memory_are_used_again),
@@ -59,6 +81,11 @@ const ON_EACH: &[OnDevice] = &[
         sessions::memory_is_shared_by_tensors_that_are_not_needed_together,
     ),
     ("sessions::shared_memory_has_room_for_the_largest", sessions::shared_memory_has_room_for_the_largest),
+    ("streams::runs_on_streams_wait_for_each_other", streams::runs_on_streams_wait_for_each_other),
+    ("streams::streams_share_no_memory", streams::streams_share_no_memory),
+    ("streams::launches_run_on_the_stream", streams::launches_run_on_the_stream),
+    ("typed::calls_return_what_the_function_returns", typed::calls_return_what_the_function_returns),
+    ("typed::types_of_a_package_are_compared_with_its_program", typed::types_of_a_package_are_compared_with_its_program),
     ("gradients::gradients_flow_through_every_use", gradients::gradients_flow_through_every_use),
     ("gradients::gradients_are_finite_differences", gradients::gradients_are_finite_differences),
     ("gradients::a_step_is_recorded_with_its_gradients", gradients::a_step_is_recorded_with_its_gradients),
@@ -73,19 +100,38 @@ const ON_EACH: &[OnDevice] = &[
     ("gradients::a_function_for_the_cpu_is_recorded", gradients::a_function_for_the_cpu_is_recorded),
     ("packages::a_package_computes_what_its_graph_computes", packages::a_package_computes_what_its_graph_computes),
     ("packages::a_package_is_loaded_on_every_device", packages::a_package_is_loaded_on_every_device),
+    #[cfg(unix)]
+    ("machine_code::machine_code_runs_where_it_is_for_the_gpu", machine_code::machine_code_runs_where_it_is_for_the_gpu),
     ("any::the_kernel_of_the_dtype_runs", any::the_kernel_of_the_dtype_runs),
     ("any::each_type_parameter_has_a_dtype_of_its_own", any::each_type_parameter_has_a_dtype_of_its_own),
     ("any::views_have_the_shapes_of_their_tensors", any::views_have_the_shapes_of_their_tensors),
     ("any::a_write_copies_shared_elements", any::a_write_copies_shared_elements),
     ("any::scalars_have_the_dtype_of_the_tensors", any::scalars_have_the_dtype_of_the_tensors),
     ("any::an_autotuned_kernel_runs_for_the_dtype", any::an_autotuned_kernel_runs_for_the_dtype),
+    ("modules::a_model_changes_its_dtype", modules::a_model_changes_its_dtype),
+    ("parse::a_parsed_graph_computes_what_its_graph_computes", parse::a_parsed_graph_computes_what_its_graph_computes),
+    ("parse::programs_of_ops_run", parse::programs_of_ops_run),
     ("tuned::all_forms_take_the_configuration_that_one_has_tuned", tuned::all_forms_take_the_configuration_that_one_has_tuned),
+    (
+        "tuned::a_package_runs_the_configurations_that_were_found_elsewhere",
+        tuned::a_package_runs_the_configurations_that_were_found_elsewhere,
+    ),
     ("tuned::a_session_tunes_in_front_of_its_capture", tuned::a_session_tunes_in_front_of_its_capture),
+    ("tuned::a_capture_that_cannot_tune_changes_no_graph", tuned::a_capture_that_cannot_tune_changes_no_graph),
     ("tuned::fields_of_autotune_are_those_of_the_function", tuned::fields_of_autotune_are_those_of_the_function),
+    ("opaque::a_session_calls_the_op", opaque::a_session_calls_the_op),
+    ("opaque::arguments_have_any_type", opaque::arguments_have_any_type),
+    ("opaque::tensors_are_written_in_place", opaque::tensors_are_written_in_place),
+    ("opaque::an_op_may_keep_its_tensors", opaque::an_op_may_keep_its_tensors),
+    ("opaque::gradients_flow_through_opaque_ops", opaque::gradients_flow_through_opaque_ops),
+    ("intercept::calls_are_counted", intercept::calls_are_counted),
+    ("intercept::a_call_is_replaced_by_shards", intercept::a_call_is_replaced_by_shards),
+    ("intercept::arguments_and_written_tensors_may_be_others", intercept::arguments_and_written_tensors_may_be_others),
+    ("intercept::gradients_and_sessions_are_intercepted", intercept::gradients_and_sessions_are_intercepted),
 ];
 
 /// Tests that need no device but the CPU.
-const ONCE: &[(&str, fn())] = &[
+const ONCE: &[Once] = &[
     ("gradients::mistakes_with_gradients_are_explained", gradients::mistakes_with_gradients_are_explained),
     ("gradients::op_check_finds_mistakes", gradients::op_check_finds_mistakes),
     ("gradients::a_function_for_the_cpu_returns_the_same_types", gradients::a_function_for_the_cpu_returns_the_same_types),
@@ -114,6 +160,7 @@ const ONCE: &[(&str, fn())] = &[
     ),
     ("errors::dims_of_operations_are_those_of_the_inputs", errors::dims_of_operations_are_those_of_the_inputs),
     ("errors::a_denied_copy_names_the_launch", errors::a_denied_copy_names_the_launch),
+    ("streams::a_stream_of_another_device_is_an_error", streams::a_stream_of_another_device_is_an_error),
     ("errors::a_run_takes_tensors_with_elements", errors::a_run_takes_tensors_with_elements),
     ("text::arguments_of_other_recordings_are_named", text::arguments_of_other_recordings_are_named),
     ("errors::sessions_and_graphs_are_shared_between_threads", errors::sessions_and_graphs_are_shared_between_threads),
@@ -130,6 +177,13 @@ const ONCE: &[(&str, fn())] = &[
     ("packages::the_code_of_the_package_is_what_runs", packages::the_code_of_the_package_is_what_runs),
     ("packages::a_check_goes_on_behind_the_first_error", packages::a_check_goes_on_behind_the_first_error),
     ("packages::a_kernel_without_a_built_variant_is_compiled", packages::a_kernel_without_a_built_variant_is_compiled),
+    #[cfg(unix)]
+    ("machine_code::a_package_has_machine_code_for_the_named_gpus", machine_code::a_package_has_machine_code_for_the_named_gpus),
+    #[cfg(unix)]
+    (
+        "machine_code::an_assembler_that_is_missing_or_refuses_is_an_error",
+        machine_code::an_assembler_that_is_missing_or_refuses_is_an_error,
+    ),
     (
         "tuned::the_text_has_the_first_grid_and_the_number_of_configurations",
         tuned::the_text_has_the_first_grid_and_the_number_of_configurations,
@@ -160,40 +214,51 @@ const ONCE: &[(&str, fn())] = &[
     ),
     ("cse::a_call_without_nodes_is_left_out", cse::a_call_without_nodes_is_left_out),
     ("cse::graphs_of_random_programs_compute_what_the_programs_compute", cse::graphs_of_random_programs_compute_what_the_programs_compute),
+    ("parse::mistakes_in_texts_have_lines_and_columns", parse::mistakes_in_texts_have_lines_and_columns),
+    ("text_mutations::changed_texts_are_errors_or_graphs", text_mutations::changed_texts_are_errors_or_graphs),
+    ("parse::other_spellings_are_the_same_graph", parse::other_spellings_are_the_same_graph),
+    ("parse::names_of_all_kinds_are_told_apart", parse::names_of_all_kinds_are_told_apart),
+    ("parse::kernels_of_one_name_have_hashes", parse::kernels_of_one_name_have_hashes),
+    ("parse::scalars_keep_their_bits_and_types", parse::scalars_keep_their_bits_and_types),
+    ("parse::calls_nest_up_to_a_limit", parse::calls_nest_up_to_a_limit),
     ("dot::a_drawing_has_frames_for_calls_and_types_at_edges", dot::a_drawing_has_frames_for_calls_and_types_at_edges),
     ("sizes::the_time_is_linear_in_the_operations", sizes::the_time_is_linear_in_the_operations),
     ("cse::values_of_calls_that_others_use_are_results", cse::values_of_calls_that_others_use_are_results),
     ("flops::quotients_of_negative_numbers_are_not_those_of_dims", flops::quotients_of_negative_numbers_are_not_those_of_dims),
+    ("opaque::an_opaque_op_is_one_line_at_both_levels", opaque::an_opaque_op_is_one_line_at_both_levels),
+    ("opaque::calls_are_not_merged_and_stay_if_they_write", opaque::calls_are_not_merged_and_stay_if_they_write),
+    ("opaque::results_of_other_types_are_named", opaque::results_of_other_types_are_named),
+    ("opaque::an_opaque_op_without_backward_refuses_gradients", opaque::an_opaque_op_without_backward_refuses_gradients),
+    ("opaque::calls_that_cannot_be_recorded_say_why", opaque::calls_that_cannot_be_recorded_say_why),
+    ("opaque::missing_ops_are_listed", opaque::missing_ops_are_listed),
+    ("opaque::damaged_calls_are_errors", opaque::damaged_calls_are_errors),
+    ("opaque::untrusted_packages_call_no_opaque_ops", opaque::untrusted_packages_call_no_opaque_ops),
+    ("opaque::operations_are_those_of_the_formula_or_unknown", opaque::operations_are_those_of_the_formula_or_unknown),
+    ("opaque::fakes_keep_nothing_and_may_fail", opaque::fakes_keep_nothing_and_may_fail),
+    ("opaque_text::a_graph_has_arguments_of_each_type", opaque_text::a_graph_has_arguments_of_each_type),
+    ("opaque_text::arguments_keep_their_values", opaque_text::arguments_keep_their_values),
+    ("opaque_text::mistakes_in_calls_have_lines_and_columns", opaque_text::mistakes_in_calls_have_lines_and_columns),
+    ("intercept::scopes_are_nested", intercept::scopes_are_nested),
+    ("intercept::arguments_and_results_are_those_of_the_function", intercept::arguments_and_results_are_those_of_the_function),
+    ("intercept::mistakes_of_interceptors_are_errors", intercept::mistakes_of_interceptors_are_errors),
 ];
 
 fn main() {
-    let mut trials = Vec::new();
-    for name in ["cpu", "sim:sm_80", "sim:sm_90a", "cuda:0"] {
-        let device = match Device::parse(name) {
-            Ok(device) => Ok(device),
-            Err(Error::NoDriver | Error::NoDevice { .. }) => Err("skipped: no GPU"),
-            Err(error) => panic!("{error}"),
-        };
-        for (test_name, test) in ON_EACH {
-            let name = format!("{name}::{test_name}");
-            trials.push(match device {
-                Ok(device) => Trial::test(name, move || {
-                    test(device);
-                    Ok(())
-                }),
-                Err(reason) => Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind(reason),
-            });
-        }
+    if let Ok(task) = std::env::var(tuned::CHILD) {
+        return tuned::child(&task);
     }
-    trials.extend(ONCE.iter().map(|(name, test)| {
-        Trial::test(*name, || {
-            test();
-            Ok(())
-        })
-    }));
-    // One after the other: a profile sees the launches of all threads, and while it records, sessions launch one by one.
-    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
-    libtest_mimic::run(&arguments, trials).exit();
+    on_devices::run(&["cpu", "sim:sm_80", "sim:sm_90a", "cuda:0"], ON_EACH, ONCE);
+}
+
+/// Compares a text with that of a file in `goldens`.
+fn golden(name: &str, text: &str) {
+    // On another machine, the tests run in their folder.
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let file = std::path::Path::new(&folder).join("tests/graphs/goldens").join(name);
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&file, text).unwrap();
+    }
+    assert_eq!(text, std::fs::read_to_string(&file).unwrap_or_default(), "{name}: BLESS=1 writes the file");
 }
 
 /// A tensor of `n` numbers that differ.

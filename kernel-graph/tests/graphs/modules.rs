@@ -3,10 +3,11 @@
 use galatea::ops::{Module, Tensor};
 use galatea::prelude::*;
 use galatea::{Dim, Dtype, Target};
-use kernel_graph::{Graph, Level, Package, export, input, load_parameters, save_parameters, weights};
+use kernel_graph::{Graph, Level, Package, input, load_parameters, save_parameters, weights};
 
 use crate::kernels::{scale, silu, sum_difference, times};
 use crate::numbers;
+use crate::round_trip::export;
 
 #[derive(Module)]
 struct Layer {
@@ -73,7 +74,7 @@ pub(crate) fn a_graph_and_its_package_name_parameters() {
     let model = model();
     let graph = graph(&model);
     let text = graph.text(Level::Kernels);
-    assert!(text.contains("  %layers.0.weight = constant : f32[16]\n") && text.contains("(x = %last.weight, y = "), "{text}");
+    assert!(text.contains("  @layers.0.weight = parameter : f32[16]\n") && text.contains("(x = @last.weight, y = "), "{text}");
     assert!(!text.contains("type.0"), "a parameter that the function does not use is no constant: {text}");
     let table = graph.tabular(Level::Ops);
     let row = table.lines().find(|line| line.contains("p_layers_1_weight")).unwrap();
@@ -102,6 +103,65 @@ pub(crate) fn a_model_moves_between_devices() {
     let own = graph(&model);
     assert_eq!(own.constants().len(), 3);
     assert_eq!(model.forward(&x).unwrap().device(), Some(sim));
+}
+
+/// A model with parameters of several dtypes.
+#[derive(Module)]
+struct Mixed {
+    model: Model,
+    table: Vec<Option<Tensor>>,
+    wide: Tensor,
+    trained: Tensor,
+}
+
+fn mixed(device: &Device) -> Mixed {
+    let ids = Tensor::from(device.tensor(&[3i64, -1]).unwrap());
+    // Halfway between neighbours of `bf16`, whose even one is below and above, and 2^-40 above a halfway point that a rounding to `f32` would lose.
+    let wide = [1.0 + 2f64.powi(-8), 1.0 + 3.0 * 2f64.powi(-8), 1.0 + 2f64.powi(-8) + 2f64.powi(-40), -0.0, 1e300];
+    let trained = Tensor::from(device.tensor(&[0.1f32]).unwrap()).requires_grad().unwrap();
+    let flags = Tensor::from(device.tensor(&[true]).unwrap());
+    let table = vec![Some(ids), None, Some(flags)];
+    Mixed { model: model().to(device).unwrap(), table, wide: device.tensor(&wide).unwrap().into(), trained }
+}
+
+pub(crate) fn a_model_changes_its_dtype(device: Device) {
+    let before = mixed(&device).parameters();
+    let after = mixed(&device).to(Dtype::Bf16).unwrap();
+    let names = |parameters: &[(String, Tensor)]| parameters.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&after.parameters()), names(&before));
+    for ((name, old), (_, new)) in before.iter().zip(after.parameters()) {
+        let expected = if old.dtype().is_float() { Dtype::Bf16 } else { old.dtype() };
+        assert_eq!((new.dtype(), new.dims(), new.device()), (expected, old.dims(), Some(device)), "{name}");
+        assert_eq!(new.needs_grad(), name == "trained", "{name}");
+        match old.dtype() {
+            Dtype::F32 => {
+                let rounded: Vec<bf16> = old.to_vec::<f32>().unwrap().into_iter().map(bf16::from_f32).collect();
+                assert_eq!(new.to_vec::<bf16>().unwrap(), rounded, "{name}");
+            }
+            Dtype::F64 => {
+                let bits: Vec<u16> = new.to_vec::<bf16>().unwrap().into_iter().map(bf16::to_bits).collect();
+                assert_eq!(bits, [0x3f80, 0x3f82, 0x3f81, 0x8000, 0x7f80], "{name}");
+            }
+            _ => assert_eq!(new.to_bytes().unwrap(), old.to_bytes().unwrap(), "{name}"),
+        }
+    }
+    // The same dtype copies nothing.
+    let handles = after.parameters();
+    let again = after.to((Dtype::Bf16, &device)).unwrap().parameters();
+    assert!(handles.iter().zip(&again).all(|((_, old), (_, new))| old.is_same(new)));
+    // Back, and to another device at once.
+    let cpu = mixed(&device).to((Dtype::F64, &Device::cpu())).unwrap();
+    assert!(cpu.parameters().iter().all(|(_, tensor)| tensor.device() == Some(Device::cpu())));
+    assert_eq!(cpu.trained.to_vec::<f64>().unwrap(), [f64::from(0.1f32)]);
+    assert_eq!(cpu.model.layers[1].weight.dtype(), Dtype::F64);
+    // Dtypes without arithmetic are stored.
+    let stored = Tensor::from(device.tensor(&[1.0f32, 17.0, 1e9]).unwrap()).to(Dtype::F8E4M3).unwrap();
+    assert_eq!(stored.to_bytes().unwrap(), [0x38, 0x58, 0x7e]);
+    for dtype in [Dtype::I32, Dtype::Bool] {
+        let error = mixed(&device).to(dtype).map(|model| model.wide).unwrap_err().to_string();
+        let help = "help: name a dtype of floats; parameters of other dtypes keep theirs";
+        assert_eq!(error, format!("the parameters of a model cannot become `{dtype}`\n{help}"));
+    }
 }
 
 pub(crate) fn parameters_are_saved_and_loaded() {

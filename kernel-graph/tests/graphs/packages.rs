@@ -5,12 +5,13 @@ use std::io::Write;
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
-use kernel_graph::{Graph, Limits, Package, PackageError, Session, export, input};
+use kernel_graph::{Graph, Limits, Package, PackageError, Session, input};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 use crate::kernels::{row_sums, scale, silu, silu_elements, times};
 use crate::numbers;
+use crate::round_trip::export;
 
 /// Launches with weights, scalars of several types and dims, in place, and of views; parts and zeros.
 fn program(x: &Tensor, weight: &Tensor) -> Result<[Tensor; 4]> {

@@ -3,10 +3,11 @@
 use galatea::ops::{self, Tensor};
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
-use kernel_graph::{Session, export, input};
+use kernel_graph::{Session, input};
 
 use crate::kernels::{row_sums, scale, silu, sum_and_difference, sum_difference};
 use crate::numbers;
+use crate::round_trip::export;
 
 fn bits(tensor: &Tensor) -> Vec<u32> {
     tensor.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()

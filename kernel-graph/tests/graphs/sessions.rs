@@ -1,12 +1,13 @@
 //! Tests of sessions that run more than once: CUDA graphs, memory and parameters from an earlier run.
 
-use galatea::graph::{Package, RunError, Session, export, input};
+use galatea::graph::{Package, RunError, Session, input};
 use galatea::ops::{self, Module, Tensor};
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
 
 use crate::kernels::{scale, silu, sum_difference};
 use crate::numbers;
+use crate::round_trip::export;
 
 fn bits(tensor: &Tensor) -> Vec<u32> {
     tensor.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect()

@@ -8,7 +8,7 @@ use galatea::op;
 use galatea::ops::Tensor;
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
-use kernel_graph::{Level, export, input};
+use kernel_graph::{Environment, Graph, Level, export, input};
 
 use crate::kernels::silu;
 use crate::numbers;
@@ -26,8 +26,8 @@ fn layer(x: &Tensor, weight: &Tensor) -> Result<Tensor> {
     Ok(sum)
 }
 
-/// The times to record a graph of so many layers, to write it, to draw it, and to count its operations.
-fn times(layers: usize) -> [(&'static str, Duration); 4] {
+/// The times to record a graph of so many layers, to write it, to read its text, to draw it, and to count its operations.
+fn times(layers: usize) -> [(&'static str, Duration); 5] {
     let n = Dim::new("n", 1..=8);
     let weights = numbers(&Device::cpu(), layers);
     let start = ThreadTime::now();
@@ -44,6 +44,10 @@ fn times(layers: usize) -> [(&'static str, Duration); 4] {
     let start = ThreadTime::now();
     assert_eq!(graph.to_string().lines().count(), 3 * layers + layers + 2 * layers + 4);
     let written = start.elapsed();
+    let text = graph.to_string();
+    let start = ThreadTime::now();
+    assert_eq!(Graph::parse(&text, &Environment::from(&graph)).unwrap().nodes().len(), graph.nodes().len());
+    let read = start.elapsed();
     let start = ThreadTime::now();
     assert_eq!(graph.text(Level::Ops).lines().count(), 2 * layers + 4);
     assert!(graph.dot(Level::Kernels).lines().count() > 3 * layers);
@@ -52,7 +56,7 @@ fn times(layers: usize) -> [(&'static str, Duration); 4] {
     let flops = graph.flops().unwrap();
     let counted = start.elapsed();
     assert_eq!(flops.rows()[1].flops, Dim::from(layers * 2 * 64));
-    [("recording", recorded), ("text", written), ("text of ops and drawing", drawn), ("flops", counted)]
+    [("recording", recorded), ("text", written), ("reading", read), ("text of ops and drawing", drawn), ("flops", counted)]
 }
 
 /// A quadratic search takes `PART * PART` times as long for the larger graph.

@@ -2,10 +2,11 @@
 
 use galatea::prelude::*;
 use galatea::{Dim, Dtype};
-use kernel_graph::{Graph, Level, export, input};
+use kernel_graph::{Graph, Level, input};
 
 use crate::kernels::{mlp_op, names_op, row_sums, scale, scale_op, silu, silu_op, sum_difference};
 use crate::numbers;
+use crate::round_trip::export;
 
 pub(crate) fn the_text_shows_grids_arguments_and_types_as_expressions() {
     let [rows, columns] = [Dim::new("rows", 1..=9), Dim::new("columns", 0..=100)];
@@ -53,12 +54,12 @@ pub(crate) fn constants_come_first_and_dead_code_is_left_out() {
     assert_eq!(
         graph.unwrap().to_string(),
         "graph graph(x: f32[n]) where n in 0..=8
-  %c0 = constant : f32[8]
+  @c0 = constant : f32[8]
   %0 = alloc : f32[n]
   %1 = launch silu_elements<T = f32, BLOCK = 64> [cdiv(n, 64), 1, 1] (x = %x, y = %0, n = n) : f32[n]
   %2 = alloc : f32[n]
   %3 = alloc : f32[n]
-  %4, %5 = launch sum_and_difference [cdiv(n, 64), 1, 1] (a = %1, b = %c0, sum = %2, difference = %3, n = n) : f32[n], f32[n]
+  %4, %5 = launch sum_and_difference [cdiv(n, 64), 1, 1] (a = %1, b = @c0, sum = %2, difference = %3, n = n) : f32[n], f32[n]
   return %5
 "
     );
@@ -81,8 +82,8 @@ pub(crate) fn calls_of_ops_are_one_line_or_their_nodes() {
     assert_eq!(
         graph.text(Level::Ops),
         "graph mlp(x: f32[n]) where n in 0..=8
-  %c0 = constant : f32[8]
-  %0, %1 = test::mlp(x = %x, weights = [%c0], bias = None, keep = true) : f32[n], f32[n]
+  @c0 = constant : f32[8]
+  %0, %1 = test::mlp(x = %x, weights = [@c0], bias = None, keep = true) : f32[n], f32[n]
   %2 = alloc : f32[n]
   %3 = alloc : f32[n]
   %4, %5 = launch sum_and_difference [cdiv(n, 64), 1, 1] (a = %0, b = %1, sum = %2, difference = %3, n = n) : f32[n], f32[n]
@@ -93,15 +94,15 @@ pub(crate) fn calls_of_ops_are_one_line_or_their_nodes() {
     assert_eq!(
         graph.to_string(),
         "graph mlp(x: f32[n]) where n in 0..=8
-  %c0 = constant : f32[8]
-  %0, %1 = test::mlp(x = %x, weights = [%c0], bias = None, keep = true) : f32[n], f32[n] {
+  @c0 = constant : f32[8]
+  %0, %1 = test::mlp(x = %x, weights = [@c0], bias = None, keep = true) : f32[n], f32[n] {
     %2 = test::silu(x = %x) : f32[n] {
       %3 = alloc : f32[n]
       %2 = launch silu_elements<T = f32, BLOCK = 64> [cdiv(n, 64), 1, 1] (x = %x, y = %3, n = n) : f32[n]
     }
     %4 = alloc : f32[n]
     %5 = alloc : f32[n]
-    %6, %7 = launch sum_and_difference [cdiv(n, 64), 1, 1] (a = %2, b = %c0, sum = %4, difference = %5, n = n) : f32[n], f32[n]
+    %6, %7 = launch sum_and_difference [cdiv(n, 64), 1, 1] (a = %2, b = @c0, sum = %4, difference = %5, n = n) : f32[n], f32[n]
     %8 = test::scale_(y = %2, a = 0.5, b = -3) : f32[n] {
       %8 = launch scale_elements [cdiv(n, 64), 1, 1] (y = %2, a = 0.5, b = -3, n = n) : f32[n]
     }

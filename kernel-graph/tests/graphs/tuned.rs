@@ -2,15 +2,17 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use galatea::graph::{Level, Package, PackageError};
+use galatea::cache::{Record, Records};
+use galatea::graph::{Level, Package, PackageError, PackageWriter};
 use galatea::ops::{Any, Tensor};
 use galatea::prelude::*;
 use galatea::profile::Profile;
 use galatea::tune::{Origin, Outcome};
 use galatea::{Dim, Dtype, autotune};
-use kernel_graph::{Graph, Session, export, input};
+use kernel_graph::{Graph, Session, input};
 
 use crate::numbers;
+use crate::round_trip::export;
 
 /// Modules with an autotuned kernel each, so that a test may tune it in another form first. The first configuration is far from the fastest.
 macro_rules! adding {
@@ -42,7 +44,13 @@ macro_rules! adding {
     )*};
 }
 
-adding!(eager_first: add_first session_first: add_second package_first: add_third captured: add_captured repeated: add);
+adding!(eager_first: add_first session_first: add_second package_first: add_third captured: add_captured shipped: add_shipped repeated: add);
+
+/// Two launches with configurations, of which the second has other scalars.
+pub(crate) fn sum_of_pairs(x: &Tensor) -> Result<Tensor> {
+    let y = repeated::program(x)?;
+    repeated::program(&y.slice(Dim::from(1)..y.dim(0))?)
+}
 
 /// The devices take turns: a trace has the launches of all threads.
 static TURN: Mutex<()> = Mutex::new(());
@@ -100,6 +108,81 @@ pub(crate) fn all_forms_take_the_configuration_that_one_has_tuned(device: Device
     assert_eq!(report.origin, if device.is_cpu() { Origin::Untimed } else { Origin::Stored }, "{report}");
 }
 
+/// The variable that makes this program a child that runs a package: its path, and the device.
+pub(crate) const CHILD: &str = "GALATEA_RUN_OF_PACKAGE";
+
+/// The number of tunings and the grids of one run of a package.
+fn observed(session: &Session, device: &Device) -> String {
+    let x = numbers(device, 1001);
+    let profile = Profile::start();
+    let sums = bits(&session.run([&x]).unwrap()[0]);
+    let trace = profile.finish();
+    assert_eq!(sums, x.to_vec::<f32>().unwrap().into_iter().map(|x| (x + x).to_bits()).collect::<Vec<_>>());
+    let tunings = trace.spans().iter().filter(|span| span.name.starts_with("tune ")).count();
+    let launches = trace.launches().iter().filter(|launch| launch.kernel == "add_shipped" && launch.device == *device);
+    format!("{tunings} tunings, grids {:?}", launches.map(|launch| launch.grid[0]).collect::<Vec<_>>())
+}
+
+pub(crate) fn child(task: &str) {
+    let (device, path) = task.split_once(' ').unwrap();
+    let device = Device::parse(device).unwrap();
+    println!("{}", observed(&Package::open(path).unwrap().load(&device).unwrap(), &device));
+}
+
+/// A package with the results of tuning of this process, in a process that has none.
+pub(crate) fn a_package_runs_the_configurations_that_were_found_elsewhere(device: Device) {
+    if device.is_cpu() {
+        return;
+    }
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tuned.gpk");
+    let elsewhere = |file: &[u8]| {
+        std::fs::write(&path, file).unwrap();
+        let name = match device.compute_capability() {
+            _ if device.is_cuda() => "cuda:0",
+            Some((8, 0)) => "sim:sm_80",
+            _ => "sim:sm_90a",
+        };
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.env(CHILD, format!("{name} {}", path.display())).env("GALATEA_CACHE", "off");
+        let output = child.output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned());
+        assert!(output.status.success(), "{out}{err}");
+        out.trim_end().to_owned()
+    };
+    let graph = of_n(shipped::program);
+    let untuned = graph.package().records("").to_bytes().unwrap();
+    assert!(elsewhere(&untuned).starts_with("1 tunings"));
+    // Tunes here, also for a type that the package does not use.
+    let session = Session::new(of_n(shipped::program), &device).unwrap();
+    let here = observed(&session, &device).replace("1 tunings", "0 tunings");
+    shipped::program(&device.tensor(&[1.0f64; 1001]).unwrap().into()).unwrap();
+    let tuned = graph.package().to_bytes().unwrap();
+    assert_eq!(tuned, graph.package().to_bytes().unwrap(), "equal results give equal bytes");
+    assert_eq!(elsewhere(&tuned), here);
+    // The texts are files of records: what they choose is what runs.
+    let package = Package::from_bytes(tuned.clone()).unwrap();
+    let text = String::from_utf8(package.entry("kernels/0-add_shipped.tuning.json").unwrap().to_vec()).unwrap();
+    let records = Records::parse(&text).unwrap();
+    assert_eq!(records.iter().filter(|record| record.of.device == device.name()).count(), 1, "{text}");
+    assert_eq!(graph.package().records(&text).to_bytes().unwrap(), tuned);
+    let other = records.iter().cloned().map(|record| Record { chosen: 0, ..record }).collect::<Records>().to_string();
+    assert_eq!(elsewhere(&graph.package().records(&other).to_bytes().unwrap()), "0 tunings, grids [501]");
+    // A package that is written again keeps its results.
+    let again = package.plan(&Device::cpu()).unwrap();
+    assert_eq!(elsewhere(&PackageWriter::new(&again).records("").to_bytes().unwrap()), here);
+    // Committed records replace others, so these stay out.
+    let records = format!("\"records\": [[\"team.json\", {}]], \"rep\":", serde_json::Value::from(&*text));
+    let committed = crate::packages::changed(&package, "plan.json", &|text| text.replacen("\"rep\":", &records, 1));
+    let committed = Package::from_bytes(committed).unwrap().plan(&Device::cpu()).unwrap();
+    let committed = PackageWriter::new(&committed).records(&other).to_bytes().unwrap();
+    assert!(Package::from_bytes(committed.clone()).unwrap().entry("kernels/0-add_shipped.tuning.json").is_err());
+    assert_eq!(elsewhere(&committed), here);
+    let wrong = graph.package().records("{}").to_bytes().unwrap_err().to_string();
+    assert!(wrong.starts_with("these are no records of tuning: ") && wrong.contains("\nhelp: "), "{wrong}");
+}
+
 pub(crate) fn a_session_tunes_in_front_of_its_capture(device: Device) {
     fn twice(x: &Tensor) -> Result<Tensor> {
         captured::program(&captured::program(x)?)
@@ -127,6 +210,24 @@ fn prune(x: &Tensor) -> Result<Tensor> {
     let (n, mut y) = (x.numel(), x.empty_like()?);
     pruned::<Any>(x, &mut y, &n).grid(|config| n.cdiv(config.BLOCK as i64)).launch()?;
     Ok(y)
+}
+
+/// A capture that meets a kernel to be tuned must not leave the graph that it changes with the launches in front of that kernel.
+pub(crate) fn a_capture_that_cannot_tune_changes_no_graph(device: Device) {
+    fn body(x: &Tensor) -> Result<Tensor> {
+        prune(&crate::kernels::silu(x)?)
+    }
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let (session, mut outputs) = (Session::new(of_n(body), &device).unwrap(), vec![numbers(&device, 300)]);
+    let inputs: Vec<Tensor> = (1..=16).map(|len| numbers(&device, len)).collect();
+    let mut other = numbers(&device, 300);
+    crate::kernels::scale(&mut other, 0.5, 1).unwrap();
+    // As many dims as graphs, so that the next one changes a graph. It has a tuning key of its own.
+    for x in inputs.iter().chain([&other]).chain(&inputs) {
+        session.run_into([x], &mut outputs).unwrap();
+        assert_eq!(bits(&outputs[0]), bits(&body(x).unwrap()), "{:?} on {device:?}", x.dims());
+    }
+    assert_eq!(session.is_replayed(), device.is_cuda());
 }
 
 /// Adds up: its result tells how often it ran on the same tensors.

@@ -36,9 +36,13 @@ pub(crate) fn entries(package: &Package) -> Entries {
 
 /// A file of these entries.
 pub(crate) fn zipped(entries: &Entries) -> Vec<u8> {
+    zipped_with(entries, SimpleFileOptions::default())
+}
+
+fn zipped_with(entries: &Entries, options: SimpleFileOptions) -> Vec<u8> {
     let mut writer = ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, bytes) in entries {
-        writer.start_file(&**name, SimpleFileOptions::default().compression_method(CompressionMethod::Stored)).unwrap();
+        writer.start_file(&**name, options.compression_method(CompressionMethod::Stored)).unwrap();
         writer.write_all(bytes).unwrap();
     }
     writer.finish().unwrap().into_inner()
@@ -87,6 +91,9 @@ pub(crate) fn bytes(file: &[u8], random: &mut Random) -> Vec<u8> {
 
 /// Changes a field of a header, or the order, the number or the names of entries.
 pub(crate) fn structure(file: &[u8], of: &Entries, random: &mut Random) -> Vec<u8> {
+    // Sizes of zip64, as of entries above 4 GiB.
+    let in_zip64 = zipped_with(of, SimpleFileOptions::default().large_file(true));
+    let file = if random.below(3) == 0 { &in_zip64 } else { file };
     let signatures: [&[u8; 4]; 3] = [b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"];
     let headers: Vec<usize> =
         (0..file.len() - 4).filter(|at| signatures.iter().any(|signature| file[*at..].starts_with(*signature))).collect();

@@ -145,7 +145,7 @@ fn is_too_long(plan: &Plan) -> bool {
     let product = |grid: &[Dim; 3]| grid.iter().map(|dim| dim.value(&values).unwrap_or(0).max(0) as f64).product::<f64>();
     let programs = |node: &kernel_graph::Node| match &node.op {
         NodeOp::Launch(launch) => launch.grids().map(product).fold(0.0, f64::max),
-        NodeOp::Alloc { .. } | NodeOp::View { .. } => 1.0,
+        NodeOp::Alloc { .. } | NodeOp::View { .. } | NodeOp::Extern(_) => 1.0,
     };
     plan.nodes.iter().map(programs).sum::<f64>() > 1e5
 }

@@ -1,15 +1,14 @@
 //! Profiles of ops, copies, steps and sessions: the structure of their traces, on the CPU, on simulated GPUs, and on a GPU where there is one.
 
+#[path = "../on_devices/mod.rs"]
+mod on_devices;
 mod ops;
 mod sessions;
 mod trace_events;
 
 use galatea::ops::Tensor;
 use galatea::prelude::*;
-use libtest_mimic::{Arguments, Trial};
-
-/// A test's name, and what it does on a device.
-type OnDevice = (&'static str, fn(Device));
+use on_devices::OnDevice;
 
 /// The tests of each device.
 const ON_EACH: &[OnDevice] = &[
@@ -28,27 +27,7 @@ const ON_EACH: &[OnDevice] = &[
 ];
 
 fn main() {
-    let mut trials = Vec::new();
-    for name in ["cpu", "sim:sm_90a", "cuda:0"] {
-        let device = match Device::parse(name) {
-            Ok(device) => Ok(device),
-            Err(Error::NoDriver | Error::NoDevice { .. }) => Err("skipped: no GPU"),
-            Err(error) => panic!("{error}"),
-        };
-        for (test_name, test) in ON_EACH {
-            let name = format!("{name}::{test_name}");
-            trials.push(match device {
-                Ok(device) => Trial::test(name, move || {
-                    test(device);
-                    Ok(())
-                }),
-                Err(reason) => Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind(reason),
-            });
-        }
-    }
-    // A profile has the launches of all threads.
-    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
-    libtest_mimic::run(&arguments, trials).exit();
+    on_devices::run(&["cpu", "sim:sm_90a", "cuda:0"], ON_EACH, &[]);
 }
 
 /// A tensor of `n` numbers that differ.

@@ -36,6 +36,7 @@
 //! ([`MAX_NESTING`](crate::ir::MAX_NESTING)).
 
 use crate::ir::{AtomicOp, BinaryOp, CompareOp, ConstExpr, Function, InstData, Op, Region, SideTable, UnaryOp, Value};
+use crate::location::Loc;
 
 /// A number of a count: an integer, or an expression of unknown ones.
 pub trait Number: Clone {
@@ -92,7 +93,16 @@ pub struct Flops<N> {
 ///
 /// `params` has a number for each parameter: the value of an integer or a `bool`, and the length of a pointer's tensor. None if it is not known.
 pub fn count<N: Number>(func: &Function, params: &[Option<N>], grid: &[N; 3]) -> Flops<N> {
-    let mut cx = Cx { func, grid, known: SideTable::new(), is_exact: true };
+    total(Cx { func, grid, known: SideTable::new(), is_exact: true, executions_of: None }, params)
+}
+
+/// Counts how often all programs together execute the products at a position of the source, as [`count`] counts operations.
+pub fn products<N: Number>(func: &Function, loc: Loc, params: &[Option<N>], grid: &[N; 3]) -> Flops<N> {
+    total(Cx { func, grid, known: SideTable::new(), is_exact: true, executions_of: Some(loc) }, params)
+}
+
+fn total<N: Number>(mut cx: Cx<'_, N>, params: &[Option<N>]) -> Flops<N> {
+    let (func, grid) = (cx.func, cx.grid);
     for (param, number) in func.params.iter().zip(params) {
         if let Some(number) = number {
             cx.known[param.value] = cx.parameter(param.value, number);
@@ -140,11 +150,29 @@ impl<N: Number> Sums<N> {
     }
 }
 
+/// The bounds and the step of a `while` that counts: it runs while a value is less than `upper`, which no iteration changes, and adds `step` to the value in each one.
+fn counted(func: &Function, init: &[Value], test: Region, body: Region) -> Option<[Value; 3]> {
+    let Op::Condition { cond, values } = &func.inst(*func.region(test).insts.last()?).op else { return None };
+    let Some(Op::Compare { op: CompareOp::Lt, lhs: counter, rhs: upper }) = func.def_op(*cond) else { return None };
+    let params = &func.region(test).params;
+    let at = params.iter().position(|param| param == counter)?;
+    let is_outside = !params.contains(upper) && !func.region(test).insts.iter().any(|inst| func.inst(*inst).results.contains(upper));
+    let inside = func.region(body).params.get(values.iter().position(|value| value == counter)?)?;
+    let step = match func.def_op(*func.yielded(body).get(at)?) {
+        Some(Op::Binary { op: BinaryOp::Add, lhs, rhs }) if lhs == inside => *rhs,
+        Some(Op::Binary { op: BinaryOp::Add, lhs, rhs }) if rhs == inside => *lhs,
+        _ => return None,
+    };
+    is_outside.then_some([*init.get(at)?, *upper, step])
+}
+
 struct Cx<'a, N> {
     func: &'a Function,
     grid: &'a [N; 3],
     known: SideTable<Value, Option<Known<N>>>,
     is_exact: bool,
+    /// Count the executions of the products at this position, instead of operations.
+    executions_of: Option<Loc>,
 }
 
 impl<N: Number> Cx<'_, N> {
@@ -159,8 +187,13 @@ impl<N: Number> Cx<'_, N> {
                     let body = self.region(*body);
                     nested.push(self.repeated(&body, *lower, *upper, *step));
                 }
-                Op::While { test, body, .. } => {
+                Op::While { init, test, body } => {
+                    let counted = counted(func, init, *test, *body);
                     let (test, body) = (self.region(*test), self.region(*body));
+                    if let Some([lower, upper, step]) = counted.filter(|_| test.is_zero()) {
+                        nested.push(self.repeated(&body, lower, upper, step));
+                        continue;
+                    }
                     self.is_exact &= test.is_zero() && body.is_zero();
                     // The first test of each program.
                     nested.push(test);
@@ -193,6 +226,9 @@ impl<N: Number> Cx<'_, N> {
 
     /// The operations of an op without regions.
     fn operations(&self, data: &InstData) -> i64 {
+        if let Some(loc) = self.executions_of {
+            return i64::from(data.loc == loc && matches!(data.op, Op::Dot { .. }));
+        }
         let [result, ..] = &data.results[..] else { return self.of_update(&data.op) };
         let ty = self.func.ty(*result);
         let is_float = !ty.is_pointer() && ty.dtype().is_float();
@@ -201,6 +237,8 @@ impl<N: Number> Cx<'_, N> {
             Op::Binary { op, .. } if is_float => of_binary(*op),
             Op::Fma { .. } if is_float => 2,
             Op::ReducePio2 { .. } => 1,
+            // A product and an addition for each term of each sum.
+            Op::Dot { a, .. } if is_float => 2 * self.func.ty(*a).extents().last().map_or(0, |k| *k as i64),
             op => return self.of_update(op),
         };
         if matches!(self.known[*result], Some(Known::Constant)) { 0 } else { each * ty.numel() as i64 }

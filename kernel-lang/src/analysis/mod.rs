@@ -2,6 +2,7 @@
 
 pub mod affine;
 pub mod bits;
+pub mod blocks;
 pub mod bounds;
 pub mod factors;
 pub mod flops;

@@ -13,29 +13,12 @@
 //!
 //! An asynchronous copy can be a uniform load, too: the owner copies into its slots of the async buffer, and `local_load` broadcasts.
 
-use crate::ir::{Function, Op, SideTable, Stored, Value};
+use crate::ir::{Function, Op, Reader, SideTable, Stored, Value};
 
-/// Which threads read an element that several threads hold.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
-pub enum Reader {
-    /// Each holder reads: nothing writes the tensor.
-    #[default]
-    Each,
-    /// The owner reads, and the other holders do not use the value.
-    Owner,
-    /// The owner reads and broadcasts.
-    Broadcast,
-}
-
-/// The readers of the results of loads and of `local_load`. The reader of an async buffer is that of its `local_load`s.
+/// The readers of the results of loads and of `local_load`. That of an async buffer is the owner if the owner reads for one of its `local_load`s.
 pub fn compute(func: &Function) -> SideTable<Value, Reader> {
     let mut insts = func.all_insts();
-    let bases = insts.iter().filter_map(|inst| match func.inst(*inst).op {
-        Op::Store { base, .. } => Some(base),
-        Op::Atomic { base, op, .. } => op.writes().then_some(base),
-        _ => None,
-    });
-    let stored = Stored::through(func, bases);
+    let stored = Stored::by(func, &insts);
     let is_written = |base: Value| stored.may_alias(func, base);
     let mut is_source_written: SideTable<Value, bool> = SideTable::new();
     for inst in &insts {
@@ -58,15 +41,18 @@ pub fn compute(func: &Function) -> SideTable<Value, Reader> {
         let goes_on = match &data.op {
             // Every access to an element is performed by the same holder, the owner.
             Op::Store { .. } | Op::Atomic { .. } | Op::IssueLoads { .. } => false,
-            Op::Load { base, .. } => {
+            Op::Load { base, volatile, .. } => {
                 let result = data.results[0];
-                readers[result] = reader(is_written(*base), travels[result]);
+                // Another kernel may write what a volatile load reads.
+                readers[result] = if *volatile { Reader::Broadcast } else { reader(is_written(*base), travels[result]) };
                 travels[result]
             }
             Op::LocalLoad { buffer, .. } => {
                 let result = data.results[0];
                 readers[result] = reader(is_source_written[*buffer], travels[result]);
-                readers[*buffer] = readers[*buffer].max(readers[result]);
+                if readers[result] != Reader::Each {
+                    readers[*buffer] = Reader::Owner;
+                }
                 travels[result]
             }
             Op::Unary { .. }
@@ -129,7 +115,7 @@ mod tests {
                 yield %t
             } : f32
             store %z, %slot, %s";
-        assert_eq!(marked(&format!("{sum}\nstore %y, %i, %u")), ["async_buffer: Broadcast", "local_load: Broadcast"]);
+        assert_eq!(marked(&format!("{sum}\nstore %y, %i, %u")), ["async_buffer: Owner", "local_load: Broadcast"]);
         assert_eq!(marked(sum), [""; 0], "nobody writes what is read");
         let owner_alone = marked("%w = add %u, %v : tile<f32, [32]>\nstore %y, %i, %w");
         assert_eq!(owner_alone, ["async_buffer: Owner", "local_load: Owner"], "the owner stores the value that it loaded");

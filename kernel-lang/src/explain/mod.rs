@@ -8,20 +8,23 @@ mod hint;
 mod index;
 mod limit;
 mod limits;
+mod products;
 
 use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::AffineFacts;
 use crate::backend::ptx::access_bytes;
-use crate::compile::{Compiled, Options, compile_with};
+use crate::compile::{Compiled, Options, WITH_ROLES, compile_explained};
 use crate::diagnostic::Diagnostics;
 use crate::dtype::Dtype;
 use crate::ir::{Function, Inst, Op, Region, Value};
 use crate::location::{Loc, Name};
 use crate::passes::pair_accesses;
+use crate::passes::specialize_warps::Obstacle;
 
 pub use hint::Hint;
 pub use limit::{Limit, Quantity};
+pub use products::{CopiedBlock, Lost, Product, WithRoles};
 
 /// A compiled kernel and its accesses.
 #[derive(Clone, Debug)]
@@ -32,6 +35,10 @@ pub struct Explained {
     pub files: Vec<Name>,
     /// Its accesses, in the order in which a program executes them.
     pub accesses: Vec<Access>,
+    /// Its matrix products, in the order of the source's ops. Several at one position are one.
+    pub products: Vec<Product>,
+    /// The version of the kernel with roles, or why it has none.
+    pub roles: Result<WithRoles, Lost>,
 }
 
 /// An access of the source. Several accesses with one position, as in a loop that is repeated at compile time, are one.
@@ -66,7 +73,7 @@ pub const WIDEST: u32 = 16;
 /// The pass in front of the choice of cache hints: each access exists once, and its index is a sum.
 const WRITTEN: &str = "split_carried_indices";
 
-/// The last pass.
+/// The last pass in front of those that access a tile for a group of each thread's elements at a time.
 const FINAL: &str = "issue_loads";
 
 /// Compiles a kernel as [`compile`](crate::compile()) does, and explains its accesses. `known` has the values of integer arguments; they
@@ -96,8 +103,11 @@ const FINAL: &str = "issue_loads";
 /// # Errors
 /// As [`compile`](crate::compile()).
 pub fn explain(func: &Function, options: &Options, known: &dyn Fn(&str) -> Option<i64>) -> Result<Explained, Diagnostics> {
-    let (mut written, mut last) = (None, None);
-    let compiled = compile_with(func, options, &mut |pass, func, _| match pass {
+    let (mut written, mut last, mut with_roles) = (None, None, None);
+    let (compiled, roles) = compile_explained(func, options, &mut |pass, func, _| match pass {
+        // The accesses are those of the usual version.
+        _ if with_roles.is_some() => {}
+        WITH_ROLES => with_roles = Some(func.clone()),
         WRITTEN => written = Some(func.clone()),
         FINAL => last = Some(func.clone()),
         _ => {}
@@ -106,7 +116,14 @@ pub fn explain(func: &Function, options: &Options, known: &dyn Fn(&str) -> Optio
         (Some(written), Some(last)) => accesses(written, last, options, known),
         _ => Vec::new(),
     };
-    Ok(Explained { compiled, files: func.files.clone(), accesses })
+    let products = written.as_ref().map(|written| products::all(written, options.target, roles.as_ref().ok())).unwrap_or_default();
+    let roles = match (roles, &with_roles) {
+        (Ok(decisions), Some(func)) => Ok(WithRoles::of(func, decisions, known)),
+        (Ok(_), None) => unreachable!("the compiler shows the version with roles"),
+        (Err(_), _) if !options.target.has_warpgroup_products() => Err(Lost::of(&Obstacle::Target)),
+        (Err(obstacle), _) => Err(Lost::of(&obstacle)),
+    };
+    Ok(Explained { compiled, files: func.files.clone(), accesses, products, roles })
 }
 
 /// The accesses of the kernel as it was written, compared with their copies at the end.

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::ir::arena::Value;
+use crate::ir::arena::{Inst, Value};
 use crate::ir::atomic::AtomicOp;
 use crate::ir::fields::{AttributeValue, Field, Parts, take_attribute};
 use crate::ir::function::Function;
@@ -87,6 +87,16 @@ impl Stored {
     pub fn through(func: &Function, bases: impl IntoIterator<Item = Value>) -> Stored {
         let bases: FxHashSet<Value> = bases.into_iter().map(|base| func.viewed(base)).collect();
         Stored { has_computed: bases.iter().any(|base| func.param_index(*base).is_none()), bases }
+    }
+
+    /// Collects the pointers through which these ops store.
+    pub fn by(func: &Function, insts: &[Inst]) -> Stored {
+        let bases = insts.iter().filter_map(|inst| match func.inst(*inst).op {
+            Op::Store { base, .. } => Some(base),
+            Op::Atomic { base, op, .. } => op.writes().then_some(base),
+            _ => None,
+        });
+        Stored::through(func, bases)
     }
 
     /// May the pointer point to memory that is stored to?

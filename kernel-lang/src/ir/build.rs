@@ -7,7 +7,7 @@ use crate::ir::arena::{Inst, Region, Value};
 use crate::ir::constexpr::ConstExpr;
 use crate::ir::few::Few;
 use crate::ir::function::Function;
-use crate::ir::ops::{BinaryOp, CompareOp, Op, UnaryOp};
+use crate::ir::ops::{BinaryOp, CompareOp, Op, Precision, UnaryOp};
 use crate::ir::rules;
 use crate::ir::types::{Elem, Type};
 use crate::location::Loc;
@@ -195,6 +195,11 @@ impl<'a> Builder<'a> {
     /// `a * b + c`, rounded once.
     pub fn fma(&mut self, a: Value, b: Value, c: Value) -> Value {
         self.op(Op::Fma { a, b, c }, &[])
+    }
+
+    /// `acc` and the matrix product of `a` and `b`.
+    pub fn dot(&mut self, a: Value, b: Value, acc: Value, precision: Precision) -> Value {
+        self.op(Op::Dot { a, b, acc, precision }, &[])
     }
 
     /// `on_true` where `cond` is true, else `on_false`.

@@ -7,6 +7,8 @@ use crate::ir::arena::{Arena, Handle, Inst, Region, SideTable, Value};
 use crate::ir::constexpr::ConstExpr;
 use crate::ir::few::Few;
 use crate::ir::ops::Op;
+use crate::ir::requirement::Requirement;
+use crate::ir::scratch::Scratch;
 use crate::ir::types::Type;
 use crate::layout::Layout;
 use crate::location::{Loc, Name};
@@ -123,6 +125,8 @@ pub struct Function {
     pub unchecked: bool,
     /// May a GPU contract a product and a sum into one fused operation?
     pub contract: bool,
+    /// What code for a GPU with warpgroup products must have, without duplicates.
+    pub requires: Vec<Requirement>,
     /// Are accesses outside their tensor reported? Set for a `.checked()` launch; not part of the text form.
     pub reports: bool,
     /// Do several CTAs share a program? Set from the schedule; not part of the text form.
@@ -133,6 +137,8 @@ pub struct Function {
     pub body: Region,
     /// The distribution of each tile over threads and registers: set for every tile at the Gpu stage, for none before.
     pub layouts: SideTable<Value, Option<Layout>>,
+    /// The shared memory of each op that uses some: set at the Ptx stage.
+    pub scratch: SideTable<Inst, Option<Scratch>>,
     values: Arena<Value, ValueData>,
     insts: Arena<Inst, InstData>,
     regions: Arena<Region, RegionData>,
@@ -151,11 +157,13 @@ impl Function {
             files: Vec::new(),
             unchecked: false,
             contract: false,
+            requires: Vec::new(),
             reports: false,
             is_cluster: false,
             notes: Vec::new(),
             body,
             layouts: SideTable::new(),
+            scratch: SideTable::new(),
             values: Arena::default(),
             insts: Arena::default(),
             regions,

@@ -9,7 +9,8 @@
 //!   memory op takes both. The tensor of an access, and so its length, is therefore always known. Only an `unchecked` kernel may make a
 //!   `pointer` from an address that it computed or loaded: it is a base like any other, of unknown length.
 //!
-//! The text form prints and parses. Once layouts are assigned, the type of each tile is followed by its layout. A kernel as the frontend
+//! The text form prints and parses. Once layouts are assigned, the type of each tile is followed by its layout. Once shared memory is
+//! allocated, the attributes of an op state its bytes: see [`Scratch`]. A kernel as the frontend
 //! creates it:
 //!
 //! ```
@@ -43,6 +44,7 @@ mod computation;
 mod constexpr;
 mod few;
 mod fields;
+mod fragments;
 mod function;
 mod lexer;
 mod ops;
@@ -50,10 +52,13 @@ pub mod padding;
 mod parse;
 mod postorder;
 mod print;
+pub mod product;
 mod properties;
 pub mod renaming;
+mod requirement;
 pub mod rewrite;
 mod rules;
+mod scratch;
 pub mod template;
 mod type_constant;
 mod types;
@@ -68,12 +73,15 @@ pub(crate) use constexpr::to_f64_odd;
 pub use constexpr::{ConstBinary, ConstExpr, ConstUnary, TARGET};
 pub use few::Few;
 pub use fields::{AttributeValue, Field, Parts};
+pub use fragments::{fragments, largest_product, shared_block, warpgroup_accumulator};
 pub use function::{ConstParam, Def, Function, InstData, MAX_NESTING, MOST_MOVES, Param, RegionData, Results, TypeParam};
 pub use lexer::ParseError;
-pub use ops::{BinaryOp, Cache, CompareOp, Domain, Evict, Op, UNKNOWN_LENGTH, UnaryOp};
+pub use ops::{BinaryOp, Cache, CompareOp, Domain, Evict, Op, Precision, Reader, UNKNOWN_LENGTH, UnaryOp};
 pub use parse::parse;
 pub use postorder::postorder;
+pub use requirement::Requirement;
 pub use rules::{MAX_STAGES, MAX_UNROLL, ResultTypes, result_types};
+pub use scratch::{Part, Scratch, Wait};
 pub use type_constant::TypeConstant;
 pub use types::{Elem, Shape, Type};
 pub use verify::{Stage, Verified, Violation, verify};

@@ -17,6 +17,8 @@ pub enum Domain {
     Number,
     /// Floats of 16 bits and more.
     Float,
+    /// Floats of 16 bits.
+    Float16,
     /// Integers.
     Int,
     /// Integers and `bool`.
@@ -31,6 +33,7 @@ impl Domain {
         match self {
             Domain::Number => dtype.is_int() || Domain::Float.contains(dtype),
             Domain::Float => dtype.is_float() && !dtype.is_float8(),
+            Domain::Float16 => dtype.is_float() && dtype.bits() == 16,
             Domain::Int => dtype.is_int(),
             Domain::Bits => !dtype.is_float(),
             Domain::Any => true,
@@ -42,6 +45,7 @@ impl Domain {
         match self {
             Domain::Number => "a number",
             Domain::Float => "a float",
+            Domain::Float16 => "`f16` or `bf16`",
             Domain::Int => "an integer",
             Domain::Bits => "an integer or `bool`",
             Domain::Any => "any element type",
@@ -266,6 +270,30 @@ modifier! {
     }
 }
 
+modifier! {
+    /// The threads that read an element that several threads hold.
+    Reader {
+        /// Each holder: nothing writes the tensor.
+        Each = "each",
+        /// The owner, and the other holders do not use the value.
+        Owner = "owner",
+        /// The owner, which broadcasts the value to the other holders.
+        Broadcast = "broadcast",
+    }
+}
+
+modifier! {
+    /// How exactly a `dot` multiplies `f32`.
+    Precision {
+        /// Each product is added to its sum with one rounding.
+        Ieee = "ieee",
+        /// Operands are rounded to 10 bits of fraction, ties away from zero. Their products are exact.
+        Tf32 = "tf32",
+        /// Each operand is the sum of two such numbers. Of their four products, the smallest is left out.
+        Tf32x3 = "tf32x3",
+    }
+}
+
 macro_rules! define_ops {
     ($($(#[doc = $doc:literal])* $variant:ident = $name:literal { $($field:ident: $ty:ty),* $(,)? },)*) => {
         /// One op: its operands, attributes and regions. The function holds its results and source position.
@@ -453,6 +481,9 @@ define_ops! {
     /// Elements of `src` by their index along `axis`; along the other axes each keeps its own index. The result has the shape of `index`,
     /// a tile of `i64` with the extents of `src` except along `axis`. An index out of range gives 0.
     Gather = "gather" { src: Value, index: Value, axis: u32 },
+    /// The sum of `acc` and the matrix product of `a` and `b`: of `[m, k]` and `[k, n]`, as a tile `[m, n]` of the type of `acc`. With a further axis in front of
+    /// them, as many products. [`super::product::sums`] says which types there are. The order of the additions is unspecified.
+    Dot = "dot" { a: Value, b: Value, acc: Value, precision: Precision },
     /// Counts the integers equal to 0, 1, .., `bins - 1` where the mask holds, as a tile of `i32`.
     Histogram = "histogram" { x: Value, mask: Option<Value>, bins: ConstExpr },
     /// Sorts the elements along the last axis, and gives the first `count`, or all of them. Floats have the order of IEEE 754's `totalOrder`.
@@ -483,10 +514,11 @@ define_ops! {
     /// run starts at a multiple of `align`. With `partial`, the mask may also hold for only the first elements of a run. The whole run is then
     /// inside the tensor, which no program writes. `in_bounds` states that no unmasked element is outside the tensor. A `shifted` access belongs to
     /// a tile that begins at the last multiple of 16 bytes at or before its row, so it may also be partial at the start of the row: its mask keeps at least
-    /// one end of each run of which it keeps an element.
+    /// one end of each run of which it keeps an element. `reader` says which threads read, only in kernels with layouts: see
+    /// `passes::choose_readers`.
     Load = "load" {
         base: Value, offset: Value, mask: Option<Value>, other: Option<Value>,
-        cache: Cache, evict: Evict, volatile: bool, in_bounds: bool, align: u32, partial: bool, shifted: bool,
+        cache: Cache, evict: Evict, volatile: bool, in_bounds: bool, align: u32, partial: bool, shifted: bool, reader: Reader,
     },
     /// Stores `value` at `base + offset`. Elements whose `mask` is false or that lie outside the tensor are not stored. Attributes as in
     /// `load`, but elements of a partial run that the mask excludes may be outside the tensor.
@@ -508,25 +540,58 @@ define_ops! {
     AsyncBuffer = "async_buffer" { slots: u32 },
     /// If the scalar `on` is true, starts an asynchronous copy of the elements at `base + offset` to slot number `slot` of an async buffer;
     /// elements whose `mask` is false become 0. Every element is in bounds or masked. The other attributes are as in `load`, but a `partial` copy may be
-    /// partial at both ends of its row, and leaves whole runs in the buffer.
+    /// partial at both ends of its row, and leaves whole runs in the buffer. Unless `reader` is `each`, only the owner of an element copies it.
     AsyncCopy = "async_copy" {
         buffer: Value, slot: Value, on: Value, base: Value, offset: Value, mask: Option<Value>,
-        cache: Cache, evict: Evict, align: u32, partial: bool,
+        cache: Cache, evict: Evict, align: u32, partial: bool, reader: Reader,
     },
     /// Groups the copies since the last commit.
     AsyncCommitGroup = "async_commit_group" {},
     /// Waits until all groups but the last `pending` have completed.
     AsyncWait = "async_wait" { pending: u32 },
     /// Reads the elements in slot number `slot` of an async buffer; their copies have completed. If these were `partial`, `mask` is theirs, and the elements
-    /// that it excludes read as 0.
-    LocalLoad = "local_load" { buffer: Value, slot: Value, mask: Option<Value> },
+    /// that it excludes read as 0. The `reader` is that of a load at this position from the tensor of the copies.
+    LocalLoad = "local_load" { buffer: Value, slot: Value, mask: Option<Value>, reader: Reader },
     /// All `loads`, which are results of `load`, are issued before an op behind this one begins. Only in kernels that have layouts.
     IssueLoads = "issue_loads" { loads: Vec<Value> },
     /// Does `mask` hold for an element of any thread of the warp? The scalar may differ between warps, so it is only the condition of an `if` in whose
     /// regions no thread waits for another. Only in kernels that have layouts.
     AnyInWarp = "any_in_warp" { mask: Value },
+    /// The number of this CTA in a launch with one axis, as `i64`. In a persistent kernel, CTAs share the programs of a grid. This op and the following ones are
+    /// only in kernels for a GPU.
+    Worker = "worker" {},
+    /// The number of CTAs of such a launch, as `i64`.
+    NumWorkers = "num_workers" {},
+    /// This version of the kernel runs only launches for which the launch value `cond` is true.
+    RunsIf = "runs_if" { cond: Value },
+    /// Runs `producer` in one thread of a warpgroup of its own, and `consumer` in all threads of the schedule, at the same time. The producer has only
+    /// scalars.
+    Roles = "roles" { producer: Region, consumer: Region },
+    /// A queue of `slots` groups of blocks in shared memory, from the producer to the consumer. Each result names one block of every slot. Both sides use the slots in
+    /// the same order, over and over.
+    Ring = "ring" { slots: u32 },
+    /// In the producer: waits until the next slot of a ring is free. The ring is named by one of its results.
+    RingAcquire = "ring_acquire" { ring: Value },
+    /// In the producer: copies a block of a tensor to the slot that was acquired last, asynchronously. `block` is a result of the ring. `address` is
+    /// that of the tensor. `place` has three parts, each with a number for each axis: the index of the first element, the extents of the tensor, and its strides in
+    /// elements. A third axis is one along which the block has one element. Elements outside of the extents become 0. Address, extents and strides are launch values, and the
+    /// stride of neighbours is the constant 1.
+    CopyBlock = "copy_block" { block: Value, base: Value, address: Value, place: Vec<Value> },
+    /// In the consumer: stores a tile in a block of a tensor, asynchronously, through shared memory. `value` has the layout of a product's accumulators. `address` and
+    /// `place` are as in `copy_block`; elements outside of the extents are not stored. The kernel accesses the tensor nowhere else, and a row has a multiple of 16 bytes.
+    StoreBlock = "store_block" { base: Value, value: Value, address: Value, place: Vec<Value> },
+    /// In the consumer: waits until all copies to the next slot of a ring have arrived, and gives the blocks of the slot.
+    RingWait = "ring_wait" { ring: Value },
+    /// In the consumer: frees the slot of a result of `ring_wait`.
+    RingRelease = "ring_release" { block: Value },
+    /// As `dot`, of blocks in shared memory, by warpgroups. Results and accumulators have the layout of the instruction, which divides rows among warps. If `swapped`, the
+    /// instruction computes the transpose from the transposed blocks, and so divides columns: for tiles with few rows.
+    WarpgroupDot = "warpgroup_dot" { a: Value, b: Value, acc: Value, swapped: bool },
     /// Waits for all threads of the program: after it, every thread sees what any thread stored before it.
     Barrier = "barrier" {},
+    /// The `threads` threads with the same numbers of the CTA, or those of all CTAs of the program, wait for each other at barrier `id`. The compiler places it. Only in
+    /// kernels with layouts.
+    SyncThreads = "sync_threads" { id: u32, threads: u32 },
     /// Waits until the previous launch has completed and its stores are visible. Only launches that overlap with the previous one wait.
     GdcWait = "gdc_wait" {},
     /// Allows the next launch to begin, if it overlaps, once every program has executed this op or has ended.

@@ -94,6 +94,7 @@ fn has_padding(op: &Op) -> bool {
             | Op::Scan { .. }
             | Op::Flip { .. }
             | Op::Gather { .. }
+            | Op::Dot { .. }
             | Op::Histogram { .. }
             | Op::Sort { .. }
             | Op::Fma { .. }

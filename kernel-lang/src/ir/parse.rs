@@ -9,6 +9,8 @@ use crate::ir::fields::{AttributeValue, Parts};
 use crate::ir::function::{ConstParam, Function, MAX_NESTING, TypeParam};
 use crate::ir::lexer::{self, ParseError, Token};
 use crate::ir::ops::Op;
+use crate::ir::requirement::Requirement;
+use crate::ir::scratch::Scratch;
 use crate::ir::type_constant::TypeConstant;
 use crate::ir::types::{Elem, Type};
 use crate::layout::Layout;
@@ -132,9 +134,25 @@ impl Parser {
         }
         self.func.unchecked = self.accept_word("unchecked");
         self.func.contract = self.accept_word("contract");
+        if self.accept_word("requires") {
+            self.requirements()?;
+        }
         self.expect("{")?;
         let body = self.func.body;
         self.insts(body)
+    }
+
+    fn requirements(&mut self) -> Parsed<()> {
+        self.expect("(")?;
+        while !self.accept(")") {
+            let word = self.word()?;
+            match Requirement::of_name(&word) {
+                Some(requirement) if !self.func.requires.contains(&requirement) => self.func.requires.push(requirement),
+                _ => return self.error(format!("`{word}` is no requirement, or is given twice")),
+            }
+            self.accept(",");
+        }
+        Ok(())
     }
 
     fn generic(&mut self) -> Parsed<()> {
@@ -179,7 +197,8 @@ impl Parser {
                 return Ok(Type::Pointer { elem, mutable });
             }
         }
-        if !self.accept_word("tile") {
+        let is_shared = self.accept_word("shared");
+        if !is_shared && !self.accept_word("tile") {
             return Ok(Type::scalar(self.elem()?));
         }
         self.expect("<")?;
@@ -190,6 +209,14 @@ impl Parser {
         while !self.accept("]") {
             shape.push(self.constant()?);
             self.accept(",");
+        }
+        if is_shared {
+            self.expect(",")?;
+            let Token::Int(contiguous @ 0..=1) = self.next() else {
+                return self.error("a block in shared memory has neighbours along axis 0 or 1");
+            };
+            self.expect(">")?;
+            return Ok(Type::Shared { elem, shape, contiguous: contiguous as u32 });
         }
         self.expect(">")?;
         Ok(Type::tile(elem, shape))
@@ -376,7 +403,8 @@ impl Parser {
 
     /// The tail after an op's regions; appends the op.
     fn finish(&mut self, region: Region, head: Head) -> Parsed<()> {
-        let Head { line, results, name, parts } = head;
+        let Head { line, results, name, mut parts } = head;
+        let scratch = Scratch::parse(&mut parts).map_err(|message| ParseError::new(line, message))?;
         let op = Op::from_parts(&name, parts).map_err(|message| ParseError::new(line, message))?;
         let (mut types, mut layouts) = (Vec::new(), Vec::new());
         if self.accept(":") {
@@ -393,6 +421,9 @@ impl Parser {
         }
         let loc = if self.accept("@") { self.loc()? } else { Loc::NONE };
         let inst = self.func.append(region, op, types, loc);
+        if scratch.is_some() {
+            self.func.scratch[inst] = scratch;
+        }
         let values = self.func.inst(inst).results.clone();
         values.iter().zip(layouts).for_each(|(value, layout)| self.func.layouts[*value] = layout);
         results.into_iter().zip(values).try_for_each(|(name, value)| self.define(name, value))

@@ -64,6 +64,11 @@ impl Printer<'_> {
         if func.contract {
             self.text.push_str(" contract");
         }
+        if !func.requires.is_empty() {
+            text!(self, " requires(");
+            self.list(&func.requires, |printer, requirement| text!(printer, "{requirement}"));
+            self.text.push(')');
+        }
         self.text.push_str(" {\n");
         self.insts(func.body, 1);
         self.text.push_str("}\n");
@@ -140,7 +145,10 @@ impl Printer<'_> {
 
     fn inst(&mut self, inst: Inst, depth: usize) {
         let (func, data) = (self.func, self.func.inst(inst));
-        let parts = data.op.to_parts();
+        let mut parts = data.op.to_parts();
+        if let Some(scratch) = &func.scratch[inst] {
+            scratch.print(&mut parts);
+        }
         let indent = |printer: &mut Self| (0..depth).for_each(|_| printer.text.push_str("    "));
         indent(self);
         let start = self.text.len();

@@ -24,6 +24,7 @@ impl Op {
             Op::Store { .. }
                 | Op::Atomic { .. }
                 | Op::Barrier { .. }
+                | Op::SyncThreads { .. }
                 | Op::GdcWait { .. }
                 | Op::GdcLaunchDependents { .. }
                 | Op::AsyncBuffer { .. }
@@ -32,6 +33,15 @@ impl Op {
                 | Op::AsyncWait { .. }
                 | Op::LocalLoad { .. }
                 | Op::IssueLoads { .. }
+                | Op::RunsIf { .. }
+                | Op::Roles { .. }
+                | Op::Ring { .. }
+                | Op::RingAcquire { .. }
+                | Op::CopyBlock { .. }
+                | Op::StoreBlock { .. }
+                | Op::RingWait { .. }
+                | Op::RingRelease { .. }
+                | Op::WarpgroupDot { .. }
                 | Op::Report { .. }
                 | Op::Assert { .. }
                 | Op::Load { volatile: true, .. }
@@ -59,6 +69,11 @@ impl Op {
             Op::Arange { .. } => false,
             op => op.is_elementwise(),
         }
+    }
+
+    /// Is it, on scalars, [known at launch](Op::is_known_at_launch), and the same in all programs?
+    pub fn is_uniform(&self) -> bool {
+        self.is_known_at_launch() && !matches!(self, Op::ProgramId { .. })
     }
 
     /// Does it compute each element of its result from its operands' elements at the same index, or from nothing that is stored?
@@ -116,7 +131,14 @@ impl Op {
     pub fn exchanges(&self) -> bool {
         matches!(
             self,
-            Op::Reduce { .. } | Op::Scan { .. } | Op::Gather { .. } | Op::Histogram { .. } | Op::Sort { .. } | Op::Butterfly { .. }
+            Op::Reduce { .. }
+                | Op::Scan { .. }
+                | Op::Gather { .. }
+                | Op::Dot { .. }
+                | Op::WarpgroupDot { .. }
+                | Op::Histogram { .. }
+                | Op::Sort { .. }
+                | Op::Butterfly { .. }
         )
     }
 
@@ -131,6 +153,7 @@ impl Op {
                 | Op::Reduce { .. }
                 | Op::Scan { .. }
                 | Op::Gather { .. }
+                | Op::Dot { .. }
                 | Op::Histogram { .. }
                 | Op::Sort { .. }
                 | Op::Butterfly { .. }

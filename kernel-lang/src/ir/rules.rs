@@ -10,10 +10,13 @@ use crate::ir::arena::Value;
 use crate::ir::assembly;
 use crate::ir::constexpr::{ConstBinary, ConstExpr};
 use crate::ir::few::Few;
-use crate::ir::function::Function;
+use crate::ir::fragments::shared_block;
+use crate::ir::function::{Def, Function};
 use crate::ir::ops::{Domain, Op};
 use crate::ir::padding;
+use crate::ir::product;
 use crate::ir::types::{Elem, Type};
+use crate::layout::SharedBlock;
 
 /// Maximum number of loop iterations in flight.
 pub const MAX_STAGES: i128 = 16;
@@ -154,6 +157,10 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             check_domain(func, "fma", Domain::Float, *a)?;
             same(ty(*a))
         }
+        Op::Dot { a, b, acc, precision } => {
+            product::check(func, [*a, *b, *acc], *precision)?;
+            same(ty(*acc))
+        }
         Op::Select { cond, on_true, on_false } => {
             same_types(func, "select", *on_true, *on_false)?;
             expect_bool(func, "the condition of `select`", *cond)?;
@@ -225,7 +232,60 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             }
             Ok(if atomic.has_result() { Few::One(Cow::Owned(expected)) } else { Few::Empty })
         }
-        Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} | Op::AsyncCommitGroup {} | Op::AsyncWait { .. } => Ok(Few::Empty),
+        Op::Worker {} | Op::NumWorkers {} => one(Type::scalar(Dtype::I64)),
+        Op::RunsIf { cond } => {
+            expect_scalar(func, "the condition of `runs_if`", *cond, Dtype::Bool)?;
+            Ok(Few::Empty)
+        }
+        Op::Roles { .. } => Ok(Few::Empty),
+        Op::Ring { slots } => {
+            let are_blocks = !given.is_empty() && given.iter().all(|ty| shared_block(ty).is_some());
+            if are_blocks && *slots > 0 {
+                Ok(all_given())
+            } else {
+                Err("has slots, of blocks whose order in shared memory the hardware knows".to_string())
+            }
+        }
+        Op::RingAcquire { ring } => expect_ring(func, *ring).map(|_| Few::Empty),
+        Op::RingWait { ring } => expect_ring(func, *ring).map(|blocks| blocks.iter().map(|block| Cow::Borrowed(ty(*block))).collect()),
+        Op::RingRelease { block } => expect_waited(func, *block).map(|()| Few::Empty),
+        Op::CopyBlock { block, base, address, place } => {
+            expect_ring(func, *block)?;
+            let (block, base) = (ty(*block), ty(*base));
+            if !base.is_pointer() || base.elem() != block.elem() {
+                return Err(format!("cannot copy `{block}` from `{base}`"));
+            }
+            expect_place(func, *address, place).map(|()| Few::Empty)
+        }
+        Op::StoreBlock { base, value, address, place } => {
+            let (tile, base) = (ty(*value), ty(*base));
+            let has_parts = |columns: u32| {
+                base.elem()
+                    .dtype()
+                    .is_some_and(|dtype| [16, 32].contains(&dtype.bits()) && SharedBlock::staged(columns, dtype.bytes() as u32).is_some())
+            };
+            let columns = tile.shape().get(1).and_then(|columns| u32::try_from(columns.as_int()?).ok());
+            let is_fine = matches!(base, Type::Pointer { mutable: true, .. })
+                && tile.is_tile()
+                && tile.shape().len() == 2
+                && base.elem() == tile.elem()
+                && columns.is_some_and(has_parts);
+            if !is_fine {
+                return Err(format!("cannot store `{tile}` in `{base}`"));
+            }
+            expect_place(func, *address, place).map(|()| Few::Empty)
+        }
+        Op::WarpgroupDot { a, b, acc, swapped } => {
+            [a, b].into_iter().try_for_each(|block| expect_waited(func, *block))?;
+            check_warpgroup_product(ty(*a), ty(*b), ty(*acc), *swapped)?;
+            same(ty(*acc))
+        }
+        Op::Barrier {}
+        | Op::SyncThreads { .. }
+        | Op::GdcWait {}
+        | Op::GdcLaunchDependents {}
+        | Op::AsyncCommitGroup {}
+        | Op::AsyncWait { .. } => Ok(Few::Empty),
         Op::IssueLoads { loads } => {
             let are_loads = loads.iter().all(|load| matches!(func.def_op(*load), Some(Op::Load { .. })));
             if are_loads { Ok(Few::Empty) } else { Err("takes results of `load` only".to_string()) }
@@ -247,7 +307,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
                 && mask.is_none_or(|mask| *ty(mask) == tile.with_elem(Dtype::Bool));
             if is_fine { Ok(Few::Empty) } else { Err(format!("cannot copy `{tile}` from `{}` at `{}`", ty(*base), ty(*offset))) }
         }
-        Op::LocalLoad { buffer, slot, mask } => {
+        Op::LocalLoad { buffer, slot, mask, .. } => {
             expect_scalar(func, "the slot of an async buffer", *slot, Dtype::I32)?;
             let fits = |mask: Value| *ty(mask) == ty(*buffer).with_elem(Dtype::Bool);
             if !mask.is_none_or(fits) {
@@ -361,6 +421,54 @@ fn is_view(view: &Type, of: &Type) -> bool {
 fn expect_scalar(func: &Function, what: &str, value: Value, dtype: Dtype) -> Result<(), String> {
     let ty = func.ty(value);
     if *ty == Type::scalar(dtype) { Ok(()) } else { Err(format!("{what} is `{ty}`, not `{dtype}`")) }
+}
+
+/// The blocks of a slot of the ring that one of them names.
+fn expect_ring(func: &Function, block: Value) -> Result<&[Value], String> {
+    match func.def(block) {
+        Def::Result(inst, _) if matches!(func.inst(inst).op, Op::Ring { .. }) => Ok(&func.inst(inst).results),
+        _ => Err("takes a block of a `ring`".to_string()),
+    }
+}
+
+/// The place of a block of two axes, or of three.
+fn expect_place(func: &Function, address: Value, place: &[Value]) -> Result<(), String> {
+    if ![6, 9].contains(&place.len()) {
+        return Err(format!("the place of a block has three numbers for each of two or three axes, not {} numbers", place.len()));
+    }
+    [&address].into_iter().chain(place).try_for_each(|number| expect_scalar(func, "the place of a block", *number, Dtype::I64))
+}
+
+fn expect_waited(func: &Function, block: Value) -> Result<(), String> {
+    match func.def_op(block) {
+        Some(Op::RingWait { .. }) => Ok(()),
+        _ => Err("takes a block that a `ring_wait` gives".to_string()),
+    }
+}
+
+/// Is there a warpgroup product of these types?
+fn check_warpgroup_product(a: &Type, b: &Type, acc: &Type, swapped: bool) -> Result<(), String> {
+    let contiguous = |ty: &Type| if let Type::Shared { contiguous, .. } = ty { *contiguous } else { 0 };
+    let extents = |ty: &Type| ty.shape().iter().map(ConstExpr::as_int).collect::<Option<Vec<_>>>().unwrap_or_default();
+    let is_multiplied = match (a.elem().dtype(), b.elem().dtype(), acc.elem().dtype()) {
+        (Some(left), Some(right), Some(sum)) => product::has_warpgroup_product([left, right, sum], [contiguous(a), contiguous(b)]),
+        _ => false,
+    };
+    let is_fine = acc.is_tile()
+        && is_multiplied
+        && match (&extents(a)[..], &extents(b)[..], &extents(acc)[..]) {
+            ([m, k], [depth, n], [rows, columns]) => {
+                let (down, across) = if swapped { (n, m) } else { (m, n) };
+                let bytes = a.dtype().bytes() as i128;
+                (m, k, n) == (rows, depth, columns)
+                    && down % 64 == 0
+                    && k * bytes % 32 == 0
+                    && (8..=256).contains(across)
+                    && across % 8 == 0
+            }
+            _ => false,
+        };
+    if is_fine { Ok(()) } else { Err(format!("cannot add the product of `{a}` and `{b}` to `{acc}`")) }
 }
 
 fn expect_mask(ty: &Type) -> Result<(), String> {

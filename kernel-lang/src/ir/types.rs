@@ -57,6 +57,16 @@ pub enum Type {
         /// May the kernel store through it?
         mutable: bool,
     },
+    /// A block of elements in shared memory, in the [swizzled](crate::layout::SharedBlock) order that tensor copies and warpgroup products share. Only in
+    /// kernels for a GPU.
+    Shared {
+        /// The type of each element.
+        elem: Elem,
+        /// Extents, outermost axis first: there are two.
+        shape: Shape,
+        /// The axis along which neighbours are adjacent.
+        contiguous: u32,
+    },
 }
 
 impl Type {
@@ -70,10 +80,10 @@ impl Type {
         Type::Tile { elem: elem.into(), shape }
     }
 
-    /// The element type of the tile or behind the pointer.
+    /// The element type of the tile or block, or behind the pointer.
     pub fn elem(&self) -> &Elem {
         match self {
-            Type::Tile { elem, .. } | Type::Pointer { elem, .. } => elem,
+            Type::Tile { elem, .. } | Type::Pointer { elem, .. } | Type::Shared { elem, .. } => elem,
         }
     }
 
@@ -88,7 +98,7 @@ impl Type {
     /// The shape; empty for scalars and pointers.
     pub fn shape(&self) -> &[ConstExpr] {
         match self {
-            Type::Tile { shape, .. } => shape,
+            Type::Tile { shape, .. } | Type::Shared { shape, .. } => shape,
             Type::Pointer { .. } => &[],
         }
     }
@@ -121,7 +131,12 @@ impl Type {
 
     /// Is it a tile of rank 1 or more?
     pub fn is_tile(&self) -> bool {
-        !self.shape().is_empty()
+        matches!(self, Type::Tile { shape, .. } if !shape.is_empty())
+    }
+
+    /// Is it a block in shared memory?
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Type::Shared { .. })
     }
 
     /// Is it a pointer?
@@ -141,18 +156,14 @@ impl Type {
     }
 }
 
-/// Prints `f32`, `tile<f32, [64, BLOCK_SIZE]>`, `ptr<f32>` or `ptr_mut<T>`.
+/// Prints `f32`, `tile<f32, [64, BLOCK_SIZE]>`, `ptr<f32>`, `ptr_mut<T>` or `shared<bf16, [128, 64], 1>`.
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |shape: &Shape| shape.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         match self {
             Type::Tile { elem, shape } if shape.is_empty() => write!(f, "{elem}"),
-            Type::Tile { elem, shape } => {
-                write!(f, "tile<{elem}, [")?;
-                for (axis, dim) in shape.iter().enumerate() {
-                    write!(f, "{}{dim}", if axis == 0 { "" } else { ", " })?;
-                }
-                f.write_str("]>")
-            }
+            Type::Tile { elem, shape } => write!(f, "tile<{elem}, [{}]>", list(shape)),
+            Type::Shared { elem, shape, contiguous } => write!(f, "shared<{elem}, [{}], {contiguous}>", list(shape)),
             Type::Pointer { elem, mutable: false } => write!(f, "ptr<{elem}>"),
             Type::Pointer { elem, mutable: true } => write!(f, "ptr_mut<{elem}>"),
         }

@@ -22,14 +22,14 @@
 //!
 //! 7. [`Stage::Generic`] may name type and constant parameters and may contain `static_if` and `static_assert`. The later stages contain
 //!    neither, and the extents of their tiles are powers of two.
-//! 8. At [`Stage::Gpu`] every tile has a layout with its own extents and the lanes, warps and CTAs of the schedule, and the layout holds
+//! 8. At [`Stage::Gpu`], and at [`Stage::Ptx`] behind it, every tile has a layout with its own extents and the lanes, warps and CTAs of the schedule, and the layout holds
 //!    every element. No other value has a layout, and no kernel parameter is a tile. The values of one elementwise op have the same layout,
 //!    and so do the values along a branch result or a loop-carried value. Every access is `in_bounds`: proved, or guarded by its mask. Only a
 //!    `convert` moves elements between threads: ops that change the shape find their elements in the same thread, see [`super::renaming`].
 //! 9. At that stage, tiles whose elements are located by index have a [bitwise](crate::layout::Layout::is_bitwise) layout: tiles computed
 //!    from an `arange`, the offsets of accesses, and the operands of reductions, scans, gathers and histograms.
 //! 10. At that stage, no op but a `reduce` moves data from one CTA to another.
-//! 11. At that stage, every elementwise op has instructions.
+//! 11. At that stage, every elementwise op has instructions, and the operands of a `dot` are [fragments](super::fragments()).
 //!
 //! Memory:
 //!
@@ -38,9 +38,23 @@
 //! 13. An async buffer is the result of an `async_buffer`, and only `async_copy` and `local_load` name it. In its region an `async_copy` is
 //!     followed by an `async_commit_group`, and a `local_load` follows an `async_wait` that leaves fewer groups in flight than the async
 //!     buffer has slots.
+//! 14. At [`Stage::Ptx`], the owner is the `reader` of each load that is `volatile` or reads what the kernel also writes, and of each `local_load`
+//!     from a copy of such a tensor, or from a buffer to which only owners copy. Ops without layouts have no owner.
+//! 15. At that stage, each async buffer has bytes of shared memory, which no other op uses while the buffer lives. All ranges begin at multiples of 16 bytes.
+//!     All threads of a CTA, or of a program, meet at a `sync_threads`.
+//!
+//! Roles:
+//!
+//! 16. The body has at most one `roles` and one `runs_if`, and all rings. The producer of `roles` has scalars only. Each op of a ring stands in its role. The address,
+//!     extents and strides of a tensor whose blocks are copied are launch values. No other kernel has a `worker`, and this one counts no programs.
+//! 17. Behind a `ring_acquire`, its region copies to each block of the slot once.
+//! 18. Behind a `ring_wait`, its region frees the slot once. Products read blocks between both.
 
 mod async_buffers;
 mod gpu;
+mod readers;
+mod roles;
+mod scratch;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -58,6 +72,7 @@ use crate::location::Loc;
 use crate::schedule::Schedule;
 
 use gpu::Gpu;
+use readers::Written;
 
 /// Maximum number of bytes per access of a thread.
 const WIDEST: u32 = 16;
@@ -69,8 +84,10 @@ pub enum Stage {
     Generic,
     /// Specialised: concrete types and shapes, no layouts.
     Tile,
-    /// Ready for a GPU: every tile has a layout, for programs with that many CTAs and warps.
+    /// For a GPU: every tile has a layout, for programs with that many CTAs and warps.
     Gpu(Schedule),
+    /// Ready for the PTX backend: the ops also state what that backend would otherwise have to decide.
+    Ptx(Schedule),
 }
 
 /// A violated invariant: always a defect of the compiler, or of hand-written text.
@@ -114,8 +131,12 @@ impl<'a> Verified<'a> {
 /// # Errors
 /// All violations, in the order of the text.
 pub fn verify(func: &Function, stage: Stage) -> Result<Verified<'_>, Vec<Violation>> {
-    let gpu = if let Stage::Gpu(schedule) = stage { Some(Gpu::of(func, schedule)) } else { None };
-    let mut cx = Verifier { func, stage, gpu, defined: SideTable::new(), has_async_buffers: false, violations: Vec::new() };
+    let gpu = match stage {
+        Stage::Gpu(schedule) | Stage::Ptx(schedule) => Some(Gpu::of(func, schedule)),
+        Stage::Generic | Stage::Tile => None,
+    };
+    let written = matches!(stage, Stage::Ptx(_)).then(|| Written::of(func));
+    let mut cx = Verifier { func, stage, gpu, written, defined: SideTable::new(), has_async_buffers: false, violations: Vec::new() };
     if stage != Stage::Generic && !(func.types.is_empty() && func.consts.is_empty()) {
         cx.violations.push(Violation { loc: Loc::NONE, op: "kernel", message: "has generics after specialisation".to_string() });
     }
@@ -126,6 +147,7 @@ pub fn verify(func: &Function, stage: Stage) -> Result<Verified<'_>, Vec<Violati
         cx.gpu_params();
     }
     cx.region(func.body, Terminator::Return);
+    cx.roles();
     if cx.violations.is_empty() { Ok(Verified { func, stage }) } else { Err(cx.violations) }
 }
 
@@ -141,6 +163,8 @@ struct Verifier<'a> {
     stage: Stage,
     /// State for the invariants of the GPU stage; `None` at other stages.
     gpu: Option<Gpu>,
+    /// State for the readers of loads; `None` before [`Stage::Ptx`].
+    written: Option<Written>,
     defined: SideTable<Value, bool>,
     /// Is an op on an async buffer among those that were checked?
     has_async_buffers: bool,
@@ -181,6 +205,9 @@ impl Verifier<'_> {
         }
         if self.has_async_buffers {
             self.copies(region);
+            if matches!(self.stage, Stage::Ptx(_)) {
+                self.held_memory(region);
+            }
         }
         scope.into_iter().for_each(|value| self.defined[value] = false);
     }
@@ -230,6 +257,10 @@ impl Verifier<'_> {
         }
         self.modifiers(inst);
         self.buffers(inst);
+        self.readers(inst);
+        if let Stage::Ptx(schedule) = self.stage {
+            self.shared_memory(inst, schedule);
+        }
         if !matches!(data.op, Op::If { .. }) {
             data.op.for_each_operand(&mut |operand| {
                 if differs_between_warps(func, operand) {
@@ -243,7 +274,10 @@ impl Verifier<'_> {
                 self.gpu_invariants(inst, &mut gpu);
             }
             self.gpu = Some(gpu);
-        } else if matches!(data.op, Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. } | Op::AnyInWarp { .. }) {
+        } else if matches!(
+            data.op,
+            Op::Convert { .. } | Op::IssueLoads { .. } | Op::IfAny { .. } | Op::AnyInWarp { .. } | Op::SyncThreads { .. }
+        ) {
             self.broken(inst, "stands only in kernels with layouts");
         }
     }
@@ -371,6 +405,14 @@ impl Verifier<'_> {
                 self.pure_scalars(*combine);
             }
             Op::IfAny { .. } => self.if_any(inst, results),
+            Op::Roles { producer, consumer } => {
+                for region in [producer, consumer] {
+                    self.region(*region, Terminator::Yield);
+                    if ended(region) && !(func.yielded(*region).is_empty() && func.region(*region).params.is_empty()) {
+                        self.broken(inst, "has roles that take or give values");
+                    }
+                }
+            }
             Op::LaunchValue { compute } => {
                 self.region(*compute, Terminator::Yield);
                 if ended(compute) && types(func.yielded(*compute)) != results {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::known::Known;
+use super::persistent_entry::split_entries;
 use super::{END, HEADER, Unused, axes, count};
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, Function, Op, Region, Stage, Type, UnaryOp, Value, parse, verify};
@@ -62,12 +63,18 @@ enum StepOp {
 }
 
 impl LaunchValues {
-    /// Reads the values that a PTX text states; `None` if it states none.
+    /// Reads the values that a PTX text states for its usual entry; `None` if it states none. [`PersistentEntry::of_ptx`](super::PersistentEntry::of_ptx) reads those of the
+    /// other entry.
     ///
     /// # Errors
     /// If the comment is not one that the compiler writes.
     pub fn of_ptx(ptx: &str) -> Result<Option<LaunchValues>, String> {
-        let Some((above, below)) = ptx.split_once(HEADER) else { return Ok(None) };
+        LaunchValues::of_part(split_entries(ptx).0)
+    }
+
+    /// Reads the values of one entry from its part of a PTX text.
+    pub(super) fn of_part(part: &str) -> Result<Option<LaunchValues>, String> {
+        let Some((above, below)) = part.split_once(HEADER) else { return Ok(None) };
         let mut text = String::new();
         for line in below.lines().skip(1) {
             let content = line.strip_prefix("// ").ok_or("the comment with the launch values has no end")?;
@@ -204,6 +211,26 @@ impl LaunchValues {
             std::iter::repeat_n(dtype, count(&value.axes))
         };
         self.values.iter().flat_map(types)
+    }
+
+    /// Is the first value, a `bool`, true in every program of a launch with these [`LaunchValues::parameters`] and this number of programs along each axis?
+    pub fn is_first_true(&self, parameters: &[u64], grid: [u32; 3]) -> bool {
+        let Some(Requested { axes, dtype: Dtype::Bool, .. }) = self.values.first() else { return false };
+        match &axes[..] {
+            [] => parameters.first() == Some(&1),
+            axes => axes.iter().zip(parameters).all(|(axis, bound)| *bound >= u64::from(grid[*axis as usize])),
+        }
+    }
+
+    /// Is the first value a `bool`?
+    pub(super) fn begins_with_bool(&self) -> bool {
+        self.values.first().is_some_and(|value| value.dtype == Dtype::Bool)
+    }
+
+    /// The type of the value that this parameter passes. `None` if the value depends on program ids, or if there is no such parameter.
+    pub(super) fn uniform(&self, parameter: usize) -> Option<Dtype> {
+        let types = |value: &Requested| std::iter::repeat_n(value.axes.is_empty().then_some(value.dtype), count(&value.axes));
+        self.values.iter().flat_map(types).nth(parameter).flatten()
     }
 
     /// The bytes of these parameters, and their [`LaunchValues::shared_bytes`], for code that launches PTX without the runtime. `params` are the bytes of the kernel's

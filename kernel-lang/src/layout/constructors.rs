@@ -248,6 +248,16 @@ impl Tiler {
         Ok(Self { shape: shape.to_vec(), covered: vec![1; shape.len()], bases: Default::default() })
     }
 
+    /// Adds one bit that stands for steps along several axes, of which the first one is covered by it.
+    pub(super) fn bits(&mut self, level: Level, steps: &[(usize, u32)]) {
+        let mut index = vec![0; self.shape.len()];
+        steps.iter().for_each(|&(axis, step)| index[axis] = step);
+        if let Some(&(axis, step)) = steps.first() {
+            self.covered[axis] = self.covered[axis].max(step.saturating_mul(2));
+        }
+        self.bases[level as usize].push(flatten(&self.shape, &index));
+    }
+
     /// Adds one bit that stands for `step` elements along `axis`. A step beyond the extent makes a copy.
     pub(super) fn bit(&mut self, level: Level, axis: usize, step: u32) {
         let mut index = vec![0; self.shape.len()];

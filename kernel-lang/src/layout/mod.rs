@@ -76,14 +76,17 @@ mod fragments;
 mod matrix;
 mod scatter;
 mod shared;
+mod shared_block;
 mod shuffle;
 mod text;
 
 pub use conversion::{Conversion, XorTable, conversion, known_conversion, renaming};
 pub use error::LayoutError;
+pub use fragments::{Fragments, Multiplier};
 pub use matrix::Matrix;
 pub use scatter::Trade;
 pub use shared::{Access, Instruction, Memory, SharedPlan};
+pub use shared_block::{BLOCK_ALIGNMENT, MOST_COLUMNS, STAGED_ROWS, STAGING_BYTES, SharedBlock};
 pub use shuffle::{Round, ShufflePlan};
 
 use matrix::{Span, combine};

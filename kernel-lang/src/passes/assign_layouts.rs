@@ -6,7 +6,7 @@
 //!
 //! Ops that change the shape relate components. The threads of a row hold the sum of that row. The threads that hold a copy of a broadcast
 //! row hold the row. The pass chooses the layouts of the largest tiles first, and derives those of smaller tiles as [`crate::ir::renaming`]
-//! says. Where two ops or two accesses require different layouts, the pass inserts a `convert`, or computes a cheap tile once more. An access
+//! says. The tiles of a `dot` have the layouts of the matrix instruction: see `dots.rs`. Where two ops or two accesses require different layouts, the pass inserts a `convert`, or computes a cheap tile once more. An access
 //! takes a layout in which it is narrower if that costs less than the `convert`: see `access_cost.rs`. Sums that no larger tile needs are scattered among
 //! lanes: see `scatter.rs`. A store of sums can get a layout of its own: see `reduced_stores.rs`, and so can a scan: see `scans.rs`. A region with a
 //! guarded loop has layouts of its own: see `boundaries.rs`.
@@ -34,17 +34,19 @@ mod clusters;
 mod components;
 mod converts;
 mod cycles;
+mod dots;
 mod preferred;
 mod recompute;
 mod reduced_stores;
 mod scans;
 mod scatter;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 
 use crate::diagnostic::Diagnostics;
 use crate::ir::renaming::{operand_layout, result_layout};
+use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Inst, Op, SideTable, Value};
 use crate::layout::Layout;
 use crate::schedule::Schedule;
@@ -59,8 +61,9 @@ use preferred::layout_of;
 ///
 /// # Errors
 /// If the CTAs of a program cannot share an op of the kernel.
-pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<(), Diagnostics> {
+pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<Changed, Diagnostics> {
     let boundaries = boundaries::insert(func);
+    dots::isolate(func, target);
     let (mut components, mut accesses) = (Components::of(func), accesses::compute(func, target));
     let mut wishes = accesses::wishes(func, &accesses, &mut components);
     if accesses::separate(func, &accesses, &mut components, &wishes) {
@@ -68,7 +71,8 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<()
         wishes = accesses::wishes(func, &accesses, &mut components);
     }
     let edges = edges(func, &mut components, &boundaries);
-    let chosen = choose(func, &mut components, &wishes, &edges, target, schedule);
+    let required = dots::layouts(func, &mut components, schedule);
+    let chosen = choose(func, &mut components, (&wishes, &required), &edges, target, schedule);
     let mut layouts = SideTable::new();
     for value in tiles(func) {
         layouts[value] = chosen[components.find(value)].clone();
@@ -78,21 +82,28 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<()
     reduced_stores::convert(func, &accesses, &|shape, wish| layout_of(shape, wish, target, schedule));
     scans::convert(func, &|shape, wish| layout_of(shape, wish, target, schedule));
     recompute::run(func);
-    if schedule.num_ctas > 1 { clusters::check(func, schedule.num_ctas) } else { Ok(()) }
+    if schedule.num_ctas > 1 {
+        clusters::check(func, schedule.num_ctas)?;
+    }
+    Ok(true)
 }
 
 /// Chooses a layout for each component.
 fn choose(
     func: &Function,
     components: &mut Components,
-    wishes: &[Wish],
+    (wishes, required): (&[Wish], &FxHashMap<usize, Layout>),
     edges: &[Vec<Edge>],
     target: &Asked,
     schedule: Schedule,
 ) -> Vec<Option<Layout>> {
     let mut order: Vec<Value> = tiles(func);
-    // The largest tiles come first; among equal ones, those that access memory. The first value of a component decides for the component.
-    order.sort_by_cached_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access()));
+    // The largest tiles come first; among equal ones, those that access memory. The first value of a component decides for the component. Tiles of a `dot` leave no
+    // choice.
+    order.sort_by_cached_key(|value| {
+        let component = components.find(*value);
+        (!required.contains_key(&component), Reverse(func.ty(*value).numel()), !wishes[component].is_access())
+    });
     let mut chosen: Vec<Option<Layout>> = vec![None; func.value_count()];
     let work = Work::of(func, components, wishes, target);
     for value in order {
@@ -104,6 +115,12 @@ fn choose(
         let mut wish = wishes[component].clone();
         let mut cheapest: Option<Derived> = None;
         let own = |shape: &[u32], wish: &Wish| layout_of(shape, wish, target, schedule);
+        if let Some(layout) = required.get(&component) {
+            let derived = derive(func, components, &work, edges, &chosen, (component, layout.clone()), &own);
+            let others = derived.layouts.into_iter().filter(|(other, _)| *other == component || !required.contains_key(other));
+            others.for_each(|(component, layout)| chosen[component] = Some(layout));
+            continue;
+        }
         // A narrower access here can save a convert to the accesses of another component.
         loop {
             let layout = own(&shape, &wish);

@@ -39,7 +39,7 @@ use crate::analysis::masks::Comparison;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
 use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Region, Value};
-use crate::launch_value::{executed, is_uniform, known_scalars};
+use crate::launch_value::{executed, known_scalars};
 use crate::location::Loc;
 
 /// All positions are below this number, so that the limits -1 and `i32::MAX` are below and above all of them.
@@ -48,7 +48,7 @@ const POSITIONS: i64 = 1 << 30;
 /// Runs the pass. It takes time linear in the kernel.
 pub fn run(func: &mut Function) -> Changed {
     let regions = executed(func);
-    let known = known_scalars(func, &regions, &is_uniform);
+    let known = known_scalars(func, &regions, &Op::is_uniform);
     let mut facts = AffineFacts::new();
     let mut limits: FxHashMap<Inst, Value> = FxHashMap::default();
     for inst in regions.iter().flat_map(|region| &func.region(*region).insts) {

@@ -57,7 +57,7 @@ use crate::analysis::loops;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Function, Inst, Op, Region, SideTable, Type, Value, computation};
-use crate::launch_value::{Copies, MOST_PARAMETERS, axes, count, executed, is_uniform, known_scalars, parameters};
+use crate::launch_value::{Copies, MOST_PARAMETERS, axes, count, executed, known_scalars, parameters};
 use crate::location::Loc;
 use crate::passes::{dce, divide};
 
@@ -146,7 +146,7 @@ fn share(func: &mut Function, conditions: &[Condition]) {
 /// Scalars that depend on no program id, and that other ops use.
 fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
     let executed = executed(func);
-    let known = known_scalars(func, &executed, &is_uniform);
+    let known = known_scalars(func, &executed, &Op::is_uniform);
     // The scalars in order, and those that ops use which depend on more.
     let (mut order, mut used): (Vec<Value>, SideTable<Value, bool>) = (Vec::new(), SideTable::new());
     for region in executed {
@@ -171,7 +171,7 @@ fn scalars(func: &mut Function, parameters: &mut usize) -> Changed {
         if *parameters == MOST_PARAMETERS {
             break;
         }
-        let Some(ops) = computation(func, value, &is_uniform) else { continue };
+        let Some(ops) = computation(func, value, &Op::is_uniform) else { continue };
         if cost(func, &ops) < LEAST_COST {
             continue;
         }

@@ -62,7 +62,7 @@ use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, expand_each};
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value, computation};
 use crate::launch_value::sizes::Sizes;
-use crate::launch_value::{executed, is_uniform, known_scalars};
+use crate::launch_value::{executed, known_scalars};
 
 use reciprocal::{FineReciprocal, Reciprocal, spread};
 
@@ -79,7 +79,7 @@ pub fn run(func: &mut Function) -> Changed {
         return false;
     }
     let are_grouped = groups::run(func);
-    let (sizes, known) = (Sizes::of(func), known_scalars(func, &executed(func), &is_uniform));
+    let (sizes, known) = (Sizes::of(func), known_scalars(func, &executed(func), &Op::is_uniform));
     are_grouped | expand_each(func, |func, region, inst| expand(func, &sizes, &known, region, inst))
 }
 
@@ -101,7 +101,7 @@ pub(super) fn naturals(b: &mut Builder<'_>, op: BinaryOp, dividends: Value, of: 
 
 /// Appends the quotients (`Div`) or the remainders (`Rem`) of `u32` below 2^31, by a scalar from 1 to 2^31.
 fn by_positive(b: &mut Builder<'_>, op: BinaryOp, dividends: Value, divisor: Value) -> Value {
-    if computation(b.func, divisor, &is_uniform).is_some() {
+    if computation(b.func, divisor, &Op::is_uniform).is_some() {
         FineReciprocal::of(b, divisor).divided(b, op, dividends)
     } else {
         Reciprocal::of_positive(b, divisor).divided(b, op, dividends)

@@ -1,10 +1,13 @@
-//! Passes: each file holds one function that rewrites a kernel. [`PIPELINE`] lists the passes for a GPU in order.
+//! Passes: each file holds one function that rewrites a kernel. Tables list the passes for a GPU in order: [`UNCHECKED`], [`SIMPLIFY`] and [`PIPELINE`]
+//! for a kernel, then [`SCHEDULE`] for each of its schedules.
 
+pub mod accumulate_dots;
 pub mod align_loops;
 pub mod align_tiles;
 pub mod assign_layouts;
 pub mod canonicalize;
 pub mod choose_eviction;
+pub mod choose_readers;
 pub mod clamp_limits;
 pub mod compute_at_launch;
 pub mod contract;
@@ -35,6 +38,7 @@ pub mod skip_masked;
 pub mod skip_selections;
 pub mod slice_guarded_tiles;
 pub mod specialize;
+pub mod specialize_warps;
 pub mod split_carried_indices;
 pub mod split_full_tiles;
 pub mod split_loops;
@@ -45,27 +49,43 @@ pub mod wait_for_previous;
 pub mod widen_loops;
 pub mod widen_sums;
 
+use crate::diagnostic::Diagnostics;
 use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Stage, verify};
+use crate::schedule::Schedule;
+use crate::target::Asked;
 
-/// A row of the pipeline: one pass over a specialised kernel.
+/// A row of a table: one pass over a specialised kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct Pass {
+pub struct Pass<F = fn(&mut Function) -> Changed> {
     /// The name of the pass, which is also the name of its file.
     pub name: &'static str,
     /// The function that rewrites a kernel.
-    pub run: fn(&mut Function) -> Changed,
+    pub run: F,
 }
+
+/// A row of [`SCHEDULE`]: a pass that may query the target and the schedule, and that may reject the kernel.
+pub type ScheduledPass = Pass<fn(&mut Function, &Asked, Schedule) -> Result<Changed, Diagnostics>>;
 
 macro_rules! pipeline {
     ($($pass:ident),* $(,)?) => { &[$(Pass { name: stringify!($pass), run: $pass::run }),*] };
+}
+
+/// Rows of [`SCHEDULE`]. `(schedule)` marks the passes that query the target or the schedule.
+macro_rules! schedule {
+    ($($pass:ident $(($schedule:ident))?),* $(,)?) => {
+        &[$(Pass { name: stringify!($pass), run: schedule!(@run $pass $($schedule)?) }),*]
+    };
+    (@run $pass:ident schedule) => { $pass::run };
+    (@run $pass:ident) => { |func, _, _| Ok($pass::run(func)) };
 }
 
 /// The passes that every backend runs first. They simplify the kernel and assign no layouts.
 pub const SIMPLIFY: &[Pass] = pipeline![
     pad_tiles, // first: the other passes know only powers of two
     canonicalize,
-    widen_sums, // after canonicalize: it finds only an `add` in canonical form
+    widen_sums,      // after canonicalize: it finds only an `add` in canonical form
+    accumulate_dots, // before licm, which moves the zeros of a product out of its loop
     cse,
     licm, // after cse, which leaves one copy of an op to move
     dce,
@@ -79,7 +99,7 @@ pub const UNCHECKED: &[Pass] = pipeline![
     drop_assertions, // before SIMPLIFY: its dce then removes the conditions
 ];
 
-/// The passes that prepare a kernel for a GPU, in order. Layouts are assigned after them.
+/// The passes that prepare a kernel for a GPU, in order. Of the schedule they know only whether a program is a cluster, so schedules share them.
 pub const PIPELINE: &[Pass] = pipeline![
     relax_atomics,         // before the passes that copy ops, because it counts accesses before and after each atomic
     widen_loops,           // before split_carried_indices: an index is a sum of 64-bit scalars
@@ -115,7 +135,18 @@ pub const PIPELINE: &[Pass] = pipeline![
     order_conjuncts,   // before compute_at_launch: what is the same in all programs becomes one launch value
     compute_at_launch, // after all passes that make tests, and after those that move ops out of regions
     dce,               // a test at launch holds copies of its ops: remove the originals
-    wait_for_previous, // last: no later pass moves an access
+    wait_for_previous, // last: no later pass moves an access over an op with effects
+];
+
+/// The passes that depend on the schedule, in order.
+pub const SCHEDULE: &[ScheduledPass] = schedule![
+    prefetch_loads(schedule), // before assign_layouts, which gives its async buffers the layouts of the tiles that are loaded from them
+    assign_layouts(schedule), // before all others, which count the registers of a thread
+    group_loads,              // before issue_loads, which decides by the order of the ops
+    issue_loads,              // before the passes that move loads into branches
+    skip_masked,              // behind the passes that search straight-line regions, which it splits
+    skip_selections,
+    choose_readers, // last: the passes before it move loads into branches, and a branch gives on what it yields
 ];
 
 /// Runs rows of the table. Debug builds verify the kernel after the last row, and tests verify it after each row. The function calls
@@ -135,6 +166,24 @@ pub fn run(func: &mut Function, rows: &[Pass], after: &mut dyn FnMut(&Pass, &Fun
     if let Some(given) = given.filter(|_| any && verify(func, Stage::Tile).is_err()) {
         blame(given, rows);
     }
+}
+
+/// Runs rows of [`SCHEDULE`], or of the table of a backend. The function calls `after` for each pass, with the kernel and whether the pass changed it.
+///
+/// # Errors
+/// If a pass rejects the kernel, or the schedule for the kernel.
+pub fn run_scheduled(
+    func: &mut Function,
+    rows: &[ScheduledPass],
+    target: &Asked,
+    schedule: Schedule,
+    after: &mut dyn FnMut(&ScheduledPass, &Function, Changed),
+) -> Result<(), Diagnostics> {
+    for pass in rows {
+        let changed = (pass.run)(func, target, schedule)?;
+        after(pass, func, changed);
+    }
+    Ok(())
 }
 
 /// Runs the rows one by one on a kernel that they break, to find the pass that breaks it.

@@ -52,7 +52,7 @@ use rustc_hash::FxHashSet;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, use_counts};
 use crate::ir::{BinaryOp, Def, Function, Handle, Inst, Op, SideTable, Type, Value};
-use crate::launch_value::{executed, is_uniform, known_scalars};
+use crate::launch_value::{executed, known_scalars};
 use crate::passes::dce;
 
 /// When the value of a scalar is known.
@@ -75,7 +75,7 @@ pub fn run(func: &mut Function) -> Changed {
         return false;
     }
     let regions = executed(func);
-    let (uniform, at_launch) = (known_scalars(func, &regions, &is_uniform), known_scalars(func, &regions, &Op::is_known_at_launch));
+    let (uniform, at_launch) = (known_scalars(func, &regions, &Op::is_uniform), known_scalars(func, &regions, &Op::is_known_at_launch));
     let late = loaded(func);
     let known = |value: &Value| match *value {
         value if uniform[value] || func.param_index(value).is_some() => Known::Uniform,

@@ -121,6 +121,22 @@ fn pad_op(func: &mut Function, region: Region, inst: Inst, before: &Before) -> C
             let is_inside = b.compare(CompareOp::Lt, index, limit);
             Op::Gather { src, index: b.select(is_inside, index, nowhere), axis }
         }
+        Op::Dot { a, b: factor, acc, precision } => {
+            let first = b.func.ty(a).shape().len() as u32 - 2;
+            // Padding may hold infinities and NaN, of which no product is 0.
+            let mut zeroed = |x: Value, axis: u32| {
+                let exists = exists_along(b, x, axis, before)?;
+                let ty = b.func.ty(x).clone();
+                let zero = if ty.dtype().is_float() { ConstExpr::Float(0.0) } else { ConstExpr::Int(0) };
+                let zero = b.constant(zero, ty);
+                Some(b.select(exists, x, zero))
+            };
+            let (left, right) = (zeroed(a, first + 1), zeroed(factor, first));
+            if left.is_none() && right.is_none() {
+                return is_padded;
+            }
+            Op::Dot { a: left.unwrap_or(a), b: right.unwrap_or(factor), acc, precision }
+        }
         Op::Histogram { x, mask, bins } if is_padded || before[x].is_some() => {
             let mask = before[x].as_ref().map_or(mask, |extents| Some(masked(b, x, extents, mask)));
             let bins = bins.as_int().map(|bins| ConstExpr::Int(padded(bins as usize) as i128)).unwrap_or(bins);

@@ -103,7 +103,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{
-    BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Stored, Type, Value, postorder,
+    BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Reader, Region, SideTable, Stored, Type, Value, postorder,
 };
 use crate::location::Loc;
 use crate::schedule::Schedule;
@@ -407,7 +407,7 @@ fn iteration_buffers(func: &mut Function, cx: &Cx<'_>, iteration: &mut Iteration
     for inst in std::mem::take(func.insts_mut(cx.around.body)) {
         if let Some(buffer) = buffers.get(&inst) {
             let mask = partial_mask(func, inst);
-            insts.extend(take_out(func, inst, Op::LocalLoad { buffer: *buffer, slot: read, mask }));
+            insts.extend(take_out(func, inst, Op::LocalLoad { buffer: *buffer, slot: read, mask, reader: Reader::Each }));
         }
         insts.push(inst);
     }
@@ -497,7 +497,19 @@ fn async_copy(func: &mut Function, cx: &Cx<'_>, iteration: &mut Iteration, slot:
         let mask = mask.map(|mask| iteration.get(func, mask));
         func.append(
             iteration.region,
-            Op::AsyncCopy { buffer: *buffer, slot, on: iteration.on, base, offset, mask, cache, evict, align, partial },
+            Op::AsyncCopy {
+                buffer: *buffer,
+                slot,
+                on: iteration.on,
+                base,
+                offset,
+                mask,
+                cache,
+                evict,
+                align,
+                partial,
+                reader: Reader::Each,
+            },
             [],
             loc,
         );

@@ -106,7 +106,7 @@ const MOST_OPS: usize = 512;
 
 /// Runs the pass. All tiles have layouts.
 pub fn run(func: &mut Function) -> Changed {
-    let (uses, mut with) = (use_counts(func), Substitution::new());
+    let (uses, mut with, mut changed) = (use_counts(func), Substitution::new(), false);
     for region in func.frequent_regions() {
         let mut selections = Selections { uses: &uses, out: Vec::new(), chain: Chain::default(), with: &mut with };
         for inst in func.region(region).insts.clone() {
@@ -114,9 +114,11 @@ pub fn run(func: &mut Function) -> Changed {
         }
         selections.close(func);
         let out = selections.out;
+        // Closing a chain may reorder ops even if the chain is not rewritten, so the lists of ops are compared.
+        changed |= func.region(region).insts != out;
         *func.insts_mut(region) = out;
     }
-    substitute(func, func.body, &with)
+    substitute(func, func.body, &with) || changed
 }
 
 /// A `select` that takes no element of its second tile in a warp in which the mask holds for no element.

@@ -63,6 +63,8 @@ use crate::ir::{
 use crate::location::{Loc, Name};
 use crate::target::Asked;
 
+pub(crate) use prints::NAME as PRINT_BUFFER;
+
 /// The values that a specialisation fixes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Bindings {
@@ -129,6 +131,7 @@ pub fn run(func: &Function, bindings: &Bindings, target: Option<&Asked>) -> Resu
     out.files = func.files.clone();
     out.unchecked = func.unchecked;
     out.contract = func.contract;
+    out.requires = func.requires.clone();
     let mut cx =
         Specializer { func, bindings, target, out, map: SideTable::new(), diagnostics, mistakes: 0, indices: Vec::new(), undecided: false };
     for param in &func.params {
@@ -293,6 +296,8 @@ impl Specializer<'_> {
         let elem = self.elem(ty.elem());
         match ty {
             Type::Pointer { mutable, .. } => Type::Pointer { elem, mutable: *mutable },
+            // A generic kernel has none.
+            Type::Shared { shape, contiguous, .. } => Type::Shared { elem, shape: shape.clone(), contiguous: *contiguous },
             Type::Tile { shape, .. } => {
                 let mut extents = Vec::new();
                 for dim in shape {
@@ -497,6 +502,7 @@ fn rule_help(op: &Op) -> String {
         Op::Reshape { .. } => "a reshape keeps every element: name extents with one product",
         Op::Arange { .. } => "the end is greater than the start",
         Op::Bitcast { .. } => "name types of one width",
+        Op::Dot { .. } => "name types and extents that `dot` takes, or write a `dot` for each: `if T == f32 { .. }`",
         _ => "name other values, or assert those that the kernel is for: `static_assert!(N >= 64, \"..\")`",
     }
     .to_string()

@@ -386,6 +386,12 @@ fn fma_half<T: Real<Wide = f32>>(a: T, b: T, c: T) -> T {
     T::from_f64_odd(convert::sum_to_odd(a * b, c))
 }
 
+/// The loop that rounds `f32` to `tf32`.
+#[inline]
+pub fn tf32() -> Lanes {
+    lanes1(super::tf32)
+}
+
 /// The loop of `a * b + c`; `None` for integers.
 #[inline]
 pub fn fma(dtype: Dtype) -> Option<Lanes> {

@@ -157,6 +157,20 @@ pub fn compare(op: CompareOp, lhs: Scalar, rhs: Scalar) -> Option<Scalar> {
     Some(unsafe { Scalar::compute(lanes, Dtype::Bool, operands) })
 }
 
+/// Rounds to the 10 bits of fraction of `tf32`, ties away from zero, as `cvt.rna.tf32.f32` does. A number that rounds above the largest `tf32` becomes infinite. A NaN keeps its bits.
+///
+/// ```
+/// use kernel_lang::scalar::tf32;
+/// assert_eq!(tf32(1.0 + 1.0 / 2048.0), 1.0 + 1.0 / 1024.0);
+/// assert_eq!(tf32(-1.0 - 1.0 / 4096.0), -1.0);
+/// assert_eq!(tf32(f32::MAX), f32::INFINITY);
+/// assert!(tf32(f32::NAN).is_nan());
+/// ```
+pub fn tf32(x: f32) -> f32 {
+    const DROPPED: u32 = 13;
+    if x.is_nan() { x } else { f32::from_bits((x.to_bits() + (1 << (DROPPED - 1))) >> DROPPED << DROPPED) }
+}
+
 /// `a * b + c`, rounded once; `None` if the types differ or are not floats.
 pub fn fma(a: Scalar, b: Scalar, c: Scalar) -> Option<Scalar> {
     let lanes = lanes::fma(a.dtype).filter(|_| a.dtype == b.dtype && a.dtype == c.dtype)?;

@@ -12,22 +12,19 @@
 //! ; checked                        for a launch that reports accesses outside
 //! ```
 
+use kernel_lang::backend;
 use kernel_lang::diagnostic::Diagnostics;
 use kernel_lang::ir::{self, Function, Op, Stage};
-use kernel_lang::passes::{
-    self, PIPELINE, Pass, SIMPLIFY, UNCHECKED, assign_layouts, group_loads, issue_loads, prefetch_loads, skip_masked, skip_selections,
-    specialize,
-};
+use kernel_lang::passes::{self, PIPELINE, Pass, SCHEDULE, SIMPLIFY, ScheduledPass, UNCHECKED, specialize, specialize_warps};
 use kernel_lang::target::{Asked, Target};
-use kernel_lang::{Bindings, Compiled, Options, Prepared, Schedule, compile};
+use kernel_lang::{Bindings, Compiled, Options, Prepared, Schedule, compile, stage_after};
 
 use crate::support::{each, expect_file};
 
-/// The passes that are in no table.
-const OUTSIDE: [&str; 7] =
-    ["specialize", "prefetch_loads", "assign_layouts", "group_loads", "issue_loads", "skip_masked", "skip_selections"];
-
 const EXPECT: &str = "; --- expect ---\n";
+
+/// The pass that is no row of a table, because it makes another kernel beside the one it is given. Its result is too long for an example in the documentation.
+const WITHOUT_ROW: &str = "specialize_warps";
 
 /// What the lines in front of a kernel say.
 pub(crate) struct Header {
@@ -96,31 +93,34 @@ fn apply(name: &str, func: &Function, header: &Header) -> Result<String, String>
         Err(diagnostics) => return Err(diagnostics.render(&func.files)),
     };
     func.reports = options.checked;
-    let mut stage = Stage::Tile;
-    match name {
-        "specialize" => {}
-        "assign_layouts" | "group_loads" | "issue_loads" | "skip_masked" | "skip_selections" => {
-            assign_layouts::run(&mut func, &Asked::new(options.target), options.schedule).map_err(|errors| errors.render(&[]))?;
-            match name {
-                "group_loads" => _ = group_loads::run(&mut func),
-                "issue_loads" => _ = issue_loads::run(&mut func),
-                "skip_masked" => _ = skip_masked::run(&mut func),
-                "skip_selections" => _ = skip_selections::run(&mut func),
-                _ => {}
-            }
-            stage = Stage::Gpu(options.schedule);
+    let stage = if name == WITHOUT_ROW { Stage::Tile } else { stage_after(name, options.schedule) };
+    if name == WITHOUT_ROW {
+        func = match specialize_warps::run(&func, &Asked::new(options.target), options.schedule) {
+            Ok((func, _)) => func,
+            Err(obstacle) => return Ok(format!("{obstacle}\n")),
+        };
+    } else if name != "specialize" {
+        let target = &Asked::new(options.target);
+        // The passes for layouts follow `assign_layouts`, and those of a backend all of them.
+        let with_layouts = SCHEDULE.iter().skip_while(|pass| pass.name != "assign_layouts");
+        let count = match stage {
+            Stage::Ptx(_) => SCHEDULE.len(),
+            Stage::Gpu(_) if name != "assign_layouts" => 1,
+            _ => 0,
+        };
+        for pass in with_layouts.take(count) {
+            (pass.run)(&mut func, target, options.schedule).map_err(|errors| errors.render(&func.files))?;
         }
-        "prefetch_loads" => match prefetch_loads::run(&mut func, &Asked::new(options.target), options.schedule) {
-            Ok(_) => {}
-            Err(diagnostics) => return Ok(diagnostics.render(&func.files)),
-        },
-        name => {
-            let pass = row(name)?;
-            let before = func.to_string();
-            let changed = (pass.run)(&mut func);
-            if changed != (func.to_string() != before) {
-                return Err(format!("the pass says changed = {changed}, and makes of\n{before}\nthis:\n{func}"));
-            }
+        let before = func.to_string();
+        let changed = match scheduled(name) {
+            Some(pass) => match (pass.run)(&mut func, target, options.schedule) {
+                Ok(changed) => changed,
+                Err(diagnostics) => return Ok(diagnostics.render(&func.files)),
+            },
+            None => (row(name)?.run)(&mut func),
+        };
+        if changed != (func.to_string() != before) {
+            return Err(format!("the pass says changed = {changed}, and makes of\n{before}\nthis:\n{func}"));
         }
     }
     for pass in &header.then {
@@ -134,12 +134,24 @@ fn row(name: &str) -> Result<&'static Pass, String> {
     UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).find(|pass| pass.name == name).ok_or_else(|| format!("there is no pass `{name}`"))
 }
 
+fn scheduled(name: &str) -> Option<&'static ScheduledPass> {
+    SCHEDULE.iter().chain(backend::ptx::PASSES).find(|pass| pass.name == name)
+}
+
+/// The names of all passes.
+fn names() -> impl Iterator<Item = &'static str> {
+    let rows = UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name);
+    ["specialize"].into_iter().chain(rows).chain(SCHEDULE.iter().chain(backend::ptx::PASSES).map(|pass| pass.name))
+}
+
 /// The example that opens a pass's file is what the pass does: `; before`, options and a kernel, `; after` and a kernel.
 #[test]
 fn examples() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/passes");
-    for name in UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(OUTSIDE) {
-        let Ok(source) = std::fs::read_to_string(folder.join(name).with_extension("rs")) else {
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (folder, of_backend) = (source.join("passes"), source.join("backend/ptx"));
+    for name in names() {
+        let files = [folder.join(name).with_extension("rs"), of_backend.join(name).join("mod.rs")];
+        let Some(source) = files.into_iter().find_map(|file| std::fs::read_to_string(file).ok()) else {
             // A pass in a folder has its example as a documentation test.
             assert!(folder.join(name).join("mod.rs").is_file(), "{name}");
             continue;
@@ -161,7 +173,7 @@ fn examples() {
 #[test]
 fn every_pass_has_cases() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests/passes");
-    for name in UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(OUTSIDE) {
+    for name in names().chain([WITHOUT_ROW]) {
         assert!(folder.join(name).is_dir(), "tests/filetests/passes/{name} is missing");
     }
 }
@@ -304,14 +316,10 @@ fn compilation_is_deterministic() {
 fn every_pass_leaves_verified_ir() {
     for (func, options) in specialised() {
         let mut verified = |name: &str, func: &Function, _: bool| {
-            let stage = if matches!(name, "assign_layouts" | "group_loads" | "issue_loads" | "skip_masked" | "skip_selections") {
-                Stage::Gpu(options.schedule)
-            } else {
-                Stage::Tile
-            };
             // Extents are not yet padded.
             if name != "specialize" {
-                ir::verify(func, stage).unwrap_or_else(|violations| panic!("`{name}`: {violations:?}\n{func}"));
+                ir::verify(func, stage_after(name, options.schedule))
+                    .unwrap_or_else(|violations| panic!("`{name}`: {violations:?}\n{func}"));
             }
         };
         kernel_lang::compile_with(&func, &options, &mut verified).expect("it compiles");
@@ -349,6 +357,6 @@ fn layouts_round_trip() {
         let printed = last.map(|func| func.to_string()).unwrap_or_default();
         let again = ir::parse(&printed).unwrap_or_else(|error| panic!("{error}\n{printed}"));
         assert_eq!(again.to_string(), printed);
-        ir::verify(&again, Stage::Gpu(options.schedule)).unwrap_or_else(|violations| panic!("{violations:?}\n{printed}"));
+        ir::verify(&again, Stage::Ptx(options.schedule)).unwrap_or_else(|violations| panic!("{violations:?}\n{printed}"));
     }
 }

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// The modules in the order of the page, with their titles.
-const SECTIONS: [(&str, &str); 14] = [
+const SECTIONS: [(&str, &str); 15] = [
     ("program", "Programs and ranges"),
     ("memory", "Memory"),
     ("tile", "Creating tiles"),
@@ -23,6 +23,7 @@ const SECTIONS: [(&str, &str); 14] = [
     ("floats", "Classification of floats"),
     ("bits", "Bits"),
     ("reduction", "Reductions and scans"),
+    ("product", "Matrix products"),
     ("lookup", "Lookup and sorting"),
     ("random", "Random numbers"),
     ("atomic", "Atomics"),

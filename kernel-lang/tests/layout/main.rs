@@ -2,6 +2,7 @@
 
 mod constructors;
 mod conversion;
+mod fragments;
 mod known;
 mod map;
 mod strategies;

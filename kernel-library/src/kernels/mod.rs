@@ -6,7 +6,7 @@
 //! - to write into a tensor that exists already,
 //! - to choose the stream, the configuration or the number of groups of a launch.
 //!
-//! A matrix is row-major and contiguous. Kernels of rows run one program per row: `softmax(&x, &mut y, columns).grid(|_| rows)`. Elementwise kernels
+//! A matrix is row-major and contiguous; those of [`matmul()`] may have distances between rows. Kernels of rows run one program per row: `softmax(&x, &mut y, columns).grid(|_| rows)`. Elementwise kernels
 //! run one program per block: `swiglu(&gate, &up, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE))`. Sizes are not compared with the tensors; as in
 //! every safe kernel, an element outside its tensor reads 0 and is not stored.
 //!
@@ -19,6 +19,7 @@ mod elementwise;
 mod embeddings;
 mod linear;
 mod losses;
+mod matmuls;
 mod norms;
 mod norms_backward;
 mod online;
@@ -36,8 +37,9 @@ mod transposes;
 pub use activations::{dropout, geglu, geglu_backward, swiglu, swiglu_backward};
 pub use elementwise::{binary, convert, repeated, unary, unary_gradients};
 pub use embeddings::{embedded, embedding, embedding_backward};
-pub use linear::linear;
+pub use linear::{linear, linear_f32};
 pub use losses::{cross_entropy, cross_entropy_backward};
+pub use matmuls::{matmul, matmul_block, matmul_gated, matmul_in_tiles, matmul_sums, padded_rows};
 pub use norms::{layer_norm, rms_norm};
 pub use norms_backward::{layer_norm_backward, rms_norm_backward};
 pub use optimizers::{adamw, adamw_counted, count_step, sgd};

@@ -7,7 +7,7 @@ use galatea::prelude::*;
 ///
 /// A program adds outer products of a column of `a` and a row of `b`. Grid: `[cdiv(rows, ROWS), cdiv(columns, COLUMNS)]`. Products and sums are computed in `A`, in the order
 /// of `inner`, and each result is rounded once.
-#[kernel(T = [f32, f16, bf16], A = [f32], TRANSPOSED_A = [false, true], TRANSPOSED_B = false, ROWS = 16, COLUMNS = 64)]
+#[kernel(T = [f32], A = [f32], TRANSPOSED_A = [false, true], TRANSPOSED_B = false, ROWS = 16, COLUMNS = 64)]
 pub fn products<T: Float, A: Float, const TRANSPOSED_A: bool, const TRANSPOSED_B: bool, const ROWS: usize, const COLUMNS: usize>(
     a: Ptr<T>,
     b: Ptr<T>,

@@ -30,15 +30,22 @@ pub fn linear(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tens
     }
     dims.push(columns.clone());
     if x.dtype() == Dtype::F64 {
-        // The kernel of the other dtypes has sums of `f32`.
+        // The kernels of the other dtypes have sums of `f32`.
         let y = product::<false, true>(x, weight, [&rows, &columns, &inner])?.reshape(dims)?;
         return bias.map_or(Ok(y.clone()), |bias| add(&y, bias));
     }
     let mut y = x.new_empty(x.dtype(), dims)?;
     let biased = if bias.is_some() { columns.clone() } else { Dim::from(0) };
-    kernels::linear::<Any, 4, 32, 64>(x, weight, bias.unwrap_or(weight), &mut y, &rows, &columns, &inner, &biased)
-        .grid((rows.cdiv(4), columns.cdiv(32)))
-        .launch()?;
+    let bias = bias.unwrap_or(weight);
+    if x.dtype() == Dtype::F32 {
+        kernels::linear_f32::<4, 32, 64>(x, weight, bias, &mut y, &rows, &columns, &inner, &biased)
+            .grid((rows.cdiv(4), columns.cdiv(32)))
+            .launch()?;
+    } else {
+        kernels::linear::<Any, 16, 32, 64>(x, weight, bias, &mut y, &rows, &columns, &inner, &biased)
+            .grid((rows.cdiv(16), columns.cdiv(32)))
+            .launch()?;
+    }
     Ok(y)
 }
 
@@ -85,15 +92,21 @@ fn matmul_backward(grad: &Tensor, a: &Tensor, b: &Tensor) -> Result<(Tensor, Ten
     Ok((da, product::<true, false>(a, grad, [&inner, &columns, &rows])?))
 }
 
-/// A product of matrices that may be transposed, as `kernels::products` takes them.
+/// A product of matrices that may be transposed, as `kernels::matmul_in_tiles` and `kernels::products` take them.
 fn product<const TRANSPOSED_A: bool, const TRANSPOSED_B: bool>(
     a: &Tensor,
     b: &Tensor,
     [rows, columns, inner]: [&Dim; 3],
 ) -> Result<Tensor> {
+    let mut y = a.new_empty(a.dtype(), [rows, columns])?;
+    if matches!(a.dtype(), Dtype::F16 | Dtype::Bf16) {
+        kernels::matmul_in_tiles::<Any, TRANSPOSED_A, TRANSPOSED_B, 64, 64, 64>(a, b, &mut y, rows, columns, inner)
+            .grid((rows.cdiv(64), columns.cdiv(64)))
+            .launch()?;
+        return Ok(y);
+    }
     const ROWS: usize = 16;
     const COLUMNS: usize = 64;
-    let mut y = a.new_empty(a.dtype(), [rows, columns])?;
     with_wide!(a.dtype(), A => {
         kernels::products::<Any, A, TRANSPOSED_A, TRANSPOSED_B, ROWS, COLUMNS>(a, b, &mut y, rows, columns, inner)
             .grid((rows.cdiv(ROWS), columns.cdiv(COLUMNS)))

@@ -1,133 +1,96 @@
-//! Machine code from NVIDIA's assembler, if `GALATEA_PTXAS` names one. The code is cached on disk, see [`crate::cache`].
+//! NVIDIA's assembler `ptxas`, which makes machine code of PTX: for the cache, if `GALATEA_PTXAS` names it (`kept`), and for packages (`machine_code`).
 //!
 //! Without an assembler, the driver compiles PTX when it loads it, and keeps the result in its own cache. The driver's linker can return machine
 //! code, but replaces neither. It compiles as if other modules were to be linked, and uses up to twice the registers; a row-wise kernel took 1.8
 //! times as long.
 
+mod advisory;
+#[cfg(feature = "cache")]
+mod kept;
+mod machine_code;
 mod usage;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
+use kernel_lang::ir::Requirement;
+
+pub use advisory::Advisory;
+#[cfg(feature = "cache")]
+pub(crate) use kept::Kept;
 pub use usage::Usage;
 
 /// The environment variable that names an executable `ptxas`.
 const VARIABLE: &str = "GALATEA_PTXAS";
 
 /// An available assembler.
-#[derive(Debug)]
-pub(crate) struct Assembler {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Assembler {
     path: PathBuf,
-    /// A hash of the executable, for the keys of the cache. The same assembler makes the same code, whatever its path and installation time. A lookup
-    /// in the cache starts no process.
-    name: String,
+}
+
+/// Machine code, and what its functions take.
+struct Assembled {
+    code: Vec<u8>,
+    usages: Vec<Usage>,
 }
 
 impl Assembler {
-    /// The assembler of this process; `None` if the environment names none. If the named file cannot be read, a warning is shown, once.
-    pub(crate) fn current() -> Option<&'static Assembler> {
-        static CURRENT: OnceLock<Option<Assembler>> = OnceLock::new();
-        CURRENT.get_or_init(|| Assembler::at(PathBuf::from(std::env::var_os(VARIABLE).filter(|name| !name.is_empty())?))).as_ref()
-    }
-
-    fn at(path: PathBuf) -> Option<Assembler> {
-        let hash = || {
-            let mut hasher = blake3::Hasher::new();
-            hasher.update_reader(std::fs::File::open(&path)?)?;
-            Ok(hasher.finalize().to_hex().to_string())
-        };
-        match hash() {
-            Ok(name) => Some(Assembler { path, name }),
-            Err(error) => {
-                let error: std::io::Error = error;
-                warn(&path, &error.to_string());
-                None
-            }
+    /// The assembler that is named, else that of `GALATEA_PTXAS`, else `ptxas` in `PATH` if it runs.
+    ///
+    /// # Errors
+    /// If the named one cannot be run.
+    pub fn find(named: Option<&Path>) -> Result<Option<Assembler>, String> {
+        let runs = |path: &Path| Command::new(path).arg("--version").output().is_ok_and(|output| output.status.success());
+        match named.map(Path::to_owned).or_else(of_environment) {
+            Some(path) if runs(&path) => Ok(Some(Assembler { path })),
+            Some(path) => Err(format!("`{}` is no assembler that can be run", path.display())),
+            None => Ok(Some(PathBuf::from("ptxas")).filter(|path| runs(path)).map(|path| Assembler { path })),
         }
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    /// The path of the executable.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
-    /// Compiles PTX to machine code for devices of this compute capability. Returns `None` if the assembler rejects it: the driver then reports the
-    /// error, if it rejects the PTX too. If the assembler cannot be started, a warning is shown.
-    pub(crate) fn assemble(&self, ptx: &str, (major, minor): (i32, i32)) -> Option<Vec<u8>> {
-        // PTX that needs the features of one architecture only names that architecture with an `a`.
-        let target = ptx.lines().find_map(|line| line.strip_prefix(".target ")).filter(|target| target.ends_with('a'));
-        let architecture = target.map_or_else(|| format!("sm_{major}{minor}"), str::to_owned);
-        let assemble = || {
-            let directory = tempfile::tempdir()?;
-            let [text, code] = ["kernel.ptx", "kernel.cubin"].map(|name| directory.path().join(name));
-            std::fs::write(&text, ptx)?;
-            let output = Command::new(&self.path).arg(format!("-arch={architecture}")).arg("-o").arg(&code).arg(&text).output()?;
-            if output.status.success() { std::fs::read(&code).map(Some) } else { Ok(None) }
-        };
-        assemble().unwrap_or_else(|error: std::io::Error| {
-            warn(&self.path, &error.to_string());
-            None
-        })
+    /// Compiles PTX for an architecture.
+    ///
+    /// # Errors
+    /// The outer one if the assembler cannot be started, the inner one with its messages if it rejects the PTX, or makes code that loses what the kernel requires.
+    fn assemble(&self, ptx: &str, architecture: &str) -> std::io::Result<Result<Assembled, String>> {
+        let directory = tempfile::tempdir()?;
+        let [text, code] = ["kernel.ptx", "kernel.cubin"].map(|name| directory.path().join(name));
+        std::fs::write(&text, ptx)?;
+        let mut command = Command::new(&self.path);
+        command.arg(format!("-arch={architecture}")).arg("-o").arg(&code).arg(&text).arg("--verbose");
+        let output = command.output()?;
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        if !output.status.success() {
+            return Ok(Err(said.trim().to_owned()));
+        }
+        let losses: Vec<String> =
+            Advisory::parse_all(&said).iter().filter(|advisory| advisory.is_loss()).map(|loss| loss.describe(ptx)).collect();
+        if !losses.is_empty() && Requirement::is_stated(ptx) {
+            return Ok(Err(losses.join("\n")));
+        }
+        Ok(Ok(Assembled { code: std::fs::read(&code)?, usages: Usage::parse_all(&said) }))
     }
 }
 
-fn warn(path: &Path, reason: &str) {
-    let path = path.display();
-    crate::launch::prints::show(format!(
-        "warning: `{VARIABLE}` names {path}, which cannot be used: {reason}\nhelp: the driver compiles instead"
-    ));
+/// The path that the environment names.
+fn of_environment() -> Option<PathBuf> {
+    std::env::var_os(VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
-// Shell scripts stand in for the assembler.
-#[cfg(unix)]
-#[cfg(test)]
-mod tests {
+/// A shell script that stands in for the assembler.
+#[cfg(all(test, unix))]
+fn script(directory: &Path, text: &str) -> Assembler {
     use std::os::unix::fs::PermissionsExt;
 
-    use kernel_lang::target::Target;
-
-    use super::*;
-
-    fn script(directory: &Path, text: &str) -> Assembler {
-        let path = directory.join("ptxas");
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Assembler::at(path).unwrap()
-    }
-
-    #[test]
-    fn the_code_is_what_the_assembler_writes_for_the_architecture() {
-        let directory = tempfile::tempdir().unwrap();
-        let assembler = script(directory.path(), "#!/bin/sh\n{ echo \"$1\"; cat \"$4\"; } > \"$3\"\n");
-        for (target, capability, architecture) in
-            [(Target::SM_80, (8, 6), "sm_86".to_owned()), (Target::SM_90A, (9, 0), Target::SM_90A.to_string())]
-        {
-            let text = format!(".target {target}\n");
-            let code = assembler.assemble(&text, capability).unwrap();
-            assert_eq!(String::from_utf8(code).unwrap(), format!("-arch={architecture}\n{text}"));
-        }
-    }
-
-    #[test]
-    fn a_missing_assembler_is_reported_and_a_failing_one_is_not() {
-        let directory = tempfile::tempdir().unwrap();
-        let refuses = script(directory.path(), "#!/bin/sh\necho no >&2\nexit 1\n");
-        let (code, told) = crate::capture_prints(|| refuses.assemble("text", (8, 0)));
-        assert!(code.is_none() && told.is_empty(), "{told:?}");
-        let (none, told) = crate::capture_prints(|| Assembler::at(directory.path().join("nothing")));
-        assert!(none.is_none() && told.concat().contains("which cannot be used"), "{told:?}");
-    }
-
-    #[test]
-    fn an_assembler_is_known_by_its_content() {
-        let [one, two] = [(), ()].map(|()| tempfile::tempdir().unwrap());
-        let name = script(one.path(), "one").name().to_owned();
-        assert_eq!(script(two.path(), "one").name(), name, "another folder, another time");
-        // The same length and modification time as before.
-        let path = one.path().join("ptxas");
-        let age = path.metadata().unwrap().modified().unwrap();
-        std::fs::write(&path, "two").unwrap();
-        std::fs::File::open(&path).unwrap().set_modified(age).unwrap();
-        assert_ne!(Assembler::at(path).unwrap().name(), name);
-    }
+    let path = directory.join("ptxas");
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    Assembler { path }
 }

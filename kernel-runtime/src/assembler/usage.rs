@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use super::Advisory;
+
 /// The resource usage of a function, as `ptxas --verbose` reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
@@ -18,6 +20,8 @@ pub struct Usage {
     pub local_bytes: u32,
     /// The bytes of spill stores and spill loads of a thread.
     pub spill_bytes: u32,
+    /// The advisories about its warpgroup products.
+    pub advisories: Vec<Advisory>,
 }
 
 impl Usage {
@@ -75,6 +79,12 @@ impl Usage {
                 }
             }
         }
+        for advisory in Advisory::parse_all(said) {
+            let is_of = |usage: &&mut Usage| advisory.text.contains(&format!("function '{}'", usage.function));
+            if let Some(usage) = usages.iter_mut().find(is_of) {
+                usage.advisories.push(advisory);
+            }
+        }
         usages
     }
 }
@@ -105,8 +115,25 @@ ptxas info    : Compile time = 1.204 ms
 
     #[test]
     fn usage_is_read_off_the_verbose_text() {
-        let silu = Usage { function: "silu".to_owned(), registers: 12, barriers: 1, shared_bytes: 4096, local_bytes: 8, spill_bytes: 16 };
+        let silu = Usage {
+            function: "silu".to_owned(),
+            registers: 12,
+            barriers: 1,
+            shared_bytes: 4096,
+            local_bytes: 8,
+            spill_bytes: 16,
+            advisories: Vec::new(),
+        };
         assert_eq!(Usage::parse_all(SAID), [silu]);
+        let advised = format!("ptxas info    : (C7510) Potential Performance Loss: slow in the function 'silu'\n{SAID}");
+        assert_eq!(Usage::parse_all(&advised)[0].advisories.len(), 1);
+        assert_eq!(
+            Usage::parse_all(
+                &advised.replace("(C7510) Potential Performance Loss: slow in the function 'silu'", "(C7510) in function 'silu$roles'")
+            )[0]
+            .advisories,
+            []
+        );
         assert!(!SAID.lines().any(is_complaint));
     }
 

@@ -42,7 +42,7 @@ mod variant;
 #[cfg(all(feature = "jit", not(feature = "cache")))]
 pub(crate) use absent::compile;
 #[cfg(not(feature = "cache"))]
-pub(crate) use absent::{Lock, find_record, hash, lock_record, save_record};
+pub(crate) use absent::{Lock, all_records, find_record, hash, lock_record, save_record};
 #[cfg(feature = "cache")]
 pub(crate) use code::load as load_code;
 #[cfg(feature = "cache")]
@@ -58,7 +58,7 @@ pub(crate) use record::{FORMAT as RECORDS_FORMAT, FORMAT_WITHOUT_PROGRAMS as REC
 #[cfg(feature = "cache")]
 pub use records::{Records, RecordsError, Updated};
 #[cfg(feature = "cache")]
-pub(crate) use records::{find as find_record, lock as lock_record, save as save_record};
+pub(crate) use records::{all as all_records, find as find_record, lock as lock_record, save as save_record};
 #[cfg(feature = "cache")]
 pub use store::{Lock, Store};
 #[cfg(all(feature = "cache", feature = "jit"))]

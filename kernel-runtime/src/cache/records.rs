@@ -187,6 +187,11 @@ pub(crate) fn find(of: &RecordKey) -> Option<Record> {
     find(of).or_else(|| find(&RecordKey { programs: None, ..of.clone() }))
 }
 
+/// All records of the process's store.
+pub(crate) fn all() -> Vec<Record> {
+    usable().and_then(|store| Records::of_store(&store).ok()).map_or_else(Vec::new, |Records(records)| records)
+}
+
 /// Stores a record in the process's store.
 pub(crate) fn save(record: &Record) {
     if let Some(store) = usable()

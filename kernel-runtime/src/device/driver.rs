@@ -200,17 +200,9 @@ pub(crate) unsafe fn elapsed_ms(start: sys::CUevent, end: sys::CUevent) -> Resul
     static ELAPSED: OnceLock<Result<Elapsed, CUresult>> = OnceLock::new();
     let doing = "read the time between two events";
     let elapsed = *ELAPSED.get_or_init(|| {
-        let mut function: *mut c_void = std::ptr::null_mut();
-        // SAFETY: the name is null-terminated, and the pointers for the results are valid, or null where that is allowed.
-        let code = unsafe { sys::cuGetProcAddress_v2(c"cuEventElapsedTime".as_ptr(), &mut function, 11_000, 0, std::ptr::null_mut()) };
-        match code {
-            CUresult::CUDA_SUCCESS if !function.is_null() => {
-                // SAFETY: the driver returned the function of that name, which has this signature.
-                Ok(unsafe { std::mem::transmute::<*mut c_void, Elapsed>(function) })
-            }
-            CUresult::CUDA_SUCCESS => Err(CUresult::CUDA_ERROR_NOT_FOUND),
-            code => Err(code),
-        }
+        let function = procedure(c"cuEventElapsedTime", 11_000)?;
+        // SAFETY: the driver returned the function of that name, which has this signature.
+        Ok(unsafe { std::mem::transmute::<*mut c_void, Elapsed>(function) })
     });
     let mut milliseconds = 0.0;
     match elapsed {
@@ -219,6 +211,17 @@ pub(crate) unsafe fn elapsed_ms(start: sys::CUevent, end: sys::CUevent) -> Resul
         Err(code) => return Err(error(code, doing)),
     }
     Ok(milliseconds)
+}
+
+/// The driver's function of this name, as it was in this version of CUDA. Unlike a call through cudarc, it may be missing in an older driver.
+pub(crate) fn procedure(name: &CStr, version: i32) -> Result<*mut c_void, CUresult> {
+    let mut function: *mut c_void = std::ptr::null_mut();
+    // SAFETY: the name is null-terminated, and the pointers for the results are valid, or null where that is allowed.
+    match unsafe { sys::cuGetProcAddress_v2(name.as_ptr(), &mut function, version, 0, std::ptr::null_mut()) } {
+        CUresult::CUDA_SUCCESS if !function.is_null() => Ok(function),
+        CUresult::CUDA_SUCCESS => Err(CUresult::CUDA_ERROR_NOT_FOUND),
+        code => Err(code),
+    }
 }
 
 #[cfg(test)]

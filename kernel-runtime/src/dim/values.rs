@@ -7,13 +7,18 @@ use super::{Dim, DimError, Repr};
 use crate::{Error, Result};
 
 /// Values of named dims, for [`Dim::value`].
-#[derive(Clone, PartialEq, Default, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
 pub struct DimValues(Vec<(Arc<Symbol>, i64)>);
 
 impl DimValues {
     /// No values.
     pub fn new() -> DimValues {
         DimValues::default()
+    }
+
+    /// Removes all values, and keeps the memory for others.
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
 
     /// The values, and one for `dim`, which is a named dim.

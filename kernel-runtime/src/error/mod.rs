@@ -300,6 +300,16 @@ pub enum Error {
         /// The log of the driver's compiler, or of the simulator.
         log: String,
     },
+    /// The driver's compiler made slower code of the kernel's products than the kernel requires: `#[kernel(require(..))]`.
+    #[error("kernel `{kernel}`: the driver of `{device}` compiles its products to slower code than the kernel requires\n{}", log_or_hint(.advisories))]
+    SlowProducts {
+        /// The kernel.
+        kernel: &'static str,
+        /// The device.
+        device: Device,
+        /// The advisories of the driver's compiler.
+        advisories: String,
+    },
     /// The kernel cannot be compiled for these type and constant parameters.
     #[error("kernel `{kernel}` does not compile for {parameters}\n{diagnostics}")]
     Compile {
@@ -515,6 +525,7 @@ mod tests {
             Error::ArgumentCount { kernel, expected: 5, given: 4 },
             Error::Jit { kernel, device: device(), code: code.clone(), log: text("line 5: unknown\nline 6: worse") },
             Error::Jit { kernel, device: device(), code: code.clone(), log: text("") },
+            Error::SlowProducts { kernel, device: device(), advisories: text("(C7510) slower") },
             Error::Compile { kernel, parameters: text("`B = 3`"), diagnostics: text("error: not a power of two") },
             Error::TooOld { kernel, device: device(), capability: (7, 5) },
             Error::SharedMemory { kernel, device: device(), requested: 300_000, limit: 232_448 },

@@ -68,7 +68,9 @@ fn begin<G: Gpu, const N: usize>(
     if cfg!(feature = "jit") && !pending.begun.swap(true, Ordering::Relaxed) {
         let (anywhere, key) = (gpu.anywhere()?, *key);
         let compile = move || {
-            let compile = AssertUnwindSafe(|| kernel.compile(&anywhere, table, key.as_ref(), schedule));
+            // Later launches do not wait either, so they find all entries loaded.
+            let load = |loaded: &G::Loaded| anywhere.load_entries(loaded);
+            let compile = AssertUnwindSafe(|| kernel.compile_and(&anywhere, table, key.as_ref(), schedule, load));
             let outcome = catch_unwind(compile).unwrap_or_else(|_| Err(kernel.crashed(key.as_ref())));
             if let Err(error) = outcome {
                 // `set` cannot fail, because only one thread compiles this key.
@@ -98,6 +100,8 @@ mod tests {
     struct Shelf {
         tables: Tables<String>,
         loads: AtomicUsize,
+        /// How often all entries of a function were loaded.
+        whole_loads: AtomicUsize,
         /// Whether loading of code that was compiled in process succeeds; `None` while it must wait.
         gate: Mutex<Option<bool>>,
         opened: Condvar,
@@ -108,8 +112,9 @@ mod tests {
 
     impl Shelved {
         fn new() -> Shelved {
-            let (tables, loads, gate, opened) = (Tables::new(), AtomicUsize::new(0), Mutex::new(None), Condvar::new());
-            Shelved(Box::leak(Box::new(Shelf { tables, loads, gate, opened })))
+            let (loads, whole_loads) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let (tables, gate, opened) = (Tables::new(), Mutex::new(None), Condvar::new());
+            Shelved(Box::leak(Box::new(Shelf { tables, loads, whole_loads, gate, opened })))
         }
 
         fn open(self, works: bool) {
@@ -159,6 +164,13 @@ mod tests {
             let gate = self.0.gate.lock().unwrap();
             let gate = self.0.opened.wait_while(gate, |gate| gate.is_none()).unwrap();
             if *gate == Some(true) { Ok("compiled".to_owned()) } else { Err(Error::EventNotRecorded) }
+        }
+
+        fn load_entries(&self, _: &String) -> Result<()> {
+            // A launch that finds the function too early sees the old count.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            self.0.whole_loads.fetch_add(1, Ordering::SeqCst);
+            Ok(())
         }
 
         fn cache_bytes(&self) -> usize {
@@ -249,7 +261,20 @@ mod tests {
             until(|| at_once(kernel, &gpu, &Key::new([64], facts), None), |answer| answer.as_ref().is_ok_and(|ptx| *ptx == "compiled"))
                 .unwrap();
         }
-        assert_eq!(gpu.0.loads.load(Ordering::SeqCst), 3 + 4);
+        assert_eq!((gpu.0.loads.load(Ordering::SeqCst), gpu.0.whole_loads.load(Ordering::SeqCst)), (3 + 4, 4));
+    }
+
+    /// Later launches wait for no entry, because all are loaded before one of them finds the variant. A launch that compiles needs only its own.
+    #[cfg(feature = "jit")]
+    #[test]
+    fn a_variant_of_another_thread_has_all_its_entries() {
+        let (kernel, gpu) = (kernel(), Shelved::new());
+        gpu.open(true);
+        assert_eq!(kernel.on_gpu(&gpu, Key::new([32], 0b010).as_ref(), None).unwrap(), "compiled");
+        assert_eq!(gpu.0.whole_loads.load(Ordering::SeqCst), 0);
+        let key = Key::new([64], 0b010);
+        until(|| at_once(kernel, &gpu, &key, None), |answer| answer.as_ref().is_ok_and(|ptx| *ptx == "compiled")).unwrap();
+        assert_eq!(gpu.0.whole_loads.load(Ordering::SeqCst), 1);
     }
 
     #[cfg(feature = "jit")]

@@ -48,8 +48,18 @@ pub(crate) trait Gpu {
     /// The functions that devices of this kind have loaded of a kernel.
     fn tables<'k>(&self, kernel: &'k Kernel) -> &'k Tables<Self::Loaded>;
 
-    /// Loads PTX.
+    /// Loads PTX. Where the device compiles it, and it has two entries, each is loaded when a launch first needs it.
     fn load(&self, image: &Image<'_>) -> Result<Self::Loaded>;
+
+    /// Loads all entries that are not loaded yet, so that no launch waits for one.
+    fn load_entries(&self, _: &Self::Loaded) -> Result<()> {
+        Ok(())
+    }
+
+    /// Loads the entry that a launch with these parameters runs, if it is not loaded yet. A launch does so itself; this is for a launch that is timed.
+    fn load_entry(&self, _: &'static str, _: &Self::Loaded, _grid: [u32; 3], _params: &[&u64]) -> Result<()> {
+        Ok(())
+    }
 
     /// The size in bytes of the cache that the whole GPU shares; 0 if it has none.
     fn cache_bytes(&self) -> usize;
@@ -87,11 +97,13 @@ pub(crate) trait Gpu {
     ) -> Result<()>;
 }
 
-/// PTX, and the data that is needed to load and run it.
+/// Code, and the data that is needed to load and run it.
 pub(crate) struct Image<'a> {
     pub(crate) kernel: &'static str,
     pub(crate) entry: &'a str,
     pub(crate) ptx: &'a str,
+    /// Machine code for this device that a package has beside the PTX.
+    pub(crate) machine_code: Option<&'a [u8]>,
     pub(crate) schedule: Schedule,
     pub(crate) shared_bytes: u32,
 }

@@ -12,18 +12,21 @@ const KEPT: usize = 8;
 #[derive(Debug)]
 pub(crate) struct LaunchValues {
     values: launch_value::LaunchValues,
-    /// The words on which the values depend, and of each the bits.
-    asked: Box<[(usize, u64)]>,
+    asked: Asked,
     /// The first launches, which are found without a lock.
     first: [OnceLock<Launch>; KEPT],
     /// The last launch that is not one of the first.
     last: Mutex<Option<Launch>>,
 }
 
+/// The words on which launch values depend, and of each the bits.
+#[derive(Debug)]
+pub(super) struct Asked(Box<[(usize, u64)]>);
+
 #[derive(Debug)]
 struct Launch {
     grid: [u32; 3],
-    /// The bits that are asked for, in the order of `LaunchValues::asked`.
+    /// The bits that are asked for, in the order of [`Asked`].
     asked: Box<[u64]>,
     parameters: Box<[u64]>,
 }
@@ -35,8 +38,7 @@ impl LaunchValues {
     /// A description of what is wrong with the statement.
     pub(crate) fn of_ptx(ptx: &str) -> Result<Option<LaunchValues>, String> {
         let Some(values) = launch_value::LaunchValues::of_ptx(ptx)? else { return Ok(None) };
-        let asked = values.asked().iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect();
-        Ok(Some(LaunchValues { values, asked, first: Default::default(), last: Mutex::default() }))
+        Ok(Some(LaunchValues { asked: Asked::of(&values), values, first: Default::default(), last: Mutex::default() }))
     }
 
     /// The parameters for a launch with these words and this number of programs along each axis: those after the kernel's own, one a word.
@@ -60,7 +62,7 @@ impl LaunchValues {
 
     #[inline]
     fn is_alike(&self, launch: &Launch, words: &[&u64], grid: [u32; 3]) -> bool {
-        launch.grid == grid && self.asked.iter().zip(&launch.asked).all(|((word, bits), asked)| *words[*word] & bits == *asked)
+        launch.grid == grid && self.asked.is_alike(&launch.asked, words)
     }
 
     #[cold]
@@ -69,8 +71,8 @@ impl LaunchValues {
         if let Some(launch) = last.as_ref().filter(|launch| self.is_alike(launch, words, grid)) {
             return launch.parameters.to_vec();
         }
+        let asked = self.asked.of_words(words);
         let words: Vec<u64> = words.iter().map(|word| **word).collect();
-        let asked = self.asked.iter().map(|(word, bits)| words[*word] & bits).collect();
         let parameters = self.values.parameters(&words, grid);
         let mut launch = Launch { grid, asked, parameters: parameters.clone().into() };
         for first in &self.first {
@@ -81,6 +83,36 @@ impl LaunchValues {
         }
         *last = Some(launch);
         parameters
+    }
+}
+
+impl Asked {
+    pub(super) fn of(values: &launch_value::LaunchValues) -> Asked {
+        Asked(values.asked().iter().copied().enumerate().filter(|(_, bits)| *bits != 0).collect())
+    }
+
+    /// The bits of a launch with these words.
+    pub(super) fn of_words(&self, words: &[&u64]) -> Box<[u64]> {
+        self.bits(words).collect()
+    }
+
+    /// Returns whether a launch with these words has the same bits.
+    #[inline]
+    pub(super) fn is_alike(&self, asked: &[u64], words: &[&u64]) -> bool {
+        self.bits(words).zip(asked).all(|(bits, asked)| bits == *asked)
+    }
+
+    /// A hash of the bits and the grid, of 16 bits. Launches differ in few bits of few words, such as those of addresses; all of them affect the upper bits of the product.
+    #[inline]
+    pub(super) fn hash(&self, words: &[&u64], grid: [u32; 3]) -> u64 {
+        let grid = grid.into_iter().map(u64::from);
+        let hash = grid.chain(self.bits(words)).fold(0u64, |hash, word| (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95));
+        hash >> 48
+    }
+
+    #[inline]
+    fn bits(&self, words: &[&u64]) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|(word, bits)| *words[*word] & bits)
     }
 }
 

@@ -3,12 +3,18 @@
 pub(crate) mod append_only_table;
 pub(crate) mod background;
 pub(crate) mod cpu;
+pub(crate) mod entries;
 pub(crate) mod gpu;
+mod key_words;
 pub(crate) mod launch_values;
+pub(crate) mod literals;
 mod load;
 pub(crate) mod module;
+pub(crate) mod on_demand;
 pub(crate) mod parts;
+pub(crate) mod persistent;
 pub(crate) mod prepare;
+pub(crate) mod tensor_map;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -17,17 +23,18 @@ use kernel_cpu::Program;
 use kernel_lang::Options;
 use kernel_lang::analysis::updates;
 use kernel_lang::backend::ptx::Site;
-use kernel_lang::dtype::Dtype;
-use kernel_lang::target::Target;
+use kernel_lang::target::{Architecture, Target};
 use kernel_lang::{Bindings, COMPILER, Schedule, ir};
 
 use crate::kernel::append_only_table::Grown;
 use crate::kernel::background::Pending;
 use crate::kernel::gpu::{Gpu, Image};
+#[cfg(not(feature = "jit"))]
+use crate::kernel::key_words::listing;
+use crate::kernel::key_words::{bindings, parameters, quoted, written_bindings};
 use crate::kernel::parts::BuiltParts;
 use crate::launch::fact::{Fact, Key};
-use crate::ops::with_element;
-use crate::{Element, Error, Result, bf16, cache, f8e4m3, f8e5m2, f16, launch::prints};
+use crate::{Error, Result, cache, launch::prints};
 
 /// A kernel, as `#[kernel]` generates it for a function: a static that all launches of the kernel share.
 pub struct Kernel {
@@ -40,6 +47,8 @@ pub struct Kernel {
     prints: bool,
     /// For a kernel of a package, what records of tuning know of the kernel of the program that wrote it.
     built: Option<BuiltParts>,
+    /// For a kernel of a package, the machine code of each variant; otherwise empty.
+    machine_code: &'static [&'static [MachineCode]],
     /// Whether its author is trusted. Launches of other kernels are not tuned.
     is_trusted: bool,
     parsed: OnceLock<ir::Function>,
@@ -104,6 +113,13 @@ pub struct Variant {
     pub shared_bytes: u32,
     /// The text of the PTX.
     pub ptx: &'static str,
+}
+
+/// Machine code of a variant, which a package may have beside its PTX.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MachineCode {
+    pub(crate) architecture: Architecture,
+    pub(crate) bytes: &'static [u8],
 }
 
 /// One table for each GPU of one kind.
@@ -172,6 +188,7 @@ impl Kernel {
             facts: &[],
             prints: false,
             built: None,
+            machine_code: &[],
             is_trusted: true,
             parsed: OnceLock::new(),
             cuda: OnceLock::new(),
@@ -329,14 +346,19 @@ impl Kernel {
     pub(crate) fn built_parts(&self, is_wanted: impl Fn(&Variant) -> bool) -> BuiltParts {
         let count = |most: usize| self.variants.iter().take(most).filter(|variant| is_wanted(variant)).count();
         if let Some(built) = &self.built {
-            return BuiltParts { count: count(built.count), contents: built.contents.clone() };
+            return BuiltParts { count: count(built.count), contents: built.contents.clone(), records: String::new() };
         }
         let content = |gpu: Target| {
             let (major, minor) = (gpu.number() / 10, gpu.number() % 10);
             let usable = usable(self.variants, |target| target.runs_on(major.cast_signed(), minor.cast_signed()));
             (gpu.to_string(), content(usable.into_iter()))
         };
-        BuiltParts { count: count(usize::MAX), contents: Target::ALL.into_iter().map(content).collect() }
+        BuiltParts { count: count(usize::MAX), contents: Target::ALL.into_iter().map(content).collect(), records: String::new() }
+    }
+
+    /// The text of a file with the results of tuning that its package has for it; empty for a kernel of the program.
+    pub(crate) fn packed_records(&self) -> &str {
+        self.built.as_ref().map_or("", |built| &built.records)
     }
 
     /// The same for code that is compiled in process: a hash of the compiler's version and sources, and of the IR without source locations.
@@ -388,11 +410,19 @@ impl Kernel {
             kernel: self.name,
             entry: variant.entry,
             ptx: variant.ptx,
+            machine_code: self.machine_code(variant, gpu.compute_capability()),
             schedule: variant.schedule,
             shared_bytes: variant.shared_bytes,
         };
         let loaded = gpu.load(&image)?;
         Ok(cell.get_or_init(|| loaded))
+    }
+
+    /// The machine code of a variant for devices of that compute capability, the latest architecture first.
+    fn machine_code(&self, variant: &Variant, (major, minor): (i32, i32)) -> Option<&'static [u8]> {
+        let number = self.variants.iter().position(|own| std::ptr::eq(own, variant))?;
+        let usable = self.machine_code.get(number)?.iter().filter(|code| code.architecture.runs_on(major, minor));
+        usable.max_by_key(|code| code.architecture).map(|code| code.bytes)
     }
 
     /// Compiles for this key, or waits for the thread that compiles.
@@ -404,11 +434,24 @@ impl Kernel {
         key: &[u64],
         schedule: Option<Schedule>,
     ) -> Result<&'t G::Loaded> {
+        self.compile_and(gpu, table, key, schedule, |_| Ok(()))
+    }
+
+    /// The same. `prepare` is called before launches find the variant.
+    pub(crate) fn compile_and<'t, G: Gpu>(
+        &self,
+        gpu: &G,
+        table: &'t Table<G::Loaded>,
+        key: &[u64],
+        schedule: Option<Schedule>,
+        prepare: impl FnOnce(&G::Loaded) -> Result<()>,
+    ) -> Result<&'t G::Loaded> {
         let _guard = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = table.compiled.find(schedule, key) {
             return Ok(loaded);
         }
         let (loaded, _) = self.build(gpu, key, schedule, false)?;
+        prepare(&loaded)?;
         Ok(table.compiled.keep(schedule, key, loaded))
     }
 
@@ -436,7 +479,14 @@ impl Kernel {
             kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))
         })?;
         self.tell_notes(func, &options.bindings, Some(target), key);
-        let image = Image { kernel: self.name, entry: &compiled.entry, ptx: &compiled.ptx, schedule, shared_bytes: compiled.shared_bytes };
+        let image = Image {
+            kernel: self.name,
+            entry: &compiled.entry,
+            ptx: &compiled.ptx,
+            machine_code: None,
+            schedule,
+            shared_bytes: compiled.shared_bytes,
+        };
         Ok((gpu.load(&image)?, compiled.sites))
     }
 
@@ -526,80 +576,10 @@ impl Kernel {
         self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key, self.facts))
     }
 
-    /// The value of a scalar parameter with this argument word, for the types of a key.
-    pub(crate) fn written(&self, name: &str, key: &[u64], word: u64) -> String {
-        let dtype = self.parsed().ok().and_then(|func| {
-            let param = func.params.iter().find(|param| *param.name == *name)?;
-            match func.ty(param.value).elem().dtype() {
-                Some(dtype) => Some(dtype),
-                None => {
-                    let ty = func.ty(param.value).to_string();
-                    let (_, code) = func.types.iter().zip(key).find(|(generic, _)| *generic.name == *ty)?;
-                    Dtype::from_code(*code)
-                }
-            }
-        });
-        dtype.map_or_else(|| word.to_string(), |dtype| with_element!(dtype, T => format!("{:?}", T::of_bits(word))))
-    }
-
     fn compile_error(&self, key: &[u64], diagnostics: String) -> Error {
         let parameters = quoted(&self.parameters(key));
         Error::Compile { kernel: self.name, parameters, diagnostics: diagnostics.trim_end().to_owned() }
     }
-}
-
-/// Formats what a key binds: `T = f32, BLOCK_SIZE = 1024, n % 16 = 0`.
-fn parameters(func: &ir::Function, key: &[u64], facts: &[Fact]) -> String {
-    written_bindings(func, bindings(func, key, facts))
-}
-
-fn written_bindings(func: &ir::Function, bindings: Bindings) -> String {
-    let Bindings { types, consts, multiples, .. } = bindings;
-    let types = types.iter().map(|(name, dtype)| format!("{name} = {dtype}"));
-    let consts = consts.iter().map(|(name, value)| format!("{name} = {}", written(func, name, *value)));
-    let multiples = multiples.iter().map(|(name, of)| format!("{name} % {of} = 0"));
-    types.chain(consts).chain(multiples).collect::<Vec<_>>().join(", ")
-}
-
-/// Formats the value of a constant parameter, or of an argument that is known.
-fn written(func: &ir::Function, name: &str, value: i128) -> String {
-    let param = func.consts.iter().find(|param| *param.name == *name);
-    param.map_or_else(|| value.to_string(), |param| param.written(value))
-}
-
-/// Formats the values for an error message.
-fn quoted(parameters: &str) -> String {
-    if parameters.is_empty() { "these arguments".to_owned() } else { format!("`{parameters}`") }
-}
-
-/// The arguments of `#[kernel]` that build this variant: `T = [f32], BLOCK_SIZE = [1024]`.
-#[cfg(not(feature = "jit"))]
-fn listing(func: &ir::Function, key: &[u64]) -> String {
-    let Bindings { types, consts, .. } = bindings(func, key, &[]);
-    let types = types.iter().map(|(name, dtype)| format!("{name} = [{dtype}]"));
-    types.chain(consts.iter().map(|(name, value)| format!("{name} = [{}]", written(func, name, *value)))).collect::<Vec<_>>().join(", ")
-}
-
-/// The bindings that the words of a key specify: type parameters first, then constants, then facts.
-fn bindings(func: &ir::Function, key: &[u64], facts: &[Fact]) -> Bindings {
-    let (types, rest) = key.split_at(func.types.len().min(key.len()));
-    let (consts, known) = rest.split_at(func.consts.len().min(rest.len()));
-    let mut bindings = Bindings::default();
-    for (param, &word) in func.types.iter().zip(types) {
-        // A word that is no dtype stays unbound, and the compiler reports it.
-        if let Some(dtype) = Dtype::from_code(word) {
-            bindings.types.push((param.name.clone(), dtype));
-        }
-    }
-    for (param, &word) in func.consts.iter().zip(consts) {
-        let value = if param.dtype.is_signed_int() { i128::from(word.cast_signed()) } else { i128::from(word) };
-        bindings.consts.push((param.name.clone(), value));
-    }
-    let known = known.first().copied().unwrap_or(0);
-    for (_, fact) in facts.iter().enumerate().filter(|(at, _)| known >> at & 1 == 1) {
-        bindings = fact.bind(func, bindings);
-    }
-    bindings
 }
 
 /// The variants for targets that a GPU runs, the best target first.
@@ -650,35 +630,5 @@ impl std::fmt::Debug for Kernel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let variants = self.variants.len();
         f.debug_struct("Kernel").field("name", &self.name).field("variants", &variants).finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn key_words_bind_types_then_constants() {
-        let mut func = ir::Function::new("k");
-        func.types.push(ir::TypeParam { name: "T".into(), choices: Dtype::FLOATS.to_vec() });
-        func.consts.push(ir::ConstParam { name: "N".into(), dtype: Dtype::I64 });
-        func.consts.push(ir::ConstParam { name: "FAST".into(), dtype: Dtype::Bool });
-        let key = [Dtype::Bf16.code(), (-3i64).cast_unsigned(), 1];
-        assert_eq!(parameters(&func, &key, &[]), "T = bf16, N = -3, FAST = 1");
-        assert_eq!(bindings(&func, &key[..1], &[]).consts, []);
-        assert_eq!(parameters(&ir::Function::new("k"), &[], &[]), "");
-    }
-
-    #[test]
-    fn facts_bind_arguments_behind_the_constants() {
-        let mut func = ir::Function::new("k");
-        func.consts.push(ir::ConstParam { name: "N".into(), dtype: Dtype::I64 });
-        for (name, dtype) in [("a", Dtype::I32), ("b", Dtype::I64)] {
-            func.add_param(name, ir::Type::scalar(dtype));
-        }
-        let facts = [Fact::is("a", 0, 0xffff_fffe), Fact::multiple_of("b", 1, 16), Fact::is("b", 1, 7)];
-        assert_eq!(parameters(&func, &[64], &facts), "N = 64");
-        assert_eq!(parameters(&func, &[64, 0b011], &facts), "N = 64, a = -2, b % 16 = 0");
-        assert_eq!(parameters(&func, &[64, 0b100], &facts), "N = 64, b = 7");
     }
 }

@@ -3,18 +3,18 @@
 use std::ffi::c_void;
 
 use cudarc::driver::sys::{self, CUresult};
-use kernel_lang::Schedule;
 
 use crate::device::Cuda;
 use crate::device::driver::{check, launch_error};
 use crate::device::stream::Queue;
+use crate::kernel::entries::{Call, Entries};
 use crate::kernel::gpu::{Gpu, Image};
-use crate::kernel::launch_values::LaunchValues;
 use crate::kernel::load::load;
+use crate::kernel::tensor_map::encode;
 use crate::kernel::{Kernel, Tables};
 use crate::launch::args::Args;
 use crate::replay::Code;
-use crate::{Device, Error, Result, Stream, launch::grid};
+use crate::{Device, Error, Result, Stream};
 
 /// A CUDA GPU, and the stream of a launch.
 #[derive(Clone, Copy)]
@@ -26,23 +26,30 @@ pub(crate) struct CudaGpu<'a> {
     pub(crate) overlaps: bool,
 }
 
-/// A function that a GPU can run. It is never unloaded, because the static kernel that holds it lives as long as the process.
+/// What a GPU can run of a variant. It is never unloaded, because the static kernel that holds it lives as long as the process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loaded {
-    pub(crate) function: sys::CUfunction,
-    pub(crate) schedule: Schedule,
-    /// The most bytes of shared memory that a CTA uses.
-    pub(crate) shared_bytes: u32,
-    /// Whether the function waits for the previous launch, so that it may begin earlier.
+    pub(super) entries: &'static Entries<Function>,
+    /// Whether each entry waits for the previous launch, so that it may begin earlier.
     pub(super) waits: bool,
-    /// The values that the function takes after the kernel's own parameters.
-    pub(super) launch_values: Option<&'static LaunchValues>,
 }
 
+/// A function of the driver.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Function(pub(super) sys::CUfunction);
+
 // SAFETY: a function handle is an identifier that the driver accepts on every thread.
-unsafe impl Send for Loaded {}
+unsafe impl Send for Function {}
 // SAFETY: as above.
-unsafe impl Sync for Loaded {}
+unsafe impl Sync for Function {}
+
+impl Function {
+    /// The driver's handle.
+    #[inline]
+    pub(crate) fn raw(self) -> sys::CUfunction {
+        self.0
+    }
+}
 
 impl Gpu for CudaGpu<'_> {
     type Loaded = Loaded;
@@ -92,6 +99,14 @@ impl Gpu for CudaGpu<'_> {
         load(self.device, self.cuda, image)
     }
 
+    fn load_entries(&self, loaded: &Loaded) -> Result<()> {
+        loaded.entries.load()
+    }
+
+    fn load_entry(&self, kernel: &'static str, loaded: &Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
+        loaded.call(kernel, params, grid).map(drop)
+    }
+
     fn cache_bytes(&self) -> usize {
         self.cuda.cache_bytes as usize
     }
@@ -125,59 +140,55 @@ impl Gpu for CudaGpu<'_> {
 
     #[inline]
     unsafe fn start<const WORDS: usize>(&self, args: &Args<'_, WORDS>, loaded: &Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
-        let Some(values) = loaded.launch_values else {
-            // SAFETY: as the caller promises.
-            return unsafe { self.start_with(args, loaded, grid, params, loaded.shared_bytes) };
-        };
-        let added = values.parameters(params, grid);
-        let count = params.len() + added.len();
+        let call = loaded.call(args.kernel().name(), params, grid)?;
+        let (added, maps) = call.added();
+        if added.is_empty() && maps.is_empty() {
+            // SAFETY: as the caller promises. The driver takes the address of each word.
+            return unsafe { self.start_call(args, loaded, &call, params.as_ptr().cast_mut().cast()) };
+        }
+        let count = params.len() + added.len() + maps.len();
         // An array on the stack, because a launch allocates nothing.
-        let mut some = [&0; 64];
+        let mut some = [std::ptr::null_mut(); 64];
         let mut many = Vec::new();
         let all = match some.get_mut(..count) {
             Some(all) => all,
             None => {
-                many.resize(count, &0);
+                many.resize(count, std::ptr::null_mut());
                 &mut many[..]
             }
         };
-        all.iter_mut().zip(params.iter().copied().chain(added.iter())).for_each(|(slot, word)| *slot = word);
-        // SAFETY: as the caller promises, and the function takes these as its last parameters.
-        unsafe { self.start_with(args, loaded, grid, all, loaded.shared_bytes_of(&added)) }
+        all.iter_mut().zip(pointers(params.iter().copied(), &call)).for_each(|(slot, pointer)| *slot = pointer);
+        // SAFETY: as the caller promises, and the function takes the added parameters as its last ones.
+        unsafe { self.start_call(args, loaded, &call, all.as_mut_ptr()) }
     }
 }
 
 impl CudaGpu<'_> {
-    /// Queues a launch with all parameters of the function.
+    /// Queues a launch with pointers to all parameters of the function.
     ///
     /// # Safety
     /// As [`Gpu::start`].
     #[inline]
-    unsafe fn start_with<const WORDS: usize>(
+    unsafe fn start_call<const WORDS: usize>(
         &self,
         args: &Args<'_, WORDS>,
         loaded: &Loaded,
-        grid: [u32; 3],
-        params: &[&u64],
-        shared_bytes: u32,
+        call: &FunctionCall,
+        params: *mut *mut c_void,
     ) -> Result<()> {
-        let Loaded { function, schedule, .. } = *loaded;
-        let threads = schedule.threads();
-        let [x, y, z] = grid::of_ctas(grid, schedule.num_ctas, args.kernel().name())?;
+        let Call { function, ctas: [x, y, z], threads, shared_bytes, .. } = *call;
         let in_order = args.are_in_order(self.stream);
         let guards = if in_order { Vec::new() } else { args.before(self.stream)? };
         self.cuda.bind()?;
-        // The driver takes the address of each word. It reads as many low bytes of the word as the parameter has, and writes nothing.
-        let params: *mut *mut c_void = params.as_ptr().cast_mut().cast();
         let raw = self.stream.raw();
-        // SAFETY: the function is loaded in the current context, and takes these parameters. The memory to which the pointers in `args` point is
-        // borrowed until the launch is ordered before every later use, or is complete; `after` ensures this even on an error. No other code captures
-        // the stream.
+        // SAFETY: the function is loaded in the current context, and takes these parameters. The driver reads as many bytes of each as the parameter has, the low ones
+        // of a word, and writes nothing. The memory to which the pointers in `args` point is borrowed until the launch is ordered before every later use,
+        // or is complete; `after` ensures this even on an error. No other code captures the stream.
         let code = unsafe {
             if self.begins_early(loaded) {
-                start_early(function, [x, y, z], threads, shared_bytes, raw, params)
+                start_early(function.raw(), [x, y, z], threads, shared_bytes, raw, params)
             } else {
-                sys::cuLaunchKernel(function, x, y, z, threads, 1, 1, shared_bytes, raw, params, std::ptr::null_mut())
+                sys::cuLaunchKernel(function.raw(), x, y, z, threads, 1, 1, shared_bytes, raw, params, std::ptr::null_mut())
             }
         };
         if code != CUresult::CUDA_SUCCESS {
@@ -188,16 +199,27 @@ impl CudaGpu<'_> {
 }
 
 impl Loaded {
-    /// The values that the function takes after the kernel's own parameters.
-    pub(crate) fn launch_values(&self) -> Option<&'static LaunchValues> {
-        self.launch_values
+    /// Returns whether both are the same functions, from one load.
+    pub(crate) fn is_same(&self, other: &Loaded) -> bool {
+        std::ptr::eq(self.entries, other.entries)
     }
 
-    /// The bytes of shared memory that a CTA uses in a launch with these parameters of its launch values.
+    /// How a kernel of this name is launched with these words and this number of programs along each axis.
     #[inline]
-    pub(crate) fn shared_bytes_of(&self, added: &[u64]) -> u32 {
-        self.launch_values.and_then(|values| values.shared_bytes(added)).unwrap_or(self.shared_bytes)
+    pub(crate) fn call(&self, kernel: &'static str, words: &[&u64], grid: [u32; 3]) -> Result<FunctionCall> {
+        self.entries.call(kernel, words, grid, encode)
     }
+}
+
+/// How a launch calls a function of the driver.
+pub(crate) type FunctionCall = Call<'static, Function>;
+
+/// Pointers to all parameters of a launch with these words. The driver reads as many bytes of each as the parameter has.
+#[inline]
+pub(crate) fn pointers<'p>(words: impl Iterator<Item = &'p u64>, call: &'p FunctionCall) -> impl Iterator<Item = *mut c_void> {
+    let (added, maps) = call.added();
+    let words = words.chain(added).map(|word| std::ptr::from_ref(word).cast_mut().cast());
+    words.chain(maps.iter().map(|map| std::ptr::from_ref(map).cast_mut().cast()))
 }
 
 /// Queues a launch that may begin before the previous one is complete. The kernel itself waits for the previous launch: the compiler has inserted the

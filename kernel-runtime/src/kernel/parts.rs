@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{self, Elem, Evict, Op, Stage, Type};
 use kernel_lang::{Bindings, Schedule};
 
-use super::{Kernel, Param, ParamKind, Variant};
+use super::{Kernel, MachineCode, Param, ParamKind, Variant};
 use crate::launch::fact::{self, Fact};
 use crate::launch::recording::{MOST_KEYS, MOST_WORDS};
 use crate::ops::OpsError;
@@ -41,6 +41,8 @@ pub struct BuiltParts {
     pub count: usize,
     /// For each target, the hash of the PTX that the program has for a GPU of it.
     pub contents: Vec<(String, String)>,
+    /// The text of a file with the results of tuning that the package has for the kernel; empty if it has none.
+    pub records: String,
 }
 
 /// A fact about the scalar argument of a parameter.
@@ -76,19 +78,36 @@ pub struct VariantParts {
     pub shared_bytes: u32,
     /// The text of the PTX.
     pub ptx: String,
+    /// Machine code of the PTX, for some architectures.
+    pub machine_code: Vec<MachineCodeParts>,
+}
+
+/// Machine code of a variant.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct MachineCodeParts {
+    /// The architecture, such as `sm_86` or `sm_90a`.
+    pub architecture: String,
+    /// The file that the assembler wrote.
+    pub bytes: Arc<[u8]>,
 }
 
 impl KernelParts {
     /// The parts of a kernel, with the variants of these keys for all schedules, targets and facts. `is_tuned` says whether a launch has configurations.
     pub fn of(kernel: &Kernel, keys: &[&[u64]], is_tuned: bool) -> KernelParts {
         let is_wanted = |variant: &Variant| keys.iter().any(|key| variant.key.starts_with(key) && variant.key.len() <= key.len() + 1);
-        let variants = kernel.variants.iter().filter(|variant| is_wanted(variant)).map(|variant| VariantParts {
+        let machine_code = |number: usize| {
+            let codes = kernel.machine_code.get(number).copied().unwrap_or_default();
+            codes.iter().map(|code| MachineCodeParts { architecture: code.architecture.to_string(), bytes: code.bytes.into() }).collect()
+        };
+        let wanted = kernel.variants.iter().enumerate().filter(|(_, variant)| is_wanted(variant));
+        let variants = wanted.map(|(number, variant)| VariantParts {
             key: variant.key.to_vec(),
             schedule: variant.schedule,
             target: variant.target.to_owned(),
             entry: variant.entry.to_owned(),
             shared_bytes: variant.shared_bytes,
             ptx: variant.ptx.to_owned(),
+            machine_code: machine_code(number),
         });
         KernelParts {
             name: kernel.name.to_owned(),
@@ -110,7 +129,7 @@ impl KernelParts {
         #[cfg(feature = "jit")]
         {
             let kernel_lang::Compiled { ptx, entry, shared_bytes, .. } = kernel.compiled(key, schedule, target)?;
-            Ok(VariantParts { key: key.to_vec(), schedule, target: target.to_string(), entry, shared_bytes, ptx })
+            Ok(VariantParts { key: key.to_vec(), schedule, target: target.to_string(), entry, shared_bytes, ptx, machine_code: Vec::new() })
         }
         #[cfg(not(feature = "jit"))]
         {
@@ -136,7 +155,7 @@ impl KernelParts {
 
     /// The text of the IR without source locations, which the edit of a comment changes.
     pub fn ir_without_locations(&self) -> String {
-        self.ir.lines().map(super::without_source_location).flat_map(|line| [line, "\n"]).collect()
+        ir_without_locations(&self.ir)
     }
 
     /// A kernel of these parts, for the rest of the process: equal parts give one kernel.
@@ -145,7 +164,7 @@ impl KernelParts {
     /// [`OpsError::NotAKernel`] for IR that is not valid, or that belongs to other parameters or facts; for an `unchecked` kernel, and one that prints.
     ///
     /// # Safety
-    /// The PTX of each variant takes the argument words of the parameters, and does what the IR does for its key.
+    /// The PTX of each variant takes the argument words of the parameters, and does what the IR does for its key. Its machine code does what its PTX does.
     pub unsafe fn kernel(self) -> Result<&'static Kernel> {
         let mut kernels = kernels(true);
         if let Some(kernel) = kernels.get(&self) {
@@ -200,7 +219,14 @@ impl KernelParts {
         let facts: Vec<Fact> = self.facts.iter().filter_map(|fact| fact.of(&params)).collect();
         // SAFETY: the caller vouches for the variants. `checked` compared the parameters and the facts with the IR, whose accesses are guarded.
         let kernel = unsafe { Kernel::new(text(&self.name), text(&self.ir), self.schedule, params.leak(), variants.leak()) };
-        let kernel = Kernel { built: self.built.clone(), is_trusted, ..kernel.specializing(facts.leak()) };
+        let code = |MachineCodeParts { architecture, bytes }: &MachineCodeParts| {
+            let bytes = &**Box::leak(Box::new(bytes.clone()));
+            // A later version may know architectures of other names.
+            Some(MachineCode { architecture: architecture.parse().ok()?, bytes })
+        };
+        let codes = self.variants.iter().map(|variant| &*variant.machine_code.iter().filter_map(code).collect::<Vec<_>>().leak());
+        let machine_code = codes.collect::<Vec<_>>().leak();
+        let kernel = Kernel { built: self.built.clone(), machine_code, is_trusted, ..kernel.specializing(facts.leak()) };
         let kernel: &'static Kernel = Box::leak(Box::new(kernel));
         kernels.insert(self, kernel);
         kernel
@@ -235,7 +261,8 @@ impl KernelParts {
                 (Type::Tile { shape, .. }, IrParam::Scalar) => shape.is_empty(),
                 _ => false,
             };
-            *param.name == **name && fits
+            // An outer constant, such as `2.0 * EPS`, has another name in the IR than in the source.
+            fits && (*param.name == **name || matches!(kind, IrParam::Scalar))
         };
         if func.params.len() != expected.len() || !func.params.iter().zip(&expected).all(is_expected) {
             return Err(refused("its parameters are not those of its IR".to_owned()));
@@ -280,6 +307,10 @@ fn kernels(are_trusted: bool) -> MutexGuard<'static, HashMap<KernelParts, &'stat
     KERNELS[usize::from(are_trusted)].get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn ir_without_locations(ir: &str) -> String {
+    ir.lines().map(super::without_source_location).flat_map(|line| [line, "\n"]).collect()
+}
+
 impl FactParts {
     /// The fact, if one of these parameters is its scalar.
     fn of(&self, params: &[Param]) -> Option<Fact> {
@@ -308,7 +339,7 @@ impl VariantParts {
 }
 
 /// A parameter in the IR.
-enum IrParam {
+pub(super) enum IrParam {
     Pointer {
         writes: bool,
     },
@@ -318,7 +349,7 @@ enum IrParam {
 }
 
 /// The parameters in the IR for one of the source, by their names.
-fn ir_params(name: &str, kind: ParamKind) -> Vec<(String, IrParam)> {
+pub(super) fn ir_params(name: &str, kind: ParamKind) -> Vec<(String, IrParam)> {
     let of_view = |rank: usize, writes: bool| {
         let extents = (0..rank).map(|axis| (format!("{name}_extent{axis}"), IrParam::Index));
         let strides = (0..rank.saturating_sub(1)).map(|axis| (format!("{name}_stride{axis}"), IrParam::Index));
@@ -348,6 +379,17 @@ fn is_of_source(op: &Op) -> bool {
         | Op::IfAny { .. }
         | Op::AnyInWarp { .. }
         | Op::LaunchValue { .. }
+        | Op::Worker { .. }
+        | Op::NumWorkers { .. }
+        | Op::RunsIf { .. }
+        | Op::Roles { .. }
+        | Op::Ring { .. }
+        | Op::RingAcquire { .. }
+        | Op::CopyBlock { .. }
+        | Op::StoreBlock { .. }
+        | Op::RingWait { .. }
+        | Op::RingRelease { .. }
+        | Op::WarpgroupDot { .. }
         | Op::Report { .. } => false,
         Op::Load { in_bounds, partial, shifted, align, evict, .. } | Op::Store { in_bounds, partial, shifted, align, evict, .. } => {
             !(*in_bounds || *partial || *shifted) && *align == 0 && *evict != Evict::FirstIfSmall
@@ -430,6 +472,11 @@ impl RecordedLaunch {
     /// The kernel.
     pub fn of_kernel(&self) -> &'static Kernel {
         self.kernel
+    }
+
+    /// The text of the kernel's IR, which is generic over types and constants, without source locations.
+    pub fn ir_without_locations(&self) -> String {
+        ir_without_locations(self.kernel.ir)
     }
 
     /// The words for the kernel's types and constants.

@@ -46,8 +46,9 @@ pub(crate) fn compile(kernel: &'static Kernel, device: &Device, key: &[u64], sch
 fn compile_for_gpu(kernel: &Kernel, gpu: &impl Gpu, key: &[u64], schedule: Option<Schedule>) -> Result<usize> {
     if kernel.table(gpu).loaded(key, schedule).is_none() {
         charge(kernel.name(), BYTES_PER_TEXT * kernel.ir().len())?;
-        kernel.on_gpu(gpu, key, schedule)?;
     }
+    // The words of the launches are not known yet, so any of them may need any entry.
+    gpu.load_entries(kernel.on_gpu(gpu, key, schedule)?)?;
     Ok(0)
 }
 

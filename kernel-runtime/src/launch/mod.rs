@@ -117,7 +117,7 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
     ///
     /// Such a variant is for a combination of facts, such as strides that are 1, that was not built with the program. If nothing was built for the
     /// types and constants of the launch, and no variant for any arguments has been compiled, the launch waits for the compiler. It also waits on the
-    /// CPU, and if it is [`checked`](Launch::checked).
+    /// CPU, if it is [`checked`](Launch::checked), and while the driver compiles the PTX of a variant that no other thread has loaded.
     ///
     /// If the other thread fails, one later launch with this method returns its error. The launches after that one run the same variant as before.
     #[inline]

@@ -12,7 +12,7 @@ use crate::launch::deferral::Deferral;
 use crate::launch::fact::Key;
 use crate::launch::grid::{Grid, HasGrid};
 use crate::launch::{Launch, LaunchDevice};
-use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch, Recorder};
+use crate::ops::recorder::{Binding, BoundArg, RecordedArg, RecordedLaunch, Recorder};
 use crate::ops::{OpsError, with_element};
 use crate::tune::recorded::{RecordedConfig, RecordedTuning};
 use crate::{Dim, DimValues, Error, Result, Site, bf16, f8e4m3, f8e5m2, f16, profile};
@@ -131,7 +131,7 @@ fn recorded_args<const WORDS: usize>(
     let (mut tensors, mut word) = (args.tensors(), 0);
     let kernel = args.kernel();
     let mut recorded = Vec::new();
-    for param in kernel.params() {
+    for (number, param) in kernel.params().iter().enumerate() {
         let first = word;
         word += param.kind.words();
         let dim = deferral.dims.iter().find(|(at, ..)| *at == first);
@@ -139,7 +139,7 @@ fn recorded_args<const WORDS: usize>(
             (ParamKind::Scalar, Some((_, dim, ty))) => RecordedArg::Dim { dim: dim.clone(), ty: *ty },
             (ParamKind::Scalar, None) => {
                 let word = args.words().get(first).copied().unwrap_or_default();
-                RecordedArg::Word { word, text: kernel.written(param.name, key, word) }
+                RecordedArg::Word { word, text: kernel.written(number, key, word) }
             }
             _ => match tensors.next() {
                 Some((_, writes, Argument::Traced(traced))) => {
@@ -163,11 +163,11 @@ const FEW_WORDS: usize = 32;
 pub(crate) const MOST_KEYS: usize = 12;
 
 /// Launches a recorded kernel with these arguments.
-pub(crate) fn run(launch: &RecordedLaunch, arguments: Vec<BoundArg<'_>>, dims: &DimValues) -> Result<()> {
+pub(crate) fn run(launch: &RecordedLaunch, binding: Binding<'_, '_>) -> Result<()> {
     let _line = profile::of_line(&launch.location);
     let run = match &launch.tuning {
-        Some(tuning) => tuning.run(launch, arguments, dims),
-        None => run_untuned(launch, arguments, grid(&launch.grid, dims)?),
+        Some(tuning) => tuning.run(launch, binding),
+        None => run_untuned(launch, binding),
     };
     run.map_err(|error| at(error, launch.location.clone()))
 }
@@ -178,14 +178,15 @@ pub(crate) fn grid(axes: &[Dim; 3], dims: &DimValues) -> Result<[i64; 3]> {
     Ok([x.value(dims)?, y.value(dims)?, z.value(dims)?])
 }
 
-fn run_untuned(launch: &RecordedLaunch, arguments: Vec<BoundArg<'_>>, grid: [i64; 3]) -> Result<()> {
+fn run_untuned(launch: &RecordedLaunch, binding: Binding<'_, '_>) -> Result<()> {
+    let grid = grid(&launch.grid, binding.dims)?;
     let words = launch.kernel.params().iter().map(|param| param.kind.words()).sum();
     let expected = launch.kernel.params().len();
     macro_rules! run_with {
         ($($keys:literal)*) => {
             match launch.key.len() {
-                $($keys if words <= FEW_WORDS => run_with::<FEW_WORDS, $keys>(launch, words, arguments, grid),
-                $keys => run_with::<MOST_WORDS, $keys>(launch, words, arguments, grid),)*
+                $($keys if words <= FEW_WORDS => run_with::<FEW_WORDS, $keys>(launch, words, binding, grid),
+                $keys => run_with::<MOST_WORDS, $keys>(launch, words, binding, grid),)*
                 given => Err(Error::ArgumentCount { kernel: launch.kernel.name(), expected, given }),
             }
         };
@@ -196,7 +197,7 @@ fn run_untuned(launch: &RecordedLaunch, arguments: Vec<BoundArg<'_>>, grid: [i64
 fn run_with<const WORDS: usize, const KEY: usize>(
     launch: &RecordedLaunch,
     words: usize,
-    arguments: Vec<BoundArg<'_>>,
+    Binding { arguments, stream, .. }: Binding<'_, '_>,
     grid: [i64; 3],
 ) -> Result<()> {
     let (args, key) = (bind::<WORDS>(launch, words, arguments)?, key(launch, &launch.key)?);
@@ -207,15 +208,15 @@ fn run_with<const WORDS: usize, const KEY: usize>(
     // The launch may overlap with the previous one: a safe kernel that can begin early waits before it accesses memory.
     let mut call = unsafe { Launch::<WORDS, KEY>::new(args, key) }.overlap_previous();
     call.mode.checked = launch.is_checked;
-    call.grid(Grid::of_numbers(grid)).launch()
+    call.on(stream).grid(Grid::of_numbers(grid)).launch()
 }
 
 /// Launches with the key, the schedule and the grid of one configuration.
-pub(crate) fn run_config(launch: &RecordedLaunch, config: &RecordedConfig, arguments: Vec<BoundArg<'_>>, dims: &DimValues) -> Result<()> {
+pub(crate) fn run_config(launch: &RecordedLaunch, config: &RecordedConfig, binding: Binding<'_, '_>) -> Result<()> {
     macro_rules! run {
         ($($keys:literal)*) => {
             match config.key.len() {
-                $($keys => run_config_with::<$keys>(launch, config, arguments, dims),)*
+                $($keys => run_config_with::<$keys>(launch, config, binding),)*
                 given => Err(Error::ArgumentCount { kernel: launch.kernel(), expected: launch.kernel.params().len(), given }),
             }
         };
@@ -226,12 +227,11 @@ pub(crate) fn run_config(launch: &RecordedLaunch, config: &RecordedConfig, argum
 fn run_config_with<const KEY: usize>(
     launch: &RecordedLaunch,
     config: &RecordedConfig,
-    arguments: Vec<BoundArg<'_>>,
-    dims: &DimValues,
+    Binding { arguments, dims, stream }: Binding<'_, '_>,
 ) -> Result<()> {
     let words = launch.kernel.params().iter().map(|param| param.kind.words()).sum();
     let mut args = bind::<MOST_WORDS>(launch, words, arguments)?;
-    let device = LaunchDevice::of(&mut args, None)?;
+    let device = LaunchDevice::of(&mut args, Some(stream))?;
     let grid = Grid::of_numbers(grid(&config.grid, dims)?).check(launch.kernel())?;
     if grid.contains(&0) {
         return Ok(());
@@ -254,14 +254,19 @@ pub(crate) fn key<const KEY: usize>(launch: &RecordedLaunch, words: &[u64]) -> R
 }
 
 /// The arguments of a recorded launch, which take `words` words, with memory.
-pub(crate) fn bind<'a, const WORDS: usize>(launch: &RecordedLaunch, words: usize, arguments: Vec<BoundArg<'a>>) -> Result<Args<'a, WORDS>> {
+pub(crate) fn bind<'a, const WORDS: usize>(
+    launch: &RecordedLaunch,
+    words: usize,
+    arguments: &mut dyn Iterator<Item = BoundArg<'a>>,
+) -> Result<Args<'a, WORDS>> {
     let (kernel, params) = (launch.kernel, launch.kernel.params());
     let mut args = Args::<WORDS>::with_words(kernel, words);
     let wrong_count = |given| Err(Error::ArgumentCount { kernel: kernel.name(), expected: params.len(), given });
-    if arguments.len() != params.len() || launch.args.len() != params.len() {
-        return wrong_count(arguments.len());
+    if launch.args.len() != params.len() {
+        return wrong_count(launch.args.len());
     }
-    for (at, (param, argument)) in params.iter().zip(arguments).enumerate() {
+    for (at, param) in params.iter().enumerate() {
+        let Some(argument) = arguments.next() else { return wrong_count(at) };
         let (name, kind) = (param.name, param.kind);
         let expected = if let RecordedArg::Tensor { dtype, .. } = &launch.args[at] { *dtype } else { Dtype::I64 };
         // `Args` compares the dtype of the argument with the recorded one, for which the variant was compiled.
@@ -278,5 +283,5 @@ pub(crate) fn bind<'a, const WORDS: usize>(launch: &RecordedLaunch, words: usize
             _ => return wrong_count(at),
         });
     }
-    Ok(args)
+    if arguments.next().is_some() { wrong_count(params.len() + 1) } else { Ok(args) }
 }

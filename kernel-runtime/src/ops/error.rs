@@ -101,6 +101,16 @@ pub enum OpsError {
         /// Where.
         location: &'static Location<'static>,
     },
+    /// An opaque op takes a tensor through which gradients flow, and has no backward function.
+    #[error(
+        "`{op}` has no backward function, which its input `{input}` needs\nhelp: give the op one: `#[op(\"{op}\", backward(..) = f, ..)]`; `detach()` the tensor, or call it in `no_grad`, if no gradient is wanted"
+    )]
+    OpaqueGradient {
+        /// The op.
+        op: &'static str,
+        /// The argument.
+        input: &'static str,
+    },
     /// A gradient was asked for where none flows.
     #[error("no gradient flows to this tensor: it was computed from no tensor with `requires_grad()`, or in `no_grad`")]
     NoGradient,
@@ -111,6 +121,12 @@ pub enum OpsError {
     NotScalar {
         /// The dtype and the extents.
         found: String,
+    },
+    /// A model was to have parameters of a dtype that is no float.
+    #[error("the parameters of a model cannot become `{dtype}`\nhelp: name a dtype of floats; parameters of other dtypes keep theirs")]
+    ModelDtype {
+        /// The dtype.
+        dtype: Dtype,
     },
     /// A gradient was asked for elements that have none.
     #[error("elements of type `{dtype}` have no gradients")]
@@ -315,6 +331,32 @@ pub enum OpsError {
         needed: usize,
         /// The most bytes.
         limit: usize,
+    },
+    /// The parts of a call of an opaque op do not belong together.
+    #[error("`{schema}` is not called so: {reason}\nhelp: write the package again")]
+    NotACall {
+        /// The schema of the op.
+        schema: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// A call of an opaque op takes tensors of a recording and cannot be recorded.
+    #[error("a call of `{op}` cannot be recorded: {reason}\nhelp: {help}")]
+    CallNotRecorded {
+        /// The op.
+        op: &'static str,
+        /// Why not.
+        reason: String,
+        /// How to mend it.
+        help: &'static str,
+    },
+    /// A function that stands for an op returned another number of tensors than the op does.
+    #[error("wrong number of results for an op: {found} returned, and the schema is `{schema}`")]
+    ResultCount {
+        /// The schema.
+        schema: &'static str,
+        /// The number of tensors.
+        found: usize,
     },
     /// A launch takes tensors of a recording and cannot be recorded.
     #[error("kernel `{kernel}` cannot be recorded: {reason}\nhelp: {help}")]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use super::{OpDef, OpsError, Tensor};
+use super::{OpDef, OpsError, Tensor, intercept};
 use crate::{Dim, Dtype, Error, Result};
 
 /// An argument of an op whose signature is not known to the caller.
@@ -230,7 +230,7 @@ impl OpDef {
     pub fn call<'a>(&'static self, inputs: impl IntoIterator<Item = OpInput<'a>>) -> Result<Vec<Tensor>> {
         let entry = inventory::iter::<OpEntry>.into_iter().find(|entry| std::ptr::eq(entry.def, self));
         let entry = entry.ok_or_else(|| Error::Ops(OpsError::UnknownOp { name: self.name.to_owned(), similar: None }))?;
-        (entry.function)(inputs.into_iter().collect())
+        intercept::call(self, entry.function, inputs.into_iter().collect())
     }
 }
 
@@ -257,6 +257,11 @@ pub fn get(name: &str) -> Result<&'static OpDef> {
             Err(Error::Ops(OpsError::UnknownOp { name: name.to_owned(), similar }))
         }
     }
+}
+
+/// The ops with this name.
+pub(super) fn registered(name: &str) -> &'static [&'static OpDef] {
+    table().get(name).map_or(&[], Vec::as_slice)
 }
 
 /// All definitions by name.

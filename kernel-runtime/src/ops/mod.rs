@@ -30,12 +30,16 @@ mod copies;
 mod cost;
 mod dims;
 mod error;
+mod extern_call;
 mod gradcheck;
 mod input;
+mod intercept;
 mod module;
 mod op;
+mod opaque;
 pub mod parts;
 pub mod recorder;
+mod schema;
 mod tensor;
 mod variant;
 
@@ -46,12 +50,18 @@ pub(crate) use cost::number;
 pub use cost::{CostModel, LaunchCost};
 pub use dims::IntoDims;
 pub use error::OpsError;
+pub use extern_call::{ExternArg, ExternCall, MissingOp};
 pub use gradcheck::{GradCheck, GradTolerance, gradcheck};
 pub use input::{OpEntry, OpFunction, OpInput, OpInputs, OpParam, all, get};
-pub use module::{Module, path_of};
+pub use intercept::{Intercepted, Interceptor, intercept};
+#[doc(hidden)]
+pub use intercept::{intercepted, is_intercepted};
+pub use module::{Module, TensorOptions, path_of};
 pub use op::{OpArg, OpCall, OpDef, OpResults, OpValue, Saved};
 #[doc(hidden)]
-pub use op::{into_error, is_on_cpu, named, tape};
+pub use op::{into_error, is_on_cpu, named, own_error, tape};
+#[doc(hidden)]
+pub use opaque::refuse_gradients;
 pub(crate) use tensor::{Real, Traced};
 pub use tensor::{Tensor, compare};
 pub use variant::LaunchVariant;

@@ -1,7 +1,11 @@
 //! Models: values with named parameters.
 
-use super::Tensor;
-use crate::{Device, Result};
+use kernel_lang::dtype::Dtype;
+use kernel_lang::scalar::{self, Scalar};
+use rayon::prelude::*;
+
+use super::{OpsError, Tensor};
+use crate::{Device, Error, Result};
 
 /// A model, or a part of one: a value with named parameters. `#[derive(Module)]` implements it for structs of modules and tensors.
 ///
@@ -49,16 +53,37 @@ pub trait Module {
         parameters
     }
 
-    /// The module with its parameters on a device.
+    /// The module with its parameters in a dtype, on a device, or both: `to(Dtype::Bf16)`, `to(&device)`, `to((Dtype::Bf16, &device))`.
+    ///
+    /// A dtype is that of the floats: each element is rounded once, to nearest even, and other parameters keep their dtype. A number beyond the largest one of the dtype
+    /// becomes infinite, or the largest one of an 8-bit float. The host converts, so all devices get the same bits. A parameter that changes neither dtype nor device shares
+    /// its memory with the old one. A parameter that requires its gradient still does.
+    ///
+    /// ```
+    /// # use kernel_runtime::{Device, Dtype, Result, ops::{Module, Tensor}};
+    /// # fn main() -> Result<()> {
+    /// let device = Device::cpu();
+    /// let layers = vec![Tensor::from(device.tensor(&[1.0f32, 0.1])?), device.tensor(&[7i32])?.into()];
+    /// let layers = layers.to(Dtype::Bf16)?;
+    /// assert_eq!(layers[0].to_bytes()?, [0x80, 0x3f, 0xcd, 0x3d]);
+    /// assert_eq!(layers[1].dtype(), Dtype::I32);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`Tensor::to_device`].
-    fn to(mut self, device: &Device) -> Result<Self>
+    /// [`OpsError::ModelDtype`] for a dtype that is no float, and those of [`Tensor::to_device`].
+    fn to(mut self, options: impl Into<TensorOptions>) -> Result<Self>
     where
         Self: Sized,
     {
+        let TensorOptions { dtype, device } = options.into();
+        if let Some(dtype) = dtype.filter(|dtype| !dtype.is_float()) {
+            return Err(Error::Ops(OpsError::ModelDtype { dtype }));
+        }
         self.visit_mut("", &mut |_, tensor| {
-            let moved = tensor.detach().to_device(device)?;
+            let dtype = dtype.filter(|_| tensor.dtype().is_float()).unwrap_or(tensor.dtype());
+            let moved = placed(&tensor.detach(), dtype, device)?;
             *tensor = if tensor.needs_grad() { moved.requires_grad()? } else { moved };
             Ok(())
         })?;
@@ -81,6 +106,49 @@ pub trait Module {
         })?;
         Ok(self)
     }
+}
+
+/// What [`Module::to`] changes of parameters: a dtype, a device, or both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TensorOptions {
+    /// The dtype of floats.
+    pub dtype: Option<Dtype>,
+    /// The device.
+    pub device: Option<Device>,
+}
+
+impl From<Dtype> for TensorOptions {
+    fn from(dtype: Dtype) -> TensorOptions {
+        TensorOptions { dtype: Some(dtype), device: None }
+    }
+}
+
+impl From<&Device> for TensorOptions {
+    fn from(device: &Device) -> TensorOptions {
+        TensorOptions { dtype: None, device: Some(*device) }
+    }
+}
+
+impl From<(Dtype, &Device)> for TensorOptions {
+    fn from((dtype, device): (Dtype, &Device)) -> TensorOptions {
+        TensorOptions { dtype: Some(dtype), device: Some(*device) }
+    }
+}
+
+/// The tensor with its elements in a dtype, each rounded once, on a device or where it is.
+fn placed(tensor: &Tensor, dtype: Dtype, device: Option<Device>) -> Result<Tensor> {
+    let Some(device) = device.or(tensor.device()).filter(|_| tensor.dtype() != dtype) else {
+        return device.map_or_else(|| Ok(tensor.clone()), |device| tensor.to_device(&device));
+    };
+    let (from, bytes) = (tensor.dtype(), tensor.to_bytes()?);
+    let mut converted = vec![0; bytes.len() / from.bytes() * dtype.bytes()];
+    converted.par_chunks_exact_mut(dtype.bytes()).zip(bytes.par_chunks_exact(from.bytes())).with_min_len(1 << 12).for_each(
+        |(to, element)| {
+            let bits = element.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte));
+            to.copy_from_slice(&scalar::cast(Scalar::from_bits(from, bits), dtype).bits().to_le_bytes()[..dtype.bytes()]);
+        },
+    );
+    Tensor::from_bytes(&device, dtype, tensor.dims(), &converted)
 }
 
 /// The name of a field of the module `path`: `linear1.weight`. The path of a whole model is empty.

@@ -1,12 +1,14 @@
 //! Ops: named functions of tensors, which a recording shows as one call.
 
 use std::any::Any;
+use std::cell::OnceCell;
 use std::fmt::{Debug, Display};
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::autograd::{Input, Tape};
 use super::recorder::{Recorder, Value};
-use super::{OpsError, Tensor};
+use super::{OpFunction, OpInput, OpsError, Tensor, opaque};
 use crate::profile::{self, CallInput};
 use crate::{Dim, Dtype, Error, Result};
 
@@ -25,6 +27,8 @@ pub struct OpDef {
     pub has_backward: bool,
     /// Whether the op has a function of its own for the CPU.
     pub has_cpu: bool,
+    /// Whether the op is opaque: a recording has a call of it as one operation.
+    pub is_opaque: bool,
 }
 
 /// An argument of a recorded op.
@@ -66,9 +70,15 @@ pub trait OpArg {
     message = "an op cannot return `{Self}`",
     note = "an op returns `Result` of a tensor, a tuple or a vector of tensors, or `()`"
 )]
-pub trait OpResults {
+pub trait OpResults: Sized {
+    /// The number of tensors; `None` if each value has its own.
+    const COUNT: Option<usize>;
+
     /// The tensors, in order.
     fn tensors(&self) -> Vec<&Tensor>;
+
+    /// The results of these tensors. `None` for another number of them.
+    fn of(tensors: Vec<Tensor>) -> Option<Self>;
 
     /// The tensors, in order, to change.
     fn tensors_mut(&mut self) -> Vec<&mut Tensor>;
@@ -208,8 +218,15 @@ macro_rules! shown_as_debug {
 shown_as_debug!(bool, i8, i16, i32, i64, isize, u8, u16, u32, u64, usize, f32, f64, str);
 
 impl OpResults for Tensor {
+    const COUNT: Option<usize> = Some(1);
+
     fn tensors(&self) -> Vec<&Tensor> {
         vec![self]
+    }
+
+    fn of(tensors: Vec<Tensor>) -> Option<Tensor> {
+        let [tensor] = tensors.try_into().ok()?;
+        Some(tensor)
     }
 
     fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
@@ -218,8 +235,14 @@ impl OpResults for Tensor {
 }
 
 impl OpResults for Vec<Tensor> {
+    const COUNT: Option<usize> = None;
+
     fn tensors(&self) -> Vec<&Tensor> {
         self.iter().collect()
+    }
+
+    fn of(tensors: Vec<Tensor>) -> Option<Vec<Tensor>> {
+        Some(tensors)
     }
 
     fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
@@ -228,8 +251,14 @@ impl OpResults for Vec<Tensor> {
 }
 
 impl<const N: usize> OpResults for [Tensor; N] {
+    const COUNT: Option<usize> = Some(N);
+
     fn tensors(&self) -> Vec<&Tensor> {
         self.iter().collect()
+    }
+
+    fn of(tensors: Vec<Tensor>) -> Option<[Tensor; N]> {
+        tensors.try_into().ok()
     }
 
     fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
@@ -238,8 +267,14 @@ impl<const N: usize> OpResults for [Tensor; N] {
 }
 
 impl OpResults for () {
+    const COUNT: Option<usize> = Some(0);
+
     fn tensors(&self) -> Vec<&Tensor> {
         Vec::new()
+    }
+
+    fn of(tensors: Vec<Tensor>) -> Option<()> {
+        tensors.is_empty().then_some(())
     }
 
     fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
@@ -248,8 +283,14 @@ impl OpResults for () {
 }
 
 impl OpResults for (Tensor, Tensor) {
+    const COUNT: Option<usize> = Some(2);
+
     fn tensors(&self) -> Vec<&Tensor> {
         vec![&self.0, &self.1]
+    }
+
+    fn of(tensors: Vec<Tensor>) -> Option<(Tensor, Tensor)> {
+        tensors.try_into().ok().map(<[Tensor; 2]>::into)
     }
 
     fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
@@ -258,8 +299,14 @@ impl OpResults for (Tensor, Tensor) {
 }
 
 impl OpResults for (Tensor, Tensor, Tensor) {
+    const COUNT: Option<usize> = Some(3);
+
     fn tensors(&self) -> Vec<&Tensor> {
         vec![&self.0, &self.1, &self.2]
+    }
+
+    fn of(tensors: Vec<Tensor>) -> Option<(Tensor, Tensor, Tensor)> {
+        tensors.try_into().ok().map(<[Tensor; 3]>::into)
     }
 
     fn tensors_mut(&mut self) -> Vec<&mut Tensor> {
@@ -278,6 +325,8 @@ enum State {
     Profiled(profile::Span),
     /// The recording that the call belongs to, the number of the call in it, and its results.
     Recorded { recorder: Arc<dyn Recorder>, call: usize, results: Vec<Value> },
+    /// The recording of a call of an opaque op, and the floating-point operations of the call.
+    Opaque { def: &'static OpDef, recorder: Arc<dyn Recorder>, flops: OnceCell<Dim> },
 }
 
 impl OpCall {
@@ -285,6 +334,7 @@ impl OpCall {
     #[inline]
     pub fn begin(def: &'static OpDef, args: &[(&'static str, &dyn OpArg)]) -> OpCall {
         OpCall(match args.iter().find_map(|(_, arg)| arg.recorder()) {
+            Some(recorder) if def.is_opaque => State::Opaque { def, recorder, flops: OnceCell::new() },
             Some(recorder) => {
                 let call = recorder.begin_op(def, args.iter().map(|(name, arg)| (*name, arg.value(&recorder))).collect());
                 State::Recorded { recorder, call, results: Vec::new() }
@@ -301,7 +351,24 @@ impl OpCall {
             State::Unobserved => {}
             State::Profiled(span) => span.set_flops(|| count().known().and_then(|count| u64::try_from(count).ok())),
             State::Recorded { recorder, call, .. } => recorder.op_flops(*call, count()),
+            State::Opaque { flops, .. } => drop(flops.set(count())),
         }
+    }
+
+    /// Whether [`OpCall::record`] takes the place of the op's body.
+    #[inline]
+    pub fn is_opaque(&self) -> bool {
+        matches!(self.0, State::Opaque { .. })
+    }
+
+    /// Records the call of an opaque op as one operation, with results of the types that `fake` makes.
+    ///
+    /// # Errors
+    /// Those of `fake`, [`OpsError::CallNotRecorded`], and [`OpsError::RecordingEnded`].
+    #[track_caller]
+    pub fn record<R: OpResults>(&self, inputs: Vec<OpInput<'_>>, fake: OpFunction) -> Result<R> {
+        let State::Opaque { def, recorder, flops } = &self.0 else { unreachable!("`is_opaque` was asked") };
+        opaque::record(def, recorder, inputs, flops.get().cloned(), fake, Location::caller())
     }
 
     /// Ends the call, which returned these tensors and wrote those arguments.
@@ -326,6 +393,12 @@ impl Drop for OpCall {
             recorder.end_op(*call, std::mem::take(results));
         }
     }
+}
+
+/// Results of the types that an op returns.
+pub(super) fn typed<R: OpResults>(def: &'static OpDef, tensors: Vec<Tensor>) -> Result<R> {
+    let found = tensors.len();
+    R::of(tensors).ok_or(Error::Ops(OpsError::ResultCount { schema: def.schema, found }))
 }
 
 /// The tape of a call, if gradients flow to one of its arguments.
@@ -372,6 +445,11 @@ pub fn named<R, E: 'static>(def: &'static OpDef, args: &[(&'static str, &dyn OpA
         *op = input.map(|input| (def.name, input));
     }
     result
+}
+
+/// A result of the runtime as one of an op, whose error may be a type of its own.
+pub fn own_error<R, E: From<Error>>(result: Result<R>) -> Result<R, E> {
+    result.map_err(E::from)
 }
 
 /// An error of an op's own type as one of the runtime.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use kernel_lang::dtype::Dtype;
 
-use super::{OpDef, OpValue, Tensor};
+use super::{ExternCall, OpDef, OpValue, Tensor};
 use crate::kernel::Kernel;
 use crate::launch::scalar::IntegerType;
 pub use crate::tune::recorded::{RecordedConfig, RecordedTuning};
-use crate::{Dim, DimValues, Site};
+use crate::{Dim, DimValues, Site, Stream};
 
 /// The number of a tensor's value in a recording. A launch that writes a tensor gives it a new value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -63,6 +63,13 @@ pub trait Recorder: Send + Sync {
     /// # Errors
     /// If the recording has ended.
     fn launch(&self, launch: RecordedLaunch) -> crate::Result<Vec<Value>>;
+
+    /// Records a call of an opaque op, which returns tensors of these types. Returns the values of these, and then the new value of each tensor that the op
+    /// writes, in the order of the arguments.
+    ///
+    /// # Errors
+    /// If the recording has ended.
+    fn extern_call(&self, call: ExternCall, results: Vec<TensorType>, location: &'static Location<'static>) -> crate::Result<Vec<Value>>;
 }
 
 /// A launch without memory and without values of dims. A [`Launch`](crate::Launch) of recorded tensors makes it, and nothing changes it: the key, the
@@ -120,6 +127,16 @@ pub enum BoundArg<'a> {
     Recorded,
 }
 
+/// What one run gives a recorded launch.
+pub struct Binding<'r, 'a> {
+    /// An argument for each parameter of the kernel, in their order.
+    pub arguments: &'r mut dyn Iterator<Item = BoundArg<'a>>,
+    /// The values of the dims in the grid.
+    pub dims: &'r DimValues,
+    /// The stream on which the launch runs, ordered with all other uses of its tensors.
+    pub stream: &'a Stream,
+}
+
 impl RecordedArg {
     /// The value of a tensor that the launch writes.
     pub fn written(&self) -> Option<Value> {
@@ -173,13 +190,13 @@ impl RecordedLaunch {
         self.is_checked = true;
     }
 
-    /// Launches with these arguments, as the recorded launch would have run with them. The dims give the grid.
+    /// Launches with these arguments, as the recorded launch would have run with them.
     ///
     /// # Errors
     /// [`Error::ArgumentCount`](crate::Error::ArgumentCount) for arguments of another number or kind, [`Error::Dim`](crate::Error::Dim) for dims without
     /// values, and those of a launch.
-    pub fn run(&self, arguments: Vec<BoundArg<'_>>, dims: &DimValues) -> crate::Result<()> {
-        crate::launch::recording::run(self, arguments, dims)
+    pub fn run(&self, binding: Binding<'_, '_>) -> crate::Result<()> {
+        crate::launch::recording::run(self, binding)
     }
 }
 

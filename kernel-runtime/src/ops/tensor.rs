@@ -1,5 +1,7 @@
 //! The tensor of ops: a shared handle with value semantics, real or recorded.
 
+mod runs;
+
 use std::fmt;
 use std::ops::Range;
 use std::panic::Location;
@@ -17,7 +19,7 @@ use crate::tensor::memory::Memory;
 use crate::tensor::pointer::{Deferred, Owner, Pointer};
 use crate::tensor::shape::Shape;
 use crate::tensor::view::{TensorView, TensorViewMut};
-use crate::{Comparison, Device, Dim, DimError, DimValues, Element, Error, Result, bf16, f8e4m3, f8e5m2, f16, profile};
+use crate::{Comparison, Device, Dim, DimError, DimValues, Element, Error, Result, Stream, bf16, f8e4m3, f8e5m2, f16, profile};
 
 /// A contiguous, row-major array whose dtype is known when the program runs. Clones and parts of a tensor share its memory.
 ///
@@ -133,6 +135,13 @@ impl Tensor {
         match &self.repr {
             Repr::Real(_) => None,
             Repr::Traced(traced) => Some((&traced.recorder, traced.value())),
+        }
+    }
+
+    /// Gives a recorded tensor the value that it has after a call that writes it.
+    pub(super) fn set_recorded(&self, value: Value) {
+        if let Repr::Traced(traced) = &self.repr {
+            traced.set_value(value);
         }
     }
 
@@ -284,22 +293,6 @@ impl Tensor {
         self.part(start * row, ty, Location::caller())
     }
 
-    /// The elements of a tensor with these extents that begin at an element. Copies nothing. For runs of recorded graphs.
-    ///
-    /// # Errors
-    /// [`OpsError::DimOutOfRange`] if there are fewer elements, or [`OpsError::RecordedData`] for a tensor of a recording.
-    #[track_caller]
-    pub fn part_at(&self, offset: i64, extents: Vec<i64>) -> Result<Tensor> {
-        let real = self.real()?;
-        let ty = TensorType { dtype: real.dtype, dims: extents.into_dims() };
-        let (start, extent) = (Dim::from(offset), Dim::from(real.shape.len()));
-        let end = &start + ty.numel();
-        if !(start.is_ge(0)? && end.is_le(&extent)?) {
-            return Err(Error::Ops(OpsError::DimOutOfRange { start, end, extent }));
-        }
-        self.part(start, ty, Location::caller())
-    }
-
     /// The elements of `ty` from number `offset` on, which exist.
     fn part(&self, offset: Dim, ty: TensorType, location: &'static Location<'static>) -> Result<Tensor> {
         let edge = if self.flows() { Edge::part(self, offset.clone(), &ty) } else { None };
@@ -449,33 +442,10 @@ impl Tensor {
         Ok(Tensor { edge, ..copy })
     }
 
-    /// The memory of the tensor for elements of other extents, which are arbitrary. `None` if another tensor shares it, if it holds fewer elements, or in a recording. For
-    /// runs of recorded graphs.
-    ///
-    /// # Errors
-    /// As [`Tensor::empty`], for the dims.
-    #[doc(hidden)]
-    pub fn reused(self, dims: impl IntoDims) -> Result<Option<Tensor>> {
-        let shape = known_shape(&dims.into_dims())?;
-        let Repr::Real(real) = self.repr else { return Ok(None) };
-        let fits = shape.len() <= real.total && Arc::strong_count(&real.memory) == 1;
-        Ok(fits.then_some(Tensor::real_of(Real { offset: 0, shape, failed: None, ..real })))
-    }
-
-    /// The number of elements for which the memory has room; 0 in a recording. For runs of recorded graphs.
-    #[doc(hidden)]
-    pub fn capacity(&self) -> usize {
+    /// The home stream: the tensor is copied and freed on it, and a launch that writes the tensor uses it by default. A recorded tensor has none.
+    pub fn stream(&self) -> Option<&Stream> {
         match &self.repr {
-            Repr::Real(real) => real.total,
-            Repr::Traced(_) => 0,
-        }
-    }
-
-    /// The address of the first element; `None` in a recording. For runs of recorded graphs.
-    #[doc(hidden)]
-    pub fn address(&self) -> Option<u64> {
-        match &self.repr {
-            Repr::Real(real) => Some(real.memory.address() + (real.offset * real.dtype.bytes()) as u64),
+            Repr::Real(real) => Some(real.memory.stream()),
             Repr::Traced(_) => None,
         }
     }
@@ -610,13 +580,16 @@ impl Real {
         Ok(())
     }
 
-    /// A counted copy.
+    /// A counted copy with the same home stream.
     fn copied<T: Element>(&self, location: &'static Location<'static>, is_argument: bool) -> Result<crate::Tensor<T>> {
         let bytes = self.shape.len() * self.dtype.bytes();
-        copies::count(bytes, location)?;
+        copies::allow(bytes, location)?;
         let ty = || TensorType { dtype: self.dtype, dims: self.shape.dims().into_dims() };
         let _span = profile::copy(ty, bytes, (!is_argument).then_some(location));
-        self.view::<T>()?.to_device(&self.memory.device())
+        let mut copy = crate::Tensor::empty_on(self.memory.stream(), self.shape)?;
+        copy.view_mut().copy_from(&self.view::<T>()?)?;
+        copies::count();
+        Ok(copy)
     }
 }
 

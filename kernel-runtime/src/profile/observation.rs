@@ -90,7 +90,9 @@ impl Observation {
             return Ok(());
         };
         self.stream = Some(queue.raw() as usize);
-        // Waits for other streams are not part of the launch's time, so they are queued before the first event. Queueing them twice costs
+        // Loading is not part of the launch's time.
+        gpu.load_entry(args.kernel().name(), loaded, grid, params)?;
+        // Waits for other streams are not, either, so they are queued before the first event. Queueing them twice costs
         // nothing.
         self.marks = clock::timed(&stream, || args.before(queue).map(drop), launch)?;
         Ok(())

@@ -14,7 +14,7 @@ use crate::device::Cuda;
 use crate::device::driver::{self, check, launch_error};
 use crate::device::stream::Queue;
 use crate::launch::args::Guards;
-use crate::{Error, Result, launch::grid, tensor::cuda_slice};
+use crate::{Error, Result, kernel::entries::Call, kernel::module::pointers, tensor::cuda_slice};
 
 /// An executable graph, and the graph from which it was made.
 pub(super) struct Executable {
@@ -192,18 +192,16 @@ impl Drop for Executable {
     }
 }
 
-/// Calls the driver with the parameters of a launch. The PTX states how many CTAs a cluster has, so no attribute is needed.
+/// Calls the driver with the parameters of a launch. Launches of one node may run different entries, because the driver lets a node change its function. The PTX states how many CTAs a cluster has, so no attribute is needed.
 fn with_params(node: &KernelNode, call: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> CUresult) -> Result<()> {
     let KernelNode { kernel, code, words, grid, .. } = node;
     let Code::Cuda(loaded) = code else { return Err(Error::NotCuda { what: "a captured launch" }) };
-    let [x, y, z] = grid::of_ctas(*grid, loaded.schedule.num_ctas, kernel.name())?;
     let given: Vec<&u64> = words.iter().collect();
-    let added = loaded.launch_values().map(|values| values.parameters(&given, *grid));
-    let added = added.as_deref().unwrap_or_default();
-    let (threads, shared_bytes) = (loaded.schedule.threads(), loaded.shared_bytes_of(added));
-    let mut params: Vec<*mut c_void> = words.iter().chain(added).map(|word| std::ptr::from_ref(word).cast_mut().cast()).collect();
+    let launch = loaded.call(kernel.name(), &given, *grid)?;
+    let mut params: Vec<*mut c_void> = pointers(words.iter(), &launch).collect();
+    let Call { function, ctas: [x, y, z], threads, shared_bytes, .. } = launch;
     let params = sys::CUDA_KERNEL_NODE_PARAMS {
-        func: loaded.function,
+        func: function.raw(),
         gridDimX: x,
         gridDimY: y,
         gridDimZ: z,

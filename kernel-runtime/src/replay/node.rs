@@ -126,7 +126,7 @@ impl PartialEq for Code {
     fn eq(&self, other: &Code) -> bool {
         match (self, other) {
             (Code::Cpu(this), Code::Cpu(other)) => Arc::ptr_eq(this, other),
-            (Code::Cuda(this), Code::Cuda(other)) => this.function == other.function,
+            (Code::Cuda(this), Code::Cuda(other)) => this.is_same(other),
             (Code::Sim(this), Code::Sim(other)) => this.is_same(other),
             _ => false,
         }

@@ -3,17 +3,20 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-use kernel_lang::Schedule;
+use kernel_lang::launch_value::persistent_entry::{MappedTensor, TensorMap};
+use kernel_sim::tensor_map::{ElementType, Fill, Interleave, Promotion, Swizzle};
 use kernel_sim::{Argument, Kernel as Function, Launch, LaunchError, Options};
 
 use super::machine::Sim;
 use super::{clock, report};
+use crate::kernel::entries::{Call, Entries, Stated};
 use crate::kernel::gpu::{Gpu, Image};
-use crate::kernel::launch_values::LaunchValues;
+use crate::kernel::on_demand::OnDemand;
+use crate::kernel::tensor_map::{ELEMENT_STRIDES, EncodedMap, element_number, swizzle_number};
 use crate::kernel::{Kernel, Tables};
 use crate::launch::args::{Args, Region};
 use crate::replay::Code;
-use crate::{Device, Error, Result, Stream, launch::grid};
+use crate::{Device, Error, Result, Stream};
 
 /// A simulated GPU on which a launch runs.
 #[derive(Clone, Copy)]
@@ -22,20 +25,14 @@ pub(crate) struct SimGpu {
     pub(crate) sim: &'static Sim,
 }
 
-/// A function that a simulated GPU can run.
+/// What a simulated GPU can run of a variant.
 #[derive(Clone)]
-pub(crate) struct Loaded {
-    function: Function,
-    schedule: Schedule,
-    shared_bytes: u32,
-    /// The values that the function takes after the kernel's own parameters.
-    launch_values: Option<Arc<LaunchValues>>,
-}
+pub(crate) struct Loaded(Arc<Entries<Function>>);
 
 impl Loaded {
-    /// Returns whether both are the same function of the same PTX, from one load.
+    /// Returns whether both are the same functions of the same PTX, from one load.
     pub(crate) fn is_same(&self, other: &Loaded) -> bool {
-        self.function.is_same(&other.function)
+        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -81,9 +78,11 @@ impl Gpu for SimGpu {
         }
         let refused = |log: String| Error::Jit { kernel, device, code: "INVALID_PTX".to_owned(), log };
         let module = sim.machine.load(image.ptx).map_err(|error| refused(error.to_string()))?;
-        let function = module.kernel(image.entry).ok_or_else(|| refused(format!("the PTX has no entry `{}`", image.entry)))?;
-        let launch_values = LaunchValues::of_ptx(image.ptx).map_err(refused)?.map(Arc::new);
-        Ok(Loaded { function, schedule: image.schedule, shared_bytes: requested, launch_values })
+        let find = |entry: &str| module.kernel(entry).ok_or_else(|| refused(format!("the PTX has no entry `{entry}`")));
+        let stated = Stated::of(image, limit).map_err(refused)?;
+        // Parsing takes as long for one entry as for two, and the simulator compiles nothing.
+        let persistent = stated.persistent().map(|entry| find(&entry.name)).transpose()?.map(OnDemand::of);
+        Ok(Loaded(Arc::new(stated.entries(image, OnDemand::of(find(image.entry)?), persistent, self.multiprocessors()))))
     }
 
     fn cache_bytes(&self) -> usize {
@@ -118,15 +117,14 @@ impl SimGpu {
         words: &[u64],
         regions: impl Iterator<Item = Region>,
     ) -> Result<()> {
-        let Loaded { function, schedule, shared_bytes, launch_values } = loaded;
-        let added = launch_values.as_ref().map(|values| values.parameters(&words.iter().collect::<Vec<_>>(), grid));
-        let added = added.as_deref().unwrap_or_default();
-        let unused = launch_values.as_ref().and_then(|values| values.shared_bytes(added));
-        let (threads, shared_bytes) = (schedule.threads(), unused.unwrap_or(*shared_bytes));
-        let grid = grid::of_ctas(grid, schedule.num_ctas, kernel)?;
+        let given: Vec<&u64> = words.iter().collect();
+        let call = loaded.0.call(kernel, &given, grid, encode)?;
+        let (added, maps) = call.added();
         let words: Vec<[u8; 8]> = words.iter().chain(added).map(|word| word.to_le_bytes()).collect();
-        // A parameter is the low bytes of its word.
-        let params: Vec<&[u8]> = words.iter().zip(function.params()).map(|(word, bytes)| &word[..word.len().min(bytes as usize)]).collect();
+        let given = words.iter().map(<[u8; 8]>::as_slice).chain(maps.iter().map(|map| map.0.as_slice()));
+        let Call { function, ctas: grid, threads, shared_bytes, .. } = call;
+        // A parameter is the low bytes of its word, or a tensor map.
+        let params: Vec<&[u8]> = given.zip(function.params()).map(|(given, bytes)| &given[..given.len().min(bytes as usize)]).collect();
         let (seed, allow_races) = (self.sim.seed.load(Ordering::Relaxed), self.sim.allows_races.load(Ordering::Relaxed));
         let options = Options { seed, allow_races, ..Options::default() };
         let arguments: Vec<Argument<'_>> = regions.map(argument).collect();
@@ -141,11 +139,29 @@ impl SimGpu {
                 Error::LaunchRefused { kernel, threads, shared_bytes, code: "INVALID_LAUNCH".to_owned(), description }
             }
         })?;
-        let warps = grid.iter().map(|&ctas| u64::from(ctas)).product::<u64>() * u64::from(schedule.num_warps);
+        let warps = grid.iter().map(|&ctas| u64::from(ctas)).product::<u64>() * u64::from(threads / 32);
         clock::advance(clock::estimate(&counters.total(), warps, self.sim.multiprocessors() as u64));
         self.sim.ledger.lock().unwrap_or_else(PoisonError::into_inner).add(kernel, function.files(), shared_bytes, &counters);
         report::write_if_asked(self.device)
     }
+}
+
+/// Makes a tensor map in the simulator's form.
+fn encode(map: &TensorMap, tensor: &MappedTensor) -> Option<EncodedMap> {
+    let MappedTensor { address, extents, byte_strides } = tensor;
+    let simulated = kernel_sim::TensorMap {
+        element: ElementType::from_number(element_number(map.dtype))?,
+        global_address: *address,
+        extents: extents.clone(),
+        strides: byte_strides.clone(),
+        box_extents: map.block.clone(),
+        element_strides: ELEMENT_STRIDES[..extents.len()].to_vec(),
+        interleave: Interleave::None,
+        swizzle: Swizzle::from_number(swizzle_number(map.swizzle))?,
+        promotion: Promotion::Bytes256,
+        fill: Fill::Zero,
+    };
+    simulated.encode().ok().map(EncodedMap)
 }
 
 /// The description of an argument's memory in a fault.

@@ -71,7 +71,7 @@ impl Device {
     /// # Errors
     /// [`Error::ShapeTooLarge`], [`Error::OutOfMemory`], [`Error::InCapture`], or a CUDA driver error.
     pub fn zeros<T: Element>(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
-        Tensor::new(self, shape.into_shape()?, Init::Zeros)
+        Tensor::new(self.stream(), shape.into_shape()?, Init::Zeros)
     }
 
     /// Makes a tensor whose elements all have the same value.
@@ -90,9 +90,7 @@ impl Device {
     /// # Errors
     /// [`Error::ShapeTooLarge`], [`Error::OutOfMemory`], [`Error::InCapture`], or a CUDA driver error.
     pub fn empty<T: Element>(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
-        let every_pattern_is_a_value = !matches!(T::DTYPE, Dtype::Bool);
-        let init = if every_pattern_is_a_value { Init::Anything } else { Init::Zeros };
-        Tensor::new(self, shape.into_shape()?, init)
+        Tensor::empty_on(self.stream(), shape.into_shape()?)
     }
 
     /// [`Device::empty`] with the type and shape of another tensor, which may be on another device.
@@ -105,11 +103,18 @@ impl Device {
 }
 
 impl<T: Element> Tensor<T> {
-    fn new(device: &Device, shape: Shape, init: Init) -> Result<Tensor<T>> {
+    fn new(stream: &Stream, shape: Shape, init: Init) -> Result<Tensor<T>> {
         let too_large = || Error::ShapeTooLarge { shape: shape.dims().to_vec() };
         let bytes = shape.len().checked_mul(size_of::<T>()).filter(|&bytes| isize::try_from(bytes).is_ok());
-        let memory = Memory::new(device.stream(), bytes.ok_or_else(too_large)?, init)?;
+        let memory = Memory::new(stream, bytes.ok_or_else(too_large)?, init)?;
         Ok(Tensor { memory, shape, elements: PhantomData })
+    }
+
+    /// [`Device::empty`] with another home stream.
+    pub(crate) fn empty_on(stream: &Stream, shape: Shape) -> Result<Tensor<T>> {
+        let every_pattern_is_a_value = !matches!(T::DTYPE, Dtype::Bool);
+        let init = if every_pattern_is_a_value { Init::Anything } else { Init::Zeros };
+        Tensor::new(stream, shape, init)
     }
 
     /// The memory, all of which belongs to the tensor, and the shape.
@@ -124,7 +129,7 @@ impl<T: Element> Tensor<T> {
 
     /// An uninitialised tensor, which this module fills before it returns it.
     fn uninit(device: &Device, shape: Shape) -> Result<Tensor<T>> {
-        Tensor::new(device, shape, Init::Anything)
+        Tensor::new(device.stream(), shape, Init::Anything)
     }
 
     /// The number of elements.
@@ -191,10 +196,7 @@ impl<T: Element> Tensor<T> {
         if stream.device() != self.device() {
             return Err(Error::WrongDevice { what: "this stream", device: stream.device(), expected: self.device() });
         }
-        match &mut self.memory {
-            Memory::Cuda(buffer) => buffer.set_home(stream),
-            Memory::Host(_) | Memory::Sim(_) => Ok(()),
-        }
+        self.memory.set_home(stream)
     }
 
     /// A view of the whole tensor.

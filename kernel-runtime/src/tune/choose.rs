@@ -39,7 +39,8 @@ where
         let of = (self.tuner, verify);
         // The first word of the key numbers the device, and the next process may number devices differently. `programs` is passed beside
         // the values.
-        let search = Search::new(self.args.kernel(), gpu, of, &configs, |config| self.key_of(config), (programs, &key[1..]));
+        let load = |config| self.load(config, gpu);
+        let search = Search::new(self.args.kernel(), gpu, of, &configs, |config| self.key_of(config), load, (programs, &key[1..]));
         // A known result does not wait for the tuning of another thread.
         let known = self.tuner.found(key, || search.known());
         if known.is_some() {

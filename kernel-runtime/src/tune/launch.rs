@@ -344,6 +344,18 @@ where
         self.call(config, grid, mode).run(gpu)
     }
 
+    /// Loads the code that a launch of this configuration runs.
+    pub(super) fn load(&self, config: C, gpu: &impl Gpu) -> Result<()> {
+        let kernel = self.args.kernel();
+        let loaded = kernel.on_gpu(gpu, self.key_of(config).as_ref(), Some(config.schedule()))?;
+        let load = |grid| self.args.with_params(|params| gpu.load_entry(kernel.name(), loaded, grid, params));
+        match self.grid_of(config).and_then(load) {
+            // The size of the launch is the reason, not the code.
+            Err(Error::GridTooLarge { .. }) => Ok(()),
+            loaded => loaded,
+        }
+    }
+
     #[inline]
     fn call(&self, config: C, grid: [u32; 3], mode: Mode) -> Call<'_, 'a, WORDS, KEY> {
         Call { args: &self.args, key: self.key_of(config), schedule: Some(config.schedule()), grid, mode }

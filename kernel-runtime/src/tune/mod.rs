@@ -52,6 +52,7 @@ mod committed;
 #[cfg(feature = "cache")]
 mod found;
 mod key;
+pub(crate) mod known_records;
 mod launch;
 mod memory;
 mod packed;

@@ -13,8 +13,8 @@ use crate::kernel::Kernel;
 use crate::kernel::parts::wrong_word;
 use crate::launch::recording::{self, MOST_WORDS};
 use crate::ops::OpsError;
-use crate::ops::recorder::{BoundArg, RecordedLaunch};
-use crate::{DimValues, Error, Result};
+use crate::ops::recorder::{Binding, RecordedLaunch};
+use crate::{Error, Result};
 
 /// A configuration of a package, with what its functions returned while the launch was recorded.
 #[derive(PartialEq, Eq, Hash)]
@@ -54,11 +54,11 @@ struct OfPackage {
 }
 
 impl Runner for OfPackage {
-    fn run(&self, launch: &RecordedLaunch, tuning: &RecordedTuning, arguments: Vec<BoundArg<'_>>, dims: &DimValues) -> Result<()> {
+    fn run(&self, launch: &RecordedLaunch, tuning: &RecordedTuning, binding: Binding<'_, '_>) -> Result<()> {
         macro_rules! run {
             ($($keys:literal)*) => {
                 match tuning.key.len() {
-                    $($keys => self.run_with::<$keys>(launch, tuning, arguments, dims),)*
+                    $($keys => self.run_with::<$keys>(launch, tuning, binding),)*
                     given => Err(Error::ArgumentCount { kernel: launch.kernel(), expected: launch.kernel.params().len(), given }),
                 }
             };
@@ -72,8 +72,7 @@ impl OfPackage {
         &self,
         launch: &RecordedLaunch,
         tuning: &RecordedTuning,
-        arguments: Vec<BoundArg<'_>>,
-        dims: &DimValues,
+        Binding { arguments, dims, stream }: Binding<'_, '_>,
     ) -> Result<()> {
         let words = launch.kernel.params().iter().map(|param| param.kind.words()).sum();
         let args = recording::bind::<MOST_WORDS>(launch, words, arguments)?;
@@ -81,7 +80,8 @@ impl OfPackage {
         let grid = |config: Packed| tuning.grid(&config.0.key, config.0.schedule, dims);
         // SAFETY: `RecordedLaunch::of_parts` has compared the arguments and the types of the key with the IR, and `tuned` those of each configuration.
         // Tuning zeroes and restores only tensors that the kernel may write.
-        let call = unsafe { AutotunedLaunch::<MOST_WORDS, KEY, Packed>::new(args, key, self.tuner, self.rules) }.overlap_previous();
+        let call =
+            unsafe { AutotunedLaunch::<MOST_WORDS, KEY, Packed>::new(args, key, self.tuner, self.rules) }.on(stream).overlap_previous();
         if launch.is_checked { call.checked().grid(grid).launch() } else { call.grid(grid).launch() }
     }
 }
@@ -146,6 +146,9 @@ fn is_possible(Schedule { num_warps, num_ctas, num_stages, maxnreg }: Schedule) 
 /// The most stages of a configuration in a package.
 const MOST_STAGES: u32 = 1024;
 
+/// How messages name the results of tuning that a package has.
+const PACKED: &str = "the package";
+
 /// The tuner of these parts. Equal parts give one tuner, so that loading a package again takes no memory.
 fn of_parts(kernel: &'static Kernel, configs: Vec<Contents>, parts: &TunerParts) -> OfPackage {
     type Known = HashMap<(usize, Vec<Contents>, TunerParts), OfPackage>;
@@ -162,7 +165,9 @@ fn of_parts(kernel: &'static Kernel, configs: Vec<Contents>, parts: &TunerParts)
     };
     let configs: &[Packed] = key.1.iter().map(leaked).collect::<Vec<_>>().leak();
     let words: &[_] = parts.key.iter().map(|part| (*part).into()).collect::<Vec<_>>().leak();
-    let files: &[_] = parts.records.iter().filter_map(|(name, text)| RecordsFile::of_parts(name, text)).collect::<Vec<_>>().leak();
+    let of_package = (PACKED.to_owned(), kernel.packed_records().to_owned());
+    let files = parts.records.iter().chain([&of_package]).filter_map(|(name, text)| RecordsFile::of_parts(name, text));
+    let files: &[_] = files.collect::<Vec<_>>().leak();
     let tuner = Tuner::new(configs, words)
         .zeroing(parts.zeroed.clone().leak())
         .restoring(parts.restored.clone().leak())

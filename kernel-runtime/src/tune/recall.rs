@@ -1,25 +1,26 @@
 //! Conversion between reports of tuning and stored records, so that a process can use the results of an earlier one.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::time::{Duration, Instant};
 
 #[cfg(feature = "cache")]
 use super::found::{is_asked_again, tell};
 use super::verify::Verify;
-use super::{Origin, Outcome, Report, Trial, TuneConfig, Tuner};
+use super::{KeyPart, Origin, Outcome, Report, Trial, TuneConfig, Tuner};
 use crate::cache::{self, Attempt, Programs, Record, RecordKey};
 use crate::kernel::Kernel;
 use crate::kernel::gpu::Gpu;
-use crate::{Device, device::driver};
+use crate::launch::fact::Fact;
+use crate::{Device, Result, device::driver};
 
 /// A search for a record with these values of a tuning key.
-pub(super) struct Search<'a, C: 'static, P, F> {
+pub(super) struct Search<'a, C: 'static, P, L> {
     kernel: &'a Kernel,
     gpu: &'a P,
     tuner: &'a Tuner<C>,
     /// The configurations after heuristics.
     completed: &'a [C],
-    key_of: F,
+    load: L,
     of: Box<RecordKey>,
 }
 
@@ -30,19 +31,21 @@ pub(super) struct Unknown {
     _turn: Option<cache::Lock>,
 }
 
-impl<'a, C: TuneConfig, P: Gpu, K: AsRef<[u64]>, F: Fn(C) -> K> Search<'a, C, P, F> {
-    /// `completed` has the configurations after heuristics; `key_of` returns the kernel's key with the constants of one of them.
-    pub(super) fn new(
+impl<'a, C: TuneConfig, P: Gpu, L: Fn(C) -> Result<()>> Search<'a, C, P, L> {
+    /// `completed` has the configurations after heuristics; `key_of` returns the kernel's key with the constants of one of them, and `load` loads the code that a launch of one
+    /// runs.
+    pub(super) fn new<K: AsRef<[u64]>>(
         kernel: &'a Kernel,
         gpu: &'a P,
         (tuner, verify): (&'a Tuner<C>, Option<Verify>),
         completed: &'a [C],
-        key_of: F,
+        key_of: impl Fn(C) -> K,
+        load: L,
         values: (Programs, &[u64]),
     ) -> Self {
         let is_built = is_built(kernel, gpu, completed, &key_of);
         let of = Box::new(record_key(kernel, gpu, (tuner, verify), is_built, values));
-        Search { kernel, gpu, tuner, completed, key_of, of }
+        Search { kernel, gpu, tuner, completed, load, of }
     }
 
     /// The known report and the index of the chosen configuration, if that configuration can be loaded here. Does not wait for other
@@ -77,7 +80,7 @@ impl<'a, C: TuneConfig, P: Gpu, K: AsRef<[u64]>, F: Fn(C) -> K> Search<'a, C, P,
         let (mut report, chosen) = report(record, self.kernel.name(), self.gpu.device(), self.completed)?;
         let config = self.completed[chosen];
         // A configuration that does not load is no error here: the key is tuned again.
-        self.kernel.on_gpu(self.gpu, (self.key_of)(config).as_ref(), Some(config.schedule())).ok()?;
+        (self.load)(config).ok()?;
         (report.origin, report.took) = (origin, start.elapsed());
         tell(|| kept, origin, report.took);
         Some((report, chosen))
@@ -97,7 +100,7 @@ impl Unknown {
 /// The records that this process made. A kernel of the program and the same kernel in a package have a tuner each, and use one record, also without a
 /// store.
 #[cfg(feature = "cache")]
-mod of_process {
+pub(super) mod of_process {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use crate::cache::{Record, RecordKey};
@@ -105,6 +108,11 @@ mod of_process {
     fn records() -> MutexGuard<'static, Vec<Record>> {
         static RECORDS: Mutex<Vec<Record>> = Mutex::new(Vec::new());
         RECORDS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of them.
+    pub(in crate::tune) fn all() -> Vec<Record> {
+        records().clone()
     }
 
     pub(super) fn find(of: &RecordKey) -> Option<Record> {
@@ -120,8 +128,12 @@ mod of_process {
 
 /// Without caches, keys of records have no hash of the kernel.
 #[cfg(not(feature = "cache"))]
-mod of_process {
+pub(super) mod of_process {
     use crate::cache::{Record, RecordKey};
+
+    pub(in crate::tune) fn all() -> Vec<Record> {
+        Vec::new()
+    }
 
     pub(super) fn find(_: &RecordKey) -> Option<Record> {
         None
@@ -141,10 +153,8 @@ fn record_key<C: TuneConfig>(
     is_built: bool,
     (programs, values): (Programs, &[u64]),
 ) -> RecordKey {
-    let mut text: String = tuner.configs().iter().map(|config| format!("{config:?}\n")).collect();
-    // Values have no meaning without the arguments that they describe.
-    text += &format!("key {:?}\nfacts {:?}\n", tuner.key, kernel.facts());
-    text.extend(verify.map(Verify::description));
+    let configs = tuner.configs().iter().map(|config| format!("{config:?}"));
+    let mut text = description(configs, tuner.key, kernel.facts(), verify);
     text.extend((!is_built).then(|| kernel.source()));
     let device = gpu.device();
     RecordKey {
@@ -155,6 +165,15 @@ fn record_key<C: TuneConfig>(
         programs: Some(programs),
         values: values.to_vec(),
     }
+}
+
+/// The part of a record's content that describes the configurations and the tuning key.
+pub(super) fn description(configs: impl Iterator<Item = impl Display>, key: &[KeyPart], facts: &[Fact], verify: Option<Verify>) -> String {
+    let mut text: String = configs.map(|config| format!("{config}\n")).collect();
+    // Values have no meaning without the arguments that they describe.
+    text += &format!("key {key:?}\nfacts {facts:?}\n");
+    text.extend(verify.map(Verify::description));
+    text
 }
 
 /// Returns whether every configuration was built with the program, for these types, constants and facts.
@@ -358,7 +377,8 @@ mod tests {
         let (configs, tuner) = (CONFIGS, Tuner::new(&CONFIGS, &[]));
         let gpu = SimGpu { device, sim };
         let search = |values: &[u64]| {
-            Search::new(&KERNEL, &gpu, (&tuner, None), &configs, |config: Config| [config.0], (Programs::FewWaves, values))
+            let load = |config: Config| KERNEL.on_gpu(&gpu, &[config.0], None).map(drop);
+            Search::new(&KERNEL, &gpu, (&tuner, None), &configs, |config: Config| [config.0], load, (Programs::FewWaves, values))
         };
         let recall = |values: &[u64]| search(values).known().map_or_else(|| search(values).take_turn(), Ok);
         let found = |chosen: usize| {

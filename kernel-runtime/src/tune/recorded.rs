@@ -15,7 +15,7 @@ use crate::launch::args::{Args, Argument};
 use crate::launch::grid::{Grid, HasGridOf};
 use crate::launch::recording;
 use crate::ops::OpsError;
-use crate::ops::recorder::{BoundArg, RecordedArg, RecordedLaunch};
+use crate::ops::recorder::{Binding, RecordedArg, RecordedLaunch};
 use crate::{Dim, DimValues, Error, Result};
 
 /// The configurations of a recorded launch.
@@ -109,7 +109,7 @@ impl NotPacked {
 
 /// Runs a recorded launch with the tuner of its kernel.
 pub(super) trait Runner: Send + Sync {
-    fn run(&self, launch: &RecordedLaunch, tuning: &RecordedTuning, arguments: Vec<BoundArg<'_>>, dims: &DimValues) -> Result<()>;
+    fn run(&self, launch: &RecordedLaunch, tuning: &RecordedTuning, binding: Binding<'_, '_>) -> Result<()>;
 }
 
 impl RecordedTuning {
@@ -136,10 +136,10 @@ impl RecordedTuning {
         self.parts.as_ref().map_err(Clone::clone)
     }
 
-    pub(crate) fn run(&self, launch: &RecordedLaunch, arguments: Vec<BoundArg<'_>>, dims: &DimValues) -> Result<()> {
+    pub(crate) fn run(&self, launch: &RecordedLaunch, binding: Binding<'_, '_>) -> Result<()> {
         // An error of the grid that other configurations have, too. That of another configuration only excludes this one.
-        recording::grid(launch.grid(), dims)?;
-        self.runner.run(launch, self, arguments, dims)
+        recording::grid(launch.grid(), binding.dims)?;
+        self.runner.run(launch, self, binding)
     }
 
     /// The grid of the configuration that writes this key and has this schedule.
@@ -164,7 +164,7 @@ struct OfProgram<C: 'static, const WORDS: usize, const KEY: usize> {
 }
 
 impl<C: TuneConfig, const WORDS: usize, const KEY: usize> Runner for OfProgram<C, WORDS, KEY> {
-    fn run(&self, launch: &RecordedLaunch, tuning: &RecordedTuning, arguments: Vec<BoundArg<'_>>, dims: &DimValues) -> Result<()> {
+    fn run(&self, launch: &RecordedLaunch, tuning: &RecordedTuning, Binding { arguments, dims, stream }: Binding<'_, '_>) -> Result<()> {
         let args = recording::bind::<WORDS>(launch, WORDS, arguments)?;
         let key: [u64; KEY] = recording::key(launch, &tuning.key)?;
         let grid = |config: C| {
@@ -174,7 +174,7 @@ impl<C: TuneConfig, const WORDS: usize, const KEY: usize> Runner for OfProgram<C
         };
         // SAFETY: the launch is one that was recorded, whose caller guarantees that the key and the parameters are those of the kernel and of this
         // tuner. The arguments follow the parameters and have the recorded dtypes.
-        let call = unsafe { AutotunedLaunch::<WORDS, KEY, C>::new(args, key, self.tuner, self.rules) }.overlap_previous();
+        let call = unsafe { AutotunedLaunch::<WORDS, KEY, C>::new(args, key, self.tuner, self.rules) }.on(stream).overlap_previous();
         if launch.is_checked { call.checked().grid(grid).launch() } else { call.grid(grid).launch() }
     }
 }

@@ -7,16 +7,16 @@ use super::recorded::{RecordedTuning, Runner};
 use crate::kernel::prepare;
 use crate::launch::recording;
 use crate::ops::OpsError;
-use crate::ops::recorder::{BoundArg, RecordedLaunch};
-use crate::{Device, DimValues, Error, Result};
+use crate::ops::recorder::{Binding, RecordedLaunch};
+use crate::{Device, Error, Result};
 
 /// Runs the first configuration. It has no tuner, so it neither reads records nor writes them.
 pub(super) struct Untimed;
 
 impl Runner for Untimed {
-    fn run(&self, launch: &RecordedLaunch, tuning: &RecordedTuning, arguments: Vec<BoundArg<'_>>, dims: &DimValues) -> Result<()> {
+    fn run(&self, launch: &RecordedLaunch, tuning: &RecordedTuning, binding: Binding<'_, '_>) -> Result<()> {
         match tuning.first() {
-            Some(config) => recording::run_config(launch, config, arguments, dims),
+            Some(config) => recording::run_config(launch, config, binding),
             None => Err(Error::NoConfig { kernel: launch.kernel(), device: Device::cpu(), failures: Vec::new() }),
         }
     }

@@ -32,7 +32,7 @@ const N: usize = 300;
 const UNKNOWN: CUresult = CUresult::CUDA_ERROR_UNKNOWN;
 
 /// A function that only the simulated driver has.
-fn of_driver(name: &CStr) -> *mut c_void {
+pub(crate) fn of_driver(name: &CStr) -> *mut c_void {
     let mut found = std::ptr::null_mut();
     // SAFETY: the driver is loaded, the name is terminated, and the pointer is valid for writes.
     let code = unsafe { sys::cuGetProcAddress_v2(name.as_ptr(), &mut found, 0, 0, std::ptr::null_mut()) };
@@ -41,7 +41,7 @@ fn of_driver(name: &CStr) -> *mut c_void {
 }
 
 /// Makes the call after the next `skipped` of a function fail.
-fn fail(function: &CStr, skipped: u32, code: CUresult) {
+pub(crate) fn fail(function: &CStr, skipped: u32, code: CUresult) {
     type Fail = unsafe extern "C" fn(*const c_char, u32, CUresult) -> CUresult;
     // SAFETY: the simulated driver's function has this signature.
     let plant = unsafe { std::mem::transmute::<*mut c_void, Fail>(of_driver(c"simDriverFail")) };
@@ -49,7 +49,7 @@ fn fail(function: &CStr, skipped: u32, code: CUresult) {
     assert_eq!(unsafe { plant(function.as_ptr(), skipped, code) }, CUresult::CUDA_SUCCESS);
 }
 
-fn forgive() {
+pub(crate) fn forgive() {
     // SAFETY: the simulated driver's function has this signature.
     let forgive = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> CUresult>(of_driver(c"simDriverForgive")) };
     forgive();

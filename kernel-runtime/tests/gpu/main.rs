@@ -5,6 +5,8 @@
 mod allocations;
 #[path = "../axpy/mod.rs"]
 mod axpy;
+#[path = "../blocks/mod.rs"]
+mod blocks;
 #[cfg(feature = "jit")]
 mod facts;
 mod failures;
@@ -14,6 +16,7 @@ mod kernels;
 mod launches;
 mod orders;
 mod overhead;
+mod persistent;
 mod profiles;
 mod replays;
 #[cfg(not(feature = "cache"))]
@@ -51,11 +54,12 @@ mod no_compiler {
 }
 
 /// Tests of times, of which a simulated GPU has none.
-const TIMED: [&str; 7] = [
+const TIMED: [&str; 8] = [
     "readers_and_homes_overlap",
     "events_time_the_gpu",
     "benchmarks_see_the_bandwidth",
     "a_launch_costs_little_more_than_the_drivers",
+    "a_persistent_launch_costs_little_more",
     "a_replay_costs_less_than_its_launches",
     "the_roof_is_above_what_is_reached",
     "kernels_of_a_profile_follow_each_other",
@@ -75,7 +79,7 @@ fn reason_to_skip(name: &str, device: Device) -> Option<&'static str> {
     let is_hopper = device.compute_capability() >= Some((9, 0));
     if kernels::is_simulated() && TIMED.contains(&name) {
         Some("skipped: a simulated GPU takes no time")
-    } else if !kernels::is_simulated() && failures::TESTS.iter().any(|(planted, _)| *planted == name) {
+    } else if !kernels::is_simulated() && failures::TESTS.iter().chain(persistent::PLANTED).any(|(planted, _)| *planted == name) {
         Some("skipped: only the simulated driver fails when it is told to")
     } else if ROOFS.contains(&name) && Roof::of(&device).is_none() {
         Some("skipped: the driver tells no clocks")
@@ -83,6 +87,8 @@ fn reason_to_skip(name: &str, device: Device) -> Option<&'static str> {
         Some("skipped: there is no ptxas in PATH")
     } else if !is_hopper && OVERLAPPING.contains(&name) {
         Some("skipped: launches do not overlap on this GPU")
+    } else if !is_hopper && persistent::TESTS.iter().any(|(mapped, _)| *mapped == name) {
+        Some("skipped: this GPU has no tensor maps")
     } else if !is_hopper && CLUSTERS.contains(&name) {
         Some("skipped: this GPU has no clusters")
     } else {
@@ -121,6 +127,8 @@ fn main() {
         tuning::TESTS,
         replays::TESTS,
         overhead::TESTS,
+        persistent::TESTS,
+        persistent::PLANTED,
         profiles::TESTS,
         store::TESTS,
         facts::TESTS,

@@ -1,9 +1,10 @@
 //! Runs a kernel's text on the simulator; random numbers and layouts.
 
-use kernel_lang::backend::ptx::{Module, emit};
+use kernel_lang::backend::ptx::{PASSES, emit};
 use kernel_lang::ir::{Stage, parse, verify};
 use kernel_lang::launch_value::LaunchValues;
 use kernel_lang::layout::Layout;
+use kernel_lang::passes::SCHEDULE;
 use kernel_lang::{
     Bindings, Compiled, Options, Schedule, compile,
     target::{Asked, Target},
@@ -72,12 +73,23 @@ impl Random {
     }
 }
 
+/// A module that runs.
+pub(crate) struct Module {
+    pub(crate) text: String,
+    pub(crate) entry: String,
+    pub(crate) shared_bytes: u32,
+}
+
 /// The PTX of a kernel that has layouts already.
 pub(crate) fn emitted(text: &str, num_warps: u32) -> Module {
-    let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let schedule = Schedule { num_warps, ..Schedule::DEFAULT };
-    let verified = verify(&func, Stage::Gpu(schedule)).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
-    emit(verified, &Asked::new(Target::SM_80))
+    let mut func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let (target, schedule) = (Asked::new(Target::SM_80), Schedule { num_warps, ..Schedule::DEFAULT });
+    for pass in SCHEDULE.iter().skip_while(|pass| pass.name != "choose_readers").chain(PASSES) {
+        (pass.run)(&mut func, &target, schedule).unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
+    }
+    let verified = verify(&func, Stage::Ptx(schedule)).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
+    let module = emit(verified, &target);
+    Module { text: module.text(None), entry: module.entry().to_owned(), shared_bytes: module.shared_bytes }
 }
 
 /// A kernel with layouts in which only `room` bytes of shared memory are left: an async buffer of elements of `base`'s tensor holds the others from the
@@ -113,14 +125,7 @@ pub(crate) fn compiled_for(target: Target, text: &str, schedule: Schedule) -> Mo
 
 /// What a compilation made, as a module that runs.
 pub(crate) fn module(compiled: Compiled) -> Module {
-    Module {
-        text: compiled.ptx,
-        entry: compiled.entry,
-        sites: compiled.sites,
-        shared_bytes: compiled.shared_bytes,
-        param_bytes: 0,
-        shared_uses: Vec::new(),
-    }
+    Module { text: compiled.ptx, entry: compiled.entry, shared_bytes: compiled.shared_bytes }
 }
 
 /// An argument: a tensor's bytes and the size of an element, or a scalar's.
@@ -146,8 +151,7 @@ pub(crate) fn run(module: &Module, num_warps: u32, grid: [u32; 3], args: &mut [A
     let is_hopper = module.text.contains(".target sm_90a");
     let machine = Machine::new(if is_hopper { Gpu::h200() } else { Gpu::a100() });
     let loaded = machine.load(&module.text).unwrap_or_else(|error| panic!("{error}\n{}", module.text));
-    let name = loaded.kernels().next().expect("a kernel").to_owned();
-    let kernel = loaded.kernel(&name).expect("its name");
+    let kernel = loaded.kernel(&module.entry).expect("its entry");
     let mut words: Vec<Vec<u8>> = Vec::new();
     let mut addresses = Vec::new();
     for arg in args.iter() {

@@ -6,6 +6,7 @@ mod arithmetic;
 mod atomics;
 mod casts;
 mod control;
+mod dots;
 mod math;
 mod memory;
 mod random;
@@ -184,6 +185,8 @@ pub(crate) fn all() -> Vec<Theme> {
             "num_programs" 1 control::num_programs(),
             "num_warps_pow2" 1 control::num_warps(),
             "maxnreg" 1 control::maxnreg(),
+            "dot" 588 dots::dot(),
+            "dot3d" 255 dots::dot3d(),
         ;
         Standard:
             "sort" 120 standard::sort(),
@@ -210,13 +213,11 @@ pub(crate) fn all() -> Vec<Theme> {
     }
 }
 
-const NO_DOT: &str = "the language has no matrix product yet";
+const NO_DOT: &str = "the tests of `dot` in tests/run cover the operands and options of these cases";
 
 /// The tests of Triton's that have no theme, with the reasons.
 pub(crate) const OUTSIDE: &[Outside] = &[
     outside(Suite::Core, "scaled_dot", 1728, "products of block-scaled formats, for Blackwell; emulated elsewhere"),
-    outside(Suite::Core, "dot", 588, NO_DOT),
-    outside(Suite::Core, "dot3d", 255, NO_DOT),
     outside(Suite::Core, "dot_max_num_imprecise_acc, dot_multidim, dot_without_load, dot_mulbroadcasted", 47, NO_DOT),
     outside(Suite::Core, "masked_load_shared_memory, join_with_mma", 4, NO_DOT),
     outside(Suite::Core, "override_arch", 12, "a kernel is compiled for what runs it; `compile` of kernel-lang takes any target"),

@@ -115,7 +115,7 @@ fn integers_into_floats(x: Ptr<f32>, y: PtrMut<f32>, xi: Ptr<i32>) {
     let v = load(x + at);
     let w = v.reshape([4, 16]);
     let wi = load(xi + at).reshape([4, 16]);
-    dot(wi, wi, w);
+    dot(wi, trans(wi), w);
     store(y + at, v);
 }
 

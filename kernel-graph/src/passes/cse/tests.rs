@@ -130,6 +130,7 @@ impl Terms {
                         |(_, arg): (_, &RecordedArg)| if let RecordedArg::Tensor { value, .. } = arg { Some(terms[value]) } else { None };
                     (launch.kernel().to_owned(), launch.args().filter_map(tensor).collect())
                 }
+                NodeOp::Extern(_) => unreachable!("these programs have no opaque ops"),
             };
             for (at, result) in node.results.iter().enumerate() {
                 let operation = if node.results.len() == 1 { operation.clone() } else { format!("{operation} {at}") };

@@ -96,6 +96,33 @@ fn loops_over_data_are_lower_bounds() {
 }
 
 #[test]
+fn a_while_may_count() {
+    let counts = |cond: &str, values: &str, next: &str| {
+        let lines = format!(
+            "{TILE}%zero = const {{value = 0}} : i64\n%two = const {{value = 2}} : i64\n%v = load %p, %zero : i64
+%r, %s = while %zero, %two (%i: i64, %j: i64) {{\n%c = {cond} : bool\ncondition %c, {values}\n}} (%a: i64, %b: i64) {{
+%y = mul %x, %x : tile<f32, [8]>\n%next = {next} : i64\nyield %next, %b\n}} : i64, i64"
+        );
+        counted("%p: ptr<i64>, %n: i64", &lines, &[Some(100), Some(7)])
+    };
+    assert_eq!(counts("lt %i, %n", "%i, %j", "add %a, %two"), (4 * 8, true));
+    assert_eq!(counts("lt %i, %n", "%i, %j", "add %two, %a"), (4 * 8, true));
+    assert_eq!(counts("lt %i, %n", "%j, %i", "add %b, %two"), (4 * 8, true), "the body takes the values in another order");
+    assert_eq!(counts("lt %i, %j", "%i, %j", "add %a, %two"), (0, false), "the limit may change");
+    assert_eq!(counts("lt %i, %v", "%i, %j", "add %a, %two"), (0, false), "the limit is loaded");
+    assert_eq!(counts("le %i, %n", "%i, %j", "add %a, %two"), (0, false), "another comparison");
+    assert_eq!(counts("lt %i, %n", "%i, %j", "mul %a, %two"), (0, false), "it does not count");
+    assert_eq!(counts("lt %i, %n", "%i, %j", "add %b, %two"), (0, false), "it adds to something else");
+    assert_eq!(counts("lt %i, %n", "%i, %j", "add %a, %v"), (0, false), "the step is loaded");
+}
+
+#[test]
+fn a_matrix_product_has_two_operations_for_each_term() {
+    let params = "%a: tile<f16, [16, 32]>, %b: tile<f16, [32, 8]>, %c: tile<f32, [16, 8]>";
+    assert_eq!(counted(params, "%d = dot %a, %b, %c : tile<f32, [16, 8]>", &[None, None, None]), (2 * 16 * 32 * 8, true));
+}
+
+#[test]
 fn programs_share_iterations() {
     let counts = |grid: [i64; 3], lines: &str| {
         let start = format!(

@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::{Handle, Op, Region, Value};
-use crate::launch_value::{Parameters, parameter_name};
+use crate::launch_value::{self, Parameters, parameter_name};
 
 use crate::backend::ptx::arithmetic::compare::PositionTest;
 use crate::backend::ptx::arithmetic::elementwise::AXES;
@@ -79,18 +79,14 @@ impl Emitter<'_> {
         let cond = self.scalar(cond);
         self.prepare_loads(then_region);
         asm!(self, "@!{cond} bra.uni {}", if has_else { &otherwise } else { &end });
-        let fork = self.fork();
         self.scoped(then_region);
         self.assign(&variables, self.func.yielded(then_region));
-        let then_end = self.fork();
-        self.go_back(&fork);
         if has_else {
             asm!(self, "bra.uni {end}");
             self.asm.define_label(&otherwise);
             self.scoped(else_region);
             self.assign(&variables, self.func.yielded(else_region));
         }
-        self.join(then_end);
         self.asm.define_label(&end);
     }
 
@@ -98,6 +94,10 @@ impl Emitter<'_> {
     pub(super) fn launch_value(&mut self, compute: Region, results: &[Value]) {
         for (result, own) in results.iter().zip(self.func.yielded(compute)) {
             let Parameters { first, axes, dtype, in_place } = self.launch_values[result].clone();
+            if Some(*result) == launch_value::condition(self.func) {
+                // Only the host needs it.
+                continue;
+            }
             let value = if !axes.is_empty() {
                 self.bounded(compute, *own, first, &axes)
             } else if dtype == Dtype::Bool {
@@ -197,6 +197,7 @@ impl Emitter<'_> {
                     }
                 }
                 Op::Reduce { .. } | Op::Scan { .. } => break,
+                Op::SyncThreads { .. } => {}
                 ref op if op.has_effects() => break,
                 _ => {}
             }
@@ -206,7 +207,6 @@ impl Emitter<'_> {
 
     fn counted_loop(&mut self, bounds: [Value; 3], init: &[Value], body: Region, results: &[Value]) {
         let params = &self.func.region(body).params;
-        let opened = self.begin_loop(Some((bounds, params[0])), &[body]);
         let [lower, end_of_index, stride] = bounds;
         let ty = arithmetic_type(self.func.ty(lower).dtype());
         let variables: Vec<Lanes> = params.iter().map(|param| self.variable(*param)).collect();
@@ -231,7 +231,6 @@ impl Emitter<'_> {
         self.scoped(body);
         self.loops.pop();
         self.addresses.pop();
-        self.end_loop(opened);
         self.assign(&variables[1..], self.func.yielded(body));
         // The remainder is positive, also if `index + step` would overflow.
         let (left, more) = (self.reg(index.class), self.reg(Class::Pred));
@@ -250,14 +249,12 @@ impl Emitter<'_> {
     fn while_loop(&mut self, init: &[Value], test: Region, body: Region, results: &[Value]) {
         let variables: Vec<Lanes> = self.func.region(test).params.iter().map(|param| self.variable(*param)).collect();
         let (again, end) = (self.asm.label(), self.asm.label());
-        let opened = self.begin_loop(None, &[test, body]);
         self.assign(&variables, init);
         self.asm.define_label(&again);
         self.addresses.push(FxHashMap::default());
         self.slacks.push(FxHashMap::default());
         self.divisors.push(FxHashMap::default());
         self.region(test);
-        let tested = self.fork();
         let Op::Condition { cond, values } = &self.func.inst(self.func.terminator(test)).op else {
             unreachable!("the test of a verified `while` ends in `condition`")
         };
@@ -271,8 +268,6 @@ impl Emitter<'_> {
         self.addresses.pop();
         self.slacks.pop();
         self.divisors.pop();
-        self.end_loop(opened);
-        self.join(tested);
         self.assign(&variables, self.func.yielded(body));
         asm!(self, "bra.uni {again}");
         self.asm.define_label(&end);

@@ -11,6 +11,7 @@
 //! computed once, in 64 bits; the thread part once per thread; and the register part is the constant in `[address+constant]`. A tile of
 //! indices that only addresses memory needs no registers.
 
+mod allocate_shared;
 mod arithmetic;
 mod carried;
 mod control;
@@ -18,25 +19,32 @@ mod exchange;
 mod if_any;
 mod index;
 mod memory;
+mod module;
 mod needed;
+mod roles;
 mod text;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::analysis::affine::AffineFacts;
-use crate::analysis::uniform_loads::{self, Reader};
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Function, Handle, Inst, InstData, Op, Region, SideTable, Stage, Type, Value, Verified};
 use crate::launch_value;
+use crate::launch_value::persistent_entry::{MAP_ALIGNMENT, MAP_BYTES};
 use crate::layout::Layout;
 use crate::location::Loc;
+use crate::passes::{Pass, ScheduledPass};
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
-pub use exchange::budget::SharedUse;
+/// The passes that prepare a kernel for this backend, in order. They follow [`SCHEDULE`](crate::passes::SCHEDULE).
+pub const PASSES: &[ScheduledPass] =
+    &[Pass { name: "allocate_shared", run: |func, target, schedule| Ok(allocate_shared::run(func, target, schedule)) }];
+
 pub(crate) use exchange::budget::{check as check_shared, check_params};
 pub use memory::checked_report::{REPORT_BYTES, Site};
 pub(crate) use memory::width::access_bytes;
+pub use module::Module;
 
 use arithmetic::compare::{PositionTest, Tests};
 use text::registers::{Assembly, Class, Reg, asm};
@@ -102,6 +110,8 @@ struct Emitter<'a> {
     runs: FxHashMap<Value, usize>,
     /// The narrow integers that are clamped, by their registers: the type, and the register of the 32-bit integer.
     clamped: FxHashMap<Reg, (Dtype, Reg)>,
+    /// The words that were loaded and taken apart, by the first of their elements.
+    unpacked: FxHashMap<Reg, (Reg, Vec<Reg>)>,
     /// The address and the length of each pointer.
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The parameters of each launch value.
@@ -110,8 +120,6 @@ struct Emitter<'a> {
     later: FxHashMap<Value, usize>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
-    /// The threads that perform each load of elements that several threads hold.
-    readers: SideTable<Value, Reader>,
     /// The L2 cache policies for these eviction priorities.
     policies: Vec<memory::policies::Policy>,
     sites: Vec<Site>,
@@ -122,39 +130,23 @@ struct Emitter<'a> {
     uses_two_over_pi: bool,
     /// Whether the kernel may begin while the previous launch still writes.
     begins_early: bool,
-    shared: exchange::shared::Shared,
+    /// The shared memory of the op that is being emitted.
+    placed: exchange::shared::Placed,
     /// The exchange of scalars between the CTAs of a program.
     exchange: Option<exchange::cluster::Exchange>,
-    buffers: memory::async_buffer::AsyncBuffers,
-    hazards: memory::hazards::Hazards,
+    buffers: FxHashMap<Value, memory::async_buffer::AsyncBuffer>,
+    rings: roles::Rings,
     loc: Loc,
     target: &'a Asked,
     schedule: Schedule,
 }
 
-/// The PTX of a kernel.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Module {
-    /// The text, which has one entry.
-    pub text: String,
-    /// The entry: the kernel's name as a valid PTX identifier.
-    pub entry: String,
-    /// The accesses and assertions that report, if the kernel is checked.
-    pub sites: Vec<Site>,
-    /// Bytes of dynamic shared memory that a launch must provide. This may exceed the limit of the target.
-    pub shared_bytes: u32,
-    /// The bytes of its parameters. This may exceed the limit of GPUs.
-    pub param_bytes: usize,
-    /// The ops that use the shared memory.
-    pub shared_uses: Vec<SharedUse>,
-}
-
-/// Emits the PTX module of a kernel.
+/// Emits a kernel, or a version of it.
 ///
 /// # Panics
-/// If `func` is verified at a stage other than [`Stage::Gpu`].
+/// If `func` is verified at a stage other than [`Stage::Ptx`].
 pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
-    let Stage::Gpu(schedule) = func.stage() else { panic!("only a kernel that is verified with its layouts is emitted") };
+    let Stage::Ptx(schedule) = func.stage() else { panic!("only a kernel that is verified for this backend is emitted") };
     let func = func.func();
     let mut facts = AffineFacts::new();
     let kept = arithmetic::compare::of_several_blocks(func, &mut facts);
@@ -182,20 +174,20 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         group: None,
         runs: FxHashMap::default(),
         clamped: FxHashMap::default(),
+        unpacked: FxHashMap::default(),
         pointers: SideTable::new(),
         launch_values: launch_values.into_iter().collect(),
         later: FxHashMap::default(),
         report_buffer: None,
-        readers: uniform_loads::compute(func),
         policies: Vec::new(),
         sites: Vec::new(),
         ptx_version: target.name().ptx_version().max(exchange::budget::version_for_params(param_bytes)),
         uses_two_over_pi: false,
         begins_early: func.overlaps() && target.ask(Target::has_dependent_launches),
-        shared: exchange::shared::Shared::default(),
+        placed: exchange::shared::Placed::default(),
         exchange: None,
-        buffers: memory::async_buffer::AsyncBuffers::of(func),
-        hazards: memory::hazards::Hazards::of(func),
+        buffers: FxHashMap::default(),
+        rings: roles::Rings::of(func),
         loc: Loc::NONE,
         target,
         schedule,
@@ -207,55 +199,15 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     emitter.region(func.body);
     let body = std::mem::take(&mut emitter.asm).finish();
 
-    let (entry, (major, minor)) = (text::names::entry(&func.name), emitter.ptx_version);
-    let mut text = format!("//\n// {entry} by galatea\n//\n\n.version {major}.{minor}\n.target {}\n.address_size 64\n\n", target.name());
-    if emitter.uses_two_over_pi {
-        let words: Vec<String> = arithmetic::math::TWO_OVER_PI.iter().map(|word| format!("{word:#010x}")).collect();
-        text.push_str(&format!(".const .align 4 .b32 {}[{}] = {{{}}};\n\n", arithmetic::math::TABLE_NAME, words.len(), words.join(", ")));
-    }
-    if emitter.shared.bytes > 0 {
-        text.push_str(&format!("// shared memory: {} bytes a CTA\n", emitter.shared.bytes));
-        for unused in exchange::launch::unused(func, &emitter.shared.ends, &in_order) {
-            text.push_str(&format!("// {unused}\n"));
-        }
-        text.push_str(&format!(".extern .shared .align 16 .b8 {}[];\n\n", exchange::shared::NAME));
-    }
-    text.push_str(&launch_value::comment(func));
-    text.push_str(&format!(".visible .entry {entry}(\n"));
-    let mut params: Vec<String> =
-        func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
-    if func.reports {
-        params.push("\t.param .u64 .ptr .global .align 8 report".to_string());
-    }
-    let declaration =
-        |(number, dtype): (usize, Dtype)| format!("\t.param .{} {}", memory_type(dtype), launch_value::parameter_name(number));
-    params.extend(launch_types.into_iter().enumerate().map(declaration));
-    text.push_str(&params.join(",\n"));
-    text.push_str(&format!("\n)\n.reqntid {}, 1, 1\n", schedule.threads()));
-    if schedule.num_ctas > 1 {
-        text.push_str(&format!(".explicitcluster\n.reqnctapercluster {}, 1, 1\n", schedule.num_ctas));
-    }
-    if let Some(registers) = schedule.maxnreg {
-        text.push_str(&format!(".maxnreg {registers}\n"));
-    }
-    text.push_str("{\n");
-    text.push_str(&body);
-    text.push_str("}\n");
-    for (index, file) in func.files.iter().enumerate() {
-        text.push_str(&format!("\n.file {} {}\n", index + 1, text::names::file(file)));
-    }
-    let shared_uses = exchange::budget::uses(func, &emitter.shared.peak);
-    Module { text, entry, sites: emitter.sites, shared_bytes: emitter.shared.bytes, param_bytes, shared_uses }
-}
-
-fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String> {
-    match func.ty(value) {
-        Type::Pointer { elem, .. } => {
-            let align = elem.dtype().map_or(1, Dtype::bytes);
-            vec![format!("\t.param .u64 .ptr .global .align {align} param_{index}"), format!("\t.param .u64 param_{index}_len")]
-        }
-        ty => vec![format!("\t.param .{} param_{index}", memory_type(ty.dtype()))],
-    }
+    let shared_ends = exchange::budget::ends(func, schedule);
+    let shared_bytes = shared_ends.values().copied().max().unwrap_or_default();
+    let param_bytes = match emitter.rings.maps().count() {
+        0 => param_bytes,
+        maps => param_bytes.next_multiple_of(MAP_ALIGNMENT) + maps * MAP_BYTES,
+    };
+    emitter.ptx_version = emitter.ptx_version.max(exchange::budget::version_for_params(param_bytes));
+    let version = emitter.version(body, &shared_ends, &in_order, &launch_types);
+    Module { version, sites: emitter.sites, shared_bytes, param_bytes }
 }
 
 /// The type of an element in `ld`, `st` and `.param`, which is its width in memory.
@@ -399,10 +351,11 @@ impl Emitter<'_> {
             let is_used = data.results.iter().any(|result| self.needed[result.index()]);
             if is_used || data.op.has_effects() {
                 self.emit_loc(data.loc);
-                self.shared.op = Some(*inst);
-                self.keep_order(&data.op);
+                // An op may contain others, as a reduction does.
+                let around = std::mem::replace(&mut self.placed, exchange::shared::Placed::of(func.scratch[*inst].as_ref()));
                 self.inst(*inst);
-                self.release_rings(*inst);
+                debug_assert!(self.placed.is_used_up(), "`{}` leaves shared memory that it was given", data.op.name());
+                self.placed = around;
             }
         }
         // Restore in reverse order.
@@ -447,6 +400,7 @@ impl Emitter<'_> {
             Op::Flip { x, axis } => self.flip(*x, *axis as usize, data.results[0]),
             Op::Convert { x } => self.convert(*x, data.results[0]),
             Op::Gather { src, index, axis } => self.gather(*src, *index, *axis as usize, data.results[0]),
+            Op::Dot { a, b, acc, precision } => self.dot([*a, *b, *acc], *precision, data.results[0]),
             Op::Histogram { x, mask, .. } => self.histogram(*x, *mask, data.results[0]),
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
             Op::Sort { .. } => unreachable!("a verified kernel with layouts sorts by butterflies"),
@@ -460,23 +414,37 @@ impl Emitter<'_> {
             Op::Assert { cond, message, .. } => self.assertion(*cond, message, data.loc),
             Op::Atomic { .. } => self.atomic(&data.op, data.results.first().copied()),
             Op::Barrier {} => self.program_barrier(),
+            Op::SyncThreads { threads, .. } if *threads == self.schedule.threads() => self.barrier(),
+            Op::SyncThreads { .. } => self.program_barrier(),
             Op::GdcWait {} if self.target.ask(Target::has_dependent_launches) => asm!(self, "griddepcontrol.wait"),
             Op::GdcLaunchDependents {} if self.target.ask(Target::has_dependent_launches) => asm!(self, "griddepcontrol.launch_dependents"),
             // On such a target launches never overlap.
             Op::GdcWait {} | Op::GdcLaunchDependents {} => {}
-            Op::AsyncBuffer { slots } => self.buffer(*slots, data.results[0]),
+            Op::AsyncBuffer { .. } => self.buffer(data.results[0]),
             Op::AsyncCopy { .. } => self.async_copy(&data.op),
             Op::AsyncCommitGroup {} => asm!(self, "cp.async.commit_group"),
             Op::AsyncWait { pending } => asm!(self, "cp.async.wait_group {pending}"),
             Op::LocalLoad { .. } => self.local_load(&data.op, data.results[0]),
             Op::IssueLoads { loads } => self.issue_loads(loads),
             Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
+            Op::Worker {} => self.special("%ctaid.x", data.results[0]),
+            Op::NumWorkers {} => self.special("%nctaid.x", data.results[0]),
+            // The host decides which version runs.
+            Op::RunsIf { .. } => {}
+            Op::Roles { producer, consumer } => self.roles(*producer, *consumer),
+            Op::Ring { slots } => self.ring(inst, *slots),
+            Op::RingAcquire { ring } => self.ring_acquire(*ring),
+            Op::CopyBlock { block, base, address, place } => self.copy_block(*block, [*base, *address], place),
+            Op::StoreBlock { base, value, address, place } => self.store_block([*base, *address], *value, place),
+            Op::RingWait { ring } => self.ring_wait(*ring, &data.results),
+            Op::RingRelease { block } => self.ring_release(*block),
+            Op::WarpgroupDot { a, b, acc, swapped } => self.warpgroup_dot([*a, *b, *acc], *swapped, data.results[0]),
             Op::IfAny { mask, group, body } => self.if_any(*mask, *group as usize, *body, &data.results),
             Op::AnyInWarp { mask } => self.any_in_warp(*mask, data.results[0]),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::LaunchValue { compute } => self.launch_value(*compute, &data.results),
             Op::Return {} => {
-                self.end_cluster_reads();
+                self.await_cluster();
                 asm!(self, "ret");
             }
             Op::Yield { .. } | Op::Condition { .. } => {}

@@ -3,7 +3,7 @@
 //! Passes remove ops from regions, but not from the tables. After the passes, more than half of the ops in the tables are dead. Compaction makes copies of the
 //! kernel and side tables that much smaller.
 
-use crate::ir::arena::{Handle, Value};
+use crate::ir::arena::{Handle, Inst, Value};
 use crate::ir::function::{Def, Function};
 
 /// The entities of a table that compaction keeps, and their new handles.
@@ -70,6 +70,12 @@ impl Function {
         }
         self.body = regions.get(self.body);
         self.params.iter_mut().for_each(|param| param.value = values.get(param.value));
+        let before = std::mem::take(&mut self.scratch);
+        for old in (0..insts.new.len()).map(Inst::new).filter(|old| insts.has(*old)) {
+            if let Some(scratch) = &before[old] {
+                self.scratch[insts.get(old)] = Some(scratch.clone());
+            }
+        }
         let before = std::mem::take(&mut self.layouts);
         for old in (0..values.new.len()).map(Value::new).filter(|old| values.has(*old)) {
             if let Some(layout) = &before[old] {

@@ -3,10 +3,11 @@
 use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, SideTable, Value};
 use crate::ir::atomic::AtomicOp;
+use crate::ir::fragments::{fragments, warpgroup_accumulator};
 use crate::ir::function::Function;
 use crate::ir::ops::{BinaryOp, Op, UnaryOp};
 use crate::ir::renaming::register_sources;
-use crate::layout::{Conversion, Layout, Level, XorTable, known_conversion};
+use crate::layout::{Conversion, Fragments, Layout, Level, XorTable, known_conversion};
 use crate::location::Loc;
 use crate::schedule::Schedule;
 
@@ -63,6 +64,7 @@ impl Verifier<'_> {
         self.carried_layouts(inst);
         self.moves_nothing(inst);
         self.bitwise_layouts(inst, gpu);
+        self.fragments(inst, gpu);
         if gpu.schedule.num_ctas > 1
             && let Some(what) = crosses_ctas(func, inst, gpu)
         {
@@ -93,6 +95,8 @@ impl Verifier<'_> {
                 | Op::Permute { .. }
                 | Op::Reduce { .. }
                 | Op::Gather { .. }
+                | Op::Dot { .. }
+                | Op::WarpgroupDot { .. }
                 | Op::Histogram { .. }
                 | Op::Convert { .. }
                 | Op::IssueLoads { .. }
@@ -180,6 +184,35 @@ impl Verifier<'_> {
             if register_sources(func, &data.op, x, *result).is_none() {
                 self.broken(inst, format!("{result} has a layout that needs elements of other threads"));
             }
+        }
+    }
+
+    /// Invariant 11: a `dot` has the layouts of a matrix instruction.
+    fn fragments(&mut self, inst: Inst, gpu: &Gpu) {
+        let func = self.func;
+        let data = func.inst(inst);
+        if let Op::WarpgroupDot { acc, swapped, .. } = data.op {
+            let wanted = warpgroup_accumulator(func, acc, swapped, gpu.schedule);
+            if wanted.is_none() || [acc, data.results[0]].iter().any(|value| func.layouts[*value] != wanted) {
+                self.broken(inst, "has accumulators that are not those of the instruction");
+            }
+            return;
+        }
+        if let Op::StoreBlock { value, .. } = data.op {
+            let wanted = warpgroup_accumulator(func, value, false, gpu.schedule);
+            if wanted.is_none() || func.layouts[value] != wanted {
+                self.broken(inst, "stores what has not the layout of accumulators");
+            }
+            return;
+        }
+        let Op::Dot { a, b, acc, .. } = data.op else { return };
+        let wanted = fragments(func, &data.op, gpu.schedule);
+        let has = |value: Value, layout: &Layout| func.layouts[value].as_ref() == Some(layout);
+        let is_right = wanted.is_some_and(|Fragments { a: left, b: right, accumulator }| {
+            has(a, &left) && has(b, &right) && has(acc, &accumulator) && has(data.results[0], &accumulator)
+        });
+        if !is_right {
+            self.broken(inst, "has operands that are no fragments of a matrix instruction");
         }
     }
 

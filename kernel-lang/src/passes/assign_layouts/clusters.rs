@@ -3,10 +3,10 @@
 //! CTAs share a program's elementwise ops, its memory accesses and its reductions. Ops that move single elements between CTAs are rejected:
 //! access to another CTA's shared memory is slow, and a kernel that needs it is better off with one larger CTA.
 
-use crate::analysis::uniform_loads::{self, Reader};
+use crate::analysis::uniform_loads;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::use_counts;
-use crate::ir::{AtomicOp, Function, Handle, Inst, Op, SideTable, Value};
+use crate::ir::{AtomicOp, Function, Handle, Inst, Op, Reader, SideTable, Value};
 use crate::layout::{Conversion, Layout, Level, XorTable, known_conversion};
 
 /// Reports the ops of a kernel with layouts that its CTAs cannot share.
@@ -54,9 +54,7 @@ fn obstacle(func: &Function, readers: &SideTable<Value, Reader>, uses: &[u32], i
             is_shared(*offset).then(|| "what an atomic finds is not known".to_string())
         }
         // The owner reads, and broadcasts only to the threads of its own CTA.
-        Op::Load { .. } | Op::LocalLoad { .. }
-            if matches!(data.op, Op::Load { volatile: true, .. }) || readers[data.results[0]] == Reader::Broadcast =>
-        {
+        Op::Load { .. } | Op::LocalLoad { .. } if readers[data.results[0]] == Reader::Broadcast => {
             is_shared(data.results[0]).then(|| "a load of a tensor that the kernel also writes cannot be broadcast".to_string())
         }
         Op::Convert { x } => {

@@ -63,6 +63,7 @@ impl Components {
                 }
             }
             Op::Gather { index, .. } => self.join(*index, results[0]),
+            Op::Dot { acc, .. } | Op::WarpgroupDot { acc, .. } => self.join(*acc, results[0]),
             Op::Histogram { x, mask, .. } => mask.iter().for_each(|mask| self.join(*x, *mask)),
             // Tiles of one op that have equal shapes share a layout.
             _ => {

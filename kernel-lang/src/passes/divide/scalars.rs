@@ -9,7 +9,7 @@ use rustc_hash::FxHashSet;
 use crate::ir::rewrite::{Changed, expand_each};
 use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Region, Value};
 use crate::launch_value::sizes::Sizes;
-use crate::launch_value::{executed, is_uniform, known_scalars};
+use crate::launch_value::{executed, known_scalars};
 
 use super::Division;
 
@@ -27,7 +27,7 @@ pub(crate) fn run(func: &mut Function) -> Changed {
     if !regions.iter().flat_map(|region| &func.region(*region).insts).any(|inst| division(func, *inst).is_some()) {
         return false;
     }
-    let (sizes, known) = (Sizes::of(func), known_scalars(func, &regions, &is_uniform));
+    let (sizes, known) = (Sizes::of(func), known_scalars(func, &regions, &Op::is_uniform));
     let regions: FxHashSet<Region> = regions.into_iter().collect();
     expand_each(func, |func, region, inst| {
         let is_known = |value| func.param_index(value).is_some() || known[value];

@@ -17,8 +17,8 @@ use crate::analysis::bounds;
 use crate::analysis::loops::{self, Loop};
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Value, computation};
+use crate::launch_value::Copies;
 use crate::launch_value::sizes::Sizes;
-use crate::launch_value::{Copies, is_uniform};
 
 /// Products of scalars that the host knows are less than this.
 const END: i64 = 1 << 28;
@@ -193,7 +193,7 @@ impl Halves {
     pub(super) fn test(&self, b: &mut Builder<'_>, mut rests: Vec<Value>) -> Value {
         let mut copies = Copies::new(b.region);
         let mut copied = |b: &mut Builder<'_>, scalar: Value| {
-            copies.add_all(b.func, &computation(b.func, scalar, &is_uniform).expect("the host knows it"));
+            copies.add_all(b.func, &computation(b.func, scalar, &Op::is_uniform).expect("the host knows it"));
             copies.copy(scalar)
         };
         let (zero, one) = (b.index(0), b.index(1));
@@ -298,7 +298,7 @@ fn odd_products(func: &Function, polynomial: &Polynomial) -> Option<Vec<Vec<Valu
 
 /// Does the host know a scalar at launch?
 fn is_known(func: &Function, scalar: Value) -> bool {
-    computation(func, scalar, &is_uniform).is_some()
+    computation(func, scalar, &Op::is_uniform).is_some()
 }
 
 /// The products that must be small, so that an index of a tile has the value of its exact sum; `None` if it may have another one.

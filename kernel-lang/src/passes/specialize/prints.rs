@@ -20,7 +20,7 @@ use crate::dtype::Dtype;
 use crate::ir::{AtomicOp, BinaryOp, Builder, Cache, CompareOp, ConstExpr, Evict, Function, Op, Scope, Semantics, Type, Value};
 
 /// The name of the buffer. No parameter of the user can have this name.
-const NAME: &str = "self";
+pub(crate) const NAME: &str = "self";
 
 /// Adds the buffer, and replaces every remaining `print`.
 pub(super) fn write_prints(func: &mut Function) {

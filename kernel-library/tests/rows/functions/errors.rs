@@ -37,6 +37,10 @@ fn texts_of_errors() {
     let adam = AdamW::default();
     let (heads, positions, table) = (floats(&[3, 2, 4]), integers(&[3]), floats(&[5, 2]));
 
+    let halves = |shape: &[usize]| cpu.zeros::<f16>(shape).unwrap();
+    let (a, b) = (halves(&[2, 4]), halves(&[4, 3]));
+    let (mut space, far_half) = (halves(&[7]), sim.zeros::<f16>([4, 3]).unwrap());
+
     let have = texts! {
         softmax(&scalar);
         row_cumsum(&scalar);
@@ -56,6 +60,24 @@ fn texts_of_errors() {
         bin_counts::<_, 4>(&x, f32::MIN, f32::MAX);
         transpose(&row);
         transpose(&floats(&[2, 3, 4]));
+
+        matmul(&halves(&[4]), &b);
+        matmul(&a, &halves(&[4]));
+        matmul(&a, &halves(&[3, 4]));
+        matmul(&a, &far_half);
+        matmul(&halves(&[5, 2, 4]), &halves(&[3, 4, 3]));
+        Matmul::new().transposed_a().product(&a, &b);
+        Matmul::new().transposed_b().product(&a, &b);
+        matmul_into(&a, &b, &mut floats(&[3, 2]));
+        matmul_into(&a, &b, &mut elsewhere(&[2, 3]));
+        Matmul::new().bias(&halves(&[2])).product(&a, &b);
+        Matmul::new().row_bias(&halves(&[3])).product(&a, &b);
+        Matmul::new().bias(&far_half).product(&a, &b);
+        Matmul::new().residual(&b).product(&a, &b);
+        Matmul::new().padding(Padding::Always).workspace(&mut space).product(&a, &b);
+        matmul_gated(&a, &b, &halves(&[4, 2]));
+        matmul_gated(&halves(&[5, 2, 4]), &halves(&[5, 4, 3]), &halves(&[5, 4, 3]));
+        Matmul::new().bias(&halves(&[3])).gated_product(&a, &b, &b);
 
         swiglu(&x, &other);
         swiglu(&x, &row);

@@ -6,6 +6,7 @@ mod axes;
 mod embeddings;
 mod errors;
 mod losses;
+mod matmuls;
 mod norms;
 mod optimizers;
 mod positions;

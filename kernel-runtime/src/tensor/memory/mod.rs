@@ -64,6 +64,14 @@ impl Memory {
         }
     }
 
+    /// Makes a stream of the same device the home stream, ordered after all work on the memory so far.
+    pub(crate) fn set_home(&mut self, stream: &Stream) -> Result<()> {
+        match self {
+            Memory::Cuda(buffer) => buffer.set_home(stream),
+            Memory::Host(_) | Memory::Sim(_) => Ok(()),
+        }
+    }
+
     /// Copies `source` to the bytes from `offset` on.
     ///
     /// # Safety

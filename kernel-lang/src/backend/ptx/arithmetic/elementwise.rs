@@ -96,7 +96,7 @@ impl Emitter<'_> {
         self.define(result, lanes(all));
     }
 
-    fn special(&mut self, name: &str, result: Value) {
+    pub(crate) fn special(&mut self, name: &str, result: Value) {
         let (narrow, wide) = (self.reg(Class::B32), self.reg(Class::B64));
         asm!(self, "mov.u32 {narrow}, {name}");
         asm!(self, "cvt.u64.u32 {wide}, {narrow}");

@@ -39,7 +39,8 @@ impl Emitter<'_> {
     /// Splits angles into a remainder in [-pi/4, pi/4] and a multiple of pi/2.
     pub(crate) fn reduce_pio2(&mut self, x: Value, remainder: Value, quadrant: Value) {
         let lanes = self.lanes(x);
-        let count = if matches!(lanes, Lanes::Splat(_)) { 1 } else { self.lane_count(x) };
+        let is_splat = matches!(lanes, Lanes::Splat(_));
+        let count = if is_splat { 1 } else { self.lane_count(x) };
         let reduced: Vec<Reduced> = (0..count).map(|register| self.reduce_small(lanes.get(register))).collect();
         let any = reduced.iter().map(|one| one.is_large).reduce(|any, large| {
             let both = self.reg(Class::Pred);
@@ -53,7 +54,7 @@ impl Emitter<'_> {
             self.asm.define_label(&skip);
             self.uses_two_over_pi = true;
         }
-        let wrap = |regs: Vec<Reg>| if count == 1 { Lanes::Splat(regs[0]) } else { Lanes::Each(regs) };
+        let wrap = |regs: Vec<Reg>| if is_splat { Lanes::Splat(regs[0]) } else { Lanes::Each(regs) };
         self.define(remainder, wrap(reduced.iter().map(|one| one.remainder).collect()));
         self.define(quadrant, wrap(reduced.iter().map(|one| one.quadrant).collect()));
     }

@@ -1,13 +1,20 @@
 //! Resource budgets of a kernel: shared memory and parameter bytes, compared with the target's limits, and the errors for kernels that
 //! exceed them.
 
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
 use crate::diagnostic::Diagnostic;
 use crate::dtype::Dtype;
-use crate::ir::{Function, Op, Type};
+use crate::ir::{Function, Inst, Op, Type};
 use crate::location::{Loc, Name};
+use crate::schedule::Schedule;
 use crate::target::Asked;
 
-use crate::backend::ptx::exchange::shared::Allocation;
+use crate::backend::ptx::exchange::cluster;
+use crate::backend::ptx::exchange::shared::WIDEST;
+use crate::backend::ptx::memory::async_buffer::last_users;
 
 /// The maximum number of parameter bytes of a kernel (PTX ISA, "Kernel Function Parameters").
 const PARAM_BYTES: usize = 32764;
@@ -49,22 +56,70 @@ pub(crate) fn param_bytes(func: &Function, launch_types: &[Dtype]) -> usize {
 
 /// An op that uses shared memory at the point of the kernel's peak use.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SharedUse {
+struct SharedUse {
     /// The span of the op in the source.
-    pub loc: Loc,
+    loc: Loc,
     /// The source file, if it is not the kernel's own.
-    pub file: Option<Name>,
+    file: Option<Name>,
     /// The op, in the terms of the kernel language.
-    pub what: String,
+    what: String,
     /// The bytes of shared memory that the op uses.
-    pub bytes: u32,
+    bytes: u32,
+}
+
+/// A range of shared memory and the op that uses it; no op, if the exchanges of a cluster do.
+#[derive(Clone)]
+struct Allocation {
+    range: Range<u32>,
+    op: Option<Inst>,
+}
+
+/// The end of the last bytes of shared memory that each op uses; of no op: those that the exchanges of a cluster use.
+pub(crate) fn ends(func: &Function, schedule: Schedule) -> FxHashMap<Option<Inst>, u32> {
+    let of_ops = func.all_insts().into_iter().filter_map(|inst| Some((Some(inst), func.scratch[inst].as_ref()?.end())));
+    of_ops.chain(of_cluster(func, schedule).map(|range| (None, range.end))).collect()
+}
+
+fn of_cluster(func: &Function, schedule: Schedule) -> Option<Range<u32>> {
+    cluster::slot_bytes(func, schedule).map(|bytes| 0..(2 * bytes).next_multiple_of(WIDEST))
+}
+
+/// The allocations that live when the maximum is first reached.
+fn peak(func: &Function, schedule: Schedule) -> Vec<Allocation> {
+    let last_users = last_users(func);
+    let mut live: Vec<Allocation> = of_cluster(func, schedule).map(|range| Allocation { range, op: None }).into_iter().collect();
+    let (mut bytes, mut peak) = (0, live.clone());
+    func.for_each_inst(func.body, &mut |inst| {
+        for part in func.scratch[inst].iter().flat_map(|scratch| &scratch.parts) {
+            let own = Allocation { range: part.range.clone(), op: Some(inst) };
+            if part.range.end > bytes {
+                bytes = part.range.end;
+                peak = live.iter().cloned().chain([own.clone()]).collect();
+            }
+            if matches!(func.inst(inst).op, Op::AsyncBuffer { .. }) {
+                live.push(own);
+            }
+        }
+        // A buffer lives on in the regions of its last user.
+        live.retain(|held| {
+            held.op.is_none_or(|op| last_users.get(&func.inst(op).results[0]).is_none_or(|last| !ends_with(func, *last, inst)))
+        });
+    });
+    peak
+}
+
+/// Is an op the last one of another op and its regions?
+fn ends_with(func: &Function, whole: Inst, inst: Inst) -> bool {
+    let mut last = whole;
+    func.inst(whole).op.for_each_region(&mut |region| last = func.terminator(region));
+    last == inst
 }
 
 /// The uses of shared memory at the peak, in the order of the addresses.
-pub(crate) fn uses(func: &Function, peak: &[Allocation]) -> Vec<SharedUse> {
-    let mut peak: Vec<&Allocation> = peak.iter().collect();
+fn uses(func: &Function, schedule: Schedule) -> Vec<SharedUse> {
+    let mut peak = peak(func, schedule);
     peak.sort_by_key(|allocation| allocation.range.start);
-    let of = |allocation: &&Allocation| {
+    let of = |allocation: &Allocation| {
         let (loc, what) = match allocation.op {
             Some(inst) => (func.inst(inst).loc, words(&func.inst(inst).op)),
             None => (Loc::NONE, "scalars of the reductions, which the CTAs of a program exchange,".to_string()),
@@ -79,11 +134,13 @@ pub(crate) fn uses(func: &Function, peak: &[Allocation]) -> Vec<SharedUse> {
 ///
 /// # Errors
 /// If the memory exceeds the limit. The error names each op with its line and its bytes.
-pub(crate) fn check(bytes: u32, uses: &[SharedUse], target: &Asked) -> Result<(), Diagnostic> {
+pub(crate) fn check(func: &Function, target: &Asked, schedule: Schedule) -> Result<(), Diagnostic> {
+    let bytes = ends(func, schedule).into_values().max().unwrap_or_default();
     if target.ask(|target| bytes <= target.shared_bytes()) {
         return Ok(());
     }
     let (name, most) = (target.name(), target.name().shared_bytes());
+    let uses = uses(func, schedule);
     let list: Vec<String> = uses.iter().map(SharedUse::to_string).collect();
     let message = format!("this kernel takes {bytes} bytes of shared memory, and {name} has {most}: {}", list.join("; "));
     let loc = uses.iter().rev().max_by_key(|own| own.bytes).map_or(Loc::NONE, |own| own.loc);

@@ -10,6 +10,7 @@
 
 use crate::dtype::Dtype;
 use crate::ir::{Function, Op};
+use crate::schedule::Schedule;
 
 use crate::backend::ptx::Emitter;
 use crate::backend::ptx::exchange::shared::WIDEST;
@@ -29,18 +30,13 @@ pub(crate) struct Exchange {
 }
 
 impl Emitter<'_> {
-    /// At the top of a kernel: allocates the slots if several CTAs reduce a tile to a scalar.
+    /// At the top of a kernel: sets up the slots if several CTAs reduce a tile to a scalar.
     pub(crate) fn prepare_exchange(&mut self) {
-        let scalars = if self.schedule.num_ctas > 1 { most_scalars(self.func) } else { 0 };
-        if scalars == 0 {
-            return;
-        }
-        let bytes = scalars * self.schedule.num_ctas * SCALAR;
-        let range = self.hold(2 * bytes);
+        let Some(bytes) = slot_bytes(self.func, self.schedule) else { return };
         let offset = self.reg(Class::B32);
-        asm!(self, "mov.b32 {offset}, {}", range.start);
+        asm!(self, "mov.b32 {offset}, 0");
         asm!(self, "barrier.cluster.arrive.release.aligned");
-        self.exchange = Some(Exchange { offset, both: 2 * range.start + bytes, awaits_start: true });
+        self.exchange = Some(Exchange { offset, both: bytes, awaits_start: true });
     }
 
     /// Waits until all CTAs of the cluster have started, unless the wait was emitted already.
@@ -92,6 +88,12 @@ impl Emitter<'_> {
         }
         received
     }
+}
+
+/// The bytes of one of both slots, of which the first begins shared memory. `None` if the CTAs of a program reduce no tile to a scalar.
+pub(crate) fn slot_bytes(func: &Function, schedule: Schedule) -> Option<u32> {
+    let scalars = if schedule.num_ctas > 1 { most_scalars(func) } else { 0 };
+    (scalars > 0).then_some(scalars * schedule.num_ctas * SCALAR)
 }
 
 /// The maximum number of scalars that one reduction of the kernel produces.

@@ -26,8 +26,7 @@ impl Emitter<'_> {
         let extents = self.func.ty(src).extents();
         let mut strides = row_major(&extents);
         let numel = extents.iter().product::<usize>() as u32;
-        let at_once = self.at_once(numel, |elements| elements * bytes);
-        let range = self.scratch(at_once * bytes);
+        let (at_once, range) = (self.at_once(), self.scratch());
 
         let layout = self.tile_layout(src);
         let owner = self.owner_in_cta(&layout);
@@ -66,7 +65,6 @@ impl Emitter<'_> {
             let fill = variables.get(register).copied();
             regs.push(self.load_group("ld.shared", &operand, dtype, reads, &[fill])[0]);
         }
-        self.reads_shared(range);
         let regs = self.end_parts(part, numel * bytes, variables, regs);
         self.define(result, Lanes::Each(regs));
     }
@@ -74,8 +72,7 @@ impl Emitter<'_> {
     pub(crate) fn histogram(&mut self, x: Value, mask: Option<Value>, result: Value) {
         let dtype = self.func.ty(x).dtype();
         let bins = self.func.ty(result).numel() as u32;
-        let at_once = self.at_once(bins, |bins| 4 * bins);
-        let range = self.scratch(4 * at_once);
+        let (at_once, range) = (self.at_once(), self.scratch());
         let variables = self.results_of_parts(at_once < bins, Dtype::I32, self.lane_count(result));
         let part = self.begin_parts(at_once < bins, 4 * at_once);
         let (thread, threads) = (self.thread(), self.schedule.threads());
@@ -125,7 +122,6 @@ impl Emitter<'_> {
             let operand = format!("[{address}+{}]", i64::from(range.start) + constant);
             regs.extend(self.load_group("ld.shared", &operand, Dtype::I32, reads, &[variables.get(register).copied()]));
         }
-        self.reads_shared(range);
         let regs = self.end_parts(part, 4 * bins, variables, regs);
         self.define(result, Lanes::Each(regs));
     }
@@ -152,9 +148,8 @@ impl Emitter<'_> {
                 regs.iter().map(exchange).collect()
             }
             _ => {
-                let bytes = self.schedule.threads() * dtype.bytes() as u32;
-                let at_once = self.at_once(regs.len() as u32, |registers| registers * bytes);
-                regs.chunks(at_once as usize).flat_map(|regs| self.across_warps(dtype, regs, 32 << at)).collect()
+                let at_once = self.at_once() as usize;
+                regs.chunks(at_once).flat_map(|regs| self.across_warps(dtype, regs, 32 << at)).collect()
             }
         };
         self.define(result, Lanes::Each(turned));
@@ -163,7 +158,7 @@ impl Emitter<'_> {
     /// The registers of the thread whose index differs in `bit`.
     fn across_warps(&mut self, dtype: Dtype, regs: &[Reg], bit: u32) -> Vec<Reg> {
         let (thread, threads, bytes) = (self.thread(), self.schedule.threads(), dtype.bytes() as u32);
-        let range = self.scratch(regs.len() as u32 * threads * bytes);
+        let range = self.scratch();
         let operand = |address: Reg, register: usize| format!("[{address}+{}]", range.start + register as u32 * threads * bytes);
         let own = self.thread_address(thread, dtype.bytes());
         for (register, reg) in regs.iter().enumerate() {
@@ -173,10 +168,7 @@ impl Emitter<'_> {
         let partner = self.reg(Class::B32);
         asm!(self, "xor.b32 {partner}, {thread}, {bit}");
         let theirs = self.thread_address(partner, dtype.bytes());
-        let turned =
-            (0..regs.len()).map(|register| self.load_group("ld.shared", &operand(theirs, register), dtype, None, &[None])[0]).collect();
-        self.reads_shared(range);
-        turned
+        (0..regs.len()).map(|register| self.load_group("ld.shared", &operand(theirs, register), dtype, None, &[None])[0]).collect()
     }
 
     fn tile_layout(&self, tile: Value) -> Layout {

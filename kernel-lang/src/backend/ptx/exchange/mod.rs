@@ -5,6 +5,7 @@ pub(crate) mod budget;
 pub(crate) mod cluster;
 pub(crate) mod launch;
 pub(crate) mod lookup;
+pub(crate) mod outer_products;
 pub(crate) mod parts;
 pub(crate) mod reduce;
 pub(crate) mod relayout;

@@ -35,9 +35,9 @@ use crate::backend::ptx::{Emitter, Lanes, Source};
 
 /// The hardware bit that holds a bit of the index along the axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bit {
-    level: Level,
-    pub(super) bit: usize,
+pub(crate) struct Bit {
+    pub(crate) level: Level,
+    pub(crate) bit: usize,
 }
 
 impl Bit {
@@ -304,7 +304,7 @@ pub(crate) fn summed_products(func: &Function) -> Vec<bool> {
 }
 
 /// Whether all lanes of a warp hold the same values when these bits of the index along the axis remain to be combined.
-fn lanes_alike(layout: &Layout, left: &[Bit], axis: usize) -> bool {
+pub(crate) fn lanes_alike(layout: &Layout, left: &[Bit], axis: usize) -> bool {
     (0..layout.bits(Level::Lane)).all(|bit| {
         let is_along = |at: usize| layout.basis_along(Level::Lane, bit, at) != 0;
         !left.contains(&Bit { level: Level::Lane, bit }) && (0..layout.shape().len()).all(|at| at == axis || !is_along(at))
@@ -312,7 +312,7 @@ fn lanes_alike(layout: &Layout, left: &[Bit], axis: usize) -> bool {
 }
 
 /// The hardware bits of an index along the axis, in the order in which runs are combined.
-fn index_bits(layout: &Layout, axis: usize, is_commutative: bool) -> Vec<Bit> {
+pub(crate) fn index_bits(layout: &Layout, axis: usize, is_commutative: bool) -> Vec<Bit> {
     let mut bits = Vec::new();
     for level in Level::ALL {
         for bit in 0..layout.bits(level) {

@@ -12,7 +12,7 @@ use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes, Source};
 
 /// The maximum number of bytes that a `flip` writes to shared memory before a barrier.
-const EXCHANGED_BYTES: u32 = 16 << 10;
+pub(crate) const EXCHANGED_BYTES: u32 = 16 << 10;
 
 impl Emitter<'_> {
     /// `broadcast`, `expand_dims`, `reshape`, `permute`: every thread already holds the elements of the result.
@@ -56,9 +56,7 @@ impl Emitter<'_> {
             }
             (lane, warp) => {
                 // In several exchanges, because a tile may be larger than shared memory.
-                let bytes = self.schedule.threads() * dtype.bytes() as u32;
-                let most = (EXCHANGED_BYTES / bytes).clamp(1, regs.len() as u32);
-                let at_once = self.at_once(most, |registers| registers * bytes) as usize;
+                let at_once = self.at_once() as usize;
                 regs.chunks(at_once).flat_map(|regs| self.exchanged(dtype, regs, lane | warp << 5)).collect()
             }
         };
@@ -68,7 +66,7 @@ impl Emitter<'_> {
     /// The registers of the thread whose index differs in those bits, through shared memory.
     fn exchanged(&mut self, dtype: Dtype, regs: &[Reg], bits: u32) -> Vec<Reg> {
         let bytes = self.schedule.threads() * dtype.bytes() as u32;
-        let range = self.scratch(bytes * regs.len() as u32);
+        let range = self.scratch();
         let thread = self.thread();
         let other = self.reg(Class::B32);
         asm!(self, "xor.b32 {other}, {thread}, {bits}");
@@ -78,10 +76,7 @@ impl Emitter<'_> {
             self.store_group("st.shared", &operand(own, index), dtype, None, &[*reg]);
         }
         self.barrier();
-        let received = (0..regs.len()).flat_map(|index| self.load_group("ld.shared", &operand(other, index), dtype, None, &[None]));
-        let received = received.collect();
-        self.reads_shared(range);
-        received
+        (0..regs.len()).flat_map(|index| self.load_group("ld.shared", &operand(other, index), dtype, None, &[None])).collect()
     }
 
     /// `convert`: uses the cheapest plan.
@@ -163,8 +158,7 @@ impl Emitter<'_> {
     fn through_shared(&mut self, plan: &SharedPlan, dtype: Dtype, regs: &[Reg]) -> Vec<Reg> {
         let bytes = dtype.bytes() as u32;
         let elements = plan.memory.elements();
-        let at_once = self.at_once(elements, |elements| elements * bytes);
-        let range = self.scratch(at_once * bytes);
+        let (at_once, range) = (self.at_once(), self.scratch());
         let thread = self.thread();
         let stores = self.owner(plan.store.idle.lane | plan.store.idle.warp << 5, thread);
         let loaded: Vec<u32> = plan.load.instructions.iter().flat_map(|instruction| instruction.registers.iter().copied()).collect();
@@ -187,7 +181,6 @@ impl Emitter<'_> {
             let fill = (0..access.registers.len()).map(|register| variables.get(read.len() + register).copied()).collect::<Vec<_>>();
             read.extend(self.load_group("ld.shared", &from, dtype, is_inside, &fill));
         }
-        self.reads_shared(range);
         let read = self.end_parts(part, elements * bytes, variables, read);
         let out: BTreeMap<u32, Reg> = loaded.into_iter().zip(read).collect();
         let registers = out.len() + plan.copies.len();

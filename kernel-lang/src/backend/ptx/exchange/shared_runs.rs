@@ -3,6 +3,7 @@
 use crate::backend::ptx::Emitter;
 use crate::backend::ptx::exchange::reduce::{Bit, Cx};
 use crate::backend::ptx::exchange::shared::WIDEST;
+use crate::backend::ptx::exchange::slices::slices;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 
 /// As many results of warps as are combined between lanes rather than by each lane: 5 shuffles take less time than 8 loads and 31 operations.
@@ -31,8 +32,8 @@ impl Emitter<'_> {
         // Values that the threads compute once, after the first barrier.
         let mut known: Option<(Vec<Reg>, Vec<Option<Reg>>)> = None;
         let mut own: Vec<Reg> = Vec::new();
-        for slice in self.slices(runs.len(), &dtypes, writers) {
-            let range = self.scratch(slice.bytes(&dtypes, writers));
+        for slice in slices(runs.len(), &dtypes, writers, &mut |_, _| self.at_once()) {
+            let range = self.scratch();
             let offset = |input: usize, run: usize, writer: u32| {
                 range.start + slice.offset(&dtypes, writers, input, run) + writer * dtypes[input].bytes() as u32
             };
@@ -108,7 +109,6 @@ impl Emitter<'_> {
                 }
                 cx.totals.insert(first, total);
             }
-            self.reads_shared(range);
         }
     }
 
@@ -134,8 +134,8 @@ impl Emitter<'_> {
         }
         let (thread, threads) = (self.thread(), self.schedule.threads());
         let mut totals: Vec<Vec<Reg>> = Vec::new();
-        for slice in self.slices(runs.len(), &dtypes, threads) {
-            let range = self.scratch(slice.bytes(&dtypes, threads));
+        for slice in slices(runs.len(), &dtypes, threads, &mut |_, _| self.at_once()) {
+            let range = self.scratch();
             let offset = |input: usize, run: usize| range.start + slice.offset(&dtypes, threads, input, run);
             let own: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(thread, dtype.bytes())).collect();
             for run in slice.runs.clone() {
@@ -178,7 +178,6 @@ impl Emitter<'_> {
                     }
                 }
             }
-            self.cluster_reads_shared(range);
         }
         cx.totals = runs.into_iter().zip(totals).collect();
     }

@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use crate::dtype::Dtype;
 
-use crate::backend::ptx::Emitter;
 use crate::backend::ptx::exchange::shared::WIDEST;
 
 /// Runs and inputs of a reduction that go through shared memory at once: the runs of the first input, then those of the second, and so on.
@@ -35,27 +34,28 @@ impl Slice {
     }
 }
 
-impl Emitter<'_> {
-    /// The slices in which `runs` runs of these inputs go through shared memory, each with `writers` writing threads. There is one slice if
-    /// everything fits.
-    pub(crate) fn slices(&self, runs: usize, dtypes: &[Dtype], writers: u32) -> Vec<Slice> {
-        let inputs = dtypes.len();
-        let of = |runs: u32, inputs: usize| Slice { runs: 0..runs as usize, inputs: 0..inputs }.bytes(dtypes, writers);
-        let runs_at_once = self.at_once(runs as u32, |runs| of(runs, inputs)) as usize;
-        let mut inputs_at_once = inputs;
-        if runs_at_once == 1 {
-            // If one run does not fit, take as many inputs of the widest type as fit.
-            let widest = dtypes.iter().map(|dtype| (writers * dtype.bytes() as u32).next_multiple_of(WIDEST)).max().unwrap_or(0);
-            let bytes = |count: u32| if count == inputs as u32 { of(1, inputs) } else { count * widest };
-            inputs_at_once = self.at_once(inputs as u32, bytes) as usize;
-        }
-        let mut slices = Vec::new();
-        for run in (0..runs).step_by(runs_at_once) {
-            for input in (0..inputs).step_by(inputs_at_once) {
-                let (last_run, last_input) = ((run + runs_at_once).min(runs), (input + inputs_at_once).min(inputs));
-                slices.push(Slice { runs: run..last_run, inputs: input..last_input });
-            }
-        }
-        slices
+/// How many of a number of parts fit into shared memory, from the bytes that so many take.
+type AtOnce<'a> = &'a mut dyn FnMut(u32, &dyn Fn(u32) -> u32) -> u32;
+
+/// The slices in which `runs` runs of these inputs go through shared memory, each with `writers` writing threads. There is one slice if
+/// everything fits.
+pub(crate) fn slices(runs: usize, dtypes: &[Dtype], writers: u32, at_once: AtOnce<'_>) -> Vec<Slice> {
+    let inputs = dtypes.len();
+    let of = |runs: u32, inputs: usize| Slice { runs: 0..runs as usize, inputs: 0..inputs }.bytes(dtypes, writers);
+    let runs_at_once = at_once(runs as u32, &|runs| of(runs, inputs)) as usize;
+    let mut inputs_at_once = inputs;
+    if runs_at_once == 1 {
+        // If one run does not fit, take as many inputs of the widest type as fit.
+        let widest = dtypes.iter().map(|dtype| (writers * dtype.bytes() as u32).next_multiple_of(WIDEST)).max().unwrap_or(0);
+        let bytes = |count: u32| if count == inputs as u32 { of(1, inputs) } else { count * widest };
+        inputs_at_once = at_once(inputs as u32, &bytes) as usize;
     }
+    let mut slices = Vec::new();
+    for run in (0..runs).step_by(runs_at_once) {
+        for input in (0..inputs).step_by(inputs_at_once) {
+            let (last_run, last_input) = ((run + runs_at_once).min(runs), (input + inputs_at_once).min(inputs));
+            slices.push(Slice { runs: run..last_run, inputs: input..last_input });
+        }
+    }
+    slices
 }

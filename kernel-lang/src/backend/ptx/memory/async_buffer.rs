@@ -7,11 +7,10 @@
 //! as long as those of the row. For the gradient of an RMS norm, 4096 x 1024 halves with 8 warps, that is 18.1 instead of 15.0 us (H200).
 
 use rustc_hash::FxHashMap;
-use std::ops::Range;
 
-use crate::analysis::uniform_loads::Reader;
 use crate::dtype::Dtype;
-use crate::ir::{Cache, Function, Inst, Op, Region, Value};
+use crate::ir::{Cache, Function, Inst, Op, Reader, Region, Value};
+use crate::schedule::Schedule;
 
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes};
@@ -23,23 +22,13 @@ const CHUNK: u32 = 16;
 /// The narrowest copy that `cp.async` supports, in bytes.
 const LEAST: u32 = 4;
 
-/// The live async buffers.
-#[derive(Default)]
-pub(crate) struct AsyncBuffers {
-    alive: Vec<AsyncBuffer>,
-    /// For each async buffer, the last op of its region that uses the buffer or contains a use.
-    last_users: FxHashMap<Value, Inst>,
-}
-
-impl AsyncBuffers {
-    /// The state before anything is emitted.
-    pub(crate) fn of(func: &Function) -> AsyncBuffers {
-        let (mut homes, mut last_users) = (FxHashMap::default(), FxHashMap::default());
-        if func.all_insts().iter().any(|inst| matches!(func.inst(*inst).op, Op::AsyncBuffer { .. })) {
-            note_users(func, func.body, &mut Vec::new(), &mut homes, &mut last_users);
-        }
-        AsyncBuffers { alive: Vec::new(), last_users }
+/// For each async buffer, the last op of its region that uses the buffer or contains a use.
+pub(crate) fn last_users(func: &Function) -> FxHashMap<Value, Inst> {
+    let (mut homes, mut last_users) = (FxHashMap::default(), FxHashMap::default());
+    if func.all_insts().iter().any(|inst| matches!(func.inst(*inst).op, Op::AsyncBuffer { .. })) {
+        note_users(func, func.body, &mut Vec::new(), &mut homes, &mut last_users);
     }
+    last_users
 }
 
 /// Collects the users of async buffers under a region. `around` lists the enclosing regions, each with the op that contains the next
@@ -67,11 +56,20 @@ fn note_users(
     }
 }
 
-struct AsyncBuffer {
-    value: Value,
-    /// The op, in the buffer's region, after which the buffer is dead.
-    last: Inst,
-    range: Range<u32>,
+/// The bytes of a slot: a thread has the elements of a tile that it holds, and a warp has a scalar.
+pub(crate) fn slot_bytes(func: &Function, buffer: Value, schedule: Schedule) -> u32 {
+    let bytes = func.ty(buffer).dtype().bytes() as u32;
+    match &func.layouts[buffer] {
+        Some(layout) => layout.registers_per_thread() * bytes * schedule.threads(),
+        None => bytes * schedule.num_warps,
+    }
+}
+
+/// An async buffer that was emitted.
+#[derive(Clone, Copy)]
+pub(crate) struct AsyncBuffer {
+    /// The offset in shared memory.
+    start: u32,
     /// The address of the thread's first chunk, or of its warp's scalar, in the first slot.
     own: Reg,
     slot_bytes: u32,
@@ -80,12 +78,12 @@ struct AsyncBuffer {
 }
 
 impl Emitter<'_> {
-    pub(crate) fn buffer(&mut self, slots: u32, result: Value) {
+    pub(crate) fn buffer(&mut self, result: Value) {
         let elements = self.lane_count(result) as u32 * self.func.ty(result).dtype().bytes() as u32;
         let of_warps = !self.func.ty(result).is_tile();
         let chunk = elements.min(CHUNK);
-        let slot_bytes = elements * if of_warps { self.schedule.num_warps } else { self.schedule.threads() };
-        let range = self.hold(slots * slot_bytes);
+        let slot_bytes = slot_bytes(self.func, result, self.schedule);
+        let start = self.scratch().start;
         let thread = self.thread();
         let own = self.reg(Class::B32);
         let base = self.shared_address(None);
@@ -96,27 +94,13 @@ impl Emitter<'_> {
             leader = self.owner(31, thread);
         }
         asm!(self, "mad.lo.s32 {own}, {holder}, {chunk}, {base}");
-        let last = self.buffers.last_users[&result];
-        self.buffers.alive.push(AsyncBuffer { value: result, last, range, own, slot_bytes, leader });
-    }
-
-    fn alive(&self, buffer: Value) -> &AsyncBuffer {
-        self.buffers.alive.iter().find(|known| known.value == buffer).expect("a buffer is alive where it is named")
-    }
-
-    /// After an op: frees the async buffers whose last user is this op.
-    pub(crate) fn release_rings(&mut self, inst: Inst) {
-        let (gone, alive) = std::mem::take(&mut self.buffers.alive).into_iter().partition(|buffer| buffer.last == inst);
-        self.buffers.alive = alive;
-        let gone: Vec<AsyncBuffer> = gone;
-        gone.into_iter().for_each(|buffer| self.give_back(buffer.range));
+        self.buffers.insert(result, AsyncBuffer { start, own, slot_bytes, leader });
     }
 
     /// The address of the thread's part of a slot, and the offset of the buffer in shared memory.
     fn slot(&mut self, buffer: Value, slot: Value) -> (Reg, u32) {
         let slot = self.scalar(slot);
-        let AsyncBuffer { own, slot_bytes: bytes, ref range, .. } = *self.alive(buffer);
-        let start = range.start;
+        let AsyncBuffer { start, own, slot_bytes: bytes, .. } = self.buffers[&buffer];
         let address = self.reg(Class::B32);
         asm!(self, "mad.lo.s32 {address}, {slot}, {bytes}, {own}");
         (address, start)
@@ -131,14 +115,14 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn async_copy(&mut self, op: &Op) {
-        let &Op::AsyncCopy { buffer, slot, on, base, offset, mask, cache, evict, align, partial } = op else { return };
+        let &Op::AsyncCopy { buffer, slot, on, base, offset, mask, cache, evict, align, partial, reader } = op else { return };
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, align, dtype);
         let (address, start) = self.slot(buffer, slot);
         let (on, mask) = (self.scalar(on), mask.map(|mask| self.source(mask)));
-        let owner = if self.readers[buffer] != Reader::Each { self.owner_of(self.layout(offset).cloned().as_ref()) } else { None };
+        let owner = if reader != Reader::Each { self.owner_of(self.layout(offset).cloned().as_ref()) } else { None };
         let mut on = self.both(Some(on), owner).unwrap_or(on);
-        if let Some(leader) = self.alive(buffer).leader {
+        if let Some(leader) = self.buffers[&buffer].leader {
             // All lanes must have read the slot before it is overwritten.
             self.warp_barrier();
             on = self.both(Some(on), Some(leader)).unwrap_or(on);
@@ -170,10 +154,10 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn local_load(&mut self, op: &Op, result: Value) {
-        let &Op::LocalLoad { buffer, slot, mask } = op else { return };
+        let &Op::LocalLoad { buffer, slot, mask, reader } = op else { return };
         let dtype = self.func.ty(result).dtype();
         let (address, start) = self.slot(buffer, slot);
-        if self.alive(buffer).leader.is_some() {
+        if self.buffers[&buffer].leader.is_some() {
             // The copy becomes visible to the other lanes.
             self.warp_barrier();
         }
@@ -195,7 +179,7 @@ impl Emitter<'_> {
             self.fill_partial_runs(&mask, dtype, &runs, Partial::AnyEnd);
             regs.extend(runs.iter().flat_map(|run| self.loaded_elements(&run.words, dtype, group)));
         }
-        let lanes = if self.readers[result] == Reader::Broadcast {
+        let lanes = if reader == Reader::Broadcast {
             // Only the owning threads' slots hold the elements.
             let held = self.held(result);
             let found: Vec<Reg> = held.registers().map(|register| regs[register]).collect();

@@ -91,8 +91,6 @@ impl Emitter<'_> {
 
         if sem.releases() {
             self.program_barrier();
-            // The barrier precedes the access, which was recorded before the barrier; record it again.
-            self.keep_order(op);
         }
         let is_fenced = sem != Semantics::Relaxed && held.registers.len() > access.group;
         let own = if is_fenced { Semantics::Relaxed } else { sem };
@@ -319,16 +317,15 @@ impl Emitter<'_> {
             }
             return everywhere;
         }
-        let bytes = dtype.bytes() as u32;
         let owners = (!free & (threads - 1)) + 1;
-        let at_once = self.at_once(found.len() as u32, |elements| elements * owners * bytes) as usize;
+        let at_once = self.at_once() as usize;
         found.chunks(at_once).flat_map(|found| self.share_through_memory(dtype, found, held, owners)).collect()
     }
 
     /// Broadcasts the values of the first `owners` threads to all threads through shared memory.
     fn share_through_memory(&mut self, dtype: Dtype, found: &[Reg], held: &Held, owners: u32) -> Vec<Reg> {
         let (thread, bytes) = (self.thread(), dtype.bytes() as u32);
-        let range = self.scratch(found.len() as u32 * owners * bytes);
+        let range = self.scratch();
         let operand = |address: Reg, index: usize| format!("[{address}+{}]", range.start + index as u32 * owners * bytes);
         let own = if owners == 1 { self.shared_address(None) } else { self.thread_address(thread, dtype.bytes()) };
         for (index, element) in found.iter().enumerate() {
@@ -342,10 +339,7 @@ impl Emitter<'_> {
             asm!(self, "and.b32 {first}, {thread}, {}", owners - 1);
             self.thread_address(first, dtype.bytes())
         };
-        let everywhere =
-            (0..found.len()).map(|index| self.load_group("ld.shared", &operand(from, index), dtype, None, &[None])[0]).collect();
-        self.reads_shared(range);
-        everywhere
+        (0..found.len()).map(|index| self.load_group("ld.shared", &operand(from, index), dtype, None, &[None])[0]).collect()
     }
 }
 

@@ -2,11 +2,10 @@
 
 pub(crate) mod async_buffer;
 pub(crate) mod atomic;
-pub(crate) mod barrier_state;
 pub(crate) mod checked_report;
-pub(crate) mod hazards;
 mod partial_runs;
 pub(crate) mod policies;
+mod store_block;
 mod whole_warps;
 pub(crate) mod width;
 
@@ -15,9 +14,8 @@ use std::rc::Rc;
 use rustc_hash::FxHashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
-use crate::analysis::uniform_loads::Reader;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Cache, Evict, Function, Op, Type, UNKNOWN_LENGTH, Value};
+use crate::ir::{BinaryOp, Cache, Evict, Function, Op, Reader, Type, UNKNOWN_LENGTH, Value};
 use crate::layout::Layout;
 
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
@@ -53,7 +51,7 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn load(&mut self, op: &Op, result: Value) {
-        let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, partial, shifted, .. } = op else { return };
+        let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, partial, shifted, reader, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, align, dtype);
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
@@ -61,7 +59,6 @@ impl Emitter<'_> {
         let (mask, other) = (mask.map(|mask| self.source(mask)), other.map(|other| self.lanes(other)));
         // Another program, or a thread of this program that is ahead, may write concurrently. The owner reads, so that all threads get the
         // same value.
-        let reader = if volatile { Reader::Broadcast } else { self.readers[result] };
         let held = (reader != Reader::Each).then(|| self.held(offset));
         let (owner, copies) = held.as_ref().map_or((None, 0), |held| (held.owner, held.copies));
         let partial = (partial && mask.is_some() && access.group > 1).then(|| Partial::of(shifted));
@@ -349,7 +346,9 @@ impl Emitter<'_> {
             asm!(self, "bfe.{sign}32 {element}, {word}, {}, {bits}", part * bits);
             if dtype == Dtype::Bool { self.predicate(element) } else { element }
         });
-        parts.collect()
+        let parts: Vec<Reg> = parts.collect();
+        self.unpacked.insert(parts[0], (word, parts.clone()));
+        parts
     }
 
     /// Packs elements into a 32-bit word of memory.

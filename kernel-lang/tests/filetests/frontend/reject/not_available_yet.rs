@@ -1,5 +1,5 @@
 #[kernel]
 fn k<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>) {
     let v = load(x + arange(0, N));
-    store(y + arange(0, N), dot(v, v));
+    store(y + arange(0, N), dot_scaled(v, v));
 }

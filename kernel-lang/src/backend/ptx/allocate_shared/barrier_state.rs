@@ -13,11 +13,11 @@
 use rustc_hash::FxHashSet;
 use std::hash::Hash;
 
-use crate::ir::Region;
+use crate::ir::{Inst, Region};
 
-use crate::backend::ptx::Emitter;
-use crate::backend::ptx::exchange::shared::Use;
-use crate::backend::ptx::memory::hazards::{Counted, Iteration, Touch};
+use super::Placement;
+use super::hazards::{Counted, Iteration, Touch};
+use super::memory::Use;
 
 /// The accesses of one kind since the last barrier.
 pub(crate) struct BarrierState<T> {
@@ -25,7 +25,7 @@ pub(crate) struct BarrierState<T> {
     loops: Vec<Around<T>>,
 }
 
-/// A loop that is being emitted.
+/// A loop around the current point.
 struct Around<T> {
     /// Whether every path from the start of the body contains a barrier.
     is_fenced: bool,
@@ -101,13 +101,13 @@ pub(crate) struct Fork {
     touched: Snapshot<Touch>,
 }
 
-/// A loop whose body is being emitted.
+/// A loop whose body is being walked.
 pub(crate) struct Opened {
     front: Fork,
     iteration: Iteration,
 }
 
-impl Emitter<'_> {
+impl Placement<'_> {
     /// A snapshot, before code that may not run or at the end of such code.
     pub(crate) fn fork(&self) -> Fork {
         Fork { shared: self.shared.uses.snapshot(), touched: self.hazards.touched.snapshot() }
@@ -125,8 +125,8 @@ impl Emitter<'_> {
     }
 
     /// Begins a loop, before the code that enters it. A counted loop has bounds and an index.
-    pub(crate) fn begin_loop(&mut self, counted: Option<Counted>, regions: &[Region]) -> Opened {
-        let iteration = self.order_loop(counted, regions);
+    pub(crate) fn begin_loop(&mut self, inst: Inst, counted: Option<Counted>, regions: &[Region]) -> Opened {
+        let iteration = self.order_loop(inst, counted, regions);
         let front = self.fork();
         self.shared.uses.begin_loop();
         self.hazards.touched.begin_loop();
@@ -135,12 +135,12 @@ impl Emitter<'_> {
         Opened { front, iteration }
     }
 
-    /// At the end of a loop's body: the next iteration may conflict with the accesses of this one.
-    pub(crate) fn end_loop(&mut self, Opened { front, iteration }: Opened) {
+    /// At the end of a loop's body, in front of its terminator: the next iteration may conflict with the accesses of this one.
+    pub(crate) fn end_loop(&mut self, Opened { front, iteration }: Opened, at: Inst) {
         let touched = self.hazards.touched.end_loop();
-        self.order_iterations(iteration, &touched);
+        self.order_iterations(iteration, &touched, at);
         let written = self.shared.uses.end_loop();
-        self.end_shared_iteration(&written);
+        self.end_shared_iteration(&written, at);
         self.join(front);
     }
 }

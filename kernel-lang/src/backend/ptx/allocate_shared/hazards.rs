@@ -23,11 +23,11 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::index_overlap::{IndexRanges, Iterations, Later};
 use crate::analysis::loops;
-use crate::ir::{Function, Op, Region, SideTable, Stored, Value, may_alias};
+use crate::ir::{Function, Inst, Op, Region, SideTable, Stored, Value, may_alias};
 use crate::layout::Layout;
 
-use crate::backend::ptx::Emitter;
-use crate::backend::ptx::memory::barrier_state::BarrierState;
+use super::Placement;
+use super::barrier_state::BarrierState;
 
 /// The accesses to tensors that are known at the current point of the program.
 #[derive(Default)]
@@ -52,7 +52,7 @@ pub(crate) struct Touch {
     writes: bool,
 }
 
-/// With more recorded accesses than this, an access emits a barrier without checking for conflicts.
+/// With more recorded accesses than this, a barrier precedes an access without checking for conflicts.
 const MOST_TOUCHED: usize = 512;
 /// The maximum number of pairs of accesses under different layouts that are checked at one point; further pairs are assumed to conflict.
 const MOST_PAIRS: usize = 4096;
@@ -78,7 +78,7 @@ pub(crate) struct Iteration {
 }
 
 impl Hazards {
-    /// The state before anything is emitted.
+    /// The state at the start of the kernel.
     pub(crate) fn of(func: &Function) -> Hazards {
         let bases = func.all_insts().into_iter().filter_map(|inst| match func.inst(inst).op {
             Op::Store { base, .. } | Op::Atomic { base, .. } => Some(base),
@@ -106,27 +106,27 @@ impl Hazards {
     }
 }
 
-impl Emitter<'_> {
-    /// Before an op: emits a barrier if the op may access an element that another thread has accessed.
-    pub(crate) fn keep_order(&mut self, op: &Op) {
-        let Some(now) = self.hazards.touch(self.func, op) else { return };
+impl Placement<'_> {
+    /// Places a barrier in front of an op if the op may access an element that another thread has accessed.
+    pub(crate) fn keep_order(&mut self, inst: Inst) {
+        let Some(now) = self.hazards.touch(self.func, &self.func.inst(inst).op) else { return };
         if self.hazards.touched.done().len() >= MOST_TOUCHED {
-            self.program_barrier();
+            self.place_program_barrier(inst);
         }
-        self.wait_for_touched(&[now], &[]);
+        self.wait_for_touched(inst, &[now], &[]);
         self.hazards.touched.note(now);
         self.hazards.touched.expose(&now);
     }
 
-    /// Emits a barrier if one of these accesses conflicts with an earlier one. `takes_over` pairs iterations of earlier loops with those of
-    /// the loop that begins here.
-    fn wait_for_touched(&mut self, next: &[Touch], takes_over: &[Iterations]) {
+    /// Places a barrier in front of an op if one of these accesses conflicts with an earlier one. `takes_over` pairs iterations of earlier loops with
+    /// those of the loop that begins here.
+    fn wait_for_touched(&mut self, at: Inst, next: &[Touch], takes_over: &[Iterations]) {
         let is_past = |cx: &mut Self, before: &Touch, now: &Touch| {
             takes_over.iter().any(|iterations| !cx.meets(before, now, Some(Later { iterations: Some(*iterations), varies: None })))
         };
         let meets = |cx: &mut Self, before: &Touch, now: &Touch| !is_past(cx, before, now) && cx.meets(before, now, None);
         if self.any_meets(next, meets) {
-            self.program_barrier();
+            self.place_program_barrier(at);
         }
     }
 
@@ -142,8 +142,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// Before a loop: emits one barrier for all hazards between its iterations and earlier code.
-    pub(crate) fn order_loop(&mut self, counted: Option<Counted>, regions: &[Region]) -> Iteration {
+    /// Places one barrier in front of a loop for all hazards between its iterations and earlier code.
+    pub(crate) fn order_loop(&mut self, inst: Inst, counted: Option<Counted>, regions: &[Region]) -> Iteration {
         let func = self.func;
         let insts = regions.iter().flat_map(|region| func.regions_under(*region)).flat_map(|region| &func.region(region).insts);
         let touches: Vec<Touch> = insts.filter_map(|inst| self.hazards.touch(func, &func.inst(*inst).op)).collect();
@@ -154,16 +154,16 @@ impl Emitter<'_> {
             step: loops::constant(func, step).filter(|step| *step > 0),
         });
         let takes_over = counter.map_or(Vec::new(), |own| self.taken_over(own));
-        self.wait_for_touched(&touches, &takes_over);
+        self.wait_for_touched(inst, &touches, &takes_over);
         Iteration { counter, inside: loops::defined_in(func, regions) }
     }
 
-    /// Between two iterations, the second of which accesses `exposed` before any barrier.
-    pub(crate) fn order_iterations(&mut self, Iteration { counter, inside }: Iteration, exposed: &[Touch]) {
+    /// Between two iterations, the second of which accesses `exposed` before any barrier. `at` is the end of the first one.
+    pub(crate) fn order_iterations(&mut self, Iteration { counter, inside }: Iteration, exposed: &[Touch], at: Inst) {
         let iterations = counter.map(|own| Iterations { indices: [own.index; 2], step: own.step });
         let later = Later { iterations, varies: Some(&inside) };
         if self.any_meets(exposed, |cx, before, now| cx.meets(before, now, Some(later))) {
-            self.program_barrier();
+            self.place_program_barrier(at);
         }
         self.hazards.ended.extend(counter);
     }
@@ -171,7 +171,7 @@ impl Emitter<'_> {
     /// The earlier loops that end where this loop begins.
     fn taken_over(&mut self, own: Counter) -> Vec<Iterations> {
         let (mut iterations, mut lower, mut step) = (Vec::new(), own.lower, own.step);
-        // Loops were emitted in order, so an earlier one ends earlier.
+        // Loops are walked in order, so an earlier one ends earlier.
         for first in self.hazards.ended.clone().into_iter().rev() {
             if first.upper == lower {
                 // The last iteration is one step away only if the loop takes whole iterations.

@@ -1,0 +1,79 @@
+//! Matrix products: the operands and the result of a `dot` have the layouts of the matrix instruction.
+//!
+//! ```text
+//! %c = convert %a
+//! %d = convert %b
+//! %s = dot %c, %d, %acc        : %c, %d, %acc and %s have the layouts of fragments
+//! ```
+//!
+//! A convert separates each operand from the ops that compute it. These take the layout of the fragment if that costs less than the convert: a load does, where a
+//! thread's run of neighbours is as wide as its access. Then no element goes through shared memory.
+
+use rustc_hash::FxHashMap;
+
+use crate::dtype::Dtype;
+use crate::ir::{Function, Op, fragments, warpgroup_accumulator};
+use crate::layout::{Fragments, Layout};
+use crate::schedule::Schedule;
+use crate::target::{Asked, Target};
+
+use super::components::Components;
+
+/// Inserts the converts, before layouts are chosen. Where the target does not multiply 8-bit floats, their products are those of `f16`, which has all their values.
+pub(super) fn isolate(func: &mut Function, target: &Asked) {
+    for region in func.regions_under(func.body) {
+        let mut out = Vec::new();
+        for inst in func.region(region).insts.clone() {
+            let (op, loc) = (func.inst(inst).op.clone(), func.inst(inst).loc);
+            if let Op::Dot { a, b, acc, precision } = op {
+                let [a, b] = [a, b].map(|x| {
+                    let ty = func.ty(x).clone();
+                    let convert = func.make_inst(Op::Convert { x }, [ty.clone()], loc);
+                    out.push(convert);
+                    let x = func.result(convert);
+                    if !ty.dtype().is_float8() || target.ask(Target::has_float8_products) {
+                        return x;
+                    }
+                    let cast = func.make_inst(Op::Cast { x }, [ty.with_elem(Dtype::F16)], loc);
+                    out.push(cast);
+                    func.result(cast)
+                });
+                func.inst_mut(inst).op = Op::Dot { a, b, acc, precision };
+            } else if let Op::StoreBlock { base, value, address, place } = op {
+                let ty = func.ty(value).clone();
+                let convert = func.make_inst(Op::Convert { x: value }, [ty], loc);
+                out.push(convert);
+                let value = func.result(convert);
+                func.inst_mut(inst).op = Op::StoreBlock { base, value, address, place };
+            }
+            out.push(inst);
+        }
+        *func.insts_mut(region) = out;
+    }
+}
+
+/// The layouts that products leave no choice about, by component.
+pub(super) fn layouts(func: &Function, components: &mut Components, schedule: Schedule) -> FxHashMap<usize, Layout> {
+    let mut required = FxHashMap::default();
+    for inst in func.all_insts() {
+        let op = &func.inst(inst).op;
+        let of_warpgroups = match op {
+            Op::WarpgroupDot { acc, swapped, .. } => Some((*acc, *swapped)),
+            Op::StoreBlock { value, .. } => Some((*value, false)),
+            _ => None,
+        };
+        if let Some((tile, swapped)) = of_warpgroups
+            && let Some(layout) = warpgroup_accumulator(func, tile, swapped, schedule)
+        {
+            required.insert(components.find(tile), layout);
+        }
+        if let Op::Dot { a, b, acc, .. } = op
+            && let Some(Fragments { a: left, b: right, accumulator }) = fragments(func, op, schedule)
+        {
+            for (tile, layout) in [(a, left), (b, right), (acc, accumulator)] {
+                required.insert(components.find(*tile), layout);
+            }
+        }
+    }
+    required
+}

@@ -1,0 +1,4 @@
+#[kernel(N = 64, require())]
+fn k<const N: usize>(y: PtrMut<f32>) {
+    store(y + arange(0, N), 1.0);
+}

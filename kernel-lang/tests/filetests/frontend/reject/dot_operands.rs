@@ -1,0 +1,40 @@
+#[kernel]
+fn f<T: Float, const N: usize>(x: Ptr<T>, s: Ptr<f32>, y: PtrMut<f32>) {
+    let at = arange(0, 16).col() * 16 + arange(0, 16).row();
+    let v = load(x + at);
+    let w = load(s + at);
+    dot(v, w);
+    dot(w as i64, w as i64);
+    dot(v, load(x + arange(0, 16)));
+    dot(v, load(x + arange(0, 32).col() + arange(0, 16).row()));
+    dot(v, v, acc = v);
+    dot(v, v, acc = load(s + arange(0, 8).col() + arange(0, 16).row()));
+    dot(v, 1.0);
+    dot(v);
+    dot(v, v, w, w);
+    dot(w > 0.0, w > 0.0);
+    dot(w as f16, w as bf16);
+    dot(w as i8, w as f16);
+    dot(w as bf16, w as bf16, precision = "tf32");
+    dot(w as i8, w as u8, precision = "ieee");
+    dot(w, w, precision = "tf64");
+    dot(w, w, precision = N);
+    dot(w as bf16, w as bf16, acc_type = bf16);
+    dot(w, w, acc_type = f16);
+    dot(w as i8, w as u8, acc_type = f32);
+    dot(v, v, acc_type = bf16);
+    dot(w as f16, w as f16, acc_type = 16);
+    dot(w as f16, w as f16, acc_type = f17);
+    dot(w as f16, w as f16, acc = w as f16);
+    dot(w as f16, w as f16, acc = w, acc_type = f16);
+    dot(w as i8, w as i8, acc = w);
+    dot(w, w, input_precision = "tf32");
+    let b = w.reshape([4, 8, 8]);
+    dot(b, w);
+    dot(b, w.reshape([2, 8, 16]));
+    dot(b, w.reshape([4, 4, 16]));
+    dot(w.reshape([2, 2, 8, 8]), b);
+    dot((w as bf16).reshape([4, 8, 8]), b as bf16);
+    dot(w as i8, w as i8);
+    store(y + at, dot(v, v, w) as f32);
+}
