@@ -176,6 +176,8 @@ impl Translator<'_> {
             | Op::StoreBlock { .. }
             | Op::RingWait { .. }
             | Op::RingRelease { .. }
+            | Op::RingReleasePrevious { .. }
+            | Op::WarpgroupWait { .. }
             | Op::WarpgroupDot { .. } => unreachable!("a kernel for the CPU has no roles"),
             Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Print { .. } => {
                 unreachable!("a specialised kernel has no `{}`", data.op.name())

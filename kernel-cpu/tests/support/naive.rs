@@ -201,6 +201,8 @@ impl Naive<'_, '_> {
             | Op::StoreBlock { .. }
             | Op::RingWait { .. }
             | Op::RingRelease { .. }
+            | Op::RingReleasePrevious { .. }
+            | Op::WarpgroupWait { .. }
             | Op::WarpgroupDot { .. } => panic!("the CPU has no roles"),
             Op::Broadcast { x } => vec![self.broadcast(*x, results[0])],
             Op::Length { base } => i64s(vec![self.length(*base)]),

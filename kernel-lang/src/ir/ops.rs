@@ -584,9 +584,15 @@ define_ops! {
     RingWait = "ring_wait" { ring: Value },
     /// In the consumer: frees the slot of a result of `ring_wait`.
     RingRelease = "ring_release" { block: Value },
+    /// In the consumer: waits until all products in flight but the last `products` have ended, and frees the slot before that of a result of `ring_wait`, if it is
+    /// not free.
+    RingReleasePrevious = "ring_release_previous" { block: Value, products: u32 },
     /// As `dot`, of blocks in shared memory, by warpgroups. Results and accumulators have the layout of the instruction, which divides rows among warps. If `swapped`, the
-    /// instruction computes the transpose from the transposed blocks, and so divides columns: for tiles with few rows.
-    WarpgroupDot = "warpgroup_dot" { a: Value, b: Value, acc: Value, swapped: bool },
+    /// instruction computes the transpose from the transposed blocks, and so divides columns: for tiles with few rows. If `in_flight`, the op does not wait for its
+    /// product, and no op but another product in flight and a `warpgroup_wait` may use its result.
+    WarpgroupDot = "warpgroup_dot" { a: Value, b: Value, acc: Value, swapped: bool, in_flight: bool },
+    /// In the consumer: waits until all products in flight have ended, frees the slot of the ring that is not free, if there is one, and gives the sums.
+    WarpgroupWait = "warpgroup_wait" { ring: Value, sums: Vec<Value> },
     /// Waits for all threads of the program: after it, every thread sees what any thread stored before it.
     Barrier = "barrier" {},
     /// The `threads` threads with the same numbers of the CTA, or those of all CTAs of the program, wait for each other at barrier `id`. The compiler places it. Only in

@@ -41,6 +41,8 @@ impl Op {
                 | Op::StoreBlock { .. }
                 | Op::RingWait { .. }
                 | Op::RingRelease { .. }
+                | Op::RingReleasePrevious { .. }
+                | Op::WarpgroupWait { .. }
                 | Op::WarpgroupDot { .. }
                 | Op::Report { .. }
                 | Op::Assert { .. }

@@ -248,7 +248,14 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
         }
         Op::RingAcquire { ring } => expect_ring(func, *ring).map(|_| Few::Empty),
         Op::RingWait { ring } => expect_ring(func, *ring).map(|blocks| blocks.iter().map(|block| Cow::Borrowed(ty(*block))).collect()),
-        Op::RingRelease { block } => expect_waited(func, *block).map(|()| Few::Empty),
+        Op::RingRelease { block } | Op::RingReleasePrevious { block, .. } => expect_waited(func, *block).map(|()| Few::Empty),
+        Op::WarpgroupWait { ring, sums } => {
+            expect_ring(func, *ring)?;
+            match sums.iter().find(|sum| !ty(**sum).is_tile()) {
+                Some(sum) => Err(format!("waits for sums of products, not for `{}`", ty(*sum))),
+                None => Ok(sums.iter().map(|sum| Cow::Borrowed(ty(*sum))).collect()),
+            }
+        }
         Op::CopyBlock { block, base, address, place } => {
             expect_ring(func, *block)?;
             let (block, base) = (ty(*block), ty(*base));
@@ -275,7 +282,7 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             }
             expect_place(func, *address, place).map(|()| Few::Empty)
         }
-        Op::WarpgroupDot { a, b, acc, swapped } => {
+        Op::WarpgroupDot { a, b, acc, swapped, .. } => {
             [a, b].into_iter().try_for_each(|block| expect_waited(func, *block))?;
             check_warpgroup_product(ty(*a), ty(*b), ty(*acc), *swapped)?;
             same(ty(*acc))

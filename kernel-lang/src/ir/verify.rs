@@ -48,7 +48,9 @@
 //! 16. The body has at most one `roles` and one `runs_if`, and all rings. The producer of `roles` has scalars only. Each op of a ring stands in its role. The address,
 //!     extents and strides of a tensor whose blocks are copied are launch values. No other kernel has a `worker`, and this one counts no programs.
 //! 17. Behind a `ring_acquire`, its region copies to each block of the slot once.
-//! 18. Behind a `ring_wait`, its region frees the slot once. Products read blocks between both.
+//! 18. Behind a `ring_wait`, its region frees the slot, or the previous one, once. Products read blocks between both, and those in flight read no slot that is free.
+//! 19. Only products in flight, the loops that carry them, and a `warpgroup_wait` use sums in flight, each once. A loop that frees previous slots is followed by a
+//!     `warpgroup_wait`, which frees the last one.
 
 mod async_buffers;
 mod gpu;

@@ -25,6 +25,7 @@ pub mod issue_loads;
 pub mod licm;
 pub mod narrow_carried;
 pub mod order_conjuncts;
+pub mod overlap_products;
 pub mod pad_tiles;
 pub mod pair_accesses;
 pub mod prefetch_loads;
@@ -140,6 +141,7 @@ pub const PIPELINE: &[Pass] = pipeline![
 
 /// The passes that depend on the schedule, in order.
 pub const SCHEDULE: &[ScheduledPass] = schedule![
+    overlap_products,         // before assign_layouts, and behind all passes that copy loops
     prefetch_loads(schedule), // before assign_layouts, which gives its async buffers the layouts of the tiles that are loaded from them
     assign_layouts(schedule), // before all others, which count the registers of a thread
     group_loads,              // before issue_loads, which decides by the order of the ops

@@ -389,6 +389,8 @@ fn is_of_source(op: &Op) -> bool {
         | Op::StoreBlock { .. }
         | Op::RingWait { .. }
         | Op::RingRelease { .. }
+        | Op::RingReleasePrevious { .. }
+        | Op::WarpgroupWait { .. }
         | Op::WarpgroupDot { .. }
         | Op::Report { .. } => false,
         Op::Load { in_bounds, partial, shifted, align, evict, .. } | Op::Store { in_bounds, partial, shifted, align, evict, .. } => {

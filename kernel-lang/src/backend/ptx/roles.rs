@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ir::{Function, Handle, Inst, Region, Value, largest_product, shared_block};
+use crate::ir::{Def, Function, Handle, Inst, Op, Region, Value, largest_product, shared_block};
 use crate::launch_value::persistent_entry::{self, TensorMap};
 use crate::layout::{BLOCK_ALIGNMENT, SharedBlock};
 
@@ -43,6 +43,8 @@ pub(crate) struct Rings {
     pub(crate) role: Role,
     /// The accumulators whose registers a product overwrites.
     pub(crate) in_place: BTreeSet<Value>,
+    /// The rings that products in flight read, by op.
+    in_flight: BTreeSet<usize>,
 }
 
 /// Which threads execute the code that is being emitted.
@@ -74,6 +76,8 @@ struct Ring {
     position: Option<[Reg; 2]>,
     /// The slot that the producer has acquired last: its offset, and the address of its full mbarrier.
     acquired: Option<[Reg; 2]>,
+    /// The address of the empty mbarrier of the slot that products in flight read, or 0. Only of a ring that has such products.
+    held: Option<Reg>,
 }
 
 /// A block of a slot that the consumer reads.
@@ -89,7 +93,11 @@ pub(crate) struct Slot {
 impl Rings {
     /// Of a kernel, before its rings are emitted.
     pub(crate) fn of(func: &Function) -> Rings {
-        Rings { in_place: in_place(func), ..Rings::default() }
+        let rings = func.all_insts().into_iter().filter_map(|inst| match func.inst(inst).op {
+            Op::WarpgroupWait { ring, .. } => Some(ring_of(func, ring).0),
+            _ => None,
+        });
+        Rings { in_place: in_place(func), in_flight: rings.collect(), ..Rings::default() }
     }
 
     /// The tensor maps, in the order of their parameters.
@@ -115,7 +123,7 @@ impl Emitter<'_> {
         }
         let start = self.scratch().start;
         let barriers = start + slots * slot_bytes;
-        let ring = Ring { slots, start, slot_bytes, copied_bytes, barriers, members, position: None, acquired: None };
+        let ring = Ring { slots, start, slot_bytes, copied_bytes, barriers, members, position: None, acquired: None, held: None };
         let base = self.shared_address(None);
         let [thread, others] = [self.thread(), self.reg(Class::Pred)];
         let end = self.asm.label();
@@ -185,17 +193,15 @@ impl Emitter<'_> {
                 asm!(self, "mov.b32 {reg}, {number}");
                 reg
             });
+            let has_products_in_flight = self.rings.in_flight.contains(&ring);
+            let held = (role == Role::Consumer && has_products_in_flight).then(|| {
+                let reg = self.reg(Class::B32);
+                asm!(self, "mov.b32 {reg}, 0");
+                reg
+            });
             if let Some(ring) = self.rings.rings.get_mut(&ring) {
-                ring.position = Some(position);
+                (ring.position, ring.held) = (Some(position), held);
             }
-        }
-    }
-
-    /// The ring of which a value is a block, and the number of the block.
-    fn ring_of(&self, block: Value) -> (usize, usize) {
-        match self.func.def(block) {
-            crate::ir::Def::Result(inst, member) => (inst.index(), member),
-            crate::ir::Def::Param(..) => unreachable!("a verified block is one of a ring"),
         }
     }
 
@@ -232,7 +238,7 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn ring_acquire(&mut self, ring: Value) {
-        let (key, _) = self.ring_of(ring);
+        let (key, _) = ring_of(self.func, ring);
         let ring = self.rings.rings[&key].clone();
         let [offset, full, empty] = self.next_slot(&ring);
         self.await_phase(&ring, empty);
@@ -261,7 +267,7 @@ impl Emitter<'_> {
 
     /// Copies a block, one atom after the other.
     pub(crate) fn copy_block(&mut self, to: Value, tensor: [Value; 2], place: &[Value]) {
-        let (key, member) = self.ring_of(to);
+        let (key, member) = ring_of(self.func, to);
         let ring = self.rings.rings[&key].clone();
         let [slot, full] = ring.acquired.expect("a verified producer copies to a slot that it has acquired");
         let (offset, block) = ring.members[member];
@@ -312,7 +318,7 @@ impl Emitter<'_> {
     }
 
     pub(crate) fn ring_wait(&mut self, ring: Value, results: &[Value]) {
-        let (key, _) = self.ring_of(ring);
+        let (key, _) = ring_of(self.func, ring);
         let ring = self.rings.rings[&key].clone();
         let [offset, full, empty] = self.next_slot(&ring);
         self.await_phase(&ring, full);
@@ -329,6 +335,43 @@ impl Emitter<'_> {
     pub(crate) fn ring_release(&mut self, block: Value) {
         let (empty, leads) = (self.rings.block(block).empty, self.rings.leads_warp.expect("a slot is freed by a consumer"));
         asm!(self, "@{leads} mbarrier.arrive.shared::cta.b64 _, [{empty}]");
+    }
+
+    /// Frees the slot that products before the last `products` ones have read, and holds that of the block.
+    pub(crate) fn ring_release_previous(&mut self, block: Value, products: u32) {
+        let Some(Op::RingWait { ring }) = self.func.def_op(block) else { unreachable!("a verified block is one of a slot") };
+        asm!(self, "wgmma.wait_group.sync.aligned {products}");
+        let (held, empty) = (self.release_held(*ring), self.rings.block(block).empty);
+        asm!(self, "mov.b32 {held}, {empty}");
+    }
+
+    /// Waits for all products, whose sums stay in their registers, and frees the slot that they read.
+    pub(crate) fn warpgroup_wait(&mut self, ring: Value, sums: &[Value], results: &[Value]) {
+        asm!(self, "wgmma.wait_group.sync.aligned 0");
+        let held = self.release_held(ring);
+        asm!(self, "mov.b32 {held}, 0");
+        for (sum, result) in sums.iter().zip(results) {
+            let lanes = self.lanes(*sum);
+            self.define(*result, lanes);
+        }
+    }
+
+    /// One thread of each warp frees the slot that is held, if any, for its warp.
+    fn release_held(&mut self, ring: Value) -> Reg {
+        let (key, _) = ring_of(self.func, ring);
+        let held = self.rings.rings[&key].held.expect("a ring with products in flight holds a slot");
+        let (leads, frees) = (self.rings.leads_warp.expect("a slot is freed by a consumer"), self.reg(Class::Pred));
+        asm!(self, "setp.ne.and.u32 {frees}, {held}, 0, {leads}");
+        asm!(self, "@{frees} mbarrier.arrive.shared::cta.b64 _, [{held}]");
+        held
+    }
+}
+
+/// The ring of which a value is a block, and the number of the block.
+fn ring_of(func: &Function, block: Value) -> (usize, usize) {
+    match func.def(block) {
+        Def::Result(inst, member) => (inst.index(), member),
+        Def::Param(..) => unreachable!("a verified block is one of a ring"),
     }
 }
 

@@ -97,6 +97,7 @@ impl Verifier<'_> {
                 | Op::Gather { .. }
                 | Op::Dot { .. }
                 | Op::WarpgroupDot { .. }
+                | Op::WarpgroupWait { .. }
                 | Op::Histogram { .. }
                 | Op::Convert { .. }
                 | Op::IssueLoads { .. }
@@ -125,6 +126,7 @@ impl Verifier<'_> {
         let lists: Vec<&[Value]> = match &data.op {
             Op::If { then_region, else_region, .. } => vec![yielded(*then_region), yielded(*else_region)],
             Op::IfAny { body, .. } => vec![yielded(*body)],
+            Op::WarpgroupWait { sums, .. } => vec![sums],
             Op::For { init, body, .. } => vec![init, func.region(*body).params.get(1..).unwrap_or_default(), yielded(*body)],
             Op::While { init, test, body } => {
                 vec![init, &func.region(*test).params, &func.region(*body).params, yielded(*test), yielded(*body)]

@@ -1,6 +1,6 @@
 //! The invariants of roles, and of the rings between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Verifier;
 use crate::ir::arena::{Inst, Region, SideTable, Value};
@@ -25,8 +25,15 @@ struct Filled {
     copied: Vec<bool>,
 }
 
+/// A slot that a consumer reads.
+struct Read {
+    wait: Inst,
+    /// The products in flight that read it.
+    in_flight: u32,
+}
+
 impl Verifier<'_> {
-    /// Invariants 16 to 18.
+    /// Invariants 16 to 19.
     pub(super) fn roles(&mut self) {
         let func = self.func;
         let insts = func.all_insts();
@@ -86,6 +93,7 @@ impl Verifier<'_> {
                 _ => {}
             }
         }
+        self.sums_in_flight();
     }
 
     /// Invariant 17 in a region of a producer: each slot that is acquired gets all of its blocks.
@@ -117,37 +125,115 @@ impl Verifier<'_> {
         }
     }
 
-    /// Invariant 18 in a region of a consumer: it frees each slot for which it waits, once, and reads none that is free.
+    /// Invariants 18 and 19 in a region of a consumer: it frees each slot for which it waits, once, and reads none that is free. A loop that frees the previous slots is
+    /// followed by a `warpgroup_wait`, which frees the last one.
     fn reads(&mut self, region: Region) {
         let func = self.func;
-        // The wait for the slot of each ring that the region reads.
-        let mut slots: BTreeMap<Inst, Inst> = BTreeMap::new();
+        // The slot of each ring that the region reads, and the rings of which a loop holds a slot.
+        let mut slots: BTreeMap<Inst, Read> = BTreeMap::new();
+        let mut held: BTreeMap<Inst, Inst> = BTreeMap::new();
         for inst in &func.region(region).insts {
-            match func.inst(*inst).op {
+            match &func.inst(*inst).op {
                 Op::RingWait { ring } => {
-                    let Some((ring, _)) = block_of(func, ring) else { continue };
-                    if slots.insert(ring, *inst).is_some() {
+                    let Some((ring, _)) = block_of(func, *ring) else { continue };
+                    if slots.insert(ring, Read { wait: *inst, in_flight: 0 }).is_some() || held.contains_key(&ring) {
                         self.broken(*inst, "waits for a slot before the one before it is free");
                     }
                 }
-                Op::WarpgroupDot { a, b, .. } => {
-                    let mut waits = [a, b].into_iter().filter_map(|block| wait_of(func, block));
-                    if !waits.all(|wait| slots.values().any(|slot| *slot == wait)) {
+                Op::WarpgroupDot { a, b, in_flight, .. } => {
+                    let waits: Vec<Inst> = [a, b].into_iter().filter_map(|block| wait_of(func, *block)).collect();
+                    if !waits.iter().all(|wait| slots.values().any(|slot| slot.wait == *wait)) {
                         self.broken(*inst, "reads a slot for which its region does not wait, or which is free");
                     }
+                    slots.values_mut().filter(|slot| waits.contains(&slot.wait)).for_each(|slot| slot.in_flight += u32::from(*in_flight));
                 }
-                Op::RingRelease { block } => {
-                    let Some(wait) = wait_of(func, block) else { continue };
-                    let before = slots.len();
-                    slots.retain(|_, slot| *slot != wait);
-                    if slots.len() == before {
+                Op::RingRelease { block } | Op::RingReleasePrevious { block, .. } => {
+                    let Some(wait) = wait_of(func, *block) else { continue };
+                    let ring = slots.iter().find(|(_, slot)| slot.wait == wait).map(|(ring, _)| *ring);
+                    let Some(slot) = ring.and_then(|ring| slots.remove(&ring)) else {
                         self.broken(*inst, "frees a slot for which its region does not wait, or which is free");
+                        continue;
+                    };
+                    match func.inst(*inst).op {
+                        Op::RingReleasePrevious { products, .. } if products > slot.in_flight => {
+                            self.broken(*inst, "frees a slot that a product in flight may read");
+                        }
+                        Op::RingRelease { .. } if slot.in_flight > 0 => self.broken(*inst, "frees a slot that a product in flight reads"),
+                        _ => {}
                     }
+                }
+                Op::For { body, .. } => {
+                    for inner in &func.region(*body).insts {
+                        if let Op::RingReleasePrevious { block, .. } = func.inst(*inner).op
+                            && let Some(Op::RingWait { ring }) = func.def_op(block)
+                            && let Some((ring, _)) = block_of(func, *ring)
+                        {
+                            held.insert(ring, *inst);
+                        }
+                    }
+                }
+                Op::WarpgroupWait { ring, .. } => {
+                    block_of(func, *ring).and_then(|(ring, _)| held.remove(&ring));
                 }
                 _ => {}
             }
         }
-        slots.into_values().for_each(|wait| self.broken(wait, "waits for a slot that its region does not free"));
+        slots.into_values().for_each(|slot| self.broken(slot.wait, "waits for a slot that its region does not free"));
+        held.into_values().for_each(|inst| self.broken(inst, "holds a slot that no `warpgroup_wait` behind it frees"));
+    }
+
+    /// Invariant 19: sums in flight are used by products in flight, by the loops that carry them, and by a `warpgroup_wait`, once.
+    fn sums_in_flight(&mut self) {
+        let func = self.func;
+        let insts = func.all_insts();
+        let mut in_flight: SideTable<Value, bool> = SideTable::new();
+        let mut carriers: BTreeSet<Inst> = BTreeSet::new();
+        let mut grows = true;
+        while grows {
+            grows = false;
+            for inst in &insts {
+                let data = func.inst(*inst);
+                let mut add = |values: &[Value]| {
+                    for value in values {
+                        grows |= !std::mem::replace(&mut in_flight[*value], true);
+                    }
+                };
+                match &data.op {
+                    Op::WarpgroupDot { in_flight: true, .. } => add(&data.results),
+                    Op::For { init, body, .. } if !func.region(*body).insts.is_empty() => {
+                        let (params, yielded) = (&func.region(*body).params[1..], func.yielded(*body));
+                        let carried = (0..init.len().min(params.len()).min(yielded.len()))
+                            .filter(|number| in_flight[init[*number]] || in_flight[yielded[*number]])
+                            .collect::<Vec<usize>>();
+                        for number in carried {
+                            grows |= !std::mem::replace(&mut in_flight[params[number]], true);
+                            grows |= !std::mem::replace(&mut in_flight[data.results[number]], true);
+                            carriers.extend([*inst, func.terminator(*body)]);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let mut used: SideTable<Value, bool> = SideTable::new();
+        for inst in insts {
+            let op = &func.inst(inst).op;
+            op.for_each_operand(&mut |value| {
+                if !in_flight[value] {
+                    return;
+                }
+                let may_use = match op {
+                    Op::WarpgroupDot { acc, in_flight, .. } => *in_flight && *acc == value,
+                    Op::WarpgroupWait { .. } => true,
+                    _ => carriers.contains(&inst),
+                };
+                if !may_use {
+                    self.broken(inst, format!("uses {value}, the sums of a product in flight"));
+                } else if std::mem::replace(&mut used[value], true) {
+                    self.broken(inst, format!("uses {value} again, the sums of a product in flight"));
+                }
+            });
+        }
     }
 
     /// Invariant 16: the host makes the tensor map.
@@ -169,7 +255,12 @@ fn needed_place(op: &Op) -> Option<Place> {
     match op {
         Op::Roles { .. } | Op::RunsIf { .. } | Op::Ring { .. } => Some(Place::Body),
         Op::RingAcquire { .. } | Op::CopyBlock { .. } => Some(Place::Producer),
-        Op::RingWait { .. } | Op::RingRelease { .. } | Op::StoreBlock { .. } | Op::WarpgroupDot { .. } => Some(Place::Consumer),
+        Op::RingWait { .. }
+        | Op::RingRelease { .. }
+        | Op::RingReleasePrevious { .. }
+        | Op::StoreBlock { .. }
+        | Op::WarpgroupDot { .. }
+        | Op::WarpgroupWait { .. } => Some(Place::Consumer),
         _ => None,
     }
 }

@@ -64,6 +64,7 @@ impl Components {
             }
             Op::Gather { index, .. } => self.join(*index, results[0]),
             Op::Dot { acc, .. } | Op::WarpgroupDot { acc, .. } => self.join(*acc, results[0]),
+            Op::WarpgroupWait { sums, .. } => self.join_each(func, results, sums),
             Op::Histogram { x, mask, .. } => mask.iter().for_each(|mask| self.join(*x, *mask)),
             // Tiles of one op that have equal shapes share a layout.
             _ => {

@@ -257,7 +257,7 @@ impl Maker<'_> {
         let blocks = &self.waited[&number];
         let [a, b] = loads.map(|load| blocks[self.plan.loads[&load].member]);
         let Op::Dot { acc, .. } = data.op else { unreachable!("a product of a plan is a `dot`") };
-        let op = Op::WarpgroupDot { a, b, acc: map.get(acc), swapped: self.plan.products[&product].swapped };
+        let op = Op::WarpgroupDot { a, b, acc: map.get(acc), swapped: self.plan.products[&product].swapped, in_flight: false };
         append_copy(func, self.original, product, op, to, map);
         if ring.products.last() == Some(&product) {
             func.append(to, Op::RingRelease { block: blocks[0] }, [], data.loc);

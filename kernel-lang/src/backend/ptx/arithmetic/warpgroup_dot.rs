@@ -43,8 +43,8 @@ pub(crate) fn in_place(func: &Function) -> BTreeSet<Value> {
 }
 
 impl Emitter<'_> {
-    /// `acc + a * b`. The sums are in the registers of the accumulators, unless these have other uses.
-    pub(crate) fn warpgroup_dot(&mut self, [a, b, acc]: [Value; 3], swapped: bool, result: Value) {
+    /// `acc + a * b`. The sums are in the registers of the accumulators, unless these have other uses. Each product is a group of its own.
+    pub(crate) fn warpgroup_dot(&mut self, [a, b, acc]: [Value; 3], swapped: bool, in_flight: bool, result: Value) {
         let dtype = self.func.ty(a).dtype();
         let mut dtypes = [a, b].map(|operand| self.func.ty(operand).dtype());
         let [mut left, mut right] = [a, b].map(|operand| self.rings.block(operand));
@@ -95,7 +95,9 @@ impl Emitter<'_> {
             }
         }
         asm!(self, "wgmma.commit_group.sync.aligned");
-        asm!(self, "wgmma.wait_group.sync.aligned 0");
+        if !in_flight {
+            asm!(self, "wgmma.wait_group.sync.aligned 0");
+        }
         self.define(result, Lanes::Each(sums));
     }
 
