@@ -575,8 +575,9 @@ define_ops! {
     /// In the producer: copies a block of a tensor to the slot that was acquired last, asynchronously. `block` is a result of the ring. `address` is
     /// that of the tensor. `place` has three parts, each with a number for each axis: the index of the first element, the extents of the tensor, and its strides in
     /// elements. A third axis is one along which the block has one element. Elements outside of the extents become 0. Address, extents and strides are launch values, and the
-    /// stride of neighbours is the constant 1.
-    CopyBlock = "copy_block" { block: Value, base: Value, address: Value, place: Vec<Value> },
+    /// stride of neighbours is the constant 1. `evict` is the priority in the L2; if it is not set and `once` is true, the kernel reads the elements once, and they leave the
+    /// L2 first.
+    CopyBlock = "copy_block" { block: Value, base: Value, address: Value, place: Vec<Value>, once: Option<Value>, evict: Evict },
     /// In the consumer: stores a tile in a block of a tensor, asynchronously, through shared memory. `value` has the layout of a product's accumulators. `address` and
     /// `place` are as in `copy_block`; elements outside of the extents are not stored. The kernel accesses the tensor nowhere else, and a row has a multiple of 16 bytes.
     StoreBlock = "store_block" { base: Value, value: Value, address: Value, place: Vec<Value> },

@@ -256,8 +256,9 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
                 None => Ok(sums.iter().map(|sum| Cow::Borrowed(ty(*sum))).collect()),
             }
         }
-        Op::CopyBlock { block, base, address, place } => {
+        Op::CopyBlock { block, base, address, place, once, .. } => {
             expect_ring(func, *block)?;
+            once.map_or(Ok(()), |once| expect_scalar(func, "`once` of a `copy_block`", once, Dtype::Bool))?;
             let (block, base) = (ty(*block), ty(*base));
             if !base.is_pointer() || base.elem() != block.elem() {
                 return Err(format!("cannot copy `{block}` from `{base}`"));

@@ -79,9 +79,13 @@ struct Overlapped {
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
+    let insts = func.all_insts();
+    if !insts.iter().any(|inst| matches!(func.inst(*inst).op, Op::WarpgroupDot { .. })) {
+        return false;
+    }
+    let uses = use_counts(func);
     let mut changed = false;
     for region in func.regions_under(func.body) {
-        let uses = use_counts(func);
         for inst in func.region(region).insts.clone() {
             if let Some(found) = overlapped(func, inst, &uses) {
                 rewrite(func, region, &found);

@@ -130,6 +130,7 @@ fn activated<const ACTIVATION: usize>(x: Value<f32>) -> Value<f32> {
     configs = [
         Config { ROWS: 64, COLUMNS: 64, BLOCK: 64, num_warps: 4 },
         Config { ROWS: 16, COLUMNS: 128, BLOCK: 64, num_warps: 4 },
+        Config { ROWS: 16, COLUMNS: 64, BLOCK: 128, num_warps: 4 },
         Config { ROWS: 16, COLUMNS: 256, BLOCK: 64, num_warps: 8 },
         Config { ROWS: 32, COLUMNS: 128, BLOCK: 64, num_warps: 4 },
         Config { ROWS: 64, COLUMNS: 32, BLOCK: 64, num_warps: 4 },

@@ -207,7 +207,8 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
     };
     emitter.ptx_version = emitter.ptx_version.max(exchange::budget::version_for_params(param_bytes));
     let version = emitter.version(body, &shared_ends, &in_order, &launch_types);
-    Module { version, sites: emitter.sites, shared_bytes, param_bytes }
+    let workers = if emitter.rings.maps().next().is_some() { emitter.workers() } else { 0 };
+    Module { version, sites: emitter.sites, shared_bytes, param_bytes, workers }
 }
 
 /// The type of an element in `ld`, `st` and `.param`, which is its width in memory.
@@ -434,7 +435,7 @@ impl Emitter<'_> {
             Op::Roles { producer, consumer } => self.roles(*producer, *consumer),
             Op::Ring { slots } => self.ring(inst, *slots),
             Op::RingAcquire { ring } => self.ring_acquire(*ring),
-            Op::CopyBlock { block, base, address, place } => self.copy_block(*block, [*base, *address], place),
+            Op::CopyBlock { block, base, address, place, once, evict } => self.copy_block(*block, [*base, *address], place, *once, *evict),
             Op::StoreBlock { base, value, address, place } => self.store_block([*base, *address], *value, place),
             Op::RingWait { ring } => self.ring_wait(*ring, &data.results),
             Op::RingRelease { block } => self.ring_release(*block),

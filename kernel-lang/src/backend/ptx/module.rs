@@ -26,6 +26,8 @@ pub struct Module {
     pub shared_bytes: u32,
     /// The bytes of its parameters. This may exceed the limit of GPUs.
     pub param_bytes: usize,
+    /// The CTAs that a multiprocessor runs at the same time, of a version with roles. 0 for other kernels.
+    pub workers: u32,
 }
 
 /// A function, and what it needs of its module.

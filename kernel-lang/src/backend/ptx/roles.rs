@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ir::{Def, Function, Handle, Inst, Op, Region, Value, largest_product, shared_block};
+use crate::ir::{Cache, Def, Evict, Function, Handle, Inst, Op, Region, Value, largest_product, shared_block};
 use crate::launch_value::persistent_entry::{self, TensorMap};
 use crate::layout::{BLOCK_ALIGNMENT, SharedBlock};
 
@@ -266,7 +266,7 @@ impl Emitter<'_> {
     }
 
     /// Copies a block, one atom after the other.
-    pub(crate) fn copy_block(&mut self, to: Value, tensor: [Value; 2], place: &[Value]) {
+    pub(crate) fn copy_block(&mut self, to: Value, tensor: [Value; 2], place: &[Value], once: Option<Value>, evict: Evict) {
         let (key, member) = ring_of(self.func, to);
         let ring = self.rings.rings[&key].clone();
         let [slot, full] = ring.acquired.expect("a verified producer copies to a slot that it has acquired");
@@ -274,13 +274,17 @@ impl Emitter<'_> {
         let (along, across) = (block.contiguous, 1 - block.contiguous);
         let (address, corner) = self.mapped(tensor, block, place);
         let to = self.shared_address(Some(slot));
+        let (hint, policy) = match once.filter(|_| evict == Evict::Unset) {
+            Some(once) => self.policy_if(once, Evict::First),
+            None => self.copy_policy(Cache::Default, evict),
+        };
         for atom in 0..block.atoms() {
             let first = self.plus(corner[along], atom * block.row_elements());
             let at = ring.start + offset + atom * block.atom_bytes();
             let index = tensor_index(&corner, first, corner[across]);
             asm!(
                 self,
-                "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [{to}+{at}], [{address}, {index}], [{full}]",
+                "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{hint} [{to}+{at}], [{address}, {index}], [{full}]{policy}",
                 corner.len()
             );
         }

@@ -2,6 +2,7 @@
 
 use crate::analysis::blocks::Extent;
 use crate::analysis::polynomial::Polynomial;
+use crate::backend::ptx::Module;
 use crate::dtype::Dtype;
 use crate::ir::{Function, Inst, Op, Value};
 use crate::layout::{BLOCK_ALIGNMENT, STAGED_ROWS, STAGING_BYTES, SharedBlock};
@@ -95,8 +96,6 @@ pub struct Ring {
 
 impl Decisions {
     pub(super) fn of(func: &Function, plan: &Plan, schedule: Schedule) -> Decisions {
-        let [rows, columns] = plan.tile;
-        let workers = schedule.workers(rows * columns);
         let rings = plan.rings.iter().map(|ring| Ring {
             loc: ring.loc,
             slots: ring.slots,
@@ -109,13 +108,22 @@ impl Decisions {
             usual_stores: plan.usual_stores.iter().map(|(store, why)| (func.inst(*store).loc, *why)).collect(),
             rings: rings.collect(),
             staging_bytes: if plan.stores.is_empty() { 0 } else { schedule.num_warps * STAGING_BYTES },
+            consumers: schedule.threads(),
             // The backend knows them.
             shared_bytes: 0,
-            consumers: schedule.threads(),
-            registers: schedule.role_registers(workers),
-            workers,
+            registers: schedule.role_registers(1),
+            workers: 1,
             group: programs::group(plan.tile),
         }
+    }
+}
+
+impl Decisions {
+    /// Takes over what the backend decides, from the module that it makes of the version.
+    pub(crate) fn set_resources(&mut self, module: &Module, schedule: Schedule) {
+        self.shared_bytes = module.shared_bytes;
+        self.workers = module.workers;
+        self.registers = schedule.role_registers(module.workers);
     }
 }
 

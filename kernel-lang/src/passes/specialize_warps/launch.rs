@@ -25,6 +25,8 @@ pub(super) struct Place {
     pub(super) cond: Option<Value>,
     /// Are the indices of all programs in range?
     bounds: Option<Value>,
+    /// Of a load: does one program read the block? `None` if the program reads it again.
+    pub(super) once: Option<Value>,
 }
 
 /// Appends the launch values to the head of the kernel, with the statement of which launches it runs: those whose loads can be copied.
@@ -35,8 +37,12 @@ pub(super) fn append(func: &mut Function, original: &Function, plan: &Plan, head
     let mut copied: Vec<(Inst, &Block, bool)> = plan.loads.iter().map(|(load, copied)| (*load, &copied.block, false)).collect();
     copied.extend(plan.stores.iter().map(|(store, block)| (*store, block, true)));
     copied.sort_unstable_by_key(|(inst, ..)| *inst);
-    let places: Vec<Place> = copied.iter().map(|(_, block, is_store)| host.place(func, &mut copies, compute, block, *is_store)).collect();
+    let mut places: Vec<Place> =
+        copied.iter().map(|(_, block, is_store)| host.place(func, &mut copies, compute, block, *is_store)).collect();
     let mut b = Builder::new(func, compute, Loc::NONE);
+    for (place, (load, block, _)) in places.iter_mut().zip(&copied).filter(|(_, (.., is_store))| !is_store) {
+        place.once = host.once(&mut b, *load, block);
+    }
     // A tensor that is only stored is written otherwise if it cannot be copied.
     let of_loads = copied.iter().zip(&places).filter(|((.., is_store), _)| !is_store).filter_map(|(_, place)| place.cond);
     let of_loads = of_loads.chain(places.iter().filter_map(|place| place.bounds));
@@ -52,7 +58,7 @@ pub(super) fn append(func: &mut Function, original: &Function, plan: &Plan, head
         numbers.extend(place.extents.iter().map(|extent| (*extent, one)));
         numbers.extend(strides(place, block).map(|own| (own, stride)));
         match place.cond.filter(|_| *is_store) {
-            None => yielded.extend(numbers.into_iter().map(|(own, _)| own)),
+            None => yielded.extend(numbers.into_iter().map(|(own, _)| own).chain(place.once)),
             Some(cond) => {
                 yielded.push(cond);
                 yielded.extend(numbers.into_iter().map(|(own, other)| b.select(cond, own, other)));
@@ -72,7 +78,8 @@ pub(super) fn append(func: &mut Function, original: &Function, plan: &Plan, head
         let (address, extents) = (next(1)[0], next(place.extents.len()));
         let mut strides = next(place.strides.len() - 1);
         strides.insert(block.contiguous, one);
-        (*inst, Place { address, extents, strides, cond, bounds: None })
+        let once = place.once.map(|_| next(1)[0]);
+        (*inst, Place { address, extents, strides, cond, bounds: None, once })
     };
     places.iter().zip(&copied).map(of_results).collect()
 }
@@ -130,7 +137,43 @@ impl Host<'_> {
             tests.aligned(&mut b, extents[block.contiguous], ALIGNMENT / bytes);
         }
         let [cond, bounds] = [tests, bounds].map(|tests| tests.0.into_iter().reduce(|all, test| b.binary(BinaryOp::And, all, test)));
-        Place { address, extents, strides, cond, bounds }
+        Place { address, extents, strides, cond, bounds, once: None }
+    }
+
+    /// Appends a test: is there one program along each axis of the grid that does not say where the block is? `None` if programs read blocks several times.
+    fn once(&self, b: &mut Builder<'_>, load: Inst, block: &Block) -> Option<Value> {
+        let scalars: Vec<Value> = block.axes.iter().flat_map(|axis| axis.corner.scalars()).collect();
+        let mut tells = [false; 3];
+        for scalar in &scalars {
+            match self.original.def_op(*scalar) {
+                Some(Op::ProgramId { axis }) => tells[*axis as usize] = true,
+                _ if self.loops.contains_key(scalar) => {}
+                // Different numbers may be one block.
+                _ => return None,
+            }
+        }
+        let is_around = |region: Region| {
+            self.original.regions_under(region).into_iter().any(|region| self.original.region(region).insts.contains(&load))
+        };
+        for inst in self.original.all_insts() {
+            let repeats = match &self.original.inst(inst).op {
+                Op::For { body, .. } => is_around(*body) && !scalars.contains(&self.original.region(*body).params[0]),
+                Op::While { test, body, .. } => is_around(*test) || is_around(*body),
+                _ => false,
+            };
+            if repeats {
+                return None;
+            }
+        }
+        let one = b.index(1);
+        let others = (0..3u32).filter(|axis| !tells[*axis as usize]);
+        let tests: Vec<Value> = others
+            .map(|axis| {
+                let programs = b.op(Op::NumPrograms { axis }, &[]);
+                b.compare(CompareOp::Eq, programs, one)
+            })
+            .collect();
+        tests.into_iter().reduce(|all, test| b.binary(BinaryOp::And, all, test))
     }
 
     /// The copy of a scalar that the host can compute.

@@ -18,6 +18,9 @@ use super::obstacle::{Obstacle, StoreObstacle};
 const MOST_SLOTS: u32 = 8;
 /// The fewest: one is filled while the other one is read.
 pub(crate) const FEWEST_SLOTS: u32 = 2;
+/// The fewest of each of two CTAs on a multiprocessor. Products in flight hold two, and the tensor cores take twice as long for those of one CTA. With three or four slots
+/// of 24 kB, too few copies are on their way: a tile of 64 x 128 takes 11.9 us for the product of 1024 x 1024 matrices, and 9.1 us with one CTA (H200).
+const FEWEST_OF_TWO: u32 = 5;
 /// The shared memory that is left to the exchanges of the consumer.
 const LEFT_BYTES: u32 = 1 << 10;
 /// A computation of more ops is not followed.
@@ -252,12 +255,13 @@ impl Plan {
         let barriers = self.rings.len() as u32 * BLOCK_ALIGNMENT;
         let left = LEFT_BYTES + barriers + schedule.num_warps * STAGING_BYTES;
         let fitting = |workers: u32| target.ask(|target| target.shared_bytes_of(workers)).saturating_sub(left) / bytes;
-        let most = [schedule.workers(self.tile[0] * self.tile[1]), 1].map(fitting);
-        let fitting = most.into_iter().find(|slots| *slots >= FEWEST_SLOTS).ok_or_else(|| {
-            let loc = self.rings.first().map_or(Loc::NONE, |ring| ring.loc);
-            Obstacle::Memory(loc)
-        })?;
-        let slots = fitting.min(MOST_SLOTS).min(schedule.num_stages.max(FEWEST_SLOTS));
+        let wanted = MOST_SLOTS.min(schedule.num_stages.max(FEWEST_SLOTS));
+        let workers = schedule.workers(self.tile[0] * self.tile[1]);
+        let fewest = if workers > 1 { FEWEST_OF_TWO.min(wanted) } else { FEWEST_SLOTS };
+        let slots = if fitting(workers) >= fewest { fitting(workers) } else { fitting(1) }.min(wanted);
+        if slots < FEWEST_SLOTS {
+            return Err(Obstacle::Memory(self.rings.first().map_or(Loc::NONE, |ring| ring.loc)));
+        }
         self.rings.iter_mut().for_each(|ring| ring.slots = slots);
         Ok(())
     }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::analysis::blocks::{Block, MOST_EXTENT};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Substitution, copy_regions};
-use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Evict, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::location::Loc;
 
 use super::launch::{self, Place};
@@ -103,7 +103,9 @@ impl Maker<'_> {
                 let mut b = Builder::new(func, to, data.loc);
                 let at = &self.places[inst];
                 let place = place(&mut b, &copied.block, at, map);
-                let op = Op::CopyBlock { block: blocks[copied.member], base: copied.block.base, address: at.address, place };
+                let evict = if let Op::Load { evict, .. } = data.op { evict } else { Evict::Unset };
+                let (block, base) = (blocks[copied.member], copied.block.base);
+                let op = Op::CopyBlock { block, base, address: at.address, place, once: at.once, evict };
                 func.append(to, op, [], data.loc);
             } else if self.slice.control[*inst] {
                 self.copy_control(func, *inst, to, map);

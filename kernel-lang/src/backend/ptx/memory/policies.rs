@@ -52,6 +52,15 @@ impl Emitter<'_> {
         }
     }
 
+    /// The L2 policy of a copy that has this priority if a condition holds.
+    pub(crate) fn policy_if(&mut self, cond: Value, evict: Evict) -> (&'static str, String) {
+        let of = |evict: Evict| self.policies.iter().find(|policy| policy.evict == evict).map(|policy| policy.reg);
+        let (Some(special), Some(usual)) = (of(evict), of(Evict::Normal)) else { return ("", String::new()) };
+        let (holds, chosen) = (self.scalar(cond), self.reg(Class::B64));
+        asm!(self, "selp.b64 {chosen}, {special}, {usual}, {holds}");
+        (HINT, format!(", {chosen}"))
+    }
+
     /// The last operand of an access: the policy that its instruction requires.
     pub(super) fn policy_operand(&self, instruction: &str) -> String {
         let Some(instruction) = instruction.strip_suffix(HINT) else { return String::new() };
@@ -62,9 +71,10 @@ impl Emitter<'_> {
     /// Creates the policies that the accesses of the kernel use, before all other code.
     pub(crate) fn policies(&mut self) {
         // Every instruction ends with what the last one says of the L1: nothing.
-        for evict in [Evict::First, Evict::Last, Evict::FirstIfSmall] {
+        for evict in [Evict::First, Evict::Last, Evict::FirstIfSmall, Evict::Normal] {
             let bases = self.bases_of(evict);
-            if !bases.is_empty() {
+            // An access of the usual priority needs no policy, but a copy may have another one.
+            if !bases.is_empty() && (evict != Evict::Normal || self.may_read_once()) {
                 let reg = if evict == Evict::FirstIfSmall { self.policy_of_small(&bases) } else { self.policy(evict) };
                 self.policies.push(Policy { evict, reg });
             }
@@ -77,12 +87,21 @@ impl Emitter<'_> {
             Op::Load { base, cache: Cache::Default, evict: own, volatile: false, .. }
             | Op::Store { base, cache: Cache::Default, evict: own, .. }
             | Op::AsyncCopy { base, cache: Cache::Default, evict: own, .. } => Some(base).filter(|_| own == evict),
+            Op::CopyBlock { base, once: Some(_), evict: Evict::Unset, .. } => {
+                Some(base).filter(|_| matches!(evict, Evict::First | Evict::Normal))
+            }
+            Op::CopyBlock { base, evict: own, .. } => Some(base).filter(|_| own == evict),
             _ => None,
         };
         let mut bases: Vec<Value> = self.func.all_insts().into_iter().filter_map(|inst| base_of(&self.func.inst(inst).op)).collect();
         bases.sort_unstable();
         bases.dedup();
         bases
+    }
+
+    /// Does a copy choose its priority at launch?
+    fn may_read_once(&self) -> bool {
+        self.func.all_insts().into_iter().any(|inst| matches!(self.func.inst(inst).op, Op::CopyBlock { once: Some(_), .. }))
     }
 
     fn policy(&mut self, evict: Evict) -> Reg {
