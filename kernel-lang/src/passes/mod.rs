@@ -141,12 +141,12 @@ pub const PIPELINE: &[Pass] = pipeline![
 
 /// The passes that depend on the schedule, in order.
 pub const SCHEDULE: &[ScheduledPass] = schedule![
-    overlap_products,         // before assign_layouts, and behind all passes that copy loops
-    prefetch_loads(schedule), // before assign_layouts, which gives its async buffers the layouts of the tiles that are loaded from them
-    assign_layouts(schedule), // before all others, which count the registers of a thread
-    group_loads,              // before issue_loads, which decides by the order of the ops
-    issue_loads,              // before the passes that move loads into branches
-    skip_masked,              // behind the passes that search straight-line regions, which it splits
+    overlap_products(schedule), // before assign_layouts, and behind all passes that copy loops
+    prefetch_loads(schedule),   // before assign_layouts, which gives its async buffers the layouts of the tiles that are loaded from them
+    assign_layouts(schedule),   // before all others, which count the registers of a thread
+    group_loads,                // before issue_loads, which decides by the order of the ops
+    issue_loads,                // before the passes that move loads into branches
+    skip_masked,                // behind the passes that search straight-line regions, which it splits
     skip_selections,
     choose_readers, // last: the passes before it move loads into branches, and a branch gives on what it yields
 ];

@@ -62,9 +62,20 @@
 //! ```
 //!
 //! The loop may use the sums only as accumulators of its products, and reads one ring. So a slot is free one iteration later, when its products have ended.
+//!
+//! Two warpgroups that read few slots do not overlap their products: while one waits for a slot, the other one multiplies, and slots that are free earlier are worth more. A
+//! tile of 128 x 256 with four slots then takes 1.3 % less time for matrices of 8192 rows; one of 128 x 128 with six slots takes 10 % more (H200).
 
+use crate::diagnostic::Diagnostics;
 use crate::ir::rewrite::{Changed, use_counts};
 use crate::ir::{Def, Function, Handle, Inst, Op, Region, Value};
+use crate::schedule::Schedule;
+use crate::target::Asked;
+
+/// The fewest slots of which two warpgroups hold two.
+const FEWEST_OF_TWO: u32 = 5;
+/// The warps of a warpgroup.
+const WARPS: u32 = 4;
 
 /// A loop whose products overlap.
 struct Overlapped {
@@ -78,22 +89,34 @@ struct Overlapped {
 }
 
 /// Runs the pass.
-pub fn run(func: &mut Function) -> Changed {
+///
+/// # Errors
+/// None.
+pub fn run(func: &mut Function, _: &Asked, schedule: Schedule) -> Result<Changed, Diagnostics> {
     let insts = func.all_insts();
     if !insts.iter().any(|inst| matches!(func.inst(*inst).op, Op::WarpgroupDot { .. })) {
-        return false;
+        return Ok(false);
     }
+    let fewest = if schedule.num_warps > WARPS { FEWEST_OF_TWO } else { 0 };
     let uses = use_counts(func);
     let mut changed = false;
     for region in func.regions_under(func.body) {
         for inst in func.region(region).insts.clone() {
-            if let Some(found) = overlapped(func, inst, &uses) {
+            if let Some(found) = overlapped(func, inst, &uses).filter(|found| slots(func, found.ring) >= fewest) {
                 rewrite(func, region, &found);
                 changed = true;
             }
         }
     }
-    changed
+    Ok(changed)
+}
+
+/// The slots of the ring of a block.
+fn slots(func: &Function, block: Value) -> u32 {
+    match func.def_op(block) {
+        Some(Op::Ring { slots }) => *slots,
+        _ => 0,
+    }
 }
 
 /// The loop, if its products can be in flight behind the end of an iteration.

@@ -274,19 +274,28 @@ impl Emitter<'_> {
         let (along, across) = (block.contiguous, 1 - block.contiguous);
         let (address, corner) = self.mapped(tensor, block, place);
         let to = self.shared_address(Some(slot));
-        let (hint, policy) = match once.filter(|_| evict == Evict::Unset) {
-            Some(once) => self.policy_if(once, Evict::First),
-            None => self.copy_policy(Cache::Default, evict),
-        };
+        // A copy that names the usual priority is slower than one that names none: 1024 x 1024 matrices are multiplied in 11.2 instead of 8.7 us (H200).
+        let once = once.filter(|_| evict == Evict::Unset).map(|once| self.scalar(once));
+        let hinted = self.copy_policy(Cache::Default, if once.is_some() { Evict::First } else { evict });
         for atom in 0..block.atoms() {
             let first = self.plus(corner[along], atom * block.row_elements());
             let at = ring.start + offset + atom * block.atom_bytes();
             let index = tensor_index(&corner, first, corner[across]);
-            asm!(
-                self,
-                "cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{hint} [{to}+{at}], [{address}, {index}], [{full}]{policy}",
-                corner.len()
-            );
+            let mut copy = |guard: &str, (hint, policy): &(&str, String)| {
+                asm!(
+                    self,
+                    "{guard}cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{hint} [{to}+{at}], [{address}, {index}], \
+                     [{full}]{policy}",
+                    corner.len()
+                );
+            };
+            match once {
+                Some(once) => {
+                    copy(&format!("@{once} "), &hinted);
+                    copy(&format!("@!{once} "), &("", String::new()));
+                }
+                None => copy("", &hinted),
+            }
         }
     }
 

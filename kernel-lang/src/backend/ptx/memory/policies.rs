@@ -52,15 +52,6 @@ impl Emitter<'_> {
         }
     }
 
-    /// The L2 policy of a copy that has this priority if a condition holds.
-    pub(crate) fn policy_if(&mut self, cond: Value, evict: Evict) -> (&'static str, String) {
-        let of = |evict: Evict| self.policies.iter().find(|policy| policy.evict == evict).map(|policy| policy.reg);
-        let (Some(special), Some(usual)) = (of(evict), of(Evict::Normal)) else { return ("", String::new()) };
-        let (holds, chosen) = (self.scalar(cond), self.reg(Class::B64));
-        asm!(self, "selp.b64 {chosen}, {special}, {usual}, {holds}");
-        (HINT, format!(", {chosen}"))
-    }
-
     /// The last operand of an access: the policy that its instruction requires.
     pub(super) fn policy_operand(&self, instruction: &str) -> String {
         let Some(instruction) = instruction.strip_suffix(HINT) else { return String::new() };
@@ -71,10 +62,9 @@ impl Emitter<'_> {
     /// Creates the policies that the accesses of the kernel use, before all other code.
     pub(crate) fn policies(&mut self) {
         // Every instruction ends with what the last one says of the L1: nothing.
-        for evict in [Evict::First, Evict::Last, Evict::FirstIfSmall, Evict::Normal] {
+        for evict in [Evict::First, Evict::Last, Evict::FirstIfSmall] {
             let bases = self.bases_of(evict);
-            // An access of the usual priority needs no policy, but a copy may have another one.
-            if !bases.is_empty() && (evict != Evict::Normal || self.may_read_once()) {
+            if !bases.is_empty() {
                 let reg = if evict == Evict::FirstIfSmall { self.policy_of_small(&bases) } else { self.policy(evict) };
                 self.policies.push(Policy { evict, reg });
             }
@@ -87,9 +77,7 @@ impl Emitter<'_> {
             Op::Load { base, cache: Cache::Default, evict: own, volatile: false, .. }
             | Op::Store { base, cache: Cache::Default, evict: own, .. }
             | Op::AsyncCopy { base, cache: Cache::Default, evict: own, .. } => Some(base).filter(|_| own == evict),
-            Op::CopyBlock { base, once: Some(_), evict: Evict::Unset, .. } => {
-                Some(base).filter(|_| matches!(evict, Evict::First | Evict::Normal))
-            }
+            Op::CopyBlock { base, once: Some(_), evict: Evict::Unset, .. } => Some(base).filter(|_| evict == Evict::First),
             Op::CopyBlock { base, evict: own, .. } => Some(base).filter(|_| own == evict),
             _ => None,
         };
@@ -97,11 +85,6 @@ impl Emitter<'_> {
         bases.sort_unstable();
         bases.dedup();
         bases
-    }
-
-    /// Does a copy choose its priority at launch?
-    fn may_read_once(&self) -> bool {
-        self.func.all_insts().into_iter().any(|inst| matches!(self.func.inst(inst).op, Op::CopyBlock { once: Some(_), .. }))
     }
 
     fn policy(&mut self, evict: Evict) -> Reg {
