@@ -688,8 +688,10 @@ def zero(tensor):
         raise RuntimeError(f"a tensor was not zeroed: error {code} of the CUDA driver")
 
 
-def middle_us(run, rep=100):
+def middle_us(run, rep=100, rest=0.0):
     """Runs for `rep` ms, each with an empty L2 cache: triton.testing.do_bench with two changes, as in `galatea::bench::do_bench`.
+
+    The GPU is idle for `rest` seconds before each run, as in `do_bench_with_rests`.
 
     Lines that an `evict_last` kept do not outlive a run. Zeroes do not drive them out, so the GPU is idle when they lose their rank; short
     kernels then take 0.3 to 0.5 us less than in a long queue. And the driver's memset zeroes the buffer, on both sides: torch's kernel
@@ -698,13 +700,19 @@ def middle_us(run, rep=100):
     driver, buffer = cuda_driver(), flush_buffer()
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
+    idle_since = 0.0
+
     def once():
+        nonlocal idle_since
         driver.cuCtxResetPersistingL2Cache()
+        while perf_counter() - idle_since < rest:
+            pass
         zero(buffer)
         start.record()
         run()
         end.record()
         torch.cuda.synchronize()
+        idle_since = perf_counter()
         return 1e3 * start.elapsed_time(end)
 
     run()

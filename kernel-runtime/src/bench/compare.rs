@@ -1,6 +1,7 @@
 //! Paired comparison: two works run alternately, and a confidence interval separates a difference from noise.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::{Stats, timer};
 use crate::{Device, Result};
@@ -77,7 +78,7 @@ pub fn do_bench_paired(
     mut first: impl FnMut() -> Result<()>,
     mut second: impl FnMut() -> Result<()>,
 ) -> Result<Comparison> {
-    let times = timer::in_rounds(device, LEAST_ROUNDS, &mut [&mut first, &mut second])?;
+    let times = timer::in_rounds(device, LEAST_ROUNDS, Duration::ZERO, &mut [&mut first, &mut second])?;
     Ok(Comparison::of(&times[0], &times[1]))
 }
 

@@ -38,6 +38,8 @@ pub use roof::{Achieved, Bound, Roof, Work};
 pub use stats::Stats;
 pub(crate) use timer::{FLUSH_BYTES, Timer};
 
+use std::time::Duration;
+
 use crate::{Device, Result};
 
 /// Times `work`, which queues its work on the default stream of `device`, or does it on the CPU.
@@ -49,12 +51,22 @@ pub fn do_bench(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result
     Ok(stats[0])
 }
 
+/// As [`do_bench`], with a rest before each run: the GPU is idle for so long.
+///
+/// A GPU that reaches its power limit lowers its clocks, by how much it computes on average. So processes that are compared must rest for the same time.
+///
+/// # Errors
+/// As [`do_bench`].
+pub fn do_bench_with_rests(device: &Device, rest: Duration, mut work: impl FnMut() -> Result<()>) -> Result<Stats> {
+    Ok(Stats::of(timer::in_rounds(device, 1, rest, &mut [&mut work])?.swap_remove(0)))
+}
+
 /// Times several works alternately. The statistics are in the order of the works.
 ///
 /// # Errors
 /// As [`do_bench`].
 pub fn do_bench_interleaved(device: &Device, works: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<Stats>> {
-    Ok(timer::in_rounds(device, 1, works)?.into_iter().map(Stats::of).collect())
+    Ok(timer::in_rounds(device, 1, Duration::ZERO, works)?.into_iter().map(Stats::of).collect())
 }
 
 #[cfg(test)]

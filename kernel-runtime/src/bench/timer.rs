@@ -1,6 +1,6 @@
 //! The timer: events around each run, an L2 flush before it, and alternating runs.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::{Device, Error, Event, Result, Stream, Tensor, launch::prints, profile};
 
@@ -8,8 +8,13 @@ use crate::{Device, Error, Event, Result, Stream, Tensor, launch::prints, profil
 pub(crate) const FLUSH_BYTES: usize = 256 << 20;
 
 /// The run times of each work in microseconds, by round. A round runs every work once. Warm-up takes 25 ms for each work; then as many
-/// rounds run as fit in 100 ms for each work, but at least `least_rounds`.
-pub(super) fn in_rounds(device: &Device, least_rounds: usize, works: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<Vec<f64>>> {
+/// rounds run as fit in 100 ms for each work, but at least `least_rounds`. The device is idle for `rest` before each run.
+pub(super) fn in_rounds(
+    device: &Device,
+    least_rounds: usize,
+    rest: Duration,
+    works: &mut [&mut dyn FnMut() -> Result<()>],
+) -> Result<Vec<Vec<f64>>> {
     const WARM_UP_MS: f64 = 25.0;
     const TIMED_MS: f64 = 100.0;
     const ESTIMATE_RUNS: usize = 5;
@@ -18,6 +23,7 @@ pub(super) fn in_rounds(device: &Device, least_rounds: usize, works: &mut [&mut 
 
     let _undisturbed = profile::undisturbed(|| "benchmark".to_owned());
     let mut timer = Timer::new(device.stream(), FLUSH_BYTES)?;
+    timer.rest = rest;
     for work in works.iter_mut() {
         work()?;
     }
@@ -40,6 +46,10 @@ pub(crate) struct Timer {
     flush: Option<Tensor<u8>>,
     /// The events before and after each run, reused in the next round.
     events: Vec<(Event, Event)>,
+    /// How long the device is idle before each run.
+    pub(crate) rest: Duration,
+    /// When the host saw that the device was idle.
+    idle_since: Instant,
 }
 
 impl Timer {
@@ -51,7 +61,7 @@ impl Timer {
         if let Some(buffer) = &mut flush {
             buffer.set_stream(stream)?;
         }
-        Ok(Timer { stream: stream.clone(), flush, events: Vec::new() })
+        Ok(Timer { stream: stream.clone(), flush, events: Vec::new(), rest: Duration::ZERO, idle_since: Instant::now() })
     }
 
     /// Waits for earlier runs, flushes the L2 cache, and queues a run between the `n`-th pair of events.
@@ -61,6 +71,10 @@ impl Timer {
             self.events.push((Event::new(device)?, Event::new(device)?));
         }
         self.let_go()?;
+        // The host does not sleep: it would wake late.
+        while self.idle_since.elapsed() < self.rest {
+            std::hint::spin_loop();
+        }
         if let Some(buffer) = &mut self.flush {
             buffer.fill(0)?;
         }
@@ -71,10 +85,11 @@ impl Timer {
 
     /// Waits, and resets persisting L2 lines to normal. Zero-filling does not evict lines that a kernel asked the L2 to keep
     /// (`evict = "evict_last"`). The next work on the same data would hit these lines and look faster through a hint that it does not use.
-    fn let_go(&self) -> Result<()> {
+    fn let_go(&mut self) -> Result<()> {
         match self.stream.device().cuda_info() {
             Some(cuda) if self.flush.is_some() => {
                 self.stream.synchronize()?;
+                self.idle_since = Instant::now();
                 cuda.reset_kept_lines()
             }
             _ => Ok(()),
@@ -140,7 +155,8 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(60));
             Ok(())
         };
-        let rounds = |least, work: &mut dyn FnMut() -> Result<()>| in_rounds(&Device::cpu(), least, &mut [work]).unwrap()[0].len();
+        let rounds =
+            |least, work: &mut dyn FnMut() -> Result<()>| in_rounds(&Device::cpu(), least, Duration::ZERO, &mut [work]).unwrap()[0].len();
         assert_eq!((rounds(1, &mut slow), rounds(4, &mut slow)), (1, 4));
     }
 

@@ -20,6 +20,7 @@ use crate::layout::{BLOCK_ALIGNMENT, SharedBlock};
 use crate::backend::ptx::Emitter;
 use crate::backend::ptx::arithmetic::warpgroup_dot::in_place;
 use crate::backend::ptx::exchange::budget::ends;
+use crate::backend::ptx::memory::store_block::staged;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 
 /// The bytes of an mbarrier.
@@ -144,9 +145,10 @@ impl Emitter<'_> {
     pub(crate) fn roles(&mut self, producer: Region, consumer: Region) {
         let registers = self.schedule.role_registers(self.workers());
         self.rings.staging = self.placed.has_parts().then(|| self.scratch().start);
+        let (thread, consumers) = (self.thread(), self.schedule.threads());
+        self.prefetch_maps([consumer, producer]);
         // All threads see the mbarriers.
         asm!(self, "bar.sync 0");
-        let (thread, consumers) = (self.thread(), self.schedule.threads());
         let [produces, idles] = [0; 2].map(|_| self.reg(Class::Pred));
         let (other, end) = (self.asm.label(), self.asm.label());
         asm!(self, "setp.ge.u32 {produces}, {thread}, {consumers}");
@@ -175,6 +177,38 @@ impl Emitter<'_> {
         self.scoped(producer);
         self.asm.define_label(&end);
         self.rings.role = Role::All;
+    }
+
+    /// The producer's thread fetches the tensor maps while the mbarriers are initialised.
+    fn prefetch_maps(&mut self, roles: [Region; 2]) {
+        let func = self.func;
+        for role in roles {
+            func.for_each_inst(role, &mut |inst| match &func.inst(inst).op {
+                Op::CopyBlock { block, base, address, place, .. } => {
+                    let (ring, member) = ring_of(func, *block);
+                    let block = self.rings.rings[&ring].members[member].1;
+                    self.tensor_map([*base, *address], block, &place[place.len() / 3..]);
+                }
+                Op::StoreBlock { base, value, address, place } => {
+                    self.tensor_map([*base, *address], staged(func, *value), &place[place.len() / 3..]);
+                }
+                _ => {}
+            });
+        }
+        let (thread, consumers, produces) = (self.thread(), self.schedule.threads(), self.reg(Class::Pred));
+        asm!(self, "setp.eq.u32 {produces}, {thread}, {consumers}");
+        for map in 0..self.rings.maps.len() {
+            let address = self.map_address(map);
+            asm!(self, "@{produces} prefetch.tensormap [{address}]");
+        }
+    }
+
+    /// The generic address of a tensor map.
+    fn map_address(&mut self, map: usize) -> Reg {
+        let [offset, address] = [0; 2].map(|_| self.reg(Class::B64));
+        asm!(self, "mov.b64 {offset}, {}", persistent_entry::map_name(map));
+        asm!(self, "cvta.param.u64 {address}, {offset}");
+        address
     }
 
     /// The workers that a multiprocessor runs at the same time.
@@ -254,9 +288,7 @@ impl Emitter<'_> {
     pub(crate) fn mapped(&mut self, tensor: [Value; 2], block: SharedBlock, place: &[Value]) -> (Reg, Vec<Reg>) {
         let (corner, shape) = place.split_at(place.len() / 3);
         let map = self.tensor_map(tensor, block, shape);
-        let [generic, address] = [0; 2].map(|_| self.reg(Class::B64));
-        asm!(self, "mov.b64 {generic}, {}", persistent_entry::map_name(map));
-        asm!(self, "cvta.param.u64 {address}, {generic}");
+        let address = self.map_address(map);
         let narrow = |corner: &Value| {
             let (wide, narrow) = (self.scalar(*corner), self.reg(Class::B32));
             asm!(self, "cvt.u32.u64 {narrow}, {wide}");

@@ -18,7 +18,7 @@ pub(super) fn build(func: &mut Function, original: &Function, plan: &Plan, slice
     func.insts_mut(func.body).clear();
     let head = func.body;
     let places = launch::append(func, original, plan, head);
-    let grid = Grid::append(func, head);
+    let grid = Grid::append(func, head, group(plan.tile));
     let mut rings: Vec<Vec<Value>> = Vec::new();
     for ring in &plan.rings {
         let types: Vec<Type> = ring.members.iter().map(|load| plan.loads[load].ty(original)).collect();
@@ -57,7 +57,7 @@ impl Maker<'_> {
     ) -> Region {
         let (role, program) = (func.add_region(), func.add_region());
         let number = func.add_region_param(program, func.ty(worker).clone());
-        let ids = self.grid.ids(&mut Builder::new(func, program, Loc::NONE), number, group(self.plan.tile));
+        let ids = self.grid.ids(&mut Builder::new(func, program, Loc::NONE), number);
         let mut map = Substitution::new();
         for inst in self.original.all_insts() {
             match self.original.inst(inst).op {

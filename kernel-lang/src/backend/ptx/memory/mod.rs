@@ -5,7 +5,7 @@ pub(crate) mod atomic;
 pub(crate) mod checked_report;
 mod partial_runs;
 pub(crate) mod policies;
-mod store_block;
+pub(crate) mod store_block;
 mod whole_warps;
 pub(crate) mod width;
 

@@ -3,7 +3,7 @@
 //! The rows are copied in parts of 128 bytes. A warp has memory for two parts: while the hardware copies one, the warp writes the other one. So no warp waits for another.
 //! The parts have the swizzled order of a [`SharedBlock`], in which the eight rows that `stmatrix` writes lie in different banks.
 
-use crate::ir::Value;
+use crate::ir::{Function, Value};
 use crate::layout::{STAGED_ROWS, STAGING_BYTES, SharedBlock};
 
 use crate::backend::ptx::Emitter;
@@ -19,9 +19,9 @@ const CHUNK: u32 = 16;
 
 impl Emitter<'_> {
     pub(crate) fn store_block(&mut self, tensor: [Value; 2], value: Value, place: &[Value]) {
-        let (dtype, extents) = (self.func.ty(value).dtype(), self.func.ty(value).extents());
-        let (columns, bytes) = (extents[1] as u32, dtype.bytes() as u32);
-        let block = SharedBlock::staged(columns, bytes).expect("a verified block has whole chunks");
+        let extents = self.func.ty(value).extents();
+        let (columns, bytes) = (extents[1] as u32, self.func.ty(value).dtype().bytes() as u32);
+        let block = staged(self.func, value);
         let (map, corner) = self.mapped(tensor, block, place);
         let staging = self.rings.staging.expect("a consumer that stores blocks has memory for them");
         let leads = self.rings.leads_warp.expect("a consumer stores blocks");
@@ -117,4 +117,10 @@ impl Emitter<'_> {
             }
         }
     }
+}
+
+/// The part of a stored tile that an instruction copies.
+pub(crate) fn staged(func: &Function, tile: Value) -> SharedBlock {
+    let (columns, bytes) = (func.ty(tile).extents()[1] as u32, func.ty(tile).dtype().bytes() as u32);
+    SharedBlock::staged(columns, bytes).expect("a verified block has whole chunks")
 }
