@@ -42,6 +42,7 @@ pub mod specialize_warps;
 pub mod split_carried_indices;
 pub mod split_full_tiles;
 pub mod split_loops;
+pub mod stage_operands;
 pub mod tile_transposes;
 pub mod unroll_loops;
 pub mod use_assumptions;
@@ -141,6 +142,7 @@ pub const PIPELINE: &[Pass] = pipeline![
 /// The passes that depend on the schedule, in order.
 pub const SCHEDULE: &[ScheduledPass] = schedule![
     prefetch_loads(schedule), // before assign_layouts, which gives its async buffers the layouts of the tiles that are loaded from them
+    stage_operands(schedule), // after prefetch_loads, whose slots it reads in slices; before assign_layouts, which gives the slices the layouts of fragments
     assign_layouts(schedule), // before all others, which count the registers of a thread
     group_loads,              // before issue_loads, which decides by the order of the ops
     issue_loads,              // before the passes that move loads into branches

@@ -65,6 +65,8 @@ impl Components {
             Op::Gather { index, .. } => self.join(*index, results[0]),
             Op::Dot { acc, .. } | Op::WarpgroupDot { acc, .. } => self.join(*acc, results[0]),
             Op::Histogram { x, mask, .. } => mask.iter().for_each(|mask| self.join(*x, *mask)),
+            // A part of common slots has a layout of its own.
+            Op::LocalLoad { first: Some(_), .. } => {}
             // Tiles of one op that have equal shapes share a layout.
             _ => {
                 let tiles = tiles_of(func, inst);
