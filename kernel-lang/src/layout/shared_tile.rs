@@ -149,8 +149,11 @@ mod tests {
     fn accesses_are_free_of_conflicts() {
         for bits in [8, 16, 32, 64] {
             let step = 512 / bits;
-            for (rows, columns, depth, warps) in [(128, 128, 2 * step, 4), (128, 256, 2 * step, 8), (64, 64, step, 4), (16, 128, 4 * step, 4)] {
-                let fragments = Fragments::new(&[rows, columns, step], Multiplier::Mma { element_bits: bits }, warps, 1).expect("it is large enough");
+            for (rows, columns, depth, warps) in
+                [(128, 128, 2 * step, 4), (128, 256, 2 * step, 8), (64, 64, step, 4), (16, 128, 4 * step, 4)]
+            {
+                let fragments =
+                    Fragments::new(&[rows, columns, step], Multiplier::Mma { element_bits: bits }, warps, 1).expect("it is large enough");
                 for (part, shape, sum_axis) in [(&fragments.a, [rows, depth], 1), (&fragments.b, [depth, columns], 0)] {
                     for contiguous in [0, 1] {
                         let case = format!("{bits} bits, {shape:?}, contiguous along {contiguous}");

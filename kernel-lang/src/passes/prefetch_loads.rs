@@ -93,7 +93,7 @@
 //!
 //! A load that only products use, see [`stage_operands`](super::stage_operands), gets an async buffer whose slots are `common` to all threads. They copy each element once,
 //! and each warp reads the fragments that it multiplies. Such a loop waits first, then copies, and then reads: between the wait and the copies all threads meet, so that the
-//! slot which is copied has been read. It has as many slots as the schedule has stages, if these fit into shared memory.
+//! slot which is copied has been read. It has as many slots as the schedule has stages, if these fit into the shared memory of each GPU that runs the code.
 //!
 //! A loop without `num_stages` gets the schedule's `num_stages`, but only as many slots as leave room in shared memory for the most threads
 //! that a multiprocessor runs (`BYTES_PER_THREAD`). If it contains another loop, it prefetches nothing. Such a loop carries only scalars in
@@ -234,7 +234,7 @@ fn plan(
         None if holds_loops(func, around.body) => 1,
         None if !common.is_empty() => {
             registers.clear();
-            let fitting = target.ask(|target| target.shared_bytes().saturating_sub(LEFT_BYTES).checked_div(slot).unwrap_or(0));
+            let fitting = target.ask(|target| (target.least_shared_bytes() - LEFT_BYTES).checked_div(slot).unwrap_or(0));
             schedule.num_stages.min(fitting)
         }
         None => {

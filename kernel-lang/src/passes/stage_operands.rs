@@ -10,6 +10,26 @@
 //!     return
 //! }
 //! ; after
+//! kernel @k(%x: ptr<bf16>, %y: ptr<bf16>, %i: tile<i64, [64, 64]>, %j: tile<i64, [64, 64]>, %acc: tile<f32, [64, 64]>) {
+//!     %0 = async_buffer {slots = 1, common = true} : tile<bf16, [64, 64]>
+//!     %1 = const {value = 0} : i32
+//!     %2 = const {value = true} : bool
+//!     async_copy %0, %1, %2, %x, %i {align = 16}
+//!     async_commit_group
+//!     %3 = async_buffer {slots = 1, common = true} : tile<bf16, [64, 64]>
+//!     %4 = const {value = 0} : i32
+//!     %5 = const {value = true} : bool
+//!     async_copy %3, %4, %5, %y, %j {align = 16}
+//!     async_commit_group
+//!     async_wait
+//!     %6 = local_load %0, %1 {first = [0, 0]} : tile<bf16, [64, 32]>
+//!     %7 = local_load %3, %4 {first = [0, 0]} : tile<bf16, [32, 64]>
+//!     %8 = dot %6, %7, %acc : tile<f32, [64, 64]>
+//!     %9 = local_load %0, %1 {first = [0, 32]} : tile<bf16, [64, 32]>
+//!     %10 = local_load %3, %4 {first = [32, 0]} : tile<bf16, [32, 64]>
+//!     %11 = dot %9, %10, %8 : tile<f32, [64, 64]>
+//!     return
+//! }
 //! ```
 //!
 //! A fragment has elements that other warps need, too, and lanes whose elements do not lie beside each other. If each warp loaded its fragments from the tensor, it would load
@@ -18,7 +38,7 @@
 //! - **Slots.** Loops copy operands ahead into a ring of slots ([`prefetch_loads`](super::prefetch_loads)). Other loads that only products use get one slot: the copy is where
 //!   the load was, and the wait for it in front of the product. If a branch chooses between two loads, both arms copy to the same slot.
 //! - **Slices.** A product whose operands are both in slots becomes one for each [`SLICE_BYTES`] of the rows of its operands. Products that share a slot alternate, so that its
-//!   fragments are read once.
+//!   fragments are read once. Both operands of a product have their own reads.
 //!
 //! The pass relies on these: nothing but products uses the loads, the kernel does not write the tensors, and a program is one CTA. The verifier tests that a barrier separates the
 //! copies of a slot from the reads (invariant 13).
@@ -117,7 +137,7 @@ impl Uses {
 }
 
 /// An operand of a product: a value, and the orders of the `permute`s behind it, the first one first.
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 struct Operand {
     value: Value,
     orders: Vec<Vec<u32>>,
@@ -160,7 +180,8 @@ fn remove_unused(func: &mut Function) {
         insts.reverse();
         insts.retain(|inst| {
             let data = func.inst(*inst);
-            let is_unused = matches!(data.op, Op::Permute { .. } | Op::LocalLoad { first: Some(_), .. }) && uses[data.results[0].index()] == 0;
+            let is_unused =
+                matches!(data.op, Op::Permute { .. } | Op::LocalLoad { first: Some(_), .. }) && uses[data.results[0].index()] == 0;
             if is_unused {
                 data.op.for_each_operand(&mut |operand| uses[operand.index()] -= 1);
             }
@@ -187,7 +208,7 @@ fn stage(func: &mut Function, target: &Asked, schedule: Schedule) -> Changed {
         }
         let sources = sources(func, &cx, &body);
         let bytes = sources.iter().map(|value| bytes_of_tile(func, *value)).fold(held, u32::saturating_add);
-        let is_small = target.ask(|target| bytes <= target.shared_bytes().saturating_sub(LEFT_BYTES));
+        let is_small = target.ask(|target| bytes <= target.least_shared_bytes() - LEFT_BYTES);
         let held = if is_small && !sources.is_empty() {
             stage_region(func, region, &sources);
             changed = true;
@@ -419,19 +440,32 @@ fn sliceable(func: &Function, reads: &SideTable<Inst, bool>, at: usize, inst: In
     let (depth, bytes) = (*func.ty(a).extents().last()? as usize, func.ty(a).dtype().bytes());
     let step = SLICE_BYTES / bytes;
     let are_read = operands.iter().all(|operand| matches!(func.def(operand.value), Def::Result(read, _) if reads[read]));
-    (are_read && depth > step && depth.is_multiple_of(step)).then_some(Product { at, inst, operands, step, count: depth / step })
+    // Fragments of both operands differ, also if both are one tile.
+    let is_one = operands[0].value == operands[1].value && depth <= step;
+    let is_sliced = depth > step && depth.is_multiple_of(step);
+    let step = step.min(depth);
+    (are_read && (is_one || is_sliced)).then_some(Product { at, inst, operands, step, count: depth / step })
+}
+
+/// What is read: the buffer, the slot, and the first index of the part.
+type Read = (Value, Value, Vec<u32>);
+
+fn read(func: &Function, operand: &Operand) -> Option<Read> {
+    match func.def_op(operand.value) {
+        Some(Op::LocalLoad { buffer, slot, first: Some(first), .. }) => Some((*buffer, *slot, first.clone())),
+        _ => None,
+    }
 }
 
 /// Joins products that share a slot, if no op between them uses the result of the first one.
 fn groups(func: &Function, body: &[Inst], products: Vec<Product>) -> Vec<Vec<Product>> {
-    let slot_of = |operand: &Operand| match func.def_op(operand.value) {
-        Some(Op::LocalLoad { buffer, slot, .. }) => Some((*buffer, *slot)),
-        _ => None,
-    };
     let mut groups: Vec<Vec<Product>> = Vec::new();
     for product in products {
         let joins = |group: &Vec<Product>| {
-            let shares = group.iter().flat_map(|other| &other.operands).any(|other| product.operands.iter().any(|own| slot_of(own) == slot_of(other)));
+            let shares = group
+                .iter()
+                .flat_map(|other| &other.operands)
+                .any(|other| product.operands.iter().any(|own| read(func, own) == read(func, other)));
             let is_alike = group.iter().all(|other| (other.step, other.count) == (product.step, product.count));
             let results: Vec<Value> = group.iter().map(|other| func.result(other.inst)).collect();
             let begin = group.first().map_or(product.at, |first| first.at);
@@ -462,21 +496,20 @@ fn slice_group(func: &mut Function, group: &[Product], out: &mut Vec<Inst>) {
     let mut sums: Vec<Value> = group.iter().map(|product| accumulator(func, product.inst)).collect();
     let front = func.add_region();
     for number in 0..group[0].count {
-        let mut known: Vec<(Operand, usize, Value)> = Vec::new();
+        let mut known: Vec<((Read, Vec<Vec<u32>>, usize), Value)> = Vec::new();
         for (product, sum) in group.iter().zip(&mut sums) {
             let data = func.inst(product.inst);
             let (Op::Dot { a, precision, .. }, loc) = (data.op.clone(), data.loc) else { unreachable!("a product is a `dot`") };
             let rank = func.ty(a).shape().len();
             let mut operands = product.operands.iter().zip([rank - 1, rank - 2]).map(|(operand, axis)| {
                 let axis = operand.axis(axis);
-                match known.iter().find(|(other, along, _)| (other, *along) == (operand, axis)) {
-                    Some((.., value)) => *value,
-                    None => {
-                        let value = slice_of(func, operand, axis, product.step, number, (front, loc));
-                        known.push((operand.clone(), axis, value));
-                        value
-                    }
+                let key = (read(func, operand).expect("an operand is read from a slot"), operand.orders.clone(), axis);
+                if let Some((_, value)) = known.iter().find(|(other, _)| *other == key) {
+                    return *value;
                 }
+                let value = slice_of(func, operand, axis, product.step, number, (front, loc));
+                known.push((key, value));
+                value
             });
             let [a, b] = [0; 2].map(|_| operands.next().expect("a product has two operands"));
             drop(operands);
