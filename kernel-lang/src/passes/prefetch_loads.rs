@@ -93,7 +93,7 @@
 //!
 //! A load that only products use, see [`stage_operands`](super::stage_operands), gets an async buffer whose slots are `common` to all threads. They copy each element once,
 //! and each warp reads the fragments that it multiplies. Such a loop waits first, then copies, and then reads: between the wait and the copies all threads meet, so that the
-//! slot which is copied has been read. It has as many slots as the schedule has stages, if these fit into the shared memory of each GPU that runs the code.
+//! slot which is copied has been read. It has up to four slots, as many as fit beside those of the other CTAs of a multiprocessor, and on each GPU that runs the code.
 //!
 //! A loop without `num_stages` gets the schedule's `num_stages`, but only as many slots as leave room in shared memory for the most threads
 //! that a multiprocessor runs (`BYTES_PER_THREAD`). If it contains another loop, it prefetches nothing. Such a loop carries only scalars in
@@ -127,6 +127,15 @@ const BYTES_PER_THREAD_OF_FEW: u32 = 160;
 /// The fewest stages, if shared memory suffices, of a loop that scans a tile in each iteration. Cumulative sums of 8 rows of 100,000 `f32` in blocks of 8192, 8 warps,
 /// H200: 21.4 us with one stage, 19.7 us with two.
 const FEWEST_STAGES_OF_SCANS: u32 = 2;
+
+/// The most slots of operands. More of them hold no more than a copy takes to arrive.
+const MOST_SLOTS_OF_OPERANDS: u32 = 4;
+/// About the registers of a thread that multiplies, beside those of the tiles that its loop carries.
+const OTHER_REGISTERS: u32 = 112;
+/// The most registers of a thread.
+const MOST_REGISTERS: u32 = 255;
+/// As many CTAs of products keep the tensor cores of a multiprocessor busy.
+const MOST_CTAS: u32 = 4;
 
 /// Runs the pass. The schedule's `num_stages` is the maximum for a loop that does not set its own.
 ///
@@ -234,8 +243,7 @@ fn plan(
         None if holds_loops(func, around.body) => 1,
         None if !common.is_empty() => {
             registers.clear();
-            let fitting = target.ask(|target| (target.least_shared_bytes() - LEFT_BYTES).checked_div(slot).unwrap_or(0));
-            schedule.num_stages.min(fitting)
+            slots_of_operands(func, around, slot, target, schedule)
         }
         None => {
             registers.clear();
@@ -266,6 +274,19 @@ fn plan(
         return Ok(None);
     }
     Ok(Some(Plan { ahead: stages - 1, buffers, common, registers }))
+}
+
+/// The slots of a loop with operands of products, each of `slot` bytes: a multiprocessor runs as many CTAs as its registers allow, if two slots of each fit.
+fn slots_of_operands(func: &Function, around: &Loop, slot: u32, target: &Asked, schedule: Schedule) -> u32 {
+    let carried = func.region(around.body).params.iter().map(|param| func.ty(*param)).filter(|ty| ty.is_tile());
+    let words = carried.map(|ty| ty.numel() as u32 * (ty.dtype().bytes() as u32).div_ceil(4)).fold(0, u32::saturating_add);
+    let registers = (words / schedule.threads()).saturating_add(OTHER_REGISTERS).min(MOST_REGISTERS);
+    target.ask(|target| {
+        let ctas = (target.registers() / (registers * schedule.threads())).clamp(1, MOST_CTAS);
+        let fitting = |ctas: u32| (target.shared_bytes_of(ctas).min(target.least_shared_bytes()) - LEFT_BYTES) / slot;
+        let slots = (1..=ctas).rev().map(fitting).find(|slots| *slots >= 2).unwrap_or(1);
+        slots.min(MOST_SLOTS_OF_OPERANDS).min(schedule.num_stages)
+    })
 }
 
 /// Do the programs of a grid share the iterations of the loop?
