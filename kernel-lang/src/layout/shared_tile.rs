@@ -91,7 +91,7 @@ impl SharedTile {
         let plain = Access::new(side, &self.memory, byte_bits, false).map(|access| of(access, false));
         let matrices = matrix_rows(side, self.element_bits)
             .and_then(|rows| Access::new(&rows, &self.memory, byte_bits, false))
-            .filter(|access| is_of_rows(access))
+            .filter(is_of_rows)
             .map(|access| of(access, true));
         plain.into_iter().chain(matrices).min_by_key(|load| load.access.total_wavefronts())
     }
@@ -99,7 +99,8 @@ impl SharedTile {
 
 /// Does each instruction read whole rows, in the order of their elements?
 fn is_of_rows(access: &Access) -> bool {
-    let in_order = |registers: &[u32]| registers[0] % ROW == 0 && registers.iter().zip(registers[0]..).all(|(own, next)| *own == next);
+    let in_order =
+        |registers: &[u32]| registers[0].is_multiple_of(ROW) && registers.iter().zip(registers[0]..).all(|(own, next)| *own == next);
     access.vector == ROW && access.instructions.iter().all(|instruction| in_order(&instruction.registers))
 }
 
