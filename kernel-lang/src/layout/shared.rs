@@ -66,7 +66,7 @@ impl Memory {
         Ok(Memory::between(&Side::source(src), &Side::destination(src, dst), byte_bits(element_bits)))
     }
 
-    /// As [`Memory::swizzled`]. `dst` may have a part of the elements.
+    /// As [`Memory::swizzled`]. One side may have a part of the elements. If both sides access the same vectors, the lanes of a wavefront of `dst` lie in one row of all banks.
     pub(super) fn between(src: &Side, dst: &Side, byte_bits: usize) -> Memory {
         let columns = swizzle(src, dst, byte_bits);
         Memory { offsets: Span::of(&columns), columns }
@@ -332,7 +332,7 @@ fn swizzle(src: &Side, dst: &Side, byte_bits: usize) -> Vec<u64> {
     // A complement of the vector that contains the threads of the wide side, so that its vectors are aligned in every thread. The vector of
     // the narrow side contains none of its threads already. Registers come last, so that they become segments and therefore immediates.
     let mut span = Span::of(&columns);
-    let all = wide.threads().chain(narrow.threads()).chain(src.registers.iter().copied());
+    let all = wide.threads().chain(narrow.threads()).chain(src.registers.iter().chain(&dst.registers).copied());
     let rest: Vec<u64> = all.filter(|&basis| span.grow(basis)).collect();
 
     // Vectors narrower than 4 bytes: the first columns of the banks fill up the 4 bytes, and any columns do.
