@@ -116,24 +116,32 @@ impl Emitter<'_> {
         let owner = self.owner(store.idle.lane | store.idle.warp << 5, thread);
         let on = self.both(on, owner);
         let mut loaded: Vec<(String, Vec<Reg>)> = Vec::new();
+        let mut count = 0;
         for SlotAccess { address, registers } in accesses {
             let group = common_run(&registers, from.group);
             let bytes = (group * dtype.bytes()) as u32;
-            for (number, registers) in registers.chunks(group).enumerate() {
-                let first = registers[0] as usize;
+            let mut elements = Vec::new();
+            for (number, run) in registers.chunks(group).enumerate() {
+                let first = run[0] as usize;
                 let own = mask.as_ref().map(|mask| self.at(mask, first));
                 let from = self.address_operand(&from, first);
-                let to = behind(&address, number as u32 * bytes);
                 if bytes >= LEAST {
+                    let to = behind(&address, number as u32 * bytes);
                     self.copy_chunk([&to, &from], bytes, [on, own], (cache, evict));
-                    continue;
+                } else {
+                    let pred = self.both(own, on);
+                    let instruction = self.load_instruction(cache, evict, false, false);
+                    elements.extend(self.load_group(&instruction, &from, dtype, pred, &vec![None; group]));
                 }
-                let pred = self.both(own, on);
-                let instruction = self.load_instruction(cache, evict, false, false);
-                loaded.push((to, self.load_group(&instruction, &from, dtype, pred, &vec![None; group])));
-                if loaded.len() * group >= LOADED_AT_ONCE {
-                    self.store_loaded(std::mem::take(&mut loaded), dtype, on);
-                }
+            }
+            if bytes < LEAST {
+                // Elements that are loaded one by one are stored together.
+                loaded.push((address, elements));
+                count += registers.len();
+            }
+            if count >= LOADED_AT_ONCE {
+                count = 0;
+                self.store_loaded(std::mem::take(&mut loaded), dtype, on);
             }
         }
         self.store_loaded(loaded, dtype, on);
