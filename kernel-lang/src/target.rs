@@ -119,6 +119,12 @@ impl Target {
         if self.major >= 9 { 227 << 10 } else { 163 << 10 }
     }
 
+    /// As [`Target::shared_bytes`], on the GPU with the least shared memory that runs code for the target. Code for `sm_80` also runs on GPUs of compute capability 8.6, 8.9
+    /// and 12.0.
+    pub const fn least_shared_bytes(self) -> u32 {
+        if self.major >= 9 { self.shared_bytes() } else { 99 << 10 }
+    }
+
     /// Maximum number of bytes of shared memory per CTA, if a multiprocessor runs so many CTAs at the same time.
     pub const fn shared_bytes_of(self, ctas: u32) -> u32 {
         (self.shared_bytes() + Self::RESERVED_BYTES) / ctas - Self::RESERVED_BYTES

@@ -34,6 +34,7 @@ mod loops;
 mod masks;
 mod names;
 mod odd_extents;
+mod operands;
 mod order;
 mod overlap;
 mod pieces;
@@ -114,6 +115,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         masks,
         names,
         odd_extents,
+        operands,
         order,
         overlap,
         pieces,

@@ -120,7 +120,7 @@ pub fn swizzle2d<I>(i: Value<I>, j: Value<I>, rows: Value<I>, columns: Value<I>,
 ///   - Using more shared memory than a GPU has is an error; on a GPU with less shared memory, fewer iterations are prefetched.
 ///   - Without `num_stages`, an innermost loop has as many stages as keep the buffers within 112 bytes per thread, which still allows full
 ///     occupancy, and at most the `num_stages` of `#[kernel]`, 8 by default: seven if it loads one tile of 512 `f32` with 4 warps, three if it
-///     loads one of 1024, no prefetching if it loads two of those.
+///     loads one of 1024, no prefetching if it loads two of those. If it loads operands of a `dot`, all threads share their buffers, and it has two to four stages.
 /// * `unroll = K`, a constant from 1 to 64: `K` iterations are unrolled, so that their loads are in flight together, in registers, and the
 ///   loop's own instructions execute once for all of them. Left-over iterations run one by one. Without `unroll` and `num_stages`, a short loop
 ///   whose iterations load less than 2 KiB, or 4 KiB from loaded indices, is unrolled up to four times, unless its threads exchange elements.

@@ -222,7 +222,7 @@ impl Field for Vec<ConstExpr> {
     }
 }
 
-/// A list of axes.
+/// A list of axes, or an index.
 impl Field for Vec<u32> {
     fn print(&self, name: &str, parts: &mut Parts) {
         let list = self.iter().map(|axis| ConstExpr::Int((*axis).into())).collect();
@@ -234,6 +234,16 @@ impl Field for Vec<u32> {
             axis.ok_or_else(|| format!("attribute `{name}` is out of range"))
         };
         Vec::<ConstExpr>::parse(name, parts)?.iter().map(axis).collect()
+    }
+}
+
+impl Field for Option<Vec<u32>> {
+    fn print(&self, name: &str, parts: &mut Parts) {
+        self.iter().for_each(|list| list.print(name, parts));
+    }
+    fn parse(name: &str, parts: &mut Parts) -> Result<Option<Vec<u32>>, String> {
+        let is_given = parts.attributes.iter().any(|(given, _)| given == name);
+        is_given.then(|| Field::parse(name, parts)).transpose()
     }
 }
 

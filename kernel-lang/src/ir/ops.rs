@@ -535,9 +535,10 @@ define_ops! {
         sem: Semantics, scope: Scope, in_bounds: bool, align: u32,
     },
     /// A ring buffer of `slots` tiles in shared memory. The result has the type of one tile and only names the buffer. Each thread has slots
-    /// of its own for the elements that it holds in the result's layout. The buffer is freed after the last op that names it.
+    /// of its own for the elements that it holds in the result's layout. If the slots are `common`, all threads of the CTA have the same slots: each thread copies the
+    /// elements that it holds in that layout, and reads elements that other threads have copied. The buffer is freed after the last op that names it.
     /// This op and the next four are only in kernels for a GPU.
-    AsyncBuffer = "async_buffer" { slots: u32 },
+    AsyncBuffer = "async_buffer" { slots: u32, common: bool },
     /// If the scalar `on` is true, starts an asynchronous copy of the elements at `base + offset` to slot number `slot` of an async buffer;
     /// elements whose `mask` is false become 0. Every element is in bounds or masked. The other attributes are as in `load`, but a `partial` copy may be
     /// partial at both ends of its row, and leaves whole runs in the buffer. Unless `reader` is `each`, only the owner of an element copies it.
@@ -550,8 +551,9 @@ define_ops! {
     /// Waits until all groups but the last `pending` have completed.
     AsyncWait = "async_wait" { pending: u32 },
     /// Reads the elements in slot number `slot` of an async buffer; their copies have completed. If these were `partial`, `mask` is theirs, and the elements
-    /// that it excludes read as 0. The `reader` is that of a load at this position from the tensor of the copies.
-    LocalLoad = "local_load" { buffer: Value, slot: Value, mask: Option<Value>, reader: Reader },
+    /// that it excludes read as 0. The `reader` is that of a load at this position from the tensor of the copies. Of `common` slots, it reads the part of the tile that
+    /// begins at the index `first` and has the extents of the result, in any layout. Other slots have no `first`.
+    LocalLoad = "local_load" { buffer: Value, slot: Value, mask: Option<Value>, reader: Reader, first: Option<Vec<u32>> },
     /// All `loads`, which are results of `load`, are issued before an op behind this one begins. Only in kernels that have layouts.
     IssueLoads = "issue_loads" { loads: Vec<Value> },
     /// Does `mask` hold for an element of any thread of the warp? The scalar may differ between warps, so it is only the condition of an `if` in whose

@@ -298,10 +298,13 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             let are_loads = loads.iter().all(|load| matches!(func.def_op(*load), Some(Op::Load { .. })));
             if are_loads { Ok(Few::Empty) } else { Err("takes results of `load` only".to_string()) }
         }
-        Op::AsyncBuffer { slots } => {
+        Op::AsyncBuffer { slots, common } => {
             let wanted = wanted()?;
             if *slots == 0 || wanted.is_pointer() {
                 return Err(format!("an async buffer holds tiles or numbers, not {slots} of `{wanted}`"));
+            }
+            if *common && !wanted.is_tile() {
+                return Err(format!("threads have tiles in common, not `{wanted}`"));
             }
             same(wanted)
         }
@@ -314,6 +317,12 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
                 && *ty(*offset) == tile.with_elem(Dtype::I64)
                 && mask.is_none_or(|mask| *ty(mask) == tile.with_elem(Dtype::Bool));
             if is_fine { Ok(Few::Empty) } else { Err(format!("cannot copy `{tile}` from `{}` at `{}`", ty(*base), ty(*offset))) }
+        }
+        Op::LocalLoad { buffer, slot, first: Some(first), mask, .. } => {
+            expect_scalar(func, "the slot of an async buffer", *slot, Dtype::I32)?;
+            let (tile, wanted) = (ty(*buffer), wanted()?);
+            let is_part = wanted.is_tile() && wanted.elem() == tile.elem() && mask.is_none() && is_part(tile, wanted, first);
+            if is_part { same(wanted) } else { Err(format!("`{tile}` has no part `{wanted}` at {first:?}")) }
         }
         Op::LocalLoad { buffer, slot, mask, .. } => {
             expect_scalar(func, "the slot of an async buffer", *slot, Dtype::I32)?;
@@ -424,6 +433,16 @@ fn is_view(view: &Type, of: &Type) -> bool {
     let (Some(wide), Some(narrow)) = (wide.dtype(), elem.dtype()) else { return false };
     let is_unsigned = wide.is_int() && !wide.is_signed_int();
     is_mutable == mutable && is_unsigned && narrow != Dtype::Bool && wide.bits() > narrow.bits()
+}
+
+/// Is `part` what a tile has at the index `first`, in a grid of such parts?
+fn is_part(tile: &Type, part: &Type, first: &[u32]) -> bool {
+    let (whole, own) = (tile.shape(), part.shape());
+    let fits = |((whole, own), first): ((&ConstExpr, &ConstExpr), &u32)| match (whole.as_int(), own.as_int()) {
+        (Some(whole), Some(own)) => own > 0 && i128::from(*first) % own == 0 && i128::from(*first) + own <= whole,
+        _ => false,
+    };
+    whole.len() == own.len() && own.len() == first.len() && whole.iter().zip(own).zip(first).all(fits)
 }
 
 fn expect_scalar(func: &Function, what: &str, value: Value, dtype: Dtype) -> Result<(), String> {

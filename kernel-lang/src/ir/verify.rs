@@ -37,7 +37,8 @@
 //!     does not release.
 //! 13. An async buffer is the result of an `async_buffer`, and only `async_copy` and `local_load` name it. In its region an `async_copy` is
 //!     followed by an `async_commit_group`, and a `local_load` follows an `async_wait` that leaves fewer groups in flight than the async
-//!     buffer has slots.
+//!     buffer has slots. It reads a part of `common` slots, and the whole tile of others. Behind the allocation of shared memory, a `sync_threads` stands between the
+//!     wait and a `local_load` of common slots.
 //! 14. At [`Stage::Ptx`], the owner is the `reader` of each load that is `volatile` or reads what the kernel also writes, and of each `local_load`
 //!     from a copy of such a tensor, or from a buffer to which only owners copy. Ops without layouts have no owner.
 //! 15. At that stage, each async buffer has bytes of shared memory, which no other op uses while the buffer lives. All ranges begin at multiples of 16 bytes.

@@ -77,6 +77,7 @@ mod matrix;
 mod scatter;
 mod shared;
 mod shared_block;
+mod shared_tile;
 mod shuffle;
 mod text;
 
@@ -87,6 +88,7 @@ pub use matrix::Matrix;
 pub use scatter::Trade;
 pub use shared::{Access, Instruction, Memory, SharedPlan};
 pub use shared_block::{BLOCK_ALIGNMENT, MOST_COLUMNS, STAGED_ROWS, STAGING_BYTES, SharedBlock};
+pub use shared_tile::{PartAccess, SharedTile};
 pub use shuffle::{Round, ShufflePlan};
 
 use matrix::{Span, combine};

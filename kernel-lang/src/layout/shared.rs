@@ -63,8 +63,13 @@ impl Memory {
     /// See [`conversion`](super::conversion()).
     pub fn swizzled(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Memory, LayoutError> {
         check(src, dst, element_bits)?;
-        let columns = swizzle(&Side::source(src), &Side::destination(src, dst), byte_bits(element_bits));
-        Ok(Memory { offsets: Span::of(&columns), columns })
+        Ok(Memory::between(&Side::source(src), &Side::destination(src, dst), byte_bits(element_bits)))
+    }
+
+    /// As [`Memory::swizzled`]. One side may have a part of the elements. If both sides access the same vectors, the lanes of a wavefront of `dst` lie in one row of all banks.
+    pub(super) fn between(src: &Side, dst: &Side, byte_bits: usize) -> Memory {
+        let columns = swizzle(src, dst, byte_bits);
+        Memory { offsets: Span::of(&columns), columns }
     }
 
     /// By offset bit: its row-major index.
@@ -131,7 +136,7 @@ impl Access {
     }
 
     /// The best access of one side to `memory`: the vector width with the fewest wavefronts, and of equal ones the widest.
-    fn new(side: &Side, memory: &Memory, byte_bits: usize, skip_copies: bool) -> Option<Access> {
+    pub(super) fn new(side: &Side, memory: &Memory, byte_bits: usize, skip_copies: bool) -> Option<Access> {
         let widest = WIDEST_BITS - byte_bits;
         let registers = Span::of(&side.registers);
         let offsets = |bases: &[u64]| bases.iter().map(|&basis| memory.offset(basis)).collect::<Option<Vec<u32>>>();
@@ -203,15 +208,15 @@ impl SharedPlan {
 }
 
 /// The elements of the threads of a block, relative to the element of the source's thread 0 of the block.
-struct Side {
-    registers: Vec<u64>,
-    lanes: Vec<u64>,
-    warps: Vec<u64>,
-    blocks: Vec<u64>,
+pub(super) struct Side {
+    pub(super) registers: Vec<u64>,
+    pub(super) lanes: Vec<u64>,
+    pub(super) warps: Vec<u64>,
+    pub(super) blocks: Vec<u64>,
 }
 
 impl Side {
-    fn source(src: &Layout) -> Side {
+    pub(super) fn source(src: &Layout) -> Side {
         let bases = |level| src.flat_bases(level).to_vec();
         Side {
             registers: bases(Level::Register),
@@ -248,7 +253,7 @@ impl Side {
         self.registers.iter().map(|&basis| span.solve(basis).unwrap_or(0) as u32).collect()
     }
 
-    fn register_copies(&self) -> Vec<(u32, u32)> {
+    pub(super) fn register_copies(&self) -> Vec<(u32, u32)> {
         let sources = self.register_sources();
         let all = (0..1u32 << sources.len()).map(|register| (register, xor_of(&sources, register)));
         all.filter(|(register, source)| register != source).collect()
@@ -327,7 +332,7 @@ fn swizzle(src: &Side, dst: &Side, byte_bits: usize) -> Vec<u64> {
     // A complement of the vector that contains the threads of the wide side, so that its vectors are aligned in every thread. The vector of
     // the narrow side contains none of its threads already. Registers come last, so that they become segments and therefore immediates.
     let mut span = Span::of(&columns);
-    let all = wide.threads().chain(narrow.threads()).chain(src.registers.iter().copied());
+    let all = wide.threads().chain(narrow.threads()).chain(src.registers.iter().chain(&dst.registers).copied());
     let rest: Vec<u64> = all.filter(|&basis| span.grow(basis)).collect();
 
     // Vectors narrower than 4 bytes: the first columns of the banks fill up the 4 bytes, and any columns do.

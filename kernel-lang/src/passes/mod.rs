@@ -43,6 +43,7 @@ pub mod specialize_warps;
 pub mod split_carried_indices;
 pub mod split_full_tiles;
 pub mod split_loops;
+pub mod stage_operands;
 pub mod tile_transposes;
 pub mod unroll_loops;
 pub mod use_assumptions;
@@ -143,10 +144,11 @@ pub const PIPELINE: &[Pass] = pipeline![
 pub const SCHEDULE: &[ScheduledPass] = schedule![
     overlap_products(schedule), // before assign_layouts, and behind all passes that copy loops
     prefetch_loads(schedule),   // before assign_layouts, which gives its async buffers the layouts of the tiles that are loaded from them
-    assign_layouts(schedule),   // before all others, which count the registers of a thread
-    group_loads,                // before issue_loads, which decides by the order of the ops
-    issue_loads,                // before the passes that move loads into branches
-    skip_masked,                // behind the passes that search straight-line regions, which it splits
+    stage_operands(schedule), // after prefetch_loads, whose slots it reads in slices; before assign_layouts, which gives the slices the layouts of fragments
+    assign_layouts(schedule), // before all others, which count the registers of a thread
+    group_loads,              // before issue_loads, which decides by the order of the ops
+    issue_loads,              // before the passes that move loads into branches
+    skip_masked,              // behind the passes that search straight-line regions, which it splits
     skip_selections,
     choose_readers, // last: the passes before it move loads into branches, and a branch gives on what it yields
 ];

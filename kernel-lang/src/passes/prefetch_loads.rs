@@ -91,6 +91,10 @@
 //! | gradient of layer norm, rows of 8192 halves: a tile of statistics | 59.1 us | 57.1 us |
 //! | gradient of RMS norm, 4096 x 1024 halves, 4 warps: a scalar a row | 17.6 us | 13.9 us |
 //!
+//! A load that only products use, see [`stage_operands`](super::stage_operands), gets an async buffer whose slots are `common` to all threads. They copy each element once,
+//! and each warp reads the fragments that it multiplies. Such a loop waits first, then copies, and then reads: between the wait and the copies all threads meet, so that the
+//! slot which is copied has been read. It has up to four slots, as many as fit beside those of the other CTAs of a multiprocessor, and on each GPU that runs the code.
+//!
 //! A loop without `num_stages` gets the schedule's `num_stages`, but only as many slots as leave room in shared memory for the most threads
 //! that a multiprocessor runs (`BYTES_PER_THREAD`). If it contains another loop, it prefetches nothing. Such a loop carries only scalars in
 //! registers, and only if it also has async buffers: waiting for one scalar takes as long as waiting for a tile.
@@ -110,6 +114,7 @@ use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
 use super::split_full_tiles::WIDEST;
+use super::stage_operands::{self, LEFT_BYTES};
 
 /// The most bytes per thread in the async buffers of a loop without `num_stages`. The buffers of 2048 threads, the most that a multiprocessor
 /// runs, then take at most 224 KiB, and an H100 has 227 KiB. A copy of 64 bytes a thread is not made ahead: group norm of `f16` takes 49.9 instead of
@@ -123,6 +128,15 @@ const BYTES_PER_THREAD_OF_FEW: u32 = 160;
 /// H200: 21.4 us with one stage, 19.7 us with two.
 const FEWEST_STAGES_OF_SCANS: u32 = 2;
 
+/// The most slots of operands. More of them hold no more than a copy takes to arrive.
+const MOST_SLOTS_OF_OPERANDS: u32 = 4;
+/// About the registers of a thread that multiplies, beside those of the tiles that its loop carries.
+const OTHER_REGISTERS: u32 = 112;
+/// The most registers of a thread.
+const MOST_REGISTERS: u32 = 255;
+/// As many CTAs of products keep the tensor cores of a multiprocessor busy.
+const MOST_CTAS: u32 = 4;
+
 /// Runs the pass. The schedule's `num_stages` is the maximum for a loop that does not set its own.
 ///
 /// # Errors
@@ -131,11 +145,12 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<Ch
     let mut changed = false;
     // A launch that reports accesses checks each access at its original position.
     let regions = if func.reports { Vec::new() } else { func.regions_under(func.body) };
+    let multiplied = if func.reports { SideTable::new() } else { stage_operands::multiplied(func, schedule) };
     for region in regions {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
             if let Some(around) = Loop::of(func, inst)
-                && let Some(plan) = plan(func, &around, target, schedule)?
+                && let Some(plan) = plan(func, &around, &multiplied, target, schedule)?
             {
                 let front = prefetch(func, &around, &plan);
                 let waiting = take_waiting(func, &mut out, &front);
@@ -192,28 +207,44 @@ fn only_loads(func: &Function, op: &Op) -> bool {
 struct Plan {
     ahead: u32,
     buffers: Vec<Inst>,
+    /// The buffers whose slots are common to all threads.
+    common: FxHashSet<Inst>,
     registers: Vec<Inst>,
 }
 
-fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> Result<Option<Plan>, Diagnostics> {
+fn plan(
+    func: &Function,
+    around: &Loop,
+    multiplied: &SideTable<Inst, bool>,
+    target: &Asked,
+    schedule: Schedule,
+) -> Result<Option<Plan>, Diagnostics> {
     let data = func.inst(around.inst);
     let Op::For { num_stages, .. } = &data.op else { return Ok(None) };
     let wanted = num_stages.as_deref().and_then(ConstExpr::as_int).and_then(|wanted| u32::try_from(wanted).ok());
     let threads = schedule.threads();
+    let early = early_loads(func, around);
+    let common: FxHashSet<Inst> = early.iter().copied().filter(|load| multiplied[*load] && is_copied_by_hardware(func, *load)).collect();
     let (mut buffers, others): (Vec<Inst>, Vec<Inst>) =
-        early_loads(func, around).into_iter().partition(|load| fits_buffer(func, *load, threads * schedule.num_ctas));
+        early.into_iter().partition(|load| common.contains(load) || fits_buffer(func, *load, threads * schedule.num_ctas));
     let (small, registers): (Vec<Inst>, Vec<Inst>) = others.into_iter().partition(|load| !buffers.is_empty() && is_small(func, *load));
     let (mut registers, scalars): (Vec<Inst>, Vec<Inst>) = registers.into_iter().partition(|load| func.ty(func.result(*load)).is_tile());
     let bytes = buffers
         .iter()
+        .filter(|load| !common.contains(load))
         .map(|load| func.ty(func.result(*load)))
         .map(|ty| (ty.numel() as u32 / (threads * schedule.num_ctas)).max(1) * ty.dtype().bytes() as u32);
     let bytes = bytes.fold(0, u32::saturating_add);
-    let slot = bytes.saturating_mul(threads);
+    let common_bytes = common.iter().map(|load| bytes_of(func, *load)).fold(0, u32::saturating_add);
+    let slot = bytes.saturating_mul(threads).saturating_add(common_bytes);
     let most = Target::ALL.into_iter().map(Target::shared_bytes).max().unwrap_or_default();
     let stages = match wanted {
         Some(wanted) => wanted,
         None if holds_loops(func, around.body) => 1,
+        None if !common.is_empty() => {
+            registers.clear();
+            slots_of_operands(func, around, slot, target, schedule)
+        }
         None => {
             registers.clear();
             let holds = |wanted: fn(&Op) -> bool| func.region(around.body).insts.iter().any(|inst| wanted(&func.inst(*inst).op));
@@ -232,7 +263,8 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
     let stages = target.ask(|target| stages.min(target.shared_bytes().checked_div(slot).unwrap_or(stages)));
     // Small tiles must not cost a stage. Each thread may hold all elements of a tile.
     let small_bytes: u32 = small.iter().map(|load| bytes_of(func, *load)).sum();
-    if target.ask(|target| (bytes + small_bytes).saturating_mul(threads).saturating_mul(stages) <= target.shared_bytes()) {
+    let with_small = slot.saturating_add(small_bytes.saturating_mul(threads)).saturating_mul(stages);
+    if target.ask(|target| with_small <= target.shared_bytes()) {
         buffers.extend(small);
     } else {
         registers.extend(small.into_iter().filter(|load| wanted.is_some() || !func.ty(func.result(*load)).is_tile()));
@@ -241,7 +273,20 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
     if stages < 2 || (buffers.is_empty() && registers.is_empty()) {
         return Ok(None);
     }
-    Ok(Some(Plan { ahead: stages - 1, buffers, registers }))
+    Ok(Some(Plan { ahead: stages - 1, buffers, common, registers }))
+}
+
+/// The slots of a loop with operands of products, each of `slot` bytes: a multiprocessor runs as many CTAs as its registers allow, if two slots of each fit.
+fn slots_of_operands(func: &Function, around: &Loop, slot: u32, target: &Asked, schedule: Schedule) -> u32 {
+    let carried = func.region(around.body).params.iter().map(|param| func.ty(*param)).filter(|ty| ty.is_tile());
+    let words = carried.map(|ty| ty.numel() as u32 * (ty.dtype().bytes() as u32).div_ceil(4)).fold(0, u32::saturating_add);
+    let registers = (words / schedule.threads()).saturating_add(OTHER_REGISTERS).min(MOST_REGISTERS);
+    target.ask(|target| {
+        let ctas = (target.registers() / (registers * schedule.threads())).clamp(1, MOST_CTAS);
+        let fitting = |ctas: u32| (target.shared_bytes_of(ctas).min(target.least_shared_bytes()) - LEFT_BYTES) / slot;
+        let slots = (1..=ctas).rev().map(fitting).find(|slots| *slots >= 2).unwrap_or(1);
+        slots.min(MOST_SLOTS_OF_OPERANDS).min(schedule.num_stages)
+    })
 }
 
 /// Do the programs of a grid share the iterations of the loop?
@@ -306,6 +351,12 @@ fn fits_buffer(func: &Function, load: Inst, threads: u32) -> bool {
         && is_copied(cache)
 }
 
+/// Can the hardware copy each element of an operand asynchronously?
+fn is_copied_by_hardware(func: &Function, load: Inst) -> bool {
+    let Op::Load { align, .. } = func.inst(load).op else { return false };
+    align.max(func.ty(func.result(load)).dtype().bytes() as u32) >= NARROWEST
+}
+
 /// Is it a number or a tile of a few elements, each of which can be copied asynchronously?
 fn is_small(func: &Function, load: Inst) -> bool {
     const MOST_BYTES: u32 = 64;
@@ -316,7 +367,7 @@ fn is_small(func: &Function, load: Inst) -> bool {
 /// The fewest bytes of an asynchronous copy.
 const NARROWEST: u32 = 4;
 
-fn is_copied(cache: Cache) -> bool {
+pub(super) fn is_copied(cache: Cache) -> bool {
     matches!(cache, Cache::Default | Cache::All | Cache::Global)
 }
 
@@ -332,7 +383,7 @@ fn prefetch(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
     let front = func.add_region();
     let buffer = |func: &mut Function, load: &Inst| {
         let ty = func.ty(func.result(*load)).clone();
-        Builder::new(func, front, loc).op(Op::AsyncBuffer { slots: plan.ahead + 1 }, &[ty])
+        Builder::new(func, front, loc).op(Op::AsyncBuffer { slots: plan.ahead + 1, common: plan.common.contains(load) }, &[ty])
     };
     let buffers = plan.buffers.iter().map(|load| (*load, buffer(func, load))).collect();
     let cx = Cx { around, plan, buffers, front, loc };
@@ -393,9 +444,17 @@ fn iteration_buffers(func: &mut Function, cx: &Cx<'_>, iteration: &mut Iteration
     let b = &mut Builder::new(func, cx.front, cx.loc);
     let [first_read, first_write] = [0, cx.plan.ahead].map(|slot| b.constant(ConstExpr::Int(slot.into()), i32.clone()));
     let [read, write] = [0; 2].map(|_| func.add_region_param(cx.around.body, i32.clone()));
-    async_copy(func, cx, iteration, write);
+    let region = iteration.region;
+    let wait = |func: &mut Function, pending: u32| func.append(region, Op::AsyncWait { pending }, [], cx.loc);
+    if cx.plan.common.is_empty() {
+        async_copy(func, cx, iteration, write);
+        wait(func, cx.plan.ahead);
+    } else {
+        // All threads meet behind the wait: the slot to write has been read.
+        wait(func, cx.plan.ahead - 1);
+        async_copy(func, cx, iteration, write);
+    }
     let b = &mut Builder::new(func, iteration.region, cx.loc);
-    b.func.append(iteration.region, Op::AsyncWait { pending: cx.plan.ahead }, [], cx.loc);
     let one = b.constant(ConstExpr::Int(1), i32.clone());
     let next = b.binary(BinaryOp::Add, read, one);
     let end = b.constant(ConstExpr::Int((cx.plan.ahead + 1).into()), i32.clone());
@@ -407,7 +466,8 @@ fn iteration_buffers(func: &mut Function, cx: &Cx<'_>, iteration: &mut Iteration
     for inst in std::mem::take(func.insts_mut(cx.around.body)) {
         if let Some(buffer) = buffers.get(&inst) {
             let mask = partial_mask(func, inst);
-            insts.extend(take_out(func, inst, Op::LocalLoad { buffer: *buffer, slot: read, mask, reader: Reader::Each }));
+            let first = cx.plan.common.contains(&inst).then(|| vec![0; func.ty(*buffer).shape().len()]);
+            insts.extend(take_out(func, inst, Op::LocalLoad { buffer: *buffer, slot: read, mask, reader: Reader::Each, first }));
         }
         insts.push(inst);
     }
@@ -478,7 +538,7 @@ fn partial_mask(func: &Function, load: Inst) -> Option<Value> {
     }
 }
 
-fn is_zero(func: &Function, value: Value) -> bool {
+pub(super) fn is_zero(func: &Function, value: Value) -> bool {
     match func.def_op(value) {
         Some(Op::Const { value }) => matches!(value, ConstExpr::Int(0)) || matches!(value, ConstExpr::Float(zero) if zero.to_bits() == 0),
         _ => false,

@@ -135,6 +135,9 @@ struct Emitter<'a> {
     /// The exchange of scalars between the CTAs of a program.
     exchange: Option<exchange::cluster::Exchange>,
     buffers: FxHashMap<Value, memory::async_buffer::AsyncBuffer>,
+    common_buffers: FxHashMap<Value, memory::common_buffer::CommonBuffer>,
+    /// By common buffer: a part that is read from it.
+    parts: FxHashMap<Value, Value>,
     rings: roles::Rings,
     loc: Loc,
     target: &'a Asked,
@@ -187,6 +190,8 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         placed: exchange::shared::Placed::default(),
         exchange: None,
         buffers: FxHashMap::default(),
+        common_buffers: FxHashMap::default(),
+        parts: memory::common_buffer::parts_of(func),
         rings: roles::Rings::of(func),
         loc: Loc::NONE,
         target,

@@ -101,6 +101,7 @@ impl Verifier<'_> {
                 | Op::Histogram { .. }
                 | Op::Convert { .. }
                 | Op::IssueLoads { .. }
+                | Op::LocalLoad { first: Some(_), .. }
                 | Op::AnyInWarp { .. }
                 | Op::If { .. }
                 | Op::For { .. }

@@ -66,6 +66,8 @@ impl Components {
             Op::Dot { acc, .. } | Op::WarpgroupDot { acc, .. } => self.join(*acc, results[0]),
             Op::WarpgroupWait { sums, .. } => self.join_each(func, results, sums),
             Op::Histogram { x, mask, .. } => mask.iter().for_each(|mask| self.join(*x, *mask)),
+            // A part of common slots has a layout of its own.
+            Op::LocalLoad { first: Some(_), .. } => {}
             // Tiles of one op that have equal shapes share a layout.
             _ => {
                 let tiles = tiles_of(func, inst);

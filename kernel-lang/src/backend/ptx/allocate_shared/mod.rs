@@ -69,6 +69,7 @@ use super::arithmetic::compare::of_several_blocks;
 use super::exchange::cluster;
 use super::exchange::reduce::summed_products;
 use super::memory::async_buffer::{last_users, slot_bytes};
+use super::memory::common_buffer::is_common;
 use super::needed::needed;
 use super::roles::{CONSUMER_BARRIER, ring_bytes};
 
@@ -151,6 +152,8 @@ struct Placement<'a> {
 impl Placement<'_> {
     fn region(&mut self, region: Region) {
         let func = self.func;
+        // Behind a wait, before all threads have met.
+        let mut has_waited = false;
         for &inst in &func.region(region).insts {
             let data = func.inst(inst);
             if !data.op.has_effects() && !data.results.iter().any(|result| self.needed[result.index()]) {
@@ -178,7 +181,13 @@ impl Placement<'_> {
                 Op::Ring { slots } => drop(self.hold(ring_bytes(func, inst, *slots))),
                 Op::While { test, body, .. } => self.while_loop(inst, *test, *body),
                 Op::Return {} => self.end_cluster_reads(inst),
-                Op::AsyncBuffer { slots } => {
+                Op::AsyncWait { .. } => has_waited = true,
+                Op::AsyncCopy { buffer, .. } | Op::LocalLoad { buffer, .. } if has_waited && is_common(func, *buffer) => {
+                    // The copies of other threads have arrived, and the slot that is copied next has been read.
+                    has_waited = false;
+                    self.place_barrier(inst);
+                }
+                Op::AsyncBuffer { slots, .. } => {
                     let range = self.hold(slots * slot_bytes(func, data.results[0], self.schedule));
                     self.alive.push((self.last_users[&data.results[0]], range));
                 }

@@ -168,7 +168,8 @@ impl std::fmt::Display for SharedUse {
 /// The description of an op that uses shared memory.
 fn words(op: &Op) -> String {
     match op {
-        Op::AsyncBuffer { slots } => format!("{slots} stages of a loop's loads"),
+        Op::AsyncBuffer { slots: 1, common: true } => "an operand of `dot`".to_string(),
+        Op::AsyncBuffer { slots, .. } => format!("{slots} stages of a loop's loads"),
         Op::Butterfly { .. } => "`sort`".to_string(),
         Op::Convert { .. } => "an exchange between threads".to_string(),
         Op::Reduce { .. } => "a reduction".to_string(),

@@ -246,7 +246,7 @@ struct SharedAccess {
 }
 
 /// The values by bit of the thread index: five bits of the lane, then the bits of the warp.
-fn thread_values(table: &XorTable) -> Vec<u32> {
+pub(crate) fn thread_values(table: &XorTable) -> Vec<u32> {
     let mut values = table.lane.clone();
     values.resize(5, 0);
     values.extend(&table.warp);

@@ -1,5 +1,5 @@
 //! Async buffers: asynchronous copies of tiles from global to shared memory. Each thread copies its elements of a tile to its own slots, so tiles need no
-//! barrier: a thread waits only for its own copies.
+//! barrier: a thread waits only for its own copies. Slots that are common to all threads are those of [`common_buffer`](super::common_buffer).
 //!
 //! A thread's elements form chunks of 16 bytes. Chunks of adjacent threads are adjacent, so that neighbours copy neighbouring chunks.
 //!
@@ -9,18 +9,19 @@
 use rustc_hash::FxHashMap;
 
 use crate::dtype::Dtype;
-use crate::ir::{Cache, Function, Inst, Op, Reader, Region, Value};
+use crate::ir::{Cache, Evict, Function, Inst, Op, Reader, Region, Value};
 use crate::schedule::Schedule;
 
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes};
 
+use super::common_buffer::is_common;
 use super::partial_runs::{LoadedRun, Partial};
 
 /// The widest copy of a thread, in bytes.
 const CHUNK: u32 = 16;
 /// The narrowest copy that `cp.async` supports, in bytes.
-const LEAST: u32 = 4;
+pub(super) const LEAST: u32 = 4;
 
 /// For each async buffer, the last op of its region that uses the buffer or contains a use.
 pub(crate) fn last_users(func: &Function) -> FxHashMap<Value, Inst> {
@@ -56,10 +57,11 @@ fn note_users(
     }
 }
 
-/// The bytes of a slot: a thread has the elements of a tile that it holds, and a warp has a scalar.
+/// The bytes of a slot: a thread has the elements of a tile that it holds, a warp has a scalar, and a CTA has a tile in common.
 pub(crate) fn slot_bytes(func: &Function, buffer: Value, schedule: Schedule) -> u32 {
     let bytes = func.ty(buffer).dtype().bytes() as u32;
     match &func.layouts[buffer] {
+        _ if is_common(func, buffer) => func.ty(buffer).numel() as u32 * bytes,
         Some(layout) => layout.registers_per_thread() * bytes * schedule.threads(),
         None => bytes * schedule.num_warps,
     }
@@ -79,6 +81,9 @@ pub(crate) struct AsyncBuffer {
 
 impl Emitter<'_> {
     pub(crate) fn buffer(&mut self, result: Value) {
+        if is_common(self.func, result) {
+            return self.common_buffer(result);
+        }
         let elements = self.lane_count(result) as u32 * self.func.ty(result).dtype().bytes() as u32;
         let of_warps = !self.func.ty(result).is_tile();
         let chunk = elements.min(CHUNK);
@@ -116,6 +121,9 @@ impl Emitter<'_> {
 
     pub(crate) fn async_copy(&mut self, op: &Op) {
         let &Op::AsyncCopy { buffer, slot, on, base, offset, mask, cache, evict, align, partial, reader } = op else { return };
+        if is_common(self.func, buffer) {
+            return self.copy_to_common(op);
+        }
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, align, dtype);
         let (address, start) = self.slot(buffer, slot);
@@ -142,19 +150,28 @@ impl Emitter<'_> {
                 self.store_group("st.shared", &to, dtype, Some(on), &regs);
                 continue;
             }
-            let level = if bytes == CHUNK && cache != Cache::All { "cg" } else { "ca" };
-            let size = own.map_or(String::new(), |own| {
-                let size = self.reg(Class::B32);
-                asm!(self, "selp.b32 {size}, {bytes}, 0, {own}");
-                format!(", {size}")
-            });
-            let (hint, policy) = self.copy_policy(cache, evict);
-            asm!(self, "@{on} cp.async.{level}.shared.global{hint} {to}, {from}, {bytes}{size}{policy}");
+            self.copy_chunk([&to, &from], bytes, [Some(on), own], (cache, evict));
         }
     }
 
+    /// Copies bytes asynchronously if `on` holds. If `own` does not hold, the bytes become 0.
+    pub(super) fn copy_chunk(&mut self, [to, from]: [&str; 2], bytes: u32, [on, own]: [Option<Reg>; 2], (cache, evict): (Cache, Evict)) {
+        let level = if bytes == CHUNK && cache != Cache::All { "cg" } else { "ca" };
+        let size = own.map_or(String::new(), |own| {
+            let size = self.reg(Class::B32);
+            asm!(self, "selp.b32 {size}, {bytes}, 0, {own}");
+            format!(", {size}")
+        });
+        let (hint, policy) = self.copy_policy(cache, evict);
+        let guard = on.map_or(String::new(), |on| format!("@{on} "));
+        asm!(self, "{guard}cp.async.{level}.shared.global{hint} {to}, {from}, {bytes}{size}{policy}");
+    }
+
     pub(crate) fn local_load(&mut self, op: &Op, result: Value) {
-        let &Op::LocalLoad { buffer, slot, mask, reader } = op else { return };
+        let &Op::LocalLoad { buffer, slot, mask, reader, ref first } = op else { return };
+        if let Some(first) = first {
+            return self.load_common([buffer, slot], first, result);
+        }
         let dtype = self.func.ty(result).dtype();
         let (address, start) = self.slot(buffer, slot);
         if self.buffers[&buffer].leader.is_some() {

@@ -3,6 +3,7 @@
 pub(crate) mod async_buffer;
 pub(crate) mod atomic;
 pub(crate) mod checked_report;
+pub(crate) mod common_buffer;
 mod partial_runs;
 pub(crate) mod policies;
 pub(crate) mod store_block;
