@@ -20,7 +20,7 @@ fn matmul_relu<T: Float, const ROWS: usize, const COLUMNS: usize, const BLOCK: u
     for k in range(0, a.extent(1), BLOCK) {
         total += dot(a.load([row, k], [ROWS, BLOCK]), b.load([k, column], [BLOCK, COLUMNS]));
     }
-    y.store([row, column], maximum(total, 0.0) as T);
+    y.store([row, column], max(total, 0.0) as T);
 }
 // ANCHOR_END: kernel
 

@@ -208,7 +208,7 @@ impl Naive<'_, '_> {
             Op::Length { base } => i64s(vec![self.length(*base)]),
             Op::Address { base } => i64s(vec![self.tensor(*base).args()[0] as i64]),
             Op::Load { base, offset, mask, other, align, .. } => vec![self.load(*base, *offset, *mask, *other, *align)],
-            Op::AsyncBuffer { slots } => {
+            Op::AsyncBuffer { slots, .. } => {
                 let ty = func.ty(results[0]);
                 let nothing = Scalar::from_bits(ty.dtype(), 0);
                 self.slots.insert(results[0], vec![None; *slots as usize]);
@@ -241,9 +241,12 @@ impl Naive<'_, '_> {
                 }
                 Vec::new()
             }
-            Op::LocalLoad { buffer, slot, mask, .. } => {
+            Op::LocalLoad { buffer, slot, mask, first, .. } => {
                 let slot = self.get(*slot)[0].bits() as usize;
                 let mut elements = self.slots[buffer][slot].clone().expect("what was local_load has arrived");
+                if let Some(first) = first {
+                    elements = part(&elements, &func.ty(*buffer).extents(), first, &func.ty(results[0]).extents());
+                }
                 self.replace_masked(*mask, Scalar::from_bits(func.ty(results[0]).dtype(), 0), &mut elements);
                 vec![elements]
             }
@@ -514,4 +517,17 @@ impl<T> IntoVec<T> for (T, T) {
     fn into_vec(self) -> Vec<T> {
         vec![self.0, self.1]
     }
+}
+
+/// The elements of a part of a tile, which begins at the index `first`.
+fn part(tile: &[Scalar], extents: &[usize], first: &[u32], of_part: &[usize]) -> Vec<Scalar> {
+    let element = |mut at: usize| {
+        let (mut index, mut stride) = (0, 1);
+        for axis in (0..extents.len()).rev() {
+            index += (first[axis] as usize + at % of_part[axis]) * stride;
+            (at, stride) = (at / of_part[axis], stride * extents[axis]);
+        }
+        tile[index]
+    };
+    (0..of_part.iter().product()).map(element).collect()
 }
