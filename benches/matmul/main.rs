@@ -39,7 +39,7 @@ use table::{Row, table};
 
 const SCRIPT: &str = "peers_matmul.py";
 /// How long the GPU is idle before each run, of ours and of the peers: longer than what the peers' Python needs between two runs. Under load, the power limit sets the clocks,
-/// so whoever rested less would be slower: without rests, 4096 x 4096 matrices took 8 % longer (H200).
+/// so a product with shorter rests would be slower: without rests, 4096 x 4096 matrices took 8 % longer (H200).
 const REST: Duration = Duration::from_micros(50);
 
 /// How this program measures, for readers of its results.

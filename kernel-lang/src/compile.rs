@@ -252,7 +252,7 @@ fn with_roles(
         let ring = decisions.rings.first().map_or(Loc::NONE, |ring| ring.loc);
         if backend::ptx::check_shared(&func, target, schedule).is_ok() {
             let module = emitted(&func, schedule, target)?;
-            decisions.set_resources(&module, schedule);
+            decisions.set_resources(module.shared_bytes, module.workers, schedule);
             let fits = backend::ptx::check_params(module.param_bytes).is_ok();
             return Ok(if fits { Ok((module, decisions)) } else { Err(Obstacle::Maps) });
         }

@@ -91,7 +91,7 @@
 //! | gradient of layer norm, rows of 8192 halves: a tile of statistics | 59.1 us | 57.1 us |
 //! | gradient of RMS norm, 4096 x 1024 halves, 4 warps: a scalar a row | 17.6 us | 13.9 us |
 //!
-//! A load that only products use, see [`stage_operands`](super::stage_operands), gets an async buffer whose slots are `common` to all threads. They copy each element once,
+//! A load that only products use, see [`stage_operands`], gets an async buffer whose slots are `common` to all threads. They copy each element once,
 //! and each warp reads the fragments that it multiplies. Such a loop waits first, then copies, and then reads: between the wait and the copies all threads meet, so that the
 //! slot which is copied has been read. It has up to four slots, as many as fit beside those of the other CTAs of a multiprocessor, and on each GPU that runs the code.
 //!

@@ -2,7 +2,6 @@
 
 use crate::analysis::blocks::Extent;
 use crate::analysis::polynomial::Polynomial;
-use crate::backend::ptx::Module;
 use crate::dtype::Dtype;
 use crate::ir::{Function, Inst, Op, Value};
 use crate::layout::{BLOCK_ALIGNMENT, STAGED_ROWS, STAGING_BYTES, SharedBlock};
@@ -119,11 +118,11 @@ impl Decisions {
 }
 
 impl Decisions {
-    /// Takes over what the backend decides, from the module that it makes of the version.
-    pub(crate) fn set_resources(&mut self, module: &Module, schedule: Schedule) {
-        self.shared_bytes = module.shared_bytes;
-        self.workers = module.workers;
-        self.registers = schedule.role_registers(module.workers);
+    /// Takes over what the backend decides: the shared memory of a CTA, and the CTAs that a multiprocessor runs at the same time.
+    pub(crate) fn set_resources(&mut self, shared_bytes: u32, workers: u32, schedule: Schedule) {
+        self.shared_bytes = shared_bytes;
+        self.workers = workers;
+        self.registers = schedule.role_registers(workers);
     }
 }
 

@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::dtype::Dtype;
-use crate::ir::{ConstExpr, Function, Op, Value};
+use crate::ir::{ConstExpr, Evict, Function, Op, Value};
 use crate::layout::{Access, SharedTile, XorTable};
 
 use crate::backend::ptx::exchange::relayout::thread_values;
@@ -127,7 +127,8 @@ impl Emitter<'_> {
                 let from = self.address_operand(&from, first);
                 if bytes >= LEAST {
                     let to = behind(&address, number as u32 * bytes);
-                    self.copy_chunk([&to, &from], bytes, [on, own], (cache, evict));
+                    // Without a priority: of some copies with an L2 policy, ptxas 13.0 makes an instruction that an H200 does not know.
+                    self.copy_chunk([&to, &from], bytes, [on, own], (cache, Evict::Unset));
                 } else {
                     let pred = self.both(own, on);
                     let instruction = self.load_instruction(cache, evict, false, false);
