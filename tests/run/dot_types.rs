@@ -1,6 +1,6 @@
 //! Matrix products of every type, of batches, and to how many bits they are right. `dots.rs` has what does not depend on the type.
 //!
-//! Where nothing else is said, elements are such that sums in any order are exact.
+//! Elements are small multiples of a power of two, so that sums in any order are exact. Tests of rounding have others.
 
 use galatea::Number;
 use galatea::prelude::*;

@@ -3,9 +3,10 @@
 use galatea::prelude::*;
 
 use crate::lab::{Input, Lab, Output};
+use crate::products::{eighths, product, product_kernels};
 use crate::tests;
 use crate::tolerance::check_bits;
-use crate::value::{FloatValue, Value};
+use crate::value::FloatValue;
 
 tests![
     ragged_products<f16, bf16>,
@@ -18,61 +19,7 @@ tests![
     batches_of_addresses<f16>,
 ];
 
-/// Multiples of 1/8 from -2 to 2.
-fn eighths<T: Value>(lab: &mut Lab, len: usize) -> Vec<T> {
-    lab.numbers::<f64>(len, -16.49, 16.49).into_iter().map(|number| T::near(number.round() / 8.0)).collect()
-}
-
-/// The sum of products, in `f64`.
-fn product<T: FloatValue>(a: impl Fn(usize) -> T, b: impl Fn(usize) -> T, k: usize) -> f64 {
-    (0..k).fold(0.0, |sum, at| sum + a(at).wide() * b(at).wide())
-}
-
-/// The kernel for each number of warps.
-macro_rules! warps {
-    ($($name:ident: $warps:literal;)*) => {
-        mod warps {
-            $(pub(super) mod $name {
-                use galatea::prelude::*;
-
-                #[kernel(num_warps = $warps)]
-                pub(crate) fn matmul_kernel<
-                    T: Float,
-                    const TRANSPOSED_A: bool,
-                    const TRANSPOSED_B: bool,
-                    const M: usize,
-                    const N: usize,
-                    const K: usize,
-                >(
-                    x: Ptr<T>,
-                    y: Ptr<T>,
-                    z: PtrMut<f32>,
-                    rows: usize,
-                    columns: usize,
-                    inner: usize,
-                ) {
-                    let row = (program_id(0) * M + arange(0, M)).col();
-                    let column = (program_id(1) * N + arange(0, N)).row();
-                    let mut total = zeros::<f32>([M, N]);
-                    for first in range(0, inner, K) {
-                        let k = first + arange(0, K);
-                        let a = load(
-                            x + if TRANSPOSED_A { k.row() * rows + row } else { row * inner + k.row() },
-                            mask = (row < rows) & (k.row() < inner),
-                        );
-                        let b = load(
-                            y + if TRANSPOSED_B { column * inner + k.col() } else { k.col() * columns + column },
-                            mask = (column < columns) & (k.col() < inner),
-                        );
-                        total += dot(a, b);
-                    }
-                    store(z + row * columns + column, total, mask = (row < rows) & (column < columns));
-                }
-            })*
-        }
-    };
-}
-warps! { one: 1; two: 2; four: 4; eight: 8; sixteen: 16; }
+product_kernels! { warps { one(num_warps = 1); two(num_warps = 2); four(num_warps = 4); eight(num_warps = 8); sixteen(num_warps = 16); } }
 
 /// Operands of a product and its result.
 struct Matrices<T> {
@@ -108,7 +55,7 @@ macro_rules! matmul {
     ($warps:ident, $ty:ty, $a:literal, $b:literal, [$m:literal, $n:literal, $k:literal], $lab:ident, $extents:expr) => {{
         let mut of = Matrices::<$ty>::new($lab, $extents);
         let [m, n, k] = of.extents;
-        warps::$warps::matmul_kernel::<$ty, $a, $b, $m, $n, $k>(of.a.slice(), of.b.slice(), &mut of.out.slice(), m, n, k)
+        warps::$warps::product_kernel::<$ty, $a, $b, $m, $n, $k>(of.a.slice(), of.b.slice(), &mut of.out.slice(), m, n, k)
             .grid((m.div_ceil($m), n.div_ceil($n)))
             .launch()
             .unwrap();
@@ -240,7 +187,10 @@ fn infinities_and_nan<T: FloatValue>(lab: &mut Lab) {
     (host[0][5 * N + 7], host[1][20]) = (T::near(f64::INFINITY), T::near(f64::NAN));
     let (a, b) = (lab.input(&host[0]), lab.input(&host[1]));
     let mut z = lab.output::<f32>(N * N);
-    warps::four::matmul_kernel::<T, false, false, 32, 32, 32>(a.slice(), b.slice(), &mut z.slice(), N, N, N).grid((1, 1)).launch().unwrap();
+    warps::four::product_kernel::<T, false, false, 32, 32, 32>(a.slice(), b.slice(), &mut z.slice(), N, N, N)
+        .grid((1, 1))
+        .launch()
+        .unwrap();
     for (i, sum) in z.read().into_iter().enumerate() {
         let want = product(|at| host[0][i / N * N + at], |at| host[1][at * N + i % N], N) as f32;
         assert!(sum.to_bits() == want.to_bits() || (sum.is_nan() && want.is_nan()), "{i}: {sum}, and {want} is right");

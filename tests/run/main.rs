@@ -39,6 +39,7 @@ mod order;
 mod overlap;
 mod pieces;
 mod printing;
+mod products;
 mod random;
 mod reductions;
 mod replays;

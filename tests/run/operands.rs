@@ -6,6 +6,7 @@
 use galatea::prelude::*;
 
 use crate::lab::Lab;
+use crate::products::{eighths, product};
 use crate::tests;
 use crate::tolerance::check_bits;
 use crate::value::{FloatValue, Value};
@@ -24,16 +25,6 @@ tests![
     volatile_operands<bf16>,
     chains_in_a_loop<f16>,
 ];
-
-/// Multiples of 1/8 from -2 to 2.
-fn eighths<T: Value>(lab: &mut Lab, len: usize) -> Vec<T> {
-    lab.numbers::<f64>(len, -16.49, 16.49).into_iter().map(|number| T::near(number.round() / 8.0)).collect()
-}
-
-/// The sum of products, in `f64`.
-fn product<T: FloatValue>(a: impl Fn(usize) -> T, b: impl Fn(usize) -> T, k: usize) -> f64 {
-    (0..k).fold(0.0, |sum, at| sum + a(at).wide() * b(at).wide())
-}
 
 /// `z = a * b`, where the rows of `a` and `b` are as far from each other as `a_stride` and `b_stride` say.
 #[kernel]

@@ -3,8 +3,9 @@
 use galatea::prelude::*;
 
 use crate::lab::Lab;
+use crate::products::eighths;
+use crate::roles::Matrices;
 use crate::roles::Version::Roles;
-use crate::roles::{Matrices, eighths};
 use crate::tests;
 use crate::tolerance::check_bits;
 use crate::value::FloatValue;

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use galatea::prelude::*;
 
 use crate::lab::{Input, Lab};
+use crate::products::{eighths, product_kernels};
 use crate::tests;
 use crate::tolerance::check_bits;
 use crate::value::{FloatValue, Value};
@@ -55,56 +56,14 @@ impl Lab {
     }
 }
 
-/// Multiples of 1/8 from -2 to 2.
-pub(crate) fn eighths<T: Value>(lab: &mut Lab, len: usize) -> Vec<T> {
-    lab.numbers::<f64>(len, -16.49, 16.49).into_iter().map(|number| T::near(number.round() / 8.0)).collect()
+product_kernels! {
+    schedules {
+        four(num_warps = 4, num_stages = 3);
+        eight(num_warps = 8, num_stages = 3);
+        two_stages(num_warps = 4, num_stages = 2);
+        many_stages(num_warps = 4, num_stages = 8);
+    }
 }
-
-/// The kernel for each schedule.
-macro_rules! schedules {
-    ($($name:ident: $warps:literal, $stages:literal;)*) => {
-        mod schedules {
-            $(pub(super) mod $name {
-                use galatea::prelude::*;
-
-                #[kernel(num_warps = $warps, num_stages = $stages)]
-                pub(crate) fn product_kernel<
-                    T: Float,
-                    const TRANSPOSED_A: bool,
-                    const TRANSPOSED_B: bool,
-                    const M: usize,
-                    const N: usize,
-                    const K: usize,
-                >(
-                    x: Ptr<T>,
-                    y: Ptr<T>,
-                    z: PtrMut<f32>,
-                    rows: usize,
-                    columns: usize,
-                    inner: usize,
-                ) {
-                    let row = (program_id(0) * M + arange(0, M)).col();
-                    let column = (program_id(1) * N + arange(0, N)).row();
-                    let mut total = zeros::<f32>([M, N]);
-                    for first in range(0, inner, K) {
-                        let k = first + arange(0, K);
-                        let a = load(
-                            x + if TRANSPOSED_A { k.row() * rows + row } else { row * inner + k.row() },
-                            mask = (row < rows) & (k.row() < inner),
-                        );
-                        let b = load(
-                            y + if TRANSPOSED_B { column * inner + k.col() } else { k.col() * columns + column },
-                            mask = (column < columns) & (k.col() < inner),
-                        );
-                        total += dot(a, b);
-                    }
-                    store(z + row * columns + column, total, mask = (row < rows) & (column < columns));
-                }
-            })*
-        }
-    };
-}
-schedules! { four: 4, 3; eight: 8, 3; two_stages: 4, 2; many_stages: 4, 8; }
 
 /// Operands of a product.
 pub(crate) struct Matrices<T> {

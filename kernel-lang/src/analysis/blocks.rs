@@ -166,7 +166,7 @@ impl<'a> Blocks<'a> {
         if !is_plain {
             return Err(Obstacle::Cache);
         }
-        if other.is_some_and(|other| !is_zero(func, other)) {
+        if other.is_some_and(|other| !func.has_zero_bits(other)) {
             return Err(Obstacle::Other);
         }
         let index = self.facts.get(func, offset).ok_or(Obstacle::Index)?;
@@ -474,13 +474,6 @@ impl<'a> Blocks<'a> {
         let extent = b.index(extent as i128);
         b.binary(BinaryOp::Add, corner, extent)
     }
-}
-
-fn is_zero(func: &Function, value: Value) -> bool {
-    func.splat(value).is_some_and(|constant| match constant {
-        ConstExpr::Float(number) => number.to_bits() == 0,
-        constant => constant.as_int() == Some(0),
-    })
 }
 
 fn bits_of_constant(constant: i64) -> Option<u32> {

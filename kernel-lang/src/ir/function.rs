@@ -268,6 +268,14 @@ impl Function {
         }
     }
 
+    /// Is it a constant, or a tile of one, whose bits are all 0? Of floats, that is zero without a sign.
+    pub fn has_zero_bits(&self, value: Value) -> bool {
+        self.splat(value).is_some_and(|constant| match constant {
+            ConstExpr::Float(number) => number.to_bits() == 0,
+            constant => constant.as_int() == Some(0),
+        })
+    }
+
     /// The value whose elements `value` permutes or repeats, looking through at most [`MOST_MOVES`] ops.
     pub fn unmoved(&self, value: Value) -> Value {
         let mut at = value;

@@ -51,11 +51,11 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
+/// Is it a constant 0 of either sign?
 fn is_zero(func: &Function, value: Value) -> bool {
-    match func.def_op(value) {
-        Some(Op::Const { value: ConstExpr::Float(number) }) => *number == 0.0,
-        Some(Op::Const { value: ConstExpr::Int(number) }) => *number == 0,
-        Some(Op::Broadcast { x }) => is_zero(func, *x),
+    match func.splat(value) {
+        Some(ConstExpr::Float(number)) => *number == 0.0,
+        Some(ConstExpr::Int(number)) => *number == 0,
         _ => false,
     }
 }

@@ -114,7 +114,7 @@ use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
 use super::split_full_tiles::WIDEST;
-use super::stage_operands::{self, LEFT_BYTES};
+use super::stage_operands;
 
 /// The most bytes per thread in the async buffers of a loop without `num_stages`. The buffers of 2048 threads, the most that a multiprocessor
 /// runs, then take at most 224 KiB, and an H100 has 227 KiB. A copy of 64 bytes a thread is not made ahead: group norm of `f16` takes 49.9 instead of
@@ -127,15 +127,6 @@ const BYTES_PER_THREAD_OF_FEW: u32 = 160;
 /// The fewest stages, if shared memory suffices, of a loop that scans a tile in each iteration. Cumulative sums of 8 rows of 100,000 `f32` in blocks of 8192, 8 warps,
 /// H200: 21.4 us with one stage, 19.7 us with two.
 const FEWEST_STAGES_OF_SCANS: u32 = 2;
-
-/// The most slots of operands. More of them hold no more than a copy takes to arrive.
-const MOST_SLOTS_OF_OPERANDS: u32 = 4;
-/// About the registers of a thread that multiplies, beside those of the tiles that its loop carries.
-const OTHER_REGISTERS: u32 = 112;
-/// The most registers of a thread.
-const MOST_REGISTERS: u32 = 255;
-/// As many CTAs of products keep the tensor cores of a multiprocessor busy.
-const MOST_CTAS: u32 = 4;
 
 /// Runs the pass. The schedule's `num_stages` is the maximum for a loop that does not set its own.
 ///
@@ -243,7 +234,7 @@ fn plan(
         None if holds_loops(func, around.body) => 1,
         None if !common.is_empty() => {
             registers.clear();
-            slots_of_operands(func, around, slot, target, schedule)
+            stage_operands::slots_of_loop(func, around, slot, target, schedule)
         }
         None => {
             registers.clear();
@@ -274,19 +265,6 @@ fn plan(
         return Ok(None);
     }
     Ok(Some(Plan { ahead: stages - 1, buffers, common, registers }))
-}
-
-/// The slots of a loop with operands of products, each of `slot` bytes: a multiprocessor runs as many CTAs as its registers allow, if two slots of each fit.
-fn slots_of_operands(func: &Function, around: &Loop, slot: u32, target: &Asked, schedule: Schedule) -> u32 {
-    let carried = func.region(around.body).params.iter().map(|param| func.ty(*param)).filter(|ty| ty.is_tile());
-    let words = carried.map(|ty| ty.numel() as u32 * (ty.dtype().bytes() as u32).div_ceil(4)).fold(0, u32::saturating_add);
-    let registers = (words / schedule.threads()).saturating_add(OTHER_REGISTERS).min(MOST_REGISTERS);
-    target.ask(|target| {
-        let ctas = (target.registers() / (registers * schedule.threads())).clamp(1, MOST_CTAS);
-        let fitting = |ctas: u32| (target.shared_bytes_of(ctas).min(target.least_shared_bytes()) - LEFT_BYTES) / slot;
-        let slots = (1..=ctas).rev().map(fitting).find(|slots| *slots >= 2).unwrap_or(1);
-        slots.min(MOST_SLOTS_OF_OPERANDS).min(schedule.num_stages)
-    })
 }
 
 /// Do the programs of a grid share the iterations of the loop?
@@ -517,7 +495,7 @@ fn carry(func: &mut Function, around: &Loop, carried: Vec<Carried>) {
 /// `select` inserts it here, and the function returns the `local_load`, which precedes the `select`.
 fn take_out(func: &mut Function, load: Inst, local_load: Op) -> Option<Inst> {
     match func.inst(load).op {
-        Op::Load { mask: Some(mask), other: Some(other), .. } if !is_zero(func, other) => {
+        Op::Load { mask: Some(mask), other: Some(other), .. } if !func.has_zero_bits(other) => {
             let (ty, loc) = (func.ty(func.result(load)).clone(), func.inst(load).loc);
             let taken = func.make_inst(local_load, [ty], loc);
             func.inst_mut(load).op = Op::Select { cond: mask, on_true: func.result(taken), on_false: other };
@@ -535,13 +513,6 @@ fn partial_mask(func: &Function, load: Inst) -> Option<Value> {
     match func.inst(load).op {
         Op::Load { mask, partial: true, .. } => mask,
         _ => None,
-    }
-}
-
-pub(super) fn is_zero(func: &Function, value: Value) -> bool {
-    match func.def_op(value) {
-        Some(Op::Const { value }) => matches!(value, ConstExpr::Int(0)) || matches!(value, ConstExpr::Float(zero) if zero.to_bits() == 0),
-        _ => false,
     }
 }
 

@@ -43,6 +43,7 @@
 //! The pass relies on these: nothing but products uses the loads, the kernel does not write the tensors, and a program is one CTA. The verifier tests that a barrier separates the
 //! copies of a slot from the reads (invariant 13).
 
+mod rings;
 mod slices;
 mod slots;
 
@@ -54,7 +55,8 @@ use crate::layout::Multiplier;
 use crate::schedule::Schedule;
 use crate::target::Asked;
 
-use super::prefetch_loads::{is_copied, is_zero};
+use super::prefetch_loads::is_copied;
+pub(super) use rings::slots_of_loop;
 
 /// The shared memory that is left to the exchanges of other ops.
 pub(super) const LEFT_BYTES: u32 = 1 << 10;
@@ -96,7 +98,7 @@ fn is_stageable(func: &Function, stored: &Stored, inst: Inst) -> bool {
         Op::Load { base, other, cache, volatile: false, partial: false, shifted: false, .. } => {
             func.ty(func.result(inst)).is_tile()
                 && is_copied(cache)
-                && other.is_none_or(|other| is_zero(func, other))
+                && other.is_none_or(|other| func.has_zero_bits(other))
                 && !stored.may_alias(func, base)
         }
         _ => false,

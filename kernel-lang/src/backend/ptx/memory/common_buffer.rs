@@ -127,7 +127,8 @@ impl Emitter<'_> {
                 let from = self.address_operand(&from, first);
                 if bytes >= LEAST {
                     let to = behind(&address, number as u32 * bytes);
-                    // Without a priority: of some copies with an L2 policy, ptxas 13.0 makes an instruction that an H200 does not know.
+                    // Without a priority: ptxas 13.0 takes a uniform summand of the address into a copy, and if the copy also has an L2 policy, it makes an
+                    // instruction that an H200 does not know. The address of another async buffer comes from one `mad`, which has no such summand.
                     self.copy_chunk([&to, &from], bytes, [on, own], (cache, Evict::Unset));
                 } else {
                     let pred = self.both(own, on);

@@ -1,0 +1,60 @@
+//! What tests of matrix products share: operands whose sums are exact in any order, their sums in `f64`, and a kernel for each schedule.
+
+use crate::lab::Lab;
+use crate::value::{FloatValue, Value};
+
+/// Multiples of 1/8 from -2 to 2.
+pub(crate) fn eighths<T: Value>(lab: &mut Lab, len: usize) -> Vec<T> {
+    lab.numbers::<f64>(len, -16.49, 16.49).into_iter().map(|number| T::near(number.round() / 8.0)).collect()
+}
+
+/// The sum of products, in `f64`.
+pub(crate) fn product<T: FloatValue>(a: impl Fn(usize) -> T, b: impl Fn(usize) -> T, k: usize) -> f64 {
+    (0..k).fold(0.0, |sum, at| sum + a(at).wide() * b(at).wide())
+}
+
+/// A module with the kernel `z = a * b` for each schedule: `product_kernels! { warps { one(num_warps = 1); two(num_warps = 2); } }`.
+macro_rules! product_kernels {
+    ($module:ident { $($name:ident($($schedule:ident = $value:literal),*);)* }) => {
+        mod $module {
+            $(pub(super) mod $name {
+                use galatea::prelude::*;
+
+                #[kernel($($schedule = $value),*)]
+                pub(crate) fn product_kernel<
+                    T: Float,
+                    const TRANSPOSED_A: bool,
+                    const TRANSPOSED_B: bool,
+                    const M: usize,
+                    const N: usize,
+                    const K: usize,
+                >(
+                    x: Ptr<T>,
+                    y: Ptr<T>,
+                    z: PtrMut<f32>,
+                    rows: usize,
+                    columns: usize,
+                    inner: usize,
+                ) {
+                    let row = (program_id(0) * M + arange(0, M)).col();
+                    let column = (program_id(1) * N + arange(0, N)).row();
+                    let mut total = zeros::<f32>([M, N]);
+                    for first in range(0, inner, K) {
+                        let k = first + arange(0, K);
+                        let a = load(
+                            x + if TRANSPOSED_A { k.row() * rows + row } else { row * inner + k.row() },
+                            mask = (row < rows) & (k.row() < inner),
+                        );
+                        let b = load(
+                            y + if TRANSPOSED_B { column * inner + k.col() } else { k.col() * columns + column },
+                            mask = (column < columns) & (k.col() < inner),
+                        );
+                        total += dot(a, b);
+                    }
+                    store(z + row * columns + column, total, mask = (row < rows) & (column < columns));
+                }
+            })*
+        }
+    };
+}
+pub(crate) use product_kernels;
