@@ -10,7 +10,7 @@ use crate::lab::{Input, Lab};
 use crate::products::{eighths, product_kernels};
 use crate::tests;
 use crate::tolerance::check_bits;
-use crate::value::{FloatValue, Value};
+use crate::value::FloatValue;
 
 tests![
     operands_in_any_order<f16, bf16>,

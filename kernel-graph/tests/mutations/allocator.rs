@@ -72,6 +72,7 @@ unsafe impl GlobalAlloc for Counting {
 fn the_peak_is_that_of_this_moment() {
     let _alone = crate::alone();
     let before = begin();
-    drop(std::hint::black_box(vec![0u8; 1 << 20]));
-    assert!(taken(before) >= 1 << 20);
+    drop(std::hint::black_box(vec![0u8; 64 << 20]));
+    // The thread of the test before this one may end meanwhile, and free what it kept.
+    assert!(taken(before) >= 48 << 20, "{}", taken(before));
 }

@@ -275,6 +275,7 @@ fn fills_end_in_time() {
 
 #[test]
 fn a_file_is_opened_within_its_limit() {
+    let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gpk");
     std::fs::write(&path, program::package(16)).unwrap();

@@ -12,7 +12,7 @@ use galatea::Device;
 use kernel_graph::{Package, PackageWriter, Plan};
 
 use crate::changes::Random;
-use crate::program;
+use crate::{alone, program};
 
 /// The elements of the weight in each package that the writer writes. The larger ones take several writes of the operating system.
 const ELEMENTS: [usize; 3] = [16, 20_000, 600_000];
@@ -61,6 +61,7 @@ fn temporary(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn a_writer_that_is_killed_leaves_the_old_file_or_the_new_one() {
+    let _alone = alone();
     let kills = std::env::var("GALATEA_KILLS").map_or(16usize, |count| count.parse().expect("`GALATEA_KILLS` is a number"));
     let folder = tempfile::tempdir().unwrap();
     let (path, sources) = (folder.path().join("model.gpk"), folder.path().join("sources"));
