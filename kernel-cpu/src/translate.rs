@@ -175,6 +175,7 @@ impl Translator<'_> {
             | Op::CopyBlock { .. }
             | Op::StoreBlock { .. }
             | Op::RingWait { .. }
+            | Op::ReadBlock { .. }
             | Op::RingRelease { .. }
             | Op::RingReleasePrevious { .. }
             | Op::WarpgroupWait { .. }

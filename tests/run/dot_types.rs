@@ -6,6 +6,7 @@ use galatea::Number;
 use galatea::prelude::*;
 
 use crate::lab::{Lab, Output};
+use crate::products::{Term, exact};
 use crate::tests;
 use crate::tolerance::check_bits;
 use crate::value::Value;
@@ -26,41 +27,6 @@ tests![
     three_products_of_tf32_are_nearly_exact,
     infinities_and_nan,
 ];
-
-/// An element whose value is a number of `f64`.
-trait Term: Value {
-    fn wide(self) -> f64;
-    /// The unit of elements whose products and sums are exact, and how many of it they are at most.
-    const UNIT: (f64, f64) = (0.125, 16.0);
-}
-
-macro_rules! terms {
-    ($($ty:ident $unit:expr, $most:expr, |$x:ident| $wide:expr;)*) => {$(
-        impl Term for $ty {
-            fn wide(self) -> f64 {
-                let $x = self;
-                $wide
-            }
-            const UNIT: (f64, f64) = ($unit, $most);
-        }
-    )*};
-}
-terms! {
-    f16 1.0, 2.0, |x| x.to_f64();
-    bf16 0.125, 16.0, |x| x.to_f64();
-    f32 0.125, 16.0, |x| x.into();
-    f64 0.125, 16.0, |x| x;
-    i8 1.0, 128.0, |x| x.into();
-    u8 1.0, 255.0, |x| x.into();
-    i32 1.0, 1e6, |x| x.into();
-    f8e4m3 0.125, 16.0, |x| x.to_f32().into();
-    f8e5m2 0.25, 8.0, |x| x.to_f32().into();
-}
-
-fn exact<T: Term>(lab: &mut Lab, len: usize) -> Vec<T> {
-    let (unit, most) = T::UNIT;
-    lab.numbers::<f64>(len, -most - 0.49, most + 0.49).into_iter().map(|number| T::near(number.round() * unit + 0.0)).collect()
-}
 
 /// The kernel for each number of warps. `PRECISION` counts `ieee`, `tf32` and `tf32x3`.
 macro_rules! warps {
@@ -166,14 +132,14 @@ impl<A: Term, B: Term, S: Term> Products<A, B, S> {
             } else {
                 ((batch * m + row) * k + inner, (batch * k + inner) * n + column)
             };
-            (self.a[left].wide(), self.b[right].wide())
+            (self.a[left].number(), self.b[right].number())
         })
     }
 
     #[track_caller]
     fn check_exact(&self) {
         check_bits(&self.out, |at| {
-            let sum = self.terms(at).fold(self.start[at].wide(), |sum, (a, b)| sum + a * b);
+            let sum = self.terms(at).fold(self.start[at].number(), |sum, (a, b)| sum + a * b);
             S::near(sum)
         });
     }
@@ -314,8 +280,8 @@ fn chain<T: Term, S: Term + Number>(lab: &mut Lab) {
     let (a, b) = (lab.input(&host), lab.input(&y));
     let (mut z, mut squares) = (lab.output::<S>(M * M), lab.output::<S>(M * M));
     chain_kernel::<T, S, M>(a.slice(), b.slice(), &mut z.slice(), &mut squares.slice()).grid(1).launch().unwrap();
-    check_bits(&z.read(), |i| S::near(0.0 + 8.0 * host[i / M * M + (i % M + 2 * M - 6) % M].wide()));
-    check_bits(&squares.read(), |i| S::near((0..M).fold(0.0, |sum, at| sum + host[at * M + i / M].wide() * host[at * M + i % M].wide())));
+    check_bits(&z.read(), |i| S::near(0.0 + 8.0 * host[i / M * M + (i % M + 2 * M - 6) % M].number()));
+    check_bits(&squares.read(), |i| S::near((0..M).fold(0.0, |sum, at| sum + host[at * M + i / M].number() * host[at * M + i % M].number())));
 }
 
 fn sums_of_integers_wrap(lab: &mut Lab) {
@@ -342,7 +308,7 @@ fn full(lab: &mut Lab, len: usize) -> Vec<f32> {
 #[track_caller]
 fn check_to(of: &Products<f32, f32, f32>, bits: i32, round: impl Fn(f64) -> f64) {
     for (at, got) in of.out.iter().enumerate() {
-        let (mut sum, mut magnitude) = (of.start[at].wide(), of.start[at].wide().abs());
+        let (mut sum, mut magnitude) = (of.start[at].number(), of.start[at].number().abs());
         for (a, b) in of.terms(at) {
             let product = round(a) * round(b);
             (sum, magnitude) = (sum + product, magnitude + product.abs());
@@ -434,8 +400,8 @@ fn special<T: Term, S: Term + Number, const PRECISION: usize>(lab: &mut Lab) {
         .launch()
         .unwrap();
     for (i, sum) in z.read().into_iter().enumerate() {
-        let want = (0..M).fold(0.0, |sum, at| sum + host[0][i / M * M + at].wide() * host[1][at * M + i % M].wide());
-        let got = sum.wide();
+        let want = (0..M).fold(0.0, |sum, at| sum + host[0][i / M * M + at].number() * host[1][at * M + i % M].number());
+        let got = sum.number();
         assert!(got == want || (got.is_nan() && want.is_nan()), "{}, precision {PRECISION}, {i}: {got}, and {want} is right", T::DTYPE);
     }
 }

@@ -42,6 +42,7 @@ mod printing;
 mod products;
 mod random;
 mod reductions;
+mod register_operands;
 mod replays;
 mod role_epilogues;
 mod role_launches;
@@ -130,6 +131,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         printing,
         random,
         reductions,
+        register_operands,
         rows,
         scalars,
         scans,

@@ -200,6 +200,7 @@ impl Naive<'_, '_> {
             | Op::CopyBlock { .. }
             | Op::StoreBlock { .. }
             | Op::RingWait { .. }
+            | Op::ReadBlock { .. }
             | Op::RingRelease { .. }
             | Op::RingReleasePrevious { .. }
             | Op::WarpgroupWait { .. }

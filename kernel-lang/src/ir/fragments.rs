@@ -41,6 +41,19 @@ pub fn warpgroup_accumulator(func: &Function, acc: Value, swapped: bool, schedul
     if swapped { layout.transpose().ok() } else { Some(layout) }
 }
 
+/// The layout of an operand of a `warpgroup_dot` in registers. `None` if the warps of the schedule do not divide its rows, or its columns if the product is `swapped`.
+pub fn warpgroup_operand(func: &Function, operand: Value, swapped: bool, schedule: Schedule) -> Option<Layout> {
+    let mut shape: Vec<u32> = func.ty(operand).extents().iter().map(|extent| u32::try_from(*extent).ok()).collect::<Option<_>>()?;
+    if swapped {
+        shape.reverse();
+    }
+    if schedule.num_warps < 4 || shape.first().is_none_or(|rows| *rows < 16 * schedule.num_warps) {
+        return None;
+    }
+    let layout = Layout::wgmma_operand_a(&shape, func.ty(operand).dtype().bits(), schedule.num_warps).ok()?;
+    if swapped { layout.transpose().ok() } else { Some(layout) }
+}
+
 /// The elements of the largest accumulator of a `warpgroup_dot`.
 pub fn largest_product(func: &Function) -> u32 {
     let elements = |inst: Inst| match func.inst(inst).op {

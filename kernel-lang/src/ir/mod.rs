@@ -73,7 +73,7 @@ pub(crate) use constexpr::to_f64_odd;
 pub use constexpr::{ConstBinary, ConstExpr, ConstUnary, TARGET};
 pub use few::Few;
 pub use fields::{AttributeValue, Field, Parts};
-pub use fragments::{fragments, largest_product, shared_block, warpgroup_accumulator};
+pub use fragments::{fragments, largest_product, shared_block, warpgroup_accumulator, warpgroup_operand};
 pub use function::{ConstParam, Def, Function, InstData, MAX_NESTING, MOST_MOVES, Param, RegionData, Results, TypeParam};
 pub use lexer::ParseError;
 pub use ops::{BinaryOp, Cache, CompareOp, Domain, Evict, Op, Precision, Reader, UNKNOWN_LENGTH, UnaryOp};

@@ -578,21 +578,24 @@ define_ops! {
     /// that of the tensor. `place` has three parts, each with a number for each axis: the index of the first element, the extents of the tensor, and its strides in
     /// elements. A third axis is one along which the block has one element. Elements outside of the extents become 0. Address, extents and strides are launch values, and the
     /// stride of neighbours is the constant 1. `evict` is the priority in the L2; if it is not set and `once` is true, the kernel reads the elements once, and they leave the
-    /// L2 first.
-    CopyBlock = "copy_block" { block: Value, base: Value, address: Value, place: Vec<Value>, once: Option<Value>, evict: Evict },
+    /// L2 first. If `tf32`, elements of `f32` are rounded to the nearest of `tf32`.
+    CopyBlock = "copy_block" { block: Value, base: Value, address: Value, place: Vec<Value>, once: Option<Value>, evict: Evict, tf32: bool },
     /// In the consumer: stores a tile in a block of a tensor, asynchronously, through shared memory. `value` has the layout of a product's accumulators. `address` and
     /// `place` are as in `copy_block`; elements outside of the extents are not stored. The kernel accesses the tensor nowhere else, and a row has a multiple of 16 bytes.
     StoreBlock = "store_block" { base: Value, value: Value, address: Value, place: Vec<Value> },
     /// In the consumer: waits until all copies to the next slot of a ring have arrived, and gives the blocks of the slot.
     RingWait = "ring_wait" { ring: Value },
+    /// In the consumer: the elements of a block of `ring_wait`, as a tile.
+    ReadBlock = "read_block" { block: Value },
     /// In the consumer: frees the slot of a result of `ring_wait`.
     RingRelease = "ring_release" { block: Value },
     /// In the consumer: waits until all products in flight but the last `products` have ended, and frees the slot before that of a result of `ring_wait`, if it is
     /// not free.
     RingReleasePrevious = "ring_release_previous" { block: Value, products: u32 },
     /// As `dot`, of blocks in shared memory, by warpgroups. Results and accumulators have the layout of the instruction, which divides rows among warps. If `swapped`, the
-    /// instruction computes the transpose from the transposed blocks, and so divides columns: for tiles with few rows. If `in_flight`, the op does not wait for its
-    /// product, and no op but another product in flight and a `warpgroup_wait` may use its result.
+    /// instruction computes the transpose from the transposed operands in the other order, and so divides columns: for tiles with few rows. The first operand of the
+    /// instruction may be a tile, which is in registers. Blocks of `f32` have been rounded to `tf32`, and elements of a tile are rounded. If `in_flight`, the op does not
+    /// wait for its product, and no op but another product in flight and a `warpgroup_wait` may use its result.
     WarpgroupDot = "warpgroup_dot" { a: Value, b: Value, acc: Value, swapped: bool, in_flight: bool },
     /// In the consumer: waits until all products in flight have ended, frees the slot of the ring that is not free, if there is one, and gives the sums.
     WarpgroupWait = "warpgroup_wait" { ring: Value, sums: Vec<Value> },

@@ -50,13 +50,14 @@ fn choices(func: &Function, elem: &Elem) -> Vec<Dtype> {
     }
 }
 
-/// Do warpgroups multiply blocks of the first two types, and add in the third? `contiguous` are the axes of both operands along which neighbours are adjacent. Of 8-bit
-/// types, these must be the axes along which products are added.
-pub const fn has_warpgroup_product([a, b, sum]: [Dtype; 3], contiguous: [u32; 2]) -> bool {
-    let is_along_sum = matches!(contiguous, [1, 0]);
+/// Do warpgroups multiply operands of the first two types, and add in the third? `contiguous` are the axes of both operands along which neighbours are adjacent in shared
+/// memory, none for an operand in registers. Of 8-bit types and of `f32`, which is rounded to `tf32`, these must be the axes along which products are added.
+pub const fn has_warpgroup_product([a, b, sum]: [Dtype; 3], contiguous: [Option<u32>; 2]) -> bool {
+    let is_along_sum = matches!(contiguous, [None | Some(1), None | Some(0)]);
     match (a, b, sum) {
         (Dtype::F16, Dtype::F16, Dtype::F32) | (Dtype::Bf16, Dtype::Bf16, Dtype::F32) => true,
-        (Dtype::F8E4M3 | Dtype::F8E5M2, Dtype::F8E4M3 | Dtype::F8E5M2, Dtype::F32)
+        (Dtype::F32, Dtype::F32, Dtype::F32)
+        | (Dtype::F8E4M3 | Dtype::F8E5M2, Dtype::F8E4M3 | Dtype::F8E5M2, Dtype::F32)
         | (Dtype::I8 | Dtype::U8, Dtype::I8 | Dtype::U8, Dtype::I32) => is_along_sum,
         _ => false,
     }

@@ -40,6 +40,7 @@ impl Op {
                 | Op::CopyBlock { .. }
                 | Op::StoreBlock { .. }
                 | Op::RingWait { .. }
+                | Op::ReadBlock { .. }
                 | Op::RingRelease { .. }
                 | Op::RingReleasePrevious { .. }
                 | Op::WarpgroupWait { .. }

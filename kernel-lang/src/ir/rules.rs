@@ -248,6 +248,10 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
         }
         Op::RingAcquire { ring } => expect_ring(func, *ring).map(|_| Few::Empty),
         Op::RingWait { ring } => expect_ring(func, *ring).map(|blocks| blocks.iter().map(|block| Cow::Borrowed(ty(*block))).collect()),
+        Op::ReadBlock { block } => {
+            expect_waited(func, *block)?;
+            one(Type::tile(ty(*block).elem().clone(), ty(*block).shape().to_vec()))
+        }
         Op::RingRelease { block } | Op::RingReleasePrevious { block, .. } => expect_waited(func, *block).map(|()| Few::Empty),
         Op::WarpgroupWait { ring, sums } => {
             expect_ring(func, *ring)?;
@@ -283,8 +287,11 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             }
             expect_place(func, *address, place).map(|()| Few::Empty)
         }
-        Op::WarpgroupDot { a, b, acc, swapped, .. } => {
-            [a, b].into_iter().try_for_each(|block| expect_waited(func, *block))?;
+        Op::WarpgroupDot { a, b, acc, swapped, in_flight } => {
+            if *in_flight && [a, b].into_iter().any(|operand| ty(*operand).is_tile()) {
+                return Err("is in flight, and an operand is in registers that the next product overwrites".to_string());
+            }
+            [a, b].into_iter().filter(|operand| !ty(**operand).is_tile()).try_for_each(|block| expect_waited(func, *block))?;
             check_warpgroup_product(ty(*a), ty(*b), ty(*acc), *swapped)?;
             same(ty(*acc))
         }
@@ -475,13 +482,15 @@ fn expect_waited(func: &Function, block: Value) -> Result<(), String> {
 
 /// Is there a warpgroup product of these types?
 fn check_warpgroup_product(a: &Type, b: &Type, acc: &Type, swapped: bool) -> Result<(), String> {
-    let contiguous = |ty: &Type| if let Type::Shared { contiguous, .. } = ty { *contiguous } else { 0 };
+    let contiguous = |ty: &Type| if let Type::Shared { contiguous, .. } = ty { Some(*contiguous) } else { None };
+    let is_in_shared = !if swapped { a } else { b }.is_tile();
     let extents = |ty: &Type| ty.shape().iter().map(ConstExpr::as_int).collect::<Option<Vec<_>>>().unwrap_or_default();
     let is_multiplied = match (a.elem().dtype(), b.elem().dtype(), acc.elem().dtype()) {
         (Some(left), Some(right), Some(sum)) => product::has_warpgroup_product([left, right, sum], [contiguous(a), contiguous(b)]),
         _ => false,
     };
     let is_fine = acc.is_tile()
+        && is_in_shared
         && is_multiplied
         && match (&extents(a)[..], &extents(b)[..], &extents(acc)[..]) {
             ([m, k], [depth, n], [rows, columns]) => {

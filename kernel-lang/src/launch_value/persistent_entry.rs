@@ -43,6 +43,8 @@ pub const MAP_BYTES: usize = 128;
 /// The alignment of the parameter with a tensor map, in bytes.
 pub const MAP_ALIGNMENT: usize = 64;
 
+/// The type of a tensor map whose copies round.
+const TF32: &str = "tf32";
 const MOST_THREADS: u32 = 1024;
 const MOST_CTAS: u32 = 32;
 const WARP: u32 = 32;
@@ -71,6 +73,8 @@ pub struct PersistentEntry {
 pub struct TensorMap {
     /// The type of an element.
     pub dtype: Dtype,
+    /// Do copies round elements of `f32` to the nearest of `tf32`? The text then has this type in place of `f32`.
+    pub tf32: bool,
     /// The elements of a block along each axis, the innermost first.
     pub block: Vec<u32>,
     /// The bytes of shared memory inside of which chunks of 16 bytes are permuted: 32, 64 or 128, or 0 for none.
@@ -176,8 +180,10 @@ impl TensorMap {
         let (address, rest) = rest.split_once(", extents [")?;
         let (extents, rest) = rest.split_once("], strides [")?;
         let strides = rest.strip_suffix(']')?;
+        let tf32 = dtype == TF32;
         Some(TensorMap {
-            dtype: dtype.parse().ok()?,
+            dtype: if tf32 { Dtype::F32 } else { dtype.parse().ok()? },
+            tf32,
             block: list(block, |extent| extent.parse().ok())?,
             swizzle: swizzle.parse().ok()?,
             address: parameter(address)?,
@@ -187,7 +193,7 @@ impl TensorMap {
     }
 
     fn check(&self, values: &LaunchValues) -> Result<(), String> {
-        let TensorMap { dtype, block, swizzle, address, extents, strides } = self;
+        let TensorMap { dtype, block, swizzle, address, extents, strides, .. } = self;
         let rank = extents.len();
         if !(1..=MOST_AXES).contains(&rank) || block.len() != rank || strides.len() + 1 != rank {
             return Err(format!("a tensor map has 1 to {MOST_AXES} extents, as many of its box, and one stride less"));
@@ -239,7 +245,8 @@ impl fmt::Display for PersistentEntry {
 
 impl fmt::Display for TensorMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TensorMap { dtype, block, swizzle, address, extents, strides } = self;
+        let TensorMap { dtype, tf32, block, swizzle, address, extents, strides } = self;
+        let dtype = if *tf32 { TF32.to_owned() } else { dtype.to_string() };
         let parameters = |numbers: &[usize]| numbers.iter().map(|number| super::parameter_name(*number)).collect::<Vec<_>>().join(", ");
         let (extents, strides) = (parameters(extents), parameters(strides));
         let address = super::parameter_name(*address);

@@ -13,7 +13,7 @@
 //! ```
 
 use super::constructors::Tiler;
-use super::{Layout, LayoutError, Level};
+use super::{Layout, LayoutError, Level, Memory, PartAccess};
 
 /// The columns of the widest warpgroup product.
 pub const MOST_COLUMNS: u32 = 256;
@@ -111,6 +111,12 @@ impl SharedBlock {
         // Of rows of 128 bytes, three bits of the chunk's number are xored with the bits above 128 bytes; of shorter rows, fewer bits.
         let chunks = self.row_bytes() / CHUNK - 1;
         flat ^ (((flat / WIDEST_ATOM) & chunks) * CHUNK)
+    }
+
+    /// The loads with which threads read the elements that they have in a layout. `None` if the block has more elements than a layout has registers.
+    pub fn read(self, layout: &Layout) -> Option<PartAccess> {
+        let memory = Memory::new(self.layout().ok()?.flat_bases(Level::Register).to_vec())?;
+        PartAccess::of_memory(&memory, layout, 8 * self.element_bytes)
     }
 
     /// The order as a layout: its registers are the elements of the block in the order of their addresses.

@@ -89,15 +89,27 @@ impl SharedTile {
     }
 
     fn load(&self, side: &Side) -> Option<PartAccess> {
-        let byte_bits = (self.element_bits / 8).trailing_zeros() as usize;
-        let of = |access: Access, by_matrices: bool| PartAccess { access, by_matrices, copies: side.register_copies() };
-        let plain = Access::new(side, &self.memory, byte_bits, false).map(|access| of(access, false));
-        let matrices = matrix_rows(side, self.element_bits)
-            .and_then(|rows| Access::new(&rows, &self.memory, byte_bits, false))
-            .filter(is_of_rows)
-            .map(|access| of(access, true));
-        plain.into_iter().chain(matrices).min_by_key(|load| load.access.total_wavefronts())
+        load_of(side, &self.memory, self.element_bits)
     }
+}
+
+impl PartAccess {
+    /// The loads of all elements of a tile with this order of its elements, as the layout has them. `None` if the memory lacks elements.
+    pub fn of_memory(memory: &Memory, layout: &Layout, element_bits: u32) -> Option<PartAccess> {
+        load_of(&Side::source(layout), memory, element_bits)
+    }
+}
+
+/// The loads with the fewest wavefronts.
+fn load_of(side: &Side, memory: &Memory, element_bits: u32) -> Option<PartAccess> {
+    let byte_bits = (element_bits / 8).trailing_zeros() as usize;
+    let of = |access: Access, by_matrices: bool| PartAccess { access, by_matrices, copies: side.register_copies() };
+    let plain = Access::new(side, memory, byte_bits, false).map(|access| of(access, false));
+    let matrices = matrix_rows(side, element_bits)
+        .and_then(|rows| Access::new(&rows, memory, byte_bits, false))
+        .filter(is_of_rows)
+        .map(|access| of(access, true));
+    plain.into_iter().chain(matrices).min_by_key(|load| load.access.total_wavefronts())
 }
 
 /// Does each instruction read whole rows, in the order of their elements?

@@ -127,6 +127,8 @@ fn overlapped(func: &Function, around: Inst, uses: &[u32]) -> Option<Overlapped>
         match &func.inst(*inst).op {
             Op::RingWait { ring } => rings.push(*ring),
             Op::RingRelease { block } => releases.push((*inst, *block)),
+            // The next product would overwrite the registers of such an operand.
+            Op::WarpgroupDot { a, b, .. } if [a, b].into_iter().any(|operand| func.ty(*operand).is_tile()) => return None,
             Op::WarpgroupDot { in_flight: false, .. } => products.push(*inst),
             op if op.has_regions() && has_ring(func, *inst) => return None,
             _ => {}

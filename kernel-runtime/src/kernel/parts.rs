@@ -388,6 +388,7 @@ fn is_of_source(op: &Op) -> bool {
         | Op::CopyBlock { .. }
         | Op::StoreBlock { .. }
         | Op::RingWait { .. }
+        | Op::ReadBlock { .. }
         | Op::RingRelease { .. }
         | Op::RingReleasePrevious { .. }
         | Op::WarpgroupWait { .. }

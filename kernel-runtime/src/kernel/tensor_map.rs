@@ -17,9 +17,10 @@ pub(crate) struct EncodedMap(pub(crate) [u8; MAP_BYTES]);
 /// A box takes every element.
 pub(crate) const ELEMENT_STRIDES: [u32; MOST_AXES] = [1; MOST_AXES];
 
-/// The driver's number of an element type. Copies change no bits, so all types of 8 bits are alike.
-pub(crate) fn element_number(dtype: Dtype) -> u32 {
+/// The driver's number of an element type; `tf32` is whether copies round `f32`. Other copies change no bits, so all types of 8 bits are alike.
+pub(crate) fn element_number(dtype: Dtype, tf32: bool) -> u32 {
     let element = match dtype {
+        Dtype::F32 if tf32 => Element::CU_TENSOR_MAP_DATA_TYPE_TFLOAT32,
         Dtype::Bool | Dtype::I8 | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => Element::CU_TENSOR_MAP_DATA_TYPE_UINT8,
         Dtype::I16 | Dtype::U16 => Element::CU_TENSOR_MAP_DATA_TYPE_UINT16,
         Dtype::U32 => Element::CU_TENSOR_MAP_DATA_TYPE_UINT32,
@@ -76,7 +77,7 @@ pub(super) fn encode(map: &TensorMap, tensor: &MappedTensor) -> Option<EncodedMa
     let code = unsafe {
         encode(
             &mut encoded,
-            element_number(map.dtype),
+            element_number(map.dtype, map.tf32),
             extents.len() as u32,
             std::ptr::without_provenance_mut(*address as usize),
             extents.as_ptr(),
@@ -100,10 +101,11 @@ mod tests {
     fn the_simulator_has_the_numbers_of_the_driver() {
         use kernel_sim::tensor_map::{ElementType, Swizzle};
         for dtype in Dtype::ALL {
-            let element = ElementType::from_number(element_number(dtype)).unwrap();
+            let element = ElementType::from_number(element_number(dtype, false)).unwrap();
             assert_eq!(element.bytes() as usize, dtype.bytes(), "{dtype}");
             assert_eq!(element.is_float(), Dtype::FLOATS.contains(&dtype), "{dtype}");
         }
+        assert_eq!(ElementType::from_number(element_number(Dtype::F32, true)), Some(ElementType::Tf32));
         assert_eq!([32, 64, 128].map(|bytes| Swizzle::from_number(swizzle_number(bytes)).unwrap().span()), [32, 64, 128]);
         assert_eq!(Swizzle::from_number(swizzle_number(0)), Some(Swizzle::None));
     }

@@ -150,7 +150,7 @@ impl SimGpu {
 fn encode(map: &TensorMap, tensor: &MappedTensor) -> Option<EncodedMap> {
     let MappedTensor { address, extents, byte_strides } = tensor;
     let simulated = kernel_sim::TensorMap {
-        element: ElementType::from_number(element_number(map.dtype))?,
+        element: ElementType::from_number(element_number(map.dtype, map.tf32))?,
         global_address: *address,
         extents: extents.clone(),
         strides: byte_strides.clone(),

@@ -47,6 +47,7 @@ pub(crate) use memory::width::access_bytes;
 pub use module::Module;
 
 use arithmetic::compare::{PositionTest, Tests};
+use roles::Tensor;
 use text::registers::{Assembly, Class, Reg, asm};
 
 /// The registers of a value in one thread.
@@ -440,9 +441,14 @@ impl Emitter<'_> {
             Op::Roles { producer, consumer } => self.roles(*producer, *consumer),
             Op::Ring { slots } => self.ring(inst, *slots),
             Op::RingAcquire { ring } => self.ring_acquire(*ring),
-            Op::CopyBlock { block, base, address, place, once, evict } => self.copy_block(*block, [*base, *address], place, *once, *evict),
-            Op::StoreBlock { base, value, address, place } => self.store_block([*base, *address], *value, place),
+            Op::CopyBlock { block, base, address, place, once, evict, tf32 } => {
+                self.copy_block(*block, Tensor { base: *base, address: *address, place, tf32: *tf32 }, *once, *evict);
+            }
+            Op::StoreBlock { base, value, address, place } => {
+                self.store_block(Tensor { base: *base, address: *address, place, tf32: false }, *value);
+            }
             Op::RingWait { ring } => self.ring_wait(*ring, &data.results),
+            Op::ReadBlock { block } => self.read_block(*block, data.results[0]),
             Op::RingRelease { block } => self.ring_release(*block),
             Op::RingReleasePrevious { block, products } => self.ring_release_previous(*block, *products),
             Op::WarpgroupDot { a, b, acc, swapped, in_flight } => self.warpgroup_dot([*a, *b, *acc], *swapped, *in_flight, data.results[0]),

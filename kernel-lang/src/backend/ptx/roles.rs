@@ -46,6 +46,8 @@ pub(crate) struct Rings {
     pub(crate) in_place: BTreeSet<Value>,
     /// The rings that products in flight read, by op.
     in_flight: BTreeSet<usize>,
+    /// The rings that threads read, by op.
+    read: BTreeSet<usize>,
 }
 
 /// Which threads execute the code that is being emitted.
@@ -91,14 +93,30 @@ pub(crate) struct Slot {
     empty: Reg,
 }
 
+/// A tensor of which instructions copy blocks.
+#[derive(Clone, Copy)]
+pub(crate) struct Tensor<'a> {
+    /// A parameter of the kernel.
+    pub(crate) base: Value,
+    pub(crate) address: Value,
+    /// The corner of the block, and the extents and strides of the tensor.
+    pub(crate) place: &'a [Value],
+    /// Do copies round `f32` to `tf32`?
+    pub(crate) tf32: bool,
+}
+
 impl Rings {
     /// Of a kernel, before its rings are emitted.
     pub(crate) fn of(func: &Function) -> Rings {
-        let rings = func.all_insts().into_iter().filter_map(|inst| match func.inst(inst).op {
-            Op::WarpgroupWait { ring, .. } => Some(ring_of(func, ring).0),
-            _ => None,
-        });
-        Rings { in_place: in_place(func), in_flight: rings.collect(), ..Rings::default() }
+        let (mut in_flight, mut read) = (BTreeSet::new(), BTreeSet::new());
+        for inst in func.all_insts() {
+            match func.inst(inst).op {
+                Op::WarpgroupWait { ring, .. } => _ = in_flight.insert(ring_of(func, ring).0),
+                Op::ReadBlock { block } => _ = read.insert(ring_of(func, waited(func, block)).0),
+                _ => {}
+            }
+        }
+        Rings { in_place: in_place(func), in_flight, read, ..Rings::default() }
     }
 
     /// The tensor maps, in the order of their parameters.
@@ -184,13 +202,13 @@ impl Emitter<'_> {
         let func = self.func;
         for role in roles {
             func.for_each_inst(role, &mut |inst| match &func.inst(inst).op {
-                Op::CopyBlock { block, base, address, place, .. } => {
+                Op::CopyBlock { block, base, address, place, tf32, .. } => {
                     let (ring, member) = ring_of(func, *block);
                     let block = self.rings.rings[&ring].members[member].1;
-                    self.tensor_map([*base, *address], block, &place[place.len() / 3..]);
+                    self.tensor_map(Tensor { base: *base, address: *address, place, tf32: *tf32 }, block);
                 }
                 Op::StoreBlock { base, value, address, place } => {
-                    self.tensor_map([*base, *address], staged(func, *value), &place[place.len() / 3..]);
+                    self.tensor_map(Tensor { base: *base, address: *address, place, tf32: false }, staged(func, *value));
                 }
                 _ => {}
             });
@@ -283,11 +301,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// The address of a tensor map, and the index of a block's first element along each axis, for the instructions that copy it. `tensor` is a parameter and its address.
-    /// `block` is what one of them copies.
-    pub(crate) fn mapped(&mut self, tensor: [Value; 2], block: SharedBlock, place: &[Value]) -> (Reg, Vec<Reg>) {
-        let (corner, shape) = place.split_at(place.len() / 3);
-        let map = self.tensor_map(tensor, block, shape);
+    /// The address of a tensor map, and the index of a block's first element along each axis, for the instructions that copy it. `block` is what one of them copies.
+    pub(crate) fn mapped(&mut self, tensor: Tensor<'_>, block: SharedBlock) -> (Reg, Vec<Reg>) {
+        let corner = &tensor.place[..tensor.place.len() / 3];
+        let map = self.tensor_map(tensor, block);
         let address = self.map_address(map);
         let narrow = |corner: &Value| {
             let (wide, narrow) = (self.scalar(*corner), self.reg(Class::B32));
@@ -298,13 +315,13 @@ impl Emitter<'_> {
     }
 
     /// Copies a block, one atom after the other.
-    pub(crate) fn copy_block(&mut self, to: Value, tensor: [Value; 2], place: &[Value], once: Option<Value>, evict: Evict) {
+    pub(crate) fn copy_block(&mut self, to: Value, tensor: Tensor<'_>, once: Option<Value>, evict: Evict) {
         let (key, member) = ring_of(self.func, to);
         let ring = self.rings.rings[&key].clone();
         let [slot, full] = ring.acquired.expect("a verified producer copies to a slot that it has acquired");
         let (offset, block) = ring.members[member];
         let (along, across) = (block.contiguous, 1 - block.contiguous);
-        let (address, corner) = self.mapped(tensor, block, place);
+        let (address, corner) = self.mapped(tensor, block);
         let to = self.shared_address(Some(slot));
         // A copy that names the usual priority is slower than one that names none: 1024 x 1024 matrices are multiplied in 11.2 instead of 8.7 us (H200).
         let once = once.filter(|_| evict == Evict::Unset).map(|once| self.scalar(once));
@@ -341,14 +358,15 @@ impl Emitter<'_> {
         sum
     }
 
-    /// The number of the tensor map of these blocks of a tensor. `shape` has its extents, and then its strides.
-    fn tensor_map(&mut self, [base, address]: [Value; 2], block: SharedBlock, shape: &[Value]) -> usize {
-        let (extents, strides) = shape.split_at(shape.len() / 2);
+    /// The number of the tensor map of these blocks of a tensor.
+    fn tensor_map(&mut self, Tensor { base, address, place, tf32 }: Tensor<'_>, block: SharedBlock) -> usize {
+        let (extents, strides) = place[place.len() / 3..].split_at(place.len() / 3);
         // The hardware counts axes from the one with neighbours, which has no stride, and a further axis is the last one.
         let axes: Vec<usize> = [block.contiguous, 1 - block.contiguous].into_iter().chain(2..extents.len()).collect();
         let parameter = |value: Value| self.launch_values[&value].first;
         let map = TensorMap {
             dtype: self.func.ty(base).dtype(),
+            tf32,
             block: [block.row_elements(), block.rows()].into_iter().chain((2..extents.len()).map(|_| 1)).collect(),
             swizzle: block.row_bytes(),
             address: parameter(address),
@@ -378,15 +396,15 @@ impl Emitter<'_> {
 
     /// One thread of each warp frees the slot for its warp.
     pub(crate) fn ring_release(&mut self, block: Value) {
+        self.end_reads(waited(self.func, block));
         let (empty, leads) = (self.rings.block(block).empty, self.rings.leads_warp.expect("a slot is freed by a consumer"));
         asm!(self, "@{leads} mbarrier.arrive.shared::cta.b64 _, [{empty}]");
     }
 
     /// Frees the slot that products before the last `products` ones have read, and holds that of the block.
     pub(crate) fn ring_release_previous(&mut self, block: Value, products: u32) {
-        let Some(Op::RingWait { ring }) = self.func.def_op(block) else { unreachable!("a verified block is one of a slot") };
         asm!(self, "wgmma.wait_group.sync.aligned {products}");
-        let (held, empty) = (self.release_held(*ring), self.rings.block(block).empty);
+        let (held, empty) = (self.release_held(waited(self.func, block)), self.rings.block(block).empty);
         asm!(self, "mov.b32 {held}, {empty}");
     }
 
@@ -401,8 +419,16 @@ impl Emitter<'_> {
         }
     }
 
+    /// Before a slot is free, all lanes have read their elements of it.
+    fn end_reads(&mut self, ring: Value) {
+        if self.rings.read.contains(&ring_of(self.func, ring).0) {
+            asm!(self, "bar.warp.sync 0xffffffff");
+        }
+    }
+
     /// One thread of each warp frees the slot that is held, if any, for its warp.
     fn release_held(&mut self, ring: Value) -> Reg {
+        self.end_reads(ring);
         let (key, _) = ring_of(self.func, ring);
         let held = self.rings.rings[&key].held.expect("a ring with products in flight holds a slot");
         let (leads, frees) = (self.rings.leads_warp.expect("a slot is freed by a consumer"), self.reg(Class::Pred));
@@ -418,6 +444,12 @@ fn ring_of(func: &Function, block: Value) -> (usize, usize) {
         Def::Result(inst, member) => (inst.index(), member),
         Def::Param(..) => unreachable!("a verified block is one of a ring"),
     }
+}
+
+/// The ring of a block of `ring_wait`.
+fn waited(func: &Function, block: Value) -> Value {
+    let Some(Op::RingWait { ring }) = func.def_op(block) else { unreachable!("a verified block is one of a slot") };
+    *ring
 }
 
 /// The operand of a tensor copy with the index of the first element: along the axis with neighbours, along the other one, and then along further ones.

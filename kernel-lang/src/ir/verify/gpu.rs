@@ -3,7 +3,7 @@
 use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, SideTable, Value};
 use crate::ir::atomic::AtomicOp;
-use crate::ir::fragments::{fragments, warpgroup_accumulator};
+use crate::ir::fragments::{fragments, warpgroup_accumulator, warpgroup_operand};
 use crate::ir::function::Function;
 use crate::ir::ops::{BinaryOp, Op, UnaryOp};
 use crate::ir::renaming::register_sources;
@@ -194,7 +194,14 @@ impl Verifier<'_> {
     fn fragments(&mut self, inst: Inst, gpu: &Gpu) {
         let func = self.func;
         let data = func.inst(inst);
-        if let Op::WarpgroupDot { acc, swapped, .. } = data.op {
+        if let Op::WarpgroupDot { a, b, acc, swapped, .. } = data.op {
+            let is_fragment = |tile: &&Value| {
+                let wanted = warpgroup_operand(func, **tile, swapped, gpu.schedule);
+                wanted.is_some() && func.layouts[**tile] == wanted
+            };
+            if ![a, b].iter().filter(|operand| func.ty(**operand).is_tile()).all(|tile| is_fragment(&tile)) {
+                self.broken(inst, "has an operand in registers that is no fragment of the instruction");
+            }
             let wanted = warpgroup_accumulator(func, acc, swapped, gpu.schedule);
             if wanted.is_none() || [acc, data.results[0]].iter().any(|value| func.layouts[*value] != wanted) {
                 self.broken(inst, "has accumulators that are not those of the instruction");

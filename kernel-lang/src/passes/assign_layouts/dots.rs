@@ -12,7 +12,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::dtype::Dtype;
-use crate::ir::{Function, Op, fragments, warpgroup_accumulator};
+use crate::ir::{Function, Op, Value, fragments, warpgroup_accumulator, warpgroup_operand};
 use crate::layout::{Fragments, Layout};
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
@@ -39,12 +39,21 @@ pub(super) fn isolate(func: &mut Function, target: &Asked) {
                     func.result(cast)
                 });
                 func.inst_mut(inst).op = Op::Dot { a, b, acc, precision };
-            } else if let Op::StoreBlock { base, value, address, place } = op {
-                let ty = func.ty(value).clone();
-                let convert = func.make_inst(Op::Convert { x: value }, [ty], loc);
-                out.push(convert);
-                let value = func.result(convert);
-                func.inst_mut(inst).op = Op::StoreBlock { base, value, address, place };
+            } else if matches!(op, Op::WarpgroupDot { .. } | Op::StoreBlock { .. }) {
+                // The accumulators are those of the result.
+                let is_isolated = |value: Value| match op {
+                    Op::WarpgroupDot { a, b, .. } => [a, b].contains(&value) && func.ty(value).is_tile(),
+                    _ => func.ty(value).is_tile(),
+                };
+                let mut isolated = Vec::new();
+                op.for_each_operand(&mut |value| isolated.extend(is_isolated(value).then_some(value)));
+                for x in isolated {
+                    let ty = func.ty(x).clone();
+                    let convert = func.make_inst(Op::Convert { x }, [ty], loc);
+                    out.push(convert);
+                    let converted = func.result(convert);
+                    func.inst_mut(inst).op.map_operands(&mut |value| if value == x { converted } else { value });
+                }
             }
             out.push(inst);
         }
@@ -58,7 +67,12 @@ pub(super) fn layouts(func: &Function, components: &mut Components, schedule: Sc
     for inst in func.all_insts() {
         let op = &func.inst(inst).op;
         let of_warpgroups = match op {
-            Op::WarpgroupDot { acc, swapped, .. } => Some((*acc, *swapped)),
+            Op::WarpgroupDot { a, b, acc, swapped, .. } => {
+                for operand in [a, b].into_iter().filter(|operand| func.ty(**operand).is_tile()) {
+                    required.extend(warpgroup_operand(func, *operand, *swapped, schedule).map(|layout| (components.find(*operand), layout)));
+                }
+                Some((*acc, *swapped))
+            }
             Op::StoreBlock { value, .. } => Some((*value, false)),
             _ => None,
         };

@@ -53,6 +53,8 @@ pub struct Product {
     pub instruction: [u32; 3],
     /// The type of the operands.
     pub dtype: Dtype,
+    /// Does the instruction take its first operand from registers?
+    pub from_registers: bool,
 }
 
 /// A load or store that is a copy of a block between a tensor and shared memory, by a tensor map.
@@ -130,10 +132,11 @@ fn product(func: &Function, plan: &Plan, inst: Inst) -> Option<Product> {
     let planned = plan.products.get(&inst)?;
     let Op::Dot { a, .. } = func.inst(inst).op else { return None };
     let dtype = func.ty(a).dtype();
-    let [[rows, depth], [_, columns]] = planned.loads.map(|load| plan.loads[&load].shared.shape);
+    let [rows, columns, _] = planned.tile;
     let across = if planned.swapped { rows } else { columns };
     let instruction = [ROWS, across, DEPTH_BYTES / dtype.bytes() as u32];
-    Some(Product { loc: func.inst(inst).loc, tile: [rows, columns, depth], instruction, dtype })
+    let from_registers = planned.blocks.contains(&None);
+    Some(Product { loc: func.inst(inst).loc, tile: planned.tile, instruction, dtype, from_registers })
 }
 
 fn copy(func: &Function, plan: &Plan, inst: Inst, schedule: Schedule) -> Option<BlockCopy> {
@@ -171,6 +174,8 @@ fn copy(func: &Function, plan: &Plan, inst: Inst, schedule: Schedule) -> Option<
 impl std::fmt::Display for Product {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [m, n, k] = self.instruction;
-        write!(f, "wgmma m{m}n{n}k{k} {}", self.dtype)
+        let dtype = if self.dtype == Dtype::F32 { "tf32".to_owned() } else { self.dtype.to_string() };
+        write!(f, "wgmma m{m}n{n}k{k} {dtype}")?;
+        if self.from_registers { f.write_str(", an operand from registers") } else { Ok(()) }
     }
 }

@@ -4,7 +4,8 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::blocks::{Block, Blocks};
 use crate::ir::product::has_warpgroup_product;
-use crate::ir::{ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::dtype::Dtype;
+use crate::ir::{ConstExpr, Def, Function, Inst, Op, Precision, Region, SideTable, Type, Value};
 use crate::launch_value::persistent_entry::MOST_MAPS;
 use crate::layout::{BLOCK_ALIGNMENT, MOST_COLUMNS, STAGING_BYTES, SharedBlock};
 use crate::location::Loc;
@@ -31,13 +32,21 @@ const WARP_ROWS: u32 = 16;
 const MOST_ACCUMULATORS: u32 = 208;
 /// The bytes of an operand's row that an instruction multiplies.
 const DEPTH_BYTES: u32 = 32;
+/// An operand has so many times the elements of a small tile.
+const SMALL: usize = 4;
 
 /// A load that is copied ahead.
 pub(super) struct Copied {
-    /// The block, in the axes of the product.
+    /// The block, in the axes of the product that reads it from shared memory, if there is one.
     pub(super) block: Block,
+    /// Are these the axes of the load in the other order?
+    pub(super) transposed: bool,
     /// The order of its elements in shared memory.
     pub(super) shared: SharedBlock,
+    /// Do threads read it, because a product takes it from registers, or another op uses it?
+    pub(super) read: bool,
+    /// Is `f32` rounded to `tf32`?
+    pub(super) tf32: bool,
     /// The number of its ring, and of the block in a slot.
     pub(super) ring: usize,
     pub(super) member: usize,
@@ -47,17 +56,19 @@ pub(super) struct Copied {
 pub(super) struct Ring {
     pub(super) members: Vec<Inst>,
     pub(super) slots: u32,
-    /// The first and the last product that reads a slot.
-    pub(super) products: Vec<Inst>,
+    /// What reads a slot, in the order of the ops: products, and loads whose elements threads read.
+    pub(super) readers: Vec<Inst>,
     pub(super) loc: Loc,
 }
 
 /// A product by warpgroups.
 pub(super) struct Product {
-    /// The loads of both operands.
-    pub(super) loads: [Inst; 2],
-    /// Does the instruction compute the transpose? Of a tile with few rows, warps divide the columns.
+    /// The loads of the operands that the instruction takes from shared memory. It takes at most one from registers.
+    pub(super) blocks: [Option<Inst>; 2],
+    /// Does the instruction compute the transpose? Of a tile with few rows, warps divide the columns, and only the first operand of an instruction may be in registers.
     pub(super) swapped: bool,
+    /// The rows and columns, and the terms of each sum.
+    pub(super) tile: [u32; 3],
 }
 
 /// What the version with roles does with each op.
@@ -117,9 +128,7 @@ pub(super) fn plan(func: &Function, schedule: Schedule) -> Result<Plan, Obstacle
     if plan.loads.len() > MOST_MAPS {
         return Err(Obstacle::Maps);
     }
-    if let Some(load) = used_otherwise(func, &plan) {
-        return Err(Obstacle::Operand(func.inst(load).loc));
-    }
+    find_readers(func, &mut plan, &insts)?;
     plan.order(&insts);
     add_stores(func, &mut plan, &mut blocks, schedule);
     Ok(plan)
@@ -160,6 +169,14 @@ fn loaded(func: &Function, mut operand: Value) -> Option<(Inst, bool)> {
     }
 }
 
+/// An operand that is loaded for its product, in the axes of the product.
+struct Loaded {
+    load: Inst,
+    transposed: bool,
+    block: Block,
+    shared: SharedBlock,
+}
+
 fn add_product(
     func: &Function,
     plan: &mut Plan,
@@ -169,78 +186,155 @@ fn add_product(
     schedule: Schedule,
 ) -> Result<(), Obstacle> {
     let (op, loc) = (&func.inst(product).op, func.inst(product).loc);
-    let Op::Dot { a, b, acc, .. } = op else { return Err(Obstacle::Product(loc)) };
+    let Op::Dot { a, b, acc, precision } = op else { return Err(Obstacle::Product(loc)) };
     let (&[rows, columns], &[_, depth]) = (&func.ty(*acc).extents()[..], &func.ty(*a).extents()[..]) else {
         return Err(Obstacle::Product(loc));
     };
-    let [rows, columns, depth] = [rows, columns, depth].map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
-    let divided = WARP_ROWS * schedule.num_warps;
-    let swapped = rows < divided;
-    if swapped && columns < divided {
+    let tile = [rows, columns, depth].map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
+    let ([rows, columns, depth], divided) = (tile, WARP_ROWS * schedule.num_warps);
+    if rows < divided && columns < divided {
         return Err(Obstacle::Rows(loc));
     }
-    let across = if swapped { rows } else { columns };
-    let bytes = func.ty(*a).dtype().bytes() as u32;
-    if !(8..=MOST_COLUMNS).contains(&across) || depth * bytes < DEPTH_BYTES || rows * columns > MOST_ACCUMULATORS * schedule.threads() {
+    let dtypes = [a, b, acc].map(|tile| func.ty(*tile).dtype());
+    let bytes = dtypes[0].bytes() as u32;
+    if depth * bytes < DEPTH_BYTES || (dtypes[0] == Dtype::F32) != (*precision == Precision::Tf32) {
         return Err(Obstacle::Product(loc));
     }
-    let mut loads = Vec::new();
-    for operand in [a, b] {
-        let (load, is_transposed) =
-            loaded(func, *operand).filter(|(load, _)| regions[*load] == regions[product]).ok_or(Obstacle::Operand(loc))?;
-        let mut block = blocks.block(load).map_err(|why| Obstacle::Block(func.inst(load).loc, why))?;
-        if is_transposed {
-            block.axes.swap(0, 1);
-            block.contiguous = 1 - block.contiguous;
-        }
-        let extents = func.ty(*operand).extents();
-        let bytes = func.ty(block.base).dtype().bytes() as u32;
-        let shared = SharedBlock::new([extents[0] as u32, extents[1] as u32], block.contiguous, bytes).ok_or(Obstacle::Product(loc))?;
-        match plan.loads.get(&load) {
-            // One block has one order.
-            Some(known) if known.shared != shared => return Err(Obstacle::Operand(loc)),
-            Some(_) => {}
-            None => {
-                plan.loads.insert(load, Copied { block, shared, ring: usize::MAX, member: 0 });
+    let operands = [*a, *b];
+    let [left, right] = operands.map(|operand| loaded_block(func, blocks, regions, (product, operand)));
+    let loaded = [left?, right?];
+    let has_instruction = |(swapped, in_registers): (bool, bool)| {
+        let (down, across) = if swapped { (columns, rows) } else { (rows, columns) };
+        let first = usize::from(swapped);
+        let contiguous = [0, 1].map(|number| match &loaded[number] {
+            Some(loaded) if number != first || !in_registers => Some(loaded.shared.contiguous as u32),
+            _ => None,
+        });
+        let words = if in_registers { down * depth * bytes / 4 } else { 0 };
+        down >= divided
+            && (8..=MOST_COLUMNS).contains(&across)
+            && rows.saturating_mul(columns) + words <= MOST_ACCUMULATORS * schedule.threads()
+            && contiguous[1 - first].is_some()
+            && contiguous[first].is_none() == in_registers
+            && has_warpgroup_product(dtypes, contiguous)
+    };
+    let natural = rows < divided;
+    let forms = [(natural, false), (natural, true), (!natural, true)];
+    let Some((swapped, in_registers)) = forms.into_iter().find(|form| has_instruction(*form)) else {
+        let is_computed = loaded.iter().all(Option::is_none);
+        return Err(if is_computed { Obstacle::Operand(loc) } else { Obstacle::Product(loc) });
+    };
+    let (mut of_instruction, mut loads) = ([None; 2], Vec::new());
+    for (number, operand) in loaded.into_iter().enumerate() {
+        let is_in_registers = in_registers && number == usize::from(swapped);
+        match operand {
+            Some(Loaded { load, transposed, block, shared }) if !is_in_registers => {
+                of_instruction[number] = Some(load);
+                loads.push(load);
+                match plan.loads.get(&load) {
+                    // One block has one order.
+                    Some(known) if known.shared != shared => return Err(Obstacle::Operand(loc)),
+                    Some(_) => {}
+                    None => _ = plan.loads.insert(load, Copied::new(block, shared, transposed)),
+                }
+            }
+            _ => {
+                for (load, block, shared) in sources(func, blocks, regions, (product, operands[number]))? {
+                    plan.loads.entry(load).or_insert_with(|| Copied::new(block, shared, false));
+                    loads.push(load);
+                }
             }
         }
-        loads.push(load);
     }
-    let loads = [loads[0], loads[1]];
-    let dtypes = [a, b, acc].map(|tile| func.ty(*tile).dtype());
-    let contiguous = loads.map(|load| plan.loads[&load].shared.contiguous as u32);
-    if !has_warpgroup_product(dtypes, contiguous) {
-        return Err(Obstacle::Product(loc));
-    }
-    plan.products.insert(product, Product { loads, swapped });
+    plan.products.insert(product, Product { blocks: of_instruction, swapped, tile });
     if rows * columns > plan.tile[0] * plan.tile[1] {
         plan.tile = [rows, columns];
     }
-    join(plan, product, loads, loc);
+    join(plan, product, &loads, loc);
     Ok(())
 }
 
+/// The block that an operand is, if it is loaded in the region of its product for it.
+fn loaded_block(
+    func: &Function,
+    blocks: &mut Blocks<'_>,
+    regions: &SideTable<Inst, Option<Region>>,
+    (product, operand): (Inst, Value),
+) -> Result<Option<Loaded>, Obstacle> {
+    let Some((load, transposed)) = loaded(func, operand).filter(|(load, _)| regions[*load] == regions[product]) else { return Ok(None) };
+    let mut block = blocks.block(load).map_err(|why| Obstacle::Block(func.inst(load).loc, why))?;
+    if transposed {
+        block.axes.swap(0, 1);
+        block.contiguous = 1 - block.contiguous;
+    }
+    let shared = order_of(func, operand, &block).ok_or(Obstacle::Product(func.inst(product).loc))?;
+    Ok(Some(Loaded { load, transposed, block, shared }))
+}
+
+/// The order in shared memory of a tile that is a block.
+fn order_of(func: &Function, tile: Value, block: &Block) -> Option<SharedBlock> {
+    let extents = func.ty(tile).extents();
+    SharedBlock::new([extents[0] as u32, extents[1] as u32], block.contiguous, func.ty(block.base).dtype().bytes() as u32)
+}
+
+/// The loads from which an operand in registers is computed in the region of its product, and that are copied ahead. Threads load a small tile themselves, such as the
+/// scale of a column; a large one that is no block would keep products waiting.
+fn sources(
+    func: &Function,
+    blocks: &mut Blocks<'_>,
+    regions: &SideTable<Inst, Option<Region>>,
+    (product, operand): (Inst, Value),
+) -> Result<Vec<(Inst, Block, SharedBlock)>, Obstacle> {
+    let (mut found, mut open) = (Vec::new(), vec![operand]);
+    let mut seen: SideTable<Value, bool> = SideTable::new();
+    while let Some(value) = open.pop() {
+        let Def::Result(inst, _) = func.def(value) else { continue };
+        if std::mem::replace(&mut seen[value], true) || regions[inst] != regions[product] || !func.ty(value).is_tile() {
+            continue;
+        }
+        let data = func.inst(inst);
+        if data.op.is_pure() {
+            data.op.for_each_operand(&mut |operand| open.push(operand));
+        } else if matches!(data.op, Op::Load { .. }) {
+            let is_small = func.ty(value).numel() * SMALL <= func.ty(operand).numel();
+            match blocks.block(inst).map(|block| (order_of(func, value, &block), block)) {
+                Ok((Some(shared), block)) => found.push((inst, block, shared)),
+                _ if is_small => {}
+                Ok(_) => return Err(Obstacle::Product(func.inst(product).loc)),
+                Err(why) => return Err(Obstacle::Block(data.loc, why)),
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Puts the loads of a product into one ring, together with those that share a ring with one of them.
-fn join(plan: &mut Plan, product: Inst, loads: [Inst; 2], loc: Loc) {
+fn join(plan: &mut Plan, product: Inst, loads: &[Inst], loc: Loc) {
     let mut rings: Vec<usize> = loads.iter().map(|load| plan.loads[load].ring).filter(|ring| *ring != usize::MAX).collect();
     rings.sort_unstable();
     rings.dedup();
     let ring = match rings.first() {
         Some(first) => *first,
         None => {
-            plan.rings.push(Ring { members: Vec::new(), slots: 0, products: Vec::new(), loc });
+            plan.rings.push(Ring { members: Vec::new(), slots: 0, readers: Vec::new(), loc });
             plan.rings.len() - 1
         }
     };
     for other in rings.into_iter().skip(1) {
-        let (members, products) = (std::mem::take(&mut plan.rings[other].members), std::mem::take(&mut plan.rings[other].products));
+        let (members, readers) = (std::mem::take(&mut plan.rings[other].members), std::mem::take(&mut plan.rings[other].readers));
         plan.rings[ring].members.extend(members);
-        plan.rings[ring].products.extend(products);
+        plan.rings[ring].readers.extend(readers);
     }
     plan.rings[ring].members.extend(loads);
-    plan.rings[ring].products.push(product);
+    plan.rings[ring].readers.push(product);
     for load in plan.rings[ring].members.clone() {
         plan.loads.get_mut(&load).expect("a member is a load of the plan").ring = ring;
+    }
+}
+
+impl Copied {
+    fn new(block: Block, shared: SharedBlock, transposed: bool) -> Copied {
+        Copied { block, transposed, shared, read: false, tf32: false, ring: usize::MAX, member: 0 }
     }
 }
 
@@ -266,43 +360,57 @@ impl Plan {
         Ok(())
     }
 
-    /// Puts the members and the products of each ring in the order of the ops, each once, and removes rings that became part of others.
+    /// Puts the members and the readers of each ring in the order of the ops, each once, and removes rings that became part of others.
     fn order(&mut self, insts: &[Inst]) {
         let mut rings = Vec::new();
         for ring in std::mem::take(&mut self.rings) {
             let in_order = |of: &[Inst]| insts.iter().copied().filter(|inst| of.contains(inst)).collect::<Vec<Inst>>();
-            let (members, products) = (in_order(&ring.members), in_order(&ring.products));
+            let (members, readers) = (in_order(&ring.members), in_order(&ring.readers));
             for (member, load) in members.iter().enumerate() {
                 let copied = self.loads.get_mut(load).expect("a member is a load of the plan");
                 (copied.ring, copied.member) = (rings.len(), member);
             }
             if !members.is_empty() {
-                rings.push(Ring { members, products, ..ring });
+                rings.push(Ring { members, readers, ..ring });
             }
         }
         self.rings = rings;
     }
 }
 
-/// A load of the plan whose elements an op other than a product of the plan uses.
-fn used_otherwise(func: &Function, plan: &Plan) -> Option<Inst> {
-    let mut other = None;
-    for inst in func.all_insts() {
-        let op = &func.inst(inst).op;
-        if plan.products.contains_key(&inst) {
-            // The accumulator is no load.
-            let Op::Dot { acc, .. } = op else { continue };
-            other = other.or(loaded(func, *acc).map(|(load, _)| load).filter(|load| plan.loads.contains_key(load)));
-            continue;
-        }
+/// Finds the loads whose elements threads read, and those that are rounded: `f32` that only products use.
+fn find_readers(func: &Function, plan: &mut Plan, insts: &[Inst]) -> Result<(), Obstacle> {
+    let (mut exact, mut from_shared): (SideTable<Inst, bool>, SideTable<Inst, bool>) = (SideTable::new(), SideTable::new());
+    for inst in insts {
+        let op = &func.inst(*inst).op;
         if matches!(op, Op::Permute { order, .. } if order[..] == [1, 0]) {
             continue;
         }
+        let product = plan.products.get(inst).map(|product| product.blocks);
+        let mut number = 0;
         op.for_each_operand(&mut |operand| {
-            other = other.or(loaded(func, operand).map(|(load, _)| load).filter(|load| plan.loads.contains_key(load)));
+            let place = number;
+            number += 1;
+            let Some((load, _)) = loaded(func, operand) else { return };
+            let Some(copied) = plan.loads.get_mut(&load) else { return };
+            match product {
+                // The third operand are the accumulators.
+                Some(blocks) if place < 2 && blocks[place] == Some(load) => from_shared[load] = true,
+                Some(_) if place < 2 => copied.read = true,
+                _ => (copied.read, exact[load]) = (true, true),
+            }
         });
     }
-    other
+    for (load, copied) in &mut plan.loads {
+        copied.tf32 = func.ty(copied.block.base).dtype() == Dtype::F32 && !exact[*load];
+        if !copied.tf32 && from_shared[*load] && func.ty(copied.block.base).dtype() == Dtype::F32 {
+            return Err(Obstacle::Operand(func.inst(*load).loc));
+        }
+        if copied.read {
+            plan.rings[copied.ring].readers.push(*load);
+        }
+    }
+    Ok(())
 }
 
 /// Finds the stores of what products give, and decides which of them are copies of blocks.

@@ -105,7 +105,7 @@ impl Maker<'_> {
                 let place = place(&mut b, &copied.block, at, map);
                 let evict = if let Op::Load { evict, .. } = data.op { evict } else { Evict::Unset };
                 let (block, base) = (blocks[copied.member], copied.block.base);
-                let op = Op::CopyBlock { block, base, address: at.address, place, once: at.once, evict };
+                let op = Op::CopyBlock { block, base, address: at.address, place, once: at.once, evict, tf32: copied.tf32 };
                 func.append(to, op, [], data.loc);
             } else if self.slice.control[*inst] {
                 self.copy_control(func, *inst, to, map);
@@ -168,12 +168,14 @@ impl Maker<'_> {
         let original = self.original;
         for inst in &original.region(from).insts {
             let data = original.inst(*inst);
-            let is_operand = data.results.first().is_some_and(|result| self.is_copied(*result));
+            let is_operand = data.results.first().is_some_and(|result| self.is_in_shared(*result));
             if self.is_of_grid(*inst) || is_operand || matches!(data.op, Op::Return {}) {
                 continue;
             }
-            if let Some(product) = self.plan.products.get(inst) {
-                self.multiply(func, *inst, product.loads, to, map);
+            if self.plan.products.contains_key(inst) {
+                self.multiply(func, *inst, to, map);
+            } else if self.plan.loads.contains_key(inst) {
+                self.read(func, *inst, to, map);
             } else if let Some(block) = self.plan.stores.get(inst) {
                 self.store(func, *inst, block, to, map);
             } else if data.op.has_regions() {
@@ -235,34 +237,70 @@ impl Maker<'_> {
         ops.into_iter().for_each(|inst| copy_op(func, self.original, inst, to, map));
     }
 
-    /// Is a tile one that the producer copies, or a transpose of one?
-    fn is_copied(&self, mut tile: Value) -> bool {
+    /// Is a tile one that the producer copies, or a transpose of one, and that no thread reads?
+    fn is_in_shared(&self, mut tile: Value) -> bool {
         loop {
             let Def::Result(inst, _) = self.original.def(tile) else { return false };
             match &self.original.inst(inst).op {
                 Op::Permute { x, .. } => tile = *x,
-                _ => return self.plan.loads.contains_key(&inst),
+                _ => return self.plan.loads.get(&inst).is_some_and(|copied| !copied.read),
             }
         }
     }
 
-    /// Appends a product. The first one of a ring's products in a region waits for the slot, and the last one frees it.
-    fn multiply(&mut self, func: &mut Function, product: Inst, loads: [Inst; 2], to: Region, map: &mut Substitution) {
-        let data = self.original.inst(product);
-        let number = self.plan.loads[&loads[0]].ring;
-        let ring = &self.plan.rings[number];
-        if ring.products.first() == Some(&product) {
+    /// Appends a product.
+    fn multiply(&mut self, func: &mut Function, product: Inst, to: Region, map: &mut Substitution) {
+        let planned = &self.plan.products[&product];
+        let Op::Dot { a, b, acc, .. } = self.original.inst(product).op else { unreachable!("a product of a plan is a `dot`") };
+        let ring = self.ring_of_reader(product);
+        self.begin_read(func, product, ring, to);
+        let operand = |(operand, load): (Value, Option<Inst>)| match load {
+            Some(load) => self.block_of(load),
+            None => map.get(operand),
+        };
+        let [a, b] = [(a, planned.blocks[0]), (b, planned.blocks[1])].map(operand);
+        let op = Op::WarpgroupDot { a, b, acc: map.get(acc), swapped: planned.swapped, in_flight: false };
+        append_copy(func, self.original, product, op, to, map);
+        self.end_read(func, product, ring, to);
+    }
+
+    /// Appends a read of a block by threads.
+    fn read(&mut self, func: &mut Function, load: Inst, to: Region, map: &mut Substitution) {
+        let ring = self.ring_of_reader(load);
+        self.begin_read(func, load, ring, to);
+        let mut b = Builder::new(func, to, self.original.inst(load).loc);
+        let mut tile = b.op(Op::ReadBlock { block: self.block_of(load) }, &[]);
+        if self.plan.loads[&load].transposed {
+            tile = b.op(Op::Permute { x: tile, order: vec![1, 0] }, &[]);
+        }
+        map.insert(self.original.result(load), tile);
+        self.end_read(func, load, ring, to);
+    }
+
+    /// The number of the ring that a product or a load reads.
+    fn ring_of_reader(&self, reader: Inst) -> usize {
+        self.plan.rings.iter().position(|ring| ring.readers.contains(&reader)).expect("each product and each read has a ring")
+    }
+
+    /// The block of a slot for which the consumer has waited.
+    fn block_of(&self, load: Inst) -> Value {
+        let copied = &self.plan.loads[&load];
+        self.waited[&copied.ring][copied.member]
+    }
+
+    /// The first reader of a slot waits for it.
+    fn begin_read(&mut self, func: &mut Function, reader: Inst, number: usize, to: Region) {
+        if self.plan.rings[number].readers.first() == Some(&reader) {
             let types: Vec<Type> = self.rings[number].iter().map(|block| func.ty(*block).clone()).collect();
-            let wait = func.append(to, Op::RingWait { ring: self.rings[number][0] }, types, data.loc);
+            let wait = func.append(to, Op::RingWait { ring: self.rings[number][0] }, types, self.original.inst(reader).loc);
             self.waited.insert(number, func.inst(wait).results.to_vec());
         }
-        let blocks = &self.waited[&number];
-        let [a, b] = loads.map(|load| blocks[self.plan.loads[&load].member]);
-        let Op::Dot { acc, .. } = data.op else { unreachable!("a product of a plan is a `dot`") };
-        let op = Op::WarpgroupDot { a, b, acc: map.get(acc), swapped: self.plan.products[&product].swapped, in_flight: false };
-        append_copy(func, self.original, product, op, to, map);
-        if ring.products.last() == Some(&product) {
-            func.append(to, Op::RingRelease { block: blocks[0] }, [], data.loc);
+    }
+
+    /// The last reader of a slot frees it.
+    fn end_read(&self, func: &mut Function, reader: Inst, number: usize, to: Region) {
+        if self.plan.rings[number].readers.last() == Some(&reader) {
+            func.append(to, Op::RingRelease { block: self.waited[&number][0] }, [], self.original.inst(reader).loc);
         }
     }
 }

@@ -24,8 +24,8 @@ struct Instruction {
 }
 
 /// An operand in registers of the instruction.
-struct Operand {
-    registers: Vec<Reg>,
+pub(super) struct Operand {
+    pub(super) registers: Vec<Reg>,
     /// For three products of `tf32`: what the registers leave of each element.
     rest: Vec<Reg>,
 }
@@ -85,7 +85,7 @@ impl Emitter<'_> {
     }
 
     /// The registers of an operand.
-    fn operand(&mut self, x: Value, precision: Precision) -> Operand {
+    pub(super) fn operand(&mut self, x: Value, precision: Precision) -> Operand {
         let (dtype, lanes) = (self.func.ty(x).dtype(), self.lanes(x));
         let elements: Vec<Reg> = (0..self.lane_count(x)).map(|register| lanes.get(register)).collect();
         match dtype {
@@ -190,7 +190,7 @@ fn name(dtype: Dtype) -> &'static str {
 }
 
 /// Registers as a vector operand.
-fn list(registers: &[Reg]) -> String {
+pub(super) fn list(registers: &[Reg]) -> String {
     let names: Vec<String> = registers.iter().map(Reg::to_string).collect();
     format!("{{{}}}", names.join(", "))
 }

@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::use_counts;
-use crate::ir::{Function, Handle, Op, Value};
+use crate::ir::{Function, Handle, Op, Precision, Value};
 use crate::layout::SharedBlock;
 
+use crate::backend::ptx::arithmetic::dot::list;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 use crate::backend::ptx::{Emitter, Lanes};
 
@@ -42,56 +43,72 @@ pub(crate) fn in_place(func: &Function) -> BTreeSet<Value> {
     in_place
 }
 
+/// The first operand of an instruction.
+enum Left {
+    /// In shared memory.
+    Block(SharedBlock),
+    /// In registers, four for an instruction.
+    Registers(Vec<Reg>),
+}
+
 impl Emitter<'_> {
     /// `acc + a * b`. The sums are in the registers of the accumulators, unless these have other uses. Each product is a group of its own.
     pub(crate) fn warpgroup_dot(&mut self, [a, b, acc]: [Value; 3], swapped: bool, in_flight: bool, result: Value) {
-        let dtype = self.func.ty(a).dtype();
-        let mut dtypes = [a, b].map(|operand| self.func.ty(operand).dtype());
-        let [mut left, mut right] = [a, b].map(|operand| self.rings.block(operand));
-        if swapped {
-            // The transpose of a product is that of the transposed operands in the other order.
-            (left.block, right.block) = (left.block.transposed(), right.block.transposed());
-            (left, right) = (right, left);
-            dtypes.reverse();
-        }
-        let [rows, depth] = left.block.shape;
-        let columns = right.block.shape[1];
+        let [left, right] = if swapped { [b, a] } else { [a, b] };
+        let dtypes = [left, right].map(|operand| self.func.ty(operand).dtype());
+        // The transpose of a product is that of the transposed operands in the other order.
+        let block = |own: &Self, operand: Value| {
+            let slot = own.rings.block(operand);
+            (slot.address, if swapped { slot.block.transposed() } else { slot.block })
+        };
+        let (address, right) = block(self, right);
+        let [depth, columns] = right.shape;
         let groups = self.schedule.num_warps / WARPS;
         if dtypes[0].is_int() && dtypes[0] != dtypes[1] {
             self.ptx_version = self.ptx_version.max(MIXED_INTEGERS_VERSION);
         }
         let sums = self.accumulators(acc);
-        let at = self.group_address(left.address, left.block, groups);
-        let high = [left.block, right.block].map(|block| {
-            let high = self.reg(Class::B32);
-            asm!(self, "mov.b32 {high}, {:#x}", high_word(block));
-            high
-        });
-        let low = [self.low_word(at, left.block, 1), self.low_word(right.address, right.block, 0)];
+        // The blocks, with their addresses and the axes of the sum.
+        let mut blocks = vec![(address, right, 0)];
+        let left = if self.func.ty(left).is_tile() {
+            Left::Registers(self.operand(left, Precision::Tf32).registers)
+        } else {
+            let (address, left) = block(self, left);
+            blocks.insert(0, (self.group_address(address, left, groups), left, 1));
+            Left::Block(left)
+        };
+        let high: Vec<Reg> = blocks.iter().map(|(_, block, _)| self.high_word(*block)).collect();
+        let words: Vec<[Reg; 2]> =
+            blocks.iter().zip(high).map(|((address, block, depth), high)| [self.low_word(*address, *block, *depth), high]).collect();
         let adds = self.reg(Class::Pred);
         asm!(self, "setp.eq.u32 {adds}, 0, 0");
         asm!(self, "wgmma.fence.sync.aligned");
-        let step = DEPTH_BYTES / dtype.bytes() as u32;
-        let types = [self.func.ty(acc).dtype(), dtypes[0], dtypes[1]].map(instruction_type).join(".");
-        let modifiers = match dtype {
-            // Neither operand is negated. The contiguous axis may be any one.
+        let step = DEPTH_BYTES / dtypes[0].bytes() as u32;
+        let types = [sum_type(self.func.ty(acc).dtype()), factor_type(dtypes[0]), factor_type(dtypes[1])].join(".");
+        let modifiers = match dtypes[0] {
+            // Neither operand is negated. In shared memory, the contiguous axis may be any one.
             Dtype::F16 | Dtype::Bf16 => {
-                format!(", 1, 1, {}, {}", u8::from(left.block.contiguous == 0), u8::from(right.block.contiguous == 1))
+                let orders: Vec<String> =
+                    blocks.iter().map(|(_, block, depth)| format!(", {}", u8::from(block.contiguous != *depth))).collect();
+                format!(", 1, 1{}", orders.concat())
             }
             dtype if dtype.is_float() => ", 1, 1".to_string(),
             _ => String::new(),
         };
-        let of_part = sums.len() / (rows / (ROWS * groups)) as usize;
+        // An instruction has half of a sum's columns in each thread.
+        let of_part = (columns / 2) as usize;
         for (part, sums) in sums.chunks(of_part).enumerate() {
-            for k in (0..depth).step_by(step as usize) {
-                let a = self.descriptor(low[0], high[0], left.block.unswizzled([part as u32 * ROWS * groups, k]));
-                let b = self.descriptor(low[1], high[1], right.block.unswizzled([k, 0]));
-                let registers: Vec<String> = sums.iter().map(Reg::to_string).collect();
-                asm!(
-                    self,
-                    "wgmma.mma_async.sync.aligned.m{ROWS}n{columns}k{step}.{types} {{{}}}, {a}, {b}, {adds}{modifiers}",
-                    registers.join(", ")
-                );
+            for (number, k) in (0..depth).step_by(step as usize).enumerate() {
+                let a = match &left {
+                    Left::Block(block) => self.descriptor(words[0], block.unswizzled([part as u32 * ROWS * groups, k])).to_string(),
+                    Left::Registers(registers) => {
+                        let begin = 4 * (part * (depth / step) as usize + number);
+                        list(&registers[begin..begin + 4])
+                    }
+                };
+                let b = self.descriptor(words[words.len() - 1], right.unswizzled([k, 0]));
+                let sums = list(sums);
+                asm!(self, "wgmma.mma_async.sync.aligned.m{ROWS}n{columns}k{step}.{types} {sums}, {a}, {b}, {adds}{modifiers}");
             }
         }
         asm!(self, "wgmma.commit_group.sync.aligned");
@@ -140,8 +157,20 @@ impl Emitter<'_> {
         low
     }
 
+    /// The high word of a descriptor: the bytes between groups of rows, and the swizzle.
+    fn high_word(&mut self, block: SharedBlock) -> Reg {
+        let mode = match block.row_bytes() {
+            128 => 1u32,
+            64 => 2,
+            _ => 3,
+        };
+        let high = self.reg(Class::B32);
+        asm!(self, "mov.b32 {high}, {:#x}", (mode << 30) | (block.group_bytes() >> 4));
+        high
+    }
+
     /// The descriptor of the elements that many bytes behind the first one.
-    fn descriptor(&mut self, low: Reg, high: Reg, bytes: u32) -> Reg {
+    fn descriptor(&mut self, [low, high]: [Reg; 2], bytes: u32) -> Reg {
         let at = match bytes {
             0 => low,
             bytes => {
@@ -156,8 +185,8 @@ impl Emitter<'_> {
     }
 }
 
-/// The name of a type in the instruction.
-fn instruction_type(dtype: Dtype) -> &'static str {
+/// The name of the type of operands in the instruction.
+fn factor_type(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::F16 => "f16",
         Dtype::Bf16 => "bf16",
@@ -165,17 +194,11 @@ fn instruction_type(dtype: Dtype) -> &'static str {
         Dtype::F8E5M2 => "e5m2",
         Dtype::I8 => "s8",
         Dtype::U8 => "u8",
-        Dtype::I32 => "s32",
-        _ => "f32",
+        _ => "tf32",
     }
 }
 
-/// The high word of a descriptor: the bytes between groups of rows, and the swizzle.
-fn high_word(block: SharedBlock) -> u32 {
-    let mode = match block.row_bytes() {
-        128 => 1,
-        64 => 2,
-        _ => 3,
-    };
-    (mode << 30) | (block.group_bytes() >> 4)
+/// The name of the type of sums in the instruction.
+fn sum_type(dtype: Dtype) -> &'static str {
+    if dtype.is_int() { "s32" } else { "f32" }
 }

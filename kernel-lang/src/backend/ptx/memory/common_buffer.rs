@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::dtype::Dtype;
 use crate::ir::{ConstExpr, Evict, Function, Op, Value};
-use crate::layout::{Access, SharedTile, XorTable};
+use crate::layout::{Access, PartAccess, SharedTile, XorTable};
 
 use crate::backend::ptx::exchange::relayout::thread_values;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
@@ -85,6 +85,11 @@ impl Emitter<'_> {
         let begin = self.reg(Class::B32);
         asm!(self, "mad.lo.s32 {begin}, {slot}, {slot_bytes}, {base}");
         let thread = known.unwrap_or_else(|| self.offset_of_thread(&access.thread, bytes));
+        self.accesses_from(begin, thread, access, bytes)
+    }
+
+    /// The addresses of an access to a tile in shared memory. `begin` is the address of the tile, and `thread` what the thread adds to it.
+    fn accesses_from(&mut self, begin: Reg, thread: Option<Reg>, access: &Access, bytes: u32) -> Vec<SlotAccess> {
         let mut addresses: FxHashMap<u32, Reg> = FxHashMap::default();
         let instructions = access.instructions.iter().map(|instruction| {
             let (xor, add) = access.split(instruction);
@@ -167,6 +172,22 @@ impl Emitter<'_> {
         let layout = self.func.layouts[result].as_ref().expect("tiles have layouts");
         let part = self.common_buffers[&slot[0]].tile.part(layout, first).expect("a verified part belongs to the tile");
         let accesses = self.slot_accesses(slot, &part.access, dtype.bytes() as u32);
+        self.load_part(&part, accesses, result);
+    }
+
+    /// Reads a block of a ring.
+    pub(crate) fn read_block(&mut self, block: Value, result: Value) {
+        let slot = self.rings.block(block);
+        let layout = self.func.layouts[result].as_ref().expect("tiles have layouts");
+        let part = slot.block.read(layout).expect("a block has all elements of its tile");
+        let bytes = slot.block.element_bytes;
+        let thread = self.offset_of_thread(&part.access.thread, bytes);
+        let accesses = self.accesses_from(slot.address, thread, &part.access, bytes);
+        self.load_part(&part, accesses, result);
+    }
+
+    fn load_part(&mut self, part: &PartAccess, accesses: Vec<SlotAccess>, result: Value) {
+        let dtype = self.func.ty(result).dtype();
         let count = self.lane_count(result);
         let mut elements: Vec<Option<Reg>> = vec![None; count];
         for SlotAccess { address, registers } in accesses {
@@ -177,8 +198,8 @@ impl Emitter<'_> {
             };
             registers.iter().zip(loaded).for_each(|(register, element)| elements[*register as usize] = Some(element));
         }
-        for (register, from) in part.copies {
-            elements[register as usize] = elements[from as usize];
+        for (register, from) in &part.copies {
+            elements[*register as usize] = elements[*from as usize];
         }
         let elements = elements.into_iter().map(|element| element.expect("a part has all elements")).collect();
         self.define(result, Lanes::Each(elements));

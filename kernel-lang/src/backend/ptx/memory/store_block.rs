@@ -7,7 +7,7 @@ use crate::ir::{Function, Value};
 use crate::layout::{STAGED_ROWS, STAGING_BYTES, SharedBlock};
 
 use crate::backend::ptx::Emitter;
-use crate::backend::ptx::roles::tensor_index;
+use crate::backend::ptx::roles::{Tensor, tensor_index};
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 
 /// The rows of a matrix of `stmatrix`.
@@ -18,11 +18,11 @@ const REGISTERS: usize = 4;
 const CHUNK: u32 = 16;
 
 impl Emitter<'_> {
-    pub(crate) fn store_block(&mut self, tensor: [Value; 2], value: Value, place: &[Value]) {
+    pub(crate) fn store_block(&mut self, tensor: Tensor<'_>, value: Value) {
         let extents = self.func.ty(value).extents();
         let (columns, bytes) = (extents[1] as u32, self.func.ty(value).dtype().bytes() as u32);
         let block = staged(self.func, value);
-        let (map, corner) = self.mapped(tensor, block, place);
+        let (map, corner) = self.mapped(tensor, block);
         let staging = self.rings.staging.expect("a consumer that stores blocks has memory for them");
         let leads = self.rings.leads_warp.expect("a consumer stores blocks");
         let (thread, warp) = (self.thread(), self.reg(Class::B32));
