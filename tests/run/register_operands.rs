@@ -21,6 +21,7 @@ tests![
     operands_with_other_uses,
     chains,
     operands_from_outside_of_the_loop,
+    stores_of_swapped_products,
     trip_counts,
     several_programs_of_a_worker,
 ];
@@ -296,6 +297,44 @@ fn chains(lab: &mut Lab) {
 
 fn operands_from_outside_of_the_loop(lab: &mut Lab) {
     chain_of::<true>(lab);
+}
+
+/// `z = a * b`, whose operand `b` is in registers, so that the product is swapped, in another type.
+#[kernel(num_warps = 4, num_stages = 2)]
+fn narrow<O: Float, const M: usize, const N: usize>(x: Ptr<f32>, y: Ptr<f32>, z: PtrMut<O>, rows: usize, columns: usize, inner: usize) {
+    let row = (program_id(0) * M + arange(0, M)).col();
+    let column = (program_id(1) * N + arange(0, N)).row();
+    let mut total = zeros::<f32>([M, N]);
+    for first in range(0, inner, 16) {
+        let k = first + arange(0, 16);
+        let a = load(x + row * inner + k.row(), mask = (row < rows) & (k.row() < inner));
+        let b = load(y + k.col() * columns + column, mask = (column < columns) & (k.col() < inner));
+        total += dot(a, b, precision = "tf32");
+    }
+    store(z + row * columns + column, (total + 0.125) as O, mask = (row < rows) & (column < columns));
+}
+
+/// Each number of parts in which a warp stores its columns, tiles behind the ends, and rows that are no multiple of 16 bytes, which threads store by element.
+fn stores_of_swapped_products(lab: &mut Lab) {
+    macro_rules! narrow {
+        ($o:ty, [$m:literal, $n:literal], $extents:expr) => {{
+            let of = Factors::<f32, f32>::new(lab, $extents, [false, false]);
+            let [m, n, k] = of.extents;
+            let (x, y, mut z) = (lab.input_at(&of.a, 0), lab.input_at(&of.b, 0), lab.output_at::<$o>(m * n, 0));
+            lab.launch("narrow", of.version(), || {
+                narrow::<$o, $m, $n>(x.slice(), y.slice(), &mut z.slice(), m, n, k).grid((m.div_ceil($m), n.div_ceil($n))).launch()
+            });
+            check_bits(&z.read(), |at| <$o>::near(of.sum(at, |_, _| 1.0) + 0.125));
+        }};
+    }
+    narrow!(f32, [16, 64], [40, 136, 16]);
+    narrow!(f32, [64, 64], [72, 100, 32]);
+    narrow!(f32, [128, 128], [136, 136, 16]);
+    narrow!(f16, [16, 64], [40, 136, 16]);
+    narrow!(bf16, [64, 64], [72, 104, 32]);
+    narrow!(f16, [128, 128], [264, 136, 16]);
+    // Rows of `f16` of 100 elements are no multiple of 16 bytes, and those of `f32` are.
+    narrow!(f16, [64, 64], [72, 100, 16]);
 }
 
 /// No iteration, one, and as many as there are slots, and one less and one more.

@@ -580,9 +580,10 @@ define_ops! {
     /// stride of neighbours is the constant 1. `evict` is the priority in the L2; if it is not set and `once` is true, the kernel reads the elements once, and they leave the
     /// L2 first. If `tf32`, elements of `f32` are rounded to the nearest of `tf32`.
     CopyBlock = "copy_block" { block: Value, base: Value, address: Value, place: Vec<Value>, once: Option<Value>, evict: Evict, tf32: bool },
-    /// In the consumer: stores a tile in a block of a tensor, asynchronously, through shared memory. `value` has the layout of a product's accumulators. `address` and
-    /// `place` are as in `copy_block`; elements outside of the extents are not stored. The kernel accesses the tensor nowhere else, and a row has a multiple of 16 bytes.
-    StoreBlock = "store_block" { base: Value, value: Value, address: Value, place: Vec<Value> },
+    /// In the consumer: stores a tile in a block of a tensor, asynchronously, through shared memory. `value` has the layout of a product's accumulators, of one that is
+    /// swapped if the store is. `address` and `place` are as in `copy_block`; elements outside of the extents are not stored. The kernel accesses the tensor nowhere
+    /// else, and a row has a multiple of 16 bytes.
+    StoreBlock = "store_block" { base: Value, value: Value, address: Value, place: Vec<Value>, swapped: bool },
     /// In the consumer: waits until all copies to the next slot of a ring have arrived, and gives the blocks of the slot.
     RingWait = "ring_wait" { ring: Value },
     /// In the consumer: the elements of a block of `ring_wait`, as a tile.

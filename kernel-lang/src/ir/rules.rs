@@ -269,19 +269,18 @@ pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Resu
             }
             expect_place(func, *address, place).map(|()| Few::Empty)
         }
-        Op::StoreBlock { base, value, address, place } => {
+        Op::StoreBlock { base, value, address, place, swapped } => {
             let (tile, base) = (ty(*value), ty(*base));
-            let has_parts = |columns: u32| {
-                base.elem()
-                    .dtype()
-                    .is_some_and(|dtype| [16, 32].contains(&dtype.bits()) && SharedBlock::staged(columns, dtype.bytes() as u32).is_some())
+            let has_parts = |extents: [u32; 2]| {
+                let staged = |dtype: Dtype| SharedBlock::staged(extents, dtype.bytes() as u32, *swapped);
+                base.elem().dtype().is_some_and(|dtype| [16, 32].contains(&dtype.bits()) && staged(dtype).is_some())
             };
-            let columns = tile.shape().get(1).and_then(|columns| u32::try_from(columns.as_int()?).ok());
+            let extent = |axis: usize| tile.shape().get(axis).and_then(|extent| u32::try_from(extent.as_int()?).ok());
             let is_fine = matches!(base, Type::Pointer { mutable: true, .. })
                 && tile.is_tile()
                 && tile.shape().len() == 2
                 && base.elem() == tile.elem()
-                && columns.is_some_and(has_parts);
+                && extent(0).zip(extent(1)).is_some_and(|(rows, columns)| has_parts([rows, columns]));
             if !is_fine {
                 return Err(format!("cannot store `{tile}` in `{base}`"));
             }

@@ -26,7 +26,7 @@ const GROUP: u32 = 8;
 /// The bytes to which a block is aligned: the rows of a core matrix in the widest atom.
 pub const BLOCK_ALIGNMENT: u32 = GROUP * WIDEST_ATOM;
 
-/// The rows of a block that a warp stores: those of its accumulators.
+/// The rows of a block that a warp stores, or the columns of a swapped one: those of its accumulators.
 pub const STAGED_ROWS: u32 = 16;
 /// The memory through which a warp stores such blocks: two of them, so that one is written while the other one is copied.
 pub const STAGING_BYTES: u32 = 2 * STAGED_ROWS * WIDEST_ATOM;
@@ -100,9 +100,13 @@ impl SharedBlock {
         along / self.row_bytes() * self.atom_bytes() + row * self.row_bytes() + along % self.row_bytes()
     }
 
-    /// The part of a tile with these columns that a warp stores at once.
-    pub fn staged(columns: u32, element_bytes: u32) -> Option<SharedBlock> {
-        SharedBlock::new([STAGED_ROWS, columns.min(WIDEST_ATOM / element_bytes)], 1, element_bytes)
+    /// The part of a tile with these extents that a warp stores at once. A warp has 16 rows of a tile, or 16 columns if it is `swapped`.
+    pub fn staged([rows, columns]: [u32; 2], element_bytes: u32, swapped: bool) -> Option<SharedBlock> {
+        let shape = match swapped {
+            false => [STAGED_ROWS, columns.min(WIDEST_ATOM / element_bytes)],
+            true => [rows.min(WIDEST_ATOM / element_bytes), STAGED_ROWS],
+        };
+        SharedBlock::new(shape, 1, element_bytes)
     }
 
     /// The byte at which the element `index` is.
@@ -222,9 +226,13 @@ mod tests {
         {
             assert!(is_known(shape, contiguous, bytes), "{shape:?} along {contiguous}, {bytes} bytes");
         }
-        assert_eq!(SharedBlock::staged(256, 4).map(|block| block.shape), Some([16, 32]));
-        assert_eq!(SharedBlock::staged(256, 2).map(|block| block.shape), Some([16, 64]));
-        assert_eq!(SharedBlock::staged(8, 4).map(|block| block.shape), Some([16, 8]));
-        assert_eq!(SharedBlock::staged(8, 2), None);
+        let staged = |extents, bytes, swapped| SharedBlock::staged(extents, bytes, swapped).map(|block| block.shape);
+        assert_eq!(staged([64, 256], 4, false), Some([16, 32]));
+        assert_eq!(staged([64, 256], 2, false), Some([16, 64]));
+        assert_eq!(staged([64, 8], 4, false), Some([16, 8]));
+        assert_eq!(staged([64, 8], 2, false), None);
+        assert_eq!(staged([128, 64], 4, true), Some([32, 16]));
+        assert_eq!(staged([128, 64], 2, true), Some([64, 16]));
+        assert_eq!(staged([16, 64], 2, true), Some([16, 16]));
     }
 }

@@ -444,8 +444,8 @@ impl Emitter<'_> {
             Op::CopyBlock { block, base, address, place, once, evict, tf32 } => {
                 self.copy_block(*block, Tensor { base: *base, address: *address, place, tf32: *tf32 }, *once, *evict);
             }
-            Op::StoreBlock { base, value, address, place } => {
-                self.store_block(Tensor { base: *base, address: *address, place, tf32: false }, *value);
+            Op::StoreBlock { base, value, address, place, swapped } => {
+                self.store_block(Tensor { base: *base, address: *address, place, tf32: false }, *value, *swapped);
             }
             Op::RingWait { ring } => self.ring_wait(*ring, &data.results),
             Op::ReadBlock { block } => self.read_block(*block, data.results[0]),

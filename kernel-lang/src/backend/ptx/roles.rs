@@ -48,6 +48,8 @@ pub(crate) struct Rings {
     in_flight: BTreeSet<usize>,
     /// The rings that threads read, by op.
     read: BTreeSet<usize>,
+    /// The blocks whose copies round, by the op of the ring and their number.
+    rounded: BTreeSet<(usize, usize)>,
 }
 
 /// Which threads execute the code that is being emitted.
@@ -108,20 +110,30 @@ pub(crate) struct Tensor<'a> {
 impl Rings {
     /// Of a kernel, before its rings are emitted.
     pub(crate) fn of(func: &Function) -> Rings {
-        let (mut in_flight, mut read) = (BTreeSet::new(), BTreeSet::new());
+        let (mut in_flight, mut read, mut rounded) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for inst in func.all_insts() {
             match func.inst(inst).op {
                 Op::WarpgroupWait { ring, .. } => _ = in_flight.insert(ring_of(func, ring).0),
+                Op::CopyBlock { block, tf32: true, .. } => _ = rounded.insert(ring_of(func, block)),
                 Op::ReadBlock { block } => _ = read.insert(ring_of(func, waited(func, block)).0),
                 _ => {}
             }
         }
-        Rings { in_place: in_place(func), in_flight, read, ..Rings::default() }
+        Rings { in_place: in_place(func), in_flight, read, rounded, ..Rings::default() }
     }
 
     /// The tensor maps, in the order of their parameters.
     pub(crate) fn maps(&self) -> impl Iterator<Item = &TensorMap> {
         self.maps.iter()
+    }
+
+    /// Do the elements of a tile come from a block whose copies round?
+    pub(crate) fn is_rounded(&self, func: &Function, mut tile: Value) -> bool {
+        while let Some(Op::Convert { x } | Op::Permute { x, .. }) = func.def_op(tile) {
+            tile = *x;
+        }
+        let Some(Op::ReadBlock { block }) = func.def_op(tile) else { return false };
+        self.rounded.contains(&(ring_of(func, waited(func, *block)).0, ring_of(func, *block).1))
     }
 
     /// The block of a slot that a value names.
@@ -207,8 +219,8 @@ impl Emitter<'_> {
                     let block = self.rings.rings[&ring].members[member].1;
                     self.tensor_map(Tensor { base: *base, address: *address, place, tf32: *tf32 }, block);
                 }
-                Op::StoreBlock { base, value, address, place } => {
-                    self.tensor_map(Tensor { base: *base, address: *address, place, tf32: false }, staged(func, *value));
+                Op::StoreBlock { base, value, address, place, swapped } => {
+                    self.tensor_map(Tensor { base: *base, address: *address, place, tf32: false }, staged(func, *value, *swapped));
                 }
                 _ => {}
             });

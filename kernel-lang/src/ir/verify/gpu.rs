@@ -208,8 +208,8 @@ impl Verifier<'_> {
             }
             return;
         }
-        if let Op::StoreBlock { value, .. } = data.op {
-            let wanted = warpgroup_accumulator(func, value, false, gpu.schedule);
+        if let Op::StoreBlock { value, swapped, .. } = data.op {
+            let wanted = warpgroup_accumulator(func, value, swapped, gpu.schedule);
             if wanted.is_none() || func.layouts[value] != wanted {
                 self.broken(inst, "stores what has not the layout of accumulators");
             }

@@ -66,7 +66,7 @@ pub(super) struct Access {
     pub(super) offset: Value,
     pub(super) width: Width,
     is_atomic: bool,
-    /// Is there a wider access to the same tensor? This one then is that of a slower version of the code, and takes any layout.
+    /// Is there a wider access to the same tensor, or a copy of a block? This one then is that of a slower version of the code, and takes any layout.
     is_slower: bool,
 }
 
@@ -160,6 +160,8 @@ pub(super) fn compute(func: &Function, target: &Asked) -> Vec<Access> {
     let mut accesses = Vec::new();
     let mut widest: FxHashMap<Value, u32> = FxHashMap::default();
     let mut bases = Vec::new();
+    // The tensors in which blocks are stored.
+    let mut copied: FxHashSet<Value> = FxHashSet::default();
     for inst in func.all_insts() {
         let (base, offset, align) = match func.inst(inst).op {
             Op::Load { base, offset, align, .. } | Op::Store { base, offset, align, .. } | Op::AsyncCopy { base, offset, align, .. } => {
@@ -170,6 +172,10 @@ pub(super) fn compute(func: &Function, target: &Asked) -> Vec<Access> {
                 let is_wide = align > 0 && !used.get_or_insert_with(|| used_values(func))[func.result(inst)];
                 let dtype = func.ty(base).dtype();
                 (base, offset, if is_wide { align.min(target.ask(|target| target.widest_atomic_add(dtype))) } else { 0 })
+            }
+            Op::StoreBlock { base, .. } => {
+                copied.insert(base);
+                continue;
             }
             _ => continue,
         };
@@ -188,7 +194,7 @@ pub(super) fn compute(func: &Function, target: &Asked) -> Vec<Access> {
         *known = vector.max(*known);
     }
     for (access, base) in accesses.iter_mut().zip(bases) {
-        access.is_slower = (2..widest[&base]).contains(&access.width.vector);
+        access.is_slower = copied.contains(&base) || (2..widest[&base]).contains(&access.width.vector);
     }
     accesses
 }

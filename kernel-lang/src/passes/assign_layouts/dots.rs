@@ -73,7 +73,7 @@ pub(super) fn layouts(func: &Function, components: &mut Components, schedule: Sc
                 }
                 Some((*acc, *swapped))
             }
-            Op::StoreBlock { value, .. } => Some((*value, false)),
+            Op::StoreBlock { value, swapped, .. } => Some((*value, *swapped)),
             _ => None,
         };
         if let Some((tile, swapped)) = of_warpgroups

@@ -9,7 +9,7 @@ use crate::location::Loc;
 use crate::schedule::{RoleRegisters, Schedule};
 
 use super::obstacle::StoreObstacle;
-use super::plan::{Copied, Plan};
+use super::plan::{Copied, Plan, Stored};
 use super::programs;
 
 /// The rows of a warpgroup's instruction.
@@ -143,11 +143,13 @@ fn copy(func: &Function, plan: &Plan, inst: Inst, schedule: Schedule) -> Option<
     let is_store = plan.stores.contains_key(&inst);
     let (block, shared, instructions) = match (plan.loads.get(&inst), plan.stores.get(&inst), &func.inst(inst).op) {
         (Some(Copied { block, shared, .. }), ..) => (block, *shared, shared.atoms()),
-        (_, Some(block), Op::Store { value, .. }) => {
+        (_, Some(Stored { block, swapped }), Op::Store { value, .. }) => {
             let extents = func.ty(*value).extents();
-            let staged = SharedBlock::staged(extents[1] as u32, func.ty(*value).dtype().bytes() as u32)?;
-            let groups = (extents[0] as u32).div_ceil(STAGED_ROWS * schedule.num_warps);
-            (block, staged, groups * schedule.num_warps * (extents[1] as u32 / staged.shape[1]))
+            let extents = [extents[0] as u32, extents[1] as u32];
+            let staged = SharedBlock::staged(extents, func.ty(*value).dtype().bytes() as u32, *swapped)?;
+            let (divided, along) = (usize::from(*swapped), usize::from(!*swapped));
+            let groups = extents[divided].div_ceil(STAGED_ROWS * schedule.num_warps);
+            (block, staged, groups * schedule.num_warps * (extents[along] / staged.shape[along]))
         }
         _ => return None,
     };

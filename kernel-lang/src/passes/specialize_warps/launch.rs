@@ -35,7 +35,7 @@ pub(super) fn append(func: &mut Function, original: &Function, plan: &Plan, head
     let mut copies = Copies::new(compute);
     let host = Host { original, loops: loops::by_index(original) };
     let mut copied: Vec<(Inst, &Block, bool)> = plan.loads.iter().map(|(load, copied)| (*load, &copied.block, false)).collect();
-    copied.extend(plan.stores.iter().map(|(store, block)| (*store, block, true)));
+    copied.extend(plan.stores.iter().map(|(store, stored)| (*store, &stored.block, true)));
     copied.sort_unstable_by_key(|(inst, ..)| *inst);
     let mut places: Vec<Place> =
         copied.iter().map(|(_, block, is_store)| host.place(func, &mut copies, compute, block, *is_store)).collect();

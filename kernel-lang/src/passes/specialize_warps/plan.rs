@@ -71,14 +71,22 @@ pub(super) struct Product {
     pub(super) tile: [u32; 3],
 }
 
+/// A store that is copied from shared memory.
+pub(super) struct Stored {
+    /// The block that it writes.
+    pub(super) block: Block,
+    /// Is the product swapped whose accumulators the tile has?
+    pub(super) swapped: bool,
+}
+
 /// What the version with roles does with each op.
 pub(super) struct Plan {
     pub(super) loads: FxHashMap<Inst, Copied>,
     pub(super) rings: Vec<Ring>,
     /// By product.
     pub(super) products: FxHashMap<Inst, Product>,
-    /// The stores that are copied from shared memory where the launch allows it, with the blocks that they write.
-    pub(super) stores: FxHashMap<Inst, Block>,
+    /// The stores that are copied from shared memory where the launch allows it.
+    pub(super) stores: FxHashMap<Inst, Stored>,
     /// The other stores of what products give, in the order of the ops, with the reasons.
     pub(super) usual_stores: Vec<(Inst, StoreObstacle)>,
     /// The rows and columns of the largest product.
@@ -417,18 +425,25 @@ fn find_readers(func: &Function, plan: &mut Plan, insts: &[Inst]) -> Result<(), 
 fn add_stores(func: &Function, plan: &mut Plan, blocks: &mut Blocks<'_>, schedule: Schedule) {
     for store in func.all_insts() {
         let Op::Store { value, .. } = func.inst(store).op else { continue };
-        if plan.loads.len() + plan.stores.len() == MOST_MAPS || !is_product(func, plan, value, MOST_OPS) {
+        if plan.loads.len() + plan.stores.len() == MOST_MAPS {
             continue;
         }
-        match stored(func, blocks, store, schedule) {
-            Ok(block) => _ = plan.stores.insert(store, block),
+        let Some(product) = product_of(func, plan, value, MOST_OPS) else { continue };
+        match stored(func, blocks, store, product.swapped, schedule) {
+            Ok(stored) => _ = plan.stores.insert(store, stored),
             Err(why) => plan.usual_stores.push((store, why)),
         }
     }
 }
 
 /// The block that a store copies. A copy is not ordered with other accesses, so its tensor has none, and it is executed once in a program.
-fn stored(func: &Function, blocks: &mut Blocks<'_>, store: Inst, schedule: Schedule) -> Result<Block, StoreObstacle> {
+fn stored(
+    func: &Function,
+    blocks: &mut Blocks<'_>,
+    store: Inst,
+    swapped: bool,
+    schedule: Schedule,
+) -> Result<Stored, StoreObstacle> {
     let Op::Store { base, value, .. } = func.inst(store).op else { return Err(StoreObstacle::Repeated) };
     if !func.region(func.body).insts.contains(&store) {
         return Err(StoreObstacle::Repeated);
@@ -443,27 +458,35 @@ fn stored(func: &Function, blocks: &mut Blocks<'_>, store: Inst, schedule: Sched
     }
     let block = blocks.block(store).map_err(StoreObstacle::Block)?;
     let extents = func.ty(value).extents();
-    let is_wide = block.contiguous == 1 && extents[1] * bits as usize / 8 >= 32 && extents[0] as u32 >= WARP_ROWS * schedule.num_warps;
-    if is_wide { Ok(block) } else { Err(StoreObstacle::Shape) }
+    let divided = extents[usize::from(swapped)] as u32;
+    let has_parts = SharedBlock::staged([extents[0] as u32, extents[1] as u32], bits / 8, swapped).is_some();
+    let is_copied = block.contiguous == 1 && has_parts && divided >= WARP_ROWS * schedule.num_warps;
+    if is_copied { Ok(Stored { block, swapped }) } else { Err(StoreObstacle::Shape) }
 }
 
-/// Does an elementwise computation lead from a product to the tile?
-fn is_product(func: &Function, plan: &Plan, tile: Value, most: usize) -> bool {
-    let Def::Result(inst, number) = func.def(tile) else { return false };
+/// The product from which an elementwise computation leads to the tile.
+fn product_of<'a>(func: &Function, plan: &'a Plan, tile: Value, most: usize) -> Option<&'a Product> {
+    let Def::Result(inst, number) = func.def(tile) else { return None };
     let op = &func.inst(inst).op;
-    let mut found = plan.products.contains_key(&inst);
-    if most == 0 || found {
-        return found;
+    if let Some(product) = plan.products.get(&inst) {
+        return Some(product);
     }
+    if most == 0 {
+        return None;
+    }
+    let of_region = |region: Region| product_of(func, plan, func.yielded(region)[number], most - 1);
     match op {
-        Op::For { body, .. } => found = is_product(func, plan, func.yielded(*body)[number], most - 1),
-        Op::While { test, body, .. } => {
-            found = [test, body].iter().any(|region| is_product(func, plan, func.yielded(**region)[number], most - 1))
+        Op::For { body, .. } => of_region(*body),
+        Op::While { test, body, .. } => of_region(*test).or_else(|| of_region(*body)),
+        op if op.is_elementwise() => {
+            let mut found = None;
+            op.for_each_operand(&mut |operand| {
+                if found.is_none() && func.ty(operand).shape() == func.ty(tile).shape() {
+                    found = product_of(func, plan, operand, most / 2);
+                }
+            });
+            found
         }
-        op if op.is_elementwise() => op.for_each_operand(&mut |operand| {
-            found |= func.ty(operand).shape() == func.ty(tile).shape() && is_product(func, plan, operand, most / 2);
-        }),
-        _ => {}
+        _ => None,
     }
-    found
 }

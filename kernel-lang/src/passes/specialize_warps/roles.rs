@@ -9,7 +9,7 @@ use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Evict, Function, Inst, Op, Re
 use crate::location::Loc;
 
 use super::launch::{self, Place};
-use super::plan::Plan;
+use super::plan::{Plan, Stored};
 use super::programs::{Grid, group};
 use super::slice::Slice;
 
@@ -176,8 +176,8 @@ impl Maker<'_> {
                 self.multiply(func, *inst, to, map);
             } else if self.plan.loads.contains_key(inst) {
                 self.read(func, *inst, to, map);
-            } else if let Some(block) = self.plan.stores.get(inst) {
-                self.store(func, *inst, block, to, map);
+            } else if let Some(stored) = self.plan.stores.get(inst) {
+                self.store(func, *inst, stored, to, map);
             } else if data.op.has_regions() {
                 let mut op = data.op.clone();
                 op.map_operands(&mut |value| map.get(value));
@@ -198,13 +198,13 @@ impl Maker<'_> {
     }
 
     /// Appends a branch: the block is copied from shared memory, or stored as before where the launch does not allow that.
-    fn store(&self, func: &mut Function, store: Inst, block: &Block, to: Region, map: &mut Substitution) {
+    fn store(&self, func: &mut Function, store: Inst, stored: &Stored, to: Region, map: &mut Substitution) {
         let (place, loc) = (&self.places[&store], self.original.inst(store).loc);
         let Op::Store { base, value, .. } = self.original.inst(store).op else { unreachable!("a plan's store is one") };
         let [then_region, else_region] = [0; 2].map(|_| func.add_region());
         let mut b = Builder::new(func, then_region, loc);
-        let numbers = self::place(&mut b, block, place, map);
-        let op = Op::StoreBlock { base, value: map.get(value), address: place.address, place: numbers };
+        let numbers = self::place(&mut b, &stored.block, place, map);
+        let op = Op::StoreBlock { base, value: map.get(value), address: place.address, place: numbers, swapped: stored.swapped };
         func.append(then_region, op, [], loc);
         // What only this store needs of its index and its mask is computed there.
         let mut inner = map.clone();

@@ -71,7 +71,7 @@ impl Emitter<'_> {
         // The blocks, with their addresses and the axes of the sum.
         let mut blocks = vec![(address, right, 0)];
         let left = if self.func.ty(left).is_tile() {
-            Left::Registers(self.operand(left, Precision::Tf32).registers)
+            Left::Registers(self.left_registers(left))
         } else {
             let (address, left) = block(self, left);
             blocks.insert(0, (self.group_address(address, left, groups), left, 1));
@@ -116,6 +116,20 @@ impl Emitter<'_> {
             asm!(self, "wgmma.wait_group.sync.aligned 0");
         }
         self.define(result, Lanes::Each(sums));
+    }
+
+    /// The registers of an operand.
+    fn left_registers(&mut self, left: Value) -> Vec<Reg> {
+        if !self.rings.is_rounded(self.func, left) {
+            return self.operand(left, Precision::Tf32).registers;
+        }
+        let (lanes, count) = (self.lanes(left), self.lane_count(left));
+        let word = |register: usize| {
+            let word = self.reg(Class::B32);
+            asm!(self, "mov.b32 {word}, {}", lanes.get(register));
+            word
+        };
+        (0..count).map(word).collect()
     }
 
     /// The registers to which the instructions add: those of the accumulators, which a loop carries from one product to the next. Other accumulators are copied.
