@@ -23,7 +23,7 @@
 //! | tokens | [`embedding()`], [`embedding_backward()`], [`rope()`], [`rope_backward()`] |
 //! | losses | [`cross_entropy()`], [`cross_entropy_forward()`], [`cross_entropy_backward()`] |
 //! | optimizers | [`adamw()`] |
-//! | products | [`matmul()`], [`matmul_into()`], [`matmul_gated()`], [`Matmul`] |
+//! | products | [`matmul()`], [`matmul_into()`], [`matmul_gated()`], [`Matmul`], [`ScaledMatmul`] |
 //! | matrices | [`column_sum()`], [`transpose()`], [`sum()`], [`bin_counts()`] |
 //! | any axes | [`sum_over()`], [`mean_over()`], [`max_over()`] |
 //! | models | [`nn`]: layers; [`ops`]: functions of `ops::Tensor` that recorded graphs show |
@@ -91,7 +91,7 @@ pub use as_tensor::{AsTensor, AsTensorMut};
 pub use axes::{Keep, max_over, mean_over, sum_over};
 pub use embeddings::{embedding, embedding_backward};
 pub use losses::{CrossEntropySaved, cross_entropy, cross_entropy_backward, cross_entropy_forward};
-pub use matmuls::{Activation, Half, Matmul, Padding, matmul, matmul_gated, matmul_into};
+pub use matmuls::{Activation, Byte, Factor, Half, Matmul, Padding, ScaledMatmul, matmul, matmul_gated, matmul_into};
 pub use norms::{
     LayerNormGradients, LayerNormSaved, RmsNormGradients, RmsNormSaved, layer_norm, layer_norm_backward, layer_norm_forward, rms_norm,
     rms_norm_backward, rms_norm_forward,

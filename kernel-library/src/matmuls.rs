@@ -3,6 +3,7 @@
 
 mod padding;
 mod plan;
+mod scaled;
 
 use galatea::prelude::*;
 
@@ -12,18 +13,27 @@ use crate::{AsTensor, AsTensorMut, kernels};
 
 pub use padding::Padding;
 use padding::{Operand, padded};
-use plan::{Plan, matrices, of_operand, transpose_help};
+use plan::Plan;
+pub use scaled::{Byte, ScaledMatmul};
 
-/// A type that tensor cores multiply: `f16` or `bf16`.
-pub trait Half: Float + sealed::Half {}
+/// A type whose products [`Matmul`] computes: a [`Half`], or `f32` by [`Matmul::tf32`].
+pub trait Factor: Float + sealed::Factor {}
+
+impl Factor for f16 {}
+impl Factor for bf16 {}
+impl Factor for f32 {}
+
+/// A type of 16 bits that tensor cores multiply: `f16` or `bf16`.
+pub trait Half: Factor {}
 
 impl Half for f16 {}
 impl Half for bf16 {}
 
 mod sealed {
-    pub trait Half {}
-    impl Half for galatea::prelude::f16 {}
-    impl Half for galatea::prelude::bf16 {}
+    pub trait Factor {}
+    impl Factor for galatea::prelude::f16 {}
+    impl Factor for galatea::prelude::bf16 {}
+    impl Factor for f32 {}
 }
 
 /// A function that a product applies to each element before it is rounded.
@@ -55,8 +65,8 @@ impl Activation {
 /// The product of two matrices, or of each pair of matrices of a batch: `[.., rows, inner]` and `[.., inner, columns]` give `[.., rows, columns]`.
 ///
 /// The leading axes of both are the same, or one operand is a single matrix, which is multiplied by each matrix of the other. `f16` and `bf16` are accepted; products are
-/// exact, sums are `f32`, and each result is rounded once. [`Matmul`] has the same product of transposed matrices, with a bias and more. Products of `f32` and `f64` are in
-/// [`ops::matmul`](mod@crate::ops::matmul).
+/// exact, sums are `f32`, and each result is rounded once. [`Matmul`] has the same product of transposed matrices, with a bias and more, and products of `f32` that are
+/// rounded to `tf32`. Exact products of `f32` and `f64` are in [`ops::matmul`](mod@crate::ops::matmul), those of 8-bit types in [`ScaledMatmul`].
 ///
 /// # Errors
 /// [`Error::ArgumentShape`] or [`Error::ArgumentDevice`] for tensors that do not match, or an error of an allocation or a launch.
@@ -133,7 +143,7 @@ pub fn matmul_gated<T: Half>(x: &impl AsTensor<T>, gate: &impl AsTensor<T>, up: 
 /// ```
 #[derive(Debug)]
 #[must_use = "`product` computes the product"]
-pub struct Matmul<'a, T: Half> {
+pub struct Matmul<'a, T: Factor> {
     transposed_a: bool,
     transposed_b: bool,
     scale: f32,
@@ -145,7 +155,7 @@ pub struct Matmul<'a, T: Half> {
 }
 
 #[derive(Debug)]
-enum Bias<'a, T: Half> {
+enum Bias<'a, T: Factor> {
     None,
     OfColumns(TensorView<'a, T>),
     OfRows(TensorView<'a, T>),
@@ -157,9 +167,31 @@ impl<T: Half> Default for Matmul<'_, T> {
     }
 }
 
-impl<'a, T: Half> Matmul<'a, T> {
+impl<T: Half> Matmul<'_, T> {
     /// The product of [`matmul()`].
     pub fn new() -> Self {
+        Matmul::without_options()
+    }
+}
+
+impl Matmul<'_, f32> {
+    /// A product of `f32` by the tensor cores: elements are rounded to the nearest of `tf32`, which has 10 bits of fraction. Products of these are exact, and sums are `f32`.
+    ///
+    /// ```
+    /// # use galatea::prelude::*;
+    /// # fn main() -> galatea::Result<()> {
+    /// let (a, b) = (Device::cpu().full([2, 4], 1.0 + 2f32.powi(-12))?, Device::cpu().full([4, 3], 0.5f32)?);
+    /// assert_eq!(kernel_library::Matmul::tf32().product(&a, &b)?.to_vec()?, [2.0; 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tf32() -> Self {
+        Matmul::without_options()
+    }
+}
+
+impl<'a, T: Factor> Matmul<'a, T> {
+    fn without_options() -> Self {
         let (bias, activation, padding) = (Bias::None, Activation::None, Padding::WhenFaster);
         Matmul { transposed_a: false, transposed_b: false, scale: 1.0, bias, activation, residual: None, padding, workspace: None }
     }
@@ -264,90 +296,17 @@ impl<'a, T: Half> Matmul<'a, T> {
         self.launch(&call, &plan, a, b, y)
     }
 
-    /// `activation(scale * x * gate) * (scale * x * up)`: two products in one launch that reads `x` once.
-    ///
-    /// `gate` and `up` have one shape and two axes: `[inner, columns]`, or `[columns, inner]` with [`transposed_b`](Matmul::transposed_b). Their rows are not copied into a
-    /// workspace.
-    ///
-    /// # Errors
-    /// As [`Matmul::product`], and [`Error::ArgumentValue`] if a bias or a residual is set.
-    pub fn gated_product(self, x: &impl AsTensor<T>, gate: &impl AsTensor<T>, up: &impl AsTensor<T>) -> Result<Tensor<T>> {
-        let (x, gate, up) = (x.as_tensor(), gate.as_tensor(), up.as_tensor());
-        let call = Call::new("matmul_gated", "x", &x);
-        let has_others = !matches!(self.bias, Bias::None) || self.residual.is_some();
-        let (has, expected) = (format_args!("a bias or a residual"), "only a scale and an activation are expected");
-        call.expect_value("epilogue", has, !has_others, expected, "add it to the result")?;
-        let plan = self.plan(&call, ("x", &x), ("gate", &gate))?;
-        call.expect("up", &up, gate.shape(), crate::call::Of::shape("gate"))?;
-        if gate.shape().len() != 2 || plan.batches != 1 {
-            let (expected, help) = ("one matrix is expected, and rows of `x` along its last axis", "launch each matrix of the batch");
-            return Err(call.wrong_shape("gate", &gate, expected.to_owned(), help.to_owned()));
-        }
-        let mut y = call.empty(&plan.shape)?;
-        if y.is_empty() {
-            return Ok(y);
-        }
-        let Plan { rows, columns, inner, .. } = plan;
-        let [a_stride, b_stride] = self.strides(&plan);
-        kernels::matmul_gated(
-            x,
-            gate,
-            up,
-            &mut y,
-            rows,
-            columns,
-            inner,
-            a_stride,
-            b_stride,
-            columns,
-            self.transposed_a,
-            self.transposed_b,
-            self.activation.number(),
-            self.scale,
-        )
-        .grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS)))
-        .launch()?;
-        Ok(y)
-    }
-
-    /// The distances of rows in memory without a workspace.
-    fn strides(&self, plan: &Plan) -> [usize; 2] {
-        let a = if self.transposed_a { plan.rows } else { plan.inner };
-        [a, if self.transposed_b { plan.inner } else { plan.columns }]
-    }
-
     /// Checks the shapes of the operands and of the epilogue.
     fn plan(&self, call: &Call<'_>, a: (&'static str, &TensorView<'_, T>), b: (&'static str, &TensorView<'_, T>)) -> Result<Plan> {
-        let ((a_name, a), (b_name, b)) = (a, b);
-        let [(a_leading, [rows, inner]), (b_leading, [b_inner, columns])] =
-            [matrices(call, a_name, a, self.transposed_a)?, matrices(call, b_name, b, self.transposed_b)?];
-        call.expect_device(b_name, b)?;
-        if inner != b_inner {
-            let axis = b.shape().len() - if self.transposed_b { 1 } else { 2 };
-            let expected = format!("an extent of {inner} along axis {axis} is expected: {}", of_operand(a_name, a));
-            let help = format!("compare the order of the axes: {}", transpose_help(self.transposed_b));
-            return Err(call.wrong_shape(b_name, b, expected, help));
-        }
-        if !a_leading.is_empty() && !b_leading.is_empty() && a_leading != b_leading {
-            let expected = format!("the leading axes {a_leading:?} or none are expected: {}", of_operand(a_name, a));
-            let help = format!("reshape `{b_name}`, or multiply one matrix by all: `{b_name}.slice(i..=i)?.reshape(..)?`");
-            return Err(call.wrong_shape(b_name, b, expected, help));
-        }
-        let leading = if a_leading.is_empty() { b_leading } else { a_leading };
-        let shape: Vec<usize> = leading.iter().copied().chain([rows, columns]).collect();
-        let batches: usize = leading.iter().product();
-        let plan = match b_leading.is_empty() && !self.transposed_a && !matches!(self.bias, Bias::OfRows(_)) {
-            // The rows of all matrices are those of one.
-            true => Plan { shape, rows: rows * batches, columns, inner, batches: 1, is_repeated: [false; 2] },
-            false => Plan { shape, rows, columns, inner, batches, is_repeated: [a_leading.is_empty(), b_leading.is_empty()] },
-        };
+        let is_one = !matches!(self.bias, Bias::OfRows(_));
+        let plan = Plan::new(call, a, b, [self.transposed_a, self.transposed_b], is_one)?;
         match &self.bias {
             Bias::None => {}
-            Bias::OfColumns(bias) => plan.expect_bias(call, bias, columns, "column")?,
-            Bias::OfRows(bias) => plan.expect_bias(call, bias, rows, "row")?,
+            Bias::OfColumns(bias) => plan.expect_bias(call, bias, plan.columns, "column")?,
+            Bias::OfRows(bias) => plan.expect_bias(call, bias, plan.rows, "row")?,
         }
         if let Some(residual) = &self.residual {
-            plan.expect_result(call, "residual", residual, a_name)?;
+            plan.expect_result(call, "residual", residual, a.0)?;
         }
         Ok(plan)
     }
@@ -376,7 +335,7 @@ impl<'a, T: Half> Matmul<'a, T> {
             }
             (len, None) => Some(own.insert(call.empty::<T>(&[len])?).view_mut()),
         };
-        let strides = self.strides(plan);
+        let strides = plan.strides([self.transposed_a, self.transposed_b]);
         let Some(workspace) = workspace else { return self.launch_batches(plan, [a, b], strides, y.view_mut()) };
         padded([a, b], workspace, lens, |operands, padded| {
             let strides = [0, 1].map(|of: usize| padded[of].unwrap_or(strides[of]));
@@ -394,10 +353,7 @@ impl<'a, T: Half> Matmul<'a, T> {
     ) -> Result<()> {
         let Plan { rows, columns, inner, batches, .. } = *plan;
         let [a, b] = [flat(operands[0])?, flat(operands[1])?];
-        // Batches of an operand that is one matrix are the same matrix.
-        let extent = |of: usize, rows: usize, stride: usize| if plan.is_repeated[of] { 0 } else { rows * stride };
-        let a_batch = extent(0, if self.transposed_a { inner } else { rows }, a_stride);
-        let b_batch = extent(1, if self.transposed_b { columns } else { inner }, b_stride);
+        let [a_batch, b_batch] = plan.batch_strides([self.transposed_a, self.transposed_b], [a_stride, b_stride]);
         let (bias, biased) = match self.bias {
             Bias::None => (a, 0),
             Bias::OfColumns(bias) => (bias, 1),
@@ -437,6 +393,54 @@ impl<'a, T: Half> Matmul<'a, T> {
             .launch()?;
         }
         Ok(())
+    }
+}
+
+impl<T: Half> Matmul<'_, T> {
+    /// `activation(scale * x * gate) * (scale * x * up)`: two products in one launch that reads `x` once.
+    ///
+    /// `gate` and `up` have one shape and two axes: `[inner, columns]`, or `[columns, inner]` with [`transposed_b`](Matmul::transposed_b). Their rows are not copied into a
+    /// workspace.
+    ///
+    /// # Errors
+    /// As [`Matmul::product`], and [`Error::ArgumentValue`] if a bias or a residual is set.
+    pub fn gated_product(self, x: &impl AsTensor<T>, gate: &impl AsTensor<T>, up: &impl AsTensor<T>) -> Result<Tensor<T>> {
+        let (x, gate, up) = (x.as_tensor(), gate.as_tensor(), up.as_tensor());
+        let call = Call::new("matmul_gated", "x", &x);
+        let has_others = !matches!(self.bias, Bias::None) || self.residual.is_some();
+        let (has, expected) = (format_args!("a bias or a residual"), "only a scale and an activation are expected");
+        call.expect_value("epilogue", has, !has_others, expected, "add it to the result")?;
+        let plan = self.plan(&call, ("x", &x), ("gate", &gate))?;
+        call.expect("up", &up, gate.shape(), crate::call::Of::shape("gate"))?;
+        if gate.shape().len() != 2 || plan.batches != 1 {
+            let (expected, help) = ("one matrix is expected, and rows of `x` along its last axis", "launch each matrix of the batch");
+            return Err(call.wrong_shape("gate", &gate, expected.to_owned(), help.to_owned()));
+        }
+        let mut y = call.empty(&plan.shape)?;
+        if y.is_empty() {
+            return Ok(y);
+        }
+        let Plan { rows, columns, inner, .. } = plan;
+        let [a_stride, b_stride] = plan.strides([self.transposed_a, self.transposed_b]);
+        kernels::matmul_gated(
+            x,
+            gate,
+            up,
+            &mut y,
+            rows,
+            columns,
+            inner,
+            a_stride,
+            b_stride,
+            columns,
+            self.transposed_a,
+            self.transposed_b,
+            self.activation.number(),
+            self.scale,
+        )
+        .grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS)))
+        .launch()?;
+        Ok(y)
     }
 }
 

@@ -281,7 +281,9 @@ fn chain<T: Term, S: Term + Number>(lab: &mut Lab) {
     let (mut z, mut squares) = (lab.output::<S>(M * M), lab.output::<S>(M * M));
     chain_kernel::<T, S, M>(a.slice(), b.slice(), &mut z.slice(), &mut squares.slice()).grid(1).launch().unwrap();
     check_bits(&z.read(), |i| S::near(0.0 + 8.0 * host[i / M * M + (i % M + 2 * M - 6) % M].number()));
-    check_bits(&squares.read(), |i| S::near((0..M).fold(0.0, |sum, at| sum + host[at * M + i / M].number() * host[at * M + i % M].number())));
+    check_bits(&squares.read(), |i| {
+        S::near((0..M).fold(0.0, |sum, at| sum + host[at * M + i / M].number() * host[at * M + i % M].number()))
+    });
 }
 
 fn sums_of_integers_wrap(lab: &mut Lab) {

@@ -193,7 +193,8 @@ macro_rules! converted {
         let of = Factors::<$t, $w>::new($lab, $extents, [false, $tb]);
         let [m, n, k] = of.extents;
         let scales: Vec<$t> = (0..k.div_ceil($k) * n).map(|at| <$t>::near([0.5, 1.0, 2.0][at % 3])).collect();
-        let (x, y, s, mut z) = ($lab.input_at(&of.a, 0), $lab.input_at(&of.b, 0), $lab.input_at(&scales, 0), $lab.output_at::<f32>(m * n, 0));
+        let (x, y, s, mut z) =
+            ($lab.input_at(&of.a, 0), $lab.input_at(&of.b, 0), $lab.input_at(&scales, 0), $lab.output_at::<f32>(m * n, 0));
         $lab.launch("converted", of.version(), || {
             schedules::$schedule::converted::<$t, $w, $scaled, $tb, $m, $n, $k>(x.slice(), y.slice(), s.slice(), &mut z.slice(), m, n, k)
                 .grid((m.div_ceil($m), n.div_ceil($n)))
@@ -219,7 +220,15 @@ fn scaled_operands(lab: &mut Lab) {
 
 /// `z = a * b`, and the sums of the elements of each row of `a`, which the product takes from shared memory.
 #[kernel(num_warps = 4, num_stages = 3)]
-fn sums<T: Float, const TRANSPOSED: bool>(x: Ptr<T>, y: Ptr<T>, z: PtrMut<f32>, sums: PtrMut<f32>, rows: usize, columns: usize, inner: usize) {
+fn sums<T: Float, const TRANSPOSED: bool>(
+    x: Ptr<T>,
+    y: Ptr<T>,
+    z: PtrMut<f32>,
+    sums: PtrMut<f32>,
+    rows: usize,
+    columns: usize,
+    inner: usize,
+) {
     let row = (program_id(0) * 64 + arange(0, 64)).col();
     let column = (program_id(1) * 64 + arange(0, 64)).row();
     let (mut total, mut of_rows) = (zeros::<f32>([64, 64]), zeros::<f32>([64]));
@@ -284,9 +293,7 @@ fn chain_of<const OUTSIDE: bool>(lab: &mut Lab) {
     };
     let [q, k, v] = [m * d, n * d, n * d].map(|len| ones(lab, len));
     let (a, b, c, mut z) = (lab.input_at(&q, 0), lab.input_at(&k, 0), lab.input_at(&v, 0), lab.output_at::<f32>(m * d, 0));
-    lab.launch("chain", Roles, || {
-        chain::<OUTSIDE>(a.slice(), b.slice(), c.slice(), &mut z.slice(), m, n).grid(m.div_ceil(64)).launch()
-    });
+    lab.launch("chain", Roles, || chain::<OUTSIDE>(a.slice(), b.slice(), c.slice(), &mut z.slice(), m, n).grid(m.div_ceil(64)).launch());
     let score = |row: usize, other: usize| (0..d).fold(0.0, |sum, at| sum + q[row * d + at].number() * k[other * d + at].number());
     check_bits(&z.read(), |at| (0..n).fold(0.0, |sum, other| sum + score(at / d, other) * v[other * d + at % d].number()) as f32);
 }

@@ -155,20 +155,22 @@ impl Elaborator<'_> {
         start
     }
 
-    /// The option `precision`, which only products of `f32` have.
+    /// The option `precision`, which changes only products of `f32`.
     fn precision(&mut self, call: &Call, operands: &[Operand<'_>; 2]) -> Option<Choice<Precision>> {
         let Some(expr) = self.option(call, "precision") else { return Some(Choice::One(Precision::Ieee)) };
+        let texts: Vec<&'static str> = Precision::ALL.iter().map(|precision| precision.text()).collect();
+        let choice = self.modifier(call, "precision", &texts);
+        let of_text = |text| Precision::ALL.iter().copied().find(|known| Some(known.text()) == text).unwrap_or_default();
+        let choice = choice.then(&|text| Choice::One(of_text(text)));
         let (value, meaning, _) = &operands[0];
         let elem = self.func.ty(*value).elem().clone();
-        if !self.choices(&elem).contains(&Dtype::F32) {
+        // Of other types, a function of any types may say the usual precision.
+        if !self.choices(&elem).contains(&Dtype::F32) && matches!(&choice, Choice::One(precision) if *precision != Precision::Ieee) {
             let found = self.describe(meaning);
             let help = format!("leave `precision` out: products of `{elem}` have one precision");
             self.errors.push_help(expr.span, format!("`precision` is for products of `f32`, not of {found}"), help);
             return None;
         }
-        let texts: Vec<&'static str> = Precision::ALL.iter().map(|precision| precision.text()).collect();
-        let choice = self.modifier(call, "precision", &texts);
-        let of_text = |text| Precision::ALL.iter().copied().find(|known| Some(known.text()) == text).unwrap_or_default();
-        Some(choice.then(&|text| Choice::One(of_text(text))))
+        Some(choice)
     }
 }

@@ -13,7 +13,7 @@ use crate::tiling;
 
 /// The sums of a block: `a * b` in `f32` for the rows `row`, a tile of one column, and the columns `column`, a tile of one row.
 ///
-/// `BLOCK` is the part of `inner` that an iteration loads. See the kernel [`matmul()`] for the other arguments.
+/// `BLOCK` is the part of `inner` that an iteration loads. See the kernel [`matmul()`] for the other arguments, and [`product_sums`] for operands of other types.
 #[device]
 pub fn matmul_sums<
     T: Float,
@@ -33,7 +33,35 @@ pub fn matmul_sums<
     a_stride: usize,
     b_stride: usize,
 ) -> Value<f32> {
-    let mut total = zeros::<f32>([ROWS, COLUMNS]);
+    product_sums::<T, T, f32, false, TRANSPOSED_A, TRANSPOSED_B, ROWS, COLUMNS, BLOCK>(
+        a, b, row, column, rows, columns, inner, a_stride, b_stride,
+    )
+}
+
+/// As [`matmul_sums`], of operands of the types `A` and `B`, with sums of the type `S`. `TF32` is for operands of `f32`: they are rounded to `tf32`.
+#[device]
+pub fn product_sums<
+    A: Element,
+    B: Element,
+    S: Number,
+    const TF32: bool,
+    const TRANSPOSED_A: bool,
+    const TRANSPOSED_B: bool,
+    const ROWS: usize,
+    const COLUMNS: usize,
+    const BLOCK: usize,
+>(
+    a: Ptr<A>,
+    b: Ptr<B>,
+    row: Value<usize>,
+    column: Value<usize>,
+    rows: usize,
+    columns: usize,
+    inner: usize,
+    a_stride: usize,
+    b_stride: usize,
+) -> Value<S> {
+    let mut total = zeros::<S>([ROWS, COLUMNS]);
     for first in range(0, inner, BLOCK) {
         let k = first + arange(0, BLOCK);
         let (across, down) = (k.row(), k.col());
@@ -41,7 +69,7 @@ pub fn matmul_sums<
         let left = load(a + at, mask = (row < rows) & (across < inner));
         let at = if TRANSPOSED_B { column * b_stride + down } else { down * b_stride + column };
         let right = load(b + at, mask = (column < columns) & (down < inner));
-        total += dot(left, right);
+        total += dot(left, right, acc_type = S, precision = if TF32 { "tf32" } else { "ieee" });
     }
     total
 }
@@ -94,11 +122,43 @@ pub fn matmul_block<
     y_stride: usize,
     epilogue: impl Fn(Value<f32>, Value<usize>, Value<usize>) -> Value<f32>,
 ) {
+    product_block::<T, T, f32, O, false, TRANSPOSED_A, TRANSPOSED_B, ROWS, COLUMNS, BLOCK>(
+        a, b, y, rows, columns, inner, a_stride, b_stride, y_stride, epilogue,
+    );
+}
+
+/// As [`matmul_block`], of operands of the types `A` and `B`, with sums of the type `S`. The closure takes the sums as `f32`. `TF32` is for operands of `f32`: they are
+/// rounded to `tf32`.
+#[device]
+pub fn product_block<
+    A: Element,
+    B: Element,
+    S: Number,
+    O: Float,
+    const TF32: bool,
+    const TRANSPOSED_A: bool,
+    const TRANSPOSED_B: bool,
+    const ROWS: usize,
+    const COLUMNS: usize,
+    const BLOCK: usize,
+>(
+    a: Ptr<A>,
+    b: Ptr<B>,
+    y: PtrMut<O>,
+    rows: usize,
+    columns: usize,
+    inner: usize,
+    a_stride: usize,
+    b_stride: usize,
+    y_stride: usize,
+    epilogue: impl Fn(Value<f32>, Value<usize>, Value<usize>) -> Value<f32>,
+) {
     let row = (program_id(0) * ROWS + arange(0, ROWS)).col();
     let column = (program_id(1) * COLUMNS + arange(0, COLUMNS)).row();
-    let total =
-        matmul_sums::<T, TRANSPOSED_A, TRANSPOSED_B, ROWS, COLUMNS, BLOCK>(a, b, row, column, rows, columns, inner, a_stride, b_stride);
-    store(y + row * y_stride + column, epilogue(total, row, column) as O, mask = (row < rows) & (column < columns));
+    let total = product_sums::<A, B, S, TF32, TRANSPOSED_A, TRANSPOSED_B, ROWS, COLUMNS, BLOCK>(
+        a, b, row, column, rows, columns, inner, a_stride, b_stride,
+    );
+    store(y + row * y_stride + column, epilogue(total as f32, row, column) as O, mask = (row < rows) & (column < columns));
 }
 
 /// The activation with a number: 0 for `x`, 1 for `max(x, 0)`, 2 for `x * sigmoid(x)`, 3 for `x / 2 * (1 + erf(x / sqrt(2)))`.
@@ -121,8 +181,8 @@ fn activated<const ACTIVATION: usize>(x: Value<f32>) -> Value<f32> {
 /// | `residual` | with `has_residual`, of the size of `y`, without distances between rows |
 /// | `activation` | 0 for none, 1 for `max(x, 0)`, 2 for `x * sigmoid(x)`, 3 for `x / 2 * (1 + erf(x / sqrt(2)))` |
 ///
-/// A tensor that is not read may be any. `T` is `f16` or `bf16`. Grid: `(cdiv(rows, ROWS), cdiv(columns, COLUMNS), batches)`. Products are exact, sums and the
-/// epilogue are `f32`, and each result is rounded once.
+/// A tensor that is not read may be any. `T` is `f16`, `bf16` or `f32`; operands of `f32` are rounded to `tf32`, and their blocks have `BLOCK / 2` elements of `inner`. Grid:
+/// `(cdiv(rows, ROWS), cdiv(columns, COLUMNS), batches)`. Products are exact, sums and the epilogue are `f32`, and each result is rounded once.
 ///
 /// Tuning times the four tiles for which the cost model of [`tiling`](crate::tiling) expects the least time. Numbers of rows with the same next power of two
 /// share a configuration. Heuristics make constants of the layouts and of the epilogue, so each of them is compiled at its first launch.
@@ -203,18 +263,125 @@ pub fn matmul<
         let result = activated::<ACTIVATION>(shifted);
         if RESIDUAL { result + load(residual + row * columns + column, mask = (row < rows) & (column < columns)) as f32 } else { result }
     };
-    matmul_block::<T, O, TRANSPOSED_A, TRANSPOSED_B, ROWS, COLUMNS, BLOCK>(
-        a + batch * a_batch,
-        b + batch * b_batch,
-        y + batch * y_batch,
-        rows,
-        columns,
-        inner,
-        a_stride,
-        b_stride,
-        y_stride,
-        epilogue,
-    );
+    let (a, b, y) = (a + batch * a_batch, b + batch * b_batch, y + batch * y_batch);
+    if T == f32 {
+        product_block::<T, T, f32, O, true, TRANSPOSED_A, TRANSPOSED_B, ROWS, COLUMNS, { BLOCK / 2 }>(
+            a, b, y, rows, columns, inner, a_stride, b_stride, y_stride, epilogue,
+        );
+    } else {
+        matmul_block::<T, O, TRANSPOSED_A, TRANSPOSED_B, ROWS, COLUMNS, BLOCK>(
+            a, b, y, rows, columns, inner, a_stride, b_stride, y_stride, epilogue,
+        );
+    }
+}
+
+/// `y = activation(a * b * a_scale * b_scale + bias) + residual` of 8-bit floats, or of 8-bit integers, for each of `batches` products of matrices.
+///
+/// | | |
+/// |---|---|
+/// | `a`, `b`, `y` | see the layouts of this module; `a_batch`, `b_batch` and `y_batch` are the distances between the matrices of a batch, 0 for one matrix |
+/// | `a_scales` | with `is_scaled`, a factor for each row, at a distance of `a_step`: 1, or 0 for one factor for all |
+/// | `b_scales` | with `is_scaled`, a factor for each column, at a distance of `b_step`: 1, or 0 for one factor for all |
+/// | `bias` | with `is_biased`, an element for each column |
+/// | `residual` | with `has_residual`, of the size of `y`, without distances between rows |
+/// | `activation` | as of [`matmul()`] |
+///
+/// A tensor that is not read may be any. `A` and `B` are of `f8e4m3` and `f8e5m2`, or of `i8` and `u8`. Blocks have `2 * BLOCK` elements of `inner`. Grid: `(cdiv(rows, ROWS),
+/// cdiv(columns, COLUMNS), batches)`. Products are exact; sums of floats are `f32`, with the [precision](galatea::dsl::dot) of the matrix instruction, and those of
+/// integers are `i32`, which wrap. The epilogue is `f32`, and each result is rounded once. Tuning is that of [`matmul()`].
+#[autotune(
+    configs = [
+        Config { ROWS: 64, COLUMNS: 64, BLOCK: 64, num_warps: 4 },
+        Config { ROWS: 16, COLUMNS: 128, BLOCK: 64, num_warps: 4 },
+        Config { ROWS: 16, COLUMNS: 64, BLOCK: 128, num_warps: 4 },
+        Config { ROWS: 32, COLUMNS: 128, BLOCK: 64, num_warps: 4 },
+        Config { ROWS: 64, COLUMNS: 128, BLOCK: 64, num_warps: 4 },
+        Config { ROWS: 128, COLUMNS: 64, BLOCK: 64, num_warps: 8 },
+        Config { ROWS: 64, COLUMNS: 256, BLOCK: 64, num_warps: 4 },
+        Config { ROWS: 128, COLUMNS: 128, BLOCK: 64, num_warps: 8 },
+        Config { ROWS: 256, COLUMNS: 128, BLOCK: 64, num_warps: 8 },
+        Config { ROWS: 128, COLUMNS: 256, BLOCK: 64, num_warps: 8 },
+    ],
+    key = [bucket(rows), columns, inner, bucket(batches), transposed_a, transposed_b, is_scaled, is_biased, activation, has_residual],
+    // A block has the bytes of one of 16-bit floats, of which there are half as many.
+    prune = top_k(4, |config| {
+        tiling::cost_in_bucket([config.ROWS, config.COLUMNS, config.BLOCK], config.num_warps, [rows, columns, inner.div_ceil(2)], batches)
+    }),
+    heuristics(
+        TRANSPOSED_A = transposed_a,
+        TRANSPOSED_B = transposed_b,
+        BATCHED = batches > 1,
+        SCALED = is_scaled,
+        BIASED = is_biased,
+        ACTIVATION = activation,
+        RESIDUAL = has_residual,
+    ),
+)]
+#[kernel(do_not_specialize)]
+#[allow(unused_variables, reason = "heuristics read arguments that the body does not")]
+pub fn matmul_scaled<
+    A: Element,
+    B: Element,
+    O: Float,
+    const TRANSPOSED_A: bool,
+    const TRANSPOSED_B: bool,
+    const BATCHED: bool,
+    const SCALED: bool,
+    const BIASED: bool,
+    const ACTIVATION: usize,
+    const RESIDUAL: bool,
+    const ROWS: usize,
+    const COLUMNS: usize,
+    const BLOCK: usize,
+>(
+    a: Ptr<A>,
+    b: Ptr<B>,
+    a_scales: Ptr<f32>,
+    b_scales: Ptr<f32>,
+    bias: Ptr<O>,
+    residual: Ptr<O>,
+    y: PtrMut<O>,
+    rows: usize,
+    columns: usize,
+    inner: usize,
+    a_stride: usize,
+    b_stride: usize,
+    y_stride: usize,
+    batches: usize,
+    a_batch: usize,
+    b_batch: usize,
+    y_batch: usize,
+    a_step: usize,
+    b_step: usize,
+    transposed_a: bool,
+    transposed_b: bool,
+    is_scaled: bool,
+    is_biased: bool,
+    activation: usize,
+    has_residual: bool,
+) {
+    let batch = if BATCHED { program_id(2) } else { 0 };
+    let residual = residual + batch * rows * columns;
+    let epilogue = |sum, row, column| {
+        let scaled = if SCALED {
+            sum * (load(a_scales + row * a_step, mask = row < rows) * load(b_scales + column * b_step, mask = column < columns))
+        } else {
+            sum
+        };
+        let shifted = if BIASED { scaled + load(bias + column, mask = column < columns) as f32 } else { scaled };
+        let result = activated::<ACTIVATION>(shifted);
+        if RESIDUAL { result + load(residual + row * columns + column, mask = (row < rows) & (column < columns)) as f32 } else { result }
+    };
+    let (a, b, y) = (a + batch * a_batch, b + batch * b_batch, y + batch * y_batch);
+    if A == i8 || A == u8 {
+        product_block::<A, B, i32, O, false, TRANSPOSED_A, TRANSPOSED_B, ROWS, COLUMNS, { 2 * BLOCK }>(
+            a, b, y, rows, columns, inner, a_stride, b_stride, y_stride, epilogue,
+        );
+    } else {
+        product_block::<A, B, f32, O, false, TRANSPOSED_A, TRANSPOSED_B, ROWS, COLUMNS, { 2 * BLOCK }>(
+            a, b, y, rows, columns, inner, a_stride, b_stride, y_stride, epilogue,
+        );
+    }
 }
 
 /// `y = activation(scale * a * gate) * (scale * a * up)`: both products in one loop, which reads `a` once.

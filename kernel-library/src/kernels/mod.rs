@@ -39,7 +39,9 @@ pub use elementwise::{binary, convert, repeated, unary, unary_gradients};
 pub use embeddings::{embedded, embedding, embedding_backward};
 pub use linear::{linear, linear_f32};
 pub use losses::{cross_entropy, cross_entropy_backward};
-pub use matmuls::{matmul, matmul_block, matmul_gated, matmul_in_tiles, matmul_sums, padded_rows};
+pub use matmuls::{
+    matmul, matmul_block, matmul_gated, matmul_in_tiles, matmul_scaled, matmul_sums, padded_rows, product_block, product_sums,
+};
 pub use norms::{layer_norm, rms_norm};
 pub use norms_backward::{layer_norm_backward, rms_norm_backward};
 pub use optimizers::{adamw, adamw_counted, count_step, sgd};

@@ -7,7 +7,7 @@ use crate::kernels;
 /// When operands whose rows do not begin at multiples of 16 bytes are copied into a workspace.
 ///
 /// Hopper GPUs copy operands by the tensor memory accelerator, which needs such rows. Without a copy, the product reads each element on its own. One launch copies both operands
-/// into rows of a multiple of 8 elements, if both need it. The result needs no copy.
+/// into rows of a multiple of 16 bytes, if both need it. The result needs no copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Padding {
     /// On a Hopper GPU, if the product is expected to gain more than the copy takes: a launch, and the bytes at the speed of memory.
@@ -38,6 +38,7 @@ pub(super) struct Operand {
     row: usize,
     /// Rows of all matrices.
     rows: usize,
+    element_bytes: usize,
     is_aligned: bool,
 }
 
@@ -45,12 +46,12 @@ impl Operand {
     pub(super) fn of<T: Element>(tensor: &TensorView<'_, T>) -> Operand {
         let row = tensor.shape().last().copied().unwrap_or(1);
         let is_aligned = tensor.address().is_multiple_of(ALIGNMENT as u64) && (row * size_of::<T>()).is_multiple_of(ALIGNMENT);
-        Operand { row, rows: tensor.len() / row.max(1), is_aligned }
+        Operand { row, rows: tensor.len() / row.max(1), element_bytes: size_of::<T>(), is_aligned }
     }
 
     /// The elements of a row in a workspace.
     fn padded(&self) -> usize {
-        self.row.next_multiple_of(ALIGNMENT / size_of::<f16>())
+        self.row.next_multiple_of(ALIGNMENT / self.element_bytes)
     }
 }
 
@@ -62,22 +63,23 @@ impl Padding {
         let pays = match self {
             Padding::Always => true,
             Padding::Never => false,
-            Padding::WhenFaster => is_hopper && saved_us(problem) > copy_us(lens),
+            Padding::WhenFaster => is_hopper && saved_us(problem, operands[0].element_bytes) > copy_us(lens, operands[0].element_bytes),
         };
         if pays { lens } else { [0; 2] }
     }
 }
 
 /// The time of a copy of so many elements, which are read and written.
-fn copy_us(lens: [usize; 2]) -> f64 {
-    (lens[0] as f64 + lens[1] as f64) * 2.0 * size_of::<f16>() as f64 / MEMORY + LAUNCH_US
+fn copy_us(lens: [usize; 2], element_bytes: usize) -> f64 {
+    (lens[0] as f64 + lens[1] as f64) * 2.0 * element_bytes as f64 / MEMORY + LAUNCH_US
 }
 
 /// What the product gains by rows that the accelerator copies: nothing if memory limits both.
-fn saved_us([rows, columns, inner]: &[usize; 3]) -> f64 {
-    let [rows, columns, inner] = [rows, columns, inner].map(|extent| *extent as f64);
-    let memory = (rows * inner + inner * columns + rows * columns) * size_of::<f16>() as f64 / MEMORY;
-    let us = |rate: f64| (2.0 * rows * columns * inner / rate).max(memory);
+fn saved_us([rows, columns, inner]: &[usize; 3], element_bytes: usize) -> f64 {
+    let [rows, columns, inner, bytes] = [*rows, *columns, *inner, element_bytes].map(|number| number as f64);
+    let memory = (rows * inner + inner * columns + rows * columns) * bytes / MEMORY;
+    // The rates are those of 16-bit floats.
+    let us = |rate: f64| (2.0 * rows * columns * inner / rate * (bytes / 2.0)).max(memory);
     us(SLOW) - us(FAST)
 }
 
@@ -110,7 +112,7 @@ mod tests {
 
     #[test]
     fn copies_pay_for_large_products() {
-        let pays = |[rows, columns, inner]: [usize; 3]| saved_us(&[rows, columns, inner]) > copy_us([rows * inner, inner * columns]);
+        let pays = |[rows, columns, inner]: [usize; 3]| saved_us(&[rows, columns, inner], 2) > copy_us([rows * inner, inner * columns], 2);
         for large in [[1000, 1003, 1017], [2047, 2049, 2051], [8191, 8191, 8191]] {
             assert!(pays(large), "{large:?}");
         }
@@ -122,7 +124,7 @@ mod tests {
 
     #[test]
     fn aligned_operands_and_other_devices_have_no_copies() {
-        let operand = |row: usize, is_aligned: bool| Operand { row, rows: 3, is_aligned };
+        let operand = |row: usize, is_aligned: bool| Operand { row, rows: 3, element_bytes: 2, is_aligned };
         let (problem, mixed) = ([4096; 3], [operand(9, false), operand(16, true)]);
         let cpu = Device::cpu();
         let [older, hopper] = [Target::SM_80, Target::SM_90A].map(|target| Device::sim(target).expect("a simulated GPU opens"));

@@ -2,7 +2,6 @@
 
 use galatea::prelude::*;
 
-use super::Half;
 use crate::call::Call;
 
 /// The extents of a product whose operands match.
@@ -20,12 +19,55 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// The plan of a product of tensors with these names. `transposed` says of which the matrices are stored with their axes exchanged, and `is_one` whether the rows of all
+    /// matrices of `a` may be those of one.
+    pub(super) fn new<A: Element, B: Element>(
+        call: &Call<'_>,
+        (a_name, a): (&'static str, &TensorView<'_, A>),
+        (b_name, b): (&'static str, &TensorView<'_, B>),
+        [transposed_a, transposed_b]: [bool; 2],
+        is_one: bool,
+    ) -> Result<Plan> {
+        let [(a_leading, [rows, inner]), (b_leading, [b_inner, columns])] =
+            [matrices(call, a_name, a, transposed_a)?, matrices(call, b_name, b, transposed_b)?];
+        call.expect_device(b_name, b)?;
+        if inner != b_inner {
+            let axis = b.shape().len() - if transposed_b { 1 } else { 2 };
+            let expected = format!("an extent of {inner} along axis {axis} is expected: {}", of_operand(a_name, a));
+            let help = format!("compare the order of the axes: {}", transpose_help(transposed_b));
+            return Err(call.wrong_shape(b_name, b, expected, help));
+        }
+        if !a_leading.is_empty() && !b_leading.is_empty() && a_leading != b_leading {
+            let expected = format!("the leading axes {a_leading:?} or none are expected: {}", of_operand(a_name, a));
+            let help = format!("reshape `{b_name}`, or multiply one matrix by all: `{b_name}.slice(i..=i)?.reshape(..)?`");
+            return Err(call.wrong_shape(b_name, b, expected, help));
+        }
+        let leading = if a_leading.is_empty() { b_leading } else { a_leading };
+        let shape: Vec<usize> = leading.iter().copied().chain([rows, columns]).collect();
+        let batches: usize = leading.iter().product();
+        Ok(match b_leading.is_empty() && !transposed_a && is_one {
+            true => Plan { shape, rows: rows * batches, columns, inner, batches: 1, is_repeated: [false; 2] },
+            false => Plan { shape, rows, columns, inner, batches, is_repeated: [a_leading.is_empty(), b_leading.is_empty()] },
+        })
+    }
+
+    /// The distances of the rows of both operands in memory, without a workspace.
+    pub(super) fn strides(&self, [transposed_a, transposed_b]: [bool; 2]) -> [usize; 2] {
+        [if transposed_a { self.rows } else { self.inner }, if transposed_b { self.inner } else { self.columns }]
+    }
+
+    /// The distances of the matrices of both operands whose rows have these distances. Batches of an operand that is one matrix are the same matrix.
+    pub(super) fn batch_strides(&self, [transposed_a, transposed_b]: [bool; 2], strides: [usize; 2]) -> [usize; 2] {
+        let rows = [if transposed_a { self.inner } else { self.rows }, if transposed_b { self.columns } else { self.inner }];
+        [0, 1].map(|of| if self.is_repeated[of] { 0 } else { rows[of] * strides[of] })
+    }
+
     /// Rows of all matrices, columns, and the inner extent.
     pub(super) fn problem(&self) -> [usize; 3] {
         [self.rows.saturating_mul(self.batches), self.columns, self.inner]
     }
 
-    pub(super) fn expect_bias<T: Half>(&self, call: &Call<'_>, bias: &TensorView<'_, T>, len: usize, of: &str) -> Result<()> {
+    pub(super) fn expect_bias<T: Element>(&self, call: &Call<'_>, bias: &TensorView<'_, T>, len: usize, of: &str) -> Result<()> {
         call.expect_device("bias", bias)?;
         if bias.shape() == [len] {
             return Ok(());
@@ -53,7 +95,7 @@ impl Plan {
 }
 
 /// The leading axes of an operand, and the extents of a matrix that is not transposed.
-pub(super) fn matrices<'t, T: Half>(
+fn matrices<'t, T: Element>(
     call: &Call<'_>,
     argument: &'static str,
     tensor: &'t TensorView<'_, T>,
@@ -69,10 +111,10 @@ pub(super) fn matrices<'t, T: Half>(
     }
 }
 
-pub(super) fn of_operand<T: Half>(name: &str, tensor: &TensorView<'_, T>) -> String {
+fn of_operand<T: Element>(name: &str, tensor: &TensorView<'_, T>) -> String {
     format!("`{name}` has the shape {:?}", tensor.shape())
 }
 
-pub(super) fn transpose_help(is_transposed: bool) -> &'static str {
+fn transpose_help(is_transposed: bool) -> &'static str {
     if is_transposed { "with `transposed_b` it is `[.., columns, inner]`" } else { "`Matmul::transposed_b` takes `[.., columns, inner]`" }
 }

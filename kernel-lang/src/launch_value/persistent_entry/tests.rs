@@ -3,7 +3,15 @@
 use super::*;
 
 fn entry() -> PersistentEntry {
-    let matrix = TensorMap { dtype: Dtype::Bf16, tf32: false, block: vec![64, 128], swizzle: 128, address: 1, extents: vec![2, 3], strides: vec![4] };
+    let matrix = TensorMap {
+        dtype: Dtype::Bf16,
+        tf32: false,
+        block: vec![64, 128],
+        swizzle: 128,
+        address: 1,
+        extents: vec![2, 3],
+        strides: vec![4],
+    };
     let row = TensorMap { dtype: Dtype::F32, tf32: false, block: vec![8], swizzle: 0, address: 1, extents: vec![2], strides: Vec::new() };
     PersistentEntry {
         name: "matmul_blocks".to_owned(),

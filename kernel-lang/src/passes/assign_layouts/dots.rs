@@ -69,7 +69,8 @@ pub(super) fn layouts(func: &Function, components: &mut Components, schedule: Sc
         let of_warpgroups = match op {
             Op::WarpgroupDot { a, b, acc, swapped, .. } => {
                 for operand in [a, b].into_iter().filter(|operand| func.ty(**operand).is_tile()) {
-                    required.extend(warpgroup_operand(func, *operand, *swapped, schedule).map(|layout| (components.find(*operand), layout)));
+                    required
+                        .extend(warpgroup_operand(func, *operand, *swapped, schedule).map(|layout| (components.find(*operand), layout)));
                 }
                 Some((*acc, *swapped))
             }

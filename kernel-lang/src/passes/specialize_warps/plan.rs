@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::analysis::blocks::{Block, Blocks};
-use crate::ir::product::has_warpgroup_product;
 use crate::dtype::Dtype;
+use crate::ir::product::has_warpgroup_product;
 use crate::ir::{ConstExpr, Def, Function, Inst, Op, Precision, Region, SideTable, Type, Value};
 use crate::launch_value::persistent_entry::MOST_MAPS;
 use crate::layout::{BLOCK_ALIGNMENT, MOST_COLUMNS, STAGING_BYTES, SharedBlock};
@@ -437,13 +437,7 @@ fn add_stores(func: &Function, plan: &mut Plan, blocks: &mut Blocks<'_>, schedul
 }
 
 /// The block that a store copies. A copy is not ordered with other accesses, so its tensor has none, and it is executed once in a program.
-fn stored(
-    func: &Function,
-    blocks: &mut Blocks<'_>,
-    store: Inst,
-    swapped: bool,
-    schedule: Schedule,
-) -> Result<Stored, StoreObstacle> {
+fn stored(func: &Function, blocks: &mut Blocks<'_>, store: Inst, swapped: bool, schedule: Schedule) -> Result<Stored, StoreObstacle> {
     let Op::Store { base, value, .. } = func.inst(store).op else { return Err(StoreObstacle::Repeated) };
     if !func.region(func.body).insts.contains(&store) {
         return Err(StoreObstacle::Repeated);

@@ -52,6 +52,107 @@ fn products_of_every_layout_and_type() {
     products_as::<bf16, f32>(&LAYOUTS[1..2]);
 }
 
+/// Elements that `tf32` has give the product of `f32`, also from a workspace.
+#[test]
+fn products_of_tf32() {
+    for device in devices() {
+        for ([rows, columns, inner], [transposed_a, transposed_b]) in
+            EXTENTS.into_iter().flat_map(|extents| LAYOUTS.map(|layout| (extents, layout)))
+        {
+            let of = |len: usize| (0..len).map(|at| ((at * 7 + at / 5) % 33) as f32 / 8.0 - 2.0).collect::<Vec<f32>>();
+            let (host_a, host_b) = (of(rows * inner), of(inner * columns));
+            let a = device.tensor_from(&host_a, shape([rows, inner], transposed_a)).unwrap();
+            let b = device.tensor_from(&host_b, shape([inner, columns], transposed_b)).unwrap();
+            let want = sums(&host_a, &host_b, [rows, columns, inner], [transposed_a, transposed_b]);
+            for padding in [Padding::Never, Padding::Always] {
+                let product = if transposed_a { Matmul::tf32().transposed_a() } else { Matmul::tf32() };
+                let product = if transposed_b { product.transposed_b() } else { product };
+                let y = product.padding(padding).product(&a, &b).unwrap();
+                assert!(y.to_vec().unwrap().iter().zip(&want).all(|(got, want)| f64::from(*got) == *want), "{device}");
+            }
+        }
+    }
+}
+
+/// 8-bit operands of mixed types in every layout, with each kind of scales, and with epilogues.
+#[test]
+fn scaled_products() {
+    for device in devices() {
+        for (at, layout) in LAYOUTS.into_iter().enumerate() {
+            for [rows, columns, inner] in [[5, 33, 17], [80, 48, 96]] {
+                let integers = |len: usize, step: usize| (0..len).map(move |at| (at * step + at / 3) % 7);
+                let a: Vec<i8> = integers(rows * inner, 3).map(|number| number as i8 - 3).collect();
+                let b: Vec<u8> = integers(inner * columns, 5).map(|number| number as u8).collect();
+                let wide = |number: f64| f8e4m3::from_f32(number as f32);
+                let (float_a, float_b): (Vec<f8e4m3>, Vec<f8e5m2>) =
+                    (a.iter().map(|x| wide(f64::from(*x))).collect(), b.iter().map(|x| f8e5m2::from_f32(f32::from(*x))).collect());
+                let want = {
+                    let left = |row: usize, k: usize| f64::from(a[if layout[0] { k * rows + row } else { row * inner + k }]);
+                    let right = |k: usize, column: usize| f64::from(b[if layout[1] { column * inner + k } else { k * columns + column }]);
+                    (0..rows * columns)
+                        .map(|at| (0..inner).map(|k| left(at / columns, k) * right(k, at % columns)).sum::<f64>())
+                        .collect::<Vec<f64>>()
+                };
+                let (of_a, of_b) = (shape([rows, inner], layout[0]), shape([inner, columns], layout[1]));
+                let scale_of = |count: usize| (0..count).map(|at| [0.5f32, 1.0, 2.0, 0.25][at % 4]).collect::<Vec<f32>>();
+                let (row_scales, column_scales) =
+                    if at % 2 == 0 { (scale_of(rows), scale_of(1)) } else { (scale_of(1), scale_of(columns)) };
+                let bias: Vec<f32> = (0..columns).map(|at| at as f32 - 4.0).collect();
+                let residual: Vec<f32> = (0..rows * columns).map(|at| (at % 9) as f32).collect();
+                let [a_scales, b_scales, of_bias] = [&row_scales, &column_scales, &bias].map(|host| device.tensor(host).unwrap());
+                let of_residual = device.tensor_from(&residual, [rows, columns]).unwrap();
+                let scaled = |at: usize| {
+                    let (row, column) = (at / columns, at % columns);
+                    want[at] * f64::from(row_scales[row % row_scales.len()]) * f64::from(column_scales[column % column_scales.len()])
+                };
+                let product = || {
+                    let product = if layout[0] { ScaledMatmul::<f32>::new().transposed_a() } else { ScaledMatmul::new() };
+                    if layout[1] { product.transposed_b() } else { product }
+                };
+                let equal = |y: Tensor<f32>, want: &dyn Fn(usize) -> f64| {
+                    assert_eq!(y.shape(), [rows, columns]);
+                    for (at, got) in y.to_vec().unwrap().into_iter().enumerate() {
+                        assert_eq!(f64::from(got), want(at), "{device}, {layout:?}, {rows} x {columns} x {inner}, element {at}");
+                    }
+                };
+                let (x, w) = (device.tensor_from(&a, of_a).unwrap(), device.tensor_from(&b, of_b).unwrap());
+                equal(product().product(&x, &w).unwrap(), &|at| want[at]);
+                let epilogue = product().scales(&a_scales, &b_scales).bias(&of_bias).activation(Activation::Relu).residual(&of_residual);
+                equal(epilogue.product(&x, &w).unwrap(), &|at| {
+                    (scaled(at) + f64::from(bias[at % columns])).max(0.0) + f64::from(residual[at])
+                });
+                let (x, w) = (device.tensor_from(&float_a, of_a).unwrap(), device.tensor_from(&float_b, of_b).unwrap());
+                equal(product().scales(&a_scales, &b_scales).product(&x, &w).unwrap(), &scaled);
+            }
+        }
+    }
+}
+
+/// A matrix of weights for all rows, and batches of both operands with scales of rows.
+#[test]
+fn scaled_products_of_batches() {
+    for device in devices() {
+        let of = |shape: &[usize]| {
+            let host: Vec<i8> = (0..shape.iter().product()).map(|at| (at % 11) as i8 - 5).collect();
+            (device.tensor_from(&host, shape).unwrap(), host)
+        };
+        let ((x, host_x), (w, host_w), (one, host_one)) = (of(&[2, 9, 16]), of(&[2, 16, 24]), of(&[16, 24]));
+        let scales: Vec<f32> = (0..9).map(|row| [0.5, 2.0][row % 2]).collect();
+        let (a_scales, b_scales) = (device.tensor(&scales).unwrap(), device.tensor(&[0.25f32]).unwrap());
+        for (weights, host, is_batch) in [(&w, &host_w, true), (&one, &host_one, false)] {
+            let y: Tensor<f32> = ScaledMatmul::new().scales(&a_scales, &b_scales).product(&x, weights).unwrap();
+            assert_eq!(y.shape(), [2, 9, 24]);
+            for (at, got) in y.to_vec().unwrap().into_iter().enumerate() {
+                let (batch, row, column) = (at / (9 * 24), at / 24 % 9, at % 24);
+                let of_batch = if is_batch { batch * 16 * 24 } else { 0 };
+                let sum: f64 =
+                    (0..16).map(|k| f64::from(host_x[(batch * 9 + row) * 16 + k]) * f64::from(host[of_batch + k * 24 + column])).sum();
+                assert_eq!(f64::from(got), sum * 0.25 * f64::from(scales[row]), "{device}, element {at}");
+            }
+        }
+    }
+}
+
 /// Pairs of leading axes: batches of both, and one matrix for all of the other.
 #[test]
 fn products_of_batches() {
