@@ -1,13 +1,14 @@
 """Times cuBLAS (through torch) and Triton on products of matrices, as `peers.py` does it and with its protocol.
 
-    prepare matmul bf16 M N K A B         {"tensors": {"a": {..}, "b": {..}, "y": {..}}, "bytes": .., "seed": .., "configs": {..}, "failed": {..}}
+    prepare matmul TYPE M N K A B         {"tensors": {"a": {..}, "b": {..}, "y": {..}}, "bytes": .., "seed": .., "configs": {..}, "failed": {..}}
     time                                  {"cublas": us, "triton pointers": us, "triton descriptors": us, "triton persistent": us}
     warm SECONDS                          {"sm_mhz": .., "watts": .., ..}, the clocks at the end of so many seconds of products
     check                                 {} if `y` holds the right product, else {"error": ..}
 
-`a` is `[M, K]`, or `[K, M]` if A is 1; `b` is `[K, N]`, or `[N, K]` if B is 1; `y` is `[M, N]`.
+`a` is `[M, K]`, or `[K, M]` if A is 1; `b` is `[K, N]`, or `[N, K]` if B is 1; `y` is `[M, N]`. TYPE is that of the operands and of `y`: `f16`, `bf16`, or `f32`, which is
+rounded to tf32. For `f8e4m3`, `y` is of `bf16`, and B is 1.
 
-- "cublas" is `torch.mm` into `y`, by cuBLAS or by cuBLASLt, whichever is faster.
+- "cublas" is `torch.mm` into `y`, by cuBLAS or by cuBLASLt, whichever is faster. Products of `f8e4m3` are those of cuBLASLt with fast accumulation.
 - "triton pointers" is the kernel of Triton's tutorial on matrix products.
 - "triton descriptors" loads and stores by TMA, one tile in a program.
 - "triton persistent" does so in as many programs as the GPU has multiprocessors, as in the tutorial on persistent products. Triton 3.6 has no warp
@@ -39,7 +40,9 @@ MOST_CONFIGS, TUNING_SECONDS = 12, 1.5
 # A version is not timed again if its best configuration takes so much longer than that of the best version.
 FAR_BEHIND = 1.15
 # Half a unit in the last place, of a number's magnitude.
-ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+ROUNDING = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8, torch.float32: 2.0**-23}
+# What a sum of products may be off by, as a share of the root of their number: factors of tf32 are rounded, and sums of 8-bit floats have about 14 bits.
+OF_SUM = {torch.float32: 2.0**-8, torch.float8_e4m3fn: 2.0**-6}
 VERSIONS = ("pointers", "descriptors", "persistent")
 LIBRARIES = ("cublas", "cublaslt")
 
@@ -158,8 +161,9 @@ def estimate(tile, m, n, k, bytes=2):
     return max(by_tiles, by_memory) + 0.1 * min(by_tiles, by_memory)
 
 
-def configs_of(version, m, n, k):
-    """At most MOST_CONFIGS configurations of a version, the most promising first."""
+def configs_of(version, m, n, k, bytes=2):
+    """At most MOST_CONFIGS configurations of a version, the most promising first. A block of K has as many bytes for elements of each type."""
+    k = k * bytes // 2
     fits = lambda tile: (tile[0] + tile[1]) * tile[2] * 2 * tile[4] <= SHARED_BYTES
     tiles = sorted(filter(fits, TILES), key=lambda tile: estimate(tile, m, n, k))
     least = estimate(tiles[0], m, n, k)
@@ -173,7 +177,7 @@ def configs_of(version, m, n, k):
         # The store of the persistent kernel overlaps with the loads of the next tile, and has shared memory of its own.
         spare = SHARED_BYTES - (block_m + block_n) * block_k * 2 * stages
         for group in groups if tile is tiles[0] or tile is tiles[1] else groups[:1]:
-            config = {"version": version, "BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k, "GROUP_M": group, "num_warps": warps,
+            config = {"version": version, "BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k * 2 // bytes, "GROUP_M": group, "num_warps": warps,
                       "num_stages": stages}  # fmt: skip
             if version == "persistent":
                 config |= {"SUBTILES": 2 if block_n >= 128 and spare < block_m * block_n * 2 else 1, "FLATTEN": True}
@@ -194,10 +198,17 @@ def why_not(version, tensors):
     return None
 
 
+def operand(dtype, *shape):
+    return peers.normal(torch.float32, *shape).to(dtype) if dtype.itemsize == 1 else peers.normal(dtype, *shape)
+
+
 def matmul(dtype, m, n, k, transposed_a, transposed_b):
-    a = peers.normal(dtype, *((k, m) if transposed_a else (m, k)))
-    b = peers.normal(dtype, *((n, k) if transposed_b else (k, n)))
-    y = peers.empty(dtype, m, n)
+    a = operand(dtype, *((k, m) if transposed_a else (m, k)))
+    b = operand(dtype, *((n, k) if transposed_b else (k, n)))
+    y = peers.empty(torch.bfloat16 if dtype.itemsize == 1 else dtype, m, n)
+    # Both sides round `f32` to tf32.
+    torch.backends.cuda.matmul.allow_tf32 = True
+    one = torch.ones((), device=peers.DEVICE)
     left, right = a.t() if transposed_a else a, b.t() if transposed_b else b
 
     def launches(config):
@@ -220,11 +231,13 @@ def matmul(dtype, m, n, k, transposed_a, transposed_b):
         return [peers.Launch(persistent_kernel, (min(tiles, MULTIPROCESSORS),), args, {**config, "PROGRAMS": MULTIPROCESSORS})]
 
     return peers.Work(
-        bytes=(m * k + k * n + m * n) * y.element_size(),
+        bytes=(m * k + k * n) * a.element_size() + m * n * y.element_size(),
         inputs={"a": a, "b": b},
         outputs={"y": y},
         references={},  # see `check_result`
-        torch=lambda: torch.mm(left, right, out=y),
+        torch=lambda: torch._scaled_mm(left, right, one, one, out_dtype=y.dtype, use_fast_accum=True, out=y)
+        if dtype.itemsize == 1
+        else torch.mm(left, right, out=y),
         compiled=None,
         triton=launches,
         shapes=[],
@@ -233,7 +246,8 @@ def matmul(dtype, m, n, k, transposed_a, transposed_b):
 
 
 peers.WORKS.clear()
-peers.WORKS["matmul"] = (matmul, ["f16", "bf16"])
+peers.DTYPES["f8e4m3"] = torch.float8_e4m3fn
+peers.WORKS["matmul"] = (matmul, ["f16", "bf16", "f32", "f8e4m3"])
 
 
 def samples(extent, block=128):
@@ -251,7 +265,7 @@ def check_result(work, sizes, who, is_rounded_often=False):
     a, b = a.t() if transposed_a else a, b.t() if transposed_b else b
     rounding = ROUNDING[y.dtype]
     # The sums of products of normally distributed numbers are of the magnitude of the root of their number.
-    sums = 2.0**-20 * k
+    sums = 2.0**-20 * k + OF_SUM.get(a.dtype, 0) * math.sqrt(k)
     for what, got, left, right in (
         ("row", lambda at: y[at], lambda at: a[at], lambda at: b),
         ("column", lambda at: y[:, at], lambda at: a, lambda at: b[:, at]),
@@ -335,7 +349,7 @@ def prepare(name, dtype, *sizes):
         if reason := why_not(version, tensors):
             failed[f"triton {version}"] = reason
         else:
-            wanted[version] = configs_of(version, m, n, k)
+            wanted[version] = configs_of(version, m, n, k, work.inputs["a"].element_size())
     peers.compile_all(key, [config for configs in wanted.values() for config in configs])
     said("triton compiled")
 

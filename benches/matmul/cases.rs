@@ -36,7 +36,39 @@ impl FromStr for Layout {
     }
 }
 
-/// One product of `bf16`: `[rows, inner]` times `[inner, columns]`.
+/// The type of the operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Bf16,
+    /// `f32` that is rounded to `tf32`.
+    Tf32,
+    /// `f8e4m3`, with a result of `bf16`.
+    Float8,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 3] = [Kind::Bf16, Kind::Tf32, Kind::Float8];
+
+    /// The name of the type.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Bf16 => "bf16",
+            Kind::Tf32 => "tf32",
+            Kind::Float8 => "f8e4m3",
+        }
+    }
+}
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Kind, String> {
+        let found = Kind::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| format!("there is no type `{text}`\nhelp: there are bf16, tf32 and f8e4m3"))
+    }
+}
+
+/// One product: `[rows, inner]` times `[inner, columns]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Case {
     /// The name of the group whose geometric mean the product belongs to.
@@ -45,11 +77,16 @@ pub(crate) struct Case {
     pub(crate) columns: usize,
     pub(crate) inner: usize,
     pub(crate) layout: Layout,
+    pub(crate) kind: Kind,
 }
 
 impl Case {
     pub(crate) fn new(class: &'static str, [rows, columns, inner]: [usize; 3], layout: Layout) -> Case {
-        Case { class, rows, columns, inner, layout }
+        Case { class, rows, columns, inner, layout, kind: Kind::Bf16 }
+    }
+
+    pub(crate) fn of_kind(self, kind: Kind) -> Case {
+        Case { kind, ..self }
     }
 
     /// The shapes of the operands and of the result in memory.
@@ -82,6 +119,8 @@ pub(crate) fn targets() -> Vec<Case> {
     let mut cases: Vec<Case> = [1024, 2048, 4096, 8192].map(square(Layout::NN)).to_vec();
     cases.extend([2048, 4096, 8192].map(square(Layout::NT)));
     cases.extend([[1000, 1003, 1017], [16, 8192, 8192]].map(|shape| Case::new("targets", shape, Layout::NN)));
+    cases.push(square(Layout::NN)(4096).of_kind(Kind::Tf32));
+    cases.extend([2048, 4096, 8192].map(|n| square(Layout::NT)(n).of_kind(Kind::Float8)));
     cases
 }
 

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::cases::{CLASSES, Case, Layout, sweep, targets};
+use super::cases::{CLASSES, Case, Kind, Layout, sweep, targets};
 
 /// More products than this are a sweep, in which a product is warmed up for a shorter time and has fewer rounds.
-const FEW: usize = 12;
+const FEW: usize = 16;
 
-const HELP: &str = "help: products are `rows` (the targets), `sweep`, a class of the sweep (square, tall, wide, ragged, decode), or M N K and a layout, as in `16 4096 \
-                    4096 NT`; options are `--out FILE`, `--budget SECONDS`, `--rounds NUMBER`, `--warm SECONDS` and `--cool SECONDS`";
+const HELP: &str = "help: products are `rows` (the targets), `sweep`, a class of the sweep (square, tall, wide, ragged, decode), or M N K, a layout and a type, \
+                    as in `16 4096 4096 NT bf16`; options are `--out FILE`, `--budget SECONDS`, `--rounds NUMBER`, `--warm SECONDS` and `--cool SECONDS`";
 
 /// What to time, and how.
 #[derive(PartialEq, Debug)]
@@ -48,7 +48,13 @@ impl Options {
                 number if number.starts_with(|first: char| first.is_ascii_digit()) => {
                     let shape = [positive("M", number)?, positive("N", &value()?)?, positive("K", &value()?)?];
                     let layout = words.next_if(|word| word.parse::<Layout>().is_ok());
-                    cases.push(Case::new("single", shape, layout.map_or(Ok(Layout::NN), |layout| layout.parse())?));
+                    let case = Case::new("single", shape, layout.map_or(Ok(Layout::NN), |layout| layout.parse())?);
+                    let kind = words.next_if(|word| word.parse::<Kind>().is_ok());
+                    let case = case.of_kind(kind.map_or(Ok(Kind::Bf16), |kind| kind.parse())?);
+                    if case.kind == Kind::Float8 && case.layout != Layout::NT {
+                        return Err(format!("the peers multiply `f8e4m3` in the layout NT only\n{HELP}"));
+                    }
+                    cases.push(case);
                 }
                 _ => return Err(format!("unknown argument `{word}`\n{HELP}")),
             }

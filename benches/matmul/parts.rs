@@ -7,7 +7,7 @@ mod table;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cases::{CLASSES, Case, Layout, sweep, targets};
+use cases::{CLASSES, Case, Kind, Layout, sweep, targets};
 use options::Options;
 use table::{Row, geometric_mean, table};
 
@@ -37,10 +37,18 @@ fn the_sweep_has_sixty_products_in_all_layouts() {
 }
 
 #[test]
-fn the_targets_are_nine() {
-    let names: Vec<String> = targets().iter().map(|case| format!("{:?} {}", case.extents(), case.layout)).collect();
-    assert_eq!(names.len(), 9);
-    assert_eq!((&*names[0], &*names[4], &*names[8]), ("[1024, 1024, 1024] NN", "[2048, 2048, 2048] NT", "[16, 8192, 8192] NN"));
+fn the_targets_are_thirteen() {
+    let names: Vec<String> = targets().iter().map(|case| format!("{:?} {} {}", case.extents(), case.layout, case.kind.name())).collect();
+    assert_eq!(names.len(), 13);
+    let some = [0, 4, 8, 9, 12].map(|number| names[number].as_str());
+    let wanted = [
+        "[1024, 1024, 1024] NN bf16",
+        "[2048, 2048, 2048] NT bf16",
+        "[16, 8192, 8192] NN bf16",
+        "[4096, 4096, 4096] NN tf32",
+        "[8192, 8192, 8192] NT f8e4m3",
+    ];
+    assert_eq!(some, wanted);
 }
 
 #[test]
@@ -84,8 +92,9 @@ fn a_sweep_is_shorter_for_each_product() {
 #[test]
 fn products_are_selected_by_class_and_by_extents() {
     assert_eq!(read("ragged decode").unwrap().cases.len(), 29);
-    let options = read("16 4096 128 nt 1000 1003 1017 --cool 2").unwrap();
-    let expected = [Case::new("single", [16, 4096, 128], Layout::NT), Case::new("single", [1000, 1003, 1017], Layout::NN)];
+    let options = read("16 4096 128 nt f8e4m3 1000 1003 1017 --cool 2").unwrap();
+    let expected =
+        [Case::new("single", [16, 4096, 128], Layout::NT).of_kind(Kind::Float8), Case::new("single", [1000, 1003, 1017], Layout::NN)];
     assert_eq!((options.cases, options.cool), (expected.to_vec(), Duration::from_secs(2)));
 }
 
@@ -97,6 +106,7 @@ fn wrong_words_are_named() {
         ("16 4096", "`16` needs a value"),
         ("16 0 8", "`N` needs a positive integer, not `0`"),
         ("16 16 8 XY", "unknown argument `XY`"),
+        ("16 16 16 NN f8e4m3", "the peers multiply `f8e4m3` in the layout NT only"),
         ("--cool -1", "`--cool` needs a number of seconds, not `-1`"),
         ("--rounds 0", "`--rounds` needs a positive integer, not `0`"),
     ] {
@@ -120,10 +130,10 @@ fn rows_show_the_best_version_and_means_leave_out_what_is_missing() {
         row("decode", [1, 1000, 1000], 5.0, &[("cublas", 10.0)], None),
     ];
     let expected = "\
-| product | layout | ours | cuBLAS | Triton | version | of cuBLAS | of Triton | SM MHz |
-|---|---|---:|---:|---:|---|---:|---:|---:|
-| 1000x1000x1000 | NT | 100.0 | 200.0 | 50.0 | persistent | 0.500x | 2.000x | 1755 |
-| 1x1000x1000 | NT | 0.4 | 0.2 | - | - | 2.000x | - | - |
+| product | type | layout | ours | cuBLAS | Triton | version | of cuBLAS | of Triton | SM MHz |
+|---|---|---|---:|---:|---:|---|---:|---:|---:|
+| 1000x1000x1000 | bf16 | NT | 100.0 | 200.0 | 50.0 | persistent | 0.500x | 2.000x | 1755 |
+| 1x1000x1000 | bf16 | NT | 0.4 | 0.2 | - | - | 2.000x | - | - |
 
 square (1 products), geometric means: 0.500x of cuBLAS, 2.000x of Triton, 0.500x of the faster of them
 decode (1 products), geometric means: 2.000x of cuBLAS, - of Triton, 2.000x of the faster of them

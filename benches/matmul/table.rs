@@ -38,7 +38,7 @@ impl Row {
 /// A table in Markdown, and behind it a line with the geometric means of each class, and one of all rows if there are several classes.
 pub(crate) fn table(rows: &[Row]) -> String {
     let mut text = String::from(
-        "| product | layout | ours | cuBLAS | Triton | version | of cuBLAS | of Triton | SM MHz |\n|---|---|---:|---:|---:|---|---:|---:|---:|\n",
+        "| product | type | layout | ours | cuBLAS | Triton | version | of cuBLAS | of Triton | SM MHz |\n|---|---|---|---:|---:|---:|---|---:|---:|---:|\n",
     );
     for row in rows {
         let Row { case, shape, ours_us, sm_mhz, .. } = row;
@@ -46,7 +46,8 @@ pub(crate) fn table(rows: &[Row]) -> String {
         let [of_cublas, of_triton, _] = row.ratios().map(ratio_text);
         let (version, triton_us) = row.triton().unzip();
         text += &format!(
-            "| {shape} | {} | {} | {} | {} | {} | {of_cublas} | {of_triton} | {} |\n",
+            "| {shape} | {} | {} | {} | {} | {} | {} | {of_cublas} | {of_triton} | {} |\n",
+            case.kind.name(),
             case.layout,
             tflops(Some(*ours_us)),
             tflops(row.cublas_us()),
