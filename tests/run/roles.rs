@@ -22,6 +22,7 @@ tests![
     programs_behind_the_ends<bf16>,
     any_order_of_warps<bf16>,
     drawn_extents<f16>,
+    pairs_of_workers<bf16>,
 ];
 
 /// The version of a kernel that a launch runs on a GPU with warpgroup products.
@@ -194,6 +195,22 @@ fn several_programs_of_a_worker<T: FloatValue>(lab: &mut Lab) {
     product!(eight, T, false, false, [128, 16, 16], lab, [128 * 18 - 1, 16 * 17 - 8, 16]);
     // Two programs of a worker multiply nothing between them.
     product!(four, T, false, true, [64, 8, 16], lab, [64 * 19, 8 * 31, 0]);
+}
+
+/// Tiles whose CTAs are in clusters of two, which share the blocks of `b`: an even number of rows of programs, an odd one, a single one, more programs than workers, and any order
+/// of warps.
+fn pairs_of_workers<T: FloatValue>(lab: &mut Lab) {
+    product!(eight, T, false, false, [128, 256, 16], lab, [256, 264, 40]);
+    product!(eight, T, false, true, [128, 256, 32], lab, [384, 256, 96]);
+    product!(eight, T, true, false, [128, 256, 16], lab, [120, 520, 16]);
+    product!(eight, T, false, false, [128, 256, 16], lab, [128 * 4 - 8, 256 * 5, 24]);
+    product!(eight, T, false, false, [128, 256, 16], lab, [256, 256, 0]);
+    for _ in 0..3 {
+        let seed = lab.below(1 << 30) as u64 + 1;
+        lab.device.set_sim_seed(seed);
+        product!(eight, T, false, true, [128, 256, 16], lab, [256, 512, 16 * 7]);
+    }
+    lab.device.set_sim_seed(0);
 }
 
 /// Orders of warps, and of asynchronous copies, that the simulator draws: slots that are used again, and blocks that are stored while others are multiplied.

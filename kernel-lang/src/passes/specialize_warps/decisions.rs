@@ -38,6 +38,8 @@ pub struct Decisions {
     pub registers: RoleRegisters,
     /// The CTAs that a multiprocessor runs at the same time.
     pub workers: u32,
+    /// Are CTAs in clusters of two, which share blocks?
+    pub pairs: bool,
     /// Workers take programs in groups of so many along the first axis of the grid.
     pub group: u32,
 }
@@ -114,6 +116,7 @@ impl Decisions {
             shared_bytes: 0,
             registers: schedule.role_registers(1),
             workers: 1,
+            pairs: plan.has_pairs,
             group: programs::group(plan.tile),
         }
     }

@@ -144,4 +144,56 @@ impl Slice {
         let results = &func.inst(inst).results;
         (0..results.len()).filter(|number| self.values[results[*number]]).collect()
     }
+
+    /// The values of the slice that may differ between programs along the first axis of the grid.
+    pub(super) fn vary_along_first_axis(&self, func: &Function) -> SideTable<Value, bool> {
+        let mut varies: SideTable<Value, bool> = SideTable::new();
+        let mut grows = true;
+        while grows {
+            grows = false;
+            for inst in func.all_insts() {
+                let data = func.inst(inst);
+                let mut found = matches!(data.op, Op::ProgramId { axis: 0 });
+                data.op.for_each_operand(&mut |operand| found |= varies[operand]);
+                let mut values = data.results.to_vec();
+                if self.control[inst] {
+                    // What a branch or a loop gives varies with anything that it is given, or that its regions compute.
+                    data.op.for_each_region(&mut |region| {
+                        values.extend(&func.region(region).params);
+                        let end = func.terminator(region);
+                        func.inst(end).op.for_each_operand(&mut |operand| found |= self.values[operand] && varies[operand]);
+                    });
+                }
+                if found {
+                    for value in values.into_iter().filter(|value| !func.ty(*value).is_tile()) {
+                        grows |= !std::mem::replace(&mut varies[value], true);
+                    }
+                }
+            }
+        }
+        varies
+    }
+
+    /// The branches and loops around an op, from the inside.
+    pub(super) fn around(&self, func: &Function, inst: Inst) -> Vec<Inst> {
+        let is_inside = |around: &Inst| {
+            let mut inside = false;
+            func.inst(*around).op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inner| inside |= inner == inst));
+            inside
+        };
+        func.all_insts().into_iter().filter(|around| self.control[*around]).filter(is_inside).collect()
+    }
+
+    /// What decides how often the regions of a branch or a loop are executed.
+    pub(super) fn decides(&self, func: &Function, around: Inst) -> Vec<Value> {
+        match &func.inst(around).op {
+            Op::If { cond, .. } => vec![*cond],
+            Op::For { lower, upper, step, .. } => vec![*lower, *upper, *step],
+            Op::While { test, .. } => match func.inst(func.terminator(*test)).op {
+                Op::Condition { cond, .. } => vec![cond],
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        }
+    }
 }
