@@ -19,6 +19,7 @@ tests![
     converted_weights,
     scaled_operands,
     operands_with_other_uses,
+    exact_elements_beside_products,
     chains,
     operands_from_outside_of_the_loop,
     stores_of_swapped_products,
@@ -266,6 +267,40 @@ fn operands_with_other_uses(lab: &mut Lab) {
     }
     sums!(false);
     sums!(true);
+}
+
+/// Of `f32` that other ops use as well, products round the elements, and nothing else does.
+fn exact_elements_beside_products(lab: &mut Lab) {
+    let [m, n, k] = [72, 136, 64];
+    let host: Vec<f32> =
+        lab.numbers::<f64>(k * m, -4.49, 4.49).into_iter().map(|number| number.round() as f32 * (1.0 + 2f32.powi(-20))).collect();
+    let other: Vec<f32> = exact(lab, k * n);
+    let (x, y) = (lab.input_at(&host, 0), lab.input_at(&other, 0));
+    let (mut z, mut out) = (lab.output_at::<f32>(m * n, 0), lab.output_at::<f32>(m, 0));
+    lab.launch("rounded", Roles, || rounded(x.slice(), y.slice(), &mut z.slice(), &mut out.slice(), m, n, k).grid((2, 3)).launch());
+    let product =
+        |at: usize| (0..k).fold(0.0, |sum, inner| sum + f64::from(host[inner * m + at / n]).round() * f64::from(other[at % n * k + inner]));
+    check_bits(&z.read(), |at| product(at) as f32);
+    // A sum has one term for each block, which is exact.
+    check_bits(&out.read(), |row| host[row] + host[32 * m + row]);
+}
+
+/// `z = trans(x) * trans(y)`, and the sums of the first elements of the blocks of `x`.
+#[kernel(num_warps = 4, num_stages = 2)]
+fn rounded(x: Ptr<f32>, y: Ptr<f32>, z: PtrMut<f32>, sums: PtrMut<f32>, rows: usize, columns: usize, inner: usize) {
+    let row = (program_id(0) * 64 + arange(0, 64)).col();
+    let column = (program_id(1) * 64 + arange(0, 64)).row();
+    let (mut total, mut of_rows) = (zeros::<f32>([64, 64]), zeros::<f32>([64]));
+    for first in range(0, inner, 32) {
+        let k = first + arange(0, 32);
+        let a = load(x + k.row() * rows + row, mask = (row < rows) & (k.row() < inner));
+        let b = load(y + column * inner + k.col(), mask = (column < columns) & (k.col() < inner));
+        total += dot(a, b, precision = "tf32");
+        of_rows += sum(select(arange(0, 32).row() == 0, a, 0.0), axis = 1);
+    }
+    store(z + row * columns + column, total, mask = (row < rows) & (column < columns));
+    let row = program_id(0) * 64 + arange(0, 64);
+    store(sums + row, of_rows, mask = (row < rows) & (program_id(1) == 0));
 }
 
 /// `z = f16(q * trans(k)) * v` over the rows of `k` and `v`: what attention does without its softmax. The first product's sums are an operand of the second one.

@@ -23,6 +23,7 @@ tests![
     any_order_of_warps<bf16>,
     drawn_extents<f16>,
     pairs_of_workers<bf16>,
+    programs_of_different_lengths,
 ];
 
 /// The version of a kernel that a launch runs on a GPU with warpgroup products.
@@ -211,6 +212,34 @@ fn pairs_of_workers<T: FloatValue>(lab: &mut Lab) {
         product!(eight, T, false, true, [128, 256, 16], lab, [256, 512, 16 * 7]);
     }
     lab.device.set_sim_seed(0);
+}
+
+/// `z[row, column] = sum(a[row, k] * b[k, column])` for the `k` in front of the end of the program's rows.
+#[kernel(num_warps = 8, num_stages = 3)]
+fn triangle(x: Ptr<bf16>, y: Ptr<bf16>, z: PtrMut<f32>, rows: usize, columns: usize, inner: usize) {
+    let row = (program_id(0) * 128 + arange(0, 128)).col();
+    let column = (program_id(1) * 256 + arange(0, 256)).row();
+    let mut total = zeros::<f32>([128, 256]);
+    for first in range(0, min(inner, 16 * (program_id(0) + 1)), 16) {
+        let k = first + arange(0, 16);
+        let a = load(x + row * inner + k.row(), mask = (row < rows) & (k.row() < inner));
+        let b = load(y + k.col() * columns + column, mask = (column < columns) & (k.col() < inner));
+        total += dot(a, b);
+    }
+    store(z + row * columns + column, total, mask = (row < rows) & (column < columns));
+}
+
+/// Programs that read different numbers of blocks share none.
+fn programs_of_different_lengths(lab: &mut Lab) {
+    let extents @ [m, n, k] = [512, 256, 64];
+    let of = Matrices::<bf16>::new(lab, extents, [false, false]);
+    let mut out = lab.output_at::<f32>(m * n, 0);
+    lab.launch("triangle", Roles, || triangle(of.a.slice(), of.b.slice(), &mut out.slice(), m, n, k).grid((4, 1)).launch());
+    check_bits(&out.read(), |at| {
+        let (row, column) = (at / n, at % n);
+        (0..16 * (row / 128 + 1)).fold(0.0, |sum, inner| sum + of.host[0][row * k + inner].wide() * of.host[1][inner * n + column].wide())
+            as f32
+    });
 }
 
 /// Orders of warps, and of asynchronous copies, that the simulator draws: slots that are used again, and blocks that are stored while others are multiplied.
