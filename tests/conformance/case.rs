@@ -13,11 +13,13 @@ pub(crate) type Check = Result<(), String>;
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) run: Box<dyn Fn(&mut Lab) -> Check + Send + Sync>,
+    /// Does it run only on GPUs, and where all cases are asked for? A usual run has no time for it.
+    pub(crate) is_further: bool,
 }
 
 impl Case {
     pub(crate) fn new(name: impl Into<String>, run: impl Fn(&mut Lab) -> Check + Send + Sync + 'static) -> Case {
-        Case { name: name.into(), run: Box::new(run) }
+        Case { name: name.into(), run: Box::new(run), is_further: false }
     }
 }
 

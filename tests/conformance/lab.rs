@@ -25,6 +25,8 @@ pub(crate) struct Lab {
 /// A kernel in the language, and how its work is spread.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Source {
+    /// The name by which reports of the simulator call the kernel.
+    pub(crate) name: &'static str,
     pub(crate) text: String,
     pub(crate) schedule: Schedule,
 }
@@ -48,7 +50,7 @@ pub(crate) const NAMES: [&str; 12] =
 impl Source {
     /// A kernel of four warps.
     pub(crate) fn new(text: impl Into<String>) -> Source {
-        Source { text: text.into(), schedule: Schedule::DEFAULT }
+        Source { name: "case", text: text.into(), schedule: Schedule::DEFAULT }
     }
 
     pub(crate) fn warps(mut self, num_warps: u32) -> Source {
@@ -83,7 +85,7 @@ impl Source {
         // A kernel is a static of the program; these live as long as the tests.
         // SAFETY: the frontend has made the text of a safe kernel.
         let leak =
-            || &*Box::leak(Box::new(unsafe { private::Kernel::new("case", Box::leak(ir.into_boxed_str()), self.schedule, &[], &[]) }));
+            || &*Box::leak(Box::new(unsafe { private::Kernel::new(self.name, Box::leak(ir.into_boxed_str()), self.schedule, &[], &[]) }));
         Ok(*kernels.get_or_insert_default().entry(self.clone()).or_insert_with(leak))
     }
 }
@@ -121,7 +123,6 @@ impl Lab {
     }
 
     /// As [`Lab::launch`], with all tensors at aligned addresses.
-    #[allow(dead_code, reason = "for kernels whose fast path needs all of them; cases and random kernels draw")]
     pub(crate) fn launch_aligned(&mut self, source: &Source, grid: [usize; 3], args: &mut [Arg<'_>]) -> Result<(), String> {
         self.launch_at(source, grid, args, |_| 0)
     }

@@ -2,9 +2,11 @@
 //! CPU, on simulated GPUs and on the first GPU, and held to a reference in plain Rust that shares nothing with the compiler.
 //!
 //! A case is one trial a device: `cpu::bin_op::add-i8-f32`. Inputs are fresh in every run; a failure prints its seed, and `GALATEA_SEED` sets it.
+//! Most combinations of options of `dot` run only on GPUs, and everywhere if `GALATEA_CASES` is `all`.
 
 mod array;
 mod case;
+mod covering;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod lab;
@@ -27,6 +29,7 @@ use lab::Lab;
 fn main() {
     let arguments = Arguments::from_args();
     let seed = seed();
+    let runs_all = std::env::var("GALATEA_CASES").is_ok_and(|cases| cases == "all");
     let columns = devices::columns(seed);
     let themes = themes::all();
     let rows: Vec<table::Row> = themes.iter().map(table::Row::new).collect();
@@ -36,10 +39,11 @@ fn main() {
             let name = format!("{}::{}", theme.name, case.name);
             let case = Arc::new(case);
             // The targets differ in few instructions. Unless a filter is given, each run draws a third of the cases for the older one.
-            let is_drawn = arguments.filter.is_some() || draw(&name, seed).is_multiple_of(3);
+            let is_drawn = runs_all || arguments.filter.is_some() || draw(&name, seed).is_multiple_of(3);
+            let is_left_out = case.is_further && !runs_all;
             trials.extend(columns.iter().map(|column| {
                 let (case, case_name) = (case.clone(), name.clone());
-                let is_skipped = !is_drawn && column.is_older_target();
+                let is_skipped = !is_drawn && column.is_older_target() || is_left_out && !column.is_gpu();
                 let skipped = move |_| is_skipped.then_some("skipped: not drawn in this run");
                 column.trial_unless(&name, skipped, move |device| run(&case, device, &case_name, seed))
             }));

@@ -72,9 +72,15 @@ fn render(rows: &[Row]) -> String {
          ```sh\n\
          cargo test --workspace --test conformance                        # all of them on every device, but a third of them on simulated sm_80\n\
          cargo test --workspace --test conformance -- sim:sm_80::         # all of them on one device; a theme: sim::scan2d::\n\
+         GALATEA_CASES=all cargo test --workspace --test conformance      # and all combinations of options of `dot`\n\
          BLESS=1 cargo test --workspace --test conformance table          # writes this file\n\
          ```\n\n\
          The suite fails unless every case passes and this file is what its tables say.\n\n\
+         The themes `dot_loop`, `dot_loop_roles` and `dot_loop_normal` combine the options of a product: types and precision, how operands are stored, the tile\n\
+         and what is left of it at the ends, strides, stages, trip counts, warps, what happens to the sums, the grid and the alignment. They are rounds of cases,\n\
+         each with all pairs of options. The first round of a theme runs by default; all of them run on a GPU, and everywhere with `GALATEA_CASES=all`.\n\
+         Sums are exact, and the results compared exactly, but in `dot_loop_normal`, where elements are random and each sum has an error bound. On the simulated\n\
+         `sm_90a`, a case also fails if it runs the wrong version of the kernel: with warp roles, or without.\n\n\
          | suite | cases in Triton | of these not applicable | themes here | cases here, all passing |\n\
          |---|---:|---:|---:|---:|\n",
     );

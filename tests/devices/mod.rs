@@ -34,6 +34,12 @@ impl Column {
         self.name == "sim:sm_80"
     }
 
+    /// Is it a GPU, where kernels take the least time?
+    #[allow(dead_code, reason = "only `conformance` has cases for GPUs")]
+    pub(crate) fn is_gpu(&self) -> bool {
+        self.name == "cuda"
+    }
+
     /// The trial of a test in this column.
     #[allow(dead_code, reason = "`run` and `conformance` say where a test says nothing")]
     pub(crate) fn trial(&self, name: &str, test: impl FnOnce(Device) -> std::result::Result<(), Failed> + Send + 'static) -> Trial {

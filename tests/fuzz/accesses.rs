@@ -9,7 +9,7 @@ use crate::writer::{Writer, fits};
 
 /// The largest magnitude among a tensor's elements, if they are whole numbers.
 pub(crate) fn whole(tensor: &Tensor) -> Option<f64> {
-    tensor.is_whole.then_some(crate::check::LARGEST_WHOLE)
+    tensor.is_whole.then_some(tensor.largest as f64)
 }
 
 /// The option `other` of a masked load: a random number, or no option. Without it, masked-off elements are zero.

@@ -10,7 +10,6 @@ use crate::array::{Array, Tolerance};
 use crate::kernel::{Kernel, Sizes, Tensor};
 use crate::lab::{Arg, Lab, Source};
 use crate::number::Number;
-use crate::tile::is_float;
 
 /// Launches of clusters, and kernels that clusters cannot run and one CTA does.
 static CLUSTERS: AtomicUsize = AtomicUsize::new(0);
@@ -21,9 +20,6 @@ pub(crate) fn report() {
     let [ran, refused] = [&CLUSTERS, &REFUSED].map(|count| count.load(Ordering::Relaxed));
     println!("{ran} launches of clusters; {refused} kernels that clusters cannot run used one CTA");
 }
-
-/// The largest magnitude in a tensor of whole numbers.
-pub(crate) const LARGEST_WHOLE: f64 = 20.0;
 
 /// Holds a device to what the CPU computes, and to what it computes itself when it runs again.
 pub(crate) fn check(kernel: &Kernel, device: Device, seed: u64) -> Result<(), String> {
@@ -67,13 +63,17 @@ fn written(kernel: &Kernel, source: &mut Source, sizes: Sizes, mut lab: Lab) -> 
     if !lab.has_clusters() {
         on_device.schedule.num_ctas = 1;
     }
-    let result = lab.launch(&on_device, [sizes.programs, 1, 1], &mut args);
-    match result {
+    let grid = [sizes.programs, 1, 1];
+    let mut launch = |lab: &mut Lab, source: &Source| match kernel.is_aligned {
+        true => lab.launch_aligned(source, grid, &mut args),
+        false => lab.launch(source, grid, &mut args),
+    };
+    match launch(&mut lab, &on_device) {
         // The compiler refuses ops that would move elements between CTAs, before anything runs.
         Err(error) if error.contains("between the CTAs of a program") => {
             source.schedule.num_ctas = 1;
             REFUSED.fetch_add(1, Ordering::Relaxed);
-            lab.launch(source, [sizes.programs, 1, 1], &mut args)?;
+            launch(&mut lab, source)?;
         }
         result => {
             result?;
@@ -90,7 +90,6 @@ fn elements(lab: &mut Lab, tensor: &Tensor, programs: usize) -> Array {
     if !tensor.is_whole {
         return lab.any(tensor.dtype, len);
     }
-    let largest = LARGEST_WHOLE as i128;
-    let least = if is_float(tensor.dtype) || tensor.dtype.is_signed_int() { -largest } else { 0 };
-    lab.ints(tensor.dtype, len, least, largest + 1)
+    let least = if tensor.dtype.is_float() || tensor.dtype.is_signed_int() { -tensor.largest } else { 0 };
+    lab.ints(tensor.dtype, len, least, tensor.largest + 1)
 }

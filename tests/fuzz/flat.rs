@@ -50,7 +50,7 @@ pub(crate) fn write(mut writer: Writer<'_>) -> Kernel {
     let mut schedule = kernel_lang::Schedule::DEFAULT;
     schedule.num_warps = writer.pick(&[1, 2, 4, 8]);
     let launches = (0..3).map(|_| sizes(&mut writer)).collect();
-    Kernel { tensors: writer.tensors, lines: writer.lines, schedule, is_unchecked: false, launches }
+    Kernel { tensors: writer.tensors, lines: writer.lines, schedule, is_unchecked: false, is_aligned: false, launches }
 }
 
 fn sizes(writer: &mut Writer<'_>) -> Sizes {

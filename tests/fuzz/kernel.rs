@@ -8,6 +8,9 @@ use crate::lab::Source;
 /// Elements that each program has to itself in a tensor that is written.
 pub(crate) const ROOM: usize = 4096;
 
+/// The largest magnitude in most tensors of whole numbers.
+pub(crate) const LARGEST_WHOLE: i128 = 20;
+
 /// The sizes of a launch: the number of programs, and the last arguments of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
@@ -26,8 +29,10 @@ pub(crate) struct Tensor {
     pub(crate) is_whole: bool,
     /// Do programs write, each to its own [`ROOM`]? Else all of them read.
     pub(crate) is_written: bool,
-    /// Do all programs change it, by atomics of which the order does not matter?
+    /// Do all programs change it, by atomics of which the order does not matter, or each other elements?
     pub(crate) is_shared: bool,
+    /// The largest magnitude of whole numbers.
+    pub(crate) largest: i128,
     /// Elements that are read or shared, or elements of a program's room that are taken.
     pub(crate) len: usize,
 }
@@ -39,13 +44,15 @@ pub(crate) struct Kernel {
     pub(crate) schedule: Schedule,
     /// Is it a kernel without bounds checks, which also has addresses of the tensors that it writes?
     pub(crate) is_unchecked: bool,
+    /// Are all tensors at aligned addresses?
+    pub(crate) is_aligned: bool,
     pub(crate) launches: Vec<Sizes>,
 }
 
 impl Tensor {
     /// A tensor of small whole numbers that all programs read.
     pub(crate) fn input(name: &'static str, dtype: Dtype, len: usize) -> Tensor {
-        Tensor { name, dtype, is_whole: true, is_written: false, is_shared: false, len }
+        Tensor { name, dtype, is_whole: true, is_written: false, is_shared: false, largest: LARGEST_WHOLE, len }
     }
 
     /// A tensor in which each program writes its own part.

@@ -8,8 +8,8 @@
 //! A program writes its own part of a tensor, also by addresses of the same memory, which kernels without bounds checks load; what all programs write, they write by
 //! atomics whose order does not matter. Some kernels are shared by the CTAs of a cluster where the device has clusters.
 //!
-//! A kernel is one trial a device: `sim::kernel_7`. `GALATEA_SEED` draws others, `GALATEA_FUZZ` says how many, and with `GALATEA_MINIMISE` one that fails
-//! loses what it fails without. A failure prints its source.
+//! A kernel is one trial a device: `sim::kernel_7`, and `sim::product_7` of those with matrix products. `GALATEA_SEED` draws others, `GALATEA_FUZZ` says how many
+//! of both, and with `GALATEA_MINIMISE` one that fails loses what it fails without. A failure prints its source.
 
 mod accesses;
 #[allow(dead_code, reason = "conformance uses all of it")]
@@ -33,6 +33,7 @@ mod minimise;
 #[path = "../conformance/number.rs"]
 mod number;
 mod pairs;
+mod products;
 mod ragged;
 mod rows;
 mod shapes;
@@ -49,16 +50,26 @@ use lab::Lab;
 
 /// So many as a usual run of the tests has time for.
 const KERNELS: u64 = 100;
+/// The same of kernels with matrix products.
+const PRODUCTS: u64 = 36;
+
+/// Writes a kernel.
+type Write = fn(&mut Lab) -> kernel::Kernel;
 
 fn main() {
     let arguments = Arguments::from_args();
     let seed = number_of("GALATEA_SEED").unwrap_or(1);
-    let kernels = number_of("GALATEA_FUZZ").unwrap_or(KERNELS);
     let [_cpu, devices @ ..] = devices::columns(seed);
     let mut trials = Vec::new();
-    for number in 0..kernels {
-        let name = format!("kernel_{number}");
-        trials.extend(devices.iter().map(|column| column.trial(&name, move |device| run(device, seed, number))));
+    let families: [(&str, u64, Write); 2] = [("kernel", KERNELS, writer::write), ("product", PRODUCTS, writer::write_products)];
+    for (family, usual, write) in families {
+        for number in 0..number_of("GALATEA_FUZZ").unwrap_or(usual) {
+            let name = format!("{family}_{number}");
+            trials.extend(devices.iter().map(|column| {
+                let own = name.clone();
+                column.trial(&name, move |device| run(device, seed, write, &own, number))
+            }));
+        }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     check::report();
@@ -70,14 +81,14 @@ fn number_of(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not `{text}`")))
 }
 
-fn run(device: Device, seed: u64, number: u64) -> Result<(), Failed> {
-    let kernel = writer::write(&mut Lab::new(Device::cpu(), seed, &format!("kernel_{number}")));
+fn run(device: Device, seed: u64, write: Write, name: &str, number: u64) -> Result<(), Failed> {
+    let kernel = write(&mut Lab::new(Device::cpu(), seed, name));
     let wrong = |kernel: &kernel::Kernel| check::check(kernel, device, seed).err();
     let Some(error) = wrong(&kernel) else { return Ok(()) };
     let least = if std::env::var_os("GALATEA_MINIMISE").is_some() { minimise::minimise(&kernel, &error, wrong) } else { kernel };
     let source = least.source();
     Err(Failed::from(format!(
-        "{error}\n{:?}\n{}launched with {:?}\nto repeat: GALATEA_SEED={seed} GALATEA_FUZZ={} cargo test --workspace --test fuzz -- kernel_{number}",
+        "{error}\n{:?}\n{}launched with {:?}\nto repeat: GALATEA_SEED={seed} GALATEA_FUZZ={} cargo test --workspace --test fuzz -- {name}",
         source.schedule,
         source.text,
         least.launches,

@@ -2,7 +2,7 @@
 
 use galatea::Dtype;
 
-use crate::check::LARGEST_WHOLE;
+use crate::kernel::LARGEST_WHOLE;
 use crate::tile::flat;
 use crate::writer::{Writer, fits};
 
@@ -34,7 +34,7 @@ pub(crate) fn sweep(writer: &mut Writer<'_>) -> Option<()> {
     let mask = if writer.chance(25) { format!(", mask = {at} + {} < n", flat(&shape)) } else { String::new() };
     writer.line(format!("{acc} += load({loaded} + ({at} + {}){mask});", flat(&shape)));
     writer.line("}");
-    let acc = writer.declare_value(acc, dtype, &shape, Some(LARGEST_WHOLE * 8.0));
+    let acc = writer.declare_value(acc, dtype, &shape, Some(LARGEST_WHOLE as f64 * 8.0));
     // Each warp has a part of what shows the largest element, also where the elements are copies.
     let most = writer.name();
     writer.line(format!("let {most} = max({});", acc.name));

@@ -5,7 +5,7 @@ use galatea::Dtype;
 use crate::kernel::{Kernel, ROOM, Sizes, Tensor};
 use crate::lab::Lab;
 use crate::tile::{Value, exact_below, flat, index, is_float};
-use crate::{accesses, control, elements, flat, pairs, ragged, rows, shapes, sweeps, transposes, walks};
+use crate::{accesses, control, elements, flat, pairs, products, ragged, rows, shapes, sweeps, transposes, walks};
 
 pub(crate) struct Writer<'a> {
     pub(crate) lab: &'a mut Lab,
@@ -91,17 +91,7 @@ pub(crate) fn write(lab: &mut Lab) -> Kernel {
         2 => (false, 4),
         _ => (false, 1),
     };
-    let mut writer = Writer {
-        lab,
-        tensors: Vec::new(),
-        scope: Vec::new(),
-        lines: Vec::new(),
-        depth: 0,
-        is_unchecked,
-        is_cluster: num_ctas > 1,
-        combined: None,
-        names: 0,
-    };
+    let mut writer = Writer { is_unchecked, is_cluster: num_ctas > 1, ..Writer::new(lab) };
     match writer.below(16) {
         0..=3 => return flat::write(writer),
         4 => return transposes::write(writer),
@@ -128,10 +118,29 @@ pub(crate) fn write(lab: &mut Lab) -> Kernel {
     schedule.num_stages = writer.pick(&[1, 2, 3, 4]);
     schedule.num_ctas = num_ctas;
     let launches = vec![writer.sizes(), writer.sizes()];
-    Kernel { tensors: writer.tensors, lines: writer.lines, schedule, is_unchecked, launches }
+    Kernel { tensors: writer.tensors, lines: writer.lines, schedule, is_unchecked, is_aligned: false, launches }
+}
+
+/// The same with matrix products.
+pub(crate) fn write_products(lab: &mut Lab) -> Kernel {
+    products::write(Writer::new(lab))
 }
 
 impl Writer<'_> {
+    fn new(lab: &mut Lab) -> Writer<'_> {
+        Writer {
+            lab,
+            tensors: Vec::new(),
+            scope: Vec::new(),
+            lines: Vec::new(),
+            depth: 0,
+            is_unchecked: false,
+            is_cluster: false,
+            combined: None,
+            names: 0,
+        }
+    }
+
     /// The kernel of all lines, with three launches of up to so many programs, whose sizes are extents of this list.
     pub(crate) fn into_kernel(mut self, extents: &[usize], most_programs: usize) -> Kernel {
         let mut schedule = kernel_lang::Schedule::DEFAULT;
@@ -141,7 +150,7 @@ impl Writer<'_> {
             let [n, stride, last] = [0; 3].map(|_| self.pick(extents));
             launches.push(Sizes { programs: 1 + self.below(most_programs), n, stride, first: self.below(4), last });
         }
-        Kernel { tensors: self.tensors, lines: self.lines, schedule, is_unchecked: false, launches }
+        Kernel { tensors: self.tensors, lines: self.lines, schedule, is_unchecked: false, is_aligned: false, launches }
     }
 
     pub(crate) fn below(&mut self, end: usize) -> usize {

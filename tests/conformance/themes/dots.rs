@@ -9,17 +9,17 @@ use crate::number::{Number, round};
 
 /// The types of the operands and of the sums, and how exact products are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Kind {
-    factors: [Dtype; 2],
-    sum: Dtype,
-    precision: &'static str,
+pub(super) struct Kind {
+    pub(super) factors: [Dtype; 2],
+    pub(super) sum: Dtype,
+    pub(super) precision: &'static str,
 }
 
-const fn kind(a: Dtype, b: Dtype, sum: Dtype, precision: &'static str) -> Kind {
+pub(super) const fn kind(a: Dtype, b: Dtype, sum: Dtype, precision: &'static str) -> Kind {
     Kind { factors: [a, b], sum, precision }
 }
 
-const KINDS: [Kind; 10] = [
+pub(super) const KINDS: [Kind; 10] = [
     kind(Dtype::F16, Dtype::F16, Dtype::F16, ""),
     kind(Dtype::F16, Dtype::F16, Dtype::F32, ""),
     kind(Dtype::Bf16, Dtype::Bf16, Dtype::F32, ""),
@@ -33,14 +33,14 @@ const KINDS: [Kind; 10] = [
 ];
 
 impl Kind {
-    fn name(self) -> String {
+    pub(super) fn name(self) -> String {
         let [a, b] = self.factors;
         let precision = if self.precision.is_empty() { String::new() } else { format!("-{}", self.precision) };
         format!("{a}-{b}-{}{precision}", self.sum)
     }
 
     /// A product of tiles, as an expression of the language.
-    fn product(self, a: &str, b: &str) -> String {
+    pub(super) fn product(self, a: &str, b: &str) -> String {
         let precision = if self.precision.is_empty() { String::new() } else { format!(", precision = \"{}\"", self.precision) };
         format!("dot({a}, {b}, acc_type = {}{precision})", self.sum)
     }

@@ -6,6 +6,8 @@ mod arithmetic;
 mod atomics;
 mod casts;
 mod control;
+mod dot_loops;
+mod dot_rounds;
 mod dots;
 mod math;
 mod memory;
@@ -187,6 +189,9 @@ pub(crate) fn all() -> Vec<Theme> {
             "maxnreg" 1 control::maxnreg(),
             "dot" 588 dots::dot(),
             "dot3d" 255 dots::dot3d(),
+            "dot_loop" 0 dot_rounds::dot_loop(),
+            "dot_loop_roles" 0 dot_rounds::dot_loop_roles(),
+            "dot_loop_normal" 0 dot_rounds::dot_loop_normal(),
         ;
         Standard:
             "sort" 120 standard::sort(),
