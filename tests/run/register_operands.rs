@@ -282,7 +282,7 @@ fn exact_elements_beside_products(lab: &mut Lab) {
         |at: usize| (0..k).fold(0.0, |sum, inner| sum + f64::from(host[inner * m + at / n]).round() * f64::from(other[at % n * k + inner]));
     check_bits(&z.read(), |at| product(at) as f32);
     // A sum has one term for each block, which is exact.
-    check_bits(&out.read(), |row| host[row] + host[32 * m + row]);
+    check_bits(&out.read(), |row| host[row] + host[32 * m + row] + 0.0);
 }
 
 /// `z = trans(x) * trans(y)`, and the sums of the first elements of the blocks of `x`.

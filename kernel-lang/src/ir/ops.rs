@@ -568,9 +568,7 @@ define_ops! {
     RunsIf = "runs_if" { cond: Value },
     /// Runs `producer` in one thread of a warpgroup of its own, and `consumer` in all threads of the schedule, at the same time. The producer has only
     /// scalars.
-    ///
-    /// With `pairs`, a launch value, two consecutive CTAs are a cluster. If it is true, they run two consecutive programs at the same time, which read the same shared blocks.
-    Roles = "roles" { producer: Region, consumer: Region, pairs: Option<Value> },
+    Roles = "roles" { producer: Region, consumer: Region },
     /// A queue of `slots` groups of blocks in shared memory, from the producer to the consumer. Each result names one block of every slot. Both sides use the slots in
     /// the same order, over and over.
     Ring = "ring" { slots: u32 },
@@ -580,8 +578,8 @@ define_ops! {
     /// that of the tensor. `place` has three parts, each with a number for each axis: the index of the first element, the extents of the tensor, and its strides in
     /// elements. A third axis is one along which the block has one element. Elements outside of the extents become 0. Address, extents and strides are launch values, and the
     /// stride of neighbours is the constant 1. `evict` is the priority in the L2; if it is not set and `once` is true, the kernel reads the elements once, and they leave the
-    /// L2 first. If `tf32`, elements of `f32` are rounded to the nearest of `tf32`. If `shared`, both CTAs of a pair copy the same block: each of them one half, to both.
-    CopyBlock = "copy_block" { block: Value, base: Value, address: Value, place: Vec<Value>, once: Option<Value>, evict: Evict, tf32: bool, shared: bool },
+    /// L2 first. If `tf32`, elements of `f32` are rounded to the nearest of `tf32`.
+    CopyBlock = "copy_block" { block: Value, base: Value, address: Value, place: Vec<Value>, once: Option<Value>, evict: Evict, tf32: bool },
     /// In the consumer: stores a tile in a block of a tensor, asynchronously, through shared memory. `value` has the layout of a product's accumulators, of one that is
     /// swapped if the store is. `address` and `place` are as in `copy_block`; elements outside of the extents are not stored. The kernel accesses the tensor nowhere
     /// else, and a row has a multiple of 16 bytes.

@@ -408,7 +408,7 @@ impl Verifier<'_> {
                 self.pure_scalars(*combine);
             }
             Op::IfAny { .. } => self.if_any(inst, results),
-            Op::Roles { producer, consumer, .. } => {
+            Op::Roles { producer, consumer } => {
                 for region in [producer, consumer] {
                     self.region(*region, Terminator::Yield);
                     if ended(region) && !(func.yielded(*region).is_empty() && func.region(*region).params.is_empty()) {

@@ -17,8 +17,6 @@
 //! // kernel @launch_values(..) {
 //! ```
 //!
-//! `, 2 CTAs a cluster` ends the second line if two consecutive CTAs are a cluster. A launch then has an even number of CTAs.
-//!
 //! The axes of a map begin with the innermost, whose stride is 1; so there is one stride less. Extents and strides count elements. A swizzle permutes chunks of 16
 //! bytes inside of so many bytes of shared memory, 0 for none.
 
@@ -45,8 +43,6 @@ pub const MAP_BYTES: usize = 128;
 /// The alignment of the parameter with a tensor map, in bytes.
 pub const MAP_ALIGNMENT: usize = 64;
 
-/// The end of the line with the sizes, if CTAs are in clusters of two.
-const PAIRS: &str = ", 2 CTAs a cluster";
 /// The type of a tensor map whose copies round.
 const TF32: &str = "tf32";
 const MOST_THREADS: u32 = 1024;
@@ -68,8 +64,6 @@ pub struct PersistentEntry {
     pub shared_bytes: u32,
     /// The CTAs of a launch for each multiprocessor, if there are as many programs.
     pub ctas_per_multiprocessor: u32,
-    /// The CTAs of a cluster: 1 or 2.
-    pub ctas_per_cluster: u32,
     /// The tensor maps that it takes, in order.
     pub maps: Vec<TensorMap>,
 }
@@ -140,10 +134,8 @@ impl PersistentEntry {
         let mut lines = above.lines();
         let name = lines.next().and_then(|line| line.strip_prefix(&HEADER[1..])).unwrap_or_default();
         let size = lines.next().unwrap_or_default();
-        let (size, ctas_per_cluster) = size.strip_suffix(PAIRS).map_or((size, 1), |size| (size, 2));
         let [threads, shared_bytes, ctas_per_multiprocessor] = sizes(size).ok_or_else(|| malformed(size))?;
-        let name = name.to_owned();
-        let mut entry = PersistentEntry { name, threads, shared_bytes, ctas_per_multiprocessor, ctas_per_cluster, maps: Vec::new() };
+        let mut entry = PersistentEntry { name: name.to_owned(), threads, shared_bytes, ctas_per_multiprocessor, maps: Vec::new() };
         for line in lines {
             if entry.maps.len() == MOST_MAPS {
                 return Err(format!("an entry has at most {MOST_MAPS} tensor maps"));
@@ -241,12 +233,11 @@ impl TensorMap {
 /// The lines of the comment in front of the launch values.
 impl fmt::Display for PersistentEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PersistentEntry { name, threads, shared_bytes, ctas_per_multiprocessor, ctas_per_cluster, maps } = self;
+        let PersistentEntry { name, threads, shared_bytes, ctas_per_multiprocessor, maps } = self;
         writeln!(f, "{}{name}", &HEADER[1..])?;
         writeln!(
             f,
-            "// {threads} threads and {shared_bytes} bytes of shared memory a CTA, {ctas_per_multiprocessor} CTAs a multiprocessor{}",
-            if *ctas_per_cluster > 1 { PAIRS } else { "" }
+            "// {threads} threads and {shared_bytes} bytes of shared memory a CTA, {ctas_per_multiprocessor} CTAs a multiprocessor"
         )?;
         maps.iter().enumerate().try_for_each(|(number, map)| writeln!(f, "// {}: {map}", map_name(number)))
     }

@@ -78,7 +78,6 @@ pub fn run(func: &Function, target: &Asked, schedule: Schedule) -> Result<(Funct
     let slice = slice::of(&original, &plan)?;
     // The target is asked last, so that the other kernels of two targets share one compilation.
     plan.fit(target, schedule)?;
-    plan.pair(&original, &slice);
     let mut special = original.clone();
     roles::build(&mut special, &original, &plan, &slice);
     Ok((special, Decisions::of(&original, &plan, schedule)))

@@ -26,7 +26,6 @@ pub(crate) struct Persistent<F> {
     pub(crate) shared_bytes: u32,
     /// The CTAs that the device holds at the same time.
     most_ctas: u64,
-    ctas_per_cluster: u64,
     values: LaunchValues,
     asked: Asked,
     maps: Box<[TensorMap]>,
@@ -58,15 +57,12 @@ pub(crate) struct Prepared {
 
 impl<F> Persistent<F> {
     pub(crate) fn new(function: F, entry: PersistentEntry, values: LaunchValues, multiprocessors: u64) -> Persistent<F> {
-        let PersistentEntry { threads, shared_bytes, ctas_per_multiprocessor, ctas_per_cluster, maps, .. } = entry;
-        let (most_ctas, ctas_per_cluster) = (multiprocessors * u64::from(ctas_per_multiprocessor), u64::from(ctas_per_cluster));
+        let PersistentEntry { threads, shared_bytes, ctas_per_multiprocessor, maps, .. } = entry;
         Persistent {
             function,
             threads,
             shared_bytes,
-            // A launch has whole clusters.
-            most_ctas: (most_ctas / ctas_per_cluster * ctas_per_cluster).max(ctas_per_cluster),
-            ctas_per_cluster,
+            most_ctas: multiprocessors * u64::from(ctas_per_multiprocessor),
             asked: Asked::of(&values),
             values,
             maps: maps.into(),
@@ -107,7 +103,7 @@ impl<F> Persistent<F> {
         }
         let maps = self.maps.iter().map(|map| encode(map, &map.tensor(&parameters)?)).collect::<Option<_>>()?;
         let programs = grid.iter().map(|programs| u64::from(*programs)).fold(1, u64::saturating_mul);
-        let ctas = u32::try_from(programs.min(self.most_ctas).next_multiple_of(self.ctas_per_cluster)).ok()?;
+        let ctas = u32::try_from(programs.min(self.most_ctas)).ok()?;
         Some(Prepared { ctas, parameters: parameters.into(), maps })
     }
 }

@@ -438,11 +438,11 @@ impl Emitter<'_> {
             Op::NumWorkers {} => self.special("%nctaid.x", data.results[0]),
             // The host decides which version runs.
             Op::RunsIf { .. } => {}
-            Op::Roles { producer, consumer, .. } => self.roles(*producer, *consumer),
+            Op::Roles { producer, consumer } => self.roles(*producer, *consumer),
             Op::Ring { slots } => self.ring(inst, *slots),
             Op::RingAcquire { ring } => self.ring_acquire(*ring),
-            Op::CopyBlock { block, base, address, place, once, evict, tf32, shared } => {
-                self.copy_block(*block, Tensor { base: *base, address: *address, place, tf32: *tf32 }, (*once, *evict), *shared);
+            Op::CopyBlock { block, base, address, place, once, evict, tf32 } => {
+                self.copy_block(*block, Tensor { base: *base, address: *address, place, tf32: *tf32 }, *once, *evict);
             }
             Op::StoreBlock { base, value, address, place, swapped } => {
                 self.store_block(Tensor { base: *base, address: *address, place, tf32: false }, *value, *swapped);

@@ -112,8 +112,7 @@ impl Emitter<'_> {
             maxnreg = Some(schedule.role_registers(self.workers()).at_first);
             let maps = self.rings.maps().cloned().collect();
             let ctas_per_multiprocessor = self.workers();
-            let (name, ctas_per_cluster) = (entry.clone(), if self.rings.has_pairs() { 2 } else { 1 });
-            function = PersistentEntry { name, threads, shared_bytes, ctas_per_multiprocessor, ctas_per_cluster, maps }.to_string();
+            function = PersistentEntry { name: entry.clone(), threads, shared_bytes, ctas_per_multiprocessor, maps }.to_string();
         } else if shared_bytes > 0 {
             shared_comment.push_str(&format!("// shared memory: {shared_bytes} bytes a CTA\n"));
             for unused in exchange::launch::unused(func, shared_ends, in_order) {
@@ -134,9 +133,8 @@ impl Emitter<'_> {
         );
         function.push_str(&params.join(",\n"));
         function.push_str(&format!("\n)\n.reqntid {threads}, 1, 1\n"));
-        let num_ctas = if self.rings.has_pairs() { 2 } else { schedule.num_ctas };
-        if num_ctas > 1 {
-            function.push_str(&format!(".explicitcluster\n.reqnctapercluster {num_ctas}, 1, 1\n"));
+        if schedule.num_ctas > 1 {
+            function.push_str(&format!(".explicitcluster\n.reqnctapercluster {}, 1, 1\n", schedule.num_ctas));
         }
         if let Some(registers) = maxnreg {
             function.push_str(&format!(".maxnreg {registers}\n"));

@@ -23,8 +23,6 @@ use crate::backend::ptx::exchange::budget::ends;
 use crate::backend::ptx::memory::store_block::staged;
 use crate::backend::ptx::text::registers::{Class, Reg, asm};
 
-/// The mask of both CTAs of a pair.
-const BOTH: u32 = 3;
 /// The bytes of an mbarrier.
 const MBARRIER: u32 = 8;
 /// The named barrier of the consumer. Number 0 is that of all threads.
@@ -44,10 +42,6 @@ pub(crate) struct Rings {
     /// The offset of the memory through which warps store blocks, if they do.
     pub(crate) staging: Option<u32>,
     pub(crate) role: Role,
-    /// Are two CTAs a cluster? The launch value that tells whether they share blocks.
-    pairs: Option<Value>,
-    /// Of a cluster: the CTA's rank, whether it shares blocks with the other one, and which slots a thread of the consumer frees.
-    pair: Option<Pair>,
     /// The accumulators whose registers a product overwrites.
     pub(crate) in_place: BTreeSet<Value>,
     /// The rings that products in flight read, by op.
@@ -56,17 +50,6 @@ pub(crate) struct Rings {
     read: BTreeSet<usize>,
     /// The blocks whose copies round, by the op of the ring and their number.
     rounded: BTreeSet<(usize, usize)>,
-}
-
-/// A CTA of a cluster of two.
-#[derive(Clone, Copy)]
-struct Pair {
-    /// Does it share blocks with the other CTA?
-    shares: Reg,
-    /// The number of the CTA in its cluster.
-    rank: Reg,
-    /// In a consumer: whether the thread frees a slot for its warp, and in which CTA.
-    frees: Option<[Reg; 2]>,
 }
 
 /// Which threads execute the code that is being emitted.
@@ -128,27 +111,20 @@ impl Rings {
     /// Of a kernel, before its rings are emitted.
     pub(crate) fn of(func: &Function) -> Rings {
         let (mut in_flight, mut read, mut rounded) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-        let mut pairs = None;
         for inst in func.all_insts() {
             match func.inst(inst).op {
                 Op::WarpgroupWait { ring, .. } => _ = in_flight.insert(ring_of(func, ring).0),
                 Op::CopyBlock { block, tf32: true, .. } => _ = rounded.insert(ring_of(func, block)),
-                Op::Roles { pairs: of_roles, .. } => pairs = of_roles,
                 Op::ReadBlock { block } => _ = read.insert(ring_of(func, waited(func, block)).0),
                 _ => {}
             }
         }
-        Rings { in_place: in_place(func), in_flight, read, rounded, pairs, ..Rings::default() }
+        Rings { in_place: in_place(func), in_flight, read, rounded, ..Rings::default() }
     }
 
     /// The tensor maps, in the order of their parameters.
     pub(crate) fn maps(&self) -> impl Iterator<Item = &TensorMap> {
         self.maps.iter()
-    }
-
-    /// Are two consecutive CTAs a cluster?
-    pub(crate) fn has_pairs(&self) -> bool {
-        self.pairs.is_some()
     }
 
     /// Do the elements of a tile come from a block whose copies round?
@@ -179,22 +155,12 @@ impl Emitter<'_> {
         let start = self.scratch().start;
         let barriers = start + slots * slot_bytes;
         let ring = Ring { slots, start, slot_bytes, copied_bytes, barriers, members, position: None, acquired: None, held: None };
-        let warps = self.schedule.num_warps;
-        let freed = match self.pair() {
-            None => warps.to_string(),
-            // The warps of both CTAs free a slot, because each of them copies to both.
-            Some(Pair { shares, .. }) => {
-                let count = self.reg(Class::B32);
-                asm!(self, "selp.b32 {count}, {}, {warps}, {shares}", 2 * warps);
-                count.to_string()
-            }
-        };
         let base = self.shared_address(None);
         let [thread, others] = [self.thread(), self.reg(Class::Pred)];
         let end = self.asm.label();
         asm!(self, "setp.ne.u32 {others}, {thread}, 0");
         asm!(self, "@{others} bra {end}");
-        for (kind, count) in ["1", &freed].into_iter().enumerate() {
+        for (kind, count) in [1, self.schedule.num_warps].into_iter().enumerate() {
             for slot in 0..slots {
                 let at = ring.barriers + (kind as u32 * slots + slot) * MBARRIER;
                 asm!(self, "mbarrier.init.shared::cta.b64 [{base}+{at}], {count}");
@@ -211,13 +177,8 @@ impl Emitter<'_> {
         self.rings.staging = self.placed.has_parts().then(|| self.scratch().start);
         let (thread, consumers) = (self.thread(), self.schedule.threads());
         self.prefetch_maps([consumer, producer]);
-        // All threads see the mbarriers, also those of the other CTA.
-        if self.rings.has_pairs() {
-            asm!(self, "barrier.cluster.arrive.release.aligned");
-            asm!(self, "barrier.cluster.wait.acquire.aligned");
-        } else {
-            asm!(self, "bar.sync 0");
-        }
+        // All threads see the mbarriers.
+        asm!(self, "bar.sync 0");
         let [produces, idles] = [0; 2].map(|_| self.reg(Class::Pred));
         let (other, end) = (self.asm.label(), self.asm.label());
         asm!(self, "setp.ge.u32 {produces}, {thread}, {consumers}");
@@ -229,7 +190,6 @@ impl Emitter<'_> {
         asm!(self, "and.b32 {lane}, {thread}, 31");
         asm!(self, "setp.eq.u32 {leads}, {lane}, 0");
         self.rings.leads_warp = Some(leads);
-        self.find_freed_slots(lane);
         self.begin_role(Role::Consumer, 0);
         self.scoped(consumer);
         if self.rings.staging.is_some() {
@@ -247,59 +207,6 @@ impl Emitter<'_> {
         self.scoped(producer);
         self.asm.define_label(&end);
         self.rings.role = Role::All;
-        if self.rings.has_pairs() {
-            // The other CTA may still copy to the memory of this one, or free its slots.
-            asm!(self, "barrier.cluster.arrive.release");
-            asm!(self, "barrier.cluster.wait.acquire");
-        }
-    }
-
-    /// The CTA's part in its cluster.
-    fn pair(&mut self) -> Option<Pair> {
-        let pairs = self.rings.pairs?;
-        if self.rings.pair.is_none() {
-            let (shares, rank) = (self.scalar(pairs), self.reg(Class::B32));
-            asm!(self, "mov.u32 {rank}, %cluster_ctarank");
-            self.rings.pair = Some(Pair { shares, rank, frees: None });
-        }
-        self.rings.pair
-    }
-
-    /// Of CTAs that share blocks, the first lane of a warp frees a slot of the first CTA, and the second lane the same slot of the other one.
-    fn find_freed_slots(&mut self, lane: Reg) {
-        let Some(pair) = self.pair() else { return };
-        let [count, other, cta] = [0; 3].map(|_| self.reg(Class::B32));
-        let frees = self.reg(Class::Pred);
-        asm!(self, "selp.b32 {count}, 2, 1, {}", pair.shares);
-        asm!(self, "setp.lt.u32 {frees}, {lane}, {count}");
-        // All lanes compute an address.
-        asm!(self, "and.b32 {other}, {lane}, 1");
-        asm!(self, "selp.b32 {cta}, {other}, {}, {}", pair.rank, pair.shares);
-        self.rings.pair = Some(Pair { frees: Some([frees, cta]), ..pair });
-    }
-
-    /// Frees the slot with this empty mbarrier for the warp: if the address is not 0, if it is that of a slot that may be `held`.
-    fn free(&mut self, empty: Reg, held: bool) {
-        let leads = self.rings.leads_warp.expect("a slot is freed by a consumer");
-        let (frees, cta) = match self.rings.pair {
-            Some(Pair { frees: Some([frees, cta]), .. }) => (frees, Some(cta)),
-            _ => (leads, None),
-        };
-        let frees = if held {
-            let both = self.reg(Class::Pred);
-            asm!(self, "setp.ne.and.u32 {both}, {empty}, 0, {frees}");
-            both
-        } else {
-            frees
-        };
-        match cta {
-            None => asm!(self, "@{frees} mbarrier.arrive.shared::cta.b64 _, [{empty}]"),
-            Some(cta) => {
-                let there = self.reg(Class::B32);
-                asm!(self, "mapa.shared::cluster.u32 {there}, {empty}, {cta}");
-                asm!(self, "@{frees} mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{there}]");
-            }
-        }
     }
 
     /// The producer's thread fetches the tensor maps while the mbarriers are initialised.
@@ -307,9 +214,9 @@ impl Emitter<'_> {
         let func = self.func;
         for role in roles {
             func.for_each_inst(role, &mut |inst| match &func.inst(inst).op {
-                Op::CopyBlock { block, base, address, place, tf32, shared, .. } => {
+                Op::CopyBlock { block, base, address, place, tf32, .. } => {
                     let (ring, member) = ring_of(func, *block);
-                    let block = part_of(self.rings.rings[&ring].members[member].1, *shared && self.rings.has_pairs());
+                    let block = self.rings.rings[&ring].members[member].1;
                     self.tensor_map(Tensor { base: *base, address: *address, place, tf32: *tf32 }, block);
                 }
                 Op::StoreBlock { base, value, address, place, swapped } => {
@@ -419,56 +326,36 @@ impl Emitter<'_> {
         (address, corner.iter().map(narrow).collect())
     }
 
-    /// Copies a block, one atom after the other. `hint` is the condition for which one program reads the block, and the priority in the L2.
-    pub(crate) fn copy_block(&mut self, to: Value, tensor: Tensor<'_>, (once, evict): (Option<Value>, Evict), shared: bool) {
+    /// Copies a block, one atom after the other.
+    pub(crate) fn copy_block(&mut self, to: Value, tensor: Tensor<'_>, once: Option<Value>, evict: Evict) {
         let (key, member) = ring_of(self.func, to);
         let ring = self.rings.rings[&key].clone();
         let [slot, full] = ring.acquired.expect("a verified producer copies to a slot that it has acquired");
-        let (offset, whole) = ring.members[member];
-        let pair = self.pair().filter(|_| shared);
-        let block = part_of(whole, pair.is_some());
+        let (offset, block) = ring.members[member];
         let (along, across) = (block.contiguous, 1 - block.contiguous);
         let (address, corner) = self.mapped(tensor, block);
         let to = self.shared_address(Some(slot));
         // A copy that names the usual priority is slower than one that names none: 1024 x 1024 matrices are multiplied in 11.2 instead of 8.7 us (H200).
-        let once = once.filter(|_| evict == Evict::Unset && pair.is_none()).map(|once| self.scalar(once));
+        let once = once.filter(|_| evict == Evict::Unset).map(|once| self.scalar(once));
         let hinted = self.copy_policy(Cache::Default, if once.is_some() { Evict::First } else { evict });
-        let copy = |own: &mut Self, guard: &str, [to, index]: [&str; 2], multicast: bool, (hint, policy): &(&str, String)| {
-            let (multicast, mask) = if multicast { (".multicast::cluster", format!(", {BOTH}")) } else { ("", String::new()) };
-            asm!(
-                own,
-                "{guard}cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{multicast}{hint} [{to}], [{address}, {index}], \
-                 [{full}]{mask}{policy}",
-                corner.len()
-            );
-        };
-        // The half of a shared block that this CTA copies.
-        let half = pair.map(|pair| {
-            let [to_half, row] = [0; 2].map(|_| self.reg(Class::B32));
-            asm!(self, "mad.lo.s32 {to_half}, {}, {}, {to}", pair.rank, block.atom_bytes());
-            asm!(self, "mad.lo.s32 {row}, {}, {}, {}", pair.rank, block.rows(), corner[across]);
-            (pair, to_half, row)
-        });
-        for atom in 0..whole.atoms() {
+        for atom in 0..block.atoms() {
             let first = self.plus(corner[along], atom * block.row_elements());
-            let at = ring.start + offset + atom * whole.atom_bytes();
-            if let Some((pair, to_half, row)) = half {
-                let Pair { shares, .. } = pair;
-                copy(self, &format!("@{shares} "), [&format!("{to_half}+{at}"), &tensor_index(&corner, first, row)], true, &hinted);
-                for half in 0..2 {
-                    let row = self.plus(corner[across], half * block.rows());
-                    let at = at + half * block.atom_bytes();
-                    copy(self, &format!("@!{shares} "), [&format!("{to}+{at}"), &tensor_index(&corner, first, row)], false, &hinted);
-                }
-                continue;
-            }
-            let (to, index) = (format!("{to}+{at}"), tensor_index(&corner, first, corner[across]));
+            let at = ring.start + offset + atom * block.atom_bytes();
+            let index = tensor_index(&corner, first, corner[across]);
+            let mut copy = |guard: &str, (hint, policy): &(&str, String)| {
+                asm!(
+                    self,
+                    "{guard}cp.async.bulk.tensor.{}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{hint} [{to}+{at}], [{address}, {index}], \
+                     [{full}]{policy}",
+                    corner.len()
+                );
+            };
             match once {
                 Some(once) => {
-                    copy(self, &format!("@{once} "), [&to, &index], false, &hinted);
-                    copy(self, &format!("@!{once} "), [&to, &index], false, &("", String::new()));
+                    copy(&format!("@{once} "), &hinted);
+                    copy(&format!("@!{once} "), &("", String::new()));
                 }
-                None => copy(self, "", [&to, &index], false, &hinted),
+                None => copy("", &hinted),
             }
         }
     }
@@ -522,7 +409,8 @@ impl Emitter<'_> {
     /// One thread of each warp frees the slot for its warp.
     pub(crate) fn ring_release(&mut self, block: Value) {
         self.end_reads(waited(self.func, block));
-        self.free(self.rings.block(block).empty, false);
+        let (empty, leads) = (self.rings.block(block).empty, self.rings.leads_warp.expect("a slot is freed by a consumer"));
+        asm!(self, "@{leads} mbarrier.arrive.shared::cta.b64 _, [{empty}]");
     }
 
     /// Frees the slot that products before the last `products` ones have read, and holds that of the block.
@@ -555,7 +443,9 @@ impl Emitter<'_> {
         self.end_reads(ring);
         let (key, _) = ring_of(self.func, ring);
         let held = self.rings.rings[&key].held.expect("a ring with products in flight holds a slot");
-        self.free(held, true);
+        let (leads, frees) = (self.rings.leads_warp.expect("a slot is freed by a consumer"), self.reg(Class::Pred));
+        asm!(self, "setp.ne.and.u32 {frees}, {held}, 0, {leads}");
+        asm!(self, "@{frees} mbarrier.arrive.shared::cta.b64 _, [{held}]");
         held
     }
 }
@@ -566,15 +456,6 @@ fn ring_of(func: &Function, block: Value) -> (usize, usize) {
         Def::Result(inst, member) => (inst.index(), member),
         Def::Param(..) => unreachable!("a verified block is one of a ring"),
     }
-}
-
-/// What an instruction copies of a block that has such atoms: a half of its rows if a pair shares it.
-fn part_of(block: SharedBlock, is_shared: bool) -> SharedBlock {
-    let mut part = block;
-    if is_shared {
-        part.shape[1 - part.contiguous] /= 2;
-    }
-    part
 }
 
 /// The ring of a block of `ring_wait`.

@@ -46,7 +46,7 @@ impl Verifier<'_> {
         for inst in &func.region(func.body).insts {
             places[*inst] = Some(Place::Body);
             match func.inst(*inst).op {
-                Op::Roles { producer, consumer, .. } => {
+                Op::Roles { producer, consumer } => {
                     func.for_each_inst(producer, &mut |inst| places[inst] = Some(Place::Producer));
                     func.for_each_inst(consumer, &mut |inst| places[inst] = Some(Place::Consumer));
                     roles += 1;
@@ -86,10 +86,7 @@ impl Verifier<'_> {
                     self.tensor(inst, *address, place, contiguous as usize);
                 }
                 Op::StoreBlock { address, place, .. } => self.tensor(inst, *address, place, 1),
-                Op::Roles { producer, consumer, pairs } => {
-                    if pairs.is_some_and(|pairs| !matches!(func.def_op(pairs), Some(Op::LaunchValue { .. }))) {
-                        self.broken(inst, "has pairs by what is no launch value");
-                    }
+                Op::Roles { producer, consumer } => {
                     func.regions_under(*producer).into_iter().for_each(|region| self.fills(region));
                     func.regions_under(*consumer).into_iter().for_each(|region| self.reads(region));
                 }

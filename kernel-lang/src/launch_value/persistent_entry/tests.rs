@@ -18,7 +18,6 @@ fn entry() -> PersistentEntry {
         threads: 384,
         shared_bytes: 213_000,
         ctas_per_multiprocessor: 1,
-        ctas_per_cluster: 1,
         maps: vec![matrix, row],
     }
 }

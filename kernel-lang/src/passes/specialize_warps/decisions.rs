@@ -38,8 +38,6 @@ pub struct Decisions {
     pub registers: RoleRegisters,
     /// The CTAs that a multiprocessor runs at the same time.
     pub workers: u32,
-    /// Are CTAs in clusters of two, which share blocks?
-    pub pairs: bool,
     /// Workers take programs in groups of so many along the first axis of the grid.
     pub group: u32,
 }
@@ -116,7 +114,6 @@ impl Decisions {
             shared_bytes: 0,
             registers: schedule.role_registers(1),
             workers: 1,
-            pairs: plan.has_pairs,
             group: programs::group(plan.tile),
         }
     }

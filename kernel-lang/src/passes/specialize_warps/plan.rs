@@ -14,7 +14,6 @@ use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
 use super::obstacle::{Obstacle, StoreObstacle};
-use super::slice::Slice;
 
 /// The most slots of a ring. More of them hold no more than a copy takes to arrive.
 const MOST_SLOTS: u32 = 8;
@@ -33,10 +32,6 @@ const WARP_ROWS: u32 = 16;
 const MOST_ACCUMULATORS: u32 = 208;
 /// The bytes of an operand's row that an instruction multiplies.
 const DEPTH_BYTES: u32 = 32;
-/// The rows of a block that a swizzle permutes together: the halves of a shared block have whole groups of them.
-const GROUP_ROWS: u32 = 8;
-/// The fewest accumulators of a CTA for which pairs pay: smaller tiles wait for other things than the L2.
-const LEAST_OF_PAIRS: u32 = 128 * 256;
 /// An operand has so many times the elements of a small tile.
 const SMALL: usize = 4;
 
@@ -52,8 +47,6 @@ pub(super) struct Copied {
     pub(super) read: bool,
     /// Is `f32` rounded to `tf32`?
     pub(super) tf32: bool,
-    /// Is it the same block in programs that differ along the first axis of the grid, so that a pair of CTAs shares it?
-    pub(super) shared_by_pairs: bool,
     /// The number of its ring, and of the block in a slot.
     pub(super) ring: usize,
     pub(super) member: usize,
@@ -98,8 +91,6 @@ pub(super) struct Plan {
     pub(super) usual_stores: Vec<(Inst, StoreObstacle)>,
     /// The rows and columns of the largest product.
     pub(super) tile: [u32; 2],
-    /// Are CTAs in clusters of two?
-    pub(super) has_pairs: bool,
 }
 
 impl Copied {
@@ -138,7 +129,6 @@ pub(super) fn plan(func: &Function, schedule: Schedule) -> Result<Plan, Obstacle
         stores: FxHashMap::default(),
         usual_stores: Vec::new(),
         tile: [0; 2],
-        has_pairs: false,
     };
     for product in products {
         add_product(func, &mut plan, &mut blocks, &regions, product, schedule)?;
@@ -352,7 +342,7 @@ fn join(plan: &mut Plan, product: Inst, loads: &[Inst], loc: Loc) {
 
 impl Copied {
     fn new(block: Block, shared: SharedBlock, transposed: bool) -> Copied {
-        Copied { block, transposed, shared, read: false, tf32: false, shared_by_pairs: false, ring: usize::MAX, member: 0 }
+        Copied { block, transposed, shared, read: false, tf32: false, ring: usize::MAX, member: 0 }
     }
 }
 
@@ -376,21 +366,6 @@ impl Plan {
         }
         self.rings.iter_mut().for_each(|ring| ring.slots = slots);
         Ok(())
-    }
-
-    /// Makes pairs of CTAs that share the blocks which programs along the first axis of the grid have in common.
-    pub(super) fn pair(&mut self, func: &Function, slice: &Slice) {
-        if self.tile[0] * self.tile[1] < LEAST_OF_PAIRS {
-            return;
-        }
-        let varies = slice.vary_along_first_axis(func);
-        for (load, copied) in &mut self.loads {
-            let scalars = copied.block.axes.iter().flat_map(|axis| axis.corner.scalars());
-            copied.shared_by_pairs = copied.shared.rows().is_multiple_of(2 * GROUP_ROWS)
-                && !scalars.into_iter().any(|scalar| varies[scalar])
-                && !slice.around(func, *load).into_iter().any(|around| slice.decides(func, around).into_iter().any(|value| varies[value]));
-        }
-        self.has_pairs = self.loads.values().any(|copied| copied.shared_by_pairs);
     }
 
     /// Puts the members and the readers of each ring in the order of the ops, each once, and removes rings that became part of others.

@@ -24,8 +24,6 @@ pub(super) struct Grid {
     group: u32,
     /// The reciprocal of those along the first axis in the last group, if it has fewer.
     rest: Value,
-    /// Do two consecutive programs, of which the first one has an even number, always differ along the first axis only? If CTAs are pairs.
-    pub(super) pairs: Option<Value>,
 }
 
 /// A divisor that is the same in all programs.
@@ -55,7 +53,7 @@ pub(super) fn are_few(b: &mut Builder<'_>) -> Value {
 
 impl Grid {
     /// Appends the numbers of programs, which the host states: the hardware only knows how many workers there are.
-    pub(super) fn append(func: &mut Function, head: Region, group: u32, has_pairs: bool) -> Grid {
+    pub(super) fn append(func: &mut Function, head: Region, group: u32) -> Grid {
         let compute = func.add_region();
         let mut b = Builder::new(func, compute, Loc::NONE);
         let programs = [0, 1, 2].map(|axis| b.op(Op::NumPrograms { axis }, &[]));
@@ -66,13 +64,8 @@ impl Grid {
         let rest = b.binary(BinaryOp::Rem, programs[0], height);
         let narrow = [total, programs[0], plane, in_group].map(|count| b.cast(count, Dtype::I32));
         let reciprocals = [plane, in_group, rest].map(|divisor| reciprocal(&mut b, divisor));
-        // The rows of each group are then even, too.
-        let (two, zero) = (b.index(2), b.index(0));
-        let odd = b.binary(BinaryOp::Rem, programs[0], two);
-        let are_pairs = b.compare(CompareOp::Eq, odd, zero);
-        b.yield_values(programs.into_iter().chain(narrow).chain(reciprocals).chain(has_pairs.then_some(are_pairs)).collect());
-        let types = [&[Dtype::I64; 3][..], &[Dtype::I32; 4], &[Dtype::I64; 3], &[Dtype::Bool; 1][..usize::from(has_pairs)]];
-        let types = types.concat().into_iter().map(Type::scalar);
+        b.yield_values(programs.into_iter().chain(narrow).chain(reciprocals).collect());
+        let types = [&[Dtype::I64; 3][..], &[Dtype::I32; 4], &[Dtype::I64; 3]].concat().into_iter().map(Type::scalar);
         let launch_value = func.append(head, Op::LaunchValue { compute }, types, Loc::NONE);
         let results = &func.inst(launch_value).results;
         Grid {
@@ -83,7 +76,6 @@ impl Grid {
             in_group: Divisor { number: results[6], reciprocal: results[8] },
             group,
             rest: results[9],
-            pairs: results.get(10).copied(),
         }
     }
 

@@ -18,7 +18,7 @@ pub(super) fn build(func: &mut Function, original: &Function, plan: &Plan, slice
     func.insts_mut(func.body).clear();
     let head = func.body;
     let places = launch::append(func, original, plan, head);
-    let grid = Grid::append(func, head, group(plan.tile), plan.has_pairs);
+    let grid = Grid::append(func, head, group(plan.tile));
     let mut rings: Vec<Vec<Value>> = Vec::new();
     for ring in &plan.rings {
         let types: Vec<Type> = ring.members.iter().map(|load| plan.loads[load].ty(original)).collect();
@@ -30,7 +30,7 @@ pub(super) fn build(func: &mut Function, original: &Function, plan: &Plan, slice
     let mut maker = Maker { original, plan, slice, places: &places, grid, rings: &rings, waited: FxHashMap::default() };
     let producer = maker.role(func, [worker, workers], &mut |maker, func, to, map| maker.produce(func, original.body, to, map));
     let consumer = maker.role(func, [worker, workers], &mut |maker, func, to, map| maker.consume(func, original.body, to, map));
-    func.append(head, Op::Roles { producer, consumer, pairs: grid.pairs }, [], Loc::NONE);
+    func.append(head, Op::Roles { producer, consumer }, [], Loc::NONE);
     func.append(head, Op::Return {}, [], Loc::NONE);
 }
 
@@ -105,16 +105,7 @@ impl Maker<'_> {
                 let place = place(&mut b, &copied.block, at, map);
                 let evict = if let Op::Load { evict, .. } = data.op { evict } else { Evict::Unset };
                 let (block, base) = (blocks[copied.member], copied.block.base);
-                let op = Op::CopyBlock {
-                    block,
-                    base,
-                    address: at.address,
-                    place,
-                    once: at.once,
-                    evict,
-                    tf32: copied.tf32,
-                    shared: copied.shared_by_pairs,
-                };
+                let op = Op::CopyBlock { block, base, address: at.address, place, once: at.once, evict, tf32: copied.tf32 };
                 func.append(to, op, [], data.loc);
             } else if self.slice.control[*inst] {
                 self.copy_control(func, *inst, to, map);

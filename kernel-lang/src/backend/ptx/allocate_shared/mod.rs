@@ -170,7 +170,7 @@ impl Placement<'_> {
                     self.region(*body);
                     self.end_loop(opened, func.terminator(*body));
                 }
-                Op::Roles { producer, consumer, .. } => {
+                Op::Roles { producer, consumer } => {
                     self.reserve_staging(*consumer);
                     let own = std::mem::take(&mut self.scratch);
                     self.region(*producer);
