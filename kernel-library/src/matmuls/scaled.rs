@@ -175,21 +175,49 @@ impl<'a, O: Float> ScaledMatmul<'a, O> {
         Ok(plan)
     }
 
-    /// Launches the kernel for as many matrices at once as a grid has along its third axis.
+    /// Launches the kernel. A tensor that it does not read is another one of the call, because a call allocates nothing.
     fn launch<A: Byte, B: Byte>(&self, plan: &Plan, a: TensorView<'_, A>, b: TensorView<'_, B>, y: TensorViewMut<'_, O>) -> Result<()> {
         if y.is_empty() {
             return Ok(());
         }
+        let (a, b) = (flat(a)?, flat(b)?);
+        match self.scales {
+            Some([of_a, of_b]) => self.launch_scaled(plan, a, b, y, [flat(of_a)?, flat(of_b)?]),
+            None => self.launch_scaled(plan, a, b, y, [a, a]),
+        }
+    }
+
+    fn launch_scaled<A: Byte, B: Byte, S: Element>(
+        &self,
+        plan: &Plan,
+        a: TensorView<'_, A>,
+        b: TensorView<'_, B>,
+        y: TensorViewMut<'_, O>,
+        scales: [TensorView<'_, S>; 2],
+    ) -> Result<()> {
+        let residual = self.residual.map(flat).transpose()?;
+        match (self.bias, residual) {
+            (Some(bias), residual) => self.launch_batches(plan, a, b, y, scales, [bias, residual.unwrap_or(bias)]),
+            (None, Some(residual)) => self.launch_batches(plan, a, b, y, scales, [residual; 2]),
+            (None, None) => self.launch_batches(plan, a, b, y, scales, [a; 2]),
+        }
+    }
+
+    /// Launches the kernel for as many matrices at once as a grid has along its third axis. `added` are the bias and the residual.
+    fn launch_batches<A: Byte, B: Byte, S: Element, C: Element>(
+        &self,
+        plan: &Plan,
+        a: TensorView<'_, A>,
+        b: TensorView<'_, B>,
+        y: TensorViewMut<'_, O>,
+        [a_scales, b_scales]: [TensorView<'_, S>; 2],
+        [bias, residual]: [TensorView<'_, C>; 2],
+    ) -> Result<()> {
         let Plan { rows, columns, inner, batches, .. } = *plan;
         let strides = plan.strides(self.transposed);
         let ([a_batch, b_batch], y_batch) = (plan.batch_strides(self.transposed, strides), rows * columns);
-        let (a, b, mut y) = (flat(a)?, flat(b)?, y.reshape([batches * y_batch])?);
-        // Tensors that the kernel does not read.
-        let (no_scales, nothing) = (y.device().empty::<f32>(0)?, y.device().empty::<O>(0)?);
-        let [a_scales, b_scales] = self.scales.map_or(Ok([no_scales.view(); 2]), |[a, b]| Ok::<_, Error>([flat(a)?, flat(b)?]))?;
-        let step = |scales: &TensorView<'_, f32>| usize::from(scales.len() > 1);
-        let bias = self.bias.unwrap_or(nothing.view());
-        let residual = self.residual.map_or(Ok(nothing.view()), flat)?;
+        let mut y = y.reshape([batches * y_batch])?;
+        let step = |scales: &TensorView<'_, S>| usize::from(scales.len() > 1);
         for range in ranges(batches) {
             let (count, of_y) = (range.len(), range.start * y_batch..range.end * y_batch);
             let residual = if self.residual.is_some() { residual.slice(of_y.clone())? } else { residual };

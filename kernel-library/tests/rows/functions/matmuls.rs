@@ -128,6 +128,20 @@ fn scaled_products() {
     }
 }
 
+/// A call allocates nothing, so that a replay captures it.
+#[test]
+fn scaled_products_are_captured() {
+    for device in devices() {
+        let (a, b) = (device.full([16, 32], 2i8).unwrap(), device.full([32, 16], 3i8).unwrap());
+        let mut y = device.zeros::<f32>([16, 16]).unwrap();
+        ScaledMatmul::new().product_into(&a, &b, &mut y).unwrap();
+        let mut replay = Replay::capture(device.stream(), || ScaledMatmul::new().product_into(&a, &b, &mut y)).unwrap();
+        y.fill(0.0).unwrap();
+        replay.launch((&a, &b, &mut y)).unwrap();
+        assert_eq!(y.to_vec().unwrap(), [192.0; 256], "{device}");
+    }
+}
+
 /// A matrix of weights for all rows, and batches of both operands with scales of rows.
 #[test]
 fn scaled_products_of_batches() {
