@@ -26,7 +26,7 @@ pub enum Obstacle {
     Waits(Loc),
     /// A product's tiles have no instruction.
     Product(Loc),
-    /// An operand of a product is computed, or has other uses.
+    /// Both operands of a product are computed, a block has two orders, or `f32` is multiplied from shared memory and has other uses.
     Operand(Loc),
     /// The operand is no block.
     Block(Loc, blocks::Obstacle),
@@ -83,9 +83,11 @@ impl Obstacle {
             Obstacle::Overlaps => "leave out `gdc_wait` and `gdc_launch_dependents`",
             Obstacle::Waits(_) => "launch a second kernel in place of waiting for other programs",
             Obstacle::Product(_) => {
-                "multiply 16-bit floats into `f32`, or 8-bit floats or integers whose neighbours are along the sum, with 8 to 256 columns, 32 bytes of depth, and at most 208 sums for each thread"
+                "multiply 16-bit floats into `f32`, `f32` with `precision = \"tf32\"`, or 8-bit floats or integers, with 8 to 256 columns, 32 bytes of depth, and at most 208 sums for each thread; of types of 8 or 32 bits, let neighbours of one operand lie along the sum"
             }
-            Obstacle::Operand(_) => "load each operand in front of the `dot`, in the same loop, and use the tile for nothing else",
+            Obstacle::Operand(_) => {
+                "load one operand in front of the `dot`, in the same loop, and multiply it in one order; let no other op use it if it is of `f32`"
+            }
             Obstacle::Block(_, why) => why.help(),
             Obstacle::Data(_) => "let the index and the loop around it depend on numbers of the launch and on program ids only",
             Obstacle::Memory(_) => "choose smaller tiles of the operands",
@@ -126,7 +128,7 @@ impl fmt::Display for Obstacle {
             Obstacle::Overlaps => "the kernel overlaps with other launches",
             Obstacle::Waits(_) => "a loop reads memory by atomics or volatile loads, so it may wait for another program",
             Obstacle::Product(_) => "there is no warpgroup product of these tiles",
-            Obstacle::Operand(_) => "an operand of a `dot` is not loaded for it alone",
+            Obstacle::Operand(_) => "a `dot` has no operand that can stay in shared memory",
             Obstacle::Block(_, why) => return why.fmt(f),
             Obstacle::Data(_) => "where an operand is loaded depends on data",
             Obstacle::Memory(_) => "the operands do not fit into shared memory twice",

@@ -16,7 +16,7 @@ fn f<T: Float, const N: usize>(x: Ptr<T>, s: Ptr<f32>, y: PtrMut<f32>) {
     dot(w as f16, w as bf16);
     dot(w as i8, w as f16);
     dot(w as bf16, w as bf16, precision = "tf32");
-    dot(w as i8, w as u8, precision = "ieee");
+    dot(w as i8, w as u8, precision = "tf32x3");
     dot(w, w, precision = "tf64");
     dot(w, w, precision = N);
     dot(w as bf16, w as bf16, acc_type = bf16);
