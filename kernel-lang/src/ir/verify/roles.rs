@@ -140,10 +140,8 @@ impl Verifier<'_> {
                         self.broken(*inst, "waits for a slot before the one before it is free");
                     }
                 }
-                Op::ReadBlock { block } => {
-                    if !wait_of(func, *block).is_some_and(|wait| slots.values().any(|slot| slot.wait == wait)) {
-                        self.broken(*inst, "reads a slot for which its region does not wait, or which is free");
-                    }
+                Op::ReadBlock { block } if !wait_of(func, *block).is_some_and(|wait| slots.values().any(|slot| slot.wait == wait)) => {
+                    self.broken(*inst, "reads a slot for which its region does not wait, or which is free");
                 }
                 Op::WarpgroupDot { a, b, in_flight, .. } => {
                     let waits: Vec<Inst> = [a, b].into_iter().filter_map(|block| wait_of(func, *block)).collect();
