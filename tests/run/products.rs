@@ -1,4 +1,4 @@
-//! What tests of matrix products share: operands whose sums are exact in any order, their sums in `f64`, and a kernel for each schedule.
+//! Helpers of the tests of matrix products: operands whose sums are exact in any order, their sums in `f64`, and a kernel for each schedule.
 
 use galatea::prelude::*;
 

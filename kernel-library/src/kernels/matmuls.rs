@@ -286,7 +286,7 @@ pub fn matmul<
 /// | `residual` | with `has_residual`, of the size of `y`, without distances between rows |
 /// | `activation` | as of [`matmul()`] |
 ///
-/// A tensor that is not read may be any, of any type; others are `f32`, or have the type `O`. `A` and `B` are of `f8e4m3` and `f8e5m2`, or of `i8` and `u8`. Blocks have `2 * BLOCK` elements of `inner`. Grid: `(cdiv(rows, ROWS),
+/// A tensor that is not read may be any. `A` and `B` are of `f8e4m3` and `f8e5m2`, or of `i8` and `u8`. Blocks have `2 * BLOCK` elements of `inner`. Grid: `(cdiv(rows, ROWS),
 /// cdiv(columns, COLUMNS), batches)`. Products are exact; sums of floats are `f32`, with the [precision](galatea::dsl::dot) of the matrix instruction, and those of
 /// integers are `i32`, which wrap. The epilogue is `f32`, and each result is rounded once. Tuning is that of [`matmul()`].
 #[autotune(
@@ -322,8 +322,6 @@ pub fn matmul<
 pub fn matmul_scaled<
     A: Element,
     B: Element,
-    S: Element,
-    C: Element,
     O: Float,
     const TRANSPOSED_A: bool,
     const TRANSPOSED_B: bool,
@@ -338,10 +336,10 @@ pub fn matmul_scaled<
 >(
     a: Ptr<A>,
     b: Ptr<B>,
-    a_scales: Ptr<S>,
-    b_scales: Ptr<S>,
-    bias: Ptr<C>,
-    residual: Ptr<C>,
+    a_scales: Ptr<f32>,
+    b_scales: Ptr<f32>,
+    bias: Ptr<O>,
+    residual: Ptr<O>,
     y: PtrMut<O>,
     rows: usize,
     columns: usize,
@@ -366,8 +364,7 @@ pub fn matmul_scaled<
     let residual = residual + batch * rows * columns;
     let epilogue = |sum, row, column| {
         let scaled = if SCALED {
-            let of_row = load(a_scales + row * a_step, mask = row < rows) as f32;
-            sum * (of_row * load(b_scales + column * b_step, mask = column < columns) as f32)
+            sum * (load(a_scales + row * a_step, mask = row < rows) * load(b_scales + column * b_step, mask = column < columns))
         } else {
             sum
         };

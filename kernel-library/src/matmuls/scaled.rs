@@ -1,5 +1,9 @@
 //! Products of 8-bit floats and integers, with scales.
 
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
 use galatea::prelude::*;
 
 use super::plan::Plan;
@@ -175,49 +179,22 @@ impl<'a, O: Float> ScaledMatmul<'a, O> {
         Ok(plan)
     }
 
-    /// Launches the kernel. A tensor that it does not read is another one of the call, because a call allocates nothing.
+    /// Launches the kernel for as many matrices at once as a grid has along its third axis.
     fn launch<A: Byte, B: Byte>(&self, plan: &Plan, a: TensorView<'_, A>, b: TensorView<'_, B>, y: TensorViewMut<'_, O>) -> Result<()> {
         if y.is_empty() {
             return Ok(());
         }
-        let (a, b) = (flat(a)?, flat(b)?);
-        match self.scales {
-            Some([of_a, of_b]) => self.launch_scaled(plan, a, b, y, [flat(of_a)?, flat(of_b)?]),
-            None => self.launch_scaled(plan, a, b, y, [a, a]),
-        }
-    }
-
-    fn launch_scaled<A: Byte, B: Byte, S: Element>(
-        &self,
-        plan: &Plan,
-        a: TensorView<'_, A>,
-        b: TensorView<'_, B>,
-        y: TensorViewMut<'_, O>,
-        scales: [TensorView<'_, S>; 2],
-    ) -> Result<()> {
-        let residual = self.residual.map(flat).transpose()?;
-        match (self.bias, residual) {
-            (Some(bias), residual) => self.launch_batches(plan, a, b, y, scales, [bias, residual.unwrap_or(bias)]),
-            (None, Some(residual)) => self.launch_batches(plan, a, b, y, scales, [residual; 2]),
-            (None, None) => self.launch_batches(plan, a, b, y, scales, [a; 2]),
-        }
-    }
-
-    /// Launches the kernel for as many matrices at once as a grid has along its third axis. `added` are the bias and the residual.
-    fn launch_batches<A: Byte, B: Byte, S: Element, C: Element>(
-        &self,
-        plan: &Plan,
-        a: TensorView<'_, A>,
-        b: TensorView<'_, B>,
-        y: TensorViewMut<'_, O>,
-        [a_scales, b_scales]: [TensorView<'_, S>; 2],
-        [bias, residual]: [TensorView<'_, C>; 2],
-    ) -> Result<()> {
         let Plan { rows, columns, inner, batches, .. } = *plan;
         let strides = plan.strides(self.transposed);
         let ([a_batch, b_batch], y_batch) = (plan.batch_strides(self.transposed, strides), rows * columns);
-        let mut y = y.reshape([batches * y_batch])?;
-        let step = |scales: &TensorView<'_, S>| usize::from(scales.len() > 1);
+        let (a, b, mut y) = (flat(a)?, flat(b)?, y.reshape([batches * y_batch])?);
+        let [a_scales, b_scales] = match self.scales {
+            Some([of_a, of_b]) => [flat(of_a)?, flat(of_b)?],
+            None => [nothing(y.device())?.view(); 2],
+        };
+        let step = |scales: &TensorView<'_, f32>| usize::from(scales.len() > 1);
+        let bias = self.bias.map_or_else(|| Ok(nothing(y.device())?.view()), Ok::<_, Error>)?;
+        let residual = self.residual.map_or_else(|| Ok(nothing(y.device())?.view()), flat)?;
         for range in ranges(batches) {
             let (count, of_y) = (range.len(), range.start * y_batch..range.end * y_batch);
             let residual = if self.residual.is_some() { residual.slice(of_y.clone())? } else { residual };
@@ -253,4 +230,18 @@ impl<'a, O: Float> ScaledMatmul<'a, O> {
         }
         Ok(())
     }
+}
+
+/// A tensor without elements, in place of one that a kernel does not read. There is one for each device and type, so that a call allocates nothing.
+fn nothing<T: Element>(device: Device) -> Result<&'static Tensor<T>> {
+    type Known = HashMap<(Device, TypeId), &'static (dyn Any + Send + Sync)>;
+    static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (device, TypeId::of::<T>());
+    if let Some(tensor) = known.get(&key).and_then(|tensor| tensor.downcast_ref()) {
+        return Ok(tensor);
+    }
+    let tensor: &'static Tensor<T> = Box::leak(Box::new(device.empty(0)?));
+    known.insert(key, tensor);
+    Ok(tensor)
 }
